@@ -88,7 +88,8 @@ pub enum Trap {
     Claim { tail: bool, position: u64, seq: u64, last_frame: u32 },
     /// A segment header whose checksum is right.
     Segment { number: u32, first_seq: u64, previous_end: u64, abandoned: bool },
-    /// A sealed segment whose counts are right by their checksum and lie.
+    /// A sealed segment whose head has a right checksum and lies, and whose seek table lies: entries that the table says it has and
+    /// that it has, lengths of a chunk packed and unpacked; lengths of the segment and of the file before the table.
     Sealed { counts: [u32; 4], sizes: [u64; 2], gibibytes: u8 },
     /// A folder where a file was.
     Folder { place: u8 },
@@ -399,7 +400,6 @@ impl Sandbox {
                     previous_time: Micros(i64::MIN),
                     previous: Link::ZERO,
                     abandoned: *abandoned,
-                    sealed: None,
                     features: FeatureBits::default(),
                     generation: 0,
                     generation_torn: false,
@@ -425,57 +425,39 @@ impl Sandbox {
         Ok(file.map_err(|_| io::Error::other("the template has a store file"))?.store)
     }
 
-    /// The first segment as a sealed one, by a record that docs/FORMAT.md draws.
+    /// The first segment as a sealed one, as docs/FORMAT.md draws it.
     fn sealed(&self, counts: [u32; 4], sizes: [u64; 2], gibibytes: u8) -> io::Result<()> {
-        const RECORD_BYTES: usize = 128;
+        const ENTRIES_MAX: u32 = 1000;
+        let [claimed, entries, packed, unpacked] = counts;
         let path = self.freed("log/000000000001.seg")?;
-        let store = Self::id()?;
-        let header = SegmentHeader {
-            store,
-            number: 1,
-            first_seq: Seq(1),
-            previous_end: Position::default(),
-            previous_time: Micros(0),
-            previous: Link::ZERO,
-            abandoned: false,
-            sealed: None,
-            features: FeatureBits::default(),
-            generation: 0,
-            generation_torn: false,
-        };
-        let mut bytes = header.encode();
-        let mut record = Vec::new();
-        record.extend_from_slice(b"acpdbsl1");
-        record.extend_from_slice(&1_u32.to_le_bytes());
-        record.extend_from_slice(&1_u32.to_le_bytes());
-        record.extend_from_slice(store.as_bytes());
-        record.extend_from_slice(&((1_u64 << 32) | 0xffff_ffff).to_le_bytes());
-        for size in sizes {
-            record.extend_from_slice(&size.to_le_bytes());
+        let mut head = Vec::new();
+        for field in [0x184d_2a5a_u32, 120] {
+            head.extend_from_slice(&field.to_le_bytes());
         }
-        for count in counts {
-            record.extend_from_slice(&count.to_le_bytes());
+        head.extend_from_slice(b"acpdbsl2");
+        head.extend_from_slice(Self::id()?.as_bytes());
+        head.extend_from_slice(&1_u32.to_le_bytes());
+        head.extend_from_slice(&0_u32.to_le_bytes());
+        head.extend_from_slice(&sizes[0].to_le_bytes());
+        head.extend_from_slice(&[0; 76]);
+        head.extend_from_slice(&crc32c::crc32c(&head).to_le_bytes());
+        let mut table = Vec::new();
+        let entries = entries % ENTRIES_MAX;
+        for field in [0x184d_2a5e, entries * 12 + 9, 128, 0, 0x51d8_e999] {
+            table.extend_from_slice(&u32::to_le_bytes(field));
         }
-        record.extend_from_slice(&1_u64.to_le_bytes());
-        record.extend_from_slice(&u64::from(u32::MAX).to_le_bytes());
-        record.extend_from_slice(&[0; 36]);
-        record.extend_from_slice(&crc32c::crc32c(&record).to_le_bytes());
-        // The flag of a sealed segment, the record, and the checksum over all.
-        let flags = 8 + 4 + 4 + 16 + 8 + 8 + 8 + 32 + 2;
-        if let Some(flag) = bytes.get_mut(flags) {
-            *flag |= 2;
+        for _ in 1..entries {
+            for field in [packed, unpacked, 0] {
+                table.extend_from_slice(&field.to_le_bytes());
+            }
         }
-        let at = 3840;
-        if let Some(place) = bytes.get_mut(at..at + RECORD_BYTES) {
-            place.copy_from_slice(&record);
-        }
-        let end = bytes.len() - 4;
-        let checksum = crc32c::crc32c(bytes.get(..end).unwrap_or_default());
-        bytes.truncate(end);
-        bytes.extend_from_slice(&checksum.to_le_bytes());
+        table.extend_from_slice(&claimed.to_le_bytes());
+        table.push(1 << 7);
+        table.extend_from_slice(&0x8f92_eab1_u32.to_le_bytes());
         let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-        file.write_all_at(&bytes, 0)?;
-        grown(&file, gibibytes).map(|_| ())
+        file.write_all_at(&head, 0)?;
+        let end = grown(&file, gibibytes)?.max(128).saturating_add(sizes[1] % (1 << 20));
+        file.write_all_at(&table, end)
     }
 
     /// Does with the store all that hosts and the command line do, and ignores the outcome.

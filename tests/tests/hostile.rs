@@ -175,6 +175,10 @@ fn table() -> Vec<(&'static str, Vec<Trap>)> {
                 gibibytes: 63,
             }],
         ),
+        (
+            "a sealed segment whose chunks claim more than they may",
+            vec![Trap::Sealed { counts: [3, 3, 1000, 1 << 30], sizes: [1 << 36, 2000 - 128], gibibytes: 0 }],
+        ),
         ("an erasure to resume whose note says nothing", vec![Trap::Erasing { text: vec![0xff; 200] }]),
         (
             "a folder in the place of the index",

@@ -63,6 +63,9 @@ impl Storage for Slow {
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.files.rename(from, to)
     }
+    fn exchange(&self, left: &str, right: &str) -> io::Result<()> {
+        self.files.exchange(left, right)
+    }
     fn remove(&self, name: &str) -> io::Result<()> {
         self.files.remove(name)
     }

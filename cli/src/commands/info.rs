@@ -54,14 +54,16 @@ fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
         return output.json_line(&value);
     }
     let percent = |thousandths: u64| format!("{}.{}%", thousandths / 10, thousandths % 10);
-    output.line(format!("log        {} on disk", describe::bytes(space.log_bytes)))?;
     output.line(format!(
-        "bodies     {} recorded, {} without repeats ({}), {} stored (sealed ones to {})",
+        "log        {} on disk (sealed segments packed to {})",
+        describe::bytes(space.log_bytes),
+        percent(space.compression_ratio),
+    ))?;
+    output.line(format!(
+        "bodies     {} recorded, {} without repeats ({})",
         describe::bytes(space.body_bytes_recorded),
         describe::bytes(space.body_bytes_unique),
         percent(space.dedupe_ratio),
-        describe::bytes(space.body_bytes_stored),
-        percent(space.compression_ratio),
     ))?;
     if space.damaged > 0 {
         output.line(format!(
@@ -89,20 +91,20 @@ fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
         output.line(format!("{name:<22} {:>9} {:>11}", state.faces, describe::bytes(state.bytes)))?;
     }
     output.line("")?;
-    let head = ("segment", "file", "events", "spines", "bodies", "stored");
+    let head = ("segment", "file", "unpacked", "events", "spines", "bodies");
     output.line(format!(
-        "{:<10} {:>11} {:>9} {:>11} {:>11} {:>11}",
+        "{:<10} {:>11} {:>11} {:>9} {:>11} {:>11}",
         head.0, head.1, head.2, head.3, head.4, head.5
     ))?;
     for segment in &space.segments {
         output.line(format!(
-            "{:<10} {:>11} {:>9} {:>11} {:>11} {:>11}",
+            "{:<10} {:>11} {:>11} {:>9} {:>11} {:>11}",
             format!("{}{}", segment.segment, if segment.sealed { " sealed" } else { "" }),
             describe::bytes(segment.file_bytes),
+            describe::bytes(segment.log_bytes),
             segment.events,
             describe::bytes(segment.spine_bytes),
             describe::bytes(segment.body_bytes),
-            describe::bytes(segment.stored_bytes),
         ))?;
     }
     Ok(Code::Ok)

@@ -1,4 +1,4 @@
-//! `acpdb seal`: complete segments rewritten once, smaller.
+//! `acpdb seal`: complete segments, packed.
 
 use serde_json::json;
 
@@ -28,12 +28,10 @@ pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<C
     }
     for sealed in &report.sealed {
         output.line(format!(
-            "segment {}: {} to {}; {}, {} of them different",
+            "segment {}: {} to {}",
             sealed.segment,
             describe::bytes(sealed.bytes_before),
             describe::bytes(sealed.bytes_after),
-            describe::count(sealed.bodies, "body").replace("bodys", "bodies"),
-            sealed.bodies_stored,
         ))?;
     }
     if report.sealed.is_empty() && report.left == 0 {

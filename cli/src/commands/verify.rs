@@ -253,7 +253,6 @@ fn witnesses(report: &Report) -> Vec<String> {
                 continue;
             }
             WitnessKind::Segment => "header of a segment",
-            WitnessKind::Seal => "record of a sealed segment",
             WitnessKind::Map => "map",
             WitnessKind::Snapshot => "saved fold",
             WitnessKind::IngestState => "saved ingest state",

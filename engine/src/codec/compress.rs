@@ -28,17 +28,10 @@ pub const DICTIONARY_1_DIGEST: &str = "184bdb247534632837c0656c392ca0904412b439f
 
 /// A body is at most this many times as long as its stored bytes.
 pub(crate) const RATIO_MAX: u64 = 1000;
-/// This level costs about as much time as hashing; higher levels gain 2 to 3 % on bodies of a few KiB.
-const LEVEL: i32 = 6;
 /// Bodies that are packed while their recording waits: a quarter of the time, 4 % more bytes.
 const RECORD_LEVEL: i32 = 3;
 /// Begins a zstd frame without content; its length follows.
 const SKIPPABLE_MAGIC: [u8; 4] = 0x184D_2A50_u32.to_le_bytes();
-
-fn encoder() -> &'static EncoderDictionary<'static> {
-    static DICTIONARY: OnceLock<EncoderDictionary<'static>> = OnceLock::new();
-    DICTIONARY.get_or_init(|| EncoderDictionary::copy(DICTIONARY_1, LEVEL))
-}
 
 fn record_encoder() -> &'static EncoderDictionary<'static> {
     static DICTIONARY: OnceLock<EncoderDictionary<'static>> = OnceLock::new();
@@ -69,10 +62,6 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    pub(crate) fn new() -> Self {
-        Self::with(encoder())
-    }
-
     fn with(dictionary: &'static EncoderDictionary<'static>) -> Self {
         let compressor = || {
             // Without a compressor bodies are stored as they are, here and below.
@@ -147,7 +136,6 @@ mod tests {
 
     #[test]
     fn what_is_packed_comes_back_and_never_too_well_packed() {
-        let mut packer = Packer::new();
         let long = "the same line again\n".repeat(50_000).into_bytes();
         let bodies: Vec<Vec<u8>> = vec![
             b"x".to_vec(),
@@ -155,8 +143,8 @@ mod tests {
             long,
             vec![0; STORED_BYTES_MAX],
         ];
-        for (body, is_recorded) in bodies.iter().flat_map(|body| [(body, false), (body, true)]) {
-            let (codec, packed) = if is_recorded { pack_to_record(body) } else { packer.pack(body) };
+        for body in &bodies {
+            let (codec, packed) = pack_to_record(body);
             let stored = packed.as_deref().unwrap_or(body);
             assert!(stored.len() as u64 * RATIO_MAX >= body.len() as u64);
             assert!(stored.len() <= body.len());

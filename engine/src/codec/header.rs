@@ -2,7 +2,6 @@
 //! the part of the log that the file holds, and the end of the part before.
 
 use super::fields::{Fields, Put, align16, is_zero, put_trailing_checksum, trailing_checksum};
-use super::sealed::{RECORD_BYTES, RECORD_OFFSET, RecordKind, SealedLayout, in_header};
 use super::{
     BODY_ROW_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX, DIGEST_BLAKE3, ENVELOPE_BYTES, FORMAT_VERSION,
     FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Invalid, PIECE_ROW_BYTES, Part, SEGMENT_HEADER_BYTES,
@@ -188,8 +187,6 @@ const _: () = assert!(FORMAT_VERSION == 1);
 const MAGIC: [u8; 8] = *b"acpdbseg";
 /// Flag: the bytes after the end of the segment before were given up after a failed sync.
 const ABANDONED: u8 = 1;
-/// Flag: the segment is sealed; the record says how.
-const SEALED: u8 = 2;
 
 /// A frame and the events it holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -236,8 +233,6 @@ pub struct SegmentHeader {
     pub previous: Link,
     /// The segment before may hold unconfirmed bytes after its end.
     pub abandoned: bool,
-    /// How the file is laid out, if the segment is sealed.
-    pub sealed: Option<SealedLayout>,
     /// The features that reading and writing the store need, as of this segment.
     pub features: FeatureBits,
     /// How often bodies were erased in this segment.
@@ -327,13 +322,10 @@ impl SegmentHeader {
             .bytes(self.previous.as_bytes())
             .u8(DIGEST_BLAKE3)
             .u8(CHECKSUM_CRC32C)
-            .u8((u8::from(self.abandoned) * ABANDONED) | (u8::from(self.sealed.is_some()) * SEALED))
+            .u8(u8::from(self.abandoned) * ABANDONED)
             .skip(5)
             .u64(self.features.needs)
             .u64(self.features.writes);
-        if let (Some(sealed), Some(record)) = (&self.sealed, bytes.get_mut(RECORD_OFFSET..)) {
-            Put(record).bytes(&sealed.encode(RecordKind::Sealed));
-        }
         put_trailing_checksum(&mut bytes);
         let at = usize::try_from(generation_offset(self.generation)).unwrap_or(GENERATION_OFFSET);
         if let Some(record) = bytes.get_mut(at..) {
@@ -374,30 +366,22 @@ impl SegmentHeader {
         let (previous_time, previous) = (Micros(fields.i64()), Link(fields.array()));
         let algorithms = (fields.u8(), fields.u8());
         let flags = fields.u8();
-        let is_sealed = flags & SEALED != 0;
         let mut rest = fields.zeros(5);
         let features = FeatureBits { needs: fields.u64(), writes: fields.u64() };
-        rest &= fields.zeros(RECORD_OFFSET - 112);
-        if is_sealed {
-            fields.skip(RECORD_BYTES);
-        } else {
-            rest &= fields.zeros(RECORD_BYTES);
-        }
+        rest &= fields.zeros(GENERATION_OFFSET - 112);
         let record: [u8; GENERATION_BYTES] = fields.array();
         rest &= fields.zeros(SEGMENT_HEADER_BYTES - GENERATION_OFFSET - GENERATION_BYTES - 4);
         let (generation, generation_torn) = generations(number, &record);
         if features.needs != 0 {
             return newer(96, "features that are known", format!("features {:#x}", features.needs));
         }
-        if algorithms != (DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags > ABANDONED | SEALED || !rest {
+        if algorithms != (DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags > ABANDONED || !rest {
             return newer(88, "the algorithms and flags of format 1, and zeros", "others".to_owned());
         }
         if number == 0 || first_seq == Seq::ZERO || previous_end >= Self::start(number) {
             return fail(12, "numbers from 1", format!("segment {number}, {first_seq}"));
         }
         let abandoned = flags & ABANDONED != 0;
-        let sealed =
-            if is_sealed { Some(in_header(bytes, store, number, Self::start(number))?) } else { None };
         Ok(Self {
             store,
             number,
@@ -406,7 +390,6 @@ impl SegmentHeader {
             previous_time,
             previous,
             abandoned,
-            sealed,
             features,
             generation,
             generation_torn,

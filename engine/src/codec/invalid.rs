@@ -55,8 +55,8 @@ pub enum Part {
     Body,
     /// A body of zeros without a record that it was erased.
     BodyZeroed,
-    /// The tables of a sealed segment.
-    Footer,
+    /// The packed bytes of a sealed segment.
+    Packed,
     /// Bytes after the end of a complete segment.
     Rubbish,
     /// Acknowledged events that are not there.
@@ -82,7 +82,7 @@ impl std::fmt::Display for Part {
             Self::Spine => "spine",
             Self::Body => "body",
             Self::BodyZeroed => "zeroed body",
-            Self::Footer => "footer",
+            Self::Packed => "packed bytes",
             Self::Rubbish => "end of segment",
             Self::Missing => "end of the log",
             Self::Forked => "history",

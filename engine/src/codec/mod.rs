@@ -24,13 +24,14 @@ mod invalid;
 mod key_file;
 mod leaf;
 mod limits;
+mod map_record;
 mod pages;
 pub mod payload;
 pub mod peek;
 mod pieces;
 mod prepare;
-mod sealed;
 mod secret_file;
+mod seekable;
 mod store_file;
 mod subject_file;
 mod table;
@@ -39,8 +40,8 @@ mod tests;
 
 pub use cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, FIRST_KEY};
 pub(crate) use cipher::{body_context, body_nonce};
-pub(crate) use compress::{CODEC_NONE, Packer, pack_to_record, unpack};
 pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
+pub(crate) use compress::{pack_to_record, unpack};
 #[cfg(any(test, feature = "testing"))]
 pub use decode::decode_frame;
 pub(crate) use envelope::check_stored;
@@ -63,18 +64,21 @@ pub use limits::{
     FRAME_BYTES_MAX, FRAME_HEADER_BYTES, NONCE_BYTES, PIECE_ROW_BYTES, SALT_BYTES, SEALING_BYTES,
     SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, TAG_BYTES, TAIL_BYTES,
 };
+pub(crate) use map_record::{
+    FRAME_ROW_BYTES, FrameRow, MapRecord, POSTING_BYTES, RECORD_BYTES, STREAM_ROW_BYTES, StreamRow,
+};
 pub use pages::{
     Busy, Checkpoint, PageCounts, TailPage, Written, busy_record, claim_record, committed, place_record,
     poison_word, settled,
 };
 pub use pieces::PieceTable;
 pub use prepare::{PayloadSeal, PreparedFrame, encode_frame, encode_sealed_frame};
-pub use sealed::SealedLayout;
-pub(crate) use sealed::{
-    BLOCK_ROW_BYTES, BlockRow, DIGESTED_RECORD_BYTES, FRAME_ROW_BYTES, FrameRow, POSTING_BYTES, RECORD_BYTES,
-    RECORD_OFFSET, RecordKind, SEAL_DOMAIN, SEALED_BYTES_MAX, STREAM_ROW_BYTES, StreamRow,
-};
 pub use secret_file::{SECRET_FILE_BYTES, SecretFile};
+pub(crate) use seekable::{
+    CHUNK_BYTES, ChunkPacker, ChunkUnpacker, SEAL_HEAD_BYTES, SEEK_FOOTER_BYTES, SealHead, SeekEntry,
+    chunk_at, claimed_bytes, decode_seek_table, encode_seek_table, is_sealed, next_chunk_magic,
+    packed_bytes_max, seek_table_bytes,
+};
 
 pub(crate) use header::{generation_offset, generation_record};
 pub use store_file::{StoreFile, StoreFileError};

@@ -1,11 +1,10 @@
-//! Tables of fixed rows in a file: found by halving, checked page by page, mended if one page is damaged.
+//! Tables of fixed rows in a file: found by halving, checked page by page.
 //!
 //! ```text
-//! page 0: up to 64 rows, checksum | page 1 .. | parity: xor of all pages, checksum | fence: first 8 bytes of each page, checksum
+//! page 0: up to 64 rows, checksum | page 1 .. | fence: first 8 bytes of each page, checksum
 //! ```
 //!
-//! Rows rise by their first bytes. A reader keeps the fence in memory and reads one page for a look-up. Tables lie where a
-//! lost page would hide many sound bodies, so each has one parity page: any single damaged page is computed from the others.
+//! Rows rise by their first bytes. A reader keeps the fence in memory and reads one page for a look-up.
 
 use super::fields::trailing_checksum;
 
@@ -56,18 +55,10 @@ impl TableShape {
         rows.saturating_add((self.page_count() as u64).saturating_mul(CHECKSUM_BYTES as u64))
     }
 
-    /// Offset and length of the parity page.
-    pub(crate) fn parity(self) -> (u64, usize) {
-        // As long as the longest page, which is the first.
-        let (_, bytes) = self.page(0);
-        (self.pages_bytes(), bytes)
-    }
-
     /// Offset and length of the fence.
     pub(crate) fn fence(self) -> (u64, usize) {
-        let (offset, bytes) = self.parity();
         let keys = self.page_count().saturating_mul(FENCE_KEY_BYTES);
-        (offset.saturating_add(bytes as u64), keys.saturating_add(CHECKSUM_BYTES))
+        (self.pages_bytes(), keys.saturating_add(CHECKSUM_BYTES))
     }
 
     /// Length of the whole table; one without rows takes no space.
@@ -89,16 +80,13 @@ fn put_checked(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) fn encode_table(row_bytes: usize, rows: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(rows.len().saturating_add(rows.len() / 64).saturating_add(4096));
     let mut fence = Vec::new();
-    let mut parity = vec![0; row_bytes.saturating_mul(PAGE_ROW_COUNT).min(rows.len())];
     if rows.is_empty() || row_bytes == 0 {
         return out;
     }
     for page in rows.chunks(row_bytes.saturating_mul(PAGE_ROW_COUNT)) {
         fence.extend_from_slice(page.get(..FENCE_KEY_BYTES).unwrap_or(page));
-        parity.iter_mut().zip(page).for_each(|(sum, byte)| *sum ^= byte);
         put_checked(&mut out, page);
     }
-    put_checked(&mut out, &parity);
     put_checked(&mut out, &fence);
     out
 }

@@ -239,7 +239,6 @@ fn segment() -> SegmentHeader {
         previous_time: Micros(4),
         previous: Link([3; 32]),
         abandoned: true,
-        sealed: None,
         features: FeatureBits::default(),
         generation: 7,
         generation_torn: false,

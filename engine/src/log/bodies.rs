@@ -1,10 +1,10 @@
 //! Reading bodies: one, or thousands at a time.
 //!
 //! ```text
-//! rows --> in the order of their places --> neighbours in one read --> unpacked, digests checked, on two threads --> as asked
+//! rows --> in the order of their places --> neighbours in one read --> digests checked, on two threads --> as asked
 //! ```
 //!
-//! One body of a segment as written is one read; of a sealed one, two, and a look at its table. Many at a time share reads
+//! One body is one read. Many at a time share reads
 //! with their neighbours: the bytes between two bodies are read, too, where that is cheaper than another call to the system.
 //! Every read of a body checks its digest.
 //!
@@ -14,15 +14,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::Log;
 use super::error::{Corruption, Fault, LogError};
 use super::files::SegmentFile;
 use super::keys::KeyChain;
-use super::lookup::exactly;
 use super::parallel_verify::beside;
-use super::{Log, sealed_blocks};
 use crate::codec::{
-    BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Frame, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
-    SealedLayout, check_body, check_stored, is_zero, unpack,
+    BODY_CHUNK_BYTES_MAX, BodyRow, Frame, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX, check_body,
+    check_stored,
 };
 use crate::locks::{steady_read, steady_write};
 use crate::storage::{bytes_between, read_up_to};
@@ -41,8 +40,6 @@ struct Piece<'r> {
     row: &'r BodyRow,
     salt: [u8; SALT_BYTES],
     stored: Stored<'r>,
-    /// The packing and the checksum of the packed bytes; `None`: not packed.
-    packed: Option<(u8, u32)>,
 }
 
 /// Where the stored bytes of a body are.
@@ -55,49 +52,14 @@ enum Stored<'r> {
 
 type Read = Result<Vec<u8>, Fault>;
 
-/// The body, unpacked, checked, and opened.
-fn checked_body(
-    keys: Option<&KeyChain>,
-    row: &BodyRow,
-    salt: &[u8; SALT_BYTES],
-    stored: &[u8],
-    packed: Option<(u8, u32)>,
-) -> Read {
-    let laid = laid_body(row, salt, stored, packed).map_err(invalid)?;
-    match keys.filter(|_| row.is_sealed()) {
-        Some(keys) => keys.open_body(row, salt, &laid),
-        None => Ok(laid),
-    }
-}
-
-/// The body as its frame has it, unpacked and checked.
-fn laid_body(
-    row: &BodyRow,
-    salt: &[u8; SALT_BYTES],
-    stored: &[u8],
-    packed: Option<(u8, u32)>,
-) -> Result<Vec<u8>, Invalid> {
-    let length = row.stored_bytes as usize;
+/// The body, checked and opened.
+fn checked_body(keys: Option<&KeyChain>, row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8]) -> Read {
     let check = if row.is_sealed() { check_stored } else { check_body };
-    let Some((codec, checksum)) = packed else {
-        check_length(row, stored)?;
-        check(salt, stored, row)?;
-        return Ok(stored.to_vec());
-    };
-    // Erased, in place or before it was sealed.
-    let body = if is_zero(stored) {
-        vec![0; length]
-    } else {
-        let found = crc32c::crc32c(stored);
-        if found != checksum {
-            let (expected, found) = (format!("checksum {checksum:08x}"), format!("{found:08x}"));
-            return Err(Invalid::new(Part::Body, 0, expected, found));
-        }
-        let unpacked = unpack(codec, stored, length);
-        unpacked.map_err(|found| Invalid::new(Part::Body, 0, "a packed body", found))?
-    };
-    check(salt, &body, row)?;
-    Ok(body)
+    check_length(row, stored).and_then(|()| check(salt, stored, row)).map_err(invalid)?;
+    match keys.filter(|_| row.is_sealed()) {
+        Some(keys) => keys.open_body(row, salt, stored),
+        None => Ok(stored.to_vec()),
+    }
 }
 
 /// A short read gives no body.
@@ -108,7 +70,7 @@ fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
     Err(Invalid::new(Part::Body, 0, format!("{} bytes", row.stored_bytes), format!("{} bytes", bytes.len())))
 }
 
-/// Unpacks and checks each piece, on two threads if that is worth it.
+/// Checks each piece, on two threads if that is worth it.
 fn settle(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
     let checked = |piece: &Piece<'_>| {
         let stored = match &piece.stored {
@@ -119,7 +81,7 @@ fn settle(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) 
                 stretch.get(at.start.min(stretch.len())..at.end.min(stretch.len())).unwrap_or(&[])
             }
         };
-        checked_body(keys, piece.row, &piece.salt, stored, piece.packed)
+        checked_body(keys, piece.row, &piece.salt, stored)
     };
     let all = pieces.iter().map(|piece| piece.row.stored_bytes as usize).sum();
     beside(pieces, all, checked, || ()).0
@@ -131,8 +93,6 @@ struct Placed<'r> {
     row: &'r BodyRow,
     offset: u64,
     bytes: u64,
-    /// In a sealed segment: the ordinal and the row of its block.
-    sealed: Option<(u32, BlockRow)>,
 }
 
 impl Log {
@@ -167,7 +127,7 @@ impl Log {
     pub(crate) fn body_of(&self, frame: &Frame, row: &BodyRow) -> Result<Vec<u8>, LogError> {
         self.check_withheld(row)?;
         let block = frame.block_at_hand(row).and_then(<[u8]>::split_first_chunk::<SALT_BYTES>);
-        let at_hand = block.map(|(salt, stored)| checked_body(self.segments.keys(), row, salt, stored, None));
+        let at_hand = block.map(|(salt, stored)| checked_body(self.segments.keys(), row, salt, stored));
         // A read of the file tells the reason: the body may have been erased by now.
         at_hand.and_then(Result::ok).map_or_else(|| self.body(row), Ok)
     }
@@ -197,7 +157,7 @@ impl Log {
             match block.and_then(<[u8]>::split_first_chunk::<SALT_BYTES>) {
                 Some((salt, stored)) => {
                     let stored = Stored::AtHand(stored);
-                    at_hand.push(Piece { number, row, salt: *salt, stored, packed: None });
+                    at_hand.push(Piece { number, row, salt: *salt, stored });
                 }
                 None => order.push((number, row)),
             }
@@ -257,20 +217,13 @@ impl Log {
 
     fn read_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), Fault> {
         let Some(file) = self.segment_of(row)? else { return Err(Fault::Nothing) };
-        if let Some((ordinal, block)) = sealed_block(&file, row)? {
-            let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
-            let found = sealed_blocks::stored_block(file.source(), &tables.layout, ordinal, &block)?;
-            let packed = Some((block.codec, block.checksum));
-            let body = checked_body(self.segments.keys(), row, &found.salt, &found.stored, packed)?;
-            return Ok((found.salt, body));
-        }
         let mut block = vec![0; SALT_BYTES.saturating_add(row.stored_bytes as usize)];
         let count = read_up_to(&*file.file, &mut block, row.position.offset());
         let count = count.map_err(|error| Fault::Error(LogError::io("read", file.path.clone(), error)))?;
         block.truncate(count);
         let Some((salt, bytes)) = block.split_first_chunk::<SALT_BYTES>() else { return Err(Fault::Nothing) };
         if row.is_sealed() {
-            return Ok((*salt, checked_body(self.segments.keys(), row, salt, bytes, None)?));
+            return Ok((*salt, checked_body(self.segments.keys(), row, salt, bytes)?));
         }
         check_length(row, bytes).and_then(|()| check_body(salt, bytes, row)).map_err(invalid)?;
         let salt = *salt;
@@ -296,9 +249,10 @@ impl Log {
         let mut placed = Vec::with_capacity(batch.len());
         let mut open = None;
         for (number, row) in batch.iter().copied() {
-            match self.segment_of(row).and_then(|file| file.map(|file| place(file, row)).transpose()) {
-                Ok(Some((file, offset, bytes, sealed))) => {
-                    placed.push(Placed { number, row, offset, bytes, sealed });
+            match self.segment_of(row) {
+                Ok(Some(file)) => {
+                    let bytes = u64::from(row.stored_bytes).saturating_add(SALT_BYTES as u64);
+                    placed.push(Placed { number, row, offset: row.position.offset(), bytes });
                     open = Some(file);
                 }
                 Ok(None) => tell(number, row, Err(Fault::Nothing)),
@@ -306,10 +260,7 @@ impl Log {
             }
         }
         let Some(file) = open else { return };
-        // Sealed bodies that were equal lie where the first of them did.
-        placed.sort_unstable_by_key(|placed| placed.offset);
         let (mut stretches, mut pieces) = (Vec::new(), Vec::with_capacity(placed.len()));
-        let mut salts = Salts::of_all(&placed);
         let mut rest = placed.as_slice();
         while let Some(first) = rest.first() {
             let mut end = first.offset.saturating_add(first.bytes);
@@ -342,26 +293,13 @@ impl Log {
             for placed in near {
                 let start = bytes_between(first.offset, placed.offset);
                 let end = start.saturating_add(usize::try_from(placed.bytes).unwrap_or(usize::MAX));
-                let salt = match &placed.sealed {
-                    Some((ordinal, _)) => salts.of(&file, *ordinal),
-                    None => Ok(stretch.get(start..).and_then(<[u8]>::first_chunk).copied()),
-                };
                 let (number, row) = (placed.number, placed.row);
-                let salt = match salt {
-                    Ok(Some(salt)) => salt,
-                    Ok(None) => {
-                        tell(number, row, Err(Fault::Nothing));
-                        continue;
-                    }
-                    Err(fault) => {
-                        tell(number, row, Err(fault));
-                        continue;
-                    }
+                let Some(salt) = stretch.get(start..).and_then(<[u8]>::first_chunk).copied() else {
+                    tell(number, row, Err(Fault::Nothing));
+                    continue;
                 };
-                let packed = placed.sealed.as_ref().map(|(_, block)| (block.codec, block.checksum));
-                let at = if packed.is_some() { start..end } else { start.saturating_add(SALT_BYTES)..end };
-                let stored = Stored::Stretch(stretches.len(), at);
-                pieces.push(Piece { number, row, salt, stored, packed });
+                let stored = Stored::Stretch(stretches.len(), start.saturating_add(SALT_BYTES)..end);
+                pieces.push(Piece { number, row, salt, stored });
             }
             stretches.push(stretch);
         }
@@ -401,76 +339,4 @@ fn is_unfit(fault: &Fault) -> bool {
 
 fn invalid(invalid: Invalid) -> Fault {
     Fault::Invalid(invalid, None)
-}
-
-/// The block that a row points to, if the segment is sealed.
-fn sealed_block(file: &SegmentFile, row: &BodyRow) -> Result<Option<(u32, BlockRow)>, Fault> {
-    if file.sealed.is_none() {
-        return Ok(None);
-    }
-    sealed_blocks::block_row(file, row.position).map(Some)
-}
-
-/// A file, and where in it a body lies: with its salt, or packed.
-type Place = (Arc<SegmentFile>, u64, u64, Option<(u32, BlockRow)>);
-
-fn place(file: Arc<SegmentFile>, row: &BodyRow) -> Result<Place, Fault> {
-    let Some((ordinal, block)) = sealed_block(&file, row)? else {
-        let bytes = u64::from(row.stored_bytes).saturating_add(SALT_BYTES as u64);
-        return Ok((file, row.position.offset(), bytes, None));
-    };
-    let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
-    let offset = sealed_blocks::stored_place(&tables.layout, &block)?;
-    let bytes = u64::from(block.stored_bytes);
-    Ok((file, offset, bytes, Some((ordinal, block))))
-}
-
-/// Salts of the wanted blocks; the salts of neighbours come in one read.
-struct Salts {
-    /// The ordinals that are wanted, rising.
-    wanted: Vec<u32>,
-    /// The first ordinal of the last read.
-    first: u32,
-    bytes: Vec<u8>,
-}
-
-/// Most salts that are read at a time, and most unwanted ones that may lie between two of them: 1 KiB.
-const SALT_COUNT_MAX: u32 = 1024;
-const SALT_GAP_COUNT: u32 = 64;
-
-impl Salts {
-    fn of_all(placed: &[Placed<'_>]) -> Self {
-        let sealed = placed.iter().filter_map(|placed| placed.sealed.as_ref());
-        let mut wanted: Vec<u32> = sealed.map(|(ordinal, _)| *ordinal).collect();
-        wanted.sort_unstable();
-        Self { wanted, first: 0, bytes: Vec::new() }
-    }
-
-    fn of(&mut self, file: &SegmentFile, ordinal: u32) -> Result<Option<[u8; SALT_BYTES]>, Fault> {
-        let Some(tables) = &file.sealed else { return Ok(None) };
-        let layout: &SealedLayout = &tables.layout;
-        let held = |salts: &Self| {
-            let at = usize::try_from(ordinal.checked_sub(salts.first)?).ok()?.checked_mul(SALT_BYTES)?;
-            salts.bytes.get(at..)?.first_chunk().copied()
-        };
-        if let Some(salt) = held(self) {
-            return Ok(Some(salt));
-        }
-        let mut last = ordinal;
-        let next = self.wanted.partition_point(|wanted| *wanted <= ordinal);
-        // They are in order, and behind `ordinal`.
-        for wanted in self.wanted.get(next..).unwrap_or(&[]) {
-            if wanted - last > SALT_GAP_COUNT || wanted - ordinal >= SALT_COUNT_MAX {
-                break;
-            }
-            last = *wanted;
-        }
-        let count = last - ordinal + 1;
-        // An ordinal past the last block has no salt.
-        let count = count.min(layout.block_count.saturating_sub(ordinal));
-        let at = layout.salts_offset().saturating_add(u64::from(ordinal).saturating_mul(SALT_BYTES as u64));
-        self.bytes = exactly(file.source(), at, (count as usize).saturating_mul(SALT_BYTES))?;
-        self.first = ordinal;
-        Ok(held(self))
-    }
 }

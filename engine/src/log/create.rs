@@ -188,7 +188,6 @@ pub(crate) fn make(
         previous_time: now,
         previous: Link::ZERO,
         abandoned: false,
-        sealed: None,
         features: FeatureBits { needs: 0, writes: if ring.is_some() { ENCRYPTION_BIT } else { 0 } },
         generation: 0,
         generation_torn: false,

@@ -1,9 +1,7 @@
 //! A cursor: reads headers, frames and bodies at positions, in windows that grow.
 //!
-//! A sealed segment keeps the positions of its frames and bodies. The cursor finds where each lies now, and unpacks bodies; a
-//! caller need not know whether a segment is sealed.
+//! Whether a segment is sealed is not known here: [`SegmentFile`] reads both forms by position and length.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,12 +9,7 @@ use rkyv::util::AlignedVec;
 
 use super::error::{Fault, LogError};
 use super::files::{FIRST_WINDOW_BYTES, LOOK_WINDOW_BYTES_MAX, SegmentFile, Segments, nothing_at};
-use super::lookup::Tables;
-use super::sealed_blocks;
-use crate::codec::{
-    BodyRow, FRAME_HEADER_BYTES, FRAME_MAGIC, Frame, FrameCheck, FrameHeader, Invalid, Part,
-    SEGMENT_HEADER_BYTES, SealedLayout, is_zero,
-};
+use crate::codec::{BodyRow, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, Part, is_zero};
 use crate::failpoints::failpoint;
 use crate::ids::Position;
 use crate::storage::{bytes_between, read_up_to};
@@ -72,14 +65,11 @@ pub(crate) struct Cursor<'a> {
     window_bytes: usize,
     /// For looks at single frames: the length of a window at a place that does not continue the window before.
     look_bytes: Option<usize>,
-    /// In a sealed segment: the positions of the last frame and of the one after it, each with its place in the file.
-    pub(super) places: [(Position, u64); 2],
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(segments: &'a Segments, window_bytes: usize) -> Self {
         let next_bytes = window_bytes.min(FIRST_WINDOW_BYTES);
-        let places = [(Position::default(), 0); 2];
         Self {
             segments,
             current: None,
@@ -90,7 +80,6 @@ impl<'a> Cursor<'a> {
             next_bytes,
             window_bytes,
             look_bytes: None,
-            places,
         }
     }
 
@@ -173,45 +162,15 @@ impl<'a> Cursor<'a> {
         if self.current.as_ref().is_none_or(|(number, _)| *number != segment) {
             self.current = self.segments.get(segment)?.map(|file| (segment, file));
             self.held = 0;
-            self.places = [(Position::default(), 0); 2];
         }
         Ok(self.current.as_ref().map(|(_, file)| file.clone()))
-    }
-
-    /// The segment, if it is sealed.
-    pub(crate) fn sealed(&mut self, segment: u32) -> Result<Option<Arc<SegmentFile>>, LogError> {
-        Ok(self.enter(segment)?.filter(|file| file.sealed.is_some()))
-    }
-
-    /// The byte of the file where the frame that belongs to `position` begins.
-    fn place(&mut self, position: Position) -> Result<u64, Fault> {
-        let Some(file) = self.sealed(position.segment()).map_err(Fault::Error)? else {
-            return Ok(position.offset());
-        };
-        let Some(tables) = &file.sealed else { return Ok(position.offset()) };
-        let known = self.places.iter().find(|(known, _)| *known == position && position.0 != 0);
-        if let Some((_, place)) = known {
-            return Ok(*place);
-        }
-        if position >= tables.layout.end {
-            return Err(Fault::Nothing);
-        }
-        let place = match tables.place(file.source(), position) {
-            Ok(place) => place,
-            Err(Fault::Error(error)) => return Err(Fault::Error(error)),
-            // Without tables the frames themselves say where they belong.
-            Err(_) => find_place(self, tables, position).map_err(Fault::Error)?,
-        };
-        let place = place.filter(|place| *place < tables.layout.salts_offset()).ok_or(Fault::Nothing)?;
-        self.places = [(position, place), self.places[1]];
-        Ok(place)
     }
 
     /// The header at `position`, checked to belong there.
     pub(crate) fn header(&mut self, position: Position) -> Result<FrameHeader, Fault> {
         let store = self.segments.store;
-        let place = self.place(position)?;
-        let bytes = self.bytes(position.segment(), place, FRAME_HEADER_BYTES).map_err(Fault::Error)?;
+        let bytes =
+            self.bytes(position.segment(), position.offset(), FRAME_HEADER_BYTES).map_err(Fault::Error)?;
         if is_zero(bytes) {
             // Only zeros inside the file: behind its end, this bug would find frames for ever.
             if failpoint!(AcceptZeroLength) && bytes.len() == FRAME_HEADER_BYTES {
@@ -238,11 +197,6 @@ impl<'a> Cursor<'a> {
             };
             return Err(Fault::Invalid(invalid, None));
         }
-        if self.current.as_ref().is_some_and(|(_, file)| file.sealed.is_some()) {
-            let next =
-                place.saturating_add(FRAME_HEADER_BYTES as u64).saturating_add(u64::from(header.spine_bytes));
-            self.places = [(position, place), (header.end(), next)];
-        }
         Ok(header)
     }
 
@@ -250,8 +204,8 @@ impl<'a> Cursor<'a> {
     pub(crate) fn frame(&mut self, position: Position, check: FrameCheck) -> Result<Frame, Fault> {
         let header = self.header(position)?;
         let length = header.spine_bytes as usize;
-        let (segment, place) = (position.segment(), self.place(position)?);
-        let offset = place.saturating_add(FRAME_HEADER_BYTES as u64);
+        let segment = position.segment();
+        let offset = position.offset().saturating_add(FRAME_HEADER_BYTES as u64);
         if length <= self.window_bytes {
             self.bytes(segment, offset, length).map_err(Fault::Error)?;
         }
@@ -259,9 +213,7 @@ impl<'a> Cursor<'a> {
         let start =
             start.filter(|start| start.saturating_add(length) <= self.held && start.is_multiple_of(16));
         let frame = if let Some(start) = start {
-            // In a sealed segment bodies lie elsewhere.
-            let is_sealed = self.current.as_ref().is_some_and(|(_, file)| file.sealed.is_some());
-            let bodies = if is_sealed { 0 } else { header.bodies_bytes as usize };
+            let bodies = header.bodies_bytes as usize;
             let end = start.saturating_add(length).saturating_add(bodies).min(self.held);
             Frame::within(header, &self.window, start, end, check)
         } else {
@@ -280,7 +232,7 @@ impl<'a> Cursor<'a> {
         start: usize,
         length: usize,
     ) -> Result<AlignedVec<16>, Fault> {
-        let offset = self.place(position)?.saturating_add((FRAME_HEADER_BYTES + start) as u64);
+        let offset = position.offset().saturating_add((FRAME_HEADER_BYTES + start) as u64);
         self.aligned(position.segment(), offset, length).map_err(Fault::Error)
     }
 
@@ -303,80 +255,49 @@ impl<'a> Cursor<'a> {
         Ok(aligned)
     }
 
-    /// A block, or as much of it as there is: salt and bytes, unpacked; `length` counts both.
-    pub(crate) fn block(&mut self, position: Position, length: usize) -> Result<Cow<'_, [u8]>, Fault> {
-        if let Some(file) = self.sealed(position.segment()).map_err(Fault::Error)? {
-            return sealed_blocks::block(&file, position, length).map(Cow::Owned);
-        }
-        self.bytes(position.segment(), position.offset(), length).map(Cow::Borrowed).map_err(Fault::Error)
+    /// A block, or as much of it as there is: salt and bytes; `length` counts both.
+    pub(crate) fn block(&mut self, position: Position, length: usize) -> Result<&[u8], LogError> {
+        self.bytes(position.segment(), position.offset(), length)
     }
 
-    /// All that follows the spine of a frame; `None` if the segment is sealed, where bodies lie elsewhere.
-    fn stored_bodies(&mut self, frame: &Frame) -> Result<Option<&[u8]>, LogError> {
-        let Some((segment, offset, length)) = self.bodies_place(frame)? else { return Ok(None) };
-        self.bytes(segment, offset, length).map(Some)
-    }
-
-    /// Reads the same bytes to the end of `to`; returns their range there.
-    pub(crate) fn add_bodies(
-        &mut self,
-        frame: &Frame,
-        to: &mut Stretch,
-    ) -> Result<Option<Range<usize>>, LogError> {
-        let Some((segment, offset, length)) = self.bodies_place(frame)? else { return Ok(None) };
+    /// Reads all that follows the spine of a frame to the end of `to`; returns its range there.
+    pub(crate) fn add_bodies(&mut self, frame: &Frame, to: &mut Stretch) -> Result<Range<usize>, LogError> {
+        let (segment, offset, length) = bodies_place(frame);
         if length <= self.window_bytes {
             let bytes = self.bytes(segment, offset, length)?;
             let room = to.room(bytes.len());
             room.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
             let count = bytes.len();
-            return Ok(Some(to.take(count)));
+            return Ok(to.take(count));
         }
-        let Some(file) = self.enter(segment)? else { return Ok(Some(to.take(0))) };
+        let Some(file) = self.enter(segment)? else { return Ok(to.take(0)) };
         // A length from the disk may lie: no more memory than the file can fill.
         let fail = |action, error| LogError::io(action, self.segments.path(segment), error);
         // Past the end of the file there is nothing to read.
         let rest = file.file.len().map_err(|error| fail("inspect", error))?.saturating_sub(offset);
         let length = length.min(usize::try_from(rest).unwrap_or(usize::MAX));
         let count = read_up_to(&*file.file, to.room(length), offset).map_err(|error| fail("read", error))?;
-        Ok(Some(to.take(count)))
-    }
-
-    /// Segment, offset and length of all that follows the spine; `None`: sealed.
-    fn bodies_place(&mut self, frame: &Frame) -> Result<Option<(u32, u64, usize)>, LogError> {
-        let header = frame.header();
-        let segment = header.position.segment();
-        if self.sealed(segment)?.is_some() {
-            return Ok(None);
-        }
-        let start = FRAME_HEADER_BYTES as u64 + u64::from(header.spine_bytes);
-        Ok(Some((segment, header.position.offset().saturating_add(start), header.bodies_bytes as usize)))
+        Ok(to.take(count))
     }
 
     /// Checks every body stored in a frame; calls `damaged` with each row whose bytes do not fit its digest.
     pub(crate) fn check_bodies(
         &mut self,
         frame: &Frame,
-        mut damaged: impl FnMut(BodyRow, Invalid),
+        damaged: impl FnMut(BodyRow, Invalid),
     ) -> Result<(), LogError> {
-        if let Some(bodies) = self.stored_bodies(frame)? {
-            frame.check_bodies(bodies, damaged);
-            return Ok(());
-        }
-        let mut failed = None;
-        frame.check_blocks(
-            |row, length| match self.block(row.position, length) {
-                Ok(block) => Ok(block.into_owned()),
-                Err(Fault::Invalid(invalid, _)) => Err(invalid),
-                Err(Fault::Nothing) => Ok(Vec::new()),
-                Err(Fault::Error(error)) => {
-                    failed = Some(error);
-                    Ok(Vec::new())
-                }
-            },
-            &mut damaged,
-        );
-        failed.map_or(Ok(()), Err)
+        let (segment, offset, length) = bodies_place(frame);
+        frame.check_bodies(self.bytes(segment, offset, length)?, damaged);
+        Ok(())
     }
+}
+
+/// Segment, offset and length of all that follows the spine.
+fn bodies_place(frame: &Frame) -> (u32, u64, usize) {
+    let header = frame.header();
+    let start = FRAME_HEADER_BYTES as u64 + u64::from(header.spine_bytes);
+    let position = header.position;
+    (position.segment(), position.offset().saturating_add(start), header.bodies_bytes as usize)
 }
 
 /// Windows of a reader of many frames. Fresh ones would be filled with zeros, in pages that the system has to find first.
@@ -416,51 +337,4 @@ fn writable<'w>(window: &'w mut Arc<AlignedVec<16>>, windows: &mut Windows, leng
         });
     }
     Arc::get_mut(window).and_then(|window| window.get_mut(..length)).unwrap_or_default()
-}
-
-/// Looks through headers and spines for the frame of `position`, when the tables cannot say where it is.
-fn find_place(cursor: &mut Cursor<'_>, tables: &Tables, position: Position) -> Result<Option<u64>, LogError> {
-    let mut at = SEGMENT_HEADER_BYTES as u64;
-    while let Some((place, header)) = next_header(cursor, &tables.layout, at)? {
-        if header.position == position {
-            return Ok(Some(place));
-        }
-        at = place.saturating_add(Position::GRAIN_BYTES);
-    }
-    Ok(None)
-}
-
-/// The first sound header of this segment at byte `at` of the file or after it, and where it is.
-pub(super) fn next_header(
-    cursor: &mut Cursor<'_>,
-    layout: &SealedLayout,
-    mut at: u64,
-) -> Result<Option<(u64, FrameHeader)>, LogError> {
-    let end = layout.salts_offset();
-    while at < end {
-        let bytes = cursor.rest(layout.number, at, FRAME_HEADER_BYTES)?;
-        let rest = bytes_between(at, end);
-        let bytes = bytes.get(..rest).unwrap_or(bytes);
-        if bytes.len() < FRAME_HEADER_BYTES {
-            return Ok(None);
-        }
-        let grains = (bytes.len() - FRAME_HEADER_BYTES) / 16 + 1;
-        let candidate = bytes.chunks(16).take(grains).position(|chunk| chunk.starts_with(&FRAME_MAGIC));
-        let Some(grain) = candidate else {
-            at = at.saturating_add(grains as u64 * Position::GRAIN_BYTES);
-            continue;
-        };
-        at = at.saturating_add(grain as u64 * Position::GRAIN_BYTES);
-        let bytes = cursor.bytes(layout.number, at, FRAME_HEADER_BYTES)?;
-        // Bytes that only begin like a header are passed over.
-        if let Ok(header) = FrameHeader::decode(bytes)
-            && header.store == layout.store
-            && header.position.segment() == layout.number
-            && header.position < layout.end
-        {
-            return Ok(Some((at, header)));
-        }
-        at = at.saturating_add(Position::GRAIN_BYTES);
-    }
-    Ok(None)
 }

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::error::{Corruption, Fault, LogError};
 use super::keys::KeyChain;
-use super::lookup::{MapFile, Source, Tables, last_record};
+use super::lookup::MapFile;
+use super::unpacked::{KeptChunks, Unpacked, is_sealed_file};
 use crate::codec::{
     Frame, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written,
 };
@@ -106,18 +107,13 @@ pub(crate) fn segment_number(file_name: &str) -> Option<u32> {
 
 /// A segment open for reading.
 pub(crate) struct SegmentFile {
-    pub(crate) file: Box<dyn StoredFile>,
+    /// The segment, sealed or not.
+    pub(crate) file: Arc<dyn StoredFile>,
     pub(crate) path: PathBuf,
     /// Its header, or why it has none.
     pub(crate) header: Result<SegmentHeader, Invalid>,
-    /// The tables, if the segment is sealed.
-    pub(crate) sealed: Option<Tables>,
-}
-
-impl SegmentFile {
-    pub(crate) fn source(&self) -> Source<'_> {
-        Source { file: &*self.file, path: &self.path }
-    }
+    /// The file as it is, if the segment is sealed.
+    pub(crate) sealed: Option<Arc<Unpacked>>,
 }
 
 /// The segments of a store, opened as they are needed.
@@ -126,13 +122,15 @@ pub(crate) struct Segments {
     pub(crate) store: StoreId,
     open: Mutex<BTreeMap<u32, Arc<SegmentFile>>>,
     maps: Mutex<BTreeMap<u32, Arc<MapFile>>>,
+    chunks: Arc<KeptChunks>,
     /// The keys of a store with sealed streams; empty for other stores.
     keys: OnceLock<KeyChain>,
 }
 
 impl Segments {
     pub(crate) fn new(storage: Arc<dyn Storage>, store: StoreId) -> Self {
-        Self { storage, store, open: Mutex::default(), maps: Mutex::default(), keys: OnceLock::new() }
+        let (open, maps, chunks) = (Mutex::default(), Mutex::default(), Arc::default());
+        Self { storage, store, open, maps, chunks, keys: OnceLock::new() }
     }
 
     /// Gives the keys that open sealed bytes. Once.
@@ -173,13 +171,9 @@ impl Segments {
         if let Some(segment) = open.get(&number) {
             return Ok(Some(segment.clone()));
         }
-        let fail = |action, error| LogError::io(action, self.path(number), error);
-        let file = match self.storage.open(&segment_name(number), Access::Read) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(fail("open", error)),
+        let Some(segment) = self.open_named(number, segment_name(number))?.map(Arc::new) else {
+            return Ok(None);
         };
-        let segment = Arc::new(self.open_file(number, file, self.path(number))?);
         let sound = segment.header.is_ok();
         if sound {
             if open.len() >= OPEN_SEGMENT_COUNT_MAX {
@@ -190,22 +184,35 @@ impl Segments {
         Ok(Some(segment))
     }
 
-    /// Opens the file of a segment: reads its header and, if it is sealed, where its tables are.
-    pub(crate) fn open_file(
-        &self,
-        number: u32,
-        file: Box<dyn StoredFile>,
-        path: PathBuf,
-    ) -> Result<SegmentFile, LogError> {
-        let length = file.len().map_err(|error| LogError::io("inspect", path.clone(), error))?;
+    /// Opens a file that holds segment `number`, sealed or not, and reads its header.
+    pub(crate) fn open_named(&self, number: u32, name: String) -> Result<Option<SegmentFile>, LogError> {
+        let path = self.storage.path(&name);
+        let fail = |action| {
+            let path = path.clone();
+            move |error| LogError::io(action, path, error)
+        };
+        let file = match self.storage.open(&name, Access::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fail("open")(error)),
+        };
+        let mut sealed = None;
+        let file: Arc<dyn StoredFile> = if is_sealed_file(&*file).map_err(fail("read"))? {
+            let (storage, chunks) = (Arc::clone(&self.storage), Arc::clone(&self.chunks));
+            let unpacked = Unpacked::open(storage, name, file, chunks).map_err(fail("read"))?;
+            let unpacked = sealed.insert(Arc::new(unpacked));
+            Arc::<Unpacked>::clone(unpacked)
+        } else {
+            Arc::from(file)
+        };
+        let length = file.len().map_err(fail("inspect"))?;
         if length > SEGMENT_BYTES_MAX {
             let text =
                 format!("it has {length} bytes, and no position in a segment is beyond {SEGMENT_BYTES_MAX}");
-            return Err(LogError::io("read", path, io::Error::new(io::ErrorKind::InvalidData, text)));
+            return Err(fail("read")(io::Error::new(io::ErrorKind::InvalidData, text)));
         }
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
-        let count = read_up_to(&*file, &mut bytes, 0);
-        let count = count.map_err(|error| LogError::io("read", path.clone(), error))?;
+        let count = read_up_to(&*file, &mut bytes, 0).map_err(fail("read"))?;
         let header = SegmentHeader::decode(bytes.get(..count).unwrap_or(&[])).and_then(|header| {
             if header.store == self.store && header.number == number {
                 return Ok(header);
@@ -214,13 +221,7 @@ impl Segments {
             let expected = format!("segment {number} of store {}", self.store);
             Err(Invalid { part: Part::SegmentHeader, offset: 12, expected, found })
         });
-        let source = Source { file: &*file, path: &path };
-        let layout = match &header {
-            Ok(header) => header.sealed,
-            Err(_) => last_record(source, number, self.store)?,
-        };
-        let sealed = layout.map(|layout| Tables::new(layout, layout.tables_offset()));
-        Ok(SegmentFile { file, path, header, sealed })
+        Ok(Some(SegmentFile { file, path, header, sealed }))
     }
 
     /// The header of segment `number`, if the file and its header are sound.
@@ -250,6 +251,7 @@ impl Segments {
 
     /// Forgets open files, so that replaced ones are seen.
     pub(crate) fn forget(&self) {
+        self.chunks.forget();
         steady(&self.open).clear();
         steady(&self.maps).clear();
     }
@@ -370,10 +372,16 @@ pub(crate) struct WriteSegment {
 impl WriteSegment {
     pub(crate) fn open(storage: &dyn Storage, number: u32) -> Result<Self, LogError> {
         let name = segment_name(number);
-        match storage.open(&name, Access::Write) {
-            Ok(file) => Ok(Self { number, file, length: AtomicU64::new(0) }),
-            Err(error) => Err(LogError::io("open", storage.path(&name), error)),
+        let fail = |action| {
+            let path = storage.path(&name);
+            move |error| LogError::io(action, path, error)
+        };
+        let file = storage.open(&name, Access::Write).map_err(fail("open"))?;
+        if is_sealed_file(&*file).map_err(fail("read"))? {
+            let text = "it is sealed, so there was a segment after it, which is missing";
+            return Err(fail("append to")(io::Error::new(io::ErrorKind::InvalidData, text)));
         }
+        Ok(Self { number, file, length: AtomicU64::new(0) })
     }
 
     /// Cuts off preallocated zeros. If it fails they just stay.

@@ -1,22 +1,21 @@
-//! Look-ups in the tables of complete segments: which frame holds a seq or a stream, where a position is now.
+//! Look-ups in the tables of complete segments: which frame holds a seq or a stream.
 //!
 //! ```text
-//! sealed segment: footer            segment n: n.map beside it            else: nothing, read the frames
+//! segment n, sealed or not: n.map beside it            else: nothing, read the frames
 //! ```
 //!
-//! Every page is checked before it is used. One damaged page of a table is computed from the others. If more pages are damaged, the
-//! caller is told that there is no table. A table only says where to look: frames and bodies check themselves.
+//! Every page is checked before it is used. If one is damaged, the caller is told that there is no table. A table only says where to look: frames and bodies check themselves.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::error::{Fault, LogError, sound};
+use super::error::{Fault, LogError};
 use crate::codec::{
-    FENCE_KEY_BYTES, FRAME_ROW_BYTES, FramePlace, FrameRow, Invalid, PAGE_ROW_COUNT, POSTING_BYTES, Part,
-    RECORD_BYTES, RecordKind, STREAM_ROW_BYTES, SealedLayout, StreamRow, TableShape, checked,
+    FENCE_KEY_BYTES, FRAME_ROW_BYTES, FramePlace, FrameRow, Invalid, MapRecord, PAGE_ROW_COUNT,
+    POSTING_BYTES, Part, STREAM_ROW_BYTES, StreamRow, TableShape, checked,
 };
-use crate::ids::{Position, Seq, StoreId, StreamId};
+use crate::ids::{Position, Seq, StreamId};
 use crate::locks::steady;
 use crate::storage::{StoredFile, bytes_between, read_up_to};
 
@@ -37,7 +36,7 @@ const PAGE_SLOT_COUNT: usize = 128;
 pub(crate) fn exactly(file: Source<'_>, offset: u64, length: usize) -> Result<Vec<u8>, Fault> {
     let missing = |found: u64| {
         let invalid = Invalid::new(
-            Part::Footer,
+            Part::Packed,
             0,
             format!("{length} bytes at {offset}"),
             format!("a file of {found}"),
@@ -62,7 +61,7 @@ pub(crate) fn exactly(file: Source<'_>, offset: u64, length: usize) -> Result<Ve
 }
 
 fn damaged(found: &str) -> Fault {
-    Fault::Invalid(Invalid::new(Part::Footer, 0, "sound tables", found), None)
+    Fault::Invalid(Invalid::new(Part::Packed, 0, "sound tables", found), None)
 }
 
 /// A page's number, and its bytes.
@@ -92,7 +91,7 @@ impl Table {
         self.shape.row_count
     }
 
-    /// The rows of a page, mended if need be.
+    /// The rows of a page.
     fn page(&self, file: Source<'_>, page: usize) -> Result<Arc<[u8]>, Fault> {
         let held = || steady(&self.read);
         let slot = page % PAGE_SLOT_COUNT;
@@ -103,32 +102,9 @@ impl Table {
         }
         let (offset, bytes) = self.shape.page(page);
         let read = exactly(file, self.start.saturating_add(offset), bytes)?;
-        let rows: Arc<[u8]> = match checked(&read) {
-            Some(rows) => rows.into(),
-            None => self.mend(file, page, &read)?.into(),
-        };
+        let rows: Arc<[u8]> = checked(&read).ok_or_else(|| damaged("a damaged page"))?.into();
         held().insert(slot, (page, Arc::clone(&rows)));
         Ok(rows)
-    }
-
-    /// Computes a damaged page from all others.
-    fn mend(&self, file: Source<'_>, page: usize, read: &[u8]) -> Result<Vec<u8>, Fault> {
-        let (offset, bytes) = self.shape.parity();
-        let parity = exactly(file, self.start.saturating_add(offset), bytes)?;
-        let mut rows = checked(&parity).ok_or_else(|| damaged("two damaged pages"))?.to_vec();
-        for other in (0..self.shape.page_count()).filter(|other| *other != page) {
-            let (offset, bytes) = self.shape.page(other);
-            let read = exactly(file, self.start.saturating_add(offset), bytes)?;
-            let other = checked(&read).ok_or_else(|| damaged("two damaged pages"))?;
-            rows.iter_mut().zip(other).for_each(|(sum, byte)| *sum ^= byte);
-        }
-        rows.truncate(self.shape.rows_of(page).saturating_mul(self.shape.row_bytes));
-        let stored = read.last_chunk::<4>().map(|stored| u32::from_le_bytes(*stored));
-        // The checksum itself may be damaged; then the rows are as they were.
-        if stored == Some(crc32c::crc32c(&rows)) || read.starts_with(&rows) {
-            return Ok(rows);
-        }
-        Err(damaged("two damaged pages"))
     }
 
     fn fence(&self, file: Source<'_>) -> Result<&[[u8; FENCE_KEY_BYTES]], Fault> {
@@ -214,10 +190,7 @@ impl Table {
             let (offset, bytes) = self.shape.page(page);
             let at = bytes_between(start, offset);
             let page_bytes = read.get(at..at.saturating_add(bytes)).unwrap_or(&[]);
-            match checked(page_bytes) {
-                Some(rows) => out.extend_from_slice(rows),
-                None => out.extend_from_slice(&self.mend(file, page, page_bytes)?),
-            }
+            out.extend_from_slice(checked(page_bytes).ok_or_else(|| damaged("a damaged page"))?);
         }
         let skip = (from as usize % PAGE_ROW_COUNT).saturating_mul(self.shape.row_bytes);
         out.drain(..skip.min(out.len()));
@@ -238,12 +211,11 @@ fn stream_key(row: &[u8]) -> u64 {
     row.first_chunk::<8>().map_or(0, |key| u64::from_be_bytes(*key))
 }
 
-/// The tables of one complete segment, in its footer or in its map.
+/// The tables of one complete segment, in its map.
 #[derive(Debug)]
 pub(crate) struct Tables {
-    pub(crate) layout: SealedLayout,
+    record: MapRecord,
     frames: Table,
-    pub(crate) blocks: Table,
     streams: Table,
     postings: Table,
 }
@@ -262,37 +234,28 @@ pub struct TableStream {
 }
 
 impl Tables {
-    /// The tables of a layout that begin at byte `start` of their file.
-    pub(crate) fn new(layout: SealedLayout, start: u64) -> Self {
-        let frames = Table::new(layout.frames(), start);
-        let blocks = Table::new(layout.blocks(), frames.end());
-        let streams = Table::new(layout.streams(), blocks.end());
-        let postings = Table::new(layout.postings(), streams.end());
-        Self { layout, frames, blocks, streams, postings }
+    /// The tables of a record that begin at byte `start` of their file.
+    pub(crate) fn new(record: MapRecord, start: u64) -> Self {
+        let frames = Table::new(record.frames(), start);
+        let streams = Table::new(record.streams(), frames.end());
+        let postings = Table::new(record.postings(), streams.end());
+        Self { record, frames, streams, postings }
     }
 
     fn seq(&self, delta: u32) -> Seq {
-        self.layout.first_seq.plus(u64::from(delta))
+        self.record.first_seq.plus(u64::from(delta))
     }
 
     fn frame(&self, row: FrameRow, next: Option<FrameRow>) -> FramePlace {
-        let last = next.map_or(self.layout.last_seq, |next| self.seq(next.seq).before());
-        let position = u64::from(self.layout.number) << 32 | u64::from(row.grain);
+        let last = next.map_or(self.record.last_seq, |next| self.seq(next.seq).before());
+        let position = u64::from(self.record.number) << 32 | u64::from(row.grain);
         FramePlace { first_seq: self.seq(row.seq), last_seq: last, position: Position(position) }
-    }
-
-    /// Where the frame that had been at `position` begins in the sealed file.
-    pub(crate) fn place(&self, file: Source<'_>, position: Position) -> Result<Option<u64>, Fault> {
-        let grain = position.0 & 0xffff_ffff;
-        let found = self.frames.lower_bound(file, grain, first_half)?;
-        let row = found.map(|(_, row)| FrameRow::decode(&row)).filter(|row| u64::from(row.grain) == grain);
-        Ok(row.map(|row| u64::from(row.place).saturating_mul(Position::GRAIN_BYTES)))
     }
 
     /// The position of the frame that holds `seq`.
     pub(crate) fn holding(&self, file: Source<'_>, seq: Seq) -> Result<Option<Position>, Fault> {
-        let Some(delta) = seq.0.checked_sub(self.layout.first_seq.0) else { return Ok(None) };
-        if seq > self.layout.last_seq {
+        let Some(delta) = seq.0.checked_sub(self.record.first_seq.0) else { return Ok(None) };
+        if seq > self.record.last_seq {
             return Ok(None);
         }
         let after = self.frames.lower_bound(file, delta.saturating_add(1), second_half)?;
@@ -386,17 +349,6 @@ impl Tables {
         streams.sort_unstable_by_key(|stream| stream.first);
         Ok(streams)
     }
-
-    /// The row of the block that had been at `position`, and its ordinal.
-    pub(crate) fn block(
-        &self,
-        file: Source<'_>,
-        position: Position,
-    ) -> Result<Option<(u32, Vec<u8>)>, Fault> {
-        let grain = position.0 & 0xffff_ffff;
-        let found = self.blocks.lower_bound(file, grain, first_half)?;
-        Ok(found.filter(|(_, row)| first_half(row) == grain))
-    }
 }
 
 /// A map open for reading.
@@ -404,20 +356,4 @@ pub(crate) struct MapFile {
     pub(crate) file: Box<dyn StoredFile>,
     pub(crate) path: PathBuf,
     pub(crate) tables: Tables,
-}
-
-/// The record at the end of a file, if it is the record of this sealed segment. It serves when the header is damaged.
-pub(crate) fn last_record(
-    source: Source<'_>,
-    number: u32,
-    store: StoreId,
-) -> Result<Option<SealedLayout>, LogError> {
-    let length = source.file.len();
-    let length = length.map_err(|error| LogError::io("inspect", source.path.to_owned(), error))?;
-    let Some(start) = length.checked_sub(RECORD_BYTES as u64) else { return Ok(None) };
-    let Some(bytes) = sound(exactly(source, start, RECORD_BYTES))? else { return Ok(None) };
-    // A map that is not sound is made anew.
-    let layout = SealedLayout::decode(&bytes, RecordKind::Sealed).ok();
-    Ok(layout
-        .filter(|layout| layout.number == number && layout.store == store && layout.file_bytes() == length))
 }

@@ -12,8 +12,8 @@
 //! is never cut and never repaired: the log opens, refuses appends, and reads around it. `docs/FORMAT.md` has the
 //! bytes and the rules of recovery.
 //!
-//! Complete segments are sealed (`seal`): rewritten once, smaller, under the positions they had. Tables in their footers, or in
-//! maps beside segments that are not sealed yet, say which frames hold a stream.
+//! Complete segments that are cold are sealed (`seal`): packed, under the same name. They are read by position and length as before
+//! (`unpacked`). Maps beside complete segments say which frames hold a stream.
 //!
 //! Not here: the meaning of events, which commits are allowed (beyond "did this stream move"), lookups by anything but
 //! seq, position and stream.
@@ -22,9 +22,11 @@ mod append;
 mod backup;
 mod bodies;
 mod commit_queue;
+mod contents;
 mod create;
 mod cursor;
 mod erase;
+mod erase_sealed;
 mod error;
 mod files;
 mod frames;
@@ -37,6 +39,7 @@ mod key_folder;
 mod keys;
 mod lookup;
 mod open;
+mod packed_check;
 mod parallel_verify;
 mod piece_tables;
 mod prepare;
@@ -47,8 +50,7 @@ mod rekey;
 mod repair;
 mod seal;
 mod seal_lock;
-mod sealed;
-mod sealed_blocks;
+mod seal_writer;
 mod segment_tables;
 mod settle;
 mod space;
@@ -56,6 +58,7 @@ mod stretches;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod unpacked;
 mod verify;
 mod witness;
 

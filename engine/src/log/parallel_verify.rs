@@ -36,27 +36,16 @@ pub(super) type Damaged = (BodyRow, Invalid);
 /// A frame whose bodies are to be checked.
 pub(super) struct Unchecked {
     pub(super) frame: Frame,
-    bodies: Bodies,
-}
-
-enum Bodies {
-    /// The range, in the batch's bytes, of all that follows the spine, as it was written.
-    Stored(Range<usize>),
-    /// Bodies of a sealed segment: unpacked and checked while they were read.
-    Checked(Vec<Damaged>),
+    /// The range, in the batch's bytes, of all that follows the spine.
+    bodies: Range<usize>,
 }
 
 impl Unchecked {
     fn check(&self, stored: &[u8]) -> Vec<Damaged> {
-        match &self.bodies {
-            Bodies::Stored(place) => {
-                let mut damaged = Vec::new();
-                let bodies = stored.get(place.clone()).unwrap_or(&[]);
-                self.frame.check_bodies(bodies, |row, invalid| damaged.push((row, invalid)));
-                damaged
-            }
-            Bodies::Checked(damaged) => damaged.clone(),
-        }
+        let mut damaged = Vec::new();
+        let bodies = stored.get(self.bodies.clone()).unwrap_or(&[]);
+        self.frame.check_bodies(bodies, |row, invalid| damaged.push((row, invalid)));
+        damaged
     }
 }
 
@@ -86,10 +75,7 @@ impl Batch {
         loop {
             match walk.step()? {
                 Step::Frame(frame) => {
-                    let bodies = match walk.cursor().add_bodies(&frame, &mut batch.stored)? {
-                        Some(place) => Bodies::Stored(place),
-                        None => Bodies::Checked(check_alone(&frame, walk.cursor())?),
-                    };
+                    let bodies = walk.cursor().add_bodies(&frame, &mut batch.stored)?;
                     batch.frames.push(Unchecked { frame, bodies });
                 }
                 other => batch.met = Some(other),

@@ -285,10 +285,6 @@ pub(crate) fn strict(cursor: &mut Cursor<'_>, place: &Written, whole: bool) -> R
 
 /// First and last offset (+ 1) of bytes after `place` in its segment that are not zero.
 pub(crate) fn torn(cursor: &mut Cursor<'_>, place: &Written) -> Result<Option<(u64, u64)>, LogError> {
-    if cursor.sealed(place.position.segment())?.is_some() {
-        // The bytes after the end are no longer in the file.
-        return Ok(None);
-    }
     let mut offset = place.position.offset();
     let mut found: Option<(u64, u64)> = None;
     loop {
@@ -392,9 +388,6 @@ pub(crate) fn find_header(
     until: u64,
     after_seq: Seq,
 ) -> Result<Option<FrameHeader>, LogError> {
-    if let Some(file) = cursor.sealed(segment)? {
-        return super::sealed::find_header(cursor, &file, offset, until, after_seq);
-    }
     while let Some(position) = next_magic(cursor, segment, offset, until)? {
         let header = sound(cursor.header(position))?.filter(|header| header.first_seq > after_seq);
         if header.is_some() {

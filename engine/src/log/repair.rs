@@ -212,7 +212,6 @@ impl Log {
             previous_time: place.time,
             previous: place.link,
             abandoned,
-            sealed: None,
             features: self.feature_bits(),
             generation: 0,
             generation_torn: false,

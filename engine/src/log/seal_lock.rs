@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::Log;
 use super::error::LogError;
 use super::files::{LOG_DIR, SEAL, segment_number};
-use crate::storage::{Access, StoredFile};
+use super::repair::zero;
+use crate::storage::{Access, StoredFile, sync};
 
 /// How long to wait before the lock is tried again.
 const WAIT_MAX: Duration = Duration::from_millis(20);
@@ -41,10 +42,23 @@ impl Log {
         });
         for name in left {
             let name = format!("{LOG_DIR}/{name}");
-            let removed = self.storage.remove(&name);
-            removed.map_err(|error| LogError::io("remove", self.storage.path(&name), error))?;
+            // It may be a segment with texts that were erased since.
+            self.zero_away(&name)?;
         }
         Ok(Some(lock))
+    }
+
+    /// Overwrites a file with zeros, durably, and removes it. Call under SEAL.
+    pub(super) fn zero_away(&self, name: &str) -> Result<(), LogError> {
+        let fail = |action| {
+            let path = self.storage.path(name);
+            move |error| LogError::io(action, path, error)
+        };
+        let file = self.storage.open(name, Access::Write).map_err(fail("open"))?;
+        let length = file.len().map_err(fail("inspect"))?;
+        zero(&*file, 0, length).map_err(fail("zero"))?;
+        sync(&*file).map_err(fail("sync"))?;
+        self.storage.remove(name).map_err(fail("remove"))
     }
 
     /// Takes the lock of SEAL once it is free.

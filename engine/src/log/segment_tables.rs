@@ -1,4 +1,4 @@
-//! Where seqs and streams are in complete segments: the footer of a sealed segment, or the file `n.map` beside an unsealed one.
+//! Where seqs and streams are in complete segments: the file `n.map` beside each.
 //!
 //! A handle that may write makes a missing map from its segment. A map may be deleted at any time. It names the link at the end of
 //! its segment; a map of another segment is not used. A damaged or missing map costs the time to read the segment's
@@ -7,36 +7,22 @@
 use std::sync::Arc;
 
 use super::Log;
+use super::contents::Contents;
 use super::error::{Fault, LogError, sound};
-use super::files::{SegmentFile, Segments, map_name};
+use super::files::{Segments, map_name};
 use super::lookup::{MapFile, Source, TableStream, Tables, exactly};
-use super::seal::Contents;
-use crate::codec::{FramePlace, RECORD_BYTES, RecordKind, SealedLayout, SegmentHeader};
+use crate::codec::{FramePlace, MapRecord, RECORD_BYTES, SegmentHeader};
 use crate::ids::{Position, Seq};
 use crate::locks::steady;
 use crate::storage::{Access, put_file, sync, write_all};
 
-/// The tables of a complete segment, wherever they are.
-pub(crate) enum TableSource {
-    Footer(Arc<SegmentFile>),
-    Map(Arc<MapFile>),
-}
-
-impl TableSource {
-    fn parts(&self) -> Option<(Source<'_>, &Tables)> {
-        match self {
-            Self::Footer(file) => file.sealed.as_ref().map(|tables| (file.source(), tables)),
-            Self::Map(map) => Some((Source { file: &*map.file, path: &map.path }, &map.tables)),
-        }
-    }
-
+impl MapFile {
     /// Asks the tables. Damaged tables give no answer.
     pub(super) fn ask<T>(
         &self,
         question: impl FnOnce(Source<'_>, &Tables) -> Result<T, Fault>,
     ) -> Result<Option<T>, LogError> {
-        let Some((source, tables)) = self.parts() else { return Ok(None) };
-        sound(question(source, tables))
+        sound(question(Source { file: &*self.file, path: &self.path }, &self.tables))
     }
 }
 
@@ -53,34 +39,30 @@ pub struct CompleteSegment {
 
 impl Segments {
     /// The tables of segment `number` that ends as `next` says; `None` if there are none to be used.
-    pub(crate) fn tables(&self, number: u32, next: &SegmentHeader) -> Result<Option<TableSource>, LogError> {
-        let Some(file) = self.get(number)? else { return Ok(None) };
-        if file.sealed.is_some() {
-            return Ok(Some(TableSource::Footer(file)));
-        }
+    pub(crate) fn tables(&self, number: u32, next: &SegmentHeader) -> Option<Arc<MapFile>> {
         if let Some(map) = self.known_map(number) {
-            return Ok(Some(TableSource::Map(map)));
+            return Some(map);
         }
         let name = map_name(number);
         let path = self.storage.path(&name);
         // The log answers without a map that cannot be read.
-        let Ok(file) = self.storage.open(&name, Access::Read) else { return Ok(None) };
+        let Ok(file) = self.storage.open(&name, Access::Read) else { return None };
         let source = Source { file: &*file, path: &path };
-        let Ok(record) = exactly(source, 0, RECORD_BYTES) else { return Ok(None) };
-        let Ok(layout) = SealedLayout::decode(&record, RecordKind::Map) else { return Ok(None) };
-        let length = (RECORD_BYTES as u64).saturating_add(layout.tables_bytes());
-        let belongs = layout.number == number
-            && layout.store == self.store
-            && layout.end == next.previous_end
-            && layout.last_seq.next() == next.first_seq
-            && layout.digest == *next.previous.as_bytes()
+        let Ok(record) = exactly(source, 0, RECORD_BYTES) else { return None };
+        let Ok(record) = MapRecord::decode(&record) else { return None };
+        let length = (RECORD_BYTES as u64).saturating_add(record.tables_bytes());
+        let belongs = record.number == number
+            && record.store == self.store
+            && record.end == next.previous_end
+            && record.last_seq.next() == next.first_seq
+            && record.link == next.previous
             && file.len().is_ok_and(|actual| actual == length);
         if !belongs {
-            return Ok(None);
+            return None;
         }
-        let map = Arc::new(MapFile { file, path, tables: Tables::new(layout, RECORD_BYTES as u64) });
+        let map = Arc::new(MapFile { file, path, tables: Tables::new(record, RECORD_BYTES as u64) });
         self.keep_map(number, map.clone());
-        Ok(Some(TableSource::Map(map)))
+        Some(map)
     }
 }
 
@@ -120,20 +102,20 @@ impl Log {
     }
 
     /// The tables of a complete segment. Makes a missing map if this handle may write.
-    pub(super) fn tables(&self, number: u32) -> Result<Option<TableSource>, LogError> {
+    pub(super) fn tables(&self, number: u32) -> Result<Option<Arc<MapFile>>, LogError> {
         let Some(next) = self.segments.header(number.saturating_add(1))? else { return Ok(None) };
-        if let Some(tables) = self.segments.tables(number, &next)? {
+        if let Some(tables) = self.segments.tables(number, &next) {
             return Ok(Some(tables));
         }
         if self.options.read_only || self.is_read_only() || !self.write_map(number)? {
             return Ok(None);
         }
-        self.segments.tables(number, &next)
+        Ok(self.segments.tables(number, &next))
     }
 
     /// Makes the map of a complete segment that has no tables. Says whether there is one now; the log needs none.
     pub(crate) fn write_map(&self, number: u32) -> Result<bool, LogError> {
-        let contents = match Contents::read(&self.segments, number, &|| false) {
+        let contents = match Contents::read(&self.segments, number, false, &|| false) {
             Ok(Some(contents)) => contents,
             Ok(None) => return Ok(false),
             Err(refused) => match refused.into_error() {
@@ -141,13 +123,18 @@ impl Log {
                 Some(error) => return Err(error),
             },
         };
+        Ok(self.put_map(number, &contents))
+    }
+
+    /// Writes the map of a segment with these contents. Says whether there is one now.
+    pub(super) fn put_map(&self, number: u32, contents: &Contents) -> bool {
         let map = contents.map();
         let put = put_file(&*self.storage, &map_name(number), &|file| {
             write_all(file, &map, 0, &mut 0)?;
             sync(file)
         });
         // Without a map reading takes longer.
-        Ok(put.unwrap_or(false))
+        put.unwrap_or(false)
     }
 
     /// Makes the maps that are missing, oldest first, at most `count` of them.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Log;
-use super::error::{LogError, sound};
-use crate::codec::{BLOCK_ROW_BYTES, BODY_ROW_BYTES, BlockRow, ENVELOPE_BYTES};
+use super::error::LogError;
+use crate::codec::{BODY_ROW_BYTES, ENVELOPE_BYTES};
 use crate::ids::Position;
 use crate::locks::steady;
 
@@ -17,6 +17,8 @@ pub struct SegmentSpace {
     pub sealed: bool,
     /// Length of its file.
     pub file_bytes: u64,
+    /// Length of the segment: of its file, unpacked if it is sealed.
+    pub log_bytes: u64,
     /// Frames.
     pub frames: u64,
     /// Events.
@@ -25,14 +27,8 @@ pub struct SegmentSpace {
     pub spine_bytes: u64,
     /// Bodies kept in it, equal ones counted each time they were written.
     pub bodies: u64,
-    /// Their bytes before packing.
+    /// Their bytes.
     pub body_bytes: u64,
-    /// Different bodies among them; until the segment is sealed, all of them.
-    pub bodies_stored: u64,
-    /// Bytes of the different bodies before packing.
-    pub unique_bytes: u64,
-    /// Bytes stored for the different bodies.
-    pub stored_bytes: u64,
 }
 
 /// Events of one kind in figures.
@@ -72,27 +68,17 @@ impl Log {
         let mut space = LogSpace::default();
         for number in self.segments.numbers()? {
             let Some(file) = self.segments.get(number)? else { continue };
-            let file_bytes = file.file.len();
-            let file_bytes = file_bytes.map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
-            let mut segment = SegmentSpace { segment: number, file_bytes, ..SegmentSpace::default() };
-            if let Some(tables) = &file.sealed {
-                segment.sealed = true;
-                segment.stored_bytes = tables.layout.stored_bytes;
-                let mut last = None;
-                // `verify` reports damaged tables; their bodies cannot be counted.
-                let rows = sound(tables.blocks.rows(file.source(), 0, u32::MAX))?.unwrap_or_default();
-                for row in rows.chunks(BLOCK_ROW_BYTES) {
-                    let Some(row) = BlockRow::decode(row).filter(|row| row.stored_bytes > 0) else {
-                        continue;
-                    };
-                    // Bodies are stored in the order of their first rows.
-                    if last.is_none_or(|last| row.stored_at > last) {
-                        last = Some(row.stored_at);
-                        segment.bodies_stored += 1;
-                        segment.unique_bytes = segment.unique_bytes.saturating_add(u64::from(row.bytes));
-                    }
-                }
-            }
+            let fail = |error| LogError::io("inspect", file.path.clone(), error);
+            let log_bytes = file.file.len().map_err(fail)?;
+            let packed =
+                file.sealed.as_ref().map(|sealed| sealed.packed_bytes()).transpose().map_err(fail)?;
+            let segment = SegmentSpace {
+                segment: number,
+                sealed: packed.is_some(),
+                file_bytes: packed.unwrap_or(log_bytes),
+                log_bytes,
+                ..SegmentSpace::default()
+            };
             space.segments.push(segment);
         }
         let head = steady(&self.shared).head;
@@ -134,11 +120,6 @@ impl Log {
                     }
                 }
             }
-        }
-        for segment in space.segments.iter_mut().filter(|segment| !segment.sealed) {
-            segment.bodies_stored = segment.bodies;
-            segment.unique_bytes = segment.body_bytes;
-            segment.stored_bytes = segment.body_bytes;
         }
         Ok(space)
     }

@@ -462,13 +462,7 @@ impl Check<'_> {
             } else if self.deep {
                 let length = SALT_BYTES.saturating_add(row.stored_bytes as usize);
                 let mut cursor = Cursor::new(&self.log.segments, length);
-                let checked = match cursor.block(row.position, length) {
-                    Ok(block) => check_block(&block, &row),
-                    Err(Fault::Error(error)) => return Err(error),
-                    Err(Fault::Nothing) => check_block(&[], &row),
-                    Err(Fault::Invalid(invalid, _)) => Err(invalid),
-                };
-                if let Err(invalid) = checked {
+                if let Err(invalid) = check_block(cursor.block(row.position, length)?, &row) {
                     damaged.push((row, invalid));
                 }
             }
@@ -508,7 +502,7 @@ impl Check<'_> {
     /// A complete segment must hold nothing after its end, unless the next one says that it was given up.
     fn leftovers(&mut self, segment: u32) -> Result<(), LogError> {
         if let Some(file) = self.log.segments.get(segment)?.filter(|file| file.sealed.is_some()) {
-            for damage in super::sealed::check_file(&self.log.segments, &file)? {
+            for damage in self.log.segments.check_packed(segment, &file)? {
                 self.found(damage);
             }
         }

@@ -1,7 +1,7 @@
 //! Witnesses: files and links that claim where the log was, compared with the log itself, place by place.
 //!
 //! ```text
-//! tail, checkpoint, headers of segments, records of seals and maps, index, saved folds, links kept elsewhere
+//! tail, checkpoint, headers of segments, records of maps, index, saved folds, links kept elsewhere
 //!      |  each claims: this seq ends at this position with this link
 //!      v
 //! the walk of `verify` passes every commit -> agrees | behind | ahead | forked | not compared
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use super::error::LogError;
 use super::files::{Segments, map_name};
 use super::lookup::{Source, exactly};
-use crate::codec::{FrameHeader, RECORD_BYTES, RecordKind, SealedLayout, SegmentHeader, TailPage};
+use crate::codec::{FrameHeader, MapRecord, RECORD_BYTES, SegmentHeader, TailPage};
 use crate::ids::{Link, Position, Seq, StoreId};
 use crate::storage::Access;
 
@@ -62,8 +62,6 @@ pub enum WitnessKind {
     Checkpoint,
     /// The header of a segment, about the segment before it.
     Segment,
-    /// The record of a sealed segment.
-    Seal,
     /// The map of a complete segment.
     Map,
     /// The index.
@@ -79,7 +77,7 @@ pub enum WitnessKind {
 impl WitnessKind {
     /// Whether the witness is part of the log, so that a contradiction is damage.
     pub const fn is_of_the_log(self) -> bool {
-        matches!(self, Self::Tail | Self::Checkpoint | Self::Segment | Self::Seal)
+        matches!(self, Self::Tail | Self::Checkpoint | Self::Segment)
     }
 
     /// Whether the witness is kept apart from the log and was made of durable events only, so that a contradiction is evidence that
@@ -347,21 +345,16 @@ pub(crate) fn add_segments(
             let seq = header.first_seq.before();
             found.push(Claim::new(witness, Place::End(header.previous_end), seq, Some(header.previous)));
         }
-        if let Some(record) = header.as_ref().and_then(|header| header.sealed.as_ref()) {
-            let witness = Witness::new(WitnessKind::Seal, format!("seal {number}"));
-            found.push(Claim::new(witness, Place::End(record.end), record.last_seq, None));
-            continue;
-        }
         let Ok(file) = segments.storage.open(&map_name(*number), Access::Read) else { continue };
         let witness = Witness::new(WitnessKind::Map, format!("map {number}"));
         let path = segments.storage.path(&map_name(*number));
         // A map that cannot be read says nothing: it is named as a witness that was not compared.
         let record = exactly(Source { file: &*file, path: &path }, 0, RECORD_BYTES).ok();
         // As above.
-        let record = record.and_then(|record| SealedLayout::decode(&record, RecordKind::Map).ok());
+        let record = record.and_then(|record| MapRecord::decode(&record).ok());
         match record.filter(|record| record.number == *number && record.store == segments.store) {
             Some(record) => {
-                let link = Some(Link(record.digest));
+                let link = Some(record.link);
                 found.push(Claim::new(witness, Place::End(record.end), record.last_seq, link));
             }
             None => {

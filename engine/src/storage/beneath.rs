@@ -158,6 +158,27 @@ impl Beneath {
         Ok(again(|| rustix::fs::renameat(&from_folder, from, &to_folder, to))?)
     }
 
+    /// Lets two files that may be changed change names.
+    pub(super) fn exchange(&self, left: &str, right: &str) -> io::Result<()> {
+        let (left_folder, left) = self.folder_of(left)?;
+        let (right_folder, right) = self.folder_of(right)?;
+        for (folder, name) in [(&left_folder, left), (&right_folder, right)] {
+            let Some(found) = look(folder, name)? else { return Err(io::ErrorKind::NotFound.into()) };
+            check_regular(&found)?;
+            self.check_own(&found)?;
+        }
+        #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+        {
+            let flags = rustix::fs::RenameFlags::EXCHANGE;
+            match again(|| rustix::fs::renameat_with(&left_folder, left, &right_folder, right, flags)) {
+                // A file system or a kernel that knows of no such thing.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+                result => return Ok(result?),
+            }
+        }
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Takes away the name of a file, if that file may be changed.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         let (folder, own) = self.folder_of(name)?;

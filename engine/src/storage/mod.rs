@@ -51,6 +51,11 @@ pub trait Storage: Send + Sync {
     fn list(&self, directory: &str) -> io::Result<Vec<String>>;
     /// Puts a file under another name, in place of the file that has that name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Lets two files change names in one step: at no time is one of the names without a file. [`io::ErrorKind::Unsupported`] where the
+    /// file system cannot.
+    fn exchange(&self, _left: &str, _right: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Takes the name of a regular file away.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Makes the names of a directory durable. `""` is the store's own, `".."` the one it lies in.
@@ -281,6 +286,10 @@ impl Storage for FileStorage {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.enter_to_write()?.rename(from, to)
+    }
+
+    fn exchange(&self, left: &str, right: &str) -> io::Result<()> {
+        self.enter_to_write()?.exchange(left, right)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

@@ -171,9 +171,9 @@ fn settle_all(log: &Log, after_sync: &dyn Fn(), jobs: &Receiver<Job>) {
 
 /// How often the thread looks for work. A store without commits for that long is idle.
 const TICK: Duration = Duration::from_secs(1);
-/// If so many complete segments wait, one is sealed beside appends.
+/// If so many cold segments wait, one is sealed beside appends.
 const BACKLOG_BUSY: usize = 16;
-/// If more complete segments wait, a process seals one of them as it ends.
+/// If more cold segments wait, a process seals one of them as it ends.
 const BACKLOG_LEAVING: usize = 8;
 /// How long that seal may take.
 const LEAVING_BUDGET: Duration = Duration::from_secs(2);
@@ -234,7 +234,7 @@ impl Upkeep {
         if !self.enabled || segment as usize <= BACKLOG_LEAVING {
             return;
         }
-        let Ok(waiting) = log.unsealed() else { return };
+        let Ok(waiting) = log.cold() else { return };
         if let Some(first) = waiting.first().filter(|_| waiting.len() > BACKLOG_LEAVING) {
             let began = Instant::now();
             // A segment that is not sealed now is sealed later.
@@ -261,7 +261,7 @@ fn seal_all(log: &Log, shared: &Shared) {
         if stopped() {
             return;
         }
-        let Ok(mut waiting) = log.unsealed() else { return };
+        let Ok(mut waiting) = log.cold() else { return };
         waiting.retain(|number| !refused.contains(number));
         let Some(number) = waiting.first().copied() else { return };
         let head = log.head().seq;

@@ -16,7 +16,7 @@ use super::kept::whole;
 pub struct SealReport {
     /// Segments sealed now.
     pub sealed: Vec<SealFigures>,
-    /// Complete segments that are not sealed: damaged, too long, or another process is at it.
+    /// Complete segments that are not sealed: damaged, or another process is at it.
     pub left: u64,
     /// Damage that kept segments from being sealed, a line each.
     pub damage: Vec<String>,
@@ -40,14 +40,12 @@ pub struct Space {
     pub log_bytes: u64,
     /// Bytes of bodies as recorded, those that are named again counted each time.
     pub body_bytes_recorded: u64,
-    /// Bytes of different bodies as far as the log knows, before packing.
+    /// Bytes of different bodies as far as the log knows.
     pub body_bytes_unique: u64,
-    /// Bytes stored for bodies.
-    pub body_bytes_stored: u64,
     /// Unique by recorded; 1 where nothing repeats.
     #[serde(serialize_with = "thousandths")]
     pub dedupe_ratio: u64,
-    /// Stored by unique, in sealed segments; 1 where nothing is sealed.
+    /// Length of sealed files by what they unpack to; 1 where nothing is sealed.
     #[serde(serialize_with = "thousandths")]
     pub compression_ratio: u64,
     /// Events, headers and spines included, by kind.
@@ -79,7 +77,7 @@ fn kind_name(number: u16) -> String {
 impl Store {
     /// Seals every complete segment; with `active`, the one that is being written is completed first.
     ///
-    /// Durable when it returns. Cost: about a second for 64 MiB. A damaged segment stays as it is and is named.
+    /// Durable when it returns. Cost: about half a second for 64 MiB. A damaged segment stays as it is and is named.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Io`]; segments that are sealed by then stay sealed.
@@ -118,15 +116,14 @@ impl Store {
             .values()
             .fold(0, |sum: u64, kind| sum.saturating_add(kind.body_bytes).saturating_add(kind.shared_bytes));
         let sealed = || log.segments.iter().filter(|segment| segment.sealed);
-        let packed = sealed().fold(0, |sum: u64, segment| sum.saturating_add(segment.stored_bytes));
-        let unpacked = sealed().fold(0, |sum: u64, segment| sum.saturating_add(segment.unique_bytes));
+        let packed = sealed().fold(0, |sum: u64, segment| sum.saturating_add(segment.file_bytes));
+        let unpacked = sealed().fold(0, |sum: u64, segment| sum.saturating_add(segment.log_bytes));
         let kinds = log.kinds.iter().map(|(kind, space)| (kind_name(*kind), *space)).collect();
-        let unique = sum(|segment| segment.unique_bytes);
+        let unique = sum(|segment| segment.body_bytes);
         Ok(Space {
             log_bytes: sum(|segment| segment.file_bytes),
             body_bytes_recorded: recorded,
             body_bytes_unique: unique,
-            body_bytes_stored: sum(|segment| segment.stored_bytes),
             dedupe_ratio: ratio(unique, recorded),
             compression_ratio: ratio(packed, unpacked),
             kinds,

@@ -1,17 +1,17 @@
-//! Every byte that a store keeps, packed bodies unpacked: to prove that a text is nowhere in it.
+//! Every byte that a store keeps, sealed segments unpacked: to prove that a text is nowhere in it.
 //!
 //! Looks at files, not through a store's handle: bytes that no reader would be shown are found all the same.
 
 use std::io;
 use std::sync::Arc;
 
-use crate::codec::{BLOCK_ROW_BYTES, BlockRow, SegmentHeader, unpack};
+use crate::codec::{ChunkUnpacker, SEAL_HEAD_BYTES, chunk_at, is_sealed, next_chunk_magic};
 use crate::storage::{Access, Storage, read_up_to};
 
 /// Folders of a store, the store's own first.
 const FOLDERS: [&str; 6] = ["", "checkpoints", "keys", "log", "quarantine", "snap"];
 
-/// Every file with its bytes, and every stretch of packed bytes in a sealed segment, unpacked.
+/// Every file with its bytes, and every chunk of a sealed segment, unpacked.
 ///
 /// # Errors
 /// If the storage fails.
@@ -36,8 +36,8 @@ pub fn everything_in(storage: &Arc<dyn Storage>) -> io::Result<Vec<(String, Vec<
             let count = read_up_to(&*file, &mut bytes, 0)?;
             bytes.truncate(count);
             drop(file);
-            for (number, body) in packed_bodies(&bytes).into_iter().enumerate() {
-                found.push((format!("{name}, stretch {number}"), body));
+            for (number, body) in chunks(&bytes).into_iter().enumerate() {
+                found.push((format!("{name}, chunk {number}"), body));
             }
             found.push((name, bytes));
         }
@@ -54,26 +54,25 @@ pub fn whereabouts(storage: &Arc<dyn Storage>, text: &[u8]) -> io::Result<Vec<St
     Ok(found.filter(|(_, bytes)| memchr::memmem::find(bytes, text).is_some()).map(|(name, _)| name).collect())
 }
 
-/// The packed bodies of a file, if it is a sealed segment. Bytes that do not unpack are left out: they are looked at as they lie.
-fn packed_bodies(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let Some(layout) = SegmentHeader::decode(bytes).ok().and_then(|header| header.sealed) else {
-        return Vec::new();
-    };
-    let place = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-    let shape = layout.blocks();
-    let table = place(layout.tables_offset().saturating_add(layout.frames().bytes()));
-    let stored_at = place(layout.stored_offset());
+/// The segment that a sealed file unpacks to, in chunks. Bytes that do not unpack are left out: they are looked at as they lie.
+fn chunks(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    for page in 0..shape.page_count() {
-        let (offset, _) = shape.page(page);
-        let rows = bytes.get(table.saturating_add(place(offset))..).unwrap_or_default();
-        for row in rows.chunks_exact(BLOCK_ROW_BYTES).take(shape.rows_of(page)) {
-            let Some(row) = BlockRow::decode(row) else { continue };
-            let start = stored_at.saturating_add(row.stored_at as usize);
-            let stored =
-                bytes.get(start..start.saturating_add(row.stored_bytes as usize)).unwrap_or_default();
-            found.extend(unpack(row.codec, stored, row.bytes as usize).ok());
+    if !is_sealed(bytes) {
+        return found;
+    }
+    let mut rest = bytes.get(SEAL_HEAD_BYTES..).unwrap_or_default();
+    let Some(mut unpacker) = ChunkUnpacker::new() else { return found };
+    while let Some(at) = next_chunk_magic(rest) {
+        rest = rest.get(at..).unwrap_or_default();
+        let entry = chunk_at(rest);
+        let packed = entry.map_or(1, |entry| entry.packed as usize);
+        if let Some(entry) = entry {
+            let mut out = vec![0; entry.unpacked as usize];
+            if unpacker.unpack(rest.get(..packed).unwrap_or_default(), &mut out) {
+                found.push(out);
+            }
         }
+        rest = rest.get(packed..).unwrap_or_default();
     }
     found
 }

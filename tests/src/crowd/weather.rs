@@ -212,6 +212,12 @@ impl Storage for Files {
         self.0.rename(from, to)
     }
 
+    fn exchange(&self, left: &str, right: &str) -> io::Result<()> {
+        SKY.fails(Kind::Files, Errno::MFILE)?;
+        SKY.fails(Kind::Space, Errno::NOSPC)?;
+        self.0.exchange(left, right)
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         SKY.fails(Kind::Files, Errno::MFILE)?;
         self.0.remove(name)

@@ -71,6 +71,9 @@ impl Storage for Held {
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.inner.rename(from, to)
     }
+    fn exchange(&self, left: &str, right: &str) -> io::Result<()> {
+        self.inner.exchange(left, right)
+    }
     fn remove(&self, name: &str) -> io::Result<()> {
         self.inner.remove(name)
     }

@@ -18,6 +18,8 @@ enum Naming {
     Set(String, Node),
     Gone(String),
     Moved(String, String, Node),
+    /// Two names, each with the file that it has now.
+    Exchanged(String, Node, String, Node),
 }
 
 #[derive(Clone, Default)]
@@ -106,6 +108,18 @@ impl Disk {
         true
     }
 
+    pub(super) fn exchange(&mut self, left: &str, right: &str) -> bool {
+        let (Some(first), Some(second)) = (self.names.get(left).copied(), self.names.get(right).copied())
+        else {
+            return false;
+        };
+        self.change_count += 1;
+        self.names.insert(left.to_owned(), second);
+        self.names.insert(right.to_owned(), first);
+        self.pending_names.push(Naming::Exchanged(left.to_owned(), second, right.to_owned(), first));
+        true
+    }
+
     pub(super) fn remove(&mut self, name: &str) -> bool {
         let was_there = self.names.remove(name).is_some();
         if was_there {
@@ -122,9 +136,10 @@ impl Disk {
         }
         let (synced, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.pending_names).into_iter().partition(|naming| match naming {
-                Naming::Set(name, _) | Naming::Gone(name) | Naming::Moved(_, name, _) => {
-                    parent(name) == directory
-                }
+                Naming::Set(name, _)
+                | Naming::Gone(name)
+                | Naming::Moved(_, name, _)
+                | Naming::Exchanged(_, _, name, _) => parent(name) == directory,
             });
         self.pending_names = rest;
         for naming in &synced {
@@ -141,6 +156,10 @@ impl Disk {
                     self.durable_names.remove(from);
                 }
                 self.durable_names.insert(to.clone(), *node);
+            }
+            Naming::Exchanged(left, first, right, second) => {
+                self.durable_names.insert(left.clone(), *first);
+                self.durable_names.insert(right.clone(), *second);
             }
         }
     }

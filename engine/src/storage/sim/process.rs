@@ -264,6 +264,11 @@ impl Storage for SimStorage {
         if world.disk.rename(from, to) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
+    fn exchange(&self, left: &str, right: &str) -> io::Result<()> {
+        let mut world = self.whole(Act::new("exchange", left, &[FaultKind::RenameError]))?;
+        if world.disk.exchange(left, right) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut world = self.whole(Act::new("remove", name, &[FaultKind::RenameError]))?;
         if world.disk.remove(name) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
