@@ -209,8 +209,7 @@ fn context_action(options: &Options, report: &mut Report) -> Outcome<()> {
     let (store, stream) = messages(folder.path(), count)?;
     let view = store.view(stream)?;
     let all: Vec<_> = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         state.current(view.at()).into_iter().filter_map(|ix| state.item_id(ix)).collect()
     };
     let mut starts = (0..all.len().saturating_sub(500)).step_by(499).cycle();

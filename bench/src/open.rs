@@ -95,8 +95,7 @@ fn float(count: u64) -> f64 {
 fn superseded(folder: &Path, stream: StreamId) -> Outcome<String> {
     let store = crate::fold::open(folder)?;
     let view = store.view(stream)?;
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let items: Vec<_> = state.items(view.at()).collect();
     let hidden =
         items.iter().filter_map(|ix| state.item(*ix, view.at())).find(|item| item.output.cause.is_some());
@@ -160,7 +159,7 @@ fn command(folder: &Path, item: &str, label: &str, report: &mut Report) -> Outco
 pub(crate) fn child(folder: &str, name: &str) -> Outcome<()> {
     let store = Store::builder(folder).registry(acpdb_hosts::registry()).read_only().open()?;
     let view = store.view(store.find_stream(name)?.id)?;
-    let count = view.read().state().current(view.at()).len();
+    let count = view.state().current(view.at()).len();
     if count == 0 {
         return Err("an empty view".into());
     }

@@ -74,8 +74,7 @@ fn make(folder: &Path, sessions: usize, calls: usize, quick: bool, report: &mut 
     let head = usize::try_from(store.head()?.get())?;
     report.row("query: events in the store", float(head), "events", Target::None);
     let view = store.view(big.info.id())?;
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     report.row(
         "query: items of the big session",
         float(state.items(view.at()).count()),

@@ -52,7 +52,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
             Entry::tool_completed(format!("n{round}"), "one line"),
         ])?;
         let view = session.view()?;
-        let (served, seconds) = own(|| view.read().state().served_places(view.at()));
+        let (served, seconds) = own(|| view.state().served_places(view.at()));
         assert!(served.len() > items, "the session is there");
         Ok(seconds * 1e3)
     })?;

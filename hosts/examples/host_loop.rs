@@ -55,8 +55,7 @@ pub(crate) fn ask(session: &Session, outside: &mut dyn Outside, key: &str, text:
 
 /// One step of the model: a request, its answer, the calls it asked for.
 fn step(session: &Session, outside: &mut dyn Outside) -> Result<(), Error> {
-    let view = session.view()?;
-    let key = format!("step-{}", view.read().state().turn(view.at()).get() + 1);
+    let key = format!("step-{}", session.view()?.turn().get() + 1);
     // Memory and reminders that are due are recorded and sent along; the bytes begin with those sent before, as long as it
     // pays.
     let options = ServeOptions { inject: true, ..ServeOptions::default() };

@@ -101,7 +101,7 @@ fn pointed(served: &Served) -> Result<Vec<Pointed>, Error> {
         if !is_pointer(served.shown(item, Face::Output)?.text.as_bytes()) {
             continue;
         }
-        let parts = view.read().state().content(item.place.ix, finished);
+        let parts = view.state().content(item.place.ix, finished);
         let texts = parts.iter().map(|part| view.text(part.body)).collect::<Result<Vec<_>, _>>()?;
         let original = texts.join("");
         if !is_pointer(original.as_bytes()) {

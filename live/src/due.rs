@@ -98,7 +98,7 @@ fn open_todos(store: &Store, project: &str, session: StreamId) -> Result<Option<
 /// # Errors
 /// If the log cannot be read.
 pub fn todos(view: &View) -> Result<Vec<(String, String)>, Error> {
-    let list = view.read().state().todos().list(view.at());
+    let list = view.state().todos().list(view.at());
     let Some(mut list) = list else { return Ok(Vec::new()) };
     list.items.retain(|item| item.is_open());
     let entries = Texts::of_what_is_left(view).entries(&list)?.into_iter();

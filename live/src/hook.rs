@@ -271,7 +271,7 @@ impl Hook<'_> {
                 }
             }
             let view = store.view(self.info().id())?;
-            let has_begun = !view.read().state().calls_by_host_id(id, view.at()).is_empty();
+            let has_begun = !view.state().calls_by_host_id(id, view.at()).is_empty();
             if has_begun {
                 return Ok(true);
             }
@@ -282,8 +282,7 @@ impl Hook<'_> {
 
 /// Whether the end of a call is in the log.
 fn has_ended(view: &View, id: &str) -> bool {
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let calls = state.calls_by_host_id(id, view.at());
     calls.iter().any(|call| state.item(*call, view.at()).is_some_and(|item| item.finished.is_some()))
 }

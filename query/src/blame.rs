@@ -49,8 +49,7 @@ pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Opt
     let mut steps = Vec::new();
     for row in items(view, session, Which::File(path)) {
         let class = {
-            let reading = view.read();
-            let state = reading.state();
+            let state = view.state();
             let ix = row.item.parse().ok().and_then(|item| state.find(item));
             ix.and_then(|ix| state.item(ix, view.at())).and_then(|item| item.class)
         };
@@ -117,7 +116,7 @@ pub struct ItemBlame {
 /// If the log cannot be read.
 pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<ItemBlame>, Error> {
     let at = view.at();
-    let Some(id) = view.read().state().item_id(ix).filter(|item| item.seq <= at) else { return Ok(None) };
+    let Some(id) = view.state().item_id(ix).filter(|item| item.seq <= at) else { return Ok(None) };
     let mut changes: Vec<Seq> = Vec::new();
     let mut seqs = Vec::new();
     for part in lineage(store, view.stream(), at)? {
@@ -133,8 +132,7 @@ pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<
         seqs.extend(steady(&known).drain(..));
     }
     {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let stands = |seq: Seq| {
             let face = |face| {
                 let face = state.face(ix, face, seq);
@@ -164,7 +162,7 @@ pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<
             seq,
             event: recorded.event.payload.label(),
             actor: recorded.event.stamp.actor,
-            turn: then.read().state().turn(seq).get(),
+            turn: then.state().turn(seq).get(),
             time: time_of(&recorded, name.as_ref()),
             says: first.join(" "),
         });

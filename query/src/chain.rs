@@ -70,8 +70,7 @@ pub struct ChainReport {
 /// The chain of an item; `None` if it was not recorded at the view's seq. Cost: O(members and edges).
 pub fn chain(view: &View, session: &str, ix: Ix) -> Option<ChainReport> {
     let at = view.at();
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let chain = state.chain(ix, at)?;
     let members = chain.members.iter().filter_map(|member| state.item(member.ix, at));
     let mut report = ChainReport {
@@ -84,7 +83,6 @@ pub fn chain(view: &View, session: &str, ix: Ix) -> Option<ChainReport> {
         is_cut: chain.is_cut,
         served: chain.members.iter().flat_map(|member| served_rows(state, member.ix, at)).collect(),
     };
-    drop(reading);
     let words = spell(view, &mut report.members.iter_mut().collect::<Vec<_>>());
     report.edges.iter_mut().for_each(|edge| words.put_key(edge));
     Some(report)
@@ -96,8 +94,7 @@ pub fn chain(view: &View, session: &str, ix: Ix) -> Option<ChainReport> {
 pub fn showpiece(view: &View, session: &str, member_count_max: usize) -> Option<ChainReport> {
     let at = view.at();
     let found = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let mut seen = std::collections::BTreeSet::new();
         let mut best = None;
         for edge in state.edges(at) {

@@ -176,8 +176,7 @@ pub fn items(
 ) -> Result<(Context, ContextItems), Error> {
     let at = view.at();
     let (mut context, wanted) = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let info = state.info(at).cloned().unwrap_or_default();
         let current = state.current(at);
         let hidden = |ix: &&Ix| {
@@ -218,7 +217,6 @@ pub fn items(
     };
     context.title = title(store, view, &context)?;
     context.memory = memory(store, view, now)?;
-    view.check()?;
     let session = context.session.clone();
     let layer = window.layer;
     let (view, ready) = (view.clone(), VecDeque::new());
@@ -257,8 +255,7 @@ impl ContextItems {
     fn fill(&mut self) {
         let at = self.view.at();
         let rows: Vec<(Ix, ItemRow, ItemView)> = {
-            let reading = self.view.read();
-            let state = reading.state();
+            let state = self.view.state();
             let some = self.wanted.by_ref().take(TOGETHER_COUNT);
             let rows = some.filter_map(|ix| match self.layer {
                 Layer::Current => {
@@ -273,10 +270,6 @@ impl ContextItems {
             });
             rows.collect()
         };
-        if let Err(error) = self.view.check() {
-            self.ready.push_back(Err(error));
-            return;
-        }
         let has_input = |item: &ItemView| item.kind == ItemKind::Call;
         let has_output = |item: &ItemView| item.output.state != FaceState::Absent;
         let faces = rows.iter().flat_map(|(ix, _, item)| {

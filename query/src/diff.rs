@@ -145,8 +145,7 @@ fn change(before: Standing, after: Standing) -> Option<Change> {
 /// The changes between two views of one session. Cost: two lookups for each item recorded up to the later point.
 pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
     let (first, second) = (from.at(), to.at());
-    let reading = to.read();
-    let state = reading.state();
+    let state = to.state();
     let mut items = Vec::new();
     for ix in state.items(first.max(second)) {
         let (before, after) = (standing(state, ix, first), standing(state, ix, second));
@@ -179,7 +178,6 @@ pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
         sums: sums.collect(),
         items,
     };
-    drop(reading);
     // Backwards in time the earlier of the two does not know the later calls.
     for view in [from, to] {
         // The rows are spelled in place; only sentences and edges need the returned words.

@@ -263,8 +263,7 @@ impl EventRows {
             self.store.view_once(stream, &At::Seq(self.at))?
         };
         let (mut rows, turn): (Vec<ItemRow>, _) = {
-            let reading = view.read();
-            let (state, at, seq) = (reading.state(), view.at(), recorded.seq);
+            let (state, at, seq) = (view.state(), view.at(), recorded.seq);
             let mut found: Vec<_> = state.items_of_event(seq).collect();
             if matches!(recorded.event.payload, Payload::ToolCallFinished(_)) {
                 found.extend(state.finished_by(seq, at));

@@ -43,8 +43,7 @@ pub struct Explained {
 /// Explains an item; `None` if it was not recorded at the view's seq.
 pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
     let at = view.at();
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let explanation = state.explain(ix, at)?;
     let item = state.item(ix, at)?;
     let visible = state.visible(ix, at).is_some_and(|visibility| visibility.visible);
@@ -80,7 +79,6 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
         policy: explanation.policy,
         served,
     };
-    drop(reading);
     let words = spell(view, &mut [&mut explained.row]);
     explained.sentences.iter_mut().for_each(|sentence| words.put(sentence));
     let edges = explained.edge.iter_mut().chain(&mut explained.edges_to_newer);

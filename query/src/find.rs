@@ -261,8 +261,7 @@ fn search(store: &Store, text: &str, streams: Vec<StreamName>) -> Result<Found, 
     for read in [by_name, by_prefix] {
         let mut hits: BTreeMap<ItemId, Hit<'_>> = BTreeMap::new();
         for (stream, view) in &places {
-            let reading = view.read();
-            for named in read(reading.state(), text, view.at()) {
+            for named in read(view.state(), text, view.at()) {
                 // A fork shares its parent's items: the stream that began first recorded them.
                 let hit = Hit { stream, view, ix: named.ix, repeats: named.repeats };
                 hits.entry(named.item).or_insert(hit);
@@ -295,8 +294,7 @@ struct Hit<'p> {
 
 impl Hit<'_> {
     fn candidate(&self, item: ItemId) -> Candidate {
-        let reading = self.view.read();
-        let state = reading.state();
+        let state = self.view.state();
         Candidate {
             item: item.to_string(),
             session: self.stream.name.clone(),
@@ -307,7 +305,7 @@ impl Hit<'_> {
 
     fn found(self, item: ItemId) -> Found {
         let at = self.view.at();
-        let finish = self.view.read().state().item(self.ix, at).and_then(|item| item.finished);
+        let finish = self.view.state().item(self.ix, at).and_then(|item| item.finished);
         Found {
             stream: self.stream.clone(),
             view: self.view.clone(),
@@ -346,8 +344,7 @@ fn by_seq(store: &Store, item: ItemId, head: Seq, session: Option<&StreamName>) 
     };
     let view = store.view(name.id)?;
     let (ix, finish) = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let at = view.at();
         let mut ix = state.find(item);
         if ix.is_none() && item.part > 1 {
@@ -441,8 +438,7 @@ fn by_prefix(state: &State, text: &str, at: Seq) -> Vec<Named> {
 fn nearest(places: &[(StreamName, View)], text: &str) -> Option<String> {
     let mut names = Vec::new();
     for (_, view) in places {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         for ix in state.items(view.at()) {
             names.extend(state.hash(ix, view.at(), acpdb_engine::fold::HashForm::Shown));
             names.extend(state.host_id(ix).map(|call| call.to_string()));

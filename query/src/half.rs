@@ -18,8 +18,7 @@ pub struct HalfTime {
 /// Tokens of the context at half time, now, and at each turn. Cost: O(turns x log events).
 pub fn half_time(view: &View) -> HalfTime {
     let at = view.at();
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let turns = state.tokens_by_turn(at);
     let now = state.tokens(at);
     let middle = turns.get(turns.len().saturating_sub(1) / 2).copied();

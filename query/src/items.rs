@@ -145,8 +145,7 @@ pub enum Which<'a> {
 /// `session` is the host's id, repeated in each row. Cost: O(items).
 pub fn items(view: &View, session: &str, which: Which<'_>) -> Vec<ItemRow> {
     let at = view.at();
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let found = match which {
         Which::All => state.items(at).collect(),
         Which::File(path) => of_file(state, path, at),
@@ -154,7 +153,6 @@ pub fn items(view: &View, session: &str, which: Which<'_>) -> Vec<ItemRow> {
     };
     let rows = found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, session, at)));
     let mut rows: Vec<ItemRow> = rows.collect();
-    drop(reading);
     // The rows are spelled in place; only sentences and edges need the returned words.
     let _ = spell(view, &mut rows.iter_mut().collect::<Vec<_>>());
     rows
@@ -179,8 +177,7 @@ pub(crate) fn spell_by<'t>(
     if !rows.iter().any(|row| has_signs(row)) {
         return words;
     }
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     for (place, row) in rows.iter().enumerate().filter(|(_, row)| has_signs(row)) {
         // A replacement character, in place of bytes that are no text, would be read as part of a key.
         let text = params(place).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER));
@@ -193,7 +190,6 @@ pub(crate) fn spell_by<'t>(
         places.push(place);
         calls.push((params, row.tool.clone().unwrap_or_default()));
     }
-    drop(reading);
     let calls: Vec<_> = calls.iter().map(|(params, tool)| (*params, tool.as_str())).collect();
     for (place, keys) in places.into_iter().zip(view.spell_keys(&calls)) {
         let Some((row, keys)) = rows.get_mut(place).zip(keys) else { continue };
@@ -251,8 +247,7 @@ fn of_tool(state: &State, tool: &str, at: Seq) -> Vec<Ix> {
 /// The names that [`items`] can be asked for: of tools, or of files that calls of a view name; each once, in order.
 pub fn names(view: &View, which: Which<'_>) -> Vec<String> {
     let at = view.at();
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let mut names = std::collections::BTreeSet::new();
     for ix in state.items(at) {
         let Some(tool) = state.tool(ix) else { continue };

@@ -73,7 +73,7 @@ proptest! {
         let store = store();
         let session = play(&store, "s", &script);
         let head = view(&store, &session);
-        for seq in session_seqs(head.read().state().first(), head.at()) {
+        for seq in session_seqs(head.state().first(), head.at()) {
             let view = head.with_at(seq);
             let rows = items(&view, &session.name, Which::All);
             let shown: u64 = rows.iter().map(|row| row.tokens_shown).sum();

@@ -53,7 +53,7 @@ pub fn item_rows(
     filter: &Filter,
 ) -> Result<ItemRows, Error> {
     let filter = crate::settled(store, filter.clone())?;
-    let todo = view.read().state().items(view.at()).collect();
+    let todo = view.state().items(view.at()).collect();
     Ok(ItemRows {
         store: store.clone(),
         view: view.clone(),
@@ -69,9 +69,7 @@ impl ItemRows {
     /// The items behind this one alone: a page goes on behind the last item of the page before.
     #[must_use]
     pub fn behind(mut self, item: ItemId) -> Self {
-        let reading = self.view.read();
-        self.todo.retain(|ix| reading.state().item_id(*ix).is_some_and(|other| other > item));
-        drop(reading);
+        self.todo.retain(|ix| self.view.state().item_id(*ix).is_some_and(|other| other > item));
         self
     }
 
@@ -82,14 +80,12 @@ impl ItemRows {
 
     fn fill(&mut self) {
         let at = self.view.at();
-        let reading = self.view.read();
-        let state = reading.state();
+        let state = self.view.state();
         while self.ready.len() < CHUNK_COUNT {
             let Some(ix) = self.todo.pop_front() else { break };
             self.scanned.events += 1;
             self.ready.extend(candidate(state, ix, &self.stream, at, &self.filter));
         }
-        drop(reading);
         // The rows are spelled in place; only sentences and edges need the returned words.
         let _ = spell(&self.view, &mut self.ready.iter_mut().map(|it| &mut it.row).collect::<Vec<_>>());
     }

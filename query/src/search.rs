@@ -384,8 +384,7 @@ impl Search<'_> {
 
     fn row(&self, view: &View, ix: Ix, face: Face) -> (Option<ItemRow>, bool) {
         let (mut row, visible) = {
-            let reading = view.read();
-            let (state, at) = (reading.state(), view.at());
+            let (state, at) = (view.state(), view.at());
             let Some(item) = state.item(ix, at) else { return (None, false) };
             let shown = if face == Face::Input { &item.input } else { &item.output };
             let is_shown = matches!(
@@ -424,8 +423,7 @@ impl Search<'_> {
 
 /// The item that a text of an event belongs to.
 fn item_of(view: &View, recorded: &Recorded, place: usize, body: Body) -> Option<Ix> {
-    let reading = view.read();
-    let (state, at, seq) = (reading.state(), view.at(), recorded.seq);
+    let (state, at, seq) = (view.state(), view.at(), recorded.seq);
     match &recorded.event.payload {
         Payload::ToolCallFinished(_) => state.finished_by(seq, at),
         Payload::ItemRevised(revised) => state.find(revised.item),

@@ -119,7 +119,7 @@ impl SessionsAsked {
     /// A session's figures, and the number of its items that match, if that is asked for.
     fn folded(&self, name: &StreamName, is_of_items: bool) -> Result<Option<(Figures, Option<u64>)>, Error> {
         let view = self.store.view_once(name.id, &At::Seq(self.at))?;
-        if view.read().state().first() > view.at() {
+        if view.state().first() > view.at() {
             return Ok(None);
         }
         let mut matches = None;

@@ -112,8 +112,7 @@ pub fn stats<'v>(views: impl IntoIterator<Item = (&'v str, &'v View)>) -> StatsR
 
 /// The figures of a session without those that it shared when it began as a fork.
 fn own(view: &View) -> Stats {
-    let reading = view.read();
-    let (state, at) = (reading.state(), view.at());
+    let (state, at) = (view.state(), view.at());
     let mut own = state.stats(at);
     let Some((began, _)) = state.forks(Seq::MAX).last() else { return own };
     let shared = state.stats((*began).min(at));
@@ -147,7 +146,7 @@ pub struct StatsSums {
 impl StatsSums {
     /// Adds a session.
     pub fn add(&mut self, host: &str, view: &View) {
-        let stats = view.read().state().stats(view.at());
+        let stats = view.state().stats(view.at());
         self.add_stats(host, &stats);
     }
 

@@ -141,7 +141,7 @@ fn items_say_where_they_stand_and_why() {
     );
     check(Which::Tool("gre"), expect![[r#""#]]);
     // As of the end of turn 2, only the repeat had happened.
-    let then = view.with_at(view.read().state().turn_end(acpdb_engine::ids::Turn(2)).unwrap());
+    let then = view.with_at(view.state().turn_end(acpdb_engine::ids::Turn(2)).unwrap());
     expect![[r#"
         #5 t1 read /src/a.rs completed tombstone by #12 (repeat) shorter
         #7 t1 read /src/b.rs completed whole
@@ -188,7 +188,7 @@ fn a_text_names_an_item_or_says_why_not() {
         let inside = session.map(|session| format!(" in {}", session.name)).unwrap_or_default();
         let found = match find(&store, name, session) {
             Ok(found) => {
-                let item = found.ix.and_then(|ix| found.view.read().state().item_id(ix));
+                let item = found.ix.and_then(|ix| found.view.state().item_id(ix));
                 let item = item.map_or_else(|| "no item".to_owned(), |item| item.to_string());
                 let finish = found.finish.map(|finish| format!(", finished {finish}")).unwrap_or_default();
                 let repeats: Vec<String> =
@@ -389,7 +389,7 @@ fn half_time_is_an_earlier_read_of_the_same_fold() {
     let (store, _, view) = sample();
     let HalfTime { half, now, turns } = half_time(&view);
     assert_eq!((turns.len(), half.turn.get(), now.turn.get()), (4, 2, 4));
-    assert_eq!(half, *view.read().state().tokens_by_turn(half.seq).last().unwrap());
+    assert_eq!(half, *view.state().tokens_by_turn(half.seq).last().unwrap());
     assert!(now.whole > now.shown && now.recorded >= now.whole);
     assert_eq!(now.shown, context(&store, &view, Window::default(), Micros(0)).unwrap().tokens_shown);
 }

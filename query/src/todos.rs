@@ -173,7 +173,7 @@ impl List {
 /// # Errors
 /// The store cannot be read.
 pub fn list(view: &View) -> Result<List, Error> {
-    let found = view.read().state().todos().list(view.at());
+    let found = view.state().todos().list(view.at());
     let entries = found.as_ref().map(|list| Texts::new(view).entries(list)).transpose()?.unwrap_or_default();
     Ok(List {
         seq: found.as_ref().map(|list| list.seq),

@@ -88,7 +88,7 @@ fn is_undone(state: &State, seq: Seq, act: &Payload, items: &[ItemId], at: Seq) 
 /// The plan that makes an act hold again that was taken back; `None` if the event is no act on a context. If the act holds, also in
 /// part, `undone` is false and there is nothing to do.
 pub fn plan_again(view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
-    again_at(view.read().state(), seq, act, view.at())
+    again_at(view.state(), seq, act, view.at())
 }
 
 fn again_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan> {
@@ -130,7 +130,7 @@ fn again_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan>
 
 /// The plan that takes back the act recorded at `seq`, as the view stands; `None` if the event is no act on a context.
 pub fn plan(view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
-    back_at(view.read().state(), seq, act, view.at())
+    back_at(view.state(), seq, act, view.at())
 }
 
 fn back_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan> {
@@ -197,8 +197,7 @@ type Planner = fn(&State, Seq, &Payload, Seq) -> Option<UndoPlan>;
 /// is such a step. An act is a step if it equals the undo or redo of another act at its place; so a restore by hand of all items
 /// that a discard hid is the undo of that discard. Cost: a plan for each act and each earlier one about the same items.
 pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
-    let reading = view.read();
-    let (state, now) = (reading.state(), view.at());
+    let (state, now) = (view.state(), view.at());
     let ids: Vec<BTreeSet<ItemId>> = acts.iter().map(|(_, act)| ids_of(act)).collect();
     let (mut back, mut forward) = (Vec::<usize>::new(), Vec::<usize>::new());
     let mut at = 0;

@@ -292,10 +292,7 @@ fn at_point(
         return Ok((view, Found::at(head)));
     };
     let found = within(store, &view, &stream.name, parse(text, now)?, now)?;
-    let (first, is_fork) = {
-        let reading = view.read();
-        (reading.state().first(), !reading.state().forks(view.at()).is_empty())
-    };
+    let (first, is_fork) = { (view.state().first(), !view.state().forks(view.at()).is_empty()) };
     // A fork also has the history that it shares with its parent.
     if found.seq < first && !is_fork {
         return Err(WhenError::NotBegun { session: stream.name.clone(), first, at: found.seq });
@@ -315,8 +312,7 @@ pub fn within(
     now: Micros,
 ) -> Result<Found, WhenError> {
     let head = view.at();
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let newest = state.turn(head);
     let no_turn =
         |turn: String| WhenError::NoTurn { session: session.to_owned(), turn, newest: newest.get() };
@@ -327,7 +323,6 @@ pub fn within(
             plain(turns_back(state, head, back).ok_or_else(|| no_turn(format!("-{back}t")))?)
         }
         Point::Mark(mark, wanted) => {
-            drop(reading);
             let marks = marks(store, view, mark)?;
             let place = marks.len().checked_sub(wanted as usize);
             let seq = place.and_then(|place| marks.get(place)).ok_or_else(|| WhenError::NoMark {
@@ -339,14 +334,10 @@ pub fn within(
             plain(seq.before())
         }
         Point::Time(time) if time <= now => {
-            drop(reading);
             let (seq, clock) = line::seq_at(store, view.stream(), time)?;
             Ok(Found { clock: Some(clock), ..Found::at(seq.unwrap_or(head).min(head)) })
         }
-        Point::Head | Point::Seq(_) | Point::Time(_) => {
-            drop(reading);
-            anywhere(store, point, now)
-        }
+        Point::Head | Point::Seq(_) | Point::Time(_) => anywhere(store, point, now),
     }
 }
 
@@ -363,7 +354,7 @@ fn turns_back(state: &State, head: Seq, back: u32) -> Option<Seq> {
 /// The seqs of a session's marks, oldest first.
 fn marks(store: &Store, view: &View, mark: Mark) -> Result<Vec<Seq>, Error> {
     if mark == Mark::Rewind {
-        return Ok(view.read().state().rewinds(view.at()).iter().map(|(seq, _)| *seq).collect());
+        return Ok(view.state().rewinds(view.at()).iter().map(|(seq, _)| *seq).collect());
     }
     let mut marks = Vec::new();
     for part in lineage(store, view.stream(), view.at())? {

@@ -217,16 +217,14 @@ fn step(store: &Store, id: &str, number: u16) -> Result<(), Error> {
 /// Items that a host keeps: every second.
 fn kept(store: &Store, stream: StreamId) -> Result<Vec<ItemRef>, Error> {
     let view = store.view(stream)?;
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let items = state.current(view.at()).into_iter().step_by(2);
     Ok(items.filter_map(|ix| state.item_id(ix)).map(ItemRef::Id).collect())
 }
 
 fn any_item(store: &Store, stream: StreamId, number: u16) -> Result<Option<ItemId>, Error> {
     let view = store.view(stream)?;
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let items: Vec<ItemId> = state.items(view.at()).filter_map(|ix| state.item_id(ix)).collect();
     // Not an item of the stream that it was forked from; those seqs are older than the session.
     Ok(items.get(usize::from(number) % items.len().max(1)).copied())
@@ -282,8 +280,7 @@ pub fn stories(store: &Store) -> Result<Vec<String>, Box<dyn std::error::Error>>
             story.push_str(&row.to_string());
             story.push('\n');
         }
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         story.push_str(&format!("current {:?}\n", {
             let current = state.current(view.at()).into_iter().filter_map(|ix| state.item_id(ix));
             current.filter_map(|item| ids.get(&item.to_string()).cloned()).collect::<Vec<_>>()
@@ -338,8 +335,7 @@ pub fn remembered(store: &Store) -> Result<Vec<String>, Error> {
     let mut all = Vec::new();
     for name in store.stream_names()?.into_iter().filter(|name| name.scope != Scope::Session) {
         let view = store.view(name.id)?;
-        let reading = view.read();
-        let at = reading.state().memory().at(Seq::MAX);
+        let at = view.state().memory().at(Seq::MAX);
         for item in at.all() {
             let value = store.body(item.value())?;
             let value = String::from_utf8_lossy(&value).into_owned();

@@ -155,10 +155,10 @@ pub fn lines(store: &Store) -> Result<Vec<String>, Failure> {
 pub fn shown(store: &Store, stream: StreamId, at: Seq) -> Result<Vec<String>, Failure> {
     use acpdb_engine::event::Face;
     let view = store.view_at(stream, &acpdb_engine::At::Seq(at))?;
-    let current = view.read().state().current(at);
+    let current = view.state().current(at);
     let mut out = Vec::new();
     for ix in current {
-        let id = view.read().state().item_id(ix).map(|id| id.to_string()).unwrap_or_default();
+        let id = view.state().item_id(ix).map(|id| id.to_string()).unwrap_or_default();
         let (input, output) = (view.shown(ix, Face::Input)?, view.shown(ix, Face::Output)?);
         out.push(format!("{id} {:?} {:?} | {:?} {:?}", input.state, input.text, output.state, output.text));
     }
@@ -201,8 +201,7 @@ pub fn described(store: &Store) -> Result<String, Failure> {
             writeln!(out, "  {line}")?;
         }
         let view = store.view(stream.id)?;
-        let reading = view.read();
-        for edge in reading.state().edges(Seq::MAX) {
+        for edge in view.state().edges(Seq::MAX) {
             let new = edge.new.map(|item| item.to_string()).unwrap_or_default();
             writeln!(out, "  {} -> {new} {} at {} {}", edge.old, edge.rule.label(), edge.seq, edge.turn)?;
         }

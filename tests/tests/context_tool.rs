@@ -55,9 +55,8 @@ impl Session {
         let _ =
             self.append(vec![Entry::tool_started(&call, tool, params), Entry::tool_completed(&call, output)]);
         let view = self.view();
-        let reading = view.read();
-        let ix = *reading.state().calls_by_host_id(&call, Seq::MAX).last().unwrap();
-        reading.state().hash(ix, Seq::MAX, HashForm::Shown).unwrap_or_default()
+        let ix = *view.state().calls_by_host_id(&call, Seq::MAX).last().unwrap();
+        view.state().hash(ix, Seq::MAX, HashForm::Shown).unwrap_or_default()
     }
 
     fn say(&self, text: &str) {
@@ -90,19 +89,18 @@ impl Session {
     /// Each call's output and each text as the model sees them, in order.
     fn shown(&self) -> Vec<String> {
         let view = self.view();
-        let current: Vec<Ix> = view.read().state().current(Seq::MAX);
+        let current: Vec<Ix> = view.state().current(Seq::MAX);
         current.into_iter().map(|ix| view.shown(ix, Face::Output).unwrap().text).collect()
     }
 
     fn states(&self) -> Vec<FaceState> {
         let view = self.view();
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         state.current(Seq::MAX).into_iter().map(|ix| state.face(ix, Face::Output, Seq::MAX).state).collect()
     }
 
     fn line(&self, kind: RuleKind) -> String {
-        self.view().read().state().stats(Seq::MAX).line(kind)
+        self.view().state().stats(Seq::MAX).line(kind)
     }
 }
 
@@ -388,7 +386,7 @@ fn test_18_the_block_of_figures() {
     session.turn();
     let _ = session.call("write", r#"{"filePath":"/b","content":"x"}"#, "ok");
     let _ = session.call("todowrite", r#"{"todos":[{"content":"x","status":"pending"}]}"#, &long());
-    let block = session.view().read().state().stats(Seq::MAX).acp_block();
+    let block = session.view().state().stats(Seq::MAX).acp_block();
     // The tokens are an estimate; only the layout and the counts are exact.
     let figure = |text: &str| {
         let digits = text.chars().map(|c| if c.is_ascii_digit() { '9' } else { c });

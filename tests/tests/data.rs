@@ -69,8 +69,7 @@ fn answers(store: &Store) -> Vec<String> {
         store.sessions(Seq::MAX).unwrap().iter().map(|it| serde_json::to_string(it).unwrap()).collect();
     for stream in store.stream_names().unwrap() {
         let view = store.view(stream.id).unwrap();
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let current: Vec<_> =
             state.current(Seq::MAX).into_iter().map(|ix| state.item(ix, Seq::MAX)).collect();
         out.push(serde_json::to_string(&(state.stats(Seq::MAX), current)).unwrap());

@@ -134,7 +134,7 @@ fn what_is_erased_is_nowhere_and_the_rest_is_as_it_was() {
             let said = reader.body(erased.content[0].body).unwrap_err();
             let Error::Erased { detail, .. } = &said else { panic!("{said}") };
             assert!(detail.ends_with(&format!("was erased in {record} by ada: it leaked")), "{detail}");
-            let ix = view.read().state().find(item).unwrap();
+            let ix = view.state().find(item).unwrap();
             let explained = acpdb_query::explain(&view, "s0", ix).unwrap().sentences.join(" ");
             assert!(explained.contains("Erased by ada: it leaked"), "{explained}");
         }
@@ -540,8 +540,7 @@ fn what_another_handle_holds_in_memory_is_made_anew() {
     let titled = live.append(&session(0), vec![title.into()]).unwrap().last_seq;
     let title_of = |store: &Store| {
         let view = store.view(session(0).id()).unwrap();
-        let reading = view.read();
-        reading.state().info(Seq::MAX).map(|info| format!("{:?}", info.title)).unwrap()
+        view.state().info(Seq::MAX).map(|info| format!("{:?}", info.title)).unwrap()
     };
     assert!(title_of(&live).contains(SECRET));
     let _ = open().erase(ItemId::first(titled), "ada", "it leaked").unwrap();

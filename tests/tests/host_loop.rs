@@ -149,7 +149,7 @@ fn judge(sim: &SimWorld, world: &World, context: &str) {
     // Every context that was sent can be made again, byte for byte.
     let exporter = acpdb_hosts::export::Exporter::new(Format::Anthropic);
     let sent = session.view().unwrap();
-    let served: Vec<Seq> = sent.read().state().served(Seq::MAX).iter().map(|(seq, _)| *seq).collect();
+    let served: Vec<Seq> = sent.state().served(Seq::MAX).iter().map(|(seq, _)| *seq).collect();
     assert!(served.len() > 4, "{context}");
     for seq in served {
         let again = store.served_again(session.id(), &acpdb_engine::At::Seq(seq), &[&exporter]).unwrap();

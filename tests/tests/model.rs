@@ -202,7 +202,7 @@ impl<P: Place> Real<P> {
     }
 
     fn texts(view: &View) -> Vec<String> {
-        let current = view.read().state().current(view.at());
+        let current = view.state().current(view.at());
         let text = |ix| match view.shown(ix, Face::Output) {
             Ok(shown) => format!("{shown:?}"),
             Err(Error::Erased { .. }) => GONE.to_owned(),
@@ -219,7 +219,7 @@ impl<P: Place> Real<P> {
             return;
         };
         let view = view.with_at(seq);
-        let current = view.read().state().current(seq);
+        let current = view.state().current(seq);
         let expected = self.model.context(stream, at);
         assert_eq!(current.len(), expected.len(), "items of s{stream} at {seq}");
         for (ix, expected) in current.into_iter().zip(expected) {
@@ -274,12 +274,12 @@ impl<P: Place> Real<P> {
                 self.compare(store, stream, head);
                 if let Some(anew) = world.stream(info(stream).id()) {
                     let view = store.view(info(stream).id()).unwrap();
-                    assert_eq!(view.read().state().digest(view.at()), anew.digest(Seq(head as u64)));
+                    assert_eq!(view.state().digest(view.at()), anew.digest(Seq(head as u64)));
                 }
             }
         }
         for held in &self.held {
-            assert_eq!(held.view.read().state().digest(held.view.at()), held.digest, "a held view moved");
+            assert_eq!(held.view.state().digest(held.view.at()), held.digest, "a held view moved");
             let texts = Self::texts(&held.view);
             assert_eq!(texts.len(), held.texts.len(), "a held view moved");
             for (now, then) in texts.iter().zip(&held.texts) {
@@ -380,7 +380,7 @@ impl<P: Place + 'static> StateMachineTest for Real<P> {
             Step::Reindex => drop(real.store(false).reindex()),
             Step::Hold { stream } => {
                 if let Ok(view) = real.store(false).view(info(stream).id()) {
-                    let digest = view.read().state().digest(view.at());
+                    let digest = view.state().digest(view.at());
                     let texts = Self::texts(&view);
                     real.held.push(Held { view, digest, texts });
                 }
@@ -396,7 +396,7 @@ impl<P: Place + 'static> StateMachineTest for Real<P> {
                     let id = info(stream).id();
                     if let Some(state) = prefix.stream(id) {
                         let view = real.store(false).view(id).unwrap();
-                        assert_eq!(view.read().state().digest(Seq(at as u64)), state.digest(Seq(at as u64)));
+                        assert_eq!(view.state().digest(Seq(at as u64)), state.digest(Seq(at as u64)));
                     }
                 }
             }

@@ -38,8 +38,7 @@ fn imported(format: Format, name: &str, bytes: &[u8]) -> (tempfile::TempDir, Sto
 
 /// Calls in the current context, and calls in history, by the host's ids.
 fn calls(view: &View) -> (BTreeSet<String>, BTreeSet<String>) {
-    let reading = view.read();
-    let (state, at) = (reading.state(), view.at());
+    let (state, at) = (view.state(), view.at());
     let ids =
         |ixs: Vec<_>| ixs.into_iter().filter_map(|ix| state.host_id(ix)).map(|id| id.to_string()).collect();
     (ids(state.current(at)), ids(state.items(at).collect()))
@@ -295,8 +294,7 @@ fn results_that_claude_code_cleared_are_tombstones_and_their_calls_stay() {
         })
         .map(|id| id.as_str().unwrap().to_owned())
         .collect();
-    let reading = view.read();
-    let (state, at) = (reading.state(), view.at());
+    let (state, at) = (view.state(), view.at());
     let is_hidden = |ix: &acpdb_engine::fold::Ix| state.face(*ix, Face::Output, at).state != FaceState::Whole;
     let hidden: BTreeSet<String> = state
         .current(at)
@@ -396,7 +394,7 @@ fn codex_compactions_rollbacks_and_forks_leave_what_the_rollout_holds() {
         assert_eq!(texts(&view), current);
         // The session that it was forked from is known, whether that was imported or not; the prefix is a copy of its
         // own.
-        let forks: Vec<_> = view.read().state().forks(view.at()).to_vec();
+        let forks: Vec<_> = view.state().forks(view.at()).to_vec();
         let parent = acpdb_engine::entry::StreamInfo::session("codex", "parent").id();
         assert_eq!(forks.iter().map(|(_, fork)| fork.from).collect::<Vec<_>>(), [parent]);
         assert_eq!(store.stream_names().unwrap().len(), 1);

@@ -44,7 +44,7 @@ fn told(entries: &[Entry], sizes: &[usize]) -> (Vec<String>, Vec<String>, usize)
         rest = later;
     }
     let view = store.view(stream.id()).unwrap();
-    let edge_count = view.read().state().edges(Seq::MAX).len();
+    let edge_count = view.state().edges(Seq::MAX).len();
     (lines(&store).unwrap(), shown(&store, stream.id(), Seq::MAX).unwrap(), edge_count)
 }
 
@@ -137,8 +137,7 @@ fn hidden(host: &str, cwd: Option<&str>, calls: [(&str, &str); 2]) -> usize {
         let _ = store.append(&stream, entries).unwrap();
     }
     let view = store.view(stream.id()).unwrap();
-    let reading = view.read();
-    reading.state().edges(Seq::MAX).len()
+    view.state().edges(Seq::MAX).len()
 }
 
 /// Ids of twenty digits became doubles, and two of them one call.

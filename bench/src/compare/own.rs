@@ -366,8 +366,7 @@ impl Engine for StoreEngine {
                 let (session, item) = *self.chains.get(&chain).ok_or("no such chain")?;
                 let view = self.store.view(info(session).id())?;
                 let mut outputs: Vec<BodyId> = {
-                    let (reading, at) = (view.read(), view.at());
-                    let state = reading.state();
+                    let (state, at) = (view.state(), view.at());
                     let ix = state.find(item).ok_or("no such item")?;
                     let items = state.chain_items(ix, at).into_iter();
                     let outputs = items.filter_map(|ix| Some(state.content(ix, at).pop()?.body));

@@ -238,7 +238,7 @@ fn week(options: &Options, report: &mut Report) -> Outcome<()> {
                 session.call(&mut entries);
                 let _ = store.append(&session.info, entries)?;
                 let view = store.view(stream)?;
-                let _ = view.read().state().current(view.at()).len();
+                let _ = view.state().current(view.at()).len();
             }
             store.newest_events(stream, 100)?.try_for_each(|event| event.map(drop))?;
         }

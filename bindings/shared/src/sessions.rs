@@ -92,7 +92,7 @@ pub fn served(session: &Session, serving: Serving) -> Result<(Vec<u8>, Value), F
 /// Targets by an agent's names for them; `#seq` means an item, the exact id of a call means the call.
 fn targets(session: &Session, given: &[String]) -> Result<Vec<Target>, Error> {
     let view = session.view()?;
-    let is_call = |text: &str| !view.read().state().calls_by_host_id(text, Seq::MAX).is_empty();
+    let is_call = |text: &str| !view.state().calls_by_host_id(text, Seq::MAX).is_empty();
     let target = |text: &String| {
         let item = text.strip_prefix('#').and_then(|_| text.parse::<ItemId>().ok());
         match item {

@@ -101,7 +101,7 @@ impl Asked<'_> {
             other => return Err(Fault::invalid(format!("face is 'input' or 'output', not {other:?}"))),
         };
         let ix = self.item(item)?;
-        let found = self.view.read().state().item(ix, self.view.at());
+        let found = self.view.state().item(ix, self.view.at());
         let bodies = found.map(|item| match face {
             Face::Input => item.params.into_iter().collect(),
             Face::Output => item.content.iter().map(|part| part.body).collect::<Vec<_>>(),
@@ -133,7 +133,7 @@ impl Asked<'_> {
     /// The host's raw records on the active branch, in order, each with its seq.
     pub fn records(&self, after: Seq) -> Result<Vec<(u64, Vec<u8>)>, Fault> {
         let view = self.view;
-        let rewinds = view.read().state().rewinds(view.at()).to_vec();
+        let rewinds = view.state().rewinds(view.at()).to_vec();
         let left = |seq: Seq| rewinds.iter().any(|(rewound, to)| *to < seq && seq < *rewound);
         let mut all = Vec::new();
         for recorded in self.store.stream_events(view.stream(), after.next(), view.at())? {
@@ -182,7 +182,7 @@ impl Asked<'_> {
         let unfinished = if synthetic_results { Unfinished::Synthetic } else { Unfinished::LeaveOut };
         let options = Options { selection, unfinished, model, server_side, ..Options::default() };
         let export = if is_served {
-            export_served(&self.view.to_send()?, format, &options)?
+            export_served(&self.view.to_send(), format, &options)?
         } else {
             export(self.view, format, &options)?
         };
@@ -192,21 +192,21 @@ impl Asked<'_> {
 
     /// Estimated tokens: those shown, and those of the whole.
     pub fn tokens(&self) -> (u64, u64) {
-        let tokens = self.view.read().state().tokens(self.view.at());
+        let tokens = self.view.state().tokens(self.view.at());
         (tokens.shown, tokens.whole)
     }
 
     /// Whether the model sees an item, whole.
     pub fn is_visible(&self, item: &str) -> Result<bool, Fault> {
         let ix = self.item(item)?;
-        let id: Option<ItemId> = self.view.read().state().item_id(ix);
+        let id: Option<ItemId> = self.view.state().item_id(ix);
         Ok(id.and_then(|id| self.view.visible(id)).is_some_and(|seen| seen.visible))
     }
 
     /// The item of a text, in the view.
     fn item(&self, text: &str) -> Result<Ix, FindError> {
         let Found { ix, item, .. } = acpdb_query::find(self.store, text, Some(self.stream))?;
-        let there = ix.filter(|ix| self.view.read().state().item(*ix, self.view.at()).is_some());
+        let there = ix.filter(|ix| self.view.state().item(*ix, self.view.at()).is_some());
         there.ok_or_else(|| FindError::NotFound {
             text: format!("{text} ({item}, as of {})", self.view.at()),
             nearest: None,

@@ -133,8 +133,7 @@ fn marked(store: &Store, reply: &ActReply) -> Result<Vec<ItemId>, Failure> {
 /// The items among `items` that the context does not show whole.
 fn hidden_among(typed: &Typed<'_>, items: &[ItemId]) -> Result<Vec<ItemId>, Failure> {
     let view = typed.store.view(typed.session.id)?;
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let is_hidden = |item: &&ItemId| {
         let ix = state.find(**item);
         ix.is_some_and(|ix| state.face(ix, Face::Output, Seq::MAX).state != FaceState::Whole)
@@ -231,8 +230,7 @@ fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> 
 fn pinned(typed: &Typed<'_>, given: Vec<Target>) -> Result<ActReply, Failure> {
     let asked = !given.is_empty();
     let targets: Vec<Target> = {
-        let reading = typed.view.read();
-        let state = reading.state();
+        let state = typed.view.state();
         let found = |target: &Target| match target {
             Target::Item(item) => state.find(*item),
             Target::Call(call) => state.calls_by_host_id(call, Seq::MAX).last().copied(),

@@ -25,13 +25,12 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
     let before = store.view(session.id)?;
     let name = one_line(&session.name);
     let left = {
-        let reading = before.read();
-        let state = reading.state();
+        let state = before.state();
         let current = state.current(before.at()).into_iter();
         current.filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > to)).count()
     };
     let reply = store.rewind(session.id, to)?;
-    let is_left = before.read().state().is_left(to, before.at());
+    let is_left = before.state().is_left(to, before.at());
     let elsewhere =
         format!("{to} is on a branch that was left; to go on from there: acpdb fork {name} --at '{to}'");
     let Some(seq) = reply.last_seq else {
@@ -68,9 +67,8 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
     let at = view.at().min(parent.head);
     let name = new_name(&store, &parent, args.id.as_deref())?;
     let (cwd, project, changed, turn) = {
-        let reading = view.read();
-        let facts = reading.state().info(at).cloned().unwrap_or_default();
-        (facts.cwd, facts.project, facts.title, reading.state().turn(at).get())
+        let facts = view.state().info(at).cloned().unwrap_or_default();
+        (facts.cwd, facts.project, facts.title, view.state().turn(at).get())
     };
     // The fork's first prompt is its parent's. Without a title of its own, a list could not tell the two apart.
     let of = acpdb_query::titles::title_of(&store, &parent, changed.as_deref())?;
@@ -258,7 +256,7 @@ fn next_act(store: &Store, session: &StreamName, view: &View, way: Way) -> Resul
         )));
     }
     let failure = Failure::not_found(format!("nothing was done to the context of {} by hand", session.name));
-    if !view.read().state().rewinds(view.at()).is_empty() {
+    if !view.state().rewinds(view.at()).is_empty() {
         return Err(failure.hint(format!(
             "a rewind is not taken back; to go on from the branch that was left: acpdb fork {} --at @rewind-1",
             session.name

@@ -152,7 +152,7 @@ fn richest(store: &Store) -> Result<Option<(StreamId, u64)>, Failure> {
     let mut best = None;
     for name in names.into_iter().filter(|name| name.scope == Scope::Session) {
         let view = store.view(name.id)?;
-        let calls = view.read().state().stats(view.at()).calls;
+        let calls = view.state().stats(view.at()).calls;
         let rank = (name.parent.is_none(), calls);
         if best.is_none_or(|(known, _)| rank > known) {
             best = Some((rank, name.id));

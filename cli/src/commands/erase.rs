@@ -242,7 +242,7 @@ fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<Strea
                     Failure::usage(format!("{} is of session {origin}, which shares it", found.item));
                 return Err(failure.hint("an erasure takes it from both: leave out --session"));
             }
-            let item = found.ix.and_then(|ix| found.view.read().state().item_id(ix));
+            let item = found.ix.and_then(|ix| found.view.state().item_id(ix));
             Ok((item.unwrap_or(found.item), Some(found.view.stream())))
         }
         // Some events, such as those of the store's own stream, belong to no session that could be searched.

@@ -67,7 +67,7 @@ pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(V
         return Err(failure.hint(hint));
     };
     let view = view(store, global, &found.stream)?;
-    if view.read().state().item(ix, view.at()).is_none() {
+    if view.state().item(ix, view.at()).is_none() {
         return Err(Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())));
     }
     Ok((view, ix))

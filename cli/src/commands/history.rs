@@ -104,7 +104,7 @@ impl Listing<'_> {
                 rows = rows.behind(cursor.after);
             }
             // A fork repeats the items that it shares with its parent.
-            let first = view.read().state().first();
+            let first = view.state().first();
             let mut widths = None;
             let mut ready: Vec<ItemRow> = Vec::new();
             let mut is_end = false;

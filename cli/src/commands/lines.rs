@@ -189,8 +189,7 @@ pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
         return Ok(format!("{}{more}", one_line(key)));
     }
     let body = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         // A row names its item as `ItemId` writes it.
         let found = row.item.parse::<ItemId>().ok().and_then(|item| state.find(item));
         let item = found.and_then(|ix| state.item(ix, view.at()));

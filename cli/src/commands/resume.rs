@@ -100,7 +100,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
 
 /// The folder in which the host goes on: the named one, else the session's, else the current one.
 fn folder(args: &Resume, view: &acpdb_engine::View) -> Result<String, Failure> {
-    let own = view.read().state().info(view.at()).and_then(|info| info.cwd.clone());
+    let own = view.state().info(view.at()).and_then(|info| info.cwd.clone());
     let here = || std::env::current_dir().map_err(Failure::io("read", "the current folder"));
     match (&args.folder, own) {
         (Some(folder), _) => {

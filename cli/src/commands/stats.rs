@@ -33,7 +33,7 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
             sums.add(&stream.host, view);
         }
         if streams.len() == 1 {
-            curve = series(view.read().state(), view.at());
+            curve = series(view.state(), view.at());
         }
         Ok(())
     })?;
@@ -62,7 +62,7 @@ fn each(
             continue;
         };
         // A fork that began later has only items that it shares.
-        if is_only || view.read().state().first() <= view.at() {
+        if is_only || view.state().first() <= view.at() {
             look(stream, &view)?;
         }
     }
@@ -92,7 +92,7 @@ fn matching(
     each(store, global, streams, &mut |stream, view| {
         let mut rows = acpdb_query::item_rows(store, view, stream, filter)?;
         // Items that a fork shares are counted with its parent.
-        let first = view.read().state().first();
+        let first = view.state().first();
         let many = streams.len() > 1;
         let is_own = |row: &Result<acpdb_query::ItemRow, _>| {
             row.as_ref().map_or(true, |row| !many || row.seq >= first)

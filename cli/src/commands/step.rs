@@ -49,7 +49,7 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
         key.clone()
     } else {
         let view = session.view()?;
-        let turn = view.read().state().turn(view.at());
+        let turn = view.state().turn(view.at());
         format!("step-{}", turn.get().saturating_add(1))
     };
     let options = ServeOptions {

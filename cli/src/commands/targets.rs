@@ -23,17 +23,17 @@ pub(crate) struct Typed<'a> {
 
 impl Typed<'_> {
     pub(crate) fn is_call(&self, text: &str) -> bool {
-        !self.view.read().state().calls_by_host_id(text, Seq::MAX).is_empty()
+        !self.view.state().calls_by_host_id(text, Seq::MAX).is_empty()
     }
 
     /// The target of a text here, as [`acpdb_query::find`] finds it.
     pub(crate) fn read(&self, text: &str) -> Result<Target, Failure> {
         let target = target(text, &|text| self.is_call(text), self.head)?;
         match &target {
-            Target::Item(item) if self.view.read().state().find(*item).is_none() => {
+            Target::Item(item) if self.view.state().find(*item).is_none() => {
                 // The end of a call means the call. The engine refuses an item that does not exist, or that is another session's.
                 let found = acpdb_query::find(self.store, &item.to_string(), Some(self.session)).ok();
-                let call = found.and_then(|it| it.view.read().state().item_id(it.ix?));
+                let call = found.and_then(|it| it.view.state().item_id(it.ix?));
                 Ok(call.map_or(target, Target::Item))
             }
             Target::Shown(text) if !is_typed(text) && Pattern::parse(text).is_none() && !text.is_empty() => {

@@ -55,8 +55,7 @@ fn text(view: &View, body: BodyId) -> Result<String, Failure> {
 }
 
 fn rows(view: &View) -> Result<(Vec<Row>, Option<String>), Failure> {
-    let reading = view.read();
-    let state = reading.state().tasks();
+    let state = view.state().tasks();
     let mut rows = Vec::new();
     for task in state.tasks(view.at()) {
         let extras = task.extras.iter().map(|extra| text(view, *extra)).collect::<Result<Vec<_>, _>>()?;
@@ -147,8 +146,7 @@ fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Resu
 /// The items of a task that are hidden with it, as recorded, in order: item, tool, text.
 fn evicted(view: &View, task: &str) -> Result<Vec<(ItemId, Option<String>, String)>, Failure> {
     let found: Vec<(ItemId, Option<String>, Vec<BodyId>)> = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let items = state.items(view.at()).filter_map(|ix| state.item(ix, view.at()));
         let belongs = |item: &acpdb_engine::fold::ItemView| {
             let face = state.face(item.ix, Face::Output, view.at());

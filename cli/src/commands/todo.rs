@@ -31,7 +31,7 @@ fn list(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
         output.note(format!("session {name} has no todo list"));
         return Ok(Code::Ok);
     };
-    let now = view.read().state().turn(view.at());
+    let now = view.state().turn(view.at());
     let seq = output.paint(describe::SEQ, &seq.to_string());
     let count = describe::count(list.entries.len() as u64, "entry").replace("entrys", "entries");
     output.line(format!("{seq} {turn} {count}"))?;
@@ -80,8 +80,7 @@ fn mark(status: &str) -> char {
 
 fn stuck(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
     let (limit, now, found, stuck) = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let limit = state.policy(view.at()).reminder.stuck_task_turns;
         let now = state.turn(view.at());
         let stuck: Vec<_> = state.todos().stuck(view.at(), now, limit).collect();
@@ -130,8 +129,7 @@ const fn left_mark(is_left: bool) -> &'static str {
 /// The versions of the list up to the view's seq, with their entries.
 fn versions(view: &View) -> Result<Vec<Version>, Failure> {
     let lists: Vec<(TodoView, bool)> = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let lists = state.todos().history().filter(|list| list.seq <= view.at());
         lists
             .map(|list| {

@@ -98,8 +98,7 @@ pub(crate) fn look(
     let chain = acpdb_query::chain::showpiece(&view, &session.name, MEMBER_COUNT_MAX);
     let half_time = acpdb_query::half_time(&view);
     let (turns, prompts, title) = {
-        let reading = view.read();
-        let (fold, at) = (reading.state(), view.at());
+        let (fold, at) = (view.state(), view.at());
         (fold.turn(at).get(), fold.prompt_count(at), fold.info(at).and_then(|info| info.title.clone()))
     };
     let title = acpdb_query::titles::title_of(store, session, title.as_deref())?;

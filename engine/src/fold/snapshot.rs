@@ -174,12 +174,12 @@ impl World {
         let mut streams = BTreeMap::new();
         for _ in 0..saved.number()? {
             let state = State::read(&mut saved)?;
-            streams.insert(state.id, state);
+            streams.insert(state.id, Arc::new(state));
         }
         (pieces.left() == 0).then_some(Self {
             streams,
             policies,
-            projects: projects.into_iter().collect(),
+            projects: Arc::new(projects.into_iter().collect()),
             session_memory: session_memory.into_iter().collect(),
             head,
         })

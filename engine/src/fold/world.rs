@@ -12,15 +12,17 @@ use crate::ids::{Micros, Seq, StreamId};
 
 /// Folded streams by id, with the store-wide policy.
 ///
+/// A clone shares its states with the original; either makes a state its own when it folds an event into it.
+///
 /// May hold only some of a store's streams: then apply their events, those of the store's own stream, and those of the
 /// parents of forks.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    pub(super) streams: BTreeMap<StreamId, State>,
+    pub(super) streams: BTreeMap<StreamId, Arc<State>>,
     /// The policy that the store's own stream set, from each seq on.
     pub(super) policies: Vec<(Seq, Arc<Policy>)>,
     /// The project of each session, and of each project's own stream. A newer session of a project ends session memory in these.
-    pub(super) projects: BTreeMap<StreamId, Belongs>,
+    pub(super) projects: Arc<BTreeMap<StreamId, Belongs>>,
     /// Folded streams that remember something for the length of a session.
     pub(super) session_memory: BTreeSet<StreamId>,
     pub(super) head: Seq,
@@ -45,18 +47,19 @@ impl World {
                     self.policies.push((recorded.seq, Arc::clone(&policy)));
                     for (id, state) in &mut self.streams {
                         if *id != StreamId::STORE {
-                            state.store_policy(recorded.seq, &policy);
+                            Arc::make_mut(state).store_policy(recorded.seq, &policy);
                         }
                     }
                 }
             }
             Payload::Erased(erased) => {
+                let is_loss = erased.is_loss(recorded.event.stamp.actor);
                 for state in self.streams.values_mut() {
-                    state.erase(recorded.seq, &erased.bodies, erased.is_loss(recorded.event.stamp.actor));
+                    Arc::make_mut(state).erase(recorded.seq, &erased.bodies, is_loss);
                 }
             }
             Payload::Forked(forked) if forked.from != stream => {
-                let info = self.streams.get(&stream).and_then(State::first_info);
+                let info = self.streams.get(&stream).and_then(|state| state.first_info());
                 let parent = self.streams.get(&forked.from);
                 let seq = recorded.seq;
                 if let Some(shared) = parent.map(|parent| parent.fork(seq, stream, forked.at, info)) {
@@ -68,7 +71,9 @@ impl World {
             }
             Payload::SessionOpened(_) => self.opened(recorded),
             Payload::SessionChanged(changed) => {
-                if let (Some(name), Some(belongs)) = (&changed.project, self.projects.get_mut(&stream)) {
+                if let (Some(name), Some(belongs)) =
+                    (&changed.project, Arc::make_mut(&mut self.projects).get_mut(&stream))
+                {
                     belongs.project = stream_id(Scope::Project, "", name);
                 }
             }
@@ -98,12 +103,13 @@ impl World {
             (Scope::Session, Some(name)) => stream_id(Scope::Project, "", name),
             (Scope::Project, _) => {
                 // The project is older than all its sessions.
-                self.projects.insert(stream, Belongs { project: stream, since: Micros(i64::MIN) });
+                let belongs = Belongs { project: stream, since: Micros(i64::MIN) };
+                Arc::make_mut(&mut self.projects).insert(stream, belongs);
                 return;
             }
             _ => StreamId::STORE,
         };
-        self.projects.insert(stream, Belongs { project, since });
+        Arc::make_mut(&mut self.projects).insert(stream, Belongs { project, since });
         if project == StreamId::STORE || opened.parent.is_some() {
             return;
         }
@@ -113,7 +119,7 @@ impl World {
                 && self.projects.get(earlier).is_some_and(ends)
                 && let Some(state) = self.streams.get_mut(earlier)
             {
-                state.end_session_memory(recorded.seq);
+                Arc::make_mut(state).end_session_memory(recorded.seq);
             }
         }
     }
@@ -121,17 +127,22 @@ impl World {
     fn state(&mut self, stream: StreamId) -> &mut State {
         let policy = self.policies.last().map(|(_, policy)| policy);
         let policy = || policy.cloned().unwrap_or_else(Policy::standard);
-        self.streams.entry(stream).or_insert_with(|| State::new(stream, policy()))
+        Arc::make_mut(self.streams.entry(stream).or_insert_with(|| Arc::new(State::new(stream, policy()))))
     }
 
     /// The state of a stream, if any event of it was folded.
     pub fn stream(&self, stream: StreamId) -> Option<&State> {
-        self.streams.get(&stream)
+        self.streams.get(&stream).map(|state| &**state)
+    }
+
+    /// As [`World::stream`], to keep: events that are folded later do not change it.
+    pub(crate) fn shared(&self, stream: StreamId) -> Option<Arc<State>> {
+        self.streams.get(&stream).map(Arc::clone)
     }
 
     /// All streams, in order of their ids.
     pub fn streams(&self) -> impl Iterator<Item = (StreamId, &State)> {
-        self.streams.iter().map(|(id, state)| (*id, state))
+        self.streams.iter().map(|(id, state)| (*id, &**state))
     }
 
     /// The newest seq that was folded.

@@ -24,7 +24,6 @@ use crate::fold::{Ix, Policy};
 use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::index::FramePlace;
 
-use super::kept::whole;
 use super::write::{Recording, unsigned};
 use super::{Inner, Store, View};
 
@@ -171,8 +170,7 @@ impl Store {
 
     /// Whether the branch has an item after `to`, or an event of the stream itself. Rewinds are on no branch.
     fn goes_on(&self, view: &View, to: Seq) -> Result<bool, Error> {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let is_after = |ix: &Ix| state.item_id(*ix).is_some_and(|item| item.seq > to);
         if state.current(view.at()).iter().any(is_after) {
             return Ok(true);
@@ -193,8 +191,7 @@ impl Store {
             let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
             let read = |body: BodyId| self.inner.text_in(&places, body);
             let signer = signers.get(&stream).cloned().unwrap_or_else(unsigned);
-            let reading = view.read();
-            let mut decision = decide(reading.state(), command, &read, &signer).map_err(Rejection::from)?;
+            let mut decision = decide(view.state(), command, &read, &signer).map_err(Rejection::from)?;
             let drafts = std::mem::take(&mut decision.drafts);
             Ok((vec![Recording { stream, actor, drafts }], decision))
         })?;
@@ -212,10 +209,9 @@ impl Store {
     /// [`Error::NotFound`] for an unknown stream.
     pub fn policy(&self, stream: Option<StreamId>, at: Seq) -> Result<Arc<Policy>, Error> {
         if let Some(stream) = stream.filter(|stream| *stream != StreamId::STORE) {
-            return Ok(Arc::clone(self.view(stream)?.read().state().policy(at)));
+            return Ok(Arc::clone(self.view(stream)?.state().policy(at)));
         }
         let loaded = self.inner.fold(StreamId::STORE)?;
-        let loaded = whole(&loaded)?;
         Ok(loaded.world.policy(at))
     }
 
@@ -281,8 +277,7 @@ impl Store {
                     None
                 }
             };
-            let reading = view.read();
-            let drafts = task::accept(reading.state().tasks(), Seq::MAX, &update, None, &read);
+            let drafts = task::accept(view.state().tasks(), Seq::MAX, &update, None, &read);
             if let Some(error) = failed.take() {
                 return Err(error);
             }

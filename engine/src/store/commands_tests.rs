@@ -215,7 +215,7 @@ fn tasks_are_changed_by_the_rules_and_their_work_is_evicted() {
     assert_eq!(update(&json).unwrap().text, "Updated 1 task; completed and evicted: A");
     assert_eq!(fixture.since(before), ["s1 task_changed", "s1 task_evicted"]);
     let view = fixture.store.view(info.id()).unwrap();
-    let ix = view.read().state().find(thought).unwrap();
+    let ix = view.state().find(thought).unwrap();
     let shown = view.shown(ix, Face::Output).unwrap();
     assert_eq!(shown.state, FaceState::Summary);
     assert!(shown.text.contains(summary), "{}", shown.text);
@@ -252,7 +252,7 @@ fn what_a_task_said_is_read_or_the_error_is_told() {
             Ok(_) => {
                 done += 1;
                 let view = store.view(info.id()).unwrap();
-                let ix = view.read().state().find(thought).unwrap();
+                let ix = view.state().find(thought).unwrap();
                 assert!(view.shown(ix, Face::Output).unwrap().text.contains(summary), "read {after}");
             }
             Err(Error::Rejected(why)) => panic!("read {after}: refused, as if nothing had been said: {why}"),
@@ -279,9 +279,8 @@ fn items_are_pinned_restored_and_rewound_by_id() {
     assert_eq!((reply.text.as_str(), reply.shown), ("Restored 1 message(s)", vec![first]));
     let pinned = |item: ItemId| {
         let view = store.view(info.id()).unwrap();
-        let reading = view.read();
-        let ix = reading.state().find(item).unwrap();
-        reading.state().item(ix, Seq::MAX).unwrap().pinned
+        let ix = view.state().find(item).unwrap();
+        view.state().item(ix, Seq::MAX).unwrap().pinned
     };
     assert_eq!((pinned(first), pinned(second)), (true, false));
     let _ = store.unpin(info.id(), vec![first.into()]).unwrap();
@@ -293,7 +292,7 @@ fn items_are_pinned_restored_and_rewound_by_id() {
     );
     let _ = store.rewind(info.id(), first.seq).unwrap();
     let view = store.view(info.id()).unwrap();
-    assert_eq!(view.read().state().current(Seq::MAX).len(), 1);
+    assert_eq!(view.state().current(Seq::MAX).len(), 1);
     let end = store.head().unwrap();
     let other = StreamInfo::session("acpdb", "another");
     let head = store.append(&other, vec![Entry::message("", Role::User, "hello")]).unwrap().last_seq;
@@ -376,9 +375,8 @@ fn a_call_of_the_tool_names_items_beside_hashes_and_texts() {
     });
     let hash = {
         let view = fixture.store.view(info.id()).unwrap();
-        let reading = view.read();
-        let ix = reading.state().find(calls[0]).unwrap();
-        reading.state().hash(ix, Seq::MAX, HashForm::Shown).unwrap()
+        let ix = view.state().find(calls[0]).unwrap();
+        view.state().hash(ix, Seq::MAX, HashForm::Shown).unwrap()
     };
     let targets = format!(r##"[["{hash}"], [" {} "], ["I look...lexer."], ["#9999"]]"##, calls[1]);
     let call = |targets: &str| format!(r#"{{"action":"discard","targets":{targets}}}"#);

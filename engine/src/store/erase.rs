@@ -27,7 +27,6 @@ use crate::storage::{Access, FileStorage, Storage as _};
 use crate::text::signature::is_masked;
 use crate::verify::{recorded_addresses, recorded_erasures};
 
-use super::kept::whole;
 use super::wanted::{Wanted, holds_stretch};
 use super::{Inner, Store};
 
@@ -296,7 +295,6 @@ impl Inner {
         let mut only: Option<Vec<BodyId>> = None;
         {
             let loaded = self.fold_once(stream)?;
-            let loaded = whole(&loaded)?;
             if let Some(state) = loaded.world.stream(stream) {
                 let view = state.find(item).and_then(|ix| state.item(ix, state.head()));
                 seqs.extend(view.as_ref().and_then(|view| view.finished));
@@ -475,7 +473,6 @@ impl Inner {
             |address: &(Seq, u32)| hits.get(address).is_some_and(|hit| hit.why == ErasedWhy::Asked);
         for (stream, addresses) in streams {
             let loaded = self.fold_once(stream)?;
-            let loaded = whole(&loaded)?;
             let Some(state) = loaded.world.stream(stream) else { continue };
             for view in state.items(state.head()).filter_map(|ix| state.item(ix, state.head())) {
                 let mut asked = false;

@@ -137,8 +137,7 @@ impl Store {
         let revisions = self.inner.revisions_of(stream, item)?;
         let view = View::new(self, stream, &At::Head)?;
         let bodies: Vec<BodyId> = {
-            let reading = view.read();
-            let state = reading.state();
+            let state = view.state();
             // An item that is not there has no texts.
             let parts = state.find(item).into_iter().flat_map(|ix| {
                 revisions.iter().flat_map(move |revision| state.content(ix, revision.before()))
@@ -164,8 +163,7 @@ impl Store {
     fn part_of(&self, stream: StreamId, item: ItemId) -> Result<PartView, Error> {
         let view = View::new(self, stream, &At::Head)?;
         let mut parts = {
-            let reading = view.read();
-            let state = reading.state();
+            let state = view.state();
             // An item that is not there has no parts; the error below says so.
             state.find(item).map(|ix| state.content(ix, view.at())).unwrap_or_default()
         };

@@ -6,11 +6,11 @@
 //!
 //! A saved fold is taken up if the log bears it out. Folds are saved behind an answer when they are due, or when a caller asks for it.
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use super::erasures::ERASED;
 use super::fetch::{Parts, lend};
-use super::kept::{FOLDER, Loaded, half_folded, whole};
+use super::kept::{FOLDER, FoldSlot, Loaded};
 use super::saved_fold::encode;
 use super::{Inner, Store};
 use crate::codec::Frame;
@@ -47,67 +47,60 @@ impl Loaded {
         let beginnings = self.beginnings || missing.beginnings;
         Self { streams: Some(streams), beginnings, bare: self.bare, ..Self::default() }
     }
-
-    fn of(stream: StreamId) -> Self {
-        Self { streams: Some(vec![StreamId::STORE, stream]), ..Self::default() }
-    }
 }
 
 impl Inner {
     /// The fold of a stream, with the streams that it depends on, caught up to the durable head.
-    pub(super) fn fold(&self, stream: StreamId) -> Result<Arc<RwLock<Loaded>>, Error> {
-        let folds = || steady(&self.folds);
-        // A fold that a panic left half done is made anew. Its views begin anew, too.
-        let is_whole = |shared: &RwLock<Loaded>| !shared.is_poisoned();
-        let shared = folds().of(stream, is_whole, || RwLock::new(Loaded::of(stream)));
-        self.catch_up_fold(stream, &shared)?;
-        self.save_later(stream, &shared);
-        let event_bytes = whole(&shared)?.event_bytes();
+    pub(super) fn fold(&self, stream: StreamId) -> Result<Arc<Loaded>, Error> {
+        let slot = steady(&self.folds).of(stream, |_| true, || FoldSlot::new(stream));
+        let head = self.refresh()?;
+        let fold = {
+            let mut newest = slot.lock();
+            self.catch_up_fold(stream, head, &mut newest)?;
+            Arc::clone(&newest)
+        };
+        self.save_later(stream, &slot, &fold);
         let surplus = {
-            let mut folds = folds();
-            folds.weigh(stream, event_bytes);
+            let mut folds = steady(&self.folds);
+            folds.weigh(stream, fold.event_bytes());
             folds.surplus(|_| true)
         };
-        for (stream, shared) in surplus {
-            self.save_leaving(stream, Some(&shared), None);
+        for (stream, slot) in surplus {
+            self.save_leaving(stream, Some(&slot), None);
         }
-        Ok(shared)
+        Ok(fold)
     }
 
     /// A fold of one session, without its project's memory, that is not kept: for reading many sessions one by one.
-    pub(super) fn fold_once(&self, stream: StreamId) -> Result<Arc<RwLock<Loaded>>, Error> {
-        let loaded = Loaded { bare: true, ..Loaded::of(stream) };
-        let shared = Arc::new(RwLock::new(loaded));
-        self.catch_up_fold(stream, &shared)?;
-        Ok(shared)
+    pub(super) fn fold_once(&self, stream: StreamId) -> Result<Arc<Loaded>, Error> {
+        let mut fold = Arc::new(Loaded { bare: true, ..Loaded::of(stream) });
+        self.catch_up_fold(stream, self.refresh()?, &mut fold)?;
+        Ok(fold)
     }
 
-    fn catch_up_fold(&self, stream: StreamId, shared: &RwLock<Loaded>) -> Result<(), Error> {
-        let head = self.refresh()?;
-        {
-            let loaded = whole(shared)?;
-            if loaded.watermark >= head {
-                return Ok(());
-            }
+    /// Folds events up to `head` at least. Views that share the fold keep it as it is.
+    fn catch_up_fold(&self, stream: StreamId, head: Seq, newest: &mut Arc<Loaded>) -> Result<(), Error> {
+        if newest.watermark >= head {
+            return Ok(());
         }
-        let mut loaded = shared.write().map_err(|_| half_folded())?;
-        if loaded.watermark == Seq::ZERO
+        let fold = Arc::make_mut(newest);
+        if fold.watermark == Seq::ZERO
             && let Some(saved) = self.saved_fold(stream)
         {
-            *loaded = saved;
+            *fold = saved;
         }
         // A fold keeps short texts, such as titles and keys of memory: a fold from before an erasure may hold an erased text.
-        loaded.is_resumed = loaded.watermark != Seq::ZERO;
-        if let Some(missing) = self.advance(&mut loaded, Seq::MAX)? {
+        fold.is_resumed = fold.watermark != Seq::ZERO;
+        if let Some(missing) = self.advance(fold, Seq::MAX)? {
             if missing.is_nothing() {
                 self.snapshots.empty(stream);
             }
-            // Begun anew beside the old fold: if reading fails, views keep the old one.
-            let mut anew = loaded.with(missing);
+            // Begun anew beside the old fold: if reading fails, the old one stays.
+            let mut anew = fold.with(missing);
             while let Some(missing) = self.advance(&mut anew, Seq::MAX)? {
                 anew = anew.with(missing);
             }
-            *loaded = anew;
+            *fold = anew;
         }
         Ok(())
     }
@@ -306,8 +299,7 @@ impl Store {
     pub fn save_snapshot(&self, stream: StreamId) -> Result<bool, Error> {
         let inner = &self.inner;
         inner.check_writable()?;
-        let shared = inner.fold(stream)?;
-        let loaded = whole(&shared)?;
+        let loaded = inner.fold(stream)?;
         if loaded.world.stream(stream).is_none() {
             return Err(Error::NotFound { what: "stream", name: stream.to_hex(), nearest: None });
         }

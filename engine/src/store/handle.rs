@@ -15,7 +15,7 @@ use crate::text::Signer;
 
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
-use super::kept::{BodyDedup, Bounded, FrameCache, Loaded, Salts, StreamWriter};
+use super::kept::{BodyDedup, Bounded, FoldSlot, FrameCache, Salts, StreamWriter};
 use super::locator::Locator;
 use super::redact::Redactor;
 use super::snapshot_file::Snapshots;
@@ -54,7 +54,7 @@ pub(super) struct Inner {
     pub(super) locator: RwLock<Locator>,
     pub(super) writers: Mutex<Bounded<Mutex<StreamWriter>>>,
     pub(super) body_dedup: Mutex<BodyDedup>,
-    pub(super) folds: Mutex<Bounded<RwLock<Loaded>>>,
+    pub(super) folds: Mutex<Bounded<FoldSlot>>,
     pub(super) frames: Mutex<FrameCache>,
     pub(super) erasures: Mutex<Erasures>,
     pub(super) damage: Mutex<Vec<String>>,

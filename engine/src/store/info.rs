@@ -327,11 +327,11 @@ impl Store {
     /// If the log cannot be read.
     pub fn summary(&self, name: StreamName, view: &View) -> Result<Option<SessionSummary>, Error> {
         let at = view.at();
-        if view.read().state().first() > at {
+        if view.state().first() > at {
             return Ok(None);
         }
         let ended = self.last_active(name.id, at)?;
-        Ok(Some(summary(name, view.read().state(), at, ended)))
+        Ok(Some(summary(name, view.state(), at, ended)))
     }
 
     /// When a stream was last active, as of `at`: the newest of the host's times in its last frame that has any. An event

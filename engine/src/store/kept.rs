@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
 use crate::codec::{BodyForm, Frame};
 use crate::command::ingest_state::IngestState;
-use crate::error::Error;
 use crate::failpoints::failpoint;
 use crate::fold::World;
 use crate::ids::{Digest, Position, Seq, StreamId};
+use crate::locks::renewed;
 use crate::log::Placed;
 use crate::text::Signer;
 
@@ -123,7 +123,7 @@ impl<V> Bounded<V> {
 }
 
 /// A world of some streams, folded up to a watermark.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a finding of its own")]
 pub(super) struct Loaded {
     pub(super) world: World,
@@ -146,20 +146,34 @@ pub(super) struct Loaded {
     pub(super) saved_count: u64,
 }
 
-/// Access to a fold, unless a panic left it half folded.
-pub(super) fn whole(shared: &RwLock<Loaded>) -> Result<RwLockReadGuard<'_, Loaded>, Error> {
-    shared.read().map_err(|_| half_folded())
+/// The place of a stream's newest fold, which views share. Later events are folded into it while no view holds it, else into a
+/// copy, which shares the states of all streams without new events.
+#[derive(Debug)]
+pub(super) struct FoldSlot {
+    stream: StreamId,
+    newest: Mutex<Arc<Loaded>>,
 }
 
-/// The next call folds anew.
-pub(super) fn half_folded() -> Error {
-    Error::Busy { detail: "another thread panicked while it folded this session; ask again".to_owned() }
+impl FoldSlot {
+    pub(super) fn new(stream: StreamId) -> Self {
+        Self { stream, newest: Mutex::new(Arc::new(Loaded::of(stream))) }
+    }
+
+    /// The newest fold, and the right to replace it. After a panic it may be half folded: it is begun anew.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Arc<Loaded>> {
+        renewed(&self.newest, |fold| *fold = Arc::new(Loaded::of(self.stream)))
+    }
 }
 
 /// Bytes that an event takes in a fold, about.
 const FOLD_EVENT_BYTES: u64 = 300;
 
 impl Loaded {
+    /// The empty fold of a session.
+    pub(super) fn of(stream: StreamId) -> Self {
+        Self { streams: Some(vec![StreamId::STORE, stream]), ..Self::default() }
+    }
+
     /// Bytes that its events take in memory, about.
     pub(super) fn event_bytes(&self) -> u64 {
         self.event_count.saturating_mul(FOLD_EVENT_BYTES)

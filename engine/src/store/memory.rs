@@ -138,7 +138,7 @@ impl Memory {
     /// Whether nothing was ever remembered, as far as that is known without a look at it.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn is_empty(&self) -> bool {
-        let is_empty = |view: &View| !view.read().state().may_remember();
+        let is_empty = |view: &View| !view.state().may_remember();
         self.layers.iter().all(|layer| layer.view.as_ref().is_none_or(is_empty))
     }
 
@@ -165,17 +165,13 @@ impl Memory {
     }
 
     /// Calls `read` with the memory as of the time `now`.
-    ///
-    /// Ask nothing else of the store within `read`: appends to the same folds wait until it returns. If `read` waits for such
-    /// an append, both wait for ever.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn read<T>(&self, now: Micros, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
         static EMPTY: LazyLock<MemoryState> = LazyLock::new(MemoryState::default);
-        let readings: Vec<_> = self.layers.iter().map(|layer| layer.view.as_ref().map(View::read)).collect();
-        let layers = self.layers.iter().zip(&readings).map(|(layer, reading)| MemoryLayer {
+        let layers = self.layers.iter().map(|layer| MemoryLayer {
             stream: layer.stream,
             records: layer.records,
-            memory: reading.as_ref().map_or(&*EMPTY, |reading| reading.state().memory()),
+            memory: layer.view.as_ref().map_or(&*EMPTY, |view| view.state().memory()),
             signer: layer.signer.clone(),
             until: Seq::MAX,
         });
@@ -245,8 +241,7 @@ impl Store {
         }
         let Some(session) = scope.session else { return Ok(None) };
         let view = self.view(session)?;
-        let reading = view.read();
-        Ok(reading.state().info(Seq::MAX).and_then(|info| info.project.clone()))
+        Ok(view.state().info(Seq::MAX).and_then(|info| info.project.clone()))
     }
 
     /// Memory at the head. Signers that are not given are read from the streams' first events.

@@ -110,7 +110,7 @@ pub use subject_keys::check_subject;
 pub use subjects::SubjectInfo;
 pub use subscribe::{Commit, Subscription};
 pub use ticket::Ticket;
-pub use view::{At, Reading, ShownFace, View};
+pub use view::{At, ShownFace, View};
 
 use handle::Inner;
 use scan::{LogSource, Source};

@@ -6,10 +6,10 @@
 //! - A fold or ingest state that leaves the memory, or is closed with its handle, is saved once the events since the last time are as
 //!   many as the square root of all. For a chain of processes of one commit each, both costs then grow no faster than that root.
 
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 
 use super::Inner;
-use super::kept::{Loaded, StreamWriter};
+use super::kept::{FoldSlot, Loaded, StreamWriter};
 use super::saved_fold;
 use super::saved_ingest_state;
 use super::snapshot_file::{Footing, Part, put};
@@ -58,33 +58,26 @@ impl StreamWriter {
 
 impl Inner {
     /// Saves a fold in a thread of its own if that is due and nothing else is being saved.
-    pub(super) fn save_later(&self, stream: StreamId, shared: &Arc<RwLock<Loaded>>) {
+    pub(super) fn save_later(&self, stream: StreamId, slot: &Arc<FoldSlot>, fold: &Arc<Loaded>) {
         let snapshots = &self.snapshots;
-        if !snapshots.are_kept() {
+        if !snapshots.are_kept() || !fold.is_due(Moment::GoesOn) {
             return;
         }
-        let watermark = {
-            // A fold that a panic left half done is not saved, here and below.
-            let Ok(loaded) = shared.read() else { return };
-            if !loaded.is_due(Moment::GoesOn) {
-                return;
-            }
-            loaded.watermark
-        };
         let mut running = steady(&snapshots.running);
         if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
         }
-        let Some(footing) = self.footing_to_save(watermark) else { return };
+        let Some(footing) = self.footing_to_save(fold.watermark) else { return };
         // If the newest erasure is unknown, nothing is saved.
         let Ok(not_before) = self.newest_erasure() else { return };
-        let (storage, store, shared) = (Arc::clone(&snapshots.storage), snapshots.store, Arc::clone(shared));
+        let (storage, store) = (Arc::clone(&snapshots.storage), snapshots.store);
+        let (slot, fold) = (Arc::clone(slot), Arc::clone(fold));
         let save = move || {
             // A disk that is full, or another process that saves, costs the next process time alone.
             let write = |part: &Part<'_>| {
                 put(&*storage, store, stream, std::slice::from_ref(part), not_before).unwrap_or(false)
             };
-            save_fold(&shared, footing, &write);
+            save_fold(&slot, fold, footing, &write);
         };
         // No thread to be had: no snapshot.
         *running = std::thread::Builder::new().name("acpdb snapshot".to_owned()).spawn(save).ok();
@@ -94,16 +87,16 @@ impl Inner {
     pub(super) fn save_leaving(
         &self,
         stream: StreamId,
-        fold: Option<&RwLock<Loaded>>,
+        fold: Option<&FoldSlot>,
         writer: Option<&Mutex<StreamWriter>>,
     ) {
         if !self.snapshots.are_kept() {
             return;
         }
-        let fold = fold.and_then(|shared| {
-            // As in `save_later`.
-            let loaded = shared.read().ok().filter(|loaded| loaded.is_due(Moment::Leaves))?;
-            saved_fold::encode(self.footing_to_save(loaded.watermark)?, &loaded)
+        let fold = fold.and_then(|slot| {
+            let newest = slot.lock();
+            let fold = newest.is_due(Moment::Leaves).then_some(&**newest)?;
+            saved_fold::encode(self.footing_to_save(fold.watermark)?, fold)
         });
         let writer = writer.and_then(|writer| {
             // A writer that a panic left half done is not saved.
@@ -133,9 +126,9 @@ impl Inner {
         self.snapshots.finish();
         let folds = steady(&self.folds).list();
         let mut writers: rustc_hash::FxHashMap<_, _> = steady(&self.writers).list().into_iter().collect();
-        for (stream, shared) in folds {
+        for (stream, slot) in folds {
             let writer = writers.remove(&stream);
-            self.save_leaving(stream, Some(&shared), writer.as_deref());
+            self.save_leaving(stream, Some(&slot), writer.as_deref());
         }
         for (stream, writer) in writers {
             self.save_leaving(stream, None, Some(&writer));
@@ -169,20 +162,17 @@ impl Inner {
     }
 }
 
-/// Saves a fold, if it still ends at `footing`. Appends to it wait while it is laid out, not while it is written.
-fn save_fold(shared: &RwLock<Loaded>, footing: Footing, write: &dyn Fn(&Part<'_>) -> bool) {
-    let saved = {
-        let Ok(loaded) = shared.read() else { return };
-        if loaded.watermark != footing.seq {
-            return;
-        }
-        saved_fold::encode(footing, &loaded)
-    };
+/// Saves a fold, and notes in its slot that it did.
+fn save_fold(slot: &FoldSlot, fold: Arc<Loaded>, footing: Footing, write: &dyn Fn(&Part<'_>) -> bool) {
+    let (saved, event_count) = (saved_fold::encode(footing, &fold), fold.event_count);
+    // The next fold need not copy it while it is written.
+    drop(fold);
     // A fold that is too large is not tried again until it has grown by as much as any other.
-    let is_done = saved.is_none_or(|saved| write(&saved.part()));
-    let Ok(mut loaded) = shared.write() else { return };
-    if is_done && loaded.watermark >= footing.seq {
-        loaded.saved_count = loaded.event_count;
+    if saved.is_none_or(|saved| write(&saved.part())) {
+        let mut newest = slot.lock();
+        if newest.watermark >= footing.seq {
+            Arc::make_mut(&mut newest).saved_count = event_count;
+        }
     }
 }
 

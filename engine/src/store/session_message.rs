@@ -91,8 +91,7 @@ impl Session {
     /// [`Error::NotFound`] if nothing was recorded yet.
     pub fn open_messages(&self) -> Result<Vec<String>, Error> {
         let view = self.view()?;
-        let reading = view.read();
-        let (state, at) = (reading.state(), view.at());
+        let (state, at) = (view.state(), view.at());
         let finished: FxHashSet<&str> =
             state.message_reports(at).iter().map(|(_, report)| report.key.as_str()).collect();
         let mut open: Vec<String> = Vec::new();

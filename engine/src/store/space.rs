@@ -8,7 +8,6 @@ use crate::fold::CauseView;
 use crate::log::{KindSpace, SealFigures, SealOutcome, SegmentSpace};
 
 use super::Store;
-use super::kept::whole;
 
 /// The result of sealing a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
@@ -137,7 +136,6 @@ impl Store {
         let mut states: BTreeMap<String, StateSpace> = BTreeMap::new();
         for place in self.inner.stream_places()? {
             let loaded = self.inner.fold_once(place.stream)?;
-            let loaded = whole(&loaded)?;
             let Some(state) = loaded.world.stream(place.stream) else { continue };
             for ix in state.items(head) {
                 // A fork shows its parent's items; they are counted with the parent.

@@ -41,9 +41,8 @@ impl View {
             return Vec::new();
         }
         let host = {
-            let reading = self.read();
             // A session whose opening is missing has no host.
-            reading.state().info(Seq::MAX).map(|info| info.host.clone()).unwrap_or_default()
+            self.state().info(Seq::MAX).map(|info| info.host.clone()).unwrap_or_default()
         };
         let inner = &self.inner;
         let ids = calls.iter().filter_map(|(params, _)| match params {
@@ -70,8 +69,7 @@ impl View {
     pub fn log_lines(&self, form: HashForm) -> Vec<String> {
         let (mut calls, mut signs) = (Vec::new(), Vec::new());
         {
-            let reading = self.read();
-            let state = reading.state();
+            let state = self.state();
             for ix in state.items(self.at()) {
                 let Some(item) =
                     state.item(ix, self.at()).filter(|item| item.keys.iter().any(|key| is_masked(key)))
@@ -90,7 +88,6 @@ impl View {
                 words.extend(signs.into_iter().zip(keys).filter(|(sign, _)| is_masked(sign)));
             }
         }
-        let reading = self.read();
-        reading.state().log_lines_spelled(self.at(), form, &|sign| words.get(sign).cloned())
+        self.state().log_lines_spelled(self.at(), form, &|sign| words.get(sign).cloned())
     }
 }

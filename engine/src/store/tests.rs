@@ -49,6 +49,31 @@ fn a_first_append_opens_the_stream_and_a_repeat_adds_nothing() {
     assert_eq!(text(&store, receipt.last_seq), "hello");
 }
 
+/// Access to a view's state was a guard for which the next fold waited: a thread that held one, appended and looked again waited
+/// for itself for ever.
+#[test]
+fn what_was_read_of_a_view_may_be_kept_while_the_store_goes_on() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let session = StreamInfo { project: Some("p".to_owned()), ..StreamInfo::session("acpdb", "s1") };
+    let say = |number: u32| {
+        let message = Entry::message(format!("m{number}"), Role::User, format!("message {number}"));
+        let _ = store.append(&session, vec![message]).unwrap();
+        store.view(session.id()).unwrap()
+    };
+    let first = say(1);
+    let (state, digest) = (first.state(), first.state().digest(Seq::MAX));
+    let views: Vec<View> = (2..10).map(say).collect();
+    assert_eq!(state.digest(Seq::MAX), digest, "later events do not show through, at any seq");
+    assert_eq!(first.current().len(), 1);
+    for (view, count) in views.iter().zip(2..) {
+        assert_eq!((view.current().len(), view.state().items(Seq::MAX).count()), (count, count));
+    }
+    let memory = store.memory(&MemoryScope::session(session.id()), Seq::MAX).unwrap();
+    let said = memory.read(crate::Micros(0), |_| say(10));
+    assert_eq!(said.current().len(), 10);
+}
+
 #[test]
 fn the_same_origin_with_other_content_is_a_revision_also_after_reopening() {
     let folder = TempDir::new().unwrap();

@@ -1,7 +1,9 @@
 //! Frozen views: a fold and a watermark, with the bodies of the shown texts.
+//!
+//! A view shares its fold with the store and with other views, and it never changes: later events are folded into another one.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::event::{Face, PartKind};
@@ -9,9 +11,8 @@ use crate::fold::{
     Chain, Explanation, FaceState, ItemView, Ix, Placeholder, State, Stats, Visibility, World, render,
 };
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
-use crate::locks::steady_read;
 
-use super::kept::{Loaded, half_folded, whole};
+use super::kept::Loaded;
 use super::{Erasure, Inner, Store};
 
 impl Store {
@@ -99,11 +100,9 @@ pub enum At {
 #[derive(Clone)]
 pub struct View {
     pub(super) inner: Arc<Inner>,
-    loaded: Arc<RwLock<Loaded>>,
-    /// The seq up to which the fold went when the view was made: a commit ends there.
-    folded: Seq,
-    /// The fold in place of one that a panic left half done; absent if the log could not be read then.
-    anew: OnceLock<Option<Arc<RwLock<Loaded>>>>,
+    fold: Arc<Loaded>,
+    /// The stream's part of the fold.
+    state: Arc<State>,
     stream: StreamId,
     at: Seq,
 }
@@ -112,40 +111,6 @@ impl std::fmt::Debug for View {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("View").field("stream", &self.stream).field("at", &self.at).finish_non_exhaustive()
     }
-}
-
-/// Access to the fold behind a view. Hold it briefly: appends to the same fold wait for it.
-#[derive(Debug)]
-pub struct Reading<'v> {
-    guard: RwLockReadGuard<'v, Loaded>,
-    stream: StreamId,
-}
-
-impl Reading<'_> {
-    /// The stream's state. Pass [`View::at`] to its reads.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn state(&self) -> &State {
-        // A stream without readable events has an empty state.
-        self.guard.world.stream(self.stream).unwrap_or_else(|| empty_state())
-    }
-
-    /// All streams of the fold: the session, its project, the parents of forks, the store's own.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn world(&self) -> &World {
-        &self.guard.world
-    }
-}
-
-/// A state without events: for a stream without readable events, or a view that lost its fold.
-fn empty_state() -> &'static State {
-    static EMPTY: OnceLock<State> = OnceLock::new();
-    EMPTY.get_or_init(|| State::new(StreamId::STORE, Arc::default()))
-}
-
-/// A fold of nothing, which no thread ever writes.
-fn empty_fold() -> &'static RwLock<Loaded> {
-    static EMPTY: OnceLock<RwLock<Loaded>> = OnceLock::new();
-    EMPTY.get_or_init(RwLock::default)
 }
 
 /// One face as the model sees it.
@@ -159,38 +124,32 @@ pub struct ShownFace {
 
 impl View {
     pub(super) fn new(store: &Store, stream: StreamId, at: &At) -> Result<Self, Error> {
-        let loaded = store.inner.fold(stream)?;
-        Self::of(store, loaded, stream, at)
+        Self::of(store, store.inner.fold(stream)?, stream, at)
     }
 
     /// As [`Store::view_once`].
     pub(super) fn once(store: &Store, stream: StreamId, at: &At) -> Result<Self, Error> {
-        let loaded = store.inner.fold_once(stream)?;
-        Self::of(store, loaded, stream, at)
+        Self::of(store, store.inner.fold_once(stream)?, stream, at)
     }
 
-    fn of(store: &Store, loaded: Arc<RwLock<Loaded>>, stream: StreamId, at: &At) -> Result<Self, Error> {
+    fn of(store: &Store, fold: Arc<Loaded>, stream: StreamId, at: &At) -> Result<Self, Error> {
         let inner = Arc::clone(&store.inner);
-        let (folded, watermark) = {
-            let reading = whole(&loaded)?;
-            let not_found = |what, name: String| Error::NotFound { what, name, nearest: None };
-            let state = match reading.world.stream(stream) {
-                Some(state) => state,
-                // All of its events are damaged, or sealed with a key that is lost: there is nothing to show, and the damage was noted.
-                None if reading.has_gaps && !store.inner.frames_of(&[stream], Seq::ZERO)?.0.is_empty() => {
-                    empty_state()
-                }
-                None => return Err(not_found("stream", stream.to_hex())),
-            };
-            let at = match at {
-                At::Head => reading.watermark,
-                // Frozen also if the seq is yet to come.
-                At::Seq(seq) => (*seq).min(reading.watermark),
-                At::Turn(turn) => state.turn_end(*turn).ok_or_else(|| not_found("turn", turn.to_string()))?,
-            };
-            (reading.watermark, at)
+        let not_found = |what, name: String| Error::NotFound { what, name, nearest: None };
+        let state = match fold.world.shared(stream) {
+            Some(state) => state,
+            // All of its events are damaged, or sealed with a key that is lost: there is nothing to show, and the damage was noted.
+            None if fold.has_gaps && !inner.frames_of(&[stream], Seq::ZERO)?.0.is_empty() => {
+                Arc::new(State::new(stream, fold.world.policy(Seq::MAX)))
+            }
+            None => return Err(not_found("stream", stream.to_hex())),
         };
-        Ok(Self { inner, loaded, folded, anew: OnceLock::new(), stream, at: watermark })
+        let at = match at {
+            At::Head => fold.watermark,
+            // Frozen also if the seq is yet to come.
+            At::Seq(seq) => (*seq).min(fold.watermark),
+            At::Turn(turn) => state.turn_end(*turn).ok_or_else(|| not_found("turn", turn.to_string()))?,
+        };
+        Ok(Self { inner, fold, state, stream, at })
     }
 
     /// The stream.
@@ -212,78 +171,50 @@ impl View {
 
     /// The items of the current context, in the order of the conversation. Their faces may be hidden: see each one's state.
     pub fn current(&self) -> Vec<ItemView> {
-        let reading = self.read();
-        let state = reading.state();
-        state.current(self.at).into_iter().filter_map(|ix| state.item(ix, self.at)).collect()
+        let items = self.state.current(self.at).into_iter();
+        items.filter_map(|ix| self.state.item(ix, self.at)).collect()
     }
 
     /// Every item there ever was, in the order of recording.
     pub fn history(&self) -> Vec<ItemView> {
-        let reading = self.read();
-        let state = reading.state();
-        state.items(self.at).filter_map(|ix| state.item(ix, self.at)).collect()
+        self.state.items(self.at).filter_map(|ix| self.state.item(ix, self.at)).collect()
     }
 
     /// The items that an item superseded and those that superseded it, oldest first; `None` if it is not of this stream.
     pub fn chain(&self, item: ItemId) -> Option<Chain> {
-        let reading = self.read();
-        reading.state().find(item).and_then(|ix| reading.state().chain(ix, self.at))
+        self.state.find(item).and_then(|ix| self.state.chain(ix, self.at))
     }
 
     /// Whether an item is in the current context, and exactly why or why not; `None` if it is not of this stream.
     pub fn explain(&self, item: ItemId) -> Option<Explanation> {
-        let reading = self.read();
-        reading.state().find(item).and_then(|ix| reading.state().explain(ix, self.at))
+        self.state.find(item).and_then(|ix| self.state.explain(ix, self.at))
     }
 
     /// Whether the model can still see an item's content; `None` if it is not of this stream.
     pub fn visible(&self, item: ItemId) -> Option<Visibility> {
-        let reading = self.read();
-        reading.state().find(item).and_then(|ix| reading.state().visible(ix, self.at))
+        self.state.find(item).and_then(|ix| self.state.visible(ix, self.at))
     }
 
     /// How many items each rule hid, and the tokens saved by that.
     pub fn stats(&self) -> Stats {
-        self.read().state().stats(self.at)
+        self.state.stats(self.at)
     }
 
-    /// Access to the fold.
-    ///
-    /// Let go of it before calling another method of the view: that method takes the fold, too. If an append waits in
-    /// between, both wait for ever.
+    /// The turn: how many steps the model had begun.
+    pub fn turn(&self) -> Turn {
+        self.state.turn(self.at)
+    }
+
+    /// The state of the stream. Pass [`View::at`] to its reads.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn read(&self) -> Reading<'_> {
-        // A panic of another thread may have left the fold half done.
-        let whole = self.loaded.read().ok();
-        // No thread writes to this fold, so none leaves it half done.
-        let whole = whole.or_else(|| self.anew().and_then(|anew| anew.read().ok()));
-        Reading { guard: whole.unwrap_or_else(|| steady_read(empty_fold())), stream: self.stream }
+    pub fn state(&self) -> &State {
+        &self.state
     }
 
-    /// The fold in place of one that a panic left half done, made from the log up to where the view's fold went: the event that
-    /// made another thread panic came later. `None` if the log cannot be read now: the view shows nothing then, and the store's
-    /// damage says so.
-    fn anew(&self) -> Option<&RwLock<Loaded>> {
-        let made = self.anew.get_or_init(|| match self.inner.fold_anew(self.stream, self.folded) {
-            Ok(loaded) => Some(Arc::new(RwLock::new(loaded))),
-            Err(error) => {
-                self.inner.note_damage(format!("a view of {} shows nothing: {error}", self.stream));
-                None
-            }
-        });
-        made.as_deref()
-    }
-
-    /// An error if the view lost its fold, so that it shows nothing. Asked after a context was read to be served, and before it is sent.
-    ///
-    /// # Errors
-    /// [`Error::Busy`]: a new view shows the stream, or says what is wrong with it.
+    /// All streams of the fold: the session, its project, the parents of forks, the store's own.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn check(&self) -> Result<(), Error> {
-        match self.anew.get() {
-            Some(None) => Err(half_folded()),
-            None | Some(Some(_)) => Ok(()),
-        }
+    pub fn world(&self) -> &World {
+        &self.fold.world
     }
 
     /// The bytes of a body, checked against their digest.
@@ -334,7 +265,7 @@ impl View {
     /// # Errors
     /// As [`View::body`], for the bodies that the text is made of.
     pub fn shown(&self, ix: Ix, face: Face) -> Result<ShownFace, Error> {
-        let plan = ShowPlan::of(&self.read(), (ix, face, self.at), State::placeholder);
+        let plan = ShowPlan::of(&self.state, (ix, face, self.at), State::placeholder);
         plan.show(self, &mut |id| self.inner.body(id))
     }
 
@@ -356,10 +287,8 @@ impl View {
     fn all_by(&self, faces: &[(Ix, Face, Seq)], placeholder: PlaceholderOf) -> Vec<Result<ShownFace, Error>> {
         let mut shown = Vec::with_capacity(faces.len());
         for some in faces.chunks(SHOWN_COUNT) {
-            let plans: Vec<ShowPlan> = {
-                let reading = self.read();
-                some.iter().map(|face| ShowPlan::of(&reading, *face, placeholder)).collect()
-            };
+            let plans: Vec<ShowPlan> =
+                some.iter().map(|face| ShowPlan::of(&self.state, *face, placeholder)).collect();
             let ids: Vec<BodyId> = plans.iter().flat_map(ShowPlan::needs).collect();
             let mut bodies = ids.iter().copied().zip(self.bodies(&ids));
             shown.extend(plans.into_iter().map(|plan| {
@@ -390,8 +319,7 @@ struct ShowPlan {
 }
 
 impl ShowPlan {
-    fn of(reading: &Reading<'_>, (ix, face, at): (Ix, Face, Seq), of: PlaceholderOf) -> Self {
-        let fold = reading.state();
+    fn of(fold: &State, (ix, face, at): (Ix, Face, Seq), of: PlaceholderOf) -> Self {
         let state = fold.face_state(ix, face, at);
         if matches!(state, FaceState::Absent) {
             return Self { state, placeholder: None, parts: Vec::new() };

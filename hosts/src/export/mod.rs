@@ -234,20 +234,18 @@ pub fn export_served(context: &Served, format: Format, options: &Options) -> Res
         return Ok(export);
     }
     let before = match served_before(context, format) {
-        Some(before) => Some(written(Source::served(&before?, format, &options))?),
+        Some(before) => Some(written(Source::served(&before, format, &options))?),
         None => None,
     };
     Ok(marked(export, before.as_ref()))
 }
 
 /// The context that was sent before this one in the same format, as it was made then.
-fn served_before(context: &Served, format: Format) -> Option<Result<Served, Error>> {
+fn served_before(context: &Served, format: Format) -> Option<Served> {
     let view = context.view();
-    let reading = view.read();
-    let (seq, record) = reading.state().served(view.at()).last()?;
+    let (seq, record) = view.state().served(view.at()).last()?;
     let is_ours = record.format == format.name() || Some(record.format.as_str()) == format.marked();
     let at = seq.before();
-    drop(reading);
     is_ours.then(|| view.with_at(at).to_send())
 }
 

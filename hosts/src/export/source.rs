@@ -132,8 +132,7 @@ impl<'v> Source<'v> {
                 report.note(LeftOut::ServerSide, None);
             }
         }
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let info = state.info(at).cloned().unwrap_or_default();
         let mut prompt = prompt_at(state, at);
         let home = Provider::of_host(&info.host);
@@ -201,7 +200,6 @@ impl<'v> Source<'v> {
         let items = faces.items(briefs, &open, &moments, &earlier, format, &mut report);
         let providers = providers(state, at);
         let clearing = super::prompt::Clearing::of(state.policy(at));
-        drop(reading);
         Self {
             view,
             ahead: Ahead::of(&items),
@@ -281,8 +279,7 @@ impl<'v> Source<'v> {
     /// The parts of an item as recorded, however it is shown.
     pub(super) fn content(&self, item: &Item) -> Vec<PartView> {
         if item.content.is_empty() {
-            let reading = self.view.read();
-            return reading.state().content(item.ix, self.view.at());
+            return self.view.state().content(item.ix, self.view.at());
         }
         item.content.clone()
     }

@@ -117,7 +117,7 @@ pub struct Written {
 /// # Errors
 /// If the log cannot be read.
 pub fn write(store: &Store, view: &View, host: ResumeHost, resume: &Resume) -> Result<Written, Error> {
-    let info = view.read().state().info(view.at()).cloned().unwrap_or_default();
+    let info = view.state().info(view.at()).cloned().unwrap_or_default();
     if info.host == host.name() && !resume.pruned {
         let lines = records(store, view, &info.name, resume)?;
         if !lines.is_empty() {
@@ -152,7 +152,7 @@ fn joined(lines: Vec<Vec<u8>>) -> Vec<u8> {
 /// The host's records up to the view's seq, without those of branches that were left, under a new id.
 fn records(store: &Store, view: &View, old: &str, resume: &Resume) -> Result<Vec<Vec<u8>>, Error> {
     // Branches that the host itself left stay: the host's record of the rewind is among the lines.
-    let mut left: Vec<(Seq, Seq)> = view.read().state().rewinds(view.at()).to_vec();
+    let mut left: Vec<(Seq, Seq)> = view.state().rewinds(view.at()).to_vec();
     let mut told_by_host = BTreeSet::new();
     let mut found = Vec::new();
     for recorded in store.stream_events(view.stream(), Seq(1), view.at())? {

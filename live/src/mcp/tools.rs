@@ -413,8 +413,7 @@ pub fn texts(store: &Store, stream: &StreamName, item: &str) -> Result<String, T
     // An event that recorded no item has no texts.
     let Some(ix) = found.ix else { return Ok(String::new()) };
     let bodies: Vec<_> = {
-        let reading = found.view.read();
-        let Some(item) = reading.state().item(ix, found.view.at()) else { return Ok(String::new()) };
+        let Some(item) = found.view.state().item(ix, found.view.at()) else { return Ok(String::new()) };
         item.params.into_iter().chain(item.content.iter().map(|part| part.body)).collect()
     };
     let text = |body| Ok(or_lost(found.view.text(body))?.unwrap_or_else(|lost| format!("[{lost}]")));

@@ -243,7 +243,7 @@ impl Desk {
             "log" => {
                 let name = session_name(request, done)?;
                 let view = store.view(store.find_stream(&name)?.id)?;
-                let lines = view.read().state().log_lines(view.at(), HashForm::Shown);
+                let lines = view.state().log_lines(view.at(), HashForm::Shown);
                 Ok(json!({"text": lines.join("\n")}))
             }
             other => Err(PluginError::Request(format!("there is no `{other}`"))),

@@ -202,10 +202,7 @@ fn merged(now: &Head, before: &Head) -> Head {
 /// The head in force, from the store; empty for a new session.
 fn head_in_store(store: &Store, info: &StreamInfo) -> Result<Head, Error> {
     let Some(view) = crate::if_there(store.view(info.id()))? else { return Ok(Head::default()) };
-    let sets: Vec<_> = {
-        let reading = view.read();
-        reading.state().prompts(view.at()).to_vec()
-    };
+    let sets: Vec<_> = { view.state().prompts(view.at()).to_vec() };
     let mut head = Head::default();
     for (seq, set) in sets {
         head.model = set.model.or(head.model);

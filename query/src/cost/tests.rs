@@ -335,7 +335,7 @@ fn what_is_stale_is_charged_with_every_request_that_carries_it() {
     let own: Vec<&Request> = requests.all.iter().collect();
     let spent = stale(&store, &table, played.id, &own, Seq::MAX).unwrap();
     let view = crate::testing::view(&store, &played);
-    let tokens = view.read().state().tokens(view.at());
+    let tokens = view.state().tokens(view.at());
     let stale_tokens = tokens.whole - tokens.shown;
     assert!(stale_tokens > 0);
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]

@@ -151,8 +151,7 @@ pub fn stale(
     to: Seq,
 ) -> Result<BTreeMap<Seq, f64>, Error> {
     let view = store.view_once(stream, &At::Seq(to))?;
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let mut spent = BTreeMap::new();
     if !state.served(view.at()).is_empty() {
         return Ok(spent);

@@ -62,8 +62,7 @@ pub fn spans(
 ) -> Result<(), ExportError> {
     let told = Told::read(store, view)?;
     let (info, all) = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         (state.info(view.at()).cloned().unwrap_or_default(), state.items(view.at()).collect::<Vec<Ix>>())
     };
     let (trace, parent) = place(store, view)?;
@@ -97,7 +96,7 @@ pub fn spans(
         report.spans += 1;
     }
     for ix in all {
-        let item = view.read().state().item(ix, view.at());
+        let item = view.state().item(ix, view.at());
         if let Some(item) = item.filter(|item| item.kind == ItemKind::Call) {
             let span = call_span(&common, view, &item, &told, options)?;
             out.write_all(b",")?;
@@ -160,7 +159,7 @@ impl Told {
             told.first = told.first.min(time);
             told.last = told.last.max(time);
             told.times.insert(seq, time);
-            let number = view.read().state().turn(seq).get();
+            let number = view.state().turn(seq).get();
             let turn = told.turns.entry(number).or_insert(Turn { start: time, end: time, ..Turn::default() });
             turn.end = turn.end.max(time);
             turn.seq = seq;
@@ -185,8 +184,7 @@ impl Told {
 
 fn turn_span(common: &Common, stream: StreamId, view: &View, number: u32, turn: &Turn) -> Value {
     let (model, tokens) = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let model = turn.reports.iter().rev().find_map(|report| report.model.clone());
         let asked = state.prompts(turn.seq).iter().rev().find_map(|(_, prompt)| prompt.model.clone());
         (model.or(asked), state.tokens(turn.seq))
@@ -233,8 +231,7 @@ fn call_span(
     options: SpanOptions,
 ) -> Result<Value, ExportError> {
     let (mut row, edges) = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let row = ItemRow::of(state, item, &common.conversation, view.at());
         (row, state.superseded_by(item.ix, view.at()))
     };
@@ -302,7 +299,7 @@ fn call_span(
 
 /// The trace of a session: that of the session at the top of the line that started it; and the span of its parent.
 fn place(store: &Store, view: &View) -> Result<(String, Option<String>), ExportError> {
-    let parent = view.read().state().info(view.at()).and_then(|info| info.parent.clone());
+    let parent = view.state().info(view.at()).and_then(|info| info.parent.clone());
     let Some(parent) = parent else { return Ok((view.stream().to_hex(), None)) };
     let mut top = parent.stream;
     for _ in 0..DEPTH_MAX {
@@ -314,9 +311,8 @@ fn place(store: &Store, view: &View) -> Result<(String, Option<String>), ExportE
     let mut span = span_id(parent.stream, "session", Seq::ZERO, 0);
     if let (Some(call), Some(_)) = (&parent.call, store.stream_name(parent.stream)?) {
         let above = store.view_once(parent.stream, &At::Head)?;
-        let reading = above.read();
-        let calls = reading.state().calls_by_host_id(call, above.at());
-        if let Some(item) = calls.last().and_then(|ix| reading.state().item_id(*ix)) {
+        let calls = above.state().calls_by_host_id(call, above.at());
+        if let Some(item) = calls.last().and_then(|ix| above.state().item_id(*ix)) {
             span = item_span(parent.stream, item);
         }
     }

@@ -176,7 +176,7 @@ fn subagents(store: &Store, view: &View) -> Result<(Vec<(View, u32)>, usize), Ex
                 continue;
             }
             let child = store.view_once(child, &At::Seq(view.at()))?;
-            if child.read().state().first() > child.at() {
+            if child.state().first() > child.at() {
                 continue;
             }
             let own = u32::try_from(found.len()).unwrap_or(u32::MAX).saturating_add(1);

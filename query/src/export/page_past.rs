@@ -25,8 +25,7 @@ pub(super) fn todo_data(
     words: &mut Words,
 ) -> Result<TodoData, ExportError> {
     let versions: Vec<TodoView> = {
-        let reading = view.read();
-        let todos = reading.state().todos();
+        let todos = view.state().todos();
         todos.history().filter(|list| list.seq <= view.at()).collect()
     };
     let mut data = TodoData::default();

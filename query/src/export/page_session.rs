@@ -50,14 +50,13 @@ impl<'v> Making<'v> {
             let recorded = recorded?;
             if let Some(text) = page_past::mark(&recorded.event.payload) {
                 let kind = words.number(&recorded.event.payload.label().replace('_', " "));
-                let turn = view.read().state().turn(recorded.seq).get();
+                let turn = view.state().turn(recorded.seq).get();
                 data.marks.push((recorded.seq.get(), turn, kind, redaction.of(&text).into_owned()));
             }
             events.take(recorded, view.stream());
         }
         let (all, places) = {
-            let reading = view.read();
-            let state = reading.state();
+            let state = view.state();
             let all: Vec<Ix> = state.items(view.at()).collect();
             let ids = all.iter().map(|ix| state.item_id(*ix));
             let places: HashMap<ItemId, u32> =
@@ -95,13 +94,13 @@ impl<'v> Making<'v> {
     }
 
     fn item(&self, ix: Ix) -> Option<ItemView> {
-        self.view.read().state().item(ix, self.view.at())
+        self.view.state().item(ix, self.view.at())
     }
 
     /// The session's title, else the user's first prompt.
     pub(super) fn title(&self) -> Result<String, ExportError> {
         let short = |title: &str| short(&self.redaction.of(title));
-        let info = self.view.read().state().info(self.view.at()).cloned().unwrap_or_default();
+        let info = self.view.state().info(self.view.at()).cloned().unwrap_or_default();
         if let Some(title) = info.title {
             return Ok(short(&title));
         }
@@ -155,8 +154,7 @@ impl<'v> Making<'v> {
         texts: &mut Texts<'_>,
     ) -> Result<(Vec<(u64, TextNumber)>, Vec<(u64, Vec<TextNumber>)>, Vec<PointData>), ExportError> {
         let then: Vec<Then> = {
-            let reading = self.view.read();
-            let state = reading.state();
+            let state = self.view.state();
             let points = state.turning_points(item.ix, self.view.at());
             if points.len() == 1 {
                 // The item never changed.
@@ -252,8 +250,7 @@ impl<'v> Making<'v> {
 
     fn rest(&mut self, title: String) {
         let at = self.view.at();
-        let reading = self.view.read();
-        let state = reading.state();
+        let state = self.view.state();
         let info = state.info(at).cloned().unwrap_or_default();
         for edge in state.edges(at) {
             let Some(old) = self.places.get(&edge.old).copied() else { continue };

@@ -38,7 +38,7 @@ pub struct PosterReport {
 /// # Errors
 /// If `out` fails.
 pub fn poster(view: &View, host: &str, out: &mut dyn Write) -> Result<PosterReport, ExportError> {
-    let turns = view.read().state().tokens_by_turn(view.at());
+    let turns = view.state().tokens_by_turn(view.at());
     let report = report(&turns);
     let peak = turns.iter().map(|turn| turn.whole).max().unwrap_or_default();
     let facts = format!(

@@ -85,7 +85,7 @@ pub fn lines(
     report: &mut RowsReport,
 ) -> Result<(), ExportError> {
     let times = times(store, view)?;
-    let all: Vec<Ix> = view.read().state().items(view.at()).collect();
+    let all: Vec<Ix> = view.state().items(view.at()).collect();
     report.sessions += 1;
     for ix in all {
         let Some(record) = record(view, name, ix, &times)? else { continue };
@@ -115,8 +115,7 @@ fn record(
 ) -> Result<Option<ItemRecord>, ExportError> {
     let at = view.at();
     let (item, mut row, states, mut edges) = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let Some(item) = state.item(ix, at) else { return Ok(None) };
         let row = ItemRow::of(state, &item, &name.name, at);
         let then = |seq| Some(state_record(seq, &state.item(ix, seq)?));

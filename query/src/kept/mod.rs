@@ -70,8 +70,7 @@ impl Figures {
         view: &acpdb_engine::View,
     ) -> Result<Option<Self>, Error> {
         let Some(summary) = store.summary(name.clone(), view)? else { return Ok(None) };
-        let reading = view.read();
-        let (state, at) = (reading.state(), view.at());
+        let (state, at) = (view.state(), view.at());
         let forked_from =
             state.forks(at).last().map(|(_, fork)| ForkPoint { stream: fork.from, at: fork.at });
         let rewinds = state.rewinds(at).iter().map(|(seq, to)| {

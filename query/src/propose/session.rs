@@ -67,8 +67,7 @@ pub fn acceptance(
     let SessionProposal { source, role, proposal } = chosen;
     let view = store.view(session)?;
     let said = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         state.find(*source).and_then(|ix| said(state, ix, view.at()))
     };
     // A source that is not among the texts has no proposals.
@@ -108,8 +107,7 @@ type Said = (ItemId, Role, Vec<BodyId>);
 
 /// The texts of a session's users and assistants on the active branch, in order.
 fn texts(view: &View) -> Vec<Said> {
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     state.items(view.at()).filter_map(|ix| said(state, ix, view.at())).collect()
 }
 

@@ -209,7 +209,7 @@ impl Hand<'_> {
         let stream = session(&name).id();
         let back = 1 + self.dice.below(6) as u64;
         self.records("rewind", vec![Line::new(&name, "rewound", "")], |store| {
-            let head = store.view(stream)?.read().state().head();
+            let head = store.view(stream)?.state().head();
             let reply = store.rewind(stream, Seq(head.get().saturating_sub(back)))?;
             Ok(reply.last_seq.map(|seq| (seq.get(), seq.get())))
         })?;

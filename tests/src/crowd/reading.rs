@@ -11,7 +11,7 @@ use super::board::Post;
 use super::diary::Line;
 use super::pages::PAGES;
 use super::thread::{Hand, Held};
-use super::{ABOUT, SESSION_COUNT, session, told};
+use super::{ABOUT, SESSION_COUNT, session};
 use crate::support::texts_of;
 
 /// Texts and sessions that a reader who begins now does not see.
@@ -141,7 +141,7 @@ impl Hand<'_> {
         let name = self.session();
         let stream = session(&name).id();
         if let Some(Held { view, digest }) = self.held.take()
-            && view.read().state().digest(view.at()) != digest
+            && view.state().digest(view.at()) != digest
         {
             return Err(format!("a view of {} at {} moved", view.stream(), view.at()));
         }
@@ -170,8 +170,7 @@ impl Hand<'_> {
             }
         }
         let Some(view) = self.does("view", |store| store.view(stream))? else { return Ok(()) };
-        view.check().map_err(|error| format!("view: {}", told(&error)))?;
-        let digest = view.read().state().digest(view.at());
+        let digest = view.state().digest(view.at());
         self.held = Some(Held { view, digest });
         Ok(())
     }

@@ -34,7 +34,7 @@ pub fn testimony(
     let context = acpdb_query::context(store, view, window(Layer::Current), NOW)?;
     let recorded = acpdb_query::context(store, view, window(Layer::Recorded), NOW)?;
     let stats = acpdb_query::stats([(name.host.as_str(), view)]);
-    let all: Vec<_> = view.read().state().items(at).collect();
+    let all: Vec<_> = view.state().items(at).collect();
     let explained = all.iter().filter_map(|ix| explain(view, &name.name, *ix)).map(serde_json::to_value);
     let mut written = Vec::new();
     lines(store, view, name, &mut written, &mut RowsReport::default())?;
@@ -95,7 +95,7 @@ pub fn with_served(
     served: &[u8],
     is_eager: bool,
 ) -> Result<(), Error> {
-    let context = view.to_send()?;
+    let context = view.to_send();
     let made = export_served(&context, format, &Options::default())?;
     let moment = |item: &ServedItem| (item.view.item.to_string(), item.place.output_at.get());
     let as_of = context.items().iter().map(moment).collect();

@@ -178,8 +178,7 @@ fn compare(folder: &str, format: Format, truth: Truth) -> [usize; 2] {
             panic!("{name}: {streams:?}")
         };
         let view = store.view(stream.id).unwrap();
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         let (expected, mut found) = (truth(&bytes), folded(state));
         if expected.messages.is_empty() {
             // The file names no messages.

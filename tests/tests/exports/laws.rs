@@ -53,8 +53,7 @@ fn is_thinking(block: &Value) -> bool {
 /// Whether an exporter shows the same as the fold.
 fn whole_elsewhere(view: &View) -> bool {
     // No item hidden that an exporter may leave untouched: those of the newest turn, and the user's words.
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let turn = state.turn(view.at());
     state.current(view.at()).into_iter().filter_map(|ix| state.item(ix, view.at())).all(|item| {
         let untouched = item.turn == turn || item.role == acpdb_engine::event::Role::User;
@@ -63,8 +62,7 @@ fn whole_elsewhere(view: &View) -> bool {
 }
 
 fn is_pending(view: &View) -> bool {
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let pending = |ix| state.status(ix, view.at()) == Some(acpdb_engine::fold::Status::Pending);
     state.current(view.at()).into_iter().any(pending)
 }
@@ -165,8 +163,7 @@ fn check(numbers: &[u16], seen: &mut Seen) {
 
 fn same_prompt(life: &Life, one: Seq, other: Seq) -> bool {
     let view = at(life, other);
-    let reading = view.read();
-    reading.state().prompts(one).len() == reading.state().prompts(other).len()
+    view.state().prompts(one).len() == view.state().prompts(other).len()
 }
 
 /// Signatures come out whole, and on the part that they were recorded with.

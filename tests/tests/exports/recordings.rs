@@ -45,7 +45,7 @@ fn valid_at_turns(stride: usize) {
         let mut count = 0_u64;
         for stream in store.stream_names().unwrap() {
             let head = store.view(stream.id).unwrap();
-            let turns = head.read().state().turn(Seq::MAX).get();
+            let turns = head.state().turn(Seq::MAX).get();
             let every = (0..=turns).step_by(stride).map(|turn| At::Turn(Turn(turn))).chain([At::Head]);
             for at in every {
                 let Ok(view) = store.view_at(stream.id, &at) else { continue };

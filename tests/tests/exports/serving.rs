@@ -100,7 +100,7 @@ fn check(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, seen: &
             (Some(before), None) => {
                 // A new prompt is a new beginning: the cache begins with it.
                 let view = session.view().unwrap();
-                let prompts = |seq: Seq| view.read().state().prompts(seq).len();
+                let prompts = |seq: Seq| view.state().prompts(seq).len();
                 let same_head = prompts(before.seq) == prompts(now.seq) && has_messages(&before.bytes);
                 assert!(
                     !same_head || now.bytes.starts_with(open_end(&before.bytes)),

@@ -160,7 +160,7 @@ fn the_context_at_each_turn_is_what_the_engine_says() {
     let view = store.view(session.id).unwrap();
     let mut expected = String::new();
     for turn in 1..=12 {
-        let at = view.read().state().turn_end(acpdb_engine::ids::Turn(turn)).unwrap();
+        let at = view.state().turn_end(acpdb_engine::ids::Turn(turn)).unwrap();
         let then = view.with_at(at);
         let current = then.current();
         let shown = current.iter().map(|item| {
@@ -168,7 +168,7 @@ fn the_context_at_each_turn_is_what_the_engine_says() {
             format!("{cause}{}", item.item)
         });
         let shown: Vec<String> = shown.collect();
-        writeln!(expected, "{turn}: {} ~{}", shown.join(" "), view.read().state().tokens(at).shown).unwrap();
+        writeln!(expected, "{turn}: {} ~{}", shown.join(" "), view.state().tokens(at).shown).unwrap();
     }
     let script = "
         setTab('context');

@@ -152,8 +152,7 @@ fn view(
     let at = global.at.as_deref();
     let Some(view) = super::find::view_among(store, global, session, at, is_named)? else { return Ok(None) };
     let is_there = {
-        let reading = view.read();
-        let state = reading.state();
+        let state = view.state();
         state.first() <= view.at() || (is_named && state.items(view.at()).next().is_some())
     };
     Ok(is_there.then_some(view))

@@ -53,7 +53,7 @@ impl Sorted<'_> {
             let wanted = chosen(&view, &stream.name, self.which);
             let mut rows = acpdb_query::item_rows(store, &view, stream, self.filter)?;
             // A fork repeats the items that it shares with its parent.
-            let first = view.read().state().first();
+            let first = view.state().first();
             let mut own = Vec::new();
             for row in rows.by_ref() {
                 let row = row?;

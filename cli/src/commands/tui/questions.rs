@@ -40,7 +40,7 @@ impl Questions {
 
     /// The number of the newest turn.
     pub(super) fn turns(view: &View) -> u32 {
-        view.read().state().turn(view.at()).get()
+        view.state().turn(view.at()).get()
     }
 
     /// All items that a session recorded.
@@ -59,7 +59,7 @@ impl Questions {
     pub(super) fn chain(name: &StreamName, view: &View, item: &str) -> Option<ChainReport> {
         // A row names its item as `ItemId` writes it.
         let found = item.parse::<ItemId>().ok()?;
-        let ix = view.read().state().find(found)?;
+        let ix = view.state().find(found)?;
         acpdb_query::chain(view, &name.name, ix)
     }
 
@@ -71,13 +71,12 @@ impl Questions {
     /// The texts of an item as they were recorded.
     pub(super) fn text(view: &View, item: &str) -> Result<String, Failure> {
         // A row names its item as `ItemId` writes it.
-        let Some(ix) = item.parse::<ItemId>().ok().and_then(|item| view.read().state().find(item)) else {
+        let Some(ix) = item.parse::<ItemId>().ok().and_then(|item| view.state().find(item)) else {
             return Ok("[not there at this point]".to_owned());
         };
         let at = view.at();
         let faces = {
-            let reading = view.read();
-            let found = reading.state().item(ix, at);
+            let found = view.state().item(ix, at);
             found.map(|item| (item.params, item.content.iter().map(|part| part.body).collect::<Vec<_>>()))
         };
         let Some((params, content)) = faces else { return Ok(String::new()) };

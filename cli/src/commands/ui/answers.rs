@@ -125,7 +125,7 @@ impl Answers {
             Err(Error::NotFound { .. }) => return Ok(None),
             view => view?,
         };
-        let is_there = view.read().state().first() <= view.at();
+        let is_there = view.state().first() <= view.at();
         Ok(is_there.then_some(view))
     }
 

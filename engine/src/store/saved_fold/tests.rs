@@ -34,7 +34,7 @@ fn record(store: &Store, from: usize, count: usize) {
 }
 
 fn digest_of(view: &View) -> [u8; 32] {
-    view.read().state().digest(view.at())
+    view.state().digest(view.at())
 }
 
 /// The digest of a fold from the beginning.
@@ -49,7 +49,6 @@ fn opened(folder: &TempDir) -> (u64, [u8; 32]) {
     let store = open(folder);
     let view = store.view(session().id()).unwrap();
     let loaded = store.inner.fold(session().id()).unwrap();
-    let loaded = loaded.read().unwrap();
     (loaded.event_count - loaded.saved_count, digest_of(&view))
 }
 

@@ -51,8 +51,7 @@ impl Session {
     pub fn tokens_least(&self) -> Result<u64, Error> {
         let view = self.view()?;
         let whole = view.served_eagerly().tokens();
-        let reading = view.read();
-        let (state, at) = (reading.state(), view.at());
+        let (state, at) = (view.state(), view.at());
         let places = state.served_places(at);
         let hidden = places.iter().filter(|place| obstacle(state, place, at).is_none());
         let freed: u64 =
@@ -104,8 +103,7 @@ const fn freed_by_hiding(tokens: u64) -> u64 {
 /// The discard of the oldest outputs that frees at least `excess` tokens, as far as the policy allows. Views of files go
 /// last: the output that was unused for longest is needed least, and edits rest on views.
 pub(super) fn shortening(view: &View, excess: u64) -> Option<EventDraft> {
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let at = view.at();
     let may = state.served_places(at);
     let mut may: Vec<&ServedPlace> =
@@ -131,8 +129,7 @@ pub(super) fn shortening(view: &View, excess: u64) -> Option<EventDraft> {
 
 pub(super) fn obstacles(served: &Served) -> Vec<Obstacle> {
     let view = served.view();
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let mut found: Vec<Obstacle> = served
         .items()
         .iter()

@@ -33,16 +33,14 @@ pub struct Injection {
 impl View {
     /// The todo reminder that is due at the watermark, if one is. A host that shows it records it as injected.
     pub fn reminder_due(&self) -> Option<Reminder> {
-        let reading = self.read();
-        let state = reading.state();
+        let state = self.state();
         let settings = state.policy(self.at()).reminder;
         state.todos().reminder_due(self.at(), state.turn(self.at()), &settings).map(Reminder::from)
     }
 
     /// The reflection that is due at the watermark, if automata mode is on and one is.
     pub fn reflection_due(&self) -> Option<Reflection> {
-        let reading = self.read();
-        let state = reading.state();
+        let state = self.state();
         let settings = state.policy(self.at()).automata;
         let (at, now) = (self.at(), state.turn(self.at()));
         state.todos().is_reflection_due(at, now, &settings).then(|| Reflection::due_in(now))
@@ -88,8 +86,7 @@ impl Session {
     /// The memory block that is due: all items that hold at the beginning of an epoch, later the changes.
     fn memory_due(&self, view: &View) -> Result<Option<String>, Error> {
         let (shown_at, epoch) = {
-            let reading = view.read();
-            let state = reading.state();
+            let state = view.state();
             let blocks = state.injected(InjectedKind::Memory, view.at());
             let epoch = state.rebases(view.at()).iter().rev().find(|rebase| rebase.items.is_empty());
             (blocks.last().copied(), epoch.map_or(Seq::ZERO, |rebase| rebase.seq))

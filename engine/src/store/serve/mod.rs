@@ -241,7 +241,7 @@ impl Step {
             let mut tries = 0;
             let (served, first_changed, rendered) = loop {
                 let view = View::new(&store, stream, &At::Head)?;
-                let served = view.to_send()?;
+                let served = view.to_send();
                 tries += 1;
                 match renderer.render(&served) {
                     // Another process erased a text since the view was made: the next view has a placeholder there.
@@ -320,8 +320,7 @@ impl Store {
     ) -> Result<ServedAgain, Error> {
         let view = self.view(stream)?;
         let found = {
-            let reading = view.read();
-            let state = reading.state();
+            let state = view.state();
             let mut served = state.served(view.at()).iter().rev();
             let found = served.find(|(seq, _)| match at {
                 At::Head => true,
@@ -349,7 +348,7 @@ impl Store {
             )))
         };
         let renderer = exact.or(other).ok_or_else(lacking)?;
-        let bytes = renderer.render(&view.with_at(seq.before()).to_send()?)?.bytes;
+        let bytes = renderer.render(&view.with_at(seq.before()).to_send())?.bytes;
         let is_known = record.digest != [0; 32];
         let is_same = is_known.then(|| self.inner.log.secret().served(&bytes) == record.digest);
         if is_same != Some(true) && exact.is_none() {
@@ -360,7 +359,7 @@ impl Store {
 }
 
 fn rebase(view: &View, why: RebaseCause, items: Vec<ItemId>) -> EventDraft {
-    let epoch = view.read().state().epoch(view.at()).saturating_add(1);
+    let epoch = view.state().epoch(view.at()).saturating_add(1);
     EventDraft::of(ContextRebased { epoch, why, items }, Bodies::default())
 }
 
@@ -402,8 +401,7 @@ impl Situation {
 }
 
 fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let at = view.at();
     let mut settings: ServeSettings = state.policy(at).serve;
     settings.mode = options.mode.unwrap_or(settings.mode);
@@ -509,8 +507,7 @@ fn is_same(state: &State, one: &ServedPlace, other: &ServedPlace) -> bool {
 
 /// The first item that differs from the context sent before.
 fn first_changed(view: &View) -> usize {
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let at = view.at();
     let Some((last, _)) = state.served(at).last() else { return 0 };
     let (before, now) = (state.served_places(*last), state.served_places(at));

@@ -10,7 +10,6 @@
 
 use std::collections::HashMap;
 
-use crate::error::Error;
 use crate::event::{Face, PartKind, ToolClass};
 use crate::fold::{FaceState, ItemKind, Ix, State};
 use crate::ids::{BodyId, ItemId, Seq};
@@ -33,20 +32,17 @@ impl View {
     /// The context to send: as [`View::served`], with pointers in place of lines that the model sees elsewhere, if the
     /// policy in force says so.
     ///
-    /// Cost: O(items), and with pointers all texts that were ever sent in this context.
-    ///
-    /// # Errors
-    /// As [`View::body`]. Texts that are damaged or erased are nothing to point at.
-    pub fn to_send(&self) -> Result<Served, Error> {
+    /// Cost: O(items), and with pointers all texts that were ever sent in this context. Texts that are damaged or erased are
+    /// nothing to point at.
+    pub fn to_send(&self) -> Served {
         let mut served = self.served();
-        let settings = self.read().state().policy(self.at()).serve;
+        let settings = self.state().policy(self.at()).serve;
         if settings.pointing {
             let mut items = served.items().to_vec();
             self.point(&mut items, PointLimits::from(&settings));
             served = Served::new(self.clone(), served.epoch(), items);
         }
-        self.check()?;
-        Ok(served)
+        served
     }
 
     fn point(&self, items: &mut [ServedItem], limits: PointLimits) {
@@ -61,7 +57,7 @@ impl View {
         let mut rebases = usize::MAX;
         for place in order {
             let (Some(item), Some(moment)) = (items.get(place), moments.get(place)) else { continue };
-            let count = self.read().state().rebases(*moment).len();
+            let count = self.state().rebases(*moment).len();
             if count != rebases {
                 rebases = count;
                 self.look(&mut seen, &known, *moment);
@@ -109,8 +105,7 @@ impl View {
 
     /// For each item the first context that was sent with it, or `at`.
     fn first_sent(&self, items: &[ServedItem], at: Seq) -> Vec<Seq> {
-        let reading = self.read();
-        let served = reading.state().served(at);
+        let served = self.state().served(at);
         let first = |item: &ServedItem| {
             let born = item.view.finished.unwrap_or(item.view.item.seq).max(item.view.item.seq);
             let place = served.partition_point(|(seq, _)| *seq < born);
@@ -131,8 +126,7 @@ impl View {
         if known.is_empty() {
             return Vec::new();
         }
-        let reading = self.read();
-        let state: &State = reading.state();
+        let state: &State = self.state();
         let places: HashMap<Ix, (Seq, Seq)> = state
             .served_places(moment)
             .into_iter()

@@ -251,8 +251,7 @@ impl View {
     /// Cost: O(items); no bodies.
     pub fn served(&self) -> Served {
         let items = {
-            let reading = self.read();
-            let state = reading.state();
+            let state = self.state();
             let places = state.served_places(self.at());
             places.into_iter().filter_map(|place| served_item(state, place)).collect()
         };
@@ -265,8 +264,7 @@ impl View {
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn served_eagerly(&self) -> Served {
         let items = {
-            let reading = self.read();
-            let state = reading.state();
+            let state = self.state();
             let at = self.at();
             let places = state.served_places(at).into_iter();
             let places = places.map(|place| ServedPlace { input_at: at, output_at: at, ..place });
@@ -276,13 +274,13 @@ impl View {
     }
 
     fn served_of(&self, items: Vec<ServedItem>) -> Served {
-        let epoch = self.read().state().epoch(self.at());
+        let epoch = self.state().epoch(self.at());
         Served::new(self.clone(), epoch, items)
     }
 
     /// Conclusions that are not served yet, in the order of the served context. Cost: O(items).
     pub fn pending(&self) -> Vec<PendingItem> {
-        self.read().state().pending(self.at())
+        self.state().pending(self.at())
     }
 }
 

@@ -15,8 +15,7 @@ fn commit_count(store: &Store, session: &StreamInfo) -> usize {
 
 fn shown(store: &Store, session: &StreamInfo) -> Vec<String> {
     let view = store.view(session.id()).unwrap();
-    let reading = view.read();
-    let state = reading.state();
+    let state = view.state();
     let items = state.current(view.at()).into_iter();
     let bodies = items.flat_map(|ix| state.content(ix, view.at()));
     let texts = bodies.map(|part| String::from_utf8(store.body(part.body).unwrap()).unwrap());

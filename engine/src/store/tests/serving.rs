@@ -231,7 +231,7 @@ fn asking_for_a_step_twice_begins_one() {
     let _ = fixture.session.step("k1").unwrap();
     let _ = fixture.session.step("k1").unwrap();
     let view = fixture.session.view().unwrap();
-    assert_eq!(view.read().state().turn(Seq::MAX), Turn(1));
+    assert_eq!(view.state().turn(Seq::MAX), Turn(1));
 }
 
 #[test]
