@@ -208,7 +208,6 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Import(args) => commands::import::run(global, args, output),
         Verb::Hosts => commands::hosts::run(global, output),
         Verb::Service(args) => commands::service::run(global, args, output),
-        Verb::Merge(args) => commands::merge::run(global, args, output),
         Verb::Append(args) => commands::append::run(global, args, output),
         Verb::Attach(args) => commands::attach::attach(global, args, output),
         Verb::Detach(args) => commands::attach::detach(args, output),

@@ -290,55 +290,6 @@ fn columns_are_left_out_and_never_wrapped() {
     }
 }
 
-/// A merge gave records that have no time the time of their import, and a session of last year was the newest. A record without a time
-/// stays without one, and `sessions` says the same of both stores: of an imported session and of one recorded as it happened. Hosts
-/// tell of rewinds, so the time of a person's rewind was taken for the host's, and a session of minutes was months long.
-#[test]
-fn a_merge_changes_no_dates() {
-    let (shell, copies) = (Shell::new(), TempDir::new().unwrap());
-    let demo = copies.path().join("demo");
-    assert_eq!(shell.run(&["demo", "--bundled", "--keep", &demo.to_string_lossy()], "").code, 0);
-    let run = |store: &str, args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
-        command.args(args).arg("--db").arg(copies.path().join(store)).env_remove("ACPDB_PATH");
-        let done = finish(&mut command, "");
-        assert_eq!(done.code, 0, "{store} {args:?}: {done:?}");
-        done.out
-    };
-    let merged = |from: &std::path::Path, name: &str| run(name, &["merge", &from.to_string_lossy()]);
-    merged(&shell.store(), "live");
-    merged(&demo, "merged");
-    run("demo", &["context", "discard", "#421"]);
-    run("demo", &["rewind", "-1t"]);
-    merged(&demo, "acted");
-    let file = copies.path().join("demo.jsonl");
-    std::fs::write(&file, run("demo", &["export", "jsonl"])).unwrap();
-    run("imported", &["import", &file.to_string_lossy()]);
-    let times = |store: &str| -> Vec<String> {
-        let lines = run(store, &["log", "--json", "session:e38*"]);
-        let lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        let told = lines
-            .filter(|event| !["discarded", "rewound", "policy_set"].map(Into::into).contains(&event["kind"]));
-        told.map(|event| format!("{} {}", event["kind"], event["host_time"])).collect()
-    };
-    for store in ["merged", "acted", "imported"] {
-        assert_eq!(times(store), times("demo"), "{store}");
-    }
-    let dates = |text: String| -> Vec<serde_json::Value> {
-        let told: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let date = |row: &serde_json::Value| {
-            serde_json::json!([row["id"], row["began"], row["ended"], row["duration_seconds"]])
-        };
-        told["items"].as_array().unwrap().iter().map(date).collect()
-    };
-    let sessions = |store: &str| dates(run(store, &["sessions", "--json"]));
-    assert_eq!(sessions("live"), dates(shell.run(&["sessions", "--json"], "").out));
-    assert_eq!(sessions("acted"), sessions("demo"), "an act dates a session");
-    assert_eq!(sessions("imported"), sessions("demo"));
-    assert_eq!(sessions("merged")[0][1], sessions("demo")[0][1]);
-    assert_ne!(sessions("merged"), sessions("acted"), "without the act it is as old as its host says");
-}
-
 /// An undo took back the undo before it, so that the first of two discards was never reached; after a rewind it failed. Now repeated undos go back
 /// through the acts, and repeated redos forward.
 #[test]
@@ -457,32 +408,6 @@ fn a_dry_run_of_a_stretch_lists_what_the_erasure_then_hits() {
     };
     let dry = hit(&["--dry-run"]);
     assert_eq!((dry.len(), &dry), (1, &hit(&["--reason", "r"])), "the result and its list");
-}
-
-/// The digest of what was sent is made with a store's secret, so a merge leaves it behind. The other store then said of the same bytes that they
-/// had been changed.
-#[test]
-fn a_sent_context_that_came_by_a_merge_is_not_called_changed() {
-    let (shell, copies) = (Shell::new(), TempDir::new().unwrap());
-    assert_eq!(shell.run(&["step", "s1", "--format", "anthropic"], "").code, 0);
-    let sent = shell.run(&["context", "s1", "--served"], "");
-    let at = |store: &str, args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
-        command.args(args).arg("--db").arg(copies.path().join(store)).env_remove("ACPDB_PATH");
-        finish(&mut command, "")
-    };
-    let file = copies.path().join("all.jsonl");
-    std::fs::write(&file, shell.run(&["export", "jsonl"], "").out).unwrap();
-    assert_eq!(at("merged", &["init"]).code, 0);
-    assert_eq!(at("merged", &["merge", shell.store().to_str().unwrap()]).code, 0);
-    assert_eq!(at("imported", &["import", file.to_str().unwrap()]).code, 0);
-    for store in ["merged", "imported"] {
-        let again = at(store, &["context", "s1", "--served"]);
-        assert_eq!((again.code, &again.out), (0, &sent.out), "{again:?}");
-        assert!(again.err.contains("came by a merge") && !again.err.contains("another digest"), "{again:?}");
-        let json = at(store, &["context", "s1", "--served", "--json"]);
-        assert!(json.out.contains(r#""same":null"#), "{json:?}");
-    }
 }
 
 /// A host writes the first line of a session before it writes times and the folder, and a hook reads it at once. The session then had no

@@ -45,7 +45,6 @@ fn reads_around_damage_say_so_and_exit_with_3() {
         vec!["context"],
         vec!["export", "html"],
         vec!["export", "jsonl"],
-        vec!["export", "jsonl", "--only", "events"],
         vec!["list"],
         vec!["log"],
         vec!["stats"],

@@ -622,24 +622,3 @@ fn of_the_revisions_of_one_id_only_the_last_one_is_current() {
         assert!(found.contains(part) && found.matches("revised").count() < 2, "{history}");
     }
 }
-
-/// A merge recorded the openings of sessions before all else in a commit. Memory that had ended with its session then held again, since the
-/// session that ended it had begun before it was remembered.
-#[test]
-fn memory_that_ended_with_its_session_has_ended_after_a_merge() {
-    let shell = Shell::new();
-    let say = |session: &str| {
-        let line =
-            format!(r#"{{"session":"{session}","project":"p","message":{{"role":"user","text":"a"}}}}"#);
-        assert_eq!(shell.run(&["append", "--stdin"], &line).code, 0);
-    };
-    say("s");
-    shell.out(&["memory", "add", "note", "for now", "-s", "s", "--lifespan", "session"]);
-    say("t");
-    let held = |shell: &Shell| shell.out(&["memory", "list", "-s", "s", "--all"]);
-    assert!(held(&shell).contains("expired"), "{}", held(&shell));
-    let other = Shell::new();
-    other.out(&["init"]);
-    other.out(&["merge", shell.folder.path().join("store").to_str().unwrap()]);
-    assert!(held(&other).contains("expired"), "{}", held(&other));
-}

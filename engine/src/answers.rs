@@ -15,10 +15,9 @@ pub use crate::log::Recovery;
 pub use crate::serve::plan::FlushPlan;
 pub use crate::serve::reminder::{Reflection, Reminder};
 pub use crate::store::{
-    Backup, Branched, EraseReport, ErasedContent, ErasedThere, ErasedWhy, Erasure, Events, Injection,
-    MemoryReceipt, MergeOptions, MergeReport, Obstacle, OverBudget, Remembered, Rendered, Resumed,
-    SealReport, Served, ServedAgain, ServedItem, SessionSummary, ShownFace, Space, StateSpace, StoreInfo,
-    StreamName, VerifyOptions,
+    Backup, EraseReport, ErasedContent, ErasedWhy, Erasure, Events, Injection, MemoryReceipt, Obstacle,
+    OverBudget, Remembered, Rendered, Resumed, SealReport, Served, ServedAgain, ServedItem, SessionSummary,
+    ShownFace, Space, StateSpace, StoreInfo, StreamName, VerifyOptions,
 };
 pub use crate::text::{HashTarget, Json, Label};
 pub use crate::verify::{Contradiction, Report, Verdict, verify_folder};

@@ -32,7 +32,6 @@
 //! | ask why | [`Session::view`], [`View::explain`], [`View::chain`]; any moment: [`At`] |
 //! | remember across sessions | [`Store::remember`], [`MemoryScope`] |
 //! | follow | [`Store::subscribe`] |
-//! | two stores into one | [`Store::merge`] |
 //! | erase for good | [`Store::erase`] |
 //!
 //! All other names are in the modules: recorded facts ([`entry`] told, [`event`] kept, [`ids`]), the parts of answers
@@ -126,10 +125,6 @@ pub mod testing;
 pub mod text;
 #[cfg(not(feature = "internals"))]
 mod text;
-#[cfg(feature = "internals")]
-pub mod travel;
-#[cfg(not(feature = "internals"))]
-mod travel;
 #[cfg(feature = "internals")]
 pub mod verify;
 #[cfg(not(feature = "internals"))]

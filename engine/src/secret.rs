@@ -6,7 +6,6 @@
 //!   |- revisions   content of a fact -> 8 bytes
 //!   |- signers     key of a stream (a body, which can be erased) -> key of its signatures
 //!   |- labels      24 bits of a call's short hash -> keyed permutation -> 24 bits in the payload
-//!   |- acts        seq, time and bytes of an event without an origin -> its id in other stores
 //!   |- names       ids that a host derived from a record's bytes -> another id of that form
 //!   |- erased      content -> 16 bytes, so that it is recognised and refused when it comes again
 //!   |- subjects    name of a subject -> 16 bytes
@@ -50,7 +49,6 @@ struct Keys {
     revision: [u8; 32],
     signer: [u8; 32],
     name: [u8; 32],
-    act: [u8; 32],
     erased: [u8; 32],
     subject: [u8; 32],
     served: [u8; 32],
@@ -111,7 +109,6 @@ impl Secret {
             revision: key("acpdb 2026 secret revision v1"),
             signer: key("acpdb 2026 secret signer v1"),
             name: key("acpdb 2026 secret name v1"),
-            act: key("acpdb 2026 secret act v1"),
             erased: key("acpdb 2026 secret erased v1"),
             subject: key("acpdb 2026 secret subject v1"),
             served: key("acpdb 2026 secret served v1"),
@@ -149,11 +146,6 @@ impl Secret {
     /// The id that an origin stands for, the same in every store: undoes [`Secret::keyed`].
     pub fn plain(&self, origin: Origin) -> FactId {
         FactId(restored(&self.keys.origin, origin.0))
-    }
-
-    /// The id of an event without an origin, from parts that no other event has in this store and its copies.
-    pub fn act(&self, parts: &[&[u8]]) -> FactId {
-        FactId(first_16_of(blake3::Hasher::new_keyed(&self.keys.act), parts))
     }
 
     /// Begins a digest of a fact's content, to tell a repeat (same revision) from a change.

@@ -12,7 +12,7 @@ use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing, RawKeyRing};
-use acpdb_engine::store::{MergeOptions, VerifyOptions, verify_store};
+use acpdb_engine::store::{VerifyOptions, verify_store};
 use acpdb_engine::verify::{Verdict, verify_folder};
 use acpdb_engine::{Builder, Error, Store};
 use tempfile::TempDir;
@@ -307,25 +307,6 @@ fn a_file_whose_keys_are_of_two_rings_is_refused_and_left_as_it_is() {
     assert_eq!(read(), mixed);
 }
 
-/// It was called a gap, and its events those of a newer program.
-#[test]
-fn another_store_takes_what_was_not_shredded_and_misses_nothing() {
-    let place = Place::new();
-    let (one, two) = (session("one"), session("two"));
-    let store = place.open();
-    let _ = store.append(&one, entries("one", 3)).unwrap();
-    let _ = store.append(&two, entries("two", 3)).unwrap();
-    let _ = store.shred(one.id(), "tester", "asked to").unwrap();
-    let of_one: Vec<_> = store.stream_events(one.id(), Seq(1), Seq::MAX).unwrap().collect();
-    assert!(
-        of_one.len() > 3 && of_one.iter().all(|event| event.as_ref().unwrap().event.payload.is_shredded())
-    );
-    let other = Store::builder(place.folder.path().join("other")).open().unwrap();
-    let report = other.merge(&mut store.clone(), MergeOptions::default()).unwrap();
-    assert_eq!((report.left_out, report.streams_new), (Vec::new(), 1));
-    assert_eq!(texts(&other, &two).unwrap(), texts(&store, &two).unwrap());
-}
-
 #[test]
 fn rotated_keys_open_with_the_new_ring_alone() {
     let place = Place::new();
@@ -587,14 +568,6 @@ fn new_sessions_that_name_no_subject_are_about_the_one_that_the_store_was_opened
     assert!(error.to_string().contains("subject was shredded"), "{error}");
     let _ = store.append(&session("before"), entries("before", 2)).unwrap();
     drop(store);
-    // A text that another store brings is as it is there.
-    let other = Place::new();
-    let taken = other.builder().keys(Arc::clone(&other.ring)).subject("gnu").open().unwrap();
-    let mut source = place.open();
-    let _ = taken.merge(&mut source, MergeOptions::default()).unwrap();
-    assert_eq!(taken.subject_of(session("before").id()).unwrap(), None);
-    assert_eq!(taken.subject_of(session("other").id()).unwrap().as_deref(), Some("walrus"));
-    drop((source, taken));
     for name in ["", " x", "a\nb"] {
         assert!(matches!(open(name).unwrap_err(), Error::Subject { .. }), "{name:?}");
     }

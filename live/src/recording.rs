@@ -88,7 +88,7 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<Recorded, Re
     let mut input = import::decompressed(BufReader::new(file), &options.limits).map_err(failed)?;
     let mut head = Vec::new();
     input.by_ref().take(import::HEAD_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
-    if import::own_export(&head).is_some() || import::detect(path, &head) != Some(format) {
+    if import::is_own_export(&head) || import::detect(path, &head) != Some(format) {
         let other = RecordingError::Other { path: path.to_owned(), format };
         return if is_begun(&head) { Ok(Recorded::default()) } else { Err(other) };
     }

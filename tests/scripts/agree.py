@@ -323,7 +323,7 @@ def parsed(text: object) -> object:
 @law("search")
 def search(asked: Asked, store: pathlib.Path) -> None:
     """A search finds a word where an export shows it; `text:` finds the same items, and sessions count them."""
-    rows = [json.loads(line) for line in asked.do(store, "export", "jsonl", "--only", "items").splitlines()]
+    rows = [json.loads(line) for line in asked.do(store, "export", "jsonl").splitlines()]
     texts = {
         f"{row['item']}/{face}": ("\n".join(leaves(parsed(row[face]))), json.dumps(row[face], ensure_ascii=False))
         for row in rows
@@ -417,16 +417,6 @@ def copies(asked: Asked, store: pathlib.Path) -> None:
     for path in [path for path in bare.rglob("*") if path.is_file() and path.name.startswith(("index", "snap", "kept", "cache"))]:
         path.unlink()
     agree(asked, told, answers(asked, bare, names), "without index")
-    # Merged, an event has another seq and was recorded later: each number beside its name is left out.
-    merged = asked.work / "merged"
-    shutil.rmtree(merged, ignore_errors=True)
-    asked.do(merged, "init", "--encrypt")
-    asked.do(merged, "merge", store)
-    for session in asked.sessions(store):
-        alike = ("turns", "calls", "tokens", "tokens_shown", "superseded", "title", "tokens_by_turn", "began", "ended", "cost")
-        twins = [twin for twin in asked.sessions(merged) if (twin["id"], twin["host"]) == (session["id"], session["host"])]
-        asked.same([{name: twin[name] for name in alike} for twin in twins], [{name: session[name] for name in alike}], "merged")
-    asked.do(merged, "verify", "--deep")
 
 
 def state(asked: Asked, store: pathlib.Path, name: str) -> tuple:
@@ -476,7 +466,7 @@ def acts(asked: Asked, store: pathlib.Path) -> None:
 @law("erasures")
 def erasures(asked: Asked, store: pathlib.Path) -> None:
     """An erased text is in no answer and in no file; all else is as before."""
-    rows = [json.loads(line) for line in asked.do(store, "export", "jsonl", "--only", "items").splitlines()]
+    rows = [json.loads(line) for line in asked.do(store, "export", "jsonl").splitlines()]
     items = {row["item"]: row for row in rows if row.get("item")}
     # A text that stands within another one, which is not erased, would be found there.
     whole = [text for row in rows for face in ("input", "output") for text in leaves(parsed(row.get(face)))]
@@ -501,7 +491,7 @@ def erasures(asked: Asked, store: pathlib.Path) -> None:
         held = [path.name for path in copy.rglob("*") if path.is_file() and any(needle in path.read_bytes() for needle in needles)]
         asked.same(held, [], item, text[:60])
         alike = ("state", "in_context", "superseded_by", "turn", "kind", "tokens")
-        for row in map(json.loads, asked.do(copy, "export", "jsonl", "--only", "items").splitlines()):
+        for row in map(json.loads, asked.do(copy, "export", "jsonl").splitlines()):
             # The same text in another item is erased, too.
             if row.get("item") in items and row["state"] != "gone":
                 asked.same([row[field] for field in alike], [items[row["item"]][field] for field in alike], item, row["item"])

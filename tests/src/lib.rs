@@ -6,7 +6,6 @@ pub mod crowd;
 pub mod cuts;
 #[cfg(target_os = "linux")]
 pub mod hostile;
-pub mod merging;
 pub mod naive;
 pub mod soak;
 pub mod support;

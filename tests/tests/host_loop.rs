@@ -153,7 +153,7 @@ fn judge(sim: &SimWorld, world: &World, context: &str) {
     assert!(served.len() > 4, "{context}");
     for seq in served {
         let again = store.served_again(session.id(), &acpdb_engine::At::Seq(seq), &[&exporter]).unwrap();
-        assert!(again.is_same == Some(true) && again.seq == seq, "{context}: {seq}");
+        assert!(again.is_same && again.seq == seq, "{context}: {seq}");
     }
     // An effect was preceded by a durable start, and happened once; every completed call had its effect.
     let starts = |id: &str| count(&|it| matches!(it, Payload::ToolCallStarted(it) if it.call == *id));

@@ -60,7 +60,6 @@ const ENGINE_MODULES: &[&str] = &[
     "event",
     "registry",
     "entry",
-    "travel",
     "fold",
     "serve",
     "command",
@@ -79,7 +78,7 @@ const ENGINE_MODULES: &[&str] = &[
 
 /// Modules of the engine that do no IO.
 const PURE_MODULES: &[&str] =
-    &["ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "serve", "command", "codec"];
+    &["ids", "secret", "text", "event", "registry", "entry", "fold", "serve", "command", "codec"];
 
 /// Folders whose members must not form circles: a title, the folder, the crate's folder.
 const ROOMS: &[(&str, &str, &str)] = &[
@@ -104,8 +103,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ("bindings/shared/src/", "stores, views"),
     ("engine/src/fold/read/", "item, lookup, placeholder"),
     ("engine/src/storage/sim/", "clock, file, moment, process, schedule"),
-    ("engine/src/store/merge/", "gone, outline"),
-    ("engine/src/store/merge/", "otherwise, take, waiting"),
     ("hosts/src/", "exchange, export, import, lint"),
     ("hosts/src/export/", "ahead, calls, dialect, prompt, provider, providers, source, thinking, turns"),
     ("hosts/src/import/", "claude_code, json, limits, report, values, wire"),

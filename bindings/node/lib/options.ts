@@ -58,7 +58,6 @@ export const defaults = {
   "Store.simulate": { session: none, policies: [], modes: [], price: "anthropic" },
   "Store.set_policy": { reason: none },
   "Store.verify": { deep: false },
-  "Store.merge": { erase: false, keyFile: none, passphrase: none },
   "View.context": { layer: "current", last: none },
   "View.history": { file: none, tool: none, filter: "", limit: none },
   "View.search": looked,

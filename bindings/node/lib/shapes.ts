@@ -341,24 +341,3 @@ export interface Report {
   contradictions: Json[];
   not_proven: string[];
 }
-
-/** What a merge added. */
-export interface MergeReport {
-  source: string | null;
-  events_new: number;
-  events_known: number;
-  streams_new: number;
-  continued: string[];
-  branches: Json[];
-  erased_there: Json[];
-  told_otherwise: Json[];
-  told_otherwise_count: number;
-  shredded_here: string[];
-  texts_lost: number;
-  redacted: number;
-  policy_taken: boolean;
-  left_out: string[];
-  left_out_count: number;
-  first_seq: number | null;
-  last_seq: number | null;
-}

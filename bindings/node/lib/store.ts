@@ -230,19 +230,7 @@ export class Store {
     return this.#ask("verify", read("Store.verify", options));
   }
 
-  /**
-   * Adds what is new in another store; `erase` also erases here what was erased there. `keyFile` or `passphrase` opens the other
-   * store, if that is encrypted.
-   */
-  async merge(
-    path: string | URL,
-    options?: { erase?: boolean; keyFile?: string | URL; passphrase?: string },
-  ): Promise<shapes.MergeReport> {
-    const it = read("Store.merge", options);
-    return this.#act("merge", snake({ path: folder(path), erase: it.erase, ...key(it) }));
-  }
-
-  /** All events with all bytes, as JSON lines that `acpdb import` reads again. */
+  /** The items of all sessions as JSON lines, with their texts and states. */
   async export(format: "jsonl" = "jsonl"): Promise<Buffer> {
     if (format !== "jsonl") {
       throw new InvalidError(`a store is exported as 'jsonl', not ${JSON.stringify(format)}; Session.export has more formats`);

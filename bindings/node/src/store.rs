@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use acpdb_bindings::stores::{self, Looked, Merging, Naming};
+use acpdb_bindings::stores::{self, Looked, Naming};
 use acpdb_bindings::{Described, Fault, Opening};
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
@@ -156,9 +156,6 @@ fn acted(store: &Store, act: &str, json: &str) -> Result<Told, Fault> {
         let command = stores::memory_command(&it.act, &it.item, it.other.as_deref(), it.reason)?;
         return told(&stores::remembered_by(store, it.project, &command)?);
     }
-    if act == "merge" {
-        return told(&stores::merged(store, arguments::<Merging>(json)?)?);
-    }
     let it: Acted = arguments(json)?;
     match act {
         "set_policy" => {
@@ -239,7 +236,7 @@ impl NativeStore {
         }))
     }
 
-    /// All events as JSON lines.
+    /// The items of all sessions as JSON lines.
     #[napi]
     pub fn export(&self) -> AsyncTask<Job<Buffer>> {
         let held = Arc::clone(&self.held);

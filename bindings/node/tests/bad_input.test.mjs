@@ -71,7 +71,6 @@ const made = {
   "a huge rewind": [(session) => session.rewind(2n ** 70n), acpdb.InvalidError, /whole number/],
   "no policy": [(_, store) => store.setPolicy("nonsense"), acpdb.InvalidError, /no policy "nonsense"; there are/],
   "an unknown price": [(_, store) => store.simulate({ price: "free" }), acpdb.InvalidError, /free/],
-  "merging nothing": [(_, store) => store.merge(folder()), acpdb.NotAStoreError, /./],
   "exporting a store as a page": [(_, store) => store.export("html"), acpdb.InvalidError, /'jsonl'/],
   "linting a transcript": [() => acpdb.lint("{}", "markdown"), acpdb.InvalidError, /for people/],
   "linting no JSON": [() => acpdb.lint("{", "anthropic"), acpdb.InvalidError, /body is no JSON/],

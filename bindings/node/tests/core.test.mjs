@@ -195,20 +195,15 @@ test("a closed store says so, by `using`, `await using` and `close`", async () =
   await again.close();
 });
 
-test("a merged or exported store has the same sessions", async () => {
-  const [from, to] = [await opened(), await opened()];
+test("a store and its sessions are exported", async () => {
+  const from = await opened();
   await played(from);
-  await from.sync();
-  const report = await to.merge(from.path);
-  assert.ok(report.events_new > 5);
-  const bodies = await Promise.all([from, to].map((store) => store.session("s1").context({ format: "anthropic" })));
-  assert.deepEqual(bodies[0], bodies[1]);
-  assert.ok(String(await from.export()).split("\n").length > 5);
+  const lines = String(await from.export()).trimEnd().split("\n");
+  assert.ok(lines.every((line) => JSON.parse(line).session === "s1"), lines[0]);
   for (const format of ["markdown", "html", "otlp", "gemini", "responses"]) {
     assert.ok((await from.session("s1").export(format)).length > 10, format);
   }
   await from.close();
-  await to.close();
 });
 
 test("two handles of one process and a URL open one store", async () => {

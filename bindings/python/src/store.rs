@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use acpdb_bindings::stores::{Merging, Naming};
+use acpdb_bindings::stores::Naming;
 use acpdb_bindings::{Opening, stores};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Error, Store as Engine};
@@ -212,19 +212,7 @@ impl Store {
         shown(py, &self.held.run(py, |store| stores::verified(store, deep))?)
     }
 
-    fn merge<'py>(
-        &self,
-        py: Python<'py>,
-        path: PathBuf,
-        erase: bool,
-        key_file: Option<PathBuf>,
-        passphrase: Option<String>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let merging = Merging { path, erase, key_file, passphrase };
-        shown(py, &self.held.run(py, |store| stores::merged(store, merging))?)
-    }
-
-    /// All events as JSON lines, with all bytes, in the form that `merge` and `acpdb import` read.
+    /// The items of all sessions as JSON lines, with their texts and states.
     fn export<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.held.run(py, stores::exported)?))
     }

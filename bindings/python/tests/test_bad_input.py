@@ -144,7 +144,6 @@ def test_a_store_is_asked_wrongly(store: Store, tmp_path: Path) -> None:
         (lambda: wrong.simulate(price="unheard-of"), acpdb.InvalidError),
         (lambda: wrong.set_policy("unheard-of"), acpdb.InvalidError),
         (lambda: wrong.set_policy({"unheard-of": 1}), acpdb.InvalidError),
-        (lambda: store.merge(tmp_path / "nothing"), acpdb.NotAStoreError),
         (lambda: wrong.export("pdf"), acpdb.InvalidError),
         (lambda: store.memory(), acpdb.InvalidError),
         (lambda: acpdb.lint(b"{", "anthropic"), acpdb.InvalidError),

@@ -228,17 +228,11 @@ def test_policies_are_weighed_and_set(store: Store) -> None:
     assert store.set_policy(store.policy()) > 0
 
 
-def test_stores_are_verified_merged_and_exported(store: Store, tmp_path: Path) -> None:
+def test_stores_are_verified_and_exported(store: Store) -> None:
     reads(store.session("s1"))
-    with acpdb.open(tmp_path / "other") as other:
-        report = other.merge(store.path)
-        assert report["events_new"] > 0 and report["streams_new"] == 1
-        assert other.merge(store.path)["events_new"] == 0
-        assert other.session("s1").context(format="anthropic") == store.session("s1").context(format="anthropic")
-        assert other.verify(deep=True)["verdict"] == "sound"
     assert acpdb.verify(store.path)["head_seq"] == store.head()
     lines = store.export().splitlines()
-    assert all(json.loads(line)["schema"].startswith("acpdb.") for line in lines)
+    assert lines and all(json.loads(line)["session"] == "s1" for line in lines)
     assert store.info()["session_count"] == 1
 
 

@@ -46,9 +46,6 @@ def test_an_encrypted_store_is_read_with_its_key_and_nothing_stands_in_its_files
         assert len(store.session("s1").context()["items"]) == 2
         assert store.search("prompt")["items"][0]["session"] == "s1"
         assert store.verify(deep=True)["verdict"] == "sound"
-        with acpdb.open(tmp_path / "plain") as plain:
-            assert plain.merge(path, **key)["events_new"] > 0
-            assert SAID in str(plain.session("s1").context())
     # Whether it was changed can be seen by all.
     assert acpdb.verify(path, deep=True)["verdict"] == "sound"
 
@@ -108,11 +105,10 @@ def test_what_does_not_open_a_store_is_told_by_name(tmp_path: Path, monkeypatch:
     Path("notes.txt").chmod(0o600)
     Path("loose.key").write_bytes(Path("my.key").read_bytes())
     Path("loose.key").chmod(0o644)
-    for use in (lambda: acpdb.open("store", **key), lambda: acpdb.open("other2").merge("store", **key)):
-        with pytest.raises(acpdb.LockedError, match=says) as caught:
-            use()
-        assert caught.value.code == "locked"
-        assert WORDS not in str(caught.value) and "correct house" not in str(caught.value)
+    with pytest.raises(acpdb.LockedError, match=says) as caught:
+        acpdb.open("store", **key)
+    assert caught.value.code == "locked"
+    assert WORDS not in str(caught.value) and "correct house" not in str(caught.value)
 
 
 def test_without_a_key_an_encrypted_store_says_that_it_needs_one(tmp_path: Path) -> None:
@@ -129,11 +125,6 @@ def test_without_a_key_an_encrypted_store_says_that_it_needs_one(tmp_path: Path)
         for use in uses:
             with pytest.raises(acpdb.LockedError, match="was not given; open the store with its key file or its passphrase"):
                 use()
-    with acpdb.open(tmp_path / "plain") as plain:
-        head = plain.head()
-        with pytest.raises(acpdb.LockedError, match="with its key file or its passphrase"):
-            plain.merge(path)
-        assert plain.head() == head
 
 
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [

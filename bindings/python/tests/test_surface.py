@@ -194,7 +194,6 @@ def test_what_is_answered_has_the_shapes_of_the_list(store: acpdb.Store, tmp_pat
         ("[SimulationRow]", store.simulate(policies=["acp"], modes=["eager"])),
         ("Report", store.verify(deep=True)),
         ("Report", acpdb.verify(store.path)),
-        ("MergeReport", other.merge(store.path)),
     ]
     other.close()
     assert [fault for spelled_, value in answers for fault in misfits(value, spelled_, spelled_)] == []

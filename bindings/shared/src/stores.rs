@@ -1,6 +1,6 @@
 //! Operations on a store as a whole.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
@@ -9,7 +9,7 @@ use acpdb_engine::event::{Lifespan, Recorded, Scope};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
-use acpdb_engine::store::{MergeOptions, check_subject};
+use acpdb_engine::store::check_subject;
 use acpdb_engine::{
     Commit, Error, MemoryScope, Store,
     store::{StreamName, VerifyOptions},
@@ -17,7 +17,7 @@ use acpdb_engine::{
 use acpdb_hosts::export::Format;
 use acpdb_hosts::lint::Known;
 use acpdb_query::cost::PriceTable;
-use acpdb_query::export::parcels;
+use acpdb_query::export::rows::{self, RowsReport};
 use acpdb_query::memory::{self, Row};
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search_whole};
 use acpdb_query::simulate::{self, PriceList, Recording, Setup};
@@ -27,7 +27,6 @@ use serde_json::{Value, json};
 
 use crate::answers::MemoryAnswer;
 use crate::fault::{Fault, word};
-use crate::opening::ring;
 
 /// Policies that are compared if the caller names none.
 const POLICIES: [&str; 4] = ["acp", "balanced", "careful", "economy"];
@@ -400,34 +399,13 @@ pub fn verified_at(path: &Path, deep: bool) -> Result<Value, Fault> {
     Ok(json!(acpdb_engine::store::verify_store(path, &options)?))
 }
 
-/// Adds the new events of another store.
-pub fn merged(store: &Store, merging: Merging) -> Result<Value, Fault> {
-    let mut builder = Store::builder(merging.path).registry(acpdb_hosts::registry()).read_only();
-    if let Some(ring) = ring(merging.key_file, merging.passphrase, false)? {
-        builder = builder.keys(ring);
-    }
-    let mut other = builder.open()?;
-    Ok(json!(store.merge(&mut other, MergeOptions { erase: merging.erase })?))
-}
-
-/// The store to merge, and the options. They have no form for messages: a passphrase is among them.
-#[derive(Clone, Deserialize)]
-pub struct Merging {
-    /// The other store.
-    pub path: PathBuf,
-    /// Texts that were erased in the other store are erased here.
-    pub erase: bool,
-    /// The file with the key of the other store, if it is encrypted.
-    pub key_file: Option<PathBuf>,
-    /// The passphrase of the other store, in place of the key file.
-    pub passphrase: Option<String>,
-}
-
-/// All events as JSON lines, with all bytes, in the form that `merge` and `acpdb import` read.
+/// The items of all sessions as JSON lines, with their texts and states.
 pub fn exported(store: &Store) -> Result<Vec<u8>, Fault> {
-    let mut out = Vec::new();
+    let (mut out, mut report) = (Vec::new(), RowsReport::default());
     store.sync()?;
-    parcels::parcels(store, None, &mut out, |_| Ok(()))?;
+    for session in store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session) {
+        rows::lines(store, &store.view(session.id)?, &session, &mut out, &mut report)?;
+    }
     Ok(out)
 }
 

@@ -10,8 +10,8 @@ pub(crate) enum ExportAct {
     Html(ExportPage),
     /// A picture of a session's tokens to show to others (SVG, PNG): figures, and no text of the session
     Poster(ExportPoster),
-    /// A line of JSON for each item, with its texts, states and reasons, and one for each event, to be imported elsewhere
-    Jsonl(ExportLines),
+    /// A line of JSON for each item, with its texts, states and reasons
+    Jsonl(ExportOf),
     /// Spans by OpenTelemetry's conventions, a line for each session
     OtlpJson(ExportSpans),
 }
@@ -70,23 +70,6 @@ pub(crate) struct ExportOf {
     pub(crate) sessions: Vec<String>,
     #[command(flatten)]
     pub(crate) target: Target,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct ExportLines {
-    #[command(flatten)]
-    pub(crate) of: ExportOf,
-    /// Only the lines of items, or only those of events
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) only: Option<Lines>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Lines {
-    /// Items with their texts and states
-    Items,
-    /// Events, as another store takes them in
-    Events,
 }
 
 #[derive(Debug, clap::Args)]

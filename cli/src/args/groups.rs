@@ -26,7 +26,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Time", &["at", "diff", "blame", "rewind", "fork", "resume", "undo", "redo"]),
     ("Memory and rules", &["memory", "policy"]),
     ("Beside an agent", &["step", "mcp", "hook", "plugin", "proxy", "service", "append", "detach", "lint"]),
-    ("Hand on", &["export", "merge", "backup"]),
+    ("Hand on", &["export", "backup"]),
     ("Secrets and proofs", &["scan", "erase", "key", "checkpoint", "prove", "check", "audit"]),
     ("The store", &["info", "verify", "doctor", "head", "hosts", "seal", "reindex", "salvage", "trust"]),
     ("The program", &["config", "completions", "man", "help"]),
@@ -79,7 +79,6 @@ Exit codes
 Encryption
 
   acpdb init --encrypt                   a store whose sessions are sealed, each under a key of its own
-  acpdb --db NEW merge OLD               all of another store, into it
   acpdb erase --session ID --shred       destroys the key of a session: no copy of the store shows it again
   acpdb import --subject NAME            sessions that are about a person or a tenant
   acpdb erase --subject NAME --shred     destroys the keys of all those sessions, and the name

@@ -72,8 +72,6 @@ pub(crate) enum Verb {
     Hosts,
     /// Keep the store current from login on: a service that runs import --follow
     Service(Service),
-    /// Add the sessions, acts and memory of another store; merging again adds nothing
-    Merge(Merge),
     /// Append events given as JSON lines on standard input
     Append(Append),
     /// Put acpdb into a host's own settings, so that it records, reminds and prunes there

@@ -39,18 +39,6 @@ pub(crate) struct Import {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Merge {
-    /// The other store's folder; it is only read
-    #[arg(value_name = "STORE")]
-    pub(crate) store: PathBuf,
-    /// Erase here the texts that were erased there, instead of naming them
-    #[arg(long)]
-    pub(crate) erase: bool,
-    #[command(flatten)]
-    pub(crate) redact: RedactOptions,
-}
-
-#[derive(Debug, clap::Args)]
 #[command(after_help = "One JSON object a line, one commit each:\n  \
     {\"session\":\"s1\",\"message\":{\"role\":\"user\",\"text\":\"hello\"}}\n  \
     {\"session\":\"s1\",\"turn\":true,\"tool\":{\"call\":\"c1\",\"tool\":\"read\",\"params\":{\"filePath\":\"/a\"},\"output\":\"..\"}}\n  \

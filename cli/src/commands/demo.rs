@@ -69,7 +69,7 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
         let candidate = Candidate { path: path.clone(), bytes: bytes.len(), named: true };
         let format = match reader::recognise(&candidate, None) {
             Recognised::Session(format) => format,
-            Recognised::Skipped(_) | Recognised::Export | Recognised::Other => {
+            Recognised::Skipped(_) | Recognised::Other => {
                 let failure = Failure::usage(format!("{} is no session of a known format", path.display()));
                 return Err(failure.hint("if you know its format: acpdb import --format FORMAT PATH"));
             }

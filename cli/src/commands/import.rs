@@ -1,18 +1,16 @@
 //! `acpdb import [PATH..]`: reads sessions of every host into the store; a second import adds nothing.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
-use acpdb_engine::store::MergeReport;
 use acpdb_hosts::import::{Format, Limits, Options};
 use acpdb_hosts::session_paths::{SessionPath, usual_paths};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::merge::Merged;
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Import;
 use crate::follow::{self, Plan, Root};
@@ -21,7 +19,6 @@ use crate::reader::{
     self, AHEAD_COUNT, Ahead, Begun, Candidate, FileReport, Kept, ReadError, Recognised, Skipped, notes,
     refused,
 };
-use crate::subject::Said;
 
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
@@ -52,7 +49,6 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     // An existing store knows which files it has read.
     let folder = store_path::folder(global, output)?;
     let is_there = folder.join("acpdb.json").is_file();
-    let subject = crate::subject::of(&folder, args.subject.as_deref(), global)?;
     let mut opened =
         if is_there { Some(store_path::open_redacting(global, &args.redact, output)?) } else { None };
     let how = how(global, args, (format, &options));
@@ -60,7 +56,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         opened.as_ref().map_or_else(KnownFiles::default, |store| KnownFiles::of(store, how.clone()));
     let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);
     let mut upcoming = Upcoming::start(&candidates, format, &options, &bar)?;
-    let (mut reports, mut merged) = (Vec::new(), Vec::<(PathBuf, MergeReport)>::new());
+    let mut reports = Vec::new();
     let mut other_count = 0_u64;
     // Events of files that could not be read to their end.
     let mut partly_count = 0_u64;
@@ -96,18 +92,6 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
                     }
                 }
             }
-            Recognised::Export => {
-                if let Some(said) = &subject {
-                    skipped.push(without_subject(&candidate.path, said));
-                } else {
-                    let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
-                    match reader::merge(store, &candidate.path, &options) {
-                        Ok(report) => merged.push((candidate.path.clone(), report)),
-                        Err(error) => skipped.push(refused(&candidate.path, error)?),
-                    }
-                }
-                bar.inc(candidate.bytes);
-            }
             Recognised::Other => {
                 known.keep(&candidate.path, &reading, None);
                 other_count += 1;
@@ -123,16 +107,9 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     for file in &skipped {
         warn_of(file, output);
     }
-    let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
-    render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
-    Ok(code_of(is_nothing, &merged, &skipped))
-}
-
-fn without_subject(path: &Path, said: &Said) -> Skipped {
-    let by = said.by.words();
-    let reason =
-        format!("an export names no subject, but one is given by {by}; acpdb merge brings subjects along");
-    Skipped { path: path.to_owned(), line: None, reason }
+    let is_nothing = reports.is_empty() && partly_count == 0;
+    render(&reports, &skipped, (other_count, is_nothing), output)?;
+    Ok(code_of(is_nothing, &skipped))
 }
 
 fn warn_of(file: &Skipped, output: &mut Output) {
@@ -276,10 +253,8 @@ fn piped(args: &Import) -> Result<(Option<Kept>, std::borrow::Cow<'_, Import>), 
 }
 
 /// The exit code of an import.
-fn code_of(is_nothing: bool, merged: &[(PathBuf, MergeReport)], skipped: &[Skipped]) -> Code {
-    let is_damaged = merged.iter().any(|(_, report)| report.left_out_count > 0);
+fn code_of(is_nothing: bool, skipped: &[Skipped]) -> Code {
     match (is_nothing, skipped) {
-        (_, []) if is_damaged => Code::Damage,
         (_, []) => Code::Ok,
         (true, skipped) if skipped.iter().all(|file| !file.path.exists()) => Code::NotFound,
         (true, _) => Code::Failure,
@@ -454,7 +429,6 @@ struct Sum {
 
 fn render(
     reports: &[FileReport],
-    merged: &[(PathBuf, MergeReport)],
     skipped: &[Skipped],
     (other, is_nothing): (u64, bool),
     output: &mut Output,
@@ -486,12 +460,8 @@ fn render(
     }
     if output.json {
         let items: Vec<&Sum> = sums.values().collect();
-        let merged: Vec<Merged<'_>> = merged.iter().map(|(path, report)| Merged { path, report }).collect();
-        let value = json!({"items": items, "merged": merged, "skipped": skipped});
+        let value = json!({"items": items, "skipped": skipped});
         return output.json_object("acpdb.import/1", &value).map(drop);
-    }
-    for (path, report) in merged {
-        super::merge::say(path, report, output)?;
     }
     let mut table = super::table::new(
         output,
@@ -523,9 +493,7 @@ fn render(
     } else {
         String::new()
     };
-    if !reports.is_empty() || merged.is_empty() {
-        output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
-    }
+    output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
     if !skipped.is_empty() {
         let places = match skipped.len() {
             1 => "1 place needs".to_owned(),

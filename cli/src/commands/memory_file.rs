@@ -323,10 +323,6 @@ fn foreign(
         Recognised::Skipped(file) => {
             return Err(Failure::usage(format!("{}: {}", path.display(), file.reason)));
         }
-        Recognised::Export => {
-            let failure = Failure::usage(format!("{} holds the events of a store", path.display()));
-            return Err(failure.hint(format!("acpdb import {}", crate::store_path::quoted(path))));
-        }
         Recognised::Other => return Err(Failure::usage(format!("{} holds no memory items", path.display()))),
     };
     let store = store_path::open(global, output)?;

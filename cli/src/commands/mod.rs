@@ -40,7 +40,6 @@ pub(crate) mod memory_history;
 pub(crate) mod memory_learn;
 pub(crate) mod memory_rows;
 pub(crate) mod memory_scope;
-pub(crate) mod merge;
 pub(crate) mod plugin;
 pub(crate) mod policy;
 pub(crate) mod policy_file;

@@ -60,7 +60,7 @@ fn failed(error: Error, args: &Salvage) -> Failure {
     match &error {
         Error::Io { path, source, .. } if source.kind() == ErrorKind::InvalidInput => {
             let hint = if is_of(path) {
-                "leave it out; acpdb merge takes into the new store what another one has"
+                "leave it out; only a backup of the damaged store can fill its gaps"
             } else {
                 "name a folder beside it"
             };
@@ -124,8 +124,7 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
     }
     if done.has_new_secret {
         output.line(
-            "  lost  the store's secret: a recording that was imported before is imported a second time, and a merge with an older copy \
-             makes branches",
+            "  lost  the store's secret: a recording that was imported before is imported a second time",
         )?;
     }
     for witness in &done.contradicting {
@@ -169,8 +168,7 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
         let into = store_path::quoted(&done.path);
         output
             .line("Events that are lost here and not elsewhere come back, each at the end of its session:")?;
-        output.line(format!("  acpdb --db {into} merge OTHER   from another store that has them"))?;
-        output.line(format!("  acpdb --db {into} import        from the files of hosts"))?;
+        output.line(format!("  acpdb --db {into} import   from the files of hosts"))?;
     }
     if args.backup.is_empty() {
         output.line("A backup of the damaged store gives back what it still has, each in its place:")?;

@@ -19,8 +19,8 @@ struct Answer<'a> {
     renderer: u32,
     tokens: u64,
     digest: String,
-    /// Whether the bytes have the digest that was recorded; `None`: the digest is of another store.
-    same: Option<bool>,
+    /// Whether the bytes have the digest that was recorded.
+    same: bool,
     body: std::borrow::Cow<'a, str>,
 }
 
@@ -42,19 +42,14 @@ pub(crate) fn run(
     renderers.extend(acpdb_live::plugin::shown::Shown::ALL.iter().map(|shown| -> &dyn Renderer { shown }));
     renderers.extend(exporters.iter().map(|exporter| -> &dyn Renderer { exporter }));
     let again = store.served_again(session.id, &at, &renderers).map_err(|error| none_or(error, session))?;
-    match again.is_same {
-        Some(true) => {}
-        Some(false) => output.warn(format!(
+    if !again.is_same {
+        output.warn(format!(
             "{} was recorded with another digest: what was sent was changed by its host, or made with other choices",
             again.seq
-        )),
-        None => output.note(format!(
-            "{} came by a merge, without the digest of what was sent: whether these are the same bytes can be told in its first store alone",
-            again.seq
-        )),
+        ));
     }
     print(&again, output)?;
-    Ok(if again.is_same == Some(false) { Code::Failure } else { Code::Ok })
+    Ok(if again.is_same { Code::Ok } else { Code::Failure })
 }
 
 /// The failure for a session of which no request went through this program, as for most sessions.

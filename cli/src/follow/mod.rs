@@ -326,8 +326,6 @@ impl Follower<'_> {
                     Err(error) => self.refuse(path, error)?,
                 }
             }
-            // Stores are merged when they are named, and not in passing.
-            Recognised::Export => {}
             Recognised::Other => self.known.keep(path, &reading, None),
             Recognised::Skipped(skipped) => self.skip(&skipped),
         }

@@ -12,11 +12,8 @@ use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::store::{MergeOptions, MergeReport, ParcelSource, Take};
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::import::{
-    self, Format, ImportError, ImportReport, Limits, Note, Options, OwnExport, ParcelReader,
-};
+use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Note, Options};
 use acpdb_hosts::sqlite;
 use acpdb_live::below;
 use acpdb_live::gather::Gather;
@@ -106,8 +103,6 @@ fn looks_like_a_session(path: &Path) -> bool {
 #[derive(Debug)]
 pub(crate) enum Recognised {
     Session(Format),
-    /// Events of another store.
-    Export,
     /// Of no known format, and nothing to report.
     Other,
     Skipped(Skipped),
@@ -147,23 +142,8 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
         };
     }
     let refused = |reason: &str| skip(reason.to_owned());
-    match import::own_export(&head) {
-        None => {}
-        Some(_) if format.is_some() => {
-            return refused("acpdb exported it, and no host; leave out --format");
-        }
-        Some(OwnExport::Events) => return Recognised::Export,
-        Some(OwnExport::Rows) => {
-            return refused(
-                "acpdb exported it, with the rows of items only, of which no events can be made; export it again \
-                 without --only and --at",
-            );
-        }
-        Some(OwnExport::Newer(schema)) => {
-            return skip(format!(
-                "it is of schema {schema}, which a newer acpdb writes; update acpdb to read it"
-            ));
-        }
+    if import::is_own_export(&head) {
+        return refused("acpdb exported it: rows of items, of which no events can be made");
     }
     let detected = import::detect(path, &head);
     // Records stay: a session read with another host's format would stay for ever as records that no importer understands.
@@ -319,46 +299,6 @@ pub(crate) enum ReadError {
     },
     /// The store: nothing more can be recorded.
     Store(Error),
-}
-
-/// A file that `export jsonl` wrote; it can be read several times.
-struct ExportFile<'a> {
-    path: &'a Path,
-    limits: Limits,
-    /// The error that ended the last reading.
-    error: Option<ImportError>,
-}
-
-impl ParcelSource for ExportFile<'_> {
-    fn tell(&mut self, take: Take<'_>) -> Result<(), Error> {
-        let failed = |source| Error::Io { action: "read", path: self.path.to_owned(), source };
-        let file = BufReader::with_capacity(256 << 10, File::open(self.path).map_err(failed)?);
-        let input = import::decompressed(file, &self.limits).map_err(failed)?;
-        let mut reader = ParcelReader::new(input, &self.limits);
-        loop {
-            match reader.next_piece() {
-                Ok(Some(piece)) => take(piece)?,
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    let source = std::io::Error::other(error.to_string());
-                    self.error = Some(error);
-                    return Err(Error::Io { action: "read", path: self.path.to_owned(), source });
-                }
-            }
-        }
-    }
-}
-
-/// Merges the events of another store from an exported file.
-pub(crate) fn merge(store: &Store, path: &Path, options: &Options) -> Result<MergeReport, ReadError> {
-    let mut file = ExportFile { path, limits: options.limits, error: None };
-    match store.merge(&mut file, MergeOptions::default()) {
-        Ok(report) => Ok(report),
-        Err(error) => Err(match file.error {
-            Some(error) => ReadError::Import { error, event_count: 0 },
-            None => ReadError::Store(error),
-        }),
-    }
 }
 
 struct Counted<'p> {

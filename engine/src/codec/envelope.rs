@@ -132,7 +132,7 @@ pub enum EncodedBody {
     },
     /// Stored in this commit, packed and sealed; equal ones share one stored copy.
     Sealed(SealedBody),
-    /// Not there any more: its block is zeros, as if it had been erased. Such bodies are in copies of a store, and in merged streams.
+    /// Not there any more: its block is zeros, as if it had been erased. Such bodies are in copies of a store.
     Lost {
         /// Digest of the lost body.
         digest: Digest,

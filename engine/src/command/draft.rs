@@ -13,25 +13,12 @@ pub struct EventDraft {
     pub event: Event,
     /// Its bodies, in order of their rows.
     pub bodies: Vec<Bytes>,
-    /// Rows whose bytes are gone.
-    pub lost: Vec<LostRow>,
-}
-
-/// A row of an event whose bytes are gone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LostRow {
-    /// Its number.
-    pub row: u32,
-    /// How many bytes there were.
-    pub bytes: u32,
-    /// Damage took them; else they were erased on purpose.
-    pub is_damaged: bool,
 }
 
 impl EventDraft {
-    /// An event with its bodies, none of them lost.
+    /// An event with its bodies.
     pub fn new(event: Event, bodies: Bodies) -> Self {
-        Self { event, bodies: bodies.into_rows(), lost: Vec::new() }
+        Self { event, bodies: bodies.into_rows() }
     }
 
     /// Drafts an event for a command. A command knows neither stream nor actor: [`EventDraft::said_in`] sets both.

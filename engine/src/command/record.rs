@@ -7,7 +7,6 @@
 //! Facts are never refused here. Odd ones (a finish without a start, parameters that are no JSON, a todo list that is no list)
 //! are recorded as they are; the fold copes. Pure: random bytes and bytes from the disk come in as values.
 
-mod adopt;
 mod tool;
 
 use crate::entry::fact::revision_of;
@@ -131,8 +130,7 @@ impl<'a> Recorder<'a> {
                 return if *pending == revision { Draft::Known } else { Draft::RecordOthersFirst };
             }
             if let Some(seen) = self.ingest_state.seen(origin) {
-                // An event that came from another store with texts missing has the revision 0. Its fact is known all the same.
-                if seen.revision == revision || seen.revision == 0 {
+                if seen.revision == revision {
                     return match self.late_wire(entry, origin, &seen) {
                         Some(draft) => Draft::Record(vec![draft]),
                         None => Draft::Known,

@@ -15,7 +15,6 @@
 //! This module only describes; it does no IO and computes nothing but the digest that tells a repeat from a change.
 
 pub mod fact;
-mod rows;
 
 use std::sync::Arc;
 
@@ -23,7 +22,6 @@ use crate::event::{Actor, Lifespan, MemoryKind, Outcome, PartKind, Role, Scope, 
 use crate::ids::{ItemId, Micros, Seq, StreamId};
 
 pub use fact::Fact;
-pub(crate) use rows::Rows;
 
 /// Bytes of a body: cheap to clone, so that a wire form can share them with a part.
 pub type Bytes = Arc<[u8]>;

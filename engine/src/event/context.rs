@@ -32,22 +32,6 @@ macro_rules! hides_items {
         fn in_words(&self) -> String {
             count(self.items.len() as u64, "item")
         }
-
-        fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-            each(&mut self.targets);
-            let summaries = self.items.iter_mut().filter_map(|hidden| hidden.summary.as_mut());
-            summaries.for_each(each);
-        }
-
-        fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-            self.items.retain_mut(|hidden| each(&mut hidden.item));
-            true
-        }
-
-        fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
-            let patterns = self.items.iter_mut().filter_map(|hidden| hidden.pattern.as_mut());
-            patterns.for_each(each);
-        }
     };
 }
 
@@ -128,15 +112,6 @@ impl Kind for Restored {
     fn bodies(&self) -> Vec<NamedBody> {
         vec![NamedBody::telling("targets", self.targets)]
     }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        each(&mut self.targets);
-    }
-
-    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        self.items.retain_mut(each);
-        true
-    }
 }
 
 /// Items stay in the context until unpinned: no rule hides them.
@@ -159,11 +134,6 @@ macro_rules! names_items {
                 use crate::event::samples::item;
 
                 Self { items: vec![item()] }
-            }
-
-            fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-                self.items.retain_mut(each);
-                true
             }
         }
     };
@@ -232,10 +202,6 @@ impl Kind for Injected {
     fn bodies(&self) -> Vec<NamedBody> {
         vec![NamedBody::telling("text", self.text)]
     }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        each(&mut self.text);
-    }
 }
 
 /// The cause of a rebase.
@@ -273,15 +239,6 @@ impl Kind for ContextRebased {
         use crate::event::samples::item;
 
         Self { epoch: 2, why: RebaseCause::Pays, items: vec![item()] }
-    }
-
-    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        if self.items.is_empty() {
-            return true;
-        }
-        // Without items it would apply all pending conclusions.
-        self.items.retain_mut(each);
-        !self.items.is_empty()
     }
 }
 

@@ -2,16 +2,14 @@
 //!
 //! ```text
 //! impl Kind for MessageAbandoned   in_words: one line for people   bodies: its texts by their names   sample: one, for tests
-//!                                  bodies_mut, texts_mut, items_mut, signatures_mut, memory_ids_mut: the things that it names
+//!                                  texts_mut: its free texts
 //! ```
 //!
-//! A payload that travels to another store takes along the things that it names. So each kind tells where they stand in it. A
-//! kind that names no things of a sort has no method for them; a test compares the samples with the answers of their kinds.
+//! A kind without bodies or free texts has no method for them; a test compares the samples with the answers of their kinds.
 
 use std::borrow::Cow;
 
 use super::{Body, Part, Payload, Text, for_each_kind};
-use crate::ids::{ItemId, Signature};
 use crate::text::words::{tokens, word};
 
 /// A body of an event, with the name that people read above it.
@@ -54,20 +52,6 @@ pub(crate) trait Kind: Sized {
 
     /// Calls `each` with every free text, in the order of the fields.
     fn texts_mut(&mut self, _each: &mut dyn FnMut(&mut Text)) {}
-
-    /// Calls `each` with every body, in no order that means anything. Free texts are not among them, nor is the key of a stream.
-    fn bodies_mut(&mut self, _each: &mut dyn FnMut(&mut Body)) {}
-
-    /// Calls `each` with every item that it names; an item that `each` refuses is left out. `false`: the event cannot do without it.
-    fn items_mut(&mut self, _each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        true
-    }
-
-    /// Calls `each` with every signature.
-    fn signatures_mut(&mut self, _each: &mut dyn FnMut(&mut Signature)) {}
-
-    /// Calls `each` with every id of a memory item.
-    fn memory_ids_mut(&mut self, _each: &mut dyn FnMut(&mut String)) {}
 }
 
 macro_rules! ask_kinds {
@@ -115,38 +99,6 @@ macro_rules! ask_kinds {
                     Self::Unknown { .. } => false,
                 }
             }
-
-            /// As [`Kind::bodies_mut`].
-            pub(crate) fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-                match self {
-                    $( Self::$name(payload) => payload.bodies_mut(each), )+
-                    Self::Unknown { .. } => {}
-                }
-            }
-
-            /// As [`Kind::items_mut`].
-            pub(crate) fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-                match self {
-                    $( Self::$name(payload) => payload.items_mut(each), )+
-                    Self::Unknown { .. } => true,
-                }
-            }
-
-            /// As [`Kind::signatures_mut`].
-            pub(crate) fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
-                match self {
-                    $( Self::$name(payload) => payload.signatures_mut(each), )+
-                    Self::Unknown { .. } => {}
-                }
-            }
-
-            /// As [`Kind::memory_ids_mut`].
-            pub(crate) fn memory_ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
-                match self {
-                    $( Self::$name(payload) => payload.memory_ids_mut(each), )+
-                    Self::Unknown { .. } => {}
-                }
-            }
         }
 
         /// One payload of every kind, in order of their numbers.
@@ -173,14 +125,6 @@ pub(super) fn named_parts(parts: &[Part]) -> Vec<NamedBody> {
     (1..).zip(parts).map(|(number, part)| NamedBody::telling(name(number, part), part.counted())).collect()
 }
 
-/// Calls `each` with every body of parts.
-pub(super) fn bodies_of(parts: &mut [Part], each: &mut dyn FnMut(&mut Body)) {
-    for part in parts {
-        each(&mut part.body);
-        part.signature.iter_mut().for_each(&mut *each);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::event::samples;
@@ -194,22 +138,11 @@ mod tests {
     fn each_kind_says_all_that_it_names() {
         for mut payload in samples::payloads() {
             let label = payload.label();
-            let (mut bodies, mut items, mut signatures, mut texts) = (0, 0, 0, 0);
-            let wanted = (
-                // The key of a stream is a body that stays with its store.
-                printed(&payload, "Body {") - usize::from(label == "session_opened"),
-                printed(&payload, "ItemId {"),
-                printed(&payload, "Signature("),
-            );
+            let mut texts = 0;
+            // The key of a stream is a body without a name.
+            let bodies = printed(&payload, "Body {") - usize::from(label == "session_opened");
             let may_have_texts = payload.may_have_texts();
-            payload.bodies_mut(&mut |_| bodies += 1);
-            payload.items_mut(&mut |_| {
-                items += 1;
-                true
-            });
-            payload.signatures_mut(&mut |_| signatures += 1);
             payload.texts_mut(&mut |_| texts += 1);
-            assert_eq!((bodies, items, signatures), wanted, "{label}");
             let named = payload.bodies().len();
             assert!(named > 0 || bodies == 0, "{label} has bodies, and names none of them");
             assert_eq!(texts > 0, may_have_texts, "{label}");

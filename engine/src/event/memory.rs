@@ -165,28 +165,6 @@ impl Kind for MemoryRecorded {
         all.extend(self.extra.map(|body| NamedBody::beside("extra", body)));
         all
     }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        let Self { value, rationale, alternatives, extra, .. } = self;
-        each(value);
-        alternatives.iter_mut().for_each(&mut *each);
-        [rationale, extra].into_iter().flatten().for_each(each);
-    }
-
-    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        let source = self.source.take();
-        self.source = source.and_then(|mut source| each(&mut source.item).then_some(source));
-        true
-    }
-
-    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
-        each(&mut self.value_signature);
-    }
-
-    fn memory_ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
-        each(&mut self.id);
-        self.replaces.iter_mut().chain(&mut self.superseded_by).for_each(each);
-    }
 }
 
 /// One item took another's place.
@@ -215,15 +193,6 @@ impl Kind for MemorySuperseded {
     fn bodies(&self) -> Vec<NamedBody> {
         self.reason.map(|body| NamedBody::beside("reason", body)).into_iter().collect()
     }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        self.reason.iter_mut().for_each(each);
-    }
-
-    fn memory_ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
-        each(&mut self.old);
-        each(&mut self.new);
-    }
 }
 
 /// An item was confirmed: confidence rises, decay starts anew.
@@ -245,10 +214,6 @@ impl Kind for MemoryReinforced {
     #[cfg(any(test, feature = "testing"))]
     fn sample() -> Self {
         Self { id: "a".to_owned(), amount: 10, at: Some(Micros(1)) }
-    }
-
-    fn memory_ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
-        each(&mut self.id);
     }
 }
 
@@ -277,13 +242,5 @@ impl Kind for MemoryRetracted {
 
     fn bodies(&self) -> Vec<NamedBody> {
         self.reason.map(|body| NamedBody::beside("reason", body)).into_iter().collect()
-    }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        self.reason.iter_mut().for_each(each);
-    }
-
-    fn memory_ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
-        each(&mut self.id);
     }
 }

@@ -3,8 +3,8 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
-use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
-use super::{Body, Face, Part, Role};
+use super::kind::{Kind, NamedBody, named_parts, tokens_of};
+use super::{Face, Part, Role};
 use crate::ids::ItemId;
 use crate::text::words::{count, word};
 
@@ -48,10 +48,6 @@ impl Kind for MessageRecorded {
     fn bodies(&self) -> Vec<NamedBody> {
         named_parts(&self.parts)
     }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        bodies_of(&mut self.parts, each);
-    }
 }
 
 /// Further parts of a message.
@@ -77,10 +73,6 @@ impl Kind for MessageContinued {
 
     fn bodies(&self) -> Vec<NamedBody> {
         named_parts(&self.parts)
-    }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        bodies_of(&mut self.parts, each);
     }
 }
 
@@ -225,13 +217,5 @@ impl Kind for ItemRevised {
 
     fn bodies(&self) -> Vec<NamedBody> {
         named_parts(&self.parts)
-    }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        bodies_of(&mut self.parts, each);
-    }
-
-    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        each(&mut self.item)
     }
 }

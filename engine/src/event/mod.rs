@@ -23,7 +23,6 @@ pub mod samples;
 mod session;
 mod text;
 mod todo;
-pub mod told;
 mod tool;
 pub mod wire;
 

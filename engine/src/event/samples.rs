@@ -81,3 +81,27 @@ pub fn payloads() -> Vec<Payload> {
 pub fn stamp() -> Stamp {
     Stamp { actor: Actor::Assistant, estimator: 1, revision: 77, wire: Some(body(9, 300)) }
 }
+
+macro_rules! by_fields {
+    ($( $number:literal $name:ident $label:literal ),+) => {
+        /// The fields of a payload as JSON; null for one of an unknown kind.
+        pub fn fields(payload: &Payload) -> serde_json::Value {
+            match payload {
+                $( Payload::$name(payload) => serde_json::to_value(payload).unwrap_or_default(), )+
+                Payload::Unknown { .. } => serde_json::Value::Null,
+            }
+        }
+
+        /// A payload of the same kind with these fields; `None` if its type takes no such values.
+        pub fn with_fields(payload: &Payload, fields: serde_json::Value) -> Option<Payload> {
+            match payload {
+                $( Payload::$name(_) => {
+                    // Only the type knows which values it takes.
+                    serde_json::from_value::<super::$name>(fields).ok().map(Into::into)
+                } )+
+                Payload::Unknown { .. } => None,
+            }
+        }
+    };
+}
+for_each_kind!(by_fields);

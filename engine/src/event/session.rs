@@ -232,11 +232,6 @@ impl Kind for PromptSet {
         all.extend(self.params.map(|body| NamedBody::beside("params", body)));
         all
     }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        let Self { system, tools, params, model: _ } = self;
-        [system, tools, params].into_iter().flatten().for_each(each);
-    }
 }
 
 /// The cause of a replaced context.
@@ -278,11 +273,6 @@ impl Kind for ContextReplaced {
 
         Self { cause: ReplaceCause::Host, order: vec![item()], tokens_before: Some(9) }
     }
-
-    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        self.order.retain_mut(each);
-        true
-    }
 }
 
 /// The host put a text of its own in place of these outputs; the calls stay.
@@ -310,15 +300,6 @@ impl Kind for HostCleared {
 
     fn bodies(&self) -> Vec<NamedBody> {
         self.text.map(|body| NamedBody::beside("text", body)).into_iter().collect()
-    }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        self.text.iter_mut().for_each(each);
-    }
-
-    fn items_mut(&mut self, each: &mut dyn FnMut(&mut ItemId) -> bool) -> bool {
-        self.items.retain_mut(each);
-        true
     }
 }
 
@@ -385,9 +366,5 @@ impl Kind for HostRecorded {
 
     fn bodies(&self) -> Vec<NamedBody> {
         self.raw.map(|body| NamedBody::telling("raw", body)).into_iter().collect()
-    }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        self.raw.iter_mut().for_each(each);
     }
 }

@@ -30,12 +30,6 @@ pub struct TodoList {
     pub items: Vec<TodoHead>,
 }
 
-impl TodoList {
-    pub(super) fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
-        self.items.iter_mut().for_each(|head| each(&mut head.content));
-    }
-}
-
 /// A change to one entry. Absent fields keep their value.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodoChange {
@@ -81,14 +75,6 @@ impl Kind for TodosReplaced {
     fn bodies(&self) -> Vec<NamedBody> {
         vec![NamedBody::telling("list", self.list.body)]
     }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        each(&mut self.list.body);
-    }
-
-    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
-        self.list.signatures_mut(each);
-    }
 }
 
 /// One entry changed, and no call shows it.
@@ -112,14 +98,6 @@ impl Kind for TodoChanged {
 
     fn bodies(&self) -> Vec<NamedBody> {
         self.change.entry.map(|body| NamedBody::beside("entry", body)).into_iter().collect()
-    }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        self.change.entry.iter_mut().for_each(each);
-    }
-
-    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
-        self.change.content.iter_mut().for_each(each);
     }
 }
 
@@ -195,12 +173,6 @@ impl Kind for TaskChanged {
         }
         all
     }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        for TaskFields { content, extra, summary, .. } in &mut self.tasks {
-            [content, extra, summary].into_iter().flatten().for_each(&mut *each);
-        }
-    }
 }
 
 /// The verdict on a task's summary.
@@ -246,9 +218,5 @@ impl Kind for TaskEvicted {
 
     fn bodies(&self) -> Vec<NamedBody> {
         self.summary.map(|body| NamedBody::telling("summary", body)).into_iter().collect()
-    }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        self.summary.iter_mut().for_each(each);
     }
 }

@@ -3,7 +3,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
-use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
+use super::kind::{Kind, NamedBody, named_parts, tokens_of};
 use super::{Body, Part, TodoList, TodoUpdate};
 use crate::ids::Signature;
 use crate::text::signature::is_masked;
@@ -228,18 +228,6 @@ impl Kind for ToolCallStarted {
     fn bodies(&self) -> Vec<NamedBody> {
         vec![NamedBody::telling("params", self.params)]
     }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        each(&mut self.params);
-        self.todos.iter_mut().for_each(|list| each(&mut list.body));
-        self.provider_signature.iter_mut().for_each(each);
-    }
-
-    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
-        each(&mut self.signature);
-        self.forms.iter_mut().for_each(|(_, signature)| each(signature));
-        self.todos.iter_mut().for_each(|list| list.signatures_mut(each));
-    }
 }
 
 /// How a call ended.
@@ -307,24 +295,6 @@ impl Kind for ToolCallFinished {
         let mut all = named_parts(&self.output);
         all.extend(self.details.map(|body| NamedBody::beside("details", body)));
         all
-    }
-
-    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        bodies_of(&mut self.output, each);
-        self.details.iter_mut().for_each(&mut *each);
-        match &mut self.todos {
-            Some(TodoUpdate::List(list)) => each(&mut list.body),
-            Some(TodoUpdate::Change(change)) => change.entry.iter_mut().for_each(each),
-            None => {}
-        }
-    }
-
-    fn signatures_mut(&mut self, each: &mut dyn FnMut(&mut Signature)) {
-        match &mut self.todos {
-            Some(TodoUpdate::List(list)) => list.signatures_mut(each),
-            Some(TodoUpdate::Change(change)) => change.content.iter_mut().for_each(each),
-            None => {}
-        }
     }
 }
 

@@ -113,7 +113,7 @@ impl Builder {
 
     /// The subject of new sessions that name no [`StreamInfo::subject`](crate::entry::StreamInfo::subject) and do not come from a session
     /// that has one. For hosts that record for one person or tenant, and cannot name it with each session. Earlier sessions stay as they
-    /// are, and merged sessions stay as they are in the other store. Default: none.
+    /// are. Default: none.
     ///
     /// Only an encrypted store opens with a subject: in a plain store nothing could be shredded. No store is made without
     /// [`Builder::keys`].

@@ -36,7 +36,6 @@ mod leaves;
 mod locate;
 mod locator;
 mod memory;
-mod merge;
 mod redact;
 mod routes;
 mod salvage;
@@ -88,9 +87,6 @@ pub use handle::Store;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use leaves::{Leaf, Leaves, SaltedBody};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, Remembered};
-pub use merge::{
-    Branched, ErasedThere, MergeOptions, MergeReport, Outline, ParcelSource, Take, ToldOtherwise,
-};
 pub use redact::Redactor;
 pub use salvage::{SalvageOptions, Salvaged, salvage, salvage_storage};
 pub use scan::Events;

@@ -14,9 +14,7 @@ use std::sync::Arc;
 
 use crate::entry::fact::{Cleaner, HostFact as _, HostRecorded};
 use crate::entry::{Bytes, Entry, MemoryEntry, StreamInfo, WirePiece};
-use crate::event::wire;
 use crate::secret::Secret;
-use crate::travel::{Parcel, Row, Told};
 
 use super::batch::Batch;
 
@@ -110,7 +108,7 @@ pub(super) fn stream(redactor: Option<&dyn Redactor>, secret: &Secret, info: &St
 }
 
 /// Takes secrets out of all texts about a stream.
-pub(super) fn texts_of(redactor: &dyn Redactor, info: &mut StreamInfo) {
+fn texts_of(redactor: &dyn Redactor, info: &mut StreamInfo) {
     {
         let mut pass = Pass::new(redactor);
         for text in [&mut info.name, &mut info.host] {
@@ -125,31 +123,6 @@ pub(super) fn texts_of(redactor: &dyn Redactor, info: &mut StreamInfo) {
             pass.text(call);
         }
     }
-}
-
-/// Takes secrets out of an event of another store, and returns how many there were.
-///
-/// # Errors
-/// If the event makes no sense without them, as where a rule matches the name of a kind: the event must not be recorded.
-pub(super) fn parcel(redactor: &dyn Redactor, parcel: &mut Parcel) -> Result<u64, serde_json::Error> {
-    let mut pass = Pass::new(redactor);
-    let wire = parcel.wire.map_or(0..0, |wire| wire.first..wire.first.saturating_add(wire.chunks));
-    for (number, row) in (0_u32..).zip(&mut parcel.bodies) {
-        let Row::Bytes(bytes) = row else { continue };
-        if wire.contains(&number) {
-            pass.template(bytes);
-        } else if matches!(bytes.first(), Some(b'{' | b'[')) {
-            pass.json(bytes);
-        } else {
-            pass.bytes(bytes);
-        }
-    }
-    // Free texts, ids, paths and names stand in the payload itself.
-    let mut value = serde_json::to_value(Told(parcel.event.clone()))?;
-    if pass.strings(&mut value) {
-        Told(parcel.event) = serde_json::from_value(value)?;
-    }
-    Ok(pass.counts.values().sum())
 }
 
 fn named(info: &StreamInfo, secret: &Secret) -> Option<StreamInfo> {
@@ -177,46 +150,6 @@ impl Pass<'_> {
             }
         }
         Some(clean)
-    }
-
-    /// The literal bytes of a record's template.
-    fn template(&mut self, bytes: &mut Bytes) {
-        let Ok(pieces) = wire::pieces(bytes) else { return };
-        let (mut out, mut changed) = (Vec::with_capacity(bytes.len()), false);
-        for piece in pieces {
-            let clean = match piece {
-                wire::Piece::Literal(literal) => self.clean(literal, false),
-                _ => None,
-            };
-            changed |= clean.is_some();
-            match &clean {
-                Some(clean) => wire::push(&mut out, &wire::Piece::Literal(clean)),
-                None => wire::push(&mut out, &piece),
-            }
-        }
-        if changed {
-            *bytes = out.into();
-        }
-    }
-
-    /// Every string in a JSON value; whether one changed.
-    fn strings(&mut self, value: &mut serde_json::Value) -> bool {
-        match value {
-            serde_json::Value::String(text) => match self.clean(text.as_bytes(), true) {
-                Some(clean) => {
-                    *text = String::from_utf8_lossy(&clean).into_owned();
-                    true
-                }
-                None => false,
-            },
-            serde_json::Value::Array(items) => {
-                items.iter_mut().map(|item| self.strings(item)).filter(|changed| *changed).count() > 0
-            }
-            serde_json::Value::Object(fields) => {
-                fields.values_mut().map(|field| self.strings(field)).filter(|changed| *changed).count() > 0
-            }
-            _ => false,
-        }
     }
 
     /// Takes secrets out of all texts of a memory item, ids included.

@@ -10,7 +10,6 @@ use super::Inner;
 use super::kept::StreamWriter;
 use super::saving::Moment;
 use crate::error::Error;
-use crate::event::{Payload, Recorded};
 use crate::ids::{Seq, StreamId};
 use crate::locks::steady;
 
@@ -83,24 +82,6 @@ impl Inner {
             writer.signer = Some(self.signer_with(&key));
         }
         Ok(())
-    }
-
-    /// The key of a stream's signatures; `None` if it is lost.
-    pub(super) fn key_of(&self, stream: StreamId) -> Result<Option<[u8; 32]>, Error> {
-        let Some(recorded) = self.stream_opening(stream)? else { return Ok(None) };
-        let Payload::SessionOpened(opened) = &recorded.event.payload else { return Ok(None) };
-        match self.body(opened.key.id(recorded.seq)) {
-            Ok(bytes) => Ok(bytes.as_slice().try_into().ok()),
-            Err(Error::Erased { .. } | Error::Corrupt { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn stream_opening(&self, stream: StreamId) -> Result<Option<Recorded>, Error> {
-        let Some(place) = self.stream_place(stream)? else { return Ok(None) };
-        let frame = self.first_part_of(place.first.position, stream)?;
-        let event = frame.events().find(|event| event.envelope.stream == stream);
-        event.map(|event| self.decode(&frame, &event)).transpose()
     }
 
     /// Takes note of the events of a stream that its ingest state does not know yet.

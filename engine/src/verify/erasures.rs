@@ -40,7 +40,7 @@ pub(crate) struct ErasedBody {
     pub(crate) address: BodyAddress,
     /// The first event of the commit that records it.
     pub(crate) commit: Seq,
-    /// It was zeroed here. Else it came without its bytes, by a merge or a salvage.
+    /// It was zeroed here. Else it came without its bytes, by a salvage.
     pub(crate) is_zeroed: bool,
 }
 

@@ -18,6 +18,17 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Most values of the head that are read.
 const VALUES_MAX: usize = 50;
 
+/// Whether a file that begins with `head` (already decompressed) holds the rows of items that `export jsonl` writes. They are for
+/// reading: no events can be made of them.
+pub fn is_own_export(head: &[u8]) -> bool {
+    let is_blank = |line: &&[u8]| line.trim_ascii().is_empty();
+    let Some(line) = head.split(|byte| *byte == b'\n').find(|line| !is_blank(line)) else { return false };
+    // The first line of a head may be cut; its first fields are not.
+    let text = String::from_utf8_lossy(line);
+    let fields = ["item", "tokens_shown", "in_context", "superseded_by"];
+    text.starts_with(r#"{"item":"#) && fields.iter().all(|name| text.contains(&format!("\"{name}\":")))
+}
+
 /// The format of a file that begins with `head` (already decompressed); `None` if nothing speaks for any.
 pub fn detect(path: &Path, head: &[u8]) -> Option<Format> {
     by_content(head).or_else(|| by_folder(path).filter(|_| is_json(head)))

@@ -268,14 +268,6 @@ pub enum ImportError {
     /// The input is more than a limit allows. Batches that the sink took before stand.
     #[error(transparent)]
     Limit(#[from] Exceeded),
-    /// A newer program wrote it.
-    #[error("line {line} is of schema {schema}, which a newer acpdb writes; update acpdb to read it")]
-    Newer {
-        /// The schema.
-        schema: String,
-        /// Line, from 1.
-        line: u64,
-    },
     /// The sink wanted no more.
     #[error("the import was stopped")]
     Stopped,

@@ -20,8 +20,7 @@ use crate::kinds::{ERASED, FORKED, INJECTED, MESSAGE_FINISHED, REWOUND, SESSION_
 use crate::names::time_of;
 use crate::sound::sound;
 
-/// Whether an event is an act of acpdb or a person, told by no host. An act that came by a merge has a time, which is not its
-/// host's.
+/// Whether an event is an act of acpdb or a person, told by no host.
 fn is_act(glimpse: &Glimpse<'_>) -> bool {
     // Of these two, hosts tell as well. Only a fact that was told has a revision.
     let is_either = matches!(glimpse.kind(), REWOUND | INJECTED);

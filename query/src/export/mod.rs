@@ -19,7 +19,6 @@ pub mod page;
 mod page_data;
 mod page_past;
 mod page_session;
-pub mod parcels;
 pub mod poster;
 pub mod rows;
 mod texts;

@@ -1,9 +1,9 @@
-//! Acts of a thread that record nothing of their own: seals, indexes, snapshots, checks, copies, merges, other handles.
+//! Acts of a thread that record nothing of their own: seals, indexes, snapshots, checks, copies, other handles.
 
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::locks::steady;
-use acpdb_engine::store::{MergeOptions, VerifyOptions, verify_store};
+use acpdb_engine::store::{VerifyOptions, verify_store};
 use acpdb_engine::verify::Verdict;
 use acpdb_engine::{Error, Store};
 
@@ -11,7 +11,7 @@ use super::diary::Note;
 use super::judge::faults;
 use super::thread::Hand;
 use super::weather::patiently;
-use super::{OTHER_COUNT, session, told};
+use super::{session, told};
 use crate::support::{events, texts_of};
 
 impl Hand<'_> {
@@ -142,29 +142,6 @@ impl Hand<'_> {
             }
         }
         Ok(all.len() as u64)
-    }
-
-    /// Adds another store, which other threads add as well.
-    pub(super) fn merges(&mut self) -> Result<(), String> {
-        let other = self.dice.below(OTHER_COUNT);
-        let folder = self.member.folder.join(format!("other-{other}"));
-        let source = Store::builder(folder).any_file_system().read_only().open();
-        let mut source = match source {
-            Ok(source) => source,
-            Err(error) if self.is_stale(&error)? => return Ok(()),
-            Err(error) => return Err(format!("source: {}", told(&error))),
-        };
-        let store = self.store();
-        self.member.begins(self.thread, "merge");
-        self.diary.note(&Note::Merges(other))?;
-        match store.merge(&mut source, MergeOptions::default()) {
-            Ok(report) if report.left_out_count > 0 || !report.branches.is_empty() => {
-                Err(format!("merge: {report:#?}"))
-            }
-            Ok(_) => self.diary.note(&Note::Merged(other)),
-            Err(error) if self.may_fail("merge", &error)? => Ok(()),
-            Err(error) => Err(format!("merge: {} ({error:?})", told(&error))),
-        }
     }
 
     /// Opens a handle anew, in place of one that other threads may still use.

@@ -72,10 +72,6 @@ pub enum Note {
     ErasedSpan(String, usize),
     /// All events up to this one were signed, with this root.
     Signed(u64, [u8; 32]),
-    /// A store is about to be merged.
-    Merges(usize),
-    /// It was merged.
-    Merged(usize),
     /// A link, as a copy or a handle knew it.
     Knows(u64, [u8; 32]),
     /// A commit as a follower was told of it: its first seq, and a word for each event.

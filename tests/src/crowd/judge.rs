@@ -17,10 +17,7 @@ use acpdb_engine::{Error, Store};
 use super::board::Board;
 use super::diary::{Line, Note, TOLD, read};
 use super::pages::{PAGES, Pages};
-use super::{
-    FAIR, GONE_BYTES, OTHER_COUNT, Setting, Tally, USER, follower, other_sessions, other_texts, session,
-    signing, store_of, subject_of, told,
-};
+use super::{FAIR, GONE_BYTES, Setting, Tally, USER, follower, session, signing, store_of, subject_of, told};
 use crate::soak::Dice;
 use crate::support::{events, folded, texts_of};
 
@@ -63,7 +60,6 @@ struct Diaries {
     pages: Pages,
     /// Signed checkpoints, with their roots.
     signed: Vec<(u64, [u8; 32])>,
-    merged: BTreeMap<usize, bool>,
     knows: Vec<Expected>,
     /// The commits that each follower was told of.
     told: Vec<(String, Vec<ToldCommit>)>,
@@ -260,8 +256,6 @@ impl Diaries {
                 Note::ErasesSpan(page, secret) => self.pages.begins(page, secret),
                 Note::ErasedSpan(page, secret) => self.pages.ends(page, secret),
                 Note::Signed(seq, root) => self.signed.push((seq, root)),
-                Note::Merges(other) => _ = self.merged.entry(other).or_default(),
-                Note::Merged(other) => _ = self.merged.insert(other, true),
                 Note::Knows(seq, link) => self.knows.push(Expected { seq: Seq(seq), link: Link(link) }),
                 Note::Told(first, words) => commits.push((first, words)),
                 Note::Did(_) => tally.acts += 1,
@@ -297,7 +291,6 @@ impl Diaries {
         self.others(found, &owned)?;
         self.once(found)?;
         Self::shared(found)?;
-        self.merges(found)?;
         self.is_gone(found)?;
         for (who, commits) in &self.told {
             Self::followed(who, commits, found)?;
@@ -382,14 +375,8 @@ impl Diaries {
         own.max(by_subject)
     }
 
-    /// Events that no acknowledged commit has: those of commits without an answer, of erasures, of merges, of the beginning.
+    /// Events that no acknowledged commit has: those of commits without an answer, of erasures, of the beginning.
     fn others(&self, found: &[Found], owned: &BTreeMap<u64, &str>) -> Result<(), String> {
-        let merged: BTreeSet<StreamId> = self
-            .merged
-            .keys()
-            .flat_map(|other| other_sessions(*other))
-            .map(|name| session(&name).id())
-            .collect();
         let mut open: Vec<&Tried> = self.open.iter().collect();
         // Of a shredded event it is not known whether it opened its session.
         let lines = self.open.iter().flat_map(|tried| &tried.lines);
@@ -406,8 +393,7 @@ impl Diaries {
                 || (event.label == "erased" && self.reasons.contains(text))
                 || (event.label == "item_revised" && event.stream == pages && self.is_page(event))
                 || event.stream == fair
-                || (event.shredded && unsure.contains(&event.stream))
-                || merged.contains(&event.stream);
+                || (event.shredded && unsure.contains(&event.stream));
             if is_known {
                 at += 1;
                 continue;
@@ -467,25 +453,6 @@ impl Diaries {
             let label = if newest.contains_key(key) { "item_revised" } else { "message_recorded" };
             if event.label != label || newest.insert(key, way) == Some(way) {
                 return Err(format!("seq {}: shared {key} was told twice: {}", event.seq, event.shown()));
-            }
-        }
-        Ok(())
-    }
-
-    /// A merged session is as it is in the other store, in order and once.
-    fn merges(&self, found: &[Found]) -> Result<(), String> {
-        for other in 0..OTHER_COUNT {
-            for name in other_sessions(other) {
-                let id = session(&name).id();
-                let here =
-                    found.iter().filter(|event| event.stream == id && event.label == "message_recorded");
-                let here: Vec<&str> = here.filter_map(|event| event.text.as_deref()).collect();
-                let there = other_texts(&name);
-                let is_whole = self.merged.get(&other).copied().unwrap_or_default();
-                let expected = if is_whole { there.len() } else { here.len() };
-                if there.get(..expected).is_none_or(|there| there != here) {
-                    return Err(format!("{name} was merged as {here:?}"));
-                }
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! setting (a seed) -> members: processes x handles x threads, each thread with acts by a seed of its own -> diaries
-//!   appends, messages in pieces, acts, erasures of items and of stretches, seals, indexes, snapshots, backups, merges, checks, signed
+//!   appends, messages in pieces, acts, erasures of items and of stretches, seals, indexes, snapshots, backups, checks, signed
 //!   checkpoints, keys of sessions and of the store replaced, sessions and subjects shredded, handles closed and opened, one process killed,
 //!   bad weather: calls that fail
 //!                  -> judge: diaries against the store as it is read at the end, and salvaged
@@ -35,7 +35,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use acpdb_engine::entry::{Entry, StreamInfo};
-use acpdb_engine::event::Role;
 use acpdb_engine::keys::{KeyRing, PassphraseKeyRing, RawKeyRing};
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Builder, Durability, Error, Store};
@@ -52,12 +51,8 @@ pub const FOLDER: &str = "ACPDB_SOAK_CROWD_FOLDER";
 pub const MEMBER: &str = "ACPDB_SOAK_CROWD_MEMBER";
 /// Sessions that all threads share.
 pub const SESSION_COUNT: usize = 4;
-/// Stores that are merged.
-pub const OTHER_COUNT: usize = 2;
 /// So many bytes at the beginning of an erased text are in no other text.
 pub const GONE_BYTES: usize = 24;
-/// Messages in each session of a store that is merged.
-pub const OTHER_MESSAGE_COUNT: usize = 5;
 
 /// Counts of the work done.
 #[derive(Debug, Default, Clone, Copy)]
@@ -294,7 +289,7 @@ fn play(setting: Setting, folder: &Path, tally: &mut Tally) -> Result<(), String
     judge::judge(setting, folder, &killed, tally)
 }
 
-/// Makes the store, and those that are merged into it.
+/// Makes the store.
 fn prepare(setting: Setting, folder: &Path) -> Result<(), Error> {
     let store = setting.builder(folder, &mut Dice::new(setting.seed), 0).open()?;
     if setting.prepared {
@@ -303,29 +298,7 @@ fn prepare(setting: Setting, folder: &Path) -> Result<(), Error> {
         }
     }
     store.close()?;
-    for other in 0..OTHER_COUNT {
-        let store = Store::builder(folder.join(format!("other-{other}"))).any_file_system().open()?;
-        for name in other_sessions(other) {
-            for text in other_texts(&name) {
-                let entry = Entry::message(text.clone(), Role::User, &text).origin(format!("msg:{text}"));
-                let _ = store.append(&session(&name), vec![entry])?;
-            }
-        }
-        store.close()?;
-    }
     Ok(())
-}
-
-/// Sessions of a store that is merged.
-#[must_use]
-pub fn other_sessions(other: usize) -> [String; 2] {
-    [format!("other-{other}-a"), format!("other-{other}-b")]
-}
-
-/// Texts of such a session.
-#[must_use]
-pub fn other_texts(session: &str) -> Vec<String> {
-    (0..OTHER_MESSAGE_COUNT).map(|number| format!("{session} number {number}")).collect()
 }
 
 /// A process of the round.

@@ -139,8 +139,7 @@ impl<'a> Hand<'a> {
             35 => self.indexes(),
             36 => self.saves(),
             37 => self.verifies(),
-            38 => self.copies(),
-            39 => self.merges(),
+            38 | 39 => self.copies(),
             40 => {
                 let place = self.dice.below(self.member.setting.handles);
                 self.reopens(place)
@@ -209,7 +208,7 @@ impl<'a> Hand<'a> {
                 matches!(act, "context" | "rewind" | "policy" | "serve")
             }
             // Facts of others went first, as often as one tries. Commits of facts never end so.
-            Error::HeadMoved { .. } => matches!(act, "context" | "rewind" | "policy" | "serve" | "merge"),
+            Error::HeadMoved { .. } => matches!(act, "context" | "rewind" | "policy" | "serve"),
             // Keys were changed, as often as one tries.
             Error::Busy { detail } => self.member.setting.encrypted && detail.to_lowercase().contains("key"),
             // Its session or its subject was shredded.

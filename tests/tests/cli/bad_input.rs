@@ -513,23 +513,6 @@ fn what_no_event_holds_ends_neither_its_file_nor_the_import() {
     }
 }
 
-/// A text that is damaged there came without its bytes, as an erased one does, and the merge ended well.
-#[test]
-fn a_merge_from_a_damaged_store_is_no_success() {
-    let world = World::new();
-    let lines = [message("one"), message("the second text"), message("three")].concat();
-    world.run_with(&["--db", "other", "append", "--stdin"], lines).ok();
-    let segment = world.path("other/log/000000000001.seg");
-    let mut bytes = std::fs::read(&segment).unwrap();
-    let text = b"the second text";
-    let place = bytes.windows(text.len()).position(|window| window == text).unwrap();
-    bytes[place] ^= 1;
-    std::fs::write(&segment, bytes).unwrap();
-    world.run(&["merge", "other"]).says(3, &["left out: body of other/log", "expected digest"]);
-    let list = world.list();
-    assert!(list.contains("one") && list.contains("three"), "{list}");
-}
-
 /// A request longer than the limit was said to be no JSON, which it was up to there.
 #[test]
 fn a_request_of_too_much_is_said_to_be_that() {

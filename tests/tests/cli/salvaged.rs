@@ -57,7 +57,7 @@ fn a_backup_that_is_none_of_this_store_is_refused() {
     let world = World::fed();
     world.run(&["--db", "other", "append", "--stdin"]).ok();
     let refused = world.run(&["salvage", "--into", "new", "--backup", "other"]);
-    refused.says(2, &["other", "it holds store", "acpdb merge"]);
+    refused.says(2, &["other", "it holds store"]);
     let missing = world.run(&["salvage", "--into", "new", "--backup", "nowhere"]);
     missing.says(7, &["there is no store: ", "nowhere is not there", "--backup names a folder"]);
     world.write("file", "no folder");

@@ -265,9 +265,6 @@ fn a_shredded_session_is_in_no_copy_without_its_keys() {
     world.run_with(&["append", "--stdin"], FEED).ok();
     // The same host file again does not bring it back.
     world.run(&["import", SESSION]).says(0, &["left out: shredded here"]);
-    // A copy of the store that has it does not bring it back either.
-    world.run(&["merge", "whole"]).says(0, &["is left out: ", "was shredded here"]);
-    world.run(&["context", "e38a"]).says(7, &[]);
     let log = world.run(&["log"]).ok();
     assert!(log.contains("shredded ") && !log.contains("unknown"), "{log}");
     let read = |folder: &str| world.run(&["--db", folder, "context", "e38a"]);
@@ -314,11 +311,6 @@ fn all_sessions_about_a_subject_are_shredded_and_no_others() {
     world.run(&["checkpoint", "sign"]).ok();
     world.run(&["prove", "#3", "-o", "event.tlog-proof"]).ok();
     world.run(&["backup", "bare"]).ok();
-    // A session that is merged into another store is about the same subject there.
-    world.run(&["--db", "vault", "init", "--encrypt"]).ok();
-    world.run(&["--db", "vault", "merge", "store"]).ok();
-    let said = world.run(&["--db", "vault", "erase", "--subject", "walrus", "--shred", "--dry-run"]).ok();
-    assert!(said.lines().next().unwrap().starts_with("s3"), "{said}");
     // Other keys in between, so that several of a session have to go.
     world.run(&["key", "rotate", "--data"]).ok();
     world.run(&["key", "rotate", "--data", "--session", "s2"]).ok();
@@ -346,11 +338,6 @@ fn all_sessions_about_a_subject_are_shredded_and_no_others() {
     }
     assert!(world.run(&["context", "s3"]).ok().contains("customer three"));
     assert!(world.run(&["context", "s4"]).ok().contains("customer four"));
-    // The other store still has them.
-    world
-        .run(&["merge", "vault"])
-        .says(0, &["s1 is left out: ", "s2 is left out: ", "s1-fork-1 is left out: "]);
-    world.run(&["context", "s1"]).says(7, &[]);
     world.run(&["check", "event.tlog-proof"]).ok();
     world.assert_sound();
     let new = r#"{"session":"s5","subject":"zebra of the meadow","message":{"role":"user","text":"x"}}"#;
@@ -372,7 +359,6 @@ fn all_sessions_about_a_subject_are_shredded_and_no_others() {
     assert!(json.contains(r#""subject":"walrus""#), "{json}");
     world.run(&["--db", "plain", "init"]).ok();
     assert!(world.run_with(&["--db", "plain", "append", "--stdin"], ABOUT).err.contains("is not encrypted"));
-    world.run(&["--db", "plain", "merge", "vault"]).ok();
 }
 
 #[test]
@@ -483,7 +469,7 @@ fn a_damaged_file_of_the_own_key_is_damage() {
 fn what_is_asked_of_the_wrong_store_says_so() {
     let world = World::fed();
     world.run(&["init"]).ok();
-    world.run(&["init", "--encrypt"]).says(5, &["is not encrypted", "acpdb --db NEW merge"]);
+    world.run(&["init", "--encrypt"]).says(5, &["is not encrypted", "acpdb --db NEW import"]);
     world.run(&["key", "rotate"]).says(2, &["not encrypted"]);
     world.run(&["key", "rotate", "--data"]).says(2, &["not encrypted"]);
     world.run(&["erase", "--subject", "x", "--shred", "--reason", "x"]).says(2, &["not encrypted"]);
@@ -495,10 +481,5 @@ fn what_is_asked_of_the_wrong_store_says_so() {
     world.run(&["sessions", "--key-file", "none"]).ok();
     world.run(&["--db", "vault", "init", "--encrypt"]).ok();
     assert!(world.run(&["--db", "vault", "init", "--encrypt"]).ok().contains("already"));
-    world.run(&["--db", "vault", "merge", "store"]).ok();
-    let texts = |list: String| {
-        list.lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(texts(world.run(&["--db", "vault", "list"]).ok()), texts(world.list()));
     assert!(world.run(&["--db", "vault", "info"]).ok().contains("encrypted"));
 }

@@ -242,21 +242,3 @@ fn where_nothing_can_be_shredded_a_subject_is_refused() {
     }
     assert!(!world.path("home/.claude").exists());
 }
-
-/// An export names no subject: its sessions came in without the one that a variable or the settings name.
-#[test]
-fn an_export_is_left_out_where_a_subject_is_named() {
-    let world = World::new();
-    let feed = r#"{"session":"s1","message":{"role":"user","text":"hello"}}"#;
-    world.run_with(&["append", "--stdin"], format!("{feed}\n")).ok();
-    world.run(&["export", "jsonl", "-o", "away.jsonl"]).ok();
-    world.run(&["--db", "sealed", "init", "--encrypt"]).ok();
-    world.run(&["--db", "sealed", "config", "set", "subject", PERSON]).ok();
-    let told = world.run(&["--db", "sealed", "import", "away.jsonl"]);
-    assert!(
-        told.err.contains("away.jsonl: an export names no subject, but one is given by your settings"),
-        "{}",
-        told.err
-    );
-    assert_eq!(world.run(&["--db", "sealed", "sessions"]).ok(), "");
-}

@@ -83,8 +83,6 @@ fn prepared() -> World {
         "acpdb undo",
         "mkdir ~/team && acpdb demo --bundled --keep ~/team/.acpdb",
         "acpdb backup ~/backups/monday",
-        "mkdir ~/laptop && acpdb demo --bundled --keep ~/laptop/.acpdb",
-        "acpdb --db ~/laptop/.acpdb export jsonl -o laptop.jsonl",
         r#"echo '{"tasks":[{"id":"3","content":"Pages","status":"in_progress"}]}' | acpdb task update"#,
         r#"echo '{"tasks":[{"id":"3","status":"completed","result_summary":"pages work and are tested"}]}' | acpdb task update"#,
         "acpdb append --stdin < events.jsonl",
@@ -102,7 +100,6 @@ fn prepared() -> World {
         "acpdb prove --from last-month.note -o grown.json",
         "printf 'quorum none\\n' > witnesses.txt",
         "acpdb --db ~/vault init --encrypt",
-        "acpdb --db ~/vault merge .acpdb",
         r#"echo '{"session":"ada-1","subject":"Ada L","message":{"role":"user","text":"hello"}}' | acpdb --db ~/vault append --stdin"#,
     ] {
         let ran = type_into(&world, line);

@@ -129,10 +129,7 @@ fn check(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, seen: &
     let other = store(&world, 2);
     for (seq, bytes) in sent {
         let again = other.served_again(life.info.id(), &At::Seq(seq), &[&exporter]).unwrap();
-        assert!(
-            again.is_same == Some(true) && again.bytes == bytes,
-            "{numbers:?} {mode:?} {format} {preset}: {seq}"
-        );
+        assert!(again.is_same && again.bytes == bytes, "{numbers:?} {mode:?} {format} {preset}: {seq}");
     }
 }
 

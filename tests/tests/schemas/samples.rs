@@ -1,10 +1,8 @@
-//! An event of every kind as `log`, `show` and `export jsonl` print it, with each optional field both there and not there.
+//! An event of every kind as `log` and `show` print it, with each optional field both there and not there.
 //!
 //! No store of a test has them all. So the payloads are samples, and the program prints the same types.
 
-use acpdb_engine::event::{Actor, Body, Payload, TodoUpdate, samples};
-use acpdb_engine::ids::{FactId, Micros, Seq, Signature, StreamId};
-use acpdb_engine::travel::{FactRef, PARCEL, Parcel, Row, Told};
+use acpdb_engine::event::{Body, Payload, TodoUpdate, samples};
 use serde_json::{Value, json};
 
 use crate::Answers;
@@ -15,7 +13,7 @@ const BODY: Body = Body { first: 0, chunks: 1, bytes: 4, tokens: 1, lines: 1 };
 pub(crate) fn keep(answers: &mut Answers) {
     let frame = |name: &str| answers[name][0].1.clone();
     let frames = [("acpdb.event/1", "log"), ("acpdb.show/1", "show")].map(|(name, verb)| (frame(name), verb));
-    // A kind that a newer program wrote is listed, and does not travel.
+    // A kind that a newer program wrote is listed, too.
     let unknown = Payload::Unknown { number: 999, version: 1, bytes: vec![1] };
     for payload in all().iter().chain([&unknown]) {
         for (frame, verb) in &frames {
@@ -23,13 +21,6 @@ pub(crate) fn keep(answers: &mut Answers) {
             answer["kind"] = json!(payload.label());
             answer["payload"] = json!(payload);
             add(answers, verb, payload, answer);
-        }
-    }
-    for payload in all() {
-        for parcel in parcels(&payload) {
-            let mut line = serde_json::to_value(&parcel).unwrap();
-            line["schema"] = json!(PARCEL);
-            add(answers, "export jsonl", &payload, line);
         }
     }
 }
@@ -61,21 +52,21 @@ fn all() -> Vec<Payload> {
 
 /// A payload, and the same with one value changed, each in turn: an optional value is left out, or is there; a list is empty.
 fn forms(payload: &Payload) -> Vec<Payload> {
-    let told = serde_json::to_value(Told(payload.clone())).unwrap();
+    let fields = samples::fields(payload);
     let mut paths = Vec::new();
-    places(&told, "", &mut paths);
+    places(&fields, "", &mut paths);
     let mut forms = vec![payload.clone()];
     for path in paths {
-        let others = match told.pointer(&path).unwrap() {
+        let others = match fields.pointer(&path).unwrap() {
             Value::Null => vec![json!("a"), json!(1), json!(BODY)],
             Value::Array(_) => vec![Value::Null, json!([])],
             _ => vec![Value::Null],
         };
         for other in others {
-            let mut told = told.clone();
-            *told.pointer_mut(&path).unwrap() = other;
+            let mut fields = fields.clone();
+            *fields.pointer_mut(&path).unwrap() = other;
             // The type decides which of these values may stand there.
-            forms.extend(serde_json::from_value::<Told>(told).ok().map(|told| told.0));
+            forms.extend(samples::with_fields(payload, fields));
         }
     }
     forms
@@ -93,35 +84,4 @@ fn places(value: &Value, at: &str, paths: &mut Vec<String>) {
         places(value, &path, paths);
         paths.push(path);
     }
-}
-
-/// Two parcels with a payload: one with all that a parcel can have, one with no more than it must have.
-fn parcels(payload: &Payload) -> [Parcel; 2] {
-    let bare = Parcel {
-        stream: StreamId([1; 16]),
-        id: FactId([2; 16]),
-        seq: Seq(812),
-        recorded_at: Micros(1_774_440_000_000_000),
-        time: None,
-        actor: Actor::Host,
-        told: false,
-        wire: None,
-        refs: Vec::new(),
-        patterns: Vec::new(),
-        event: payload.clone(),
-        bodies: Vec::new(),
-        erased_texts: Vec::new(),
-    };
-    let rows = [Row::Bytes(b"text".as_slice().into()), Row::Bytes([0xff].as_slice().into())];
-    let whole = Parcel {
-        time: Some(Micros(1_774_440_000_000_000)),
-        told: true,
-        wire: Some(BODY),
-        refs: vec![FactRef { stream: StreamId([1; 16]), id: FactId([3; 16]) }],
-        patterns: vec![(Signature([6; 16]), "call-*".to_owned())],
-        bodies: rows.into_iter().chain([Row::Erased(4), Row::Damaged(4)]).collect(),
-        erased_texts: vec![(0, 12)],
-        ..bare.clone()
-    };
-    [bare, whole]
 }

@@ -112,10 +112,6 @@ const ACTS: &[&str] = &[
     "seal --all",
     "reindex",
     "backup copy",
-    "merge copy",
-    "import lines.jsonl",
-    "--db elsewhere import lines.jsonl",
-    "--db elsewhere import lines.jsonl",
     "salvage --into saved",
     "trust store",
     "trust --remove store",
@@ -198,12 +194,6 @@ pub(crate) fn answers() -> Answers {
     let audited = std::fs::read_to_string(world.path("audit.json")).unwrap();
     let audited: Value = serde_json::from_str(&audited).unwrap();
     keep(&audited.to_string(), "audit -o FILE.json", &mut answers);
-    // Lines that travel are told from rows of items by their schema.
-    let lines = std::fs::read_to_string(world.path("lines.jsonl")).unwrap();
-    let told: Vec<&str> = lines.lines().filter(|line| line.starts_with(r#"{"schema""#)).collect();
-    keep(&told.join("\n"), "export jsonl", &mut answers);
-    // Only a damaged store has gaps.
-    keep(r#"{"schema":"acpdb.gap/1","detail":"segment 1 is damaged"}"#, "export jsonl", &mut answers);
     // Once more, with all that has happened, and the events of the bundled session.
     for line in READS {
         gather(&world, line, &mut answers);
@@ -230,8 +220,7 @@ pub(crate) fn answers() -> Answers {
         "erase call-test-1 --session s1 --reason leaked",
         "init",
         "--db vault init --encrypt",
-        "--db vault merge store",
-        "--db vault context s1 --served",
+        "--db vault import session.jsonl",
         "--db vault key rotate",
         "--db vault info",
         "--db vault erase --session s1 --shred --reason leaked --dry-run",

@@ -367,25 +367,3 @@ class Report(TypedDict):
     saved: list[Json]
     contradictions: list[Json]
     not_proven: list[str]
-
-
-class MergeReport(TypedDict):
-    """What a merge added."""
-
-    source: str | None
-    events_new: int
-    events_known: int
-    streams_new: int
-    continued: list[str]
-    branches: list[Json]
-    erased_there: list[Json]
-    told_otherwise: list[Json]
-    told_otherwise_count: int
-    shredded_here: list[str]
-    texts_lost: int
-    redacted: int
-    policy_taken: bool
-    left_out: list[str]
-    left_out_count: int
-    first_seq: int | None
-    last_seq: int | None

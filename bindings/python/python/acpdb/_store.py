@@ -235,22 +235,8 @@ class Store:
         """Checks every digest and link of the store; `deep` also what was concluded."""
         return cast(shapes.Report, self._native.verify(deep))
 
-    def merge(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        erase: bool = False,
-        key_file: str | os.PathLike[str] | None = None,
-        passphrase: str | None = None,
-    ) -> shapes.MergeReport:
-        """Adds what is new in another store; `erase` also erases here what was erased there.
-
-        `key_file` or `passphrase` opens the other store, if that is encrypted.
-        """
-        return cast(shapes.MergeReport, self._native.merge(path, erase, key_file, passphrase))
-
     def export(self, format: Literal["jsonl"] = "jsonl") -> bytes:
-        """All events with all bytes, as JSON lines that `acpdb import` reads again."""
+        """The items of all sessions as JSON lines, with their texts and states."""
         if format != "jsonl":
             raise InvalidError(
                 f"a store is exported as 'jsonl', not {format!r}; Session.export has more formats"

@@ -7,20 +7,17 @@ mod pages;
 mod painter;
 mod target;
 
-use std::io::Write;
 use std::path::Path;
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::export::otlp;
-use acpdb_query::export::parcels::parcels;
 use acpdb_query::export::rows::{self, RowsReport};
 use serde::Serialize;
 
 pub(crate) use self::target::{Sink, To};
 use super::{Code, Failure, Global, Output, describe, store_path};
-use crate::args::{ExportAct, ExportLines, ExportSpans, Lines};
+use crate::args::{ExportAct, ExportOf, ExportSpans};
 
 pub(crate) fn run(global: &Global, act: &ExportAct, output: &mut Output) -> Result<Code, Failure> {
     match act {
@@ -59,51 +56,19 @@ pub(super) fn finish(
     Ok(Code::Ok)
 }
 
-/// The result of an export of lines.
-#[derive(Default, Serialize)]
-struct LinesReport {
-    #[serde(flatten)]
-    rows: RowsReport,
-    /// Events.
-    events: u64,
-}
-
-fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Code, Failure> {
-    if global.at.is_some() && args.only == Some(Lines::Events) {
-        return Err(
-            Failure::usage("events are those of the whole log, not as of a point").hint("leave out --at")
-        );
-    }
-    let sink = Sink::open(&args.of.target, output)?;
+fn jsonl(global: &Global, of: &ExportOf, output: &mut Output) -> Result<Code, Failure> {
+    let sink = Sink::open(&of.target, output)?;
     let store = store_path::read(global, output)?;
-    let sessions = chosen(&store, &args.of.sessions)?;
-    let streams: Vec<StreamId> = sessions.iter().map(|session| session.id).collect();
-    let is_named = !args.of.sessions.is_empty();
-    let streams = is_named.then_some(streams.as_slice());
-    let items_only = args.only == Some(Lines::Items) || global.at.is_some();
-    if items_only && args.only.is_none() {
-        output.note("as of a point there are items only; leave out --at for what another store can import");
-    }
+    let sessions = chosen(&store, &of.sessions)?;
+    let is_named = !of.sessions.is_empty();
     let (report, to) = sink.fill(|out| {
-        let mut report = LinesReport::default();
-        if items_only {
-            report.rows = each(&store, global, (&sessions, is_named), out)?;
-            return Ok(report);
+        let mut report = RowsReport::default();
+        for session in &sessions {
+            if let Some(view) = view(&store, global, session, is_named)? {
+                rows::lines(&store, &view, session, out, &mut report)?;
+            }
         }
-        let mut stopped = None;
-        let told = parcels(&store, streams, out, |out| {
-            if args.only == Some(Lines::Events) {
-                return Ok(());
-            }
-            match each(&store, global, (&sessions, is_named), out) {
-                Ok(rows) => report.rows = rows,
-                Err(target::Stop::Export(error)) => return Err(error),
-                Err(stop) => stopped = Some(stop),
-            }
-            Ok(())
-        });
-        report.events = told?;
-        stopped.map_or(Ok(report), Err)
+        Ok(report)
     })?;
     finish("jsonl", &to, report, output)
 }
@@ -156,20 +121,4 @@ fn view(
         state.first() <= view.at() || (is_named && state.items(view.at()).next().is_some())
     };
     Ok(is_there.then_some(view))
-}
-
-/// Writes the rows of each session.
-fn each(
-    store: &Store,
-    global: &Global,
-    (sessions, is_named): (&[StreamName], bool),
-    out: &mut dyn Write,
-) -> Result<RowsReport, target::Stop> {
-    let mut report = RowsReport::default();
-    for session in sessions {
-        if let Some(view) = view(store, global, session, is_named)? {
-            rows::lines(store, &view, session, out, &mut report)?;
-        }
-    }
-    Ok(report)
 }

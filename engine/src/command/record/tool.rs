@@ -155,7 +155,7 @@ impl Recorder<'_> {
     }
 
     /// The heads of a list's entries, for the fold; `None` if the bytes are no list.
-    pub(super) fn todo_heads(&self, list: &[u8]) -> Option<Vec<TodoHead>> {
+    fn todo_heads(&self, list: &[u8]) -> Option<Vec<TodoHead>> {
         // As the text above says.
         let json = Json::parse(list).ok()?;
         let entries = json.as_array()?;
@@ -169,13 +169,6 @@ impl Recorder<'_> {
             priority: entry.get("priority").and_then(Json::as_str).map(|text| self.word(text)),
         });
         Some(items.collect())
-    }
-
-    /// The signature of an entry's content, if the entry has one.
-    pub(super) fn entry_signature(&self, entry: &[u8]) -> Option<Signature> {
-        // An entry that is no JSON has no content, here and below.
-        let json = Json::parse(entry).ok()?;
-        json.get("content").is_some().then(|| self.content_signature(&json))
     }
 
     fn content_signature(&self, entry: &Json) -> Signature {

@@ -1,7 +1,7 @@
 //! Messages in parts, continued, finished and given up.
 
 use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
-use crate::entry::{PartEntry, Rows};
+use crate::entry::PartEntry;
 use crate::event::{self, Actor, Report, Role, Usage};
 
 /// A message, whole or its first parts.
@@ -37,17 +37,6 @@ impl HostFact for MessageRecorded {
             hidden_from_model: self.hidden_from_model,
             hidden_from_user: self.hidden_from_user,
         }
-    }
-
-    fn told(kept: &event::MessageRecorded, rows: &Rows<'_>) -> Option<Self> {
-        Some(Self {
-            key: kept.key.clone(),
-            role: kept.role,
-            parts: rows.parts(&kept.parts)?,
-            parent: kept.parent.clone(),
-            hidden_from_model: kept.hidden_from_model,
-            hidden_from_user: kept.hidden_from_user,
-        })
     }
 
     fn actor(&self) -> Actor {
@@ -87,10 +76,6 @@ impl HostFact for MessageContinued {
         event::MessageContinued { key: self.key.clone(), parts: drafter.parts(&self.parts, None) }
     }
 
-    fn told(kept: &event::MessageContinued, rows: &Rows<'_>) -> Option<Self> {
-        Some(Self { key: kept.key.clone(), parts: rows.parts(&kept.parts)? })
-    }
-
     fn actor(&self) -> Actor {
         Actor::Assistant
     }
@@ -128,10 +113,6 @@ impl HostFact for MessageFinished {
         event::MessageFinished { key: self.key.clone(), report: self.report.clone() }
     }
 
-    fn told(kept: &event::MessageFinished, _: &Rows<'_>) -> Option<Self> {
-        Some(Self { key: Rows::id(&kept.key)?, report: kept.report.clone() })
-    }
-
     fn actor(&self) -> Actor {
         Actor::Assistant
     }
@@ -155,9 +136,5 @@ impl HostFact for MessageAbandoned {
 
     fn draft(&self, _: &mut dyn Drafter) -> event::MessageAbandoned {
         event::MessageAbandoned { key: self.key.clone() }
-    }
-
-    fn told(kept: &event::MessageAbandoned, _: &Rows<'_>) -> Option<Self> {
-        Some(Self { key: Rows::id(&kept.key)? })
     }
 }

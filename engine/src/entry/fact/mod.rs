@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! Entry { fact } --revision--> seen before?  --clean--> no secrets  --draft--> the event's payload and its bodies
-//!                                            a payload of another store  --told--> the fact, so that its host's telling is known
 //! ```
 //!
 //! The list of kinds stands in `event`: a row that says `from X` makes `X` a kind of fact. A new kind needs its struct here,
@@ -39,9 +38,7 @@ mod todo;
 #[expect(missing_docs, reason = "as above")]
 mod turn;
 
-use super::{
-    Bytes, Entry, ItemRef, MemoryEntry as Memory, PartEntry, PointRef, Rows, TodoChangeEntry, WirePiece,
-};
+use super::{Bytes, Entry, ItemRef, MemoryEntry as Memory, PartEntry, PointRef, TodoChangeEntry, WirePiece};
 use crate::event::{
     Actor, Body, Key, MemoryRecorded, Part, Payload, Role, TodoChange, TodoList, TodoUpdate, ToolCallStarted,
     for_each_fact,
@@ -75,12 +72,6 @@ pub(crate) trait HostFact: Sized {
 
     /// The event that records it. Bodies get their rows in the order in which they are added.
     fn draft(&self, drafter: &mut dyn Drafter) -> Self::Kept;
-
-    /// The fact that a host told, from the event that another store made of it, so that it is known when the host tells it
-    /// here; `None` if the event does not give it.
-    fn told(_kept: &Self::Kept, _rows: &Rows<'_>) -> Option<Self> {
-        None
-    }
 
     /// The actor, if the host does not say one.
     fn actor(&self) -> Actor {
@@ -272,14 +263,6 @@ macro_rules! facts {
             pub(crate) fn draft(&self, drafter: &mut dyn Drafter) -> Payload {
                 match self {
                     $( Self::$name(fact) => fact.draft(drafter).into(), )+
-                }
-            }
-
-            /// As [`HostFact::told`], of a payload of any kind.
-            pub(crate) fn told(kept: &Payload, rows: &Rows<'_>) -> Option<Self> {
-                match kept {
-                    $( Payload::$kept(kept) => <$name as HostFact>::told(kept, rows).map(Self::$name), )+
-                    _ => None,
                 }
             }
 

@@ -1,7 +1,7 @@
 //! Sessions, prompts, a host's changes to its context, and texts that the host or acpdb puts into the context.
 
 use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
-use crate::entry::{Bytes, ItemRef, PointRef, Rows};
+use crate::entry::{Bytes, ItemRef, PointRef};
 use crate::event::{self, Actor, InjectedKind, ReplaceCause, Text};
 use crate::ids::StreamId;
 
@@ -59,10 +59,6 @@ impl HostFact for SessionClosed {
     fn draft(&self, _: &mut dyn Drafter) -> event::SessionClosed {
         event::SessionClosed { reason: self.reason.as_ref().map(Text::from) }
     }
-
-    fn told(kept: &event::SessionClosed, _: &Rows<'_>) -> Option<Self> {
-        Some(Self { reason: kept.reason.as_ref().map(ToString::to_string) })
-    }
 }
 
 /// The prompt of the model changed: its system text, tools, name or parameters.
@@ -101,15 +97,6 @@ impl HostFact for PromptSet {
             model: self.model.clone(),
             params: self.params.as_ref().map(|bytes| drafter.uncounted(bytes)),
         }
-    }
-
-    fn told(kept: &event::PromptSet, rows: &Rows<'_>) -> Option<Self> {
-        Some(Self {
-            system: rows.optional(kept.system.as_ref())?,
-            tools: rows.optional(kept.tools.as_ref())?,
-            model: kept.model.clone(),
-            params: rows.optional(kept.params.as_ref())?,
-        })
     }
 }
 
@@ -288,9 +275,5 @@ impl HostFact for Injected {
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::Injected {
         event::Injected { what: self.what, text: drafter.body(&self.text) }
-    }
-
-    fn told(kept: &event::Injected, rows: &Rows<'_>) -> Option<Self> {
-        Some(Self { what: kept.what, text: rows.bytes(&kept.text)? })
     }
 }

@@ -1,7 +1,7 @@
 //! Todo lists.
 
 use super::{Cleaner, Drafter, Fields, HostFact};
-use crate::entry::{Bytes, Rows, TodoChangeEntry};
+use crate::entry::{Bytes, TodoChangeEntry};
 use crate::event;
 
 /// The todo list was written as a whole.
@@ -25,11 +25,6 @@ impl HostFact for TodosReplaced {
     fn draft(&self, drafter: &mut dyn Drafter) -> event::TodosReplaced {
         // Facts are never refused: bytes that are no list are recorded as an empty list, with the host's record beside it.
         event::TodosReplaced { list: drafter.todo_list(&self.list).unwrap_or_default() }
-    }
-
-    fn told(kept: &event::TodosReplaced, rows: &Rows<'_>) -> Option<Self> {
-        let list = &kept.list.body;
-        if list.chunks == 0 { None } else { Some(Self { list: rows.bytes(list)? }) }
     }
 }
 

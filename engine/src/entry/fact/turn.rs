@@ -1,7 +1,7 @@
 //! Turns, the calls of tools in them, and files that changed outside of calls.
 
 use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
-use crate::entry::{Bytes, PartEntry, Rows, TodoChangeEntry};
+use crate::entry::{Bytes, PartEntry, TodoChangeEntry};
 use crate::event::{self, Actor, FileChanger, Outcome, Role, TurnKind};
 
 /// A step of the model, or a prompt of the user, began.
@@ -25,10 +25,6 @@ impl HostFact for TurnStarted {
 
     fn draft(&self, _: &mut dyn Drafter) -> event::TurnStarted {
         event::TurnStarted { kind: self.kind, key: self.key.clone(), number: self.number }
-    }
-
-    fn told(kept: &event::TurnStarted, _: &Rows<'_>) -> Option<Self> {
-        Some(Self { kind: kept.kind, key: Rows::id(&kept.key)?, number: kept.number })
     }
 }
 
@@ -57,16 +53,6 @@ impl HostFact for ToolStarted {
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::ToolCallStarted {
         drafter.call(self)
-    }
-
-    fn told(kept: &event::ToolCallStarted, rows: &Rows<'_>) -> Option<Self> {
-        Some(Self {
-            call: kept.call.clone(),
-            message: None,
-            tool: kept.tool.clone(),
-            params: rows.bytes(&kept.params)?,
-            provider_signature: None,
-        })
     }
 
     fn actor(&self) -> Actor {
@@ -113,16 +99,6 @@ impl HostFact for ToolFinished {
         }
     }
 
-    fn told(kept: &event::ToolCallFinished, rows: &Rows<'_>) -> Option<Self> {
-        Some(Self {
-            call: kept.call.clone(),
-            outcome: kept.outcome,
-            output: rows.parts(&kept.output)?,
-            details: None,
-            todo_change: None,
-        })
-    }
-
     fn actor(&self) -> Actor {
         Actor::Tool
     }
@@ -153,10 +129,6 @@ impl HostFact for FileChanged {
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::FileChanged {
         event::FileChanged { key: drafter.file(&self.path), by: self.by }
-    }
-
-    fn told(kept: &event::FileChanged, _: &Rows<'_>) -> Option<Self> {
-        Some(Self { path: kept.key.given.clone(), by: kept.by })
     }
 
     fn actor(&self) -> Actor {

@@ -56,7 +56,7 @@ pub struct Salvaged {
     /// Streams whose signature key was lost and made anew. In them a call is not recognised as a repeat of a call before the damage.
     pub new_keys: u64,
     /// Whether the source's secret was lost, and no backup has it. The new store has one of its own, so it does not know its events by their ids: a
-    /// recording that was imported before is imported a second time, and a merge with an older copy begins branches.
+    /// recording that was imported before is imported a second time.
     pub has_new_secret: bool,
     /// Last known seq of the source.
     pub source_head: Seq,

@@ -118,9 +118,8 @@ pub struct ServedAgain {
     pub seq: Seq,
     /// Its turn.
     pub turn: Turn,
-    /// Whether these are the very bytes that were recorded. `None`: the record came by a merge. The digest of its bytes was made with
-    /// the secret of another store, so it stayed there.
-    pub is_same: Option<bool>,
+    /// Whether these are the very bytes that were recorded.
+    pub is_same: bool,
 }
 
 /// A step of the model: a turn.
@@ -349,9 +348,8 @@ impl Store {
         };
         let renderer = exact.or(other).ok_or_else(lacking)?;
         let bytes = renderer.render(&view.with_at(seq.before()).to_send())?.bytes;
-        let is_known = record.digest != [0; 32];
-        let is_same = is_known.then(|| self.inner.log.secret().served(&bytes) == record.digest);
-        if is_same != Some(true) && exact.is_none() {
+        let is_same = self.inner.log.secret().served(&bytes) == record.digest;
+        if !is_same && exact.is_none() {
             return Err(lacking());
         }
         Ok(ServedAgain { bytes, record, seq, turn, is_same })

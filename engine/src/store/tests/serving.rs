@@ -183,12 +183,12 @@ fn what_was_sent_can_be_made_again_and_an_unknown_renderer_is_named() {
             .store()
             .served_again(stream, &At::Turn(Turn(turn)), &[&Other, &PlainText])
             .unwrap();
-        assert_eq!(again.is_same, Some(true));
+        assert!(again.is_same);
         assert_eq!(&again.bytes, bytes);
     }
     // A renderer of another version may make the same bytes; one that makes others is no renderer of that context.
     let other = fixture.session.store().served_again(stream, &At::Head, &[&Other]).unwrap();
-    assert_eq!(other.is_same, Some(true));
+    assert!(other.is_same);
     let refused = fixture.session.store().served_again(stream, &At::Head, &[&Changed]).unwrap_err();
     assert!(refused.to_string().contains("version 1 of the format `plain`"), "{refused}");
     let missing =
@@ -219,7 +219,7 @@ fn bytes_that_do_not_match_their_digest_are_told_and_stop_nothing() {
             Ok((vec![write::Recording { stream, actor: crate::event::Actor::Host, drafts }], ()))
         })
         .unwrap();
-    assert_eq!(store.served_again(stream, &At::Head, &[&PlainText]).unwrap().is_same, Some(false));
+    assert!(!store.served_again(stream, &At::Head, &[&PlainText]).unwrap().is_same);
     let next = fixture.context("k2", &ServeOptions::default());
     assert!(!next.bytes.is_empty());
 }

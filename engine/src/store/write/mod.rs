@@ -4,7 +4,7 @@
 //! entries  -- redact, draft --+                                                      +-- unlock -> settle
 //!                             +-> lock streams -> catch up -> drafts -> encode, hash -> place -> observe
 //! commands -- decide ---------+                      ^                                 |
-//! merges   -- adopt ----------+                      +-- another writer came between --+
+//!                                                    +-- another writer came between --+
 //! ```
 //!
 //! Streams are locked in order of their ids, so that two commits never wait for each other, and only until the commit has its
@@ -24,7 +24,7 @@ use place::Door;
 
 use super::Inner;
 use super::kept::StreamWriter;
-use crate::command::draft::{EventDraft, LostRow};
+use crate::command::draft::EventDraft;
 use crate::command::record;
 use crate::entry::StreamInfo;
 use crate::error::Error;
@@ -45,7 +45,7 @@ pub(super) struct Drafted<T> {
     pub(super) answer: T,
 }
 
-/// The maker of a commit: entries, a command's decision, or events that a merge adopts.
+/// The maker of a commit: entries, or a command's decision.
 pub(super) trait Drafting<T> {
     /// Makes the drafts of one commit from locked streams, from the contents that were erased, and from the seq that the
     /// commit will begin with, if that is certain. `None`: that seq is needed. It is called again for each try.
@@ -55,10 +55,6 @@ pub(super) trait Drafting<T> {
         withheld: &Withheld,
         first_seq: Option<Seq>,
     ) -> Result<Option<Drafted<T>>, Error>;
-
-    /// Hears of each event of the commit once the commit has its place: the event's number in it, the event, and its rows whose
-    /// bytes are gone.
-    fn observe(&mut self, _index: usize, _recorded: &Recorded, _lost: &[LostRow]) {}
 }
 
 impl<T, F> Drafting<T> for F
@@ -112,21 +108,11 @@ impl<'w> Streams<'w> {
     /// The event that opens a stream, with a new key; `None` if the stream is open. If the event is not recorded, the key is
     /// forgotten.
     pub(super) fn open(&mut self, inner: &Inner, id: StreamId, info: &StreamInfo) -> Option<EventDraft> {
-        self.open_with(inner, (id, info), || inner.entropy.array::<32>())
-    }
-
-    /// As `open`, with a key of the caller's.
-    pub(super) fn open_with(
-        &mut self,
-        inner: &Inner,
-        (id, info): (StreamId, &StreamInfo),
-        key: impl FnOnce() -> [u8; 32],
-    ) -> Option<EventDraft> {
         let writer = self.0.get_mut(&id)?;
         if writer.ingest_state.opened || writer.signer.is_some() {
             return None;
         }
-        let key = key();
+        let key = inner.entropy.array::<32>();
         writer.signer = Some(inner.signer_with(&key));
         Some(record::opening(info, key))
     }
@@ -158,16 +144,15 @@ impl<'w> Streams<'w> {
         placed.reduce(|last, next| last.later(next)).cloned()
     }
 
-    /// Takes note of a commit, and tells `drafting` of its events.
-    fn observe<T>(&mut self, drafts: Vec<EventDraft>, placed: &Placed, drafting: &mut dyn Drafting<T>) {
+    /// Takes note of a commit.
+    fn observe(&mut self, drafts: Vec<EventDraft>, placed: &Placed) {
         let appended = placed.appended();
         let mut seq = appended.first_seq;
-        for (index, EventDraft { event, lost, .. }) in drafts.into_iter().enumerate() {
+        for EventDraft { event, .. } in drafts {
             let recorded = Recorded { seq, recorded_at: appended.time, event };
             if let Some(writer) = self.0.get_mut(&recorded.event.stream) {
                 writer.ingest_state.observe(&recorded);
             }
-            drafting.observe(index, &recorded, &lost);
             seq = seq.next();
         }
         for writer in self.0.values_mut() {
@@ -249,7 +234,7 @@ impl Inner {
         }
         Ok(match self.place_drafts(door, &drafts, &streams.conditions(), Some(&known))? {
             Ok(placed) => {
-                streams.observe(drafts, &placed, drafting);
+                streams.observe(drafts, &placed);
                 Attempt::Done((answer, Some(placed)))
             }
             Err(why) => Attempt::Again(why),

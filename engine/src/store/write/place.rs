@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use crate::codec::payload;
-use crate::codec::{BodyForm, EncodedBody, EncodedEvent, Envelope};
+use crate::codec::{EncodedBody, EncodedEvent, Envelope};
 use crate::command::draft::{CHUNK_BYTES_MAX, EventDraft};
 use crate::entry::Bytes;
 use crate::error::Error;
 use crate::event::{Body, ERASED_TEXT, Event, Text};
 use crate::failpoints::failpoint;
-use crate::ids::{Digest, Seq, StreamId};
+use crate::ids::{Seq, StreamId};
 use crate::log::{Condition, Exclusive, LogError, Placed, Prepared};
 use crate::secret::Withheld;
 
@@ -161,23 +161,10 @@ impl Inner {
             host_time: *host_time,
         };
         let mut bodies = Vec::with_capacity(rows.len());
-        for (number, body) in (0_u32..).zip(rows.iter()) {
-            let lost = draft.lost.iter().find(|lost| lost.row == number);
-            bodies.push(match lost {
-                Some(lost) => {
-                    keys.push(None);
-                    self.lost_body(lost.bytes)
-                }
-                None => self.encode_body(body, *stream, keys, may_share),
-            });
+        for body in rows.iter() {
+            bodies.push(self.encode_body(body, *stream, keys, may_share));
         }
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
-    }
-
-    /// A body whose bytes are gone. The content of its digest cannot be known.
-    fn lost_body(&self, bytes: u32) -> EncodedBody {
-        let digest = Digest(self.entropy.array::<32>());
-        EncodedBody::Lost { digest, bytes, form: BodyForm::plain(bytes) }
     }
 
     fn encode_body(
