@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | intake | fold | memory | open | query | serve | price | pieces | growth | hook | look | sealed | tree | digests | scale -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | intake | fold | memory | open | query | serve | price | growth | hook | look | sealed | tree | digests | scale -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for figures that only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -20,7 +20,6 @@ mod measure;
 mod memory;
 mod open;
 mod optimum;
-mod pieces;
 mod price;
 mod query;
 mod report;
@@ -37,7 +36,7 @@ use report::Report;
 /// Errors end the run and are shown; there is no caller to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|serve|price|pieces|growth|hook|look|sealed|tree|digests|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|serve|price|growth|hook|look|sealed|tree|digests|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench scale [--events N] [--dir DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads] [--scratch DIR] [--docs]";
 
@@ -104,7 +103,6 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["serve"] => serve::run(&options, &mut report)?,
         ["price"] => price::run(&options, &mut report)?,
         ["query"] => query::run(&options, &mut report)?,
-        ["pieces"] => pieces::run(&options, &mut report)?,
         ["hook"] => hook::run(&options, &mut report)?,
         ["growth"] => growth::run(&options, &mut report)?,
         ["look"] => look::run(&options, &mut report)?,

@@ -313,7 +313,7 @@ fn a_placeholder_that_is_estimated_above_what_it_replaces_is_no_damage() {
     }
 }
 
-/// A store of an imported session: a commit of hundreds of events, of which a disk has damaged one bit.
+/// A store of an imported session: commits of hundreds of events, of which a disk has damaged one bit.
 fn with_damaged_commit(folder: &Path) -> std::path::PathBuf {
     let store = folder.join("store");
     let done = run(&folder.join("none"), &["demo", "--bundled", "--keep", &store.to_string_lossy()]);
@@ -326,7 +326,7 @@ fn with_damaged_commit(folder: &Path) -> std::path::PathBuf {
 }
 
 /// One bit was wrong in the commit of an import. `salvage` copied one event of 434, said "Nothing is lost." and ended with 0. Now
-/// it copies the pieces that are sound, names the others, and ends with 8.
+/// it copies the commits that are sound, names the events of the others, and ends with 8.
 #[test]
 fn a_salvage_never_hides_what_is_lost_at_the_end() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -343,7 +343,7 @@ fn a_salvage_never_hides_what_is_lost_at_the_end() {
         .map(|range| number(&range[1]) - number(&range[0]) + 1)
         .sum();
     assert_eq!(number(&told["events"]) + lost, number(&told["source_head"]), "{told}");
-    assert!((1..=8).contains(&lost) && number(&told["events_by_checksum"]) > 400, "{told}");
+    assert!((1..=256).contains(&lost) && number(&told["events"]) > 100, "{told}");
     assert_eq!(run(&saved, &["verify", "--deep"]).status.code(), Some(0));
     assert_eq!(run(&saved, &["context"]).status.code(), Some(0));
 

@@ -30,7 +30,7 @@ struct LogEngine {
     index: Arc<Index>,
     log: Arc<Log>,
     salts: Salts,
-    /// Frames that were read, and parts of large ones, by their first seqs: as the store keeps them.
+    /// Frames that were read, by their first seqs: as the store keeps them.
     frames: BTreeMap<Seq, Frame>,
     frame_bytes: usize,
 }
@@ -39,9 +39,6 @@ struct LogEngine {
 const FRAME_BYTES_MAX: usize = 16 << 20;
 /// Smallest large frame, in bytes.
 const LARGE_BYTES: usize = 32 << 10;
-/// Approximate bytes of a part of a large frame.
-const PART_BYTES: usize = 4 << 10;
-
 pub(crate) fn open_log(folder: &Path) -> Outcome<Box<dyn Engine>> {
     Ok(Box::new(LogEngine::open(folder)?))
 }
@@ -86,14 +83,10 @@ impl LogEngine {
         Ok(EncodedEvent { envelope, payload: bytes, bodies: vec![body] })
     }
 
-    /// The frame of a seq, or only a part of it, if a large frame was read before.
+    /// The frame of a seq.
     fn frame(&mut self, seq: Seq) -> Outcome<Frame> {
         if let Some(held) = self.holding(seq) {
             return Ok(held);
-        }
-        if let Some(part) = self.log.part_holding(seq)? {
-            self.keep(&part);
-            return Ok(part);
         }
         let place = self.index.place_of(seq)?.ok_or("not indexed")?;
         let frame = self.log.frame_at(place.position)?;
@@ -106,26 +99,21 @@ impl LogEngine {
         (seq <= frame.last_seq()).then(|| frame.clone())
     }
 
-    /// The frame, or its parts, with the events of a stream.
-    fn parts(&mut self, place: FramePlace, stream: StreamId) -> Outcome<Vec<Frame>> {
-        let held = self.frames.get(&place.first_seq).filter(|frame| frame.is_whole());
-        if let Some(frame) = held {
-            return Ok(self.log.parts_in(frame, &[stream], Seq::ZERO));
+    /// The frame at a place.
+    fn frame_at(&mut self, place: FramePlace) -> Outcome<Frame> {
+        if let Some(frame) = self.frames.get(&place.first_seq) {
+            return Ok(frame.clone());
         }
-        let parts = self.log.parts_of(place.position, &[stream], Seq::ZERO)?;
-        if let [whole] = parts.as_slice()
-            && whole.is_whole()
-        {
-            self.keep(whole);
-        }
-        Ok(parts)
+        let frame = self.log.frame_at(place.position)?;
+        self.keep(&frame);
+        Ok(frame)
     }
 
     /// Keeps a frame; a large one replaces no others.
     fn keep(&mut self, frame: &Frame) {
         let bytes = frame.header().spine_bytes as usize;
-        let is_large = frame.is_whole() && bytes > LARGE_BYTES;
-        let bytes = if frame.is_whole() { bytes } else { PART_BYTES } + 512;
+        let is_large = bytes > LARGE_BYTES;
+        let bytes = bytes + 512;
         if self.frame_bytes + bytes > FRAME_BYTES_MAX {
             if is_large {
                 return;
@@ -181,8 +169,8 @@ impl Engine for LogEngine {
                 let places = self.index.last_frames_of(id, LAST_COUNT)?;
                 let mut rows = Vec::new();
                 for place in places.iter().rev() {
-                    let parts = self.parts(*place, id)?;
-                    let own = parts.iter().flat_map(Frame::events);
+                    let frame = self.frame_at(*place)?;
+                    let own = frame.events();
                     let own =
                         own.filter(|event| event.envelope.stream == id).filter_map(|event| event.row(0));
                     let own: Vec<_> = own.collect();

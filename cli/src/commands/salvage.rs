@@ -139,12 +139,6 @@ fn tell(done: &Salvaged, args: &Salvage, output: &mut Output) -> Result<(), Fail
             done.source_head
         ))?;
     }
-    if done.events_by_checksum > 0 {
-        let events = describe::count(done.events_by_checksum, "event");
-        output.line(format!(
-            "  note  {events} come out of damaged commits: their checksums hold, the digest of the commit cannot"
-        ))?;
-    }
     for (first, last) in &done.unconfirmed_events {
         let events =
             if first == last { format!("event {first} is") } else { format!("events {first} to {last} are") };

@@ -2,13 +2,12 @@
 //!
 //! ```text
 //! 0      160                                                            spine end
-//! header | (table) envelopes | payloads, each padded to 16 | body rows  | salt bytes pad | salt bytes pad | ..
+//! header | envelopes         | payloads, each padded to 16 | body rows  | salt bytes pad | salt bytes pad | ..
 //! ```
 //!
-//! Frames are made in `prepare`; the pieces of large frames are in `pieces`.
+//! Frames are made in `prepare`.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use rkyv::util::AlignedVec;
@@ -19,7 +18,6 @@ use super::envelope::check_block;
 use super::envelope::{DiskRow, NEWER_VERSION, PayloadForm, ROW_EVENT_OFFSET};
 use super::fields::{align16, is_zero};
 use super::held::{Held, KeyFound, Opened, Sight, Span, Spans};
-use super::pieces::PieceTable;
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, ENVELOPE_BYTES, EVENT_BYTES_MAX, Envelope,
     FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
@@ -38,33 +36,26 @@ pub enum FrameCheck {
     Digest,
 }
 
-/// A frame without its bodies, checked: all its events, or [some pieces](super::PieceTable) of it. Cheap to clone.
+/// One event in so many of a frame has a mark, so that finding one costs the same in a long frame.
+const MARK_STEP: usize = 16;
+
+/// Where the payload of an event begins, and its first row.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    payload: usize,
+    row: usize,
+}
+
+/// A frame without its bodies, checked. Cheap to clone.
 #[derive(Clone)]
 pub struct Frame {
     header: FrameHeader,
     held: Held,
     spans: Spans,
+    /// Where the events of a whole frame are, of each [`MARK_STEP`] the first; none if there are few.
+    marks: Option<Arc<[Mark]>>,
     /// The sealed payloads that could be opened, in plain.
     opened: Option<Arc<Opened>>,
-}
-
-impl PieceTable {
-    /// The events of some pieces. `bytes` are their bytes, one after the other.
-    ///
-    /// # Errors
-    /// [`Part::Spine`] if a piece does not have its checksum, or is no piece.
-    pub fn part(&self, pieces: &Range<u32>, bytes: AlignedVec<16>) -> Result<Frame, Invalid> {
-        self.check(pieces, &bytes)?;
-        let spans = self.spans(pieces, self.stretch(pieces).0);
-        let part = Frame::of(*self.header(), Held::all(bytes), Spans::of(spans));
-        part.check_part()?;
-        Ok(part)
-    }
-
-    /// The events of some pieces, out of the whole frame. No bytes are copied.
-    pub fn part_of(&self, frame: &Frame, pieces: &Range<u32>) -> Frame {
-        Frame::of(*self.header(), frame.held.clone(), Spans::of(self.spans(pieces, 0))).opened_as(frame)
-    }
 }
 
 impl std::fmt::Debug for Frame {
@@ -102,28 +93,22 @@ impl Frame {
         if spine.len() != header.spine_bytes as usize {
             return fail(0, format!("{} bytes", header.spine_bytes), format!("{} bytes", spine.len()));
         }
-        let spans = if header.piece_count == 0 {
-            let checksum = crc32c::crc32c(spine);
-            if checksum != header.spine_checksum {
-                return fail(0, format!("checksum {:08x}", header.spine_checksum), format!("{checksum:08x}"));
-            }
-            Spans::One(only_span(&header, spine.len()))
-        } else {
-            let table = PieceTable::decode(&header, spine)?;
-            table
-                .check(&(0..header.piece_count), spine.get(PieceTable::bytes_of(&header)..).unwrap_or(&[]))?;
-            Spans::of(table.all_spans())
-        };
+        let checksum = crc32c::crc32c(spine);
+        if checksum != header.spine_checksum {
+            return fail(0, format!("checksum {:08x}", header.spine_checksum), format!("{checksum:08x}"));
+        }
+        let spans = Spans::One(only_span(&header, spine.len()));
         if check == FrameCheck::Digest && *blake3::hash(spine).as_bytes() != header.spine_digest.0 {
             return fail(0, format!("digest {}", header.spine_digest), "another".to_owned());
         }
-        let frame = Self::of(header, held, spans);
+        let mut frame = Self::of(header, held, spans);
         frame.check_payloads()?;
         frame.check_rows()?;
+        frame.mark();
         Ok(frame)
     }
 
-    /// A small frame of this process's own making, which was written as it is: nothing of it is sealed. Its spine is copied.
+    /// A frame of this process's own making, which was written as it is: nothing of it is sealed. Its spine is copied.
     pub(super) fn made(header: FrameHeader, spine: &[u8]) -> Self {
         let mut bytes = AlignedVec::with_capacity(spine.len());
         bytes.extend_from_slice(spine);
@@ -133,7 +118,7 @@ impl Frame {
 
     /// A frame of checked bytes.
     fn of(header: FrameHeader, held: Held, spans: Spans) -> Self {
-        Self { header, held, spans, opened: None }
+        Self { header, held, spans, marks: None, opened: None }
     }
 
     /// The frame with its sealed payloads in plain, as far as `keys` has the keys. Its own bytes stay sealed: digests and proofs are made
@@ -182,14 +167,13 @@ impl Frame {
         self
     }
 
-    /// The spine, or the pieces of it that are here.
+    /// The spine.
     fn spine(&self) -> &[u8] {
         self.held.spine()
     }
 
     /// Salt and stored bytes of a body of this frame, if they were read with it. They are not checked.
     pub(crate) fn block_at_hand(&self, row: &BodyRow) -> Option<&[u8]> {
-        // Pieces do not know where the bodies begin.
         let spine_bytes = self.header.spine_bytes as usize;
         if self.spine().len() != spine_bytes || row.position.segment() != self.header.position.segment() {
             return None;
@@ -241,20 +225,14 @@ impl Frame {
         Ok(())
     }
 
-    /// Checks pieces without the other pieces: payloads fit, rows belong to their events and name bodies that can be.
-    pub(super) fn check_part(&self) -> Result<(), Invalid> {
-        self.check_payloads()?;
-        for span in self.spans() {
-            let mut event = span.first;
-            for (index, disk) in self.disk_rows_of(span).enumerate() {
-                if disk.row.event < event || disk.row.event >= span.end() {
-                    return Self::wrong_row(span, index, "a row of the same or a later event");
-                }
-                event = disk.row.event;
-                self.check_row(&disk).or_else(|expected| Self::wrong_row(span, index, expected))?;
-            }
+    /// Notes where some events are, if there are many.
+    fn mark(&mut self) {
+        if let [span] = self.spans()
+            && span.count as usize > MARK_STEP
+        {
+            let marks = self.events_of(span).step_by(MARK_STEP).map(|event| event.mark);
+            self.marks = Some(marks.collect());
         }
-        Ok(())
     }
 
     fn wrong_row(span: &Span, index: usize, expected: &str) -> Result<(), Invalid> {
@@ -327,18 +305,18 @@ impl Frame {
         Ok(())
     }
 
-    /// The envelope of an event, counted from the first of its piece, and the form of its payload.
+    /// The envelope of an event, counted from the first of its span, and the form of its payload.
     fn envelope(&self, span: &Span, index: usize) -> (Envelope, PayloadForm) {
         let at = span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES));
         Envelope::decode(self.spine().get(at..).unwrap_or(&[]))
     }
 
-    /// A row, counted from the first of its piece.
+    /// A row, counted from the first of its span.
     fn disk_row(&self, span: &Span, index: usize) -> DiskRow {
         let at = span.rows.saturating_add(index.saturating_mul(BODY_ROW_BYTES));
         let mut disk =
             DiskRow::decode(self.spine().get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[]));
-        // A row of an event before its piece is refused when the frame is checked; until then it counts to the first.
+        // A row of an event before its span is refused when the frame is checked; until then it counts to the first.
         let event = disk.row.event.saturating_sub(span.first) as usize;
         let stream = span.envelopes.saturating_add(event.saturating_mul(ENVELOPE_BYTES)).saturating_add(16);
         let stream = self.spine().get(stream..).and_then(<[u8]>::first_chunk);
@@ -366,11 +344,6 @@ impl Frame {
         count == u64::from(self.header.event_count)
     }
 
-    /// Whether it is cut into pieces, so that some of its events can be read without the others.
-    pub fn is_large(&self) -> bool {
-        self.header.piece_count > 0
-    }
-
     /// The seq of the first event that is here.
     pub fn first_seq(&self) -> Seq {
         let first = self.spans().first().map_or(0, |span| span.first);
@@ -383,15 +356,9 @@ impl Frame {
         self.header.first_seq.plus(u64::from(end)).before()
     }
 
-    /// Bytes of the spine that are here.
+    /// Bytes of the spine.
     pub(crate) fn spine_bytes(&self) -> usize {
         self.spine().len()
-    }
-
-    /// The table of pieces of a whole frame that has one.
-    pub fn piece_table(&self) -> Option<PieceTable> {
-        // A frame was checked with its table; one without a sound table is read as a whole.
-        PieceTable::decode(&self.header, self.spine()).ok().filter(|_| self.is_whole())
     }
 
     /// The frame's header.
@@ -415,13 +382,24 @@ impl Frame {
     }
 
     fn events_of<'a>(&'a self, span: &'a Span) -> impl Iterator<Item = EventRef<'a>> {
-        let (mut payload_at, mut row) = (span.payloads, 0);
-        (0..span.count).map(move |index| {
+        self.events_from(span, 0, Mark { payload: span.payloads, row: 0 })
+    }
+
+    /// The events of a span from one on, whose mark is known.
+    fn events_from<'a>(
+        &'a self,
+        span: &'a Span,
+        first: u32,
+        mark: Mark,
+    ) -> impl Iterator<Item = EventRef<'a>> {
+        let Mark { payload: mut payload_at, mut row } = mark;
+        (first..span.count).map(move |index| {
+            let mark = Mark { payload: payload_at, row };
             let (mut envelope, form) = self.envelope(span, index as usize);
             let (start, length) = (payload_at, form.bytes as usize);
             let raw = self.spine().get(start..start.saturating_add(length)).unwrap_or(&[]);
             payload_at = start.saturating_add(align16(length));
-            let (first_row, ordinal) = (row, span.first.saturating_add(index));
+            let ordinal = span.first.saturating_add(index);
             let (sight, payload) = match &self.opened {
                 _ if form.is_known() => (Sight::Clear, raw),
                 Some(opened) if form.is_sealed() => opened.get(ordinal, raw),
@@ -435,17 +413,25 @@ impl Frame {
                 row += 1;
             }
             let seq = self.header.first_seq.plus(u64::from(ordinal));
-            let row_count = row - first_row;
-            EventRef { frame: self, seq, envelope, payload, sight, raw, span, first_row, row_count }
+            let row_count = row - mark.row;
+            EventRef { frame: self, seq, envelope, payload, sight, raw, span, mark, row_count }
         })
     }
 
-    /// The event at `seq`, if it is here. Cost: a walk through one piece of a few events.
+    /// The event at `seq`, if it is here. Cost: a walk over a few events.
     pub fn event(&self, seq: Seq) -> Option<EventRef<'_>> {
         let ordinal = u32::try_from(seq.0.checked_sub(self.header.first_seq.0)?).ok()?;
         let spans = self.spans();
         let span = spans.get(spans.partition_point(|span| span.end() <= ordinal))?;
-        self.events_of(span).nth(ordinal.checked_sub(span.first)? as usize)
+        let index = ordinal.checked_sub(span.first)?;
+        let step = index as usize / MARK_STEP;
+        match self.marks.as_ref().and_then(|marks| marks.get(step)) {
+            Some(mark) => {
+                let first = u32::try_from(step * MARK_STEP).ok()?;
+                self.events_from(span, first, *mark).nth(index.checked_sub(first)? as usize)
+            }
+            None => self.events_of(span).nth(index as usize),
+        }
     }
 
     /// All rows of its events that are here, with absolute positions.
@@ -508,7 +494,7 @@ impl Frame {
     }
 }
 
-/// Where everything is in a spine that is not cut into pieces.
+/// Where everything is in a spine.
 fn only_span(header: &FrameHeader, spine_bytes: usize) -> Span {
     let rows_bytes = (header.row_count as usize).saturating_mul(BODY_ROW_BYTES);
     Span {
@@ -536,9 +522,9 @@ pub struct EventRef<'a> {
     pub sight: Sight,
     /// The payload as it stands in the spine.
     pub(super) raw: &'a [u8],
-    /// The piece that it is in, and its first row there.
+    /// The events that it stands among, and its first row there.
     span: &'a Span,
-    first_row: usize,
+    mark: Mark,
     row_count: usize,
 }
 
@@ -555,7 +541,7 @@ impl EventRef<'_> {
 
     /// Its envelope as it stands in the spine.
     pub(super) fn envelope_bytes(&self) -> &[u8] {
-        // An event is made from its own piece.
+        // An event is made from its own span.
         let index = (self.ordinal() as usize).saturating_sub(self.span.first as usize);
         let at = self.span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES));
         self.frame.spine().get(at..at.saturating_add(ENVELOPE_BYTES)).unwrap_or(&[])
@@ -563,7 +549,7 @@ impl EventRef<'_> {
 
     /// Its row `index` as it stands in the spine.
     pub(super) fn row_bytes(&self, index: usize) -> &[u8] {
-        let number = self.first_row.saturating_add(index);
+        let number = self.mark.row.saturating_add(index);
         let at = self.span.rows.saturating_add(number.saturating_mul(BODY_ROW_BYTES));
         self.frame.spine().get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[])
     }
@@ -575,7 +561,7 @@ impl EventRef<'_> {
 
     /// Its row `index`, counted from 0 within the event.
     pub fn row(&self, index: usize) -> Option<BodyRow> {
-        let number = self.first_row.checked_add(index).filter(|_| index < self.row_count)?;
+        let number = self.mark.row.checked_add(index).filter(|_| index < self.row_count)?;
         Some(self.frame.disk_row(self.span, number).resolve(self.frame.header.position))
     }
 

@@ -1,12 +1,12 @@
 //! Two headers: the header of a frame, with the link that binds it to all frames before it; and the header of a segment file, with
 //! the part of the log that the file holds, and the end of the part before.
 
-use super::fields::{Fields, Put, align16, is_zero, put_trailing_checksum, trailing_checksum};
+use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
 use super::{
     BODY_ROW_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX, DIGEST_BLAKE3, ENVELOPE_BYTES, FORMAT_VERSION,
-    FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Invalid, PIECE_ROW_BYTES, Part, SEGMENT_HEADER_BYTES,
+    FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Invalid, Part, SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX,
 };
-use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
+use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId};
 
 /// First bytes of a frame.
 pub const FRAME_MAGIC: [u8; 4] = *b"ACPF";
@@ -42,9 +42,7 @@ pub struct FrameHeader {
     pub previous: Link,
     /// BLAKE3 of the spine.
     pub spine_digest: Digest,
-    /// How many pieces the spine is cut into; 0 if it is one.
-    pub piece_count: u32,
-    /// CRC-32C of the spine; of its table of pieces if it has one.
+    /// CRC-32C of the spine.
     pub spine_checksum: u32,
 }
 
@@ -57,7 +55,7 @@ impl FrameHeader {
         put.u32(self.spine_bytes).u32(self.bodies_bytes).u32(self.event_count).u32(self.row_count);
         put.u64(self.first_seq.0).i64(self.time.0).u64(self.position.0).u64(self.durable.0);
         put.bytes(self.store.as_bytes()).bytes(self.previous.as_bytes()).bytes(self.spine_digest.as_bytes());
-        put.u32(self.piece_count).skip(4).i64(self.time_max.0).u32(self.spine_checksum);
+        put.skip(8).i64(self.time_max.0).u32(self.spine_checksum);
         put_trailing_checksum(&mut bytes);
         bytes
     }
@@ -84,7 +82,7 @@ impl FrameHeader {
         }
         let algorithms = (fields.u8(), fields.u8(), fields.u8());
         let flags = fields.u8();
-        let reserved = bytes.get(140..144).is_some_and(is_zero);
+        let reserved = bytes.get(136..144).is_some_and(is_zero);
         if algorithms != (1, DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags != 0 || !reserved {
             let (version, digest, checksum) = algorithms;
             let found = format!("version {version}, algorithms {digest} and {checksum}, flags {flags:#04x}");
@@ -108,9 +106,8 @@ impl FrameHeader {
             store: StoreId(fields.array()),
             previous: Link(fields.array()),
             spine_digest: Digest(fields.array()),
-            piece_count: fields.u32(),
             spine_checksum: {
-                fields.skip(12);
+                fields.skip(16);
                 fields.u32()
             },
         };
@@ -120,14 +117,13 @@ impl FrameHeader {
 
     fn check_sizes(&self) -> Result<(), Invalid> {
         let wide = |value: u32| u64::from(value);
-        let fixed = wide(self.event_count) * ENVELOPE_BYTES as u64
-            + wide(self.row_count) * BODY_ROW_BYTES as u64
-            + wide(self.piece_count) * PIECE_ROW_BYTES as u64;
+        let fixed =
+            wide(self.event_count) * ENVELOPE_BYTES as u64 + wide(self.row_count) * BODY_ROW_BYTES as u64;
         let sound = self.event_count > 0
             && self.event_count as usize <= COMMIT_EVENT_COUNT_MAX
             && self.spine_bytes.is_multiple_of(16)
             && self.bodies_bytes.is_multiple_of(16)
-            && self.piece_count <= self.event_count
+            && self.spine_bytes as usize <= SPINE_BYTES_MAX
             && self.time <= self.time_max
             && fixed <= wide(self.spine_bytes)
             && self.frame_bytes() <= FRAME_BYTES_MAX as u64
@@ -204,16 +200,6 @@ impl FramePlace {
     pub const fn event_count(&self) -> u64 {
         self.last_seq.next().since(self.first_seq)
     }
-}
-
-/// The bit that a stream sets in the row of a piece.
-pub(super) fn stream_bit(stream: &StreamId) -> u64 {
-    1 << (stream.as_bytes().first().copied().unwrap_or(0) % 64)
-}
-
-/// Length of the table of so many pieces behind a header, with the zeros that follow it.
-pub(super) fn table_bytes(piece_count: usize) -> usize {
-    align16(piece_count.saturating_mul(PIECE_ROW_BYTES))
 }
 
 /// The header of a segment.

@@ -19,7 +19,7 @@ use super::fields::align16;
 #[derive(Clone)]
 pub(super) struct Held {
     read: Arc<AlignedVec<16>>,
-    /// The spine, or pieces of it. Begins at a multiple of 16.
+    /// The spine. Begins at a multiple of 16.
     spine: Range<usize>,
     /// Up to here bodies of the frame follow a whole spine.
     end: usize,
@@ -57,7 +57,7 @@ impl Held {
     }
 }
 
-/// The events of a piece, and where in the bytes in memory their envelopes, payloads and rows begin.
+/// Events in a row, and where in the bytes in memory their envelopes, payloads and rows begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     /// Ordinal of the first event in the frame.
@@ -76,7 +76,7 @@ impl Span {
     }
 }
 
-/// The pieces at hand: neighbours, in order, at least one.
+/// The events at hand, in order: at least one run of them.
 #[derive(Debug, Clone)]
 pub(super) enum Spans {
     /// Most frames are small, and never need a list.

@@ -17,8 +17,6 @@ pub const FRAME_HEADER_BYTES: usize = 160;
 pub const ENVELOPE_BYTES: usize = 56;
 /// Bytes of one row of the body table.
 pub const BODY_ROW_BYTES: usize = 64;
-/// Bytes of one row of a frame's table of pieces.
-pub const PIECE_ROW_BYTES: usize = 24;
 /// Random bytes beside each body, so that its digest says nothing once it is erased.
 pub const SALT_BYTES: usize = 16;
 /// Bytes of a nonce. It is random: a counter would repeat after a store was put back from a backup.
@@ -36,6 +34,8 @@ pub const CHECKPOINT_BYTES: usize = 128;
 
 /// Longest frame: header, spine and bodies.
 pub const FRAME_BYTES_MAX: usize = 64 << 20;
+/// Longest spine of a frame: a look at one event reads all of it.
+pub const SPINE_BYTES_MAX: usize = 8 << 20;
 /// Longest payload of one event.
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
 /// Longest body in one row; longer ones are lists of rows.

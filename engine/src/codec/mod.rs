@@ -28,7 +28,6 @@ mod map_record;
 mod pages;
 pub mod payload;
 pub mod peek;
-mod pieces;
 mod prepare;
 mod secret_file;
 mod seekable;
@@ -61,8 +60,8 @@ pub(crate) use limits::STORED_BYTES_MAX;
 pub use limits::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, CHECKPOINT_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX,
     DIGEST_BLAKE3, DIGEST_OF_BODY, DIGEST_OF_STORED, ENVELOPE_BYTES, EVENT_BYTES_MAX, FORMAT_VERSION,
-    FRAME_BYTES_MAX, FRAME_HEADER_BYTES, NONCE_BYTES, PIECE_ROW_BYTES, SALT_BYTES, SEALING_BYTES,
-    SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, TAG_BYTES, TAIL_BYTES,
+    FRAME_BYTES_MAX, FRAME_HEADER_BYTES, NONCE_BYTES, SALT_BYTES, SEALING_BYTES, SEGMENT_HEADER_BYTES,
+    SPINE_BYTES_MAX, STORE_FILE_BYTES_MAX, TAG_BYTES, TAIL_BYTES,
 };
 pub(crate) use map_record::{
     FRAME_ROW_BYTES, FrameRow, MapRecord, POSTING_BYTES, RECORD_BYTES, STREAM_ROW_BYTES, StreamRow,
@@ -71,7 +70,6 @@ pub use pages::{
     Busy, Checkpoint, PageCounts, TailPage, Written, busy_record, claim_record, committed, place_record,
     poison_word, settled,
 };
-pub use pieces::PieceTable;
 pub use prepare::{PayloadSeal, PreparedFrame, encode_frame, encode_sealed_frame};
 pub use secret_file::{SECRET_FILE_BYTES, SecretFile};
 pub(crate) use seekable::{

@@ -17,12 +17,11 @@ use super::envelope::{BodyForm, DiskRow, PayloadForm};
 use super::envelope::{salted, stored_digest};
 use super::fields::{Put, align16, is_zero};
 use super::frame::Frame;
-use super::header::{link_of, stream_bit, table_bytes};
-use super::pieces::{self, PieceRow};
+use super::header::link_of;
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, DIGEST_OF_STORED, ENVELOPE_BYTES,
     EVENT_BYTES_MAX, EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES,
-    FrameHeader, NO_KEY, SALT_BYTES, SEALING_BYTES, STORED_BYTES_MAX, SealedBody,
+    FrameHeader, NO_KEY, SALT_BYTES, SEALING_BYTES, SPINE_BYTES_MAX, STORED_BYTES_MAX, SealedBody,
 };
 use crate::failpoints::failpoint;
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
@@ -54,7 +53,6 @@ struct Seals {
     store: StoreId,
     random: [u8; 32],
     places: Vec<SealPlace>,
-    table: Vec<PieceRow>,
     /// The first seq that they are sealed for.
     done: Option<Seq>,
 }
@@ -102,9 +100,9 @@ impl PreparedFrame {
         &self.bytes
     }
 
-    /// The frame as readers see it, once it has its place; `None` if it is sealed or cut into pieces. Cost: a copy of the spine.
+    /// The frame as readers see it, once it has its place; `None` if it is sealed. Cost: a copy of the spine.
     pub(crate) fn made(&self) -> Option<Frame> {
-        if self.seals.is_some() || self.header.piece_count > 0 {
+        if self.seals.is_some() {
             return None;
         }
         let spine_end = FRAME_HEADER_BYTES.checked_add(self.header.spine_bytes as usize)?;
@@ -145,7 +143,7 @@ impl PreparedFrame {
         let previous = if is_wrong { Link::ZERO } else { previous };
         if let Some(seals) = self.seals.as_mut().filter(|seals| seals.done != Some(first_seq)) {
             seals.fill(&mut self.bytes, first_seq);
-            finish_spine(&mut self.bytes, &mut self.header, &mut seals.table);
+            finish_spine(&self.bytes, &mut self.header);
         }
         self.header =
             FrameHeader { first_seq, time, time_max, position, durable, store, previous, ..self.header };
@@ -191,50 +189,31 @@ pub fn encode_sealed_frame(
 
 fn encode(events: &[EncodedEvent], seal: Option<&PayloadSeal>) -> Result<PreparedFrame, EncodeError> {
     let key_of = |ordinal: usize| seal.and_then(|seal| seal.keys.get(ordinal)?.as_ref());
-    let (plan, bodies_bytes_max) = measure(events, &|ordinal| key_of(ordinal).is_some())?;
-    let spine_bytes = plan.spine_bytes;
+    let (spine_bytes, bodies_bytes_max) = measure(events, &|ordinal| key_of(ordinal).is_some())?;
     let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + spine_bytes + bodies_bytes_max);
-    bytes.resize(FRAME_HEADER_BYTES + table_bytes(plan.table_rows()), 0);
+    bytes.resize(FRAME_HEADER_BYTES, 0);
     let rows = place_bodies(events, FRAME_HEADER_BYTES + spine_bytes);
     let mut streams: FxHashMap<StreamId, u32> = FxHashMap::default();
-    let mut table = Vec::with_capacity(plan.table_rows());
-    let (mut first, mut row_start) = (0, 0);
     let mut places = Vec::new();
-    for end in &plan.event_ends {
-        let piece = events.get(first..*end).unwrap_or(&[]);
-        let mut bits = 0;
-        for (ordinal, event) in (first..).zip(piece) {
-            lay_envelope(&mut bytes, (ordinal, event), key_of(ordinal), &mut places);
-            streams.insert(event.envelope.stream, narrow(ordinal));
-            bits |= stream_bit(&event.envelope.stream);
+    for (ordinal, event) in events.iter().enumerate() {
+        lay_envelope(&mut bytes, (ordinal, event), key_of(ordinal), &mut places);
+        streams.insert(event.envelope.stream, narrow(ordinal));
+    }
+    bytes.resize(align16(bytes.len()), 0);
+    for (ordinal, event) in events.iter().enumerate() {
+        if key_of(ordinal).is_some() {
+            let from = places.partition_point(|place| (place.ordinal as usize) < ordinal);
+            if let Some(place) = places.get_mut(from) {
+                place.payload = bytes.len();
+            }
+            bytes.resize(bytes.len().saturating_add(event.payload.len() + SEALING_BYTES), 0);
+        } else {
+            bytes.extend_from_slice(&event.payload);
         }
         bytes.resize(align16(bytes.len()), 0);
-        for (ordinal, event) in (first..).zip(piece) {
-            if key_of(ordinal).is_some() {
-                let from = places.partition_point(|place| (place.ordinal as usize) < ordinal);
-                if let Some(place) = places.get_mut(from) {
-                    place.payload = bytes.len();
-                }
-                bytes.resize(bytes.len().saturating_add(event.payload.len() + SEALING_BYTES), 0);
-            } else {
-                bytes.extend_from_slice(&event.payload);
-            }
-            bytes.resize(align16(bytes.len()), 0);
-        }
-        let row_end = row_start + piece.iter().map(|event| event.bodies.len()).sum::<usize>();
-        for placed in rows.get(row_start..row_end).unwrap_or(&[]) {
-            bytes.extend_from_slice(&placed.row.encode());
-        }
-        if plan.table_rows() > 0 {
-            table.push(PieceRow {
-                spine_end: narrow(bytes.len() - FRAME_HEADER_BYTES),
-                event_end: narrow(*end),
-                row_end: narrow(row_end),
-                checksum: 0,
-                streams: bits,
-            });
-        }
-        (first, row_start) = (*end, row_end);
+    }
+    for placed in &rows {
+        bytes.extend_from_slice(&placed.row.encode());
     }
     debug_assert_eq!(bytes.len(), FRAME_HEADER_BYTES + spine_bytes);
     for placed in &rows {
@@ -261,7 +240,6 @@ fn encode(events: &[EncodedEvent], seal: Option<&PayloadSeal>) -> Result<Prepare
         store: StoreId::ZERO,
         previous: Link::ZERO,
         spine_digest: Digest::ZERO,
-        piece_count: narrow(table.len()),
         spine_checksum: 0,
     };
     let rows: Vec<DiskRow> = rows.into_iter().map(|placed| placed.row).collect();
@@ -272,12 +250,11 @@ fn encode(events: &[EncodedEvent], seal: Option<&PayloadSeal>) -> Result<Prepare
     }
     let streams = streams.into_iter().collect();
     let seals = seal.filter(|_| !places.is_empty()).map(|PayloadSeal { store, random, .. }| {
-        let table = std::mem::take(&mut table);
-        Box::new(Seals { store: *store, random: *random, places, table, done: None })
+        Box::new(Seals { store: *store, random: *random, places, done: None })
     });
     if seals.is_none() {
         // Else the spine is hashed when it is sealed.
-        finish_spine(&mut bytes, &mut header, &mut table);
+        finish_spine(&bytes, &mut header);
     }
     Ok(PreparedFrame { bytes, header, rows, streams, seals })
 }
@@ -309,79 +286,31 @@ fn lay_envelope(
     bytes.extend_from_slice(&event.envelope.encode(form));
 }
 
-/// Fills in the table of pieces, and puts the digest and the checksum of the spine into the header.
-fn finish_spine(bytes: &mut [u8], header: &mut FrameHeader, table: &mut [PieceRow]) {
+/// Puts the digest and the checksum of the spine into the header.
+fn finish_spine(bytes: &[u8], header: &mut FrameHeader) {
     let spine_end = FRAME_HEADER_BYTES.saturating_add(header.spine_bytes as usize);
-    let spine = bytes.get_mut(FRAME_HEADER_BYTES..spine_end).unwrap_or_default();
-    let mut start = table_bytes(table.len());
-    let checked = if table.is_empty() { spine.len() } else { start };
-    for row in table.iter_mut() {
-        let end = row.spine_end as usize;
-        row.checksum = crc32c::crc32c(spine.get(start..end).unwrap_or(&[]));
-        start = end;
-    }
-    let mut put = Put(spine);
-    for row in table.iter() {
-        put.bytes(&row.encode());
-    }
     let spine = bytes.get(FRAME_HEADER_BYTES..spine_end).unwrap_or(&[]);
     header.spine_digest = Digest(*blake3::hash(spine).as_bytes());
-    header.spine_checksum = crc32c::crc32c(spine.get(..checked).unwrap_or(spine));
+    header.spine_checksum = crc32c::crc32c(spine);
 }
 
-/// How the events of a commit are cut into pieces.
-struct Plan {
-    /// For each piece the ordinal of the first event after it.
-    event_ends: Vec<usize>,
-    spine_bytes: usize,
-}
-
-impl Plan {
-    /// A single piece needs no table.
-    fn table_rows(&self) -> usize {
-        if self.event_ends.len() > 1 { self.event_ends.len() } else { 0 }
-    }
-
-    /// Cuts events into pieces; each event takes its `event_bytes` beside its envelope.
-    fn of(event_bytes: &[usize]) -> Self {
-        let count = event_bytes.len();
-        let length = |bytes: &[usize]| {
-            let rest = bytes.iter().fold(0_usize, |sum, bytes| sum.saturating_add(*bytes));
-            align16(bytes.len().saturating_mul(ENVELOPE_BYTES)).saturating_add(rest)
-        };
-        if count <= pieces::SINGLE_EVENT_COUNT_MAX {
-            return Self { event_ends: vec![count], spine_bytes: length(event_bytes) };
-        }
-        let (mut event_ends, mut spine_bytes, mut start) = (Vec::new(), 0_usize, 0);
-        for end in 1..=count {
-            let piece = event_bytes.get(start..end).unwrap_or(&[]);
-            let full =
-                piece.len() >= pieces::PIECE_EVENT_COUNT_MAX || length(piece) >= pieces::PIECE_BYTES_FULL;
-            if full || end == count {
-                spine_bytes = spine_bytes.saturating_add(length(piece));
-                event_ends.push(end);
-                start = end;
-            }
-        }
-        let mut plan = Self { event_ends, spine_bytes };
-        plan.spine_bytes = plan.spine_bytes.saturating_add(table_bytes(plan.table_rows()));
-        plan
-    }
-}
-
-/// Checks every limit; returns how the spine is laid out and the most that the bodies can take.
-fn measure(events: &[EncodedEvent], is_sealed: &dyn Fn(usize) -> bool) -> Result<(Plan, usize), EncodeError> {
+/// Checks every limit; returns the length of the spine and the most that the bodies can take.
+fn measure(
+    events: &[EncodedEvent],
+    is_sealed: &dyn Fn(usize) -> bool,
+) -> Result<(usize, usize), EncodeError> {
     if events.is_empty() {
         return Err(EncodeError::NoEvents);
     }
     limit("events of a commit", events.len(), COMMIT_EVENT_COUNT_MAX)?;
-    let (mut event_bytes, mut bodies) = (Vec::with_capacity(events.len()), 0_usize);
+    let mut spine = align16(events.len().saturating_mul(ENVELOPE_BYTES));
+    let mut bodies = 0_usize;
     for (ordinal, event) in events.iter().enumerate() {
         let sealing = if is_sealed(ordinal) { SEALING_BYTES } else { 0 };
         let payload_bytes = event.payload.len().saturating_add(sealing);
         limit("bytes of an event", payload_bytes, EVENT_BYTES_MAX)?;
         let rows_bytes = event.bodies.len().saturating_mul(BODY_ROW_BYTES);
-        event_bytes.push(align16(payload_bytes).saturating_add(rows_bytes));
+        spine = spine.saturating_add(align16(payload_bytes)).saturating_add(rows_bytes);
         for (row, body) in event.bodies.iter().enumerate() {
             let length = match body {
                 EncodedBody::New { bytes, salt, .. } => {
@@ -412,13 +341,13 @@ fn measure(events: &[EncodedEvent], is_sealed: &dyn Fn(usize) -> bool) -> Result
             limit("bytes of a body", length, BODY_CHUNK_BYTES_MAX)?;
         }
     }
-    let plan = Plan::of(&event_bytes);
+    limit("bytes of a commit without its texts", spine, SPINE_BYTES_MAX)?;
     limit(
         "bytes of a commit",
-        plan.spine_bytes.saturating_add(bodies).saturating_add(FRAME_HEADER_BYTES),
+        spine.saturating_add(bodies).saturating_add(FRAME_HEADER_BYTES),
         FRAME_BYTES_MAX,
     )?;
-    Ok((plan, bodies))
+    Ok((spine, bodies))
 }
 
 struct Placed<'a> {

@@ -224,18 +224,6 @@ impl<'a> Cursor<'a> {
         Ok(self.segments.opened(frame))
     }
 
-    /// `length` bytes of the spine of the frame at `position`, from byte `start` of the spine on; fewer only at the end of the
-    /// file.
-    pub(crate) fn spine_part(
-        &mut self,
-        position: Position,
-        start: usize,
-        length: usize,
-    ) -> Result<AlignedVec<16>, Fault> {
-        let offset = position.offset().saturating_add((FRAME_HEADER_BYTES + start) as u64);
-        self.aligned(position.segment(), offset, length).map_err(Fault::Error)
-    }
-
     /// As [`Cursor::bytes`], aligned; bytes longer than a window are read straight into the answer.
     fn aligned(&mut self, segment: u32, offset: u64, length: usize) -> Result<AlignedVec<16>, LogError> {
         let mut aligned = AlignedVec::new();

@@ -324,7 +324,6 @@ pub(super) fn nothing_at(position: Position, store: StoreId) -> FrameHeader {
         store,
         previous: crate::ids::Link::ZERO,
         spine_digest: crate::ids::Digest::ZERO,
-        piece_count: 0,
         spine_checksum: 0,
     }
 }

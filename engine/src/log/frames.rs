@@ -386,11 +386,6 @@ impl<'a> Frames<'a> {
         self
     }
 
-    /// The header of the damaged frame that the last error reports, if that header is sound: then some pieces may be sound, too.
-    pub(crate) fn damaged(&self) -> Option<&FrameHeader> {
-        self.walk.damaged.as_ref()
-    }
-
     /// Returns the windows, for the next reader.
     pub(crate) fn into_windows(self) -> Windows {
         self.walk.into_windows()

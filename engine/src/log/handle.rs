@@ -14,7 +14,6 @@ use super::error::{Corruption, LogError};
 use super::files::{Segments, TAIL, WriteSegment, read_page};
 use super::key_folder::ENCRYPTION_BIT;
 use super::keys::KeyChain;
-use super::piece_tables::Tables;
 use super::recovery_scan::is_anchored;
 use super::tail::{Lost, Tail};
 use crate::codec::{BodyRow, FeatureBits, PreparedFrame, SALT_BYTES, TailPage, Written as Head};
@@ -191,8 +190,6 @@ pub struct Log {
     /// Bodies whose erasure is on record and was not carried out when this handle looked; whether there are any.
     pub(super) withheld: RwLock<BTreeSet<Position>>,
     pub(super) withholds: AtomicBool,
-    /// Tables of pieces of large frames that were read.
-    pub(super) tables: Mutex<Tables>,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
     pub(super) map: Mutex<BTreeMap<Seq, Position>>,
 }

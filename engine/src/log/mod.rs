@@ -41,7 +41,6 @@ mod lookup;
 mod open;
 mod packed_check;
 mod parallel_verify;
-mod piece_tables;
 mod prepare;
 mod primitives;
 mod reading;

@@ -178,7 +178,6 @@ impl Log {
             writes,
             withheld: RwLock::default(),
             withholds: AtomicBool::new(false),
-            tables: Mutex::default(),
             map: Mutex::new(BTreeMap::new()),
         };
         let mut recovery = log.recover(on_read_only_disk)?;

@@ -354,7 +354,7 @@ impl Inner {
         let mut seqs = Vec::new();
         let (places, _) = self.frames_of(&[stream], item.seq.before())?;
         for place in places {
-            for frame in self.sound_parts_of(place.position, &[stream], item.seq)? {
+            if let Some(frame) = self.sound_frame_at(place.position)? {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
                     match super::fetch::bare(&frame, &event).map(|it| it.event.payload) {
                         Ok(Payload::ItemRevised(revised)) if revised.item == item => seqs.push(event.seq),

@@ -139,7 +139,7 @@ impl Inner {
         let (after, mut newest) = (known.watermark, known.newest);
         let (places, watermark) = places(after)?;
         for place in places {
-            for frame in self.sound_parts_of(place.position, &[StreamId::STORE], after)? {
+            if let Some(frame) = self.sound_frame_at(place.position)? {
                 for event in frame.events().filter(|event| event.seq > after && event.envelope.kind == ERASED)
                 {
                     newest = newest.max(event.seq);

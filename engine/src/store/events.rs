@@ -1,7 +1,5 @@
 //! Events and bodies out of the log: decoded, checked, in order.
 
-use std::collections::VecDeque;
-
 use crate::codec::{BodyRow, EventRef, Frame};
 use crate::error::Error;
 use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Payload, Recorded, wire};
@@ -117,11 +115,10 @@ impl Inner {
         let (mut places, mut ranges) = (Vec::with_capacity(ids.len()), Vec::new());
         ranges.resize_with(ids.len(), || Ok(0..0));
         let mut frames = Holding::default();
-        for (number, at) in order.iter().enumerate() {
+        for at in &order {
             let Some(id) = ids.get(*at).filter(|id| id.chunks > 0) else { continue };
-            let later = order.get(number..).unwrap_or_default().iter().map(|at| seq(*at));
             let start = places.len();
-            let found = frames.find(self, id.seq, later).and_then(|frame| {
+            let found = frames.find(self, id.seq).and_then(|frame| {
                 let event = frame.event(id.seq).ok_or_else(|| no_row(id.seq, id.first))?;
                 for row in id.first..id.first.saturating_add(id.chunks) {
                     let place = event.row(row as usize).ok_or_else(|| no_row(id.seq, row))?;
@@ -198,17 +195,14 @@ impl Inner {
     }
 }
 
-/// Most seqs that are looked for at a time in a large frame.
-const AHEAD_COUNT: usize = 1024;
-
 /// A frame up to so many events behind the last one is read on the way: cheaper than a search.
 const NEAR_COUNT: u64 = 8;
 
-/// The frames that were found last, for a caller that asks in order.
+/// The frame that was found last, for a caller that asks in order.
 #[derive(Default)]
 struct Holding<'a> {
-    frames: VecDeque<Frame>,
-    /// Where the last frame ends, its last seq, and the frames behind it.
+    frame: Option<Frame>,
+    /// Where that frame ends, its last seq, and the frames behind it.
     end: Option<(Position, Seq)>,
     behind: Option<log::Frames<'a>>,
 }
@@ -227,35 +221,23 @@ impl<'a> Holding<'a> {
         found.filter(|frame| frame.first_seq() <= seq)
     }
 
-    /// The frame, or the part of one, that holds `seq`. `later`: this seq and those that will be asked for next, rising.
-    fn find(
-        &mut self,
-        inner: &'a Inner,
-        seq: Seq,
-        later: impl Iterator<Item = Seq>,
-    ) -> Result<&Frame, Error> {
-        while self.frames.front().is_some_and(|frame| frame.last_seq() < seq) {
-            self.frames.pop_front();
-        }
-        if self.frames.front().is_none_or(|frame| frame.first_seq() > seq) {
-            self.frames.clear();
+    /// The frame that holds `seq`.
+    fn find(&mut self, inner: &'a Inner, seq: Seq) -> Result<&Frame, Error> {
+        let holds = |frame: &Frame| (frame.first_seq()..=frame.last_seq()).contains(&seq);
+        if !self.frame.as_ref().is_some_and(holds) {
             let held = inner.cache().holding(seq);
             if held.is_some() {
                 self.behind = None;
             }
-            if let Some(frame) = held.or_else(|| self.near(inner, seq)) {
-                self.frames.push_back(frame);
+            let found = held.or_else(|| self.near(inner, seq));
+            if found.is_some() {
+                self.frame = found;
             } else {
                 self.behind = None;
-                let later: Vec<Seq> = later.take(AHEAD_COUNT).collect();
-                self.frames.extend(inner.log.parts_holding(&later)?);
+                self.frame = inner.frame_of(seq)?;
             }
-            if self.frames.is_empty() {
-                self.frames.extend(inner.frame_of(seq)?);
-            }
-            let last = self.frames.back().filter(|frame| frame.is_whole());
-            self.end = last.map(|frame| (frame.header().end(), frame.last_seq()));
+            self.end = self.frame.as_ref().map(|frame| (frame.header().end(), frame.last_seq()));
         }
-        self.frames.front().ok_or_else(|| no_row(seq, 0))
+        self.frame.as_ref().ok_or_else(|| no_row(seq, 0))
     }
 }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::erasures::ERASED;
-use super::fetch::{Parts, lend};
+use super::fetch::lend;
 use super::kept::{FOLDER, FoldSlot, Loaded};
 use super::saved_fold::encode;
 use super::{Inner, Store};
@@ -144,15 +144,8 @@ impl Inner {
         for place in places {
             // A frame may have been left half way, when a stream was found missing.
             let folded = after.max(loaded.world.head());
-            let parts = match &loaded.streams {
-                // Of a large frame only the parts with events of these streams are looked at.
-                Some(streams) if !loaded.beginnings => {
-                    self.parts_by(&mut looks, place.position, streams, folded)
-                }
-                _ => self.frame_at(place.position).map(|frame| Parts::One(Some(frame))),
-            };
-            let parts = match parts {
-                Ok(parts) => parts,
+            let frame = match self.frame_by(&mut looks, place.position) {
+                Ok(frame) => frame,
                 Err(Error::Corrupt { detail, .. }) => {
                     self.note_damage(detail);
                     loaded.has_gaps = true;
@@ -160,10 +153,8 @@ impl Inner {
                 }
                 Err(error) => return Err(error),
             };
-            for frame in parts {
-                if let Some(missing) = self.fold_frame(loaded, &frame, folded)? {
-                    return Ok(Some(missing));
-                }
+            if let Some(missing) = self.fold_frame(loaded, &frame, folded)? {
+                return Ok(Some(missing));
             }
             loaded.watermark = loaded.watermark.max(place.last_seq);
         }

@@ -154,7 +154,7 @@ impl Store {
                 began: None,
                 folder: None,
             };
-            let frame = match inner.first_part_of(place.first.position, stream) {
+            let frame = match inner.frame_at(place.first.position) {
                 Ok(frame) => Some(frame),
                 // A damaged first frame costs the name, not the list.
                 Err(Error::Corrupt { .. }) => None,
@@ -205,32 +205,31 @@ impl Store {
         };
         let dated = match opening.event.host_time {
             Some(time) => Dating::Host { first: time, last: time },
-            None => dating(std::slice::from_ref(frame), stream, Seq::MAX)?,
+            None => dating(frame, stream, Seq::MAX)?,
         };
         let beside: Vec<Seq> =
             frame.events().filter(|event| event.envelope.stream == stream).map(|event| event.seq).collect();
         let are_few = beside.len() < BESIDE_COUNT_MIN;
         // Events beside an opening say whether its host writes times.
-        let may_be_dated =
-            matches!(dated, Dating::Live(_)) && (beside.len() == 1 || !frame.is_whole() && are_few);
+        let may_be_dated = matches!(dated, Dating::Live(_)) && beside.len() == 1;
         let is_unknown = are_few && (folder.is_none() || matches!(dated, Dating::Undated));
         if !may_be_dated && !is_unknown {
             return Ok((dated.first(), folder));
         }
-        // Of a part of a commit, the rest of the commit comes next.
-        let known = if frame.is_whole() { beside.last().copied() } else { None };
-        let known = known.unwrap_or(opening.seq);
+        let known = beside.last().copied().unwrap_or(opening.seq);
         let (places, _) = self.inner.frames_of(&[stream], known)?;
         let Some(next) = places.first() else { return Ok((dated.first(), folder)) };
-        let parts: Vec<Frame> = self.inner.sound_parts_of(next.position, &[stream], known)?.collect();
-        let told = dating(&parts, stream, Seq::MAX)?;
+        let Some(behind) = self.inner.sound_frame_at(next.position)? else {
+            return Ok((dated.first(), folder));
+        };
+        let told = dating(&behind, stream, Seq::MAX)?;
         let began = match (&dated, &told) {
             (Dating::Live(_), Dating::Host { .. } | Dating::Undated) if may_be_dated => told.first(),
             (Dating::Undated, Dating::Host { first, .. }) => Some(*first),
             _ => dated.first(),
         };
         let folder = match folder {
-            None if are_few => folder_in(&parts, stream)?,
+            None if are_few => folder_in(&behind, stream)?,
             known => known,
         };
         Ok((began, folder))
@@ -339,13 +338,13 @@ impl Store {
     fn last_active(&self, stream: StreamId, at: Seq) -> Result<Option<Micros>, Error> {
         let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
         for place in places.iter().rev().filter(|place| place.first_seq <= at) {
-            let parts = match self.inner.parts_of(place.position, &[stream], Seq::ZERO) {
-                Ok(parts) => parts.collect::<Vec<_>>(),
+            let frame = match self.inner.frame_at(place.position) {
+                Ok(frame) => frame,
                 // Damage costs the time, not the list.
                 Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            match dating(&parts, stream, at)? {
+            match dating(&frame, stream, at)? {
                 Dating::Host { last, .. } => return Ok(Some(last)),
                 Dating::Live(time) => return Ok(Some(time)),
                 // Hosts write records without a time at the end of their files.
@@ -446,44 +445,36 @@ impl Dating {
     }
 }
 
-fn dating(parts: &[Frame], stream: StreamId, at: Seq) -> Result<Dating, Error> {
-    let own = |frame: &Frame| {
-        let events = frame.events().filter(|event| event.envelope.stream == stream && event.seq <= at);
-        events.map(|event| event.envelope.host_time).collect::<Vec<_>>()
-    };
-    let times: Vec<Micros> = parts.iter().flat_map(own).flatten().collect();
+fn dating(frame: &Frame, stream: StreamId, at: Seq) -> Result<Dating, Error> {
+    let own = || frame.events().filter(|event| event.envelope.stream == stream && event.seq <= at);
+    let times: Vec<Micros> = own().filter_map(|event| event.envelope.host_time).collect();
     if let (Some(first), Some(last)) = (times.first(), times.iter().max()) {
         return Ok(Dating::Host { first: *first, last: *last });
     }
     let mut live = None;
-    for frame in parts {
-        let own = frame.events().filter(|event| event.envelope.stream == stream && event.seq <= at);
-        for event in own.take(DATED_COUNT_MAX) {
-            match bare(frame, &event) {
-                Ok(recorded) if recorded.event.stamp.wire.is_some() => return Ok(Dating::Undated),
-                Ok(recorded) => live = Some(recorded.recorded_at),
-                Err(Error::Corrupt { .. }) => {}
-                Err(error) => return Err(error),
-            }
+    for event in own().take(DATED_COUNT_MAX) {
+        match bare(frame, &event) {
+            Ok(recorded) if recorded.event.stamp.wire.is_some() => return Ok(Dating::Undated),
+            Ok(recorded) => live = Some(recorded.recorded_at),
+            Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(live.map_or(Dating::Undated, Dating::Live))
 }
 
 /// The folder that the first events of a stream in these frames tell, by a change of the session.
-fn folder_in(parts: &[Frame], stream: StreamId) -> Result<Option<String>, Error> {
-    for frame in parts {
-        let own = frame.events().filter(|event| event.envelope.stream == stream);
-        for event in own.take(DATED_COUNT_MAX) {
-            match bare(frame, &event).map(|recorded| recorded.event.payload) {
-                Ok(Payload::SessionChanged(changed)) => {
-                    if let Some(folder) = changed.cwd.or(changed.project) {
-                        return Ok(Some(folder));
-                    }
+fn folder_in(frame: &Frame, stream: StreamId) -> Result<Option<String>, Error> {
+    let own = frame.events().filter(|event| event.envelope.stream == stream);
+    for event in own.take(DATED_COUNT_MAX) {
+        match bare(frame, &event).map(|recorded| recorded.event.payload) {
+            Ok(Payload::SessionChanged(changed)) => {
+                if let Some(folder) = changed.cwd.or(changed.project) {
+                    return Ok(Some(folder));
                 }
-                Ok(_) | Err(Error::Corrupt { .. }) => {}
-                Err(error) => return Err(error),
             }
+            Ok(_) | Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(None)

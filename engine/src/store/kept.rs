@@ -220,20 +220,21 @@ const FRAME_COST_BYTES: usize = 512;
 ///
 /// A bounded number of bytes is kept; when the cache is full, everything goes. A kept frame was checked when it was read, and
 /// frames never change, so nothing has to be looked up again. Large frames push nothing out: a few of them would fill the
-/// cache, and the log reads parts of them at a time. Bodies that were read with a frame are not kept: any process may erase
+/// cache. Bodies that were read with a frame are not kept: any process may erase
 /// them meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct FrameCache {
     by_seq: BTreeMap<Seq, Frame>,
     by_position: FxHashMap<Position, Seq>,
-    /// Parts of large frames, by their own first seq.
-    parts: BTreeMap<Seq, Frame>,
     bytes: usize,
     /// Most bytes of spines that are kept.
     bytes_max: usize,
     /// The generation of files that its frames were read at.
     generation: u32,
 }
+
+/// A frame is large if it takes this share of the cache.
+const LARGE_SHARE: usize = 16;
 
 impl FrameCache {
     /// A cache of at most so many bytes.
@@ -255,12 +256,10 @@ impl FrameCache {
         *self = Self { bytes_max: self.bytes_max, generation: self.generation, ..Self::default() };
     }
 
-    /// The frame that holds `seq`, or a part of it, if it is kept.
+    /// The frame that holds `seq`, if it is kept.
     pub(super) fn holding(&self, seq: Seq) -> Option<Frame> {
-        [&self.by_seq, &self.parts].into_iter().find_map(|kept| {
-            let (_, frame) = kept.range(..=seq).next_back()?;
-            (seq <= frame.last_seq()).then(|| frame.clone())
-        })
+        let (_, frame) = self.by_seq.range(..=seq).next_back()?;
+        (seq <= frame.last_seq()).then(|| frame.clone())
     }
 
     /// The frame at `position`, if it is kept.
@@ -273,23 +272,13 @@ impl FrameCache {
         if frame.lacks_a_key() {
             return;
         }
-        if frame.is_large() {
+        if cost(frame) > self.bytes_max / LARGE_SHARE {
             self.keep_if_room(frame);
             return;
         }
         let frame = frame.alone();
         self.make_room(cost(&frame));
         self.insert(frame);
-    }
-
-    /// Keeps a part of a large frame.
-    pub(super) fn keep_part(&mut self, part: &Frame) {
-        if part.lacks_a_key() {
-            return;
-        }
-        self.make_room(cost(part));
-        let before = self.parts.insert(part.first_seq(), part.clone());
-        self.count(cost(part), before.as_ref());
     }
 
     /// Keeps a frame that was read on the way, if there is room: it pushes nothing out.

@@ -181,8 +181,7 @@ impl Store {
         self.inner.newest_erasure()?;
         places.retain(|place| place.first_seq <= to);
         let inner = Arc::clone(&self.inner);
-        let source =
-            Source::Places { inner, places: places.into(), streams: streams.clone(), after, parts: None };
+        let source = Source::Places { inner, places: places.into() };
         Ok(self.events_of(source, Some(streams), from, to))
     }
 

@@ -216,7 +216,6 @@ pub fn salvage_storage(
             store: target.store(),
             path,
             events: 0,
-            events_by_checksum: 0,
             events_from_backups: 0,
             bodies: 0,
             bodies_from_backups: 0,
@@ -237,7 +236,7 @@ pub fn salvage_storage(
     for stretch in source.stretches(Seq(1), until, FrameCheck::Checksum, &shredded)? {
         let stretch = stretch?;
         for run in runs_of(&stretch.parts) {
-            copy.events(run, stretch.is_whole)?;
+            copy.events(run)?;
         }
         progress(copy.done.events);
     }
@@ -328,21 +327,21 @@ struct Copy<'a> {
 /// Most events that are noted as lost at the end, where only a witness names them.
 const LOST_AT_END_COUNT_MAX: u64 = 1 << 16;
 
-/// Groups pieces of a frame whose seqs follow one another: each group becomes one frame again.
+/// Groups parts of a frame whose seqs follow one another: each group becomes one frame again.
 fn runs_of(parts: &[Frame]) -> impl Iterator<Item = &[Frame]> {
     parts.chunk_by(|part, next| part.last_seq().next() == next.first_seq())
 }
 
 impl Copy<'_> {
-    /// Copies the events of a frame, or of pieces of a frame that follow one another. First fills the gap before them from backups.
-    fn events(&mut self, run: &[Frame], is_whole: bool) -> Result<(), Error> {
+    /// Copies the events of a frame, or of parts of a frame that follow one another. First fills the gap before them from backups.
+    fn events(&mut self, run: &[Frame]) -> Result<(), Error> {
         let Some(first) = run.first().filter(|first| first.first_seq() >= self.next) else { return Ok(()) };
         self.fill(0, first.first_seq(), u64::MAX)?;
-        self.copy(run, is_whole, Seq::MAX).map(|_| ())
+        self.copy(run, Seq::MAX).map(|_| ())
     }
 
     /// Copies the events of a run from `next` up to before `until`. Returns how many.
-    fn copy(&mut self, run: &[Frame], is_whole: bool, until: Seq) -> Result<u64, Error> {
+    fn copy(&mut self, run: &[Frame], until: Seq) -> Result<u64, Error> {
         let Some(first) = run.first() else { return Ok(0) };
         self.clock.now.store(first.time().0, Ordering::Relaxed);
         let (mut events, mut digests, mut noise) = (Vec::new(), Vec::new(), Vec::new());
@@ -378,7 +377,6 @@ impl Copy<'_> {
         self.next = appended.last_seq().next();
         let count = events.len() as u64;
         self.done.events += count;
-        self.done.events_by_checksum += if is_whole { 0 } else { count };
         Ok(count)
     }
 
@@ -474,7 +472,7 @@ impl Copy<'_> {
             for run in runs_of(&stretch.parts) {
                 let Some(first) = run.first().filter(|first| first.first_seq() < until) else { break };
                 self.fill(next, first.first_seq(), u64::MAX)?;
-                self.done.events_from_backups += self.copy(run, stretch.is_whole, until)?;
+                self.done.events_from_backups += self.copy(run, until)?;
             }
         }
         self.fill(next, until, count_max)

@@ -23,7 +23,6 @@ use crate::index::FramePlace;
 use crate::log::{Head, Looks, Windows};
 
 use super::Inner;
-use super::fetch::Parts;
 
 /// Bytes of the log that are read ahead at first, so that the first row is there at once.
 const CHUNK_BYTES_FIRST: u64 = 4 << 10;
@@ -93,14 +92,8 @@ impl<'f> Glimpse<'f> {
 
 /// A source of frames.
 pub(super) enum Source {
-    /// Known places of some streams; parts of large frames.
-    Places {
-        inner: Arc<Inner>,
-        places: VecDeque<FramePlace>,
-        streams: Vec<StreamId>,
-        after: Seq,
-        parts: Option<Parts>,
-    },
+    /// Known places of frames.
+    Places { inner: Arc<Inner>, places: VecDeque<FramePlace> },
     /// The log, from one place to its durable end.
     Log(LogSource),
     /// Frames at hand.
@@ -191,16 +184,10 @@ impl Iterator for Source {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
-            Self::Places { inner, places, streams, after, parts } => loop {
-                if let Some(part) = parts.as_mut().and_then(Iterator::next) {
-                    return Some(Ok(part));
-                }
+            Self::Places { inner, places } => {
                 let place = places.pop_front()?;
-                match inner.parts_of(place.position, streams, *after) {
-                    Ok(found) => *parts = Some(found),
-                    Err(error) => return Some(Err(error)),
-                }
-            },
+                Some(inner.frame_at(place.position))
+            }
             Self::Log(log) => log.next(),
             Self::Held { frames, .. } => frames.pop_front().map(Ok),
         }
@@ -351,19 +338,14 @@ pub(super) fn newest(
             break;
         }
         unread -= 1;
-        let (parts, _) = inner.parts_once(&mut looks, place.position, &[stream], Seq::ZERO)?;
-        for frame in parts.into_iter().rev() {
-            let own: Vec<Seq> = seqs(&frame, stream).collect();
-            // As long as too few are found, none is too many.
-            let surplus = (found + own.len()).saturating_sub(count);
-            first = own.get(surplus).copied().unwrap_or(first);
-            found += own.len();
-            if held.len() <= held_max {
-                held.push_front(frame);
-            }
-            if surplus > 0 {
-                break;
-            }
+        let (frame, _) = inner.frame_once(&mut looks, place.position)?;
+        let own: Vec<Seq> = seqs(&frame, stream).collect();
+        // As long as too few are found, none is too many.
+        let surplus = (found + own.len()).saturating_sub(count);
+        first = own.get(surplus).copied().unwrap_or(first);
+        found += own.len();
+        if held.len() <= held_max {
+            held.push_front(frame);
         }
     }
     drop(looks);
@@ -371,8 +353,7 @@ pub(super) fn newest(
         return Ok((Source::Held { inner, frames: held }, first));
     }
     places.drain(..unread);
-    let source = Source::Places { inner, places, streams: vec![stream], after: Seq::ZERO, parts: None };
-    Ok((source, first))
+    Ok((Source::Places { inner, places }, first))
 }
 
 fn seqs(frame: &Frame, stream: StreamId) -> impl Iterator<Item = Seq> + '_ {

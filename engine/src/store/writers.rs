@@ -99,11 +99,10 @@ impl Inner {
         let (mut places, watermark) = self.frames_of(&[stream], writer.watermark)?;
         places.retain(|place| place.last_seq <= until);
         for place in places {
-            for frame in self.parts_of(place.position, &[stream], writer.ingest_state.head)? {
-                for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    if event.seq > writer.ingest_state.head {
-                        writer.ingest_state.observe(&self.decode(&frame, &event)?);
-                    }
+            let frame = self.frame_at(place.position)?;
+            for event in frame.events().filter(|event| event.envelope.stream == stream) {
+                if event.seq > writer.ingest_state.head {
+                    writer.ingest_state.observe(&self.decode(&frame, &event)?);
                 }
             }
         }

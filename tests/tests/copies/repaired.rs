@@ -8,7 +8,7 @@ use acpdb_engine::ids::{BodyId, ItemId, Origin, Seq, StreamId};
 use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::storage::{SimWorld, SystemEntropy};
 use acpdb_engine::store::Salvaged;
-use acpdb_engine::{Entry, Error, Store};
+use acpdb_engine::{Atomicity, Batch, Entry, Error, Store};
 use acpdb_tests::support::{line_of, lines};
 
 use crate::{filled, lost_count, message, open, salvaged, salvaged_with, segments, session, tried};
@@ -123,25 +123,25 @@ fn a_store_whose_secret_is_lost_is_not_called_whole() {
     assert!(done.is_whole(), "{done:#?}");
 }
 
-/// A large commit is cut into pieces: those that are damaged come from the backup, the others from the store.
+/// A damaged commit comes from the backup, the others from the store.
 #[test]
-fn the_damaged_pieces_of_a_commit_come_back() {
+fn a_damaged_commit_comes_back() {
     let world = SimWorld::new(3);
     let store = open(&world, 1).unwrap();
-    let entries: Vec<Entry> = (0..100).flat_map(message).collect();
-    let _ = store.append(&session(), entries).unwrap();
+    let entries: Vec<Entry> = (0..400).flat_map(message).collect();
+    let _ = store.commit(&[Batch { stream: session(), entries }], Atomicity::Split).unwrap();
     store.close().unwrap();
     let said = lines(&store).unwrap();
     let backup = world.fork(2);
     let name = segments(&world).pop().unwrap();
-    let mut in_pieces = 0;
-    for at in (4096..world.file(&name).unwrap().len()).step_by(1009) {
+    let mut commits = 0;
+    for at in (4096..world.file(&name).unwrap().len()).step_by(9013) {
         let (done, now) = salvaged_with(&flipped(&world, &name, at), &[&backup], &said);
         assert!(done.is_whole(), "byte {at}: {done:#?}");
         assert_eq!(now, said, "byte {at}");
-        in_pieces += u64::from((1..=8).contains(&done.events_from_backups));
+        commits += u64::from((1..=256).contains(&done.events_from_backups));
     }
-    assert!(in_pieces > 5, "{in_pieces}");
+    assert!(commits > 3, "{commits}");
 }
 
 #[test]
@@ -325,25 +325,6 @@ fn record_by_hand(world: &SimWorld, events: &[EncodedEvent]) {
     let _ = log.append(log.prepare(events).unwrap(), &[]).unwrap();
 }
 
-/// Many records of erasures in one commit of several pieces, as an erasure of very many texts leaves them. One of the pieces is damaged:
-/// the others count.
-#[test]
-fn an_erasure_in_a_sound_piece_of_a_damaged_commit_counts() {
-    let (world, _) = filled(12);
-    let before = world.fork(2);
-    let item = items(&open(&before, 6).unwrap(), "message 4 ").seq;
-    let record = |number: u32| erasure_of(if number == 0 { item } else { Seq(1) }, Actor::User, number);
-    record_by_hand(&world, &(0..24).map(record).collect::<Vec<_>>());
-    // Its own text is damaged as well, so that the backup is asked for it.
-    let (name, at) = place_of(&world, &text(4));
-    let (last, end) = place_of(&world, "eraser 23");
-    let damaged = flipped(&flipped(&world, &name, at), &last, end);
-    let copy = SimWorld::new(8);
-    let done = tried(&damaged, &[&before], &copy).unwrap();
-    assert!((1..=8).contains(&lost_count(&done)), "the last piece is lost: {done:#?}");
-    assert!(!told(&copy).contains(&text(4)), "{done:#?}");
-}
-
 /// Zeros in a segment of which nothing was erased since the backup are damage, even if more is lost elsewhere.
 #[test]
 fn a_text_of_zeros_comes_back_though_the_newest_event_is_lost() {
@@ -491,27 +472,6 @@ fn a_frame_of_another_copy_in_a_backup_is_refused() {
     let outcome = tried(&damaged, &[&backup], &SimWorld::new(8));
     let told = format!("{outcome:#?}");
     assert!(is_refused(&outcome, "it has another history than the store"), "{told}");
-}
-
-/// The backup is damaged in the same commit, in another piece.
-#[test]
-fn a_backup_gives_the_sound_pieces_of_a_damaged_commit() {
-    let world = SimWorld::new(3);
-    let store = open(&world, 1).unwrap();
-    let entries: Vec<Entry> = (0..100).flat_map(message).collect();
-    let _ = store.append(&session(), entries).unwrap();
-    store.close().unwrap();
-    let said = lines(&store).unwrap();
-    let name = segments(&world).pop().unwrap();
-    let bytes = world.file(&name).unwrap();
-    let frame = bytes.windows(4).rposition(|window| window == b"ACPF").unwrap();
-    // The spine begins with its table of pieces.
-    let (damaged, backup) = (flipped(&world, &name, frame + 3000), flipped(&world, &name, frame + 6000));
-    let alone = salvaged(&damaged, &said).0;
-    let (done, now) = salvaged_with(&damaged, &[&backup], &said);
-    assert!((1..=8).contains(&lost_count(&alone)), "{alone:#?}");
-    assert!(done.is_whole() && done.events_from_backups == lost_count(&alone), "{done:#?}");
-    assert_eq!(now, said);
 }
 
 /// The folder is gone but for a backup and the segments that are newer than it.

@@ -54,7 +54,7 @@ impl Frame {
         let mut runs: Vec<Vec<Span>> = vec![Vec::new()];
         for span in self.spans() {
             let mut payloads = span.payloads;
-            // Events of one piece that follow each other are one span.
+            // Events that follow each other are one span.
             let mut joins = false;
             for (index, event) in self.events_of(span).enumerate() {
                 let here = Span {
@@ -62,7 +62,7 @@ impl Frame {
                     count: 1,
                     envelopes: span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES)),
                     payloads,
-                    rows: span.rows.saturating_add(event.first_row.saturating_mul(BODY_ROW_BYTES)),
+                    rows: span.rows.saturating_add(event.mark.row.saturating_mul(BODY_ROW_BYTES)),
                     row_count: event.row_count,
                 };
                 payloads = payloads.saturating_add(align16(event.raw.len()));

@@ -33,8 +33,6 @@ pub struct Salvaged {
     pub path: PathBuf,
     /// Events copied.
     pub events: u64,
-    /// Copied events that come out of damaged frames: the checksum of their piece holds, the digest of the frame cannot.
-    pub events_by_checksum: u64,
     /// Those of them that come from a backup.
     pub events_from_backups: u64,
     /// Bodies copied.

@@ -1,8 +1,10 @@
 //! The facts of one call are one commit, also where they name each other.
 
 use super::*;
+use crate::codec::FramePlace;
 use crate::entry::ItemRef;
 use crate::event::ReplaceCause;
+use crate::storage::{Crash, SimStorage, SimWorld};
 use crate::verify::Verdict;
 
 fn said(name: &str, text: &str) -> Entry {
@@ -122,4 +124,70 @@ fn seqs_are_right_while_others_write() {
     let options = VerifyOptions { deep: true, ..VerifyOptions::default() };
     let report = verify_store(&folder.path().join("store"), &options).unwrap();
     assert_eq!(report.verdict(), Verdict::Sound, "{report:?}");
+}
+
+fn of_world(process: &SimStorage) -> Result<Store, Error> {
+    let builder = Store::builder("sim").storage(Arc::new(process.clone())).index(false).snapshots(false);
+    builder.clock(Arc::new(process.clock())).open()
+}
+
+/// An import is many short commits that one sync makes durable. Whatever stops it, the store has a beginning of it, and no gap.
+#[test]
+fn a_splitting_commit_leaves_a_beginning() {
+    let session = StreamInfo::session("acpdb", "s1");
+    let entries = || (0..700).map(|number| said(&format!("m{number}"), &format!("text {number}"))).collect();
+    let batch = || [Batch { stream: session.clone(), entries: entries() }];
+    let world = SimWorld::new(5);
+    let process = world.process(1);
+    let store = of_world(&process).unwrap();
+    let before = process.operation_count();
+    assert_eq!(store.commit(&batch(), Atomicity::Split).unwrap().event_count, 701);
+    let operations = process.operation_count() - before;
+    let counts: Vec<u64> = store
+        .inner
+        .frames_of(&[session.id()], Seq::ZERO)
+        .unwrap()
+        .0
+        .iter()
+        .map(FramePlace::event_count)
+        .collect();
+    assert_eq!(counts, [256, 256, 189]);
+    drop(store);
+    let mut seen = std::collections::BTreeSet::new();
+    for stop in 0..=operations {
+        let world = SimWorld::new(5);
+        let process = world.process(1);
+        let store = of_world(&process).unwrap();
+        process.crash_at(process.operation_count() + stop, Crash::Power);
+        let done = store.commit(&batch(), Atomicity::Split);
+        drop(store);
+        world.cut_power();
+        let store = of_world(&world.process(2)).unwrap();
+        let there =
+            if store.stream_names().unwrap().is_empty() { Vec::new() } else { shown(&store, &session) };
+        assert!(there.iter().enumerate().all(|(number, text)| *text == format!("text {number}")), "{stop}");
+        assert!(done.is_err() || there.len() == 700, "{stop}: {}", there.len());
+        let _ = seen.insert(there.len());
+        // The same import goes on from there.
+        let _ = store.commit(&batch(), Atomicity::Split).unwrap();
+        assert_eq!(shown(&store, &session).len(), 700, "{stop}");
+    }
+    assert!(seen.contains(&0) && seen.contains(&700), "{seen:?}");
+}
+
+/// A splitting commit ends where a turn ends, if it is long enough.
+#[test]
+fn a_splitting_commit_is_cut_between_turns() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let session = StreamInfo::session("acpdb", "s1");
+    let turn = |number: usize| {
+        let texts = (0..49).map(move |at| said(&format!("{number}.{at}"), "text"));
+        std::iter::once(Entry::step(format!("step {number}"))).chain(texts)
+    };
+    let entries = (0..7).flat_map(turn).collect();
+    let _ = store.commit(&[Batch { stream: session.clone(), entries }], Atomicity::Split).unwrap();
+    let places = store.inner.frames_of(&[session.id()], Seq::ZERO).unwrap().0;
+    let counts: Vec<u64> = places.iter().map(FramePlace::event_count).collect();
+    assert_eq!(counts, [151, 150, 50], "the session's opening, and seven turns");
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::command::draft::EventDraft;
 use crate::command::ingest_state::IngestState;
 use crate::command::record::{self, Draft, Recorder};
+use crate::entry::Fact;
 use crate::error::Error;
 use crate::event::{Payload, Recorded};
 use crate::failpoints::failpoint;
@@ -21,13 +22,15 @@ use super::{Attempt, Drafted, Streams};
 /// Bytes of new bodies after which a splitting commit is written.
 const SPLIT_BYTES: usize = 8 << 20;
 /// Events after which a splitting commit is written.
-const SPLIT_EVENT_COUNT: usize = 8192;
+const SPLIT_EVENT_COUNT: usize = 256;
+/// Events after which a splitting commit is written if a turn ends there.
+const SPLIT_AT_TURN_COUNT: usize = 128;
 /// Most events of other handles that a commit that must not wait reads first.
 const BEHIND_COUNT_MAX: u64 = 64;
 
 impl Inner {
-    /// Records `batches`, without the secrets that are known to be some. The last commit has its place, the ones before it
-    /// are durable. If nothing was to be recorded, returns the commit by which everything was known, or `None` if that one
+    /// Records `batches`, without the secrets that are known to be some. All commits have their places, in order: settling the last
+    /// settles all. If nothing was to be recorded, returns the commit by which everything was known, or `None` if that one
     /// is durable.
     pub(in crate::store) fn commit(
         &self,
@@ -80,13 +83,17 @@ impl Inner {
                 let Plan { drafts, entries, known_count, rest } = plan;
                 Ok(Some(Drafted { drafts, answer: (entries, known_count, rest) }))
             };
-            let ((entries, known_count, rest), placed) = self.place_one(&mut streams, &mut one)?;
+            let ((entries, known_count, rest), placed) = match self.place_one(&mut streams, &mut one) {
+                Ok(done) => done,
+                Err(error) => {
+                    // The commits before it have their places, and no one else waits for them.
+                    last.map_or(Ok(()), |placed| self.settle(&placed))?;
+                    return Err(error);
+                }
+            };
             receipt.take(&entries, known_count, placed.as_ref());
             last = placed.or(last);
             let Some(rest) = rest else { break };
-            if let Some(placed) = last.take() {
-                self.settle(&placed)?;
-            }
             todo = rest;
         }
         // If a known fact is in a commit that is on its way, that commit is waited for.
@@ -207,7 +214,11 @@ impl Inner {
             }
             for (entry_index, entry) in batch.entries.iter().enumerate().skip(first_entry) {
                 let rest = Todo { batch: batch_index, entry: entry_index, ..todo };
-                let is_full = body_bytes >= SPLIT_BYTES || plan.drafts.len() >= SPLIT_EVENT_COUNT;
+                let event_count_max = match &entry.fact {
+                    Fact::TurnStarted(_) => SPLIT_AT_TURN_COUNT,
+                    _ => SPLIT_EVENT_COUNT,
+                };
+                let is_full = body_bytes >= SPLIT_BYTES || plan.drafts.len() >= event_count_max;
                 if is_full && atomicity == Atomicity::Split {
                     plan.rest = Some(rest);
                     return true;
