@@ -35,8 +35,7 @@ pub(crate) const KEY_HINT: &str =
     "give its key: --key-file FILE, or $ACPDB_PASSPHRASE; acpdb help encryption says where keys are";
 
 /// The hint for a store that lost the file of its own key: no other key helps.
-const KEY_FILE_HINT: &str =
-    "or acpdb salvage --into NEW --backup DIR, with a backup that was made with --keys, takes it from there";
+const KEY_FILE_HINT: &str = "a backup that was made with --keys has a copy";
 
 /// The hint for a disk that has no room.
 const FULL_HINT: &str = "free some space, or raise the limit on the length of files, then run this again";
@@ -121,7 +120,7 @@ impl Failure {
 }
 
 /// The hint for a store of which a part is damaged.
-const DAMAGE_HINT: &str = "acpdb verify lists the damage; acpdb salvage --into NEW saves what is sound, and with --backup DIR the rest";
+const DAMAGE_HINT: &str = "acpdb verify lists the damage; acpdb salvage --into NEW saves what is sound";
 
 /// The end of a verb that met damage. The code of damage replaces the codes of a sound store: done, done in part, nothing found.
 /// The codes of a mistake in use, a conflict, a lock, a key and a lost tail stay.

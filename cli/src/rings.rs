@@ -8,7 +8,6 @@
 //!
 //! A ring of a passphrase asks for it when its key is first needed: verifying or copying a store asks for nothing.
 
-use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,14 +94,6 @@ fn wanted(folder: &Path) -> Option<[u8; 16]> {
 pub(crate) fn begun(folder: &Path) -> Result<Option<Ring>, Failure> {
     let ids = ring_ids(folder).unwrap_or_default();
     ids.iter().skip(1).find_map(|id| kept(id).transpose()).transpose()
-}
-
-/// The rings beside the user's settings that wrap keys of a store or of its backups: a rotation leaves the older ones there.
-pub(crate) fn all_kept<'a>(folders: impl Iterator<Item = &'a Path>) -> Vec<Ring> {
-    // The verb reports a folder that cannot be read.
-    let ids: BTreeSet<_> = folders.flat_map(|folder| ring_ids(folder).unwrap_or_default()).collect();
-    // The verb reports each file whose key is not at hand.
-    ids.iter().filter_map(|id| kept(id).ok().flatten()).collect()
 }
 
 fn path_of(id: &[u8; 16]) -> Result<PathBuf, Failure> {

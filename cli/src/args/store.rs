@@ -89,20 +89,14 @@ pub(crate) struct Backup {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb verify                     damage, if there is any\n  \
-    acpdb salvage --into ./saved     everything else, as a new store\n  \
-    acpdb salvage --into ./whole --backup ~/backups/monday   damaged texts and events from a backup\n\n\
-    The damaged store and the backups are only read. Events keep their numbers; a note stands in place of each lost \
-    event. Only damaged events and texts come from a backup: a text that the store erased stays gone.\n\n\
+    acpdb salvage --into ./saved     everything else, as a new store\n\n\
+    The damaged store is only read. Events keep their numbers; a note stands in place of each lost event.\n\n\
     An encrypted store needs its key, as with other verbs; the same key opens the new store, which is encrypted as well. Shredded \
-    sessions stay unreadable. A backup needs no keys of its own. If a file of keys is lost, its events are lost, and the answer names the file.")]
+    sessions stay unreadable. If a file of keys is lost, its events are lost, and the answer names the file.")]
 pub(crate) struct Salvage {
     /// A folder that is empty or does not exist, for the new store
     #[arg(long, value_name = "DIR")]
     pub(crate) into: PathBuf,
-
-    /// A backup of this store: damaged events and texts come from it; can be given several times
-    #[arg(long, value_name = "DIR")]
-    pub(crate) backup: Vec<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -203,7 +203,7 @@ fn log(
             let places = describe::count(report.violations.len() as u64, "place");
             let next = format!(
                 "copy {path} elsewhere; acpdb verify lists the damage; acpdb --db {path} salvage --into NEW saves \
-                 the rest, and with --backup DIR what a backup has"
+                 the rest"
             );
             add(
                 State::Problem,

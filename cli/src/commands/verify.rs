@@ -334,7 +334,7 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
             "What to do:".to_owned(),
             format!("  1. copy {folder} elsewhere, before anything else"),
             format!("  2. make a new store of it: acpdb --db {folder} salvage --into NEW"),
-            "     and if there is a backup, add --backup DIR: what is damaged here comes from there".to_owned(),
+            "     or, if a backup has more, use a copy of it, and import into it what came later".to_owned(),
         ],
         _ if is_inconsistent(report) => vec![
             "The log is sound in itself, and is not the one whose link was kept.".to_owned(),

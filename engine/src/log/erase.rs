@@ -81,12 +81,6 @@ impl Log {
         read_note(&*self.storage)
     }
 
-    /// How often bodies were erased in the segment of a position; `None` if its header does not say.
-    pub(crate) fn erasure_count(&self, position: Position) -> Result<Option<u32>, LogError> {
-        let header = self.segments.header(position.segment())?;
-        Ok(header.filter(|header| !header.generation_torn).map(|header| header.generation))
-    }
-
     /// Begins an erasure: takes SEAL and leaves the note. An earlier erasure that did not end is taken up again with it.
     ///
     /// # Errors

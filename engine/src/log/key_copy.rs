@@ -17,7 +17,6 @@ use super::key_folder::{key_name, subject_name};
 use super::keys::{Around, Found, KeyChain};
 use crate::codec::{DataKey, FIRST_KEY, KeyFile, SubjectFile};
 use crate::ids::{StreamId, SubjectId};
-use crate::locks::steady;
 
 /// A file of keys that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -45,8 +44,6 @@ pub(crate) struct TakenKeys {
     /// Files that were left out. `told` has the streams that they would open.
     pub(crate) lost: Vec<LostKey>,
     pub(crate) told: BTreeSet<StreamId>,
-    /// Files that were taken over from a copy of the folder.
-    pub(crate) from_copies: Vec<String>,
 }
 
 /// Data keys of a stream by their numbers.
@@ -80,9 +77,7 @@ impl Log {
             return Ok(TakenKeys::default());
         };
         // All keys are opened before the first is wrapped: a ring of a passphrase derives its key for one store at a time, and that takes long.
-        let mut taken = keys.put_all(theirs.open_all(shreds)?, self.generation())?;
-        taken.from_copies.retain(|name| steady(&theirs.folder.from_copies).contains(name));
-        Ok(taken)
+        keys.put_all(theirs.open_all(shreds)?, self.generation())
     }
 
     /// The fault of a stream's file of keys, for a stream of which an event did not open.
@@ -206,13 +201,11 @@ impl KeyChain {
         Ok(())
     }
 
-    /// Puts keys of another store in the folder, which has only the store's own key; all of their files count as from copies. Durable when it
-    /// returns.
+    /// Puts keys of another store in the folder, which has only the store's own key. Durable when it returns.
     fn put_all(&self, opened: Opened, generation: u32) -> Result<TakenKeys, LogError> {
         let Some(ring) = &self.ring else { return Err(self.why_locked(StreamId::STORE)) };
         let Opened { own, subjects, streams, lost, told } = opened;
-        let from_copies = vec![key_name(StreamId::STORE)];
-        let mut taken = TakenKeys { shredded: BTreeSet::new(), lost, told, from_copies };
+        let mut taken = TakenKeys { shredded: BTreeSet::new(), lost, told };
         let _lock = self.folder.lock()?;
         let file = self.wrapped(Around::Ring(&**ring), StreamId::STORE, &[(FIRST_KEY, own.clone())])?;
         self.folder.replace(&key_name(StreamId::STORE), &self.encoded(&file)?)?;
@@ -220,7 +213,6 @@ impl KeyChain {
         self.keep(StreamId::STORE, FIRST_KEY, &own, Some(generation));
         for (subject, key) in &subjects {
             let bytes = if let Some((key, name)) = key {
-                taken.from_copies.push(subject_name(*subject));
                 self.subject_file(*subject, key, name)?
             } else {
                 let gone = SubjectFile::shredded(self.folder.store, *subject).encode();
@@ -239,7 +231,6 @@ impl KeyChain {
                     Some((subject, (key, _))) => Around::Subject(subject, key),
                     None => Around::Ring(&**ring),
                 };
-                taken.from_copies.push(key_name(stream));
                 self.wrapped(around, stream, &keys)?
             };
             self.folder.put(&key_name(stream), &self.encoded(&file)?)?;

@@ -88,7 +88,7 @@ pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use leaves::{Leaf, Leaves, SaltedBody};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, Remembered};
 pub use redact::Redactor;
-pub use salvage::{SalvageOptions, Salvaged, salvage, salvage_storage};
+pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Events;
 pub use scan::Glimpse;
 pub use serve::{

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use crate::codec::{BodyRow, Frame, FrameCheck, Part};
-use crate::event::{Actor, BodyAddress, Payload};
+use crate::event::{BodyAddress, Payload};
 use crate::ids::{Position, Seq, StreamId};
 use crate::log::{Log, LogError};
 
@@ -40,35 +40,28 @@ pub(crate) struct ErasedBody {
     pub(crate) address: BodyAddress,
     /// The first event of the commit that records it.
     pub(crate) commit: Seq,
-    /// It was zeroed here. Else it came without its bytes, by a salvage.
-    pub(crate) is_zeroed: bool,
 }
 
-/// Bodies that the log records as erased after `after`. `verify` reports damage; the sound pieces of a damaged frame count.
+/// Bodies that the log records as erased after `after`. `verify` reports damaged frames.
 pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<ErasedBody>, LogError> {
     let until = log.refresh()?;
     let mut addresses = Vec::new();
-    // Records stand in the store's own stream, which no key seals.
-    let none = BTreeSet::new();
-    for stretch in log.stretches(after.next(), until, FrameCheck::Checksum, &none)? {
-        for frame in &stretch?.parts {
-            for event in frame.events() {
-                if event.seq <= after || event.envelope.kind != crate::log::ERASED {
-                    continue;
-                }
-                // An erasure that does not decode is a contradiction, which `verify` tells.
-                if let Ok(recorded) = crate::codec::payload::recorded(frame, &event)
-                    && let Payload::Erased(erased) = recorded.event.payload
-                {
-                    let commit = frame.header().first_seq;
-                    let is_told = recorded.event.stamp.actor == Actor::Policy && erased.contents.is_empty();
-                    let bodies = erased.bodies.into_iter();
-                    addresses.extend(bodies.map(|address| ErasedBody {
-                        address,
-                        commit,
-                        is_zeroed: !is_told,
-                    }));
-                }
+    for frame in log.frames_until(after.next(), until, FrameCheck::Checksum)? {
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(LogError::Corrupt(_)) => continue,
+            Err(error) => return Err(error),
+        };
+        for event in frame.events() {
+            if event.seq <= after || event.envelope.kind != crate::log::ERASED {
+                continue;
+            }
+            // An erasure that does not decode is a contradiction, which `verify` tells.
+            if let Ok(recorded) = crate::codec::payload::recorded(&frame, &event)
+                && let Payload::Erased(erased) = recorded.event.payload
+            {
+                let commit = frame.header().first_seq;
+                addresses.extend(erased.bodies.into_iter().map(|address| ErasedBody { address, commit }));
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use acpdb_engine::event::{Payload, Recorded};
 use acpdb_engine::ids::{Link, Seq, StreamId};
 use acpdb_engine::storage::{FileStorage, Storage};
-use acpdb_engine::store::{SalvageOptions, VerifyOptions, salvage, verify_store};
+use acpdb_engine::store::{VerifyOptions, salvage, verify_store};
 use acpdb_engine::testing::everything::everything_in;
 use acpdb_engine::verify::{Expected, Report, Verdict};
 use acpdb_engine::{Error, Store};
@@ -132,8 +132,7 @@ pub fn judge(setting: Setting, folder: &Path, killed: &[usize], tally: &mut Tall
 /// Nothing is lost in a salvage of a store that is sound.
 fn salvaged(folder: &Path, path: &Path, options: &VerifyOptions) -> Result<(), String> {
     let into = folder.join("salvaged");
-    let keys = options.keys.iter().cloned().collect();
-    let done = salvage(path, &into, &SalvageOptions { keys, ..SalvageOptions::default() }, &mut |_| ());
+    let done = salvage(path, &into, options.keys.as_ref(), &mut |_| ());
     let done = done.map_err(|error| format!("salvage: {}", told(&error)))?;
     if !done.is_whole() {
         return Err(format!("salvage: {done:#?}"));

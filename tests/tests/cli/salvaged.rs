@@ -1,4 +1,4 @@
-//! A damaged store is saved: the texts lost, those that a backup gives back, and the program's words about both.
+//! A damaged store is saved: what is lost, and the program's words about it.
 
 use std::path::PathBuf;
 
@@ -26,45 +26,10 @@ fn say(world: &World, words: &str) {
 }
 
 #[test]
-fn a_backup_gives_back_what_damage_took() {
-    let world = World::new();
-    say(&world, "the first words");
-    say(&world, "the second words");
-    world.run(&["backup", "copy"]).ok();
-    say(&world, "the third words");
-    damage(&world, "the first words");
-    damage(&world, "the third words");
-    world.run(&["verify"]).says(3, &[]);
-
-    let alone = world.run(&["salvage", "--into", "alone"]);
-    assert_eq!(alone.code, 8);
-    let alone = alone.text();
-    assert!(alone.contains("acpdb salvage --into ANOTHER --backup BACKUP"), "{alone}");
-    assert_eq!(alone.matches("  lost  a text of event").count(), 2, "{alone}");
-
-    let both = world.run(&["salvage", "--into", "both", "--backup", "copy"]);
-    assert_eq!(both.code, 8, "the third words are lost: the backup is older");
-    let both = both.text();
-    assert!(both.contains("  found 0 events and 1 text in a backup, each put in its place"), "{both}");
-    assert_eq!(both.matches("  lost  a text of event").count(), 1, "{both}");
-    let shown = world.run(&["--db", "both", "context", "s1"]).text();
-    assert!(shown.contains("the first words") && shown.contains("the second words"), "{shown}");
-    world.run(&["--db", "both", "verify", "--deep"]).ok();
-}
-
-#[test]
-fn a_backup_that_is_none_of_this_store_is_refused() {
+fn a_folder_inside_the_damaged_store_is_refused() {
     let world = World::fed();
-    world.run(&["--db", "other", "append", "--stdin"]).ok();
-    let refused = world.run(&["salvage", "--into", "new", "--backup", "other"]);
-    refused.says(2, &["other", "it holds store"]);
-    let missing = world.run(&["salvage", "--into", "new", "--backup", "nowhere"]);
-    missing.says(7, &["there is no store: ", "nowhere is not there", "--backup names a folder"]);
-    world.write("file", "no folder");
-    let plain = world.run(&["salvage", "--into", "new", "--backup", "file"]);
-    plain.says(1, &["file", "--backup names a folder"]);
-    for inside in ["store/new", "other/new", "nowhere/../store/new"] {
-        let refused = world.run(&["salvage", "--into", inside, "--backup", "other"]);
+    for inside in ["store/new", "nowhere/../store/new"] {
+        let refused = world.run(&["salvage", "--into", inside]);
         refused.says(2, &["/new", "which is only read", "name a folder beside it"]);
     }
     assert!(!world.path("new").exists());
@@ -133,20 +98,11 @@ fn a_lost_text_is_called_lost_and_an_erased_one_erased() {
     assert_eq!((state("damaged"), state("erased")), (2, 1), "{report}");
 }
 
-/// A store that is not encrypted is given no key, whatever a folder beside it is.
-#[test]
-fn an_encrypted_folder_is_no_backup_of_a_plain_store() {
-    let world = World::fed();
-    world.run(&["--db", "other", "init", "--encrypt"]).ok();
-    world.run(&["salvage", "--into", "new", "--backup", "other"]).says(2, &["other", "it holds store"]);
-}
-
-/// A world with an encrypted store of three commits, two of them in a backup without keys, and the file of its key.
+/// A world with an encrypted store of three commits, and the file of its key.
 fn sealed(world: &World) -> Option<PathBuf> {
     world.run(&["init", "--encrypt"]).ok();
     say(world, "the first zebra");
     say(world, "the second zebra");
-    world.run(&["backup", "copy"]).ok();
     say(world, "the third zebra");
     let folder = world.path("home/.config/acpdb/keys").read_dir().ok()?;
     let mut files = folder.map(|entry| entry.unwrap().path());
@@ -183,24 +139,17 @@ fn an_encrypted_store_is_salvaged_with_its_key() {
     let said = alone.text();
     assert_eq!(said.matches("  lost  event").count(), 1, "{said}");
     assert!(said.ends_with(&format!("The same key opens the new store: {key}.\n")), "{said}");
-    let both = world.run(&["salvage", "--into", "both", "--backup", "copy"]).ok();
-    assert!(
-        both.contains("found 1 event and 0 texts in a backup") && both.contains("Nothing is lost."),
-        "{both}"
-    );
-    for (folder, texts) in [("alone", 2), ("both", 3)] {
-        let shown = world.run(&["--db", folder, "context", "s1"]).ok();
-        assert_eq!(shown.matches("\n  the ").count(), texts, "{shown}");
-        world.run(&["--db", folder, "verify", "--deep"]).ok();
-        assert_hidden(&world, folder);
-    }
+    let shown = world.run(&["--db", "alone", "context", "s1"]).ok();
+    assert_eq!(shown.matches("\n  the ").count(), 2, "{shown}");
+    world.run(&["--db", "alone", "verify", "--deep"]).ok();
+    assert_hidden(&world, "alone");
     // It goes on as any other store.
     let line = serde_json::json!({"session": "s1", "message": {"role": "user", "text": "the fourth zebra"}});
-    world.run_with(&["--db", "both", "append", "--stdin"], format!("{line}\n")).ok();
-    world.run(&["--db", "both", "key", "rotate"]).ok();
-    assert_eq!(world.run(&["--db", "both", "context", "s1"]).ok().matches("\n  the ").count(), 4);
-    world.run(&["--db", "both", "erase", "--session", "s1", "--shred", "--reason", "asked for"]).ok();
-    world.run(&["--db", "both", "context", "s1"]).says(7, &[]);
+    world.run_with(&["--db", "alone", "append", "--stdin"], format!("{line}\n")).ok();
+    world.run(&["--db", "alone", "key", "rotate"]).ok();
+    assert_eq!(world.run(&["--db", "alone", "context", "s1"]).ok().matches("\n  the ").count(), 3);
+    world.run(&["--db", "alone", "erase", "--session", "s1", "--shred", "--reason", "asked for"]).ok();
+    world.run(&["--db", "alone", "context", "s1"]).says(7, &[]);
 
     // Without the key nothing is made; a file of it is taken from anywhere.
     let elsewhere = world.path("elsewhere.key");
@@ -208,64 +157,44 @@ fn an_encrypted_store_is_salvaged_with_its_key() {
     world.run(&["salvage", "--into", "none"]).says(9, &["which was not given", "--key-file"]);
     assert!(!world.path("none").exists() && !world.path("none.partial").exists());
     let told = elsewhere.to_str().unwrap();
-    let with = world.run(&["--key-file", told, "salvage", "--into", "with", "--backup", "copy"]).ok();
+    let with = world.run(&["--key-file", told, "salvage", "--into", "with"]).text();
     assert!(with.contains(&format!("The same key opens the new store: {told}.")), "{with}");
     world.run(&["--key-file", told, "--db", "with", "context", "s1"]).ok();
 }
 
 #[test]
-fn a_lost_file_of_keys_is_named_by_a_salvage_and_found_in_a_backup() {
+fn a_lost_file_of_keys_is_named_by_a_salvage() {
     let world = World::new();
     sealed(&world).unwrap();
-    world.run(&["backup", "keyed", "--keys"]).ok();
     let files = world.path("store/keys").read_dir().unwrap().map(|entry| entry.unwrap().path());
     let file = files.max().unwrap();
     std::fs::remove_file(&file).unwrap();
     let name = format!("keys/{}", file.file_name().unwrap().to_str().unwrap());
-    let alone = world.run(&["salvage", "--into", "alone", "--backup", "copy"]);
+    let alone = world.run(&["salvage", "--into", "alone"]);
     assert_eq!(alone.code, 8);
     let said = alone.text();
     assert!(said.contains(&format!("  lost  the events that {name} opens: there is no such file")), "{said}");
     assert!(said.contains("Put the files of keys back from a copy of the folder keys"), "{said}");
-    let found = world.run(&["salvage", "--into", "found", "--backup", "keyed"]).ok();
-    assert!(
-        found.contains(&format!("  found 1 file of keys in a backup: {name}\nNothing is lost.")),
-        "{found}"
-    );
-    // The files of an older backup open by the key that `key rotate` left beside the settings.
-    world.run(&["key", "rotate"]).ok();
-    let rotated = world.run(&["salvage", "--into", "rotated", "--backup", "keyed"]).ok();
-    assert!(rotated.contains("  found 1 file of keys in a backup"), "{rotated}");
-    let shown = world.run(&["--db", "rotated", "context", "s1"]).ok();
-    assert_eq!(shown.matches("\n  the ").count(), 3, "{shown}");
-    // With no keys of its own at all, it is opened by those of the backup.
     std::fs::remove_dir_all(world.path("store/keys")).unwrap();
     world.run(&["salvage", "--into", "none"]).says(9, &["there is no such file"]);
-    world.run(&["salvage", "--into", "again", "--backup", "keyed"]).ok();
-    let shown = world.run(&["--db", "again", "context", "s1"]).ok();
-    assert_eq!(shown.matches("\n  the ").count(), 3, "{shown}");
 }
 
 /// The user has given the right key, and was told to give it.
 #[test]
 fn a_damaged_file_of_the_own_key_is_named_with_the_remedy() {
     let world = World::new();
-    let key = sealed(&world).unwrap();
-    world.run(&["backup", "keyed", "--keys"]).ok();
+    sealed(&world).unwrap();
     let name = format!("store/keys/{}.key", "0".repeat(32));
     let mut bytes = std::fs::read(world.path(&name)).unwrap();
     bytes[100] ^= 1;
     std::fs::write(world.path(&name), bytes).unwrap();
     let remedies =
         [name.as_str(), "is damaged", "put it back from a copy of the folder keys", "made with --keys"];
-    for words in
-        [&["salvage", "--into", "new"][..], &["sessions"], &["salvage", "--into", "new", "--backup", "copy"]]
-    {
+    for words in [&["salvage", "--into", "new"][..], &["sessions"]] {
         let refused = world.run(words);
         refused.says(9, &remedies);
         assert!(!refused.err.contains("--key-file"), "{}", refused.err);
     }
-    world.run(&["--key-file", key.to_str().unwrap(), "salvage", "--into", "new", "--backup", "keyed"]).ok();
 }
 
 #[test]

@@ -1,22 +1,10 @@
-//! The options of a salvage, and its report.
+//! The report of a salvage.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use crate::event::BodyAddress;
 use crate::ids::{Seq, StoreId};
 use crate::log::{LostKey, Violation, Witness};
-use crate::storage::KeyRing;
-
-/// Options of a salvage.
-#[derive(Clone, Default)]
-pub struct SalvageOptions {
-    /// Backups of the store.
-    pub backups: Vec<PathBuf>,
-    /// The ring that opens the store, if it is encrypted; it opens the new store as well. Behind it, rings of before a rotation: they open files of
-    /// keys in older backups.
-    pub keys: Vec<Arc<dyn KeyRing>>,
-}
 
 /// The report of [`salvage`](super::salvage).
 #[derive(Clone, Debug, serde::Serialize)]
@@ -33,15 +21,8 @@ pub struct Salvaged {
     pub path: PathBuf,
     /// Events copied.
     pub events: u64,
-    /// Those of them that come from a backup.
-    pub events_from_backups: u64,
     /// Bodies copied.
     pub bodies: u64,
-    /// Those of them that come from a backup.
-    pub bodies_from_backups: u64,
-    /// Events from backups that no link of the source confirms, as ranges of seqs, in order. They follow the last place that both have. A copy that
-    /// was written to by itself has other events there.
-    pub unconfirmed_events: Vec<(Seq, Seq)>,
     /// Events that are lost, as ranges of seqs, in order.
     pub lost_events: Vec<(Seq, Seq)>,
     /// Lost bodies of events that are not lost.
@@ -49,18 +30,16 @@ pub struct Salvaged {
     /// Files of keys that could not be taken over: events that they open are lost. To get the events back, put the files back from a copy of the
     /// store's folder `keys`, and salvage again.
     pub lost_keys: Vec<LostKey>,
-    /// Files of keys that were lost or damaged, and were taken from a backup.
-    pub keys_from_backups: Vec<String>,
     /// Streams whose signature key was lost and made anew. In them a call is not recognised as a repeat of a call before the damage.
     pub new_keys: u64,
-    /// Whether the source's secret was lost, and no backup has it. The new store has one of its own, so it does not know its events by their ids: a
+    /// Whether the source's secret was lost. The new store has one of its own, so it does not know its events by their ids: a
     /// recording that was imported before is imported a second time.
     pub has_new_secret: bool,
     /// Last known seq of the source.
     pub source_head: Seq,
     /// Whether a witness says that the source ended there. If not, there may have been more events.
     pub source_head_is_known: bool,
-    /// Witnesses that contradict the source's log and that no backup bears out.
+    /// Witnesses that contradict the source's log.
     pub contradicting: Vec<Witness>,
     /// Last seq of the new store.
     pub head: Seq,
@@ -72,7 +51,6 @@ impl Salvaged {
     /// Whether all that the source ever held is known to be in the new store, and known by its ids.
     pub fn is_whole(&self) -> bool {
         self.lost_events.is_empty()
-            && self.unconfirmed_events.is_empty()
             && self.lost_bodies.is_empty()
             && self.lost_keys.is_empty()
             && self.new_keys == 0

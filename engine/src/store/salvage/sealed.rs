@@ -10,49 +10,70 @@
 
 use std::collections::BTreeSet;
 
-use crate::codec::{EncodedEvent, EventRef, Sight};
+use rustc_hash::FxHashSet;
+
+use crate::codec::{EncodedEvent, EventRef, Frame, Sight};
 use crate::error::Error;
 use crate::event::BodyAddress;
-use crate::ids::StreamId;
-use crate::log::{Log, LostKey, Shreds};
+use crate::ids::{Digest, StreamId};
+use crate::log::{Log, LostKey, Shreds, TakenKeys};
+use crate::verify::{ErasedBody, SHREDDED_ROW, SHREDDED_SUBJECT_ROW, shredded_streams};
 
 use super::lost_body;
-use super::recorded::Recorded;
 
 /// The shredded streams of an encrypted store, and their bodies. Empty for any other store.
 pub(super) struct Sealed {
-    /// Streams that were shredded.
-    shredded: BTreeSet<StreamId>,
+    /// The keys of the old store, which the new one has too.
+    taken: TakenKeys,
+    /// Streams that are on record as shredded, though their files of keys may not say so.
+    recorded: BTreeSet<StreamId>,
+    /// Streams of which an event did not open.
+    locked: BTreeSet<StreamId>,
     /// Bodies of shredded streams that no record names.
     pub(super) gone: Vec<BodyAddress>,
 }
 
 impl Sealed {
-    /// Gives the new store the keys of the old one. `locked`: streams of which an event did not open. Also returns the files that could not be taken
-    /// over, and those that were taken from a backup.
-    pub(super) fn take(
-        source: &Log,
-        target: &Log,
-        shreds: &Shreds,
-        locked: &BTreeSet<StreamId>,
-    ) -> Result<(Self, Vec<LostKey>, Vec<String>), Error> {
-        let taken = target.take_keys(source, shreds)?;
-        let mut lost = taken.lost;
-        for stream in locked.difference(&taken.shredded).filter(|stream| !taken.told.contains(stream)) {
-            lost.push(source.key_fault(*stream)?);
+    /// Gives the new store the keys of the old one. `records`: of erasures, in the old store.
+    pub(super) fn take(source: &Log, target: &Log, records: &[ErasedBody]) -> Result<Self, Error> {
+        let streams = shredded_streams(source, records, SHREDDED_ROW)?;
+        let with_subjects = shredded_streams(source, records, SHREDDED_SUBJECT_ROW)?;
+        let recorded = streams.union(&with_subjects).copied().collect();
+        let taken = target.take_keys(source, &Shreds { streams, with_subjects })?;
+        Ok(Self { taken, recorded, locked: BTreeSet::new(), gone: Vec::new() })
+    }
+
+    /// The runs of events of a frame that are copied.
+    pub(super) fn legible(&mut self, frame: Frame) -> Vec<Frame> {
+        let (legible, locked) = frame.legible(&self.recorded);
+        self.locked.extend(locked);
+        legible
+    }
+
+    /// The files of keys that could not be taken over.
+    pub(super) fn lost_keys(&mut self, source: &Log) -> Result<Vec<LostKey>, Error> {
+        let mut lost = std::mem::take(&mut self.taken.lost);
+        for stream in self.locked.difference(&self.taken.shredded) {
+            if !self.taken.told.contains(stream) {
+                lost.push(source.key_fault(*stream)?);
+            }
         }
-        Ok((Self { shredded: taken.shredded, gone: Vec::new() }, lost, taken.from_copies))
+        Ok(lost)
     }
 
     /// An event that can never be read again, and the number of the key that sealed it; `None` if it is not such an event.
-    pub(super) fn noise(&mut self, event: &EventRef<'_>, recorded: &Recorded) -> Option<(u32, EncodedEvent)> {
+    pub(super) fn noise(
+        &mut self,
+        event: &EventRef<'_>,
+        erased: &FxHashSet<Digest>,
+    ) -> Option<(u32, EncodedEvent)> {
         let form = event.sealed_form()?;
-        if event.sight != Sight::Shredded && !self.shredded.contains(&form.envelope.stream) {
+        if event.sight != Sight::Shredded && !self.taken.shredded.contains(&form.envelope.stream) {
             return None;
         }
         let mut bodies = Vec::with_capacity(event.row_count());
         for (row, place) in (0..).zip(event.rows()) {
-            if !recorded.erased.contains(&place.digest) {
+            if !erased.contains(&place.digest) {
                 self.gone.push(BodyAddress { seq: event.seq, row });
             }
             bodies.push(lost_body(&place));
