@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use acpdb_engine::Error;
 use acpdb_engine::command::memory::MemoryRejection;
 use acpdb_engine::command::{ContextRejection, Rejection};
-use acpdb_engine::keys::PUT_BACK;
 pub(crate) use acpdb_live::plugin::chained;
 
 /// How the command ended.
@@ -29,13 +28,6 @@ impl From<Code> for ExitCode {
         Self::from(code as u8)
     }
 }
-
-/// The hint for a store that no key opens.
-pub(crate) const KEY_HINT: &str =
-    "give its key: --key-file FILE, or $ACPDB_PASSPHRASE; acpdb help encryption says where keys are";
-
-/// The hint for a store that lost the file of its own key: no other key helps.
-const KEY_FILE_HINT: &str = "a backup that was made with --keys has a copy";
 
 /// The hint for a disk that has no room.
 const FULL_HINT: &str = "free some space, or raise the limit on the length of files, then run this again";
@@ -60,7 +52,7 @@ pub(crate) struct Failure {
     pub(crate) broken_pipe: bool,
     /// It cannot be known yet whether the work was done.
     pub(crate) is_open: bool,
-    /// A text was erased, or a session shredded: others are not touched by it.
+    /// A text was erased: others are not touched by it.
     pub(crate) is_erased: bool,
 }
 
@@ -166,10 +158,9 @@ impl From<Error> for Failure {
             Error::HeadMoved { .. } => (Code::Conflict, None),
             Error::NotFound { .. } | Error::NotAStore { .. } => (Code::NotFound, None),
             Error::Rejected(rejection) => (refused(rejection), None),
-            Error::Ambiguous { .. } | Error::TooLarge { .. } | Error::Subject { .. } => (Code::Usage, None),
+            Error::Ambiguous { .. } | Error::TooLarge { .. } => (Code::Usage, None),
             Error::Corrupt { .. } => (Code::Damage, Some(DAMAGE_HINT)),
-            Error::Locked { detail } if detail.ends_with(PUT_BACK) => (Code::Locked, Some(KEY_FILE_HINT)),
-            Error::Locked { .. } => (Code::Locked, Some(KEY_HINT)),
+            Error::Locked { .. } => (Code::Locked, None),
             Error::RolledBack { .. } => (Code::LostTail, Some(EVIDENCE_HINT)),
             _ => (Code::Failure, None),
         };

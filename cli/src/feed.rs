@@ -1,7 +1,7 @@
 //! JSON lines of `append --stdin` to facts.
 //!
 //! ```text
-//! {"session":"s1","host":"opencode"?,"project":"p"?,"cwd":"/w"?,"subject":"ada"?,"turn":true?, WHAT}
+//! {"session":"s1","host":"opencode"?,"project":"p"?,"cwd":"/w"?,"turn":true?, WHAT}
 //! WHAT = "message":{"role","text"} | "tool_started":{..} | "tool_finished":{..} | "tool":{..} | "todos":[..]
 //!      | "memory":{..} | "file_changed":{"path"} | "context":{"action","targets"} | "policy":{..} | "events":[{WHAT}..]
 //! ```
@@ -37,7 +37,7 @@ pub(crate) enum Act {
 }
 
 /// Fields that name the session of a line.
-const NAMING: &[&str] = &["session", "host", "project", "cwd", "title", "subject"];
+const NAMING: &[&str] = &["session", "host", "project", "cwd", "title"];
 
 /// Fields that tell of an event, in the order in which they are recorded if a line has several: a turn begins before the events in
 /// it, a call begins before it ends.
@@ -173,7 +173,6 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
         project: text("project")?,
         cwd: text("cwd")?,
         title: text("title")?,
-        subject: text("subject")?,
         ..StreamInfo::session(host.unwrap_or_else(|| "acpdb".to_owned()), session)
     };
     let events = raw.get("events");

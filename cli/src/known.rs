@@ -172,7 +172,6 @@ impl KnownFiles {
             known_count: counts.facts,
             bytes: stamp.bytes,
             is_unchanged: true,
-            shredded_count: 0,
         })))
     }
 

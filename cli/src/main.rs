@@ -24,19 +24,16 @@ mod kept;
 mod keyring;
 mod keys;
 mod known;
-mod lazy_ring;
 mod mistakes;
 mod output;
 mod pager;
 mod passphrases;
 mod reader;
 mod redaction;
-mod rings;
 mod settings;
 mod signing;
 mod spread;
 mod store_path;
-mod subject;
 mod tiles;
 mod trust;
 
@@ -262,7 +259,7 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Erase(args) => commands::erase::run(global, args, output),
         Verb::Reindex(args) => commands::reindex::run(global, args, output),
         Verb::Trust(args) => commands::trust::run(args, output),
-        Verb::Config(act) => commands::config::run(global, act, output),
+        Verb::Config(act) => commands::config::run(act, output),
         Verb::Completions(args) => commands::shell::completions(args, output),
         Verb::Man(args) => commands::shell::man(args, output),
     }

@@ -17,8 +17,6 @@ use crate::failure::{Code, Failure};
 
 /// The list of trusted stores. It is not one value, so it is not among the keys.
 const TRUSTED: &str = "trusted";
-/// The table of subjects by stores.
-const SUBJECT: &str = "subject";
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -33,8 +31,6 @@ pub(crate) enum Kind {
     Word(&'static [&'static str]),
     /// A number of events or of minutes.
     Every,
-    /// The name of a person or a tenant, one for each store.
-    Subject,
 }
 
 /// How often an automatic act is done.
@@ -118,12 +114,6 @@ pub(crate) const KEYS: &[Key] = &[
         default: "by hand: acpdb checkpoint sign",
         about: "sign a checkpoint, with the key named default, after so many new events or minutes: '1000 events', '60 minutes'",
     },
-    Key {
-        name: SUBJECT,
-        kind: Kind::Subject,
-        default: "none",
-        about: "the subject of new sessions that name none, if this store is encrypted; $ACPDB_SUBJECT overrides it",
-    },
 ];
 
 /// The settings of a run.
@@ -137,8 +127,6 @@ pub(crate) struct Settings {
     pub(crate) price: Option<String>,
     pub(crate) prices: Option<PathBuf>,
     pub(crate) sign: Option<Every>,
-    /// The subjects of new sessions, by stores.
-    pub(crate) subjects: Vec<(PathBuf, String)>,
     /// Stores of others, or writable by others, that the user trusts.
     pub(crate) trusted: Vec<PathBuf>,
     /// The reason why the file could not be read, for a verb that runs all the same.
@@ -220,10 +208,6 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             settings.remarks.push(format!("{}: there is no setting {name:?}{hint}", path.display()));
             continue;
         };
-        if known.kind == Kind::Subject {
-            settings.subjects = subjects(item).map_err(|failure| failure.in_place(path.display()))?;
-            continue;
-        }
         let text = text(item).and_then(|text| check(known, &text).map(|()| text));
         let text = text.map_err(|failure| failure.in_place(path.display()))?;
         match name {
@@ -264,8 +248,7 @@ pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
         Kind::Text if text.is_empty() => {
             return Err(Failure::usage(format!("{} cannot be empty", key.name)));
         }
-        // The engine checks the further rules for a subject.
-        Kind::Text | Kind::Subject => return Ok(()),
+        Kind::Text => return Ok(()),
         Kind::Every if text.parse::<Every>().is_ok() => return Ok(()),
         Kind::Every => {
             let message =
@@ -281,55 +264,9 @@ pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("{} cannot be {text:?}; it is one of {}", key.name, words.join(", "))))
 }
 
-/// The value of a key in the file. For a key with one value for each store: the value for the store in `folder`.
-pub(crate) fn given(document: &DocumentMut, key: &Key, folder: &Path) -> Result<Option<String>, Failure> {
-    if key.kind == Kind::Subject {
-        let all = document.get(key.name).map(subjects).transpose()?.unwrap_or_default();
-        let store = store_key(folder);
-        return Ok(all.into_iter().find(|(known, _)| *known == store).map(|(_, name)| name));
-    }
+/// The value of a key in the file.
+pub(crate) fn given(document: &DocumentMut, key: &Key) -> Result<Option<String>, Failure> {
     document.get(key.name).map(text).transpose()
-}
-
-/// The subjects in a table, by stores.
-fn subjects(item: &Item) -> Result<Vec<(PathBuf, String)>, Failure> {
-    let wrong = || {
-        Failure::usage(format!(
-            "{SUBJECT} is a table of stores and names; acpdb config set {SUBJECT} writes it"
-        ))
-    };
-    let table = item.as_table_like().ok_or_else(wrong)?;
-    let row = |(store, name): (&str, &Item)| {
-        Ok((PathBuf::from(store), name.as_str().ok_or_else(wrong)?.to_owned()))
-    };
-    table.iter().map(row).collect()
-}
-
-/// A store's path as the settings name it.
-pub(crate) fn store_key(folder: &Path) -> PathBuf {
-    folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned())
-}
-
-/// Writes the subject of new sessions of a store, or removes it; all else in the file stays.
-pub(crate) fn write_subject(path: &Path, folder: &Path, name: Option<&str>) -> Result<(), Failure> {
-    let mut document = document(path)?;
-    let store = store_key(folder);
-    let store = store.to_str().ok_or_else(|| {
-        Failure::usage(format!("{} cannot stand in the settings: it is not UTF-8", store.display()))
-    })?;
-    // An entry that is no table is refused, not replaced.
-    document.get(SUBJECT).map(subjects).transpose()?;
-    let table = document.entry(SUBJECT).or_insert_with(toml_edit::table);
-    if let Some(table) = table.as_table_like_mut() {
-        match name {
-            Some(name) => drop(table.insert(store, toml_edit::value(name))),
-            None => drop(table.remove(store)),
-        }
-        if table.is_empty() {
-            document.remove(SUBJECT);
-        }
-    }
-    replace(path, &document.to_string())
 }
 
 /// Writes a key, or removes it; comments and order of the file stay. The file is replaced as a whole.

@@ -10,7 +10,6 @@ use crate::global::Global;
 use crate::output::Output;
 use crate::redaction::RedactOptions;
 use crate::settings;
-use crate::subject;
 use crate::trust;
 
 /// Name of a store's folder inside a project.
@@ -137,34 +136,12 @@ pub(crate) fn typed(text: &str) -> String {
 
 /// Opens the store to append to it; makes it if need be.
 pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
-    open_about(global, None, output)
-}
-
-/// As [`open`], with the subject of new sessions, if the verb was given one.
-pub(crate) fn open_about(global: &Global, subject: Option<&str>, output: &Output) -> Result<Store, Failure> {
-    let folder = folder(global, output)?;
-    let subject = subject::of(&folder, subject, global)?;
-    opened(&folder, subject, global, output)
-}
-
-fn opened(
-    folder: &Path,
-    subject: Option<subject::Said>,
-    global: &Global,
-    output: &Output,
-) -> Result<Store, Failure> {
-    let builder = redacting(builder(folder, global)?, global)?;
-    told(builder, folder, subject, output)
+    open_at(&folder(global, output)?, global, output)
 }
 
 /// Opens, and tells of damage that opening found.
-fn told(
-    builder: acpdb_engine::Builder,
-    folder: &Path,
-    subject: Option<subject::Said>,
-    output: &Output,
-) -> Result<Store, Failure> {
-    let store = subject::open(builder, folder, subject)?;
+fn told(builder: acpdb_engine::Builder, output: &Output) -> Result<Store, Failure> {
+    let store = builder.open()?;
     report(&store, output);
     Ok(store)
 }
@@ -173,12 +150,11 @@ fn told(
 /// take less than the ten seconds that a hook has.
 const LIVE_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// As [`open_about`], for a program that serves a host call by call.
-pub(crate) fn open_live(global: &Global, subject: Option<&str>, output: &Output) -> Result<Store, Failure> {
+/// As [`open`], for a program that serves a host call by call.
+pub(crate) fn open_live(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let subject = subject::of(&folder, subject, global)?;
-    let builder = redacting(builder(&folder, global)?, global)?;
-    told(builder.lock_wait(LIVE_LOCK_WAIT), &folder, subject, output)
+    let builder = redacting(builder(&folder), global)?;
+    told(builder.lock_wait(LIVE_LOCK_WAIT), output)
 }
 
 /// Memory for sessions while they are recorded one after the other: a session is hardly met twice.
@@ -191,21 +167,16 @@ pub(crate) fn open_redacting(
     output: &Output,
 ) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let mut builder = builder(&folder, global)?.memory_max(RECORDING_BYTES);
+    let mut builder = builder(&folder).memory_max(RECORDING_BYTES);
     if let Some(rules) = crate::redaction::rules(redact, global.settings.redact == Some(true))? {
         builder = builder.redactor(std::sync::Arc::new(rules));
     }
-    let subject = subject::of(&folder, None, global)?;
-    told(builder, &folder, subject, output)
+    told(builder, output)
 }
 
-/// A store that knows the tools of all hosts, with its key if it is encrypted.
-pub(crate) fn builder(folder: &Path, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
-    let builder = Store::builder(folder).registry(acpdb_hosts::registry());
-    Ok(match crate::rings::of(folder, global.key_file.as_deref())? {
-        Some(ring) => builder.keys(ring),
-        None => builder,
-    })
+/// A store that knows the tools of all hosts.
+pub(crate) fn builder(folder: &Path) -> acpdb_engine::Builder {
+    Store::builder(folder).registry(acpdb_hosts::registry())
 }
 
 /// Takes secrets out of all that a verb records, if the settings ask for it.
@@ -226,8 +197,7 @@ pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Fail
 
 /// Opens a store in a given folder to append to it.
 pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result<Store, Failure> {
-    let subject = subject::of(folder, None, global)?;
-    opened(folder, subject, global, output)
+    told(redacting(builder(folder), global)?, output)
 }
 
 /// Opens an existing store to read. Nothing in its folder changes, in any state of the store.
@@ -251,7 +221,7 @@ fn read_by(
     set: impl FnOnce(acpdb_engine::Builder) -> acpdb_engine::Builder,
 ) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let store = set(builder(&folder, global)?.read_only()).open()?;
+    let store = set(builder(&folder).read_only()).open()?;
     report(&store, output);
     Ok(store)
 }
@@ -259,19 +229,9 @@ fn read_by(
 /// Opens an existing store to write to it; recovers it if need be, and ends an erasure that was interrupted.
 pub(crate) fn write(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let builder = redacting(builder(&folder, global)?.create(false), global)?;
-    // A verb that writes begins a session only by a fork, so that a store that is not encrypted is no reason to refuse it.
-    let is_encrypted = acpdb_engine::keys::ring_id(&folder).is_some();
-    let subject = if is_encrypted { subject::of(&folder, None, global)? } else { None };
-    let store = subject::open(builder, &folder, subject)?;
+    let store = redacting(builder(&folder).create(false), global)?.open()?;
     report(&store, output);
     Ok(store)
-}
-
-/// Whether new sessions of the store in `folder` can be about `name`; nothing in the folder changes.
-pub(crate) fn check_subject(folder: &Path, name: &str, global: &Global) -> Result<(), Failure> {
-    let builder = builder(folder, global)?.read_only().subject(name);
-    builder.open().map(drop).map_err(|error| subject::refused(error, folder, subject::By::Option))
 }
 
 /// Says on stderr what a user should know about the opening.

@@ -98,9 +98,7 @@ fn answers_for_programs_show_a_name_that_is_no_utf8() {
 #[test]
 fn a_variable_that_is_set_to_nothing_is_not_set() {
     let place = Place::new();
-    for name in
-        ["ACPDB_PATH", "ACPDB_KEY_FILE", "ACPDB_SUBJECT", "ACPDB_CONFIG", "ACPDB_PAGER", "ACPDB_MCP_TOKEN"]
-    {
+    for name in ["ACPDB_PATH", "ACPDB_CONFIG", "ACPDB_PAGER", "ACPDB_MCP_TOKEN"] {
         let mut append = place.command(&["append", "--stdin"]);
         let done = finish(append.env(name, ""), LINE);
         assert_eq!((done.code, done.err.as_str()), (0, ""), "{name}");
@@ -109,7 +107,7 @@ fn a_variable_that_is_set_to_nothing_is_not_set() {
     }
     let mut hook = place.command(&["hook", "cursor"]);
     let said = r#"{"conversation_id":"c1","hook_event_name":"postToolUse","tool_name":"Shell","tool_output":"a \ud83d","tool_use_id":"u1"}"#;
-    assert_eq!(finish(hook.env("ACPDB_PATH", "").env("ACPDB_KEY_FILE", ""), said).out, "{}\n");
+    assert_eq!(finish(hook.env("ACPDB_PATH", ""), said).out, "{}\n");
     // Half a character at the end of a text cost the whole event.
     let list = place.run(&["list"], "").out;
     assert!(list.contains("a \u{fffd}"), "{list}");
@@ -119,7 +117,7 @@ fn a_variable_that_is_set_to_nothing_is_not_set() {
 
 /// The service ran without the user's settings: with `redact = true` in a file that `$ACPDB_CONFIG` named, secrets were recorded.
 #[test]
-fn a_service_sees_the_users_variables_and_needs_no_passphrase() {
+fn a_service_sees_the_users_variables() {
     let outer = TempDir::new().unwrap();
     let command = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
@@ -129,19 +127,13 @@ fn a_service_sees_the_users_variables_and_needs_no_passphrase() {
     };
     let install = ["service", "--manager", "systemd", "install", "--dry-run"];
     let mut shown = command(&install);
-    for name in ["ACPDB_CONFIG", "ACPDB_SUBJECT", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"] {
+    for name in ["ACPDB_CONFIG", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"] {
         shown.env(name, format!("/of/{name}"));
     }
     let done = finish(&mut shown, "");
-    for name in ["ACPDB_CONFIG", "ACPDB_SUBJECT", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"] {
+    for name in ["ACPDB_CONFIG", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"] {
         assert!(done.out.contains(&format!("Environment=\"{name}=/of/{name}\"")), "{done:?}");
     }
-    let made =
-        finish(command(&["init", "--encrypt", "--passphrase"]).env("ACPDB_PASSPHRASE", "open sesame"), "");
-    assert_eq!(made.code, 0, "{made:?}");
-    let refused = finish(command(&install).env("ACPDB_PASSPHRASE", "open sesame"), "");
-    assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.err.contains("opened by a passphrase"), "{refused:?}");
 }
 
 /// Lines that come through a pipe do not come again: a file of memory lost the lines that were looked at first.

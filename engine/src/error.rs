@@ -178,12 +178,6 @@ pub enum Error {
         /// The key, and the reason why it cannot be had.
         detail: String,
     },
-    /// A session cannot be about this subject: it is about another one, is no session, or was begun before. Nothing was recorded.
-    #[error("{detail}")]
-    Subject {
-        /// The reason, and the remedy.
-        detail: String,
-    },
     /// The file system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -252,7 +246,7 @@ impl From<LogError> for Error {
     fn from(error: LogError) -> Self {
         let text = error.to_string();
         match error {
-            LogError::Busy { .. } | LogError::KeyRotated { .. } => Self::Busy { detail: text },
+            LogError::Busy { .. } => Self::Busy { detail: text },
             LogError::HeadMoved { stream, expected, actual } => Self::HeadMoved { stream, expected, actual },
             LogError::Poisoned { .. } => Self::Poisoned,
             LogError::Replaced { path } => Self::Replaced { path },
@@ -272,10 +266,7 @@ impl From<LogError> for Error {
                 Self::NotAStore { path, detail: "it has no acpdb.json".to_owned() }
             }
             LogError::Forked { owner, .. } => Self::Forked { owner },
-            LogError::Locked { .. } => Self::Locked { detail: text },
-            LogError::Erased { .. } | LogError::Shredded { .. } | LogError::SubjectShredded => {
-                Self::Erased { detail: text, lost: false }
-            }
+            LogError::Erased { .. } => Self::Erased { detail: text, lost: false },
             LogError::Moved { path } => Self::ReadOnly { path, detail: text },
             LogError::Io { action, path, source } => Self::Io { action, path, source },
             LogError::Corrupt(damage) => Self::Corrupt {

@@ -392,10 +392,6 @@ bytes_id!(
     Link, 32
 );
 bytes_id!(
-    /// A person or tenant that sessions of an encrypted store are about: a keyed digest of the name.
-    SubjectId, 16
-);
-bytes_id!(
     /// Random id of a store, bound into every link.
     StoreId, 16
 );

@@ -1,24 +1,18 @@
-//! Keys of encrypted stores: rings that hold them outside of the store, and reports of keys that were destroyed.
+//! Rings: keys that wrap other keys, and that lie in a file, in memory, or in a person's head.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = tempfile::tempdir()?;
-//! use acpdb_engine::keys::FileKeyRing;
-//! use acpdb_engine::{Entry, Role, Store, StreamInfo};
+//! use acpdb_engine::ids::StoreId;
+//! use acpdb_engine::keys::{KeyRing, NONCE_BYTES, PassphraseKeyRing};
 //!
-//! let ring = std::sync::Arc::new(FileKeyRing::create(&folder.path().join("mine.key"))?);
-//! let store = Store::builder(folder.path().join("store")).keys(ring).open()?;
-//! let session = store.session(StreamInfo::session("my-agent", "run-1"));
-//! let _ = session.append([Entry::message("m1", Role::User, "only the key opens this")])?;
-//! let shredded = store.shred(session.id(), "me", "asked for by the user")?;
-//! assert_eq!(shredded.events, 2); // the opening of the session, the message: in no copy can they be read
+//! let (ring, salt) = (PassphraseKeyRing::new("correct horse battery")?, StoreId([7; 16]));
+//! let wrapped = ring.wrap(salt, &[1; 32], b"a signing key", &[2; NONCE_BYTES])?;
+//! assert_eq!(ring.unwrap(salt, &wrapped, b"a signing key")?.as_deref(), Some(&[1; 32]));
+//! assert!(ring.unwrap(salt, &wrapped, b"another use")?.is_none());
 //! # Ok(())
 //! # }
 //! ```
 
 pub use crate::codec::NONCE_BYTES;
-pub use crate::ids::SubjectId;
-pub use crate::log::PUT_BACK;
 pub use crate::storage::{FileKeyRing, KeyRing, PASSPHRASE_BYTES_MIN, PassphraseKeyRing, RawKeyRing};
-pub use crate::store::{ShredReport, ShreddedStream, SubjectInfo, SubjectShredReport, ring_id, ring_ids};
 pub use zeroize::Zeroizing;

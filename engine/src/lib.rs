@@ -35,7 +35,7 @@
 //! | erase for good | [`Store::erase`] |
 //!
 //! All other names are in the modules: recorded facts ([`entry`] told, [`event`] kept, [`ids`]), the parts of answers
-//! ([`answers`]), settings ([`settings`]), keys of encrypted stores ([`keys`]). The modules behind these are public with the
+//! ([`answers`]), settings ([`settings`]), keys that wrap keys ([`keys`]). The modules behind these are public with the
 //! feature `internals`, without any promise: acpdb's own crates use them.
 //!
 //! ```text

@@ -8,12 +8,8 @@
 //!   |- labels      24 bits of a call's short hash -> keyed permutation -> 24 bits in the payload
 //!   |- names       ids that a host derived from a record's bytes -> another id of that form
 //!   |- erased      content -> 16 bytes, so that it is recognised and refused when it comes again
-//!   |- subjects    name of a subject -> 16 bytes
 //!   '- served      bytes of a context that was sent -> 32 bytes
 //! ```
-//!
-//! In an encrypted store the file keys only the salts of proofs, since proofs are made without a key; the other keys are of 32 bytes that
-//! lie wrapped beside the keys of streams.
 //!
 //! Without the file a copy of the log gives nothing to test a guess against. A holder of log and secret can test guesses,
 //! but cannot turn a digest back. Origins and labels are permutations of unkeyed digests: so a store can give the
@@ -23,7 +19,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::ids::{FactId, Origin, Seq, SubjectId};
+use crate::ids::{FactId, Origin, Seq};
 
 /// The beginning of an id that a host derived from the bytes of a record: `digest:` and hex digits.
 pub const DERIVED: &str = "digest:";
@@ -50,7 +46,6 @@ struct Keys {
     signer: [u8; 32],
     name: [u8; 32],
     erased: [u8; 32],
-    subject: [u8; 32],
     served: [u8; 32],
     leaf: [u8; 32],
     labels: OnceLock<Labels>,
@@ -83,24 +78,6 @@ impl Secret {
         Self::with([0; 32], false)
     }
 
-    /// The secret of an encrypted store: its private half, and the half in the file `secret`, which proofs are made with.
-    pub(crate) fn sealed(private: [u8; 32], clear: &Self) -> Self {
-        Self::halves(private, clear)
-    }
-
-    /// The secret of an encrypted store whose key is not at hand. It salts proofs and does nothing else.
-    pub(crate) fn locked(clear: &Self) -> Self {
-        Self::halves([0; 32], clear)
-    }
-
-    fn halves(private: [u8; 32], clear: &Self) -> Self {
-        let mut secret = Self::with(private, clear.is_known());
-        if let Some(keys) = Arc::get_mut(&mut secret.keys) {
-            keys.leaf = clear.keys.leaf;
-        }
-        secret
-    }
-
     fn with(bytes: [u8; 32], is_known: bool) -> Self {
         let key = |purpose: &str| blake3::derive_key(purpose, &bytes);
         let keys = Keys {
@@ -110,7 +87,6 @@ impl Secret {
             signer: key("acpdb 2026 secret signer v1"),
             name: key("acpdb 2026 secret name v1"),
             erased: key("acpdb 2026 secret erased v1"),
-            subject: key("acpdb 2026 secret subject v1"),
             served: key("acpdb 2026 secret served v1"),
             leaf: key("acpdb 2026 secret leaf v1"),
             labels: OnceLock::new(),
@@ -172,13 +148,6 @@ impl Secret {
     /// The digest by which an erased content is recognised.
     pub fn erased(&self, content: &[u8]) -> [u8; 16] {
         first_16(&self.keys.erased, content)
-    }
-
-    /// The subject of this name. The name cannot be guessed from it without the secret.
-    pub fn subject(&self, name: &str) -> SubjectId {
-        let id = SubjectId(first_16(&self.keys.subject, name.as_bytes()));
-        // Zeros say that there is none.
-        if id.is_zero() { SubjectId([1; 16]) } else { id }
     }
 
     /// Digest of a context that was sent.

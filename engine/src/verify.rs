@@ -15,18 +15,13 @@ use crate::event::{Face, Payload};
 use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
 use crate::index::{INDEX_NAME, Index, IndexOptions, IndexWitness, Watermark};
-use crate::log::{
-    Claim, Log, LogError, LogReport, Opening, Place, Standing, Violation, Witness, WitnessKind, key_name,
-};
-use crate::storage::{FileStorage, KeyRing, Storage};
+use crate::log::{Claim, Log, LogError, LogReport, Place, Standing, Violation, Witness, WitnessKind};
+use crate::storage::{FileStorage, Storage};
 
 mod erasures;
 
 use erasures::Erasures;
-pub(crate) use erasures::{
-    ErasedBody, SHREDDED_ROW, SHREDDED_SUBJECT_ROW, recorded_addresses, recorded_erasures, recorded_shreds,
-    rows_at, shredded_streams,
-};
+pub(crate) use erasures::{recorded_addresses, recorded_erasures, rows_at};
 
 /// The invariant that a payload comes back as it was encoded. A payload that does not is damage, even if its digests are right.
 const PAYLOAD_INVARIANT: u8 = 9;
@@ -204,42 +199,20 @@ pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
 /// # Errors
 /// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
 pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, Error> {
-    verify_claims(storage, deep, None, |_| (Vec::new(), Vec::new()))
+    verify_claims(storage, deep, |_| (Vec::new(), Vec::new()))
 }
 
 /// [`verify_storage`], against the claims of further witnesses. These are asked before the log is read: a live writer is never
-/// taken for a contradiction. `ring`: all sealed events are opened with it, and those that do not open are damage.
+/// taken for a contradiction.
 pub(crate) fn verify_claims(
     storage: Arc<dyn Storage>,
     deep: bool,
-    ring: Option<&Arc<dyn KeyRing>>,
     others: impl FnOnce(StoreId) -> (Vec<Claim>, Vec<Witness>),
 ) -> Result<Report, Error> {
-    let opening = Opening { ring: ring.cloned(), ..Opening::default() };
-    let (log, mut refused) = match Log::open_to_read(Arc::clone(&storage), &opening) {
-        // Without the ring all else is checked.
-        Err(error @ LogError::Locked { .. }) => {
-            (Log::open_to_read(storage, &Opening::default())?, Some(error))
-        }
-        opened => (opened?, None),
-    };
+    let log = Log::open_to_read(storage)?;
     let found = verify_log(&log, deep, others(log.store()))?;
-    // Without some of the events, conclusions may contradict each other.
-    let is_whole = deep && !found.is_under_other_ring;
-    let contradictions = if is_whole { contradictions_of(&log)? } else { Vec::new() };
-    if found.is_under_other_ring {
-        let why = "another key ring wraps keys of sessions: it is being put in the place of this one, or that was cut short".to_owned();
-        refused = Some(LogError::Locked { path: log.storage().path(&key_name(StreamId::STORE)), why });
-    }
-    let mut report = report(found, contradictions);
-    let sealed = match refused {
-        Some(error) => format!("what is sealed was checked as it lies there, and was not opened: {error}"),
-        None if ring.is_some() || !log.is_encrypted() => return Ok(report),
-        None if log.has_own_key()? => "what is sealed was checked as it lies there; only a deep verification with the key tries whether it opens".to_owned(),
-        None => "the store has no keys: what is sealed was checked as it lies there, and cannot be read until they are put back".to_owned(),
-    };
-    report.not_proven.push(sealed);
-    Ok(report)
+    let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
+    Ok(report(found, contradictions))
 }
 
 /// Checks an open log against all witnesses: its own, the index, and the given ones.
@@ -252,8 +225,7 @@ pub(crate) fn verify_log(
     claims.extend(claim);
     told.extend(witness);
     let erasures = Erasures::new(log);
-    let shredded = || erasures.told(recorded_shreds(log, Seq::ZERO, SHREDDED_ROW));
-    let found = log.verify_against(deep, |row, part| erasures.account_for(row, part), &shredded, claims);
+    let found = log.verify_against(deep, |row, part| erasures.account_for(row, part), claims);
     let mut found = erasures.failed().map_or(found, Err)?;
     found.witnesses.extend(told);
     found.witnesses.sort_by_key(|witness| witness.kind as u8);
@@ -350,7 +322,7 @@ fn readable_erasures(log: &Log) -> Result<Vec<Contradiction>, Error> {
         if let Some(row) = row
             && !is_gone(&row)?
         {
-            there.push((erased.address, row));
+            there.push((*erased, row));
         }
     }
     // An erasure that is under way, or ended just now, is carried out.

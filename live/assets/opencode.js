@@ -246,8 +246,8 @@ const safely = (hook) => async (input, output) => {
 
 const server = async (host, options) => {
   const set = { program: "acpdb", mode: "suggest", ...ATTACHED, ...(options ?? {}) }
-  const words = [set.program, ...(set.db ? ["--db", set.db] : []), ...(set.key_file ? ["--key-file", set.key_file] : []),
-    "plugin", "opencode", "--mode", set.mode, ...(set.subject ? ["--subject=" + set.subject] : [])]
+  const words = [set.program, ...(set.db ? ["--db", set.db] : []),
+    "plugin", "opencode", "--mode", set.mode]
   const program = new Program(words, host.directory)
   const sessions = new Map()
   const session = (id) => {

@@ -18,7 +18,6 @@ use acpdb_engine::event::{Outcome, Role};
 use acpdb_engine::{Error, Store, View};
 use acpdb_hosts::import::Format;
 
-use crate::gather::is_shredded;
 use crate::host::{Host, Mode};
 use crate::recording::{self, Recorded, RecordingError};
 use crate::told::{Answer, Call, Event, Source, Told};
@@ -105,10 +104,6 @@ impl Hook<'_> {
         if self.is_idle() {
             return Ok(Done { answer: self.idle_answer(), ..Done::default() });
         }
-        if self.is_shredded(store) {
-            // The host still has the session, and tells of it: that is no fault.
-            return Ok(Done::default());
-        }
         let mut done = Done::default();
         match self.host.format() {
             Some(format) => self.import(store, format, &mut done)?,
@@ -133,12 +128,6 @@ impl Hook<'_> {
         }
         done.leave_out(damage::met(store));
         Ok(done)
-    }
-
-    /// Whether the session was shredded, or the session that its subagent works for.
-    fn is_shredded(&self, store: &Store) -> bool {
-        let whole = StreamInfo::session(self.host.name(), self.told.session.clone());
-        [whole, self.info()].iter().any(|info| is_shredded(store, info))
     }
 
     /// The answer to an event that needs no store.

@@ -92,7 +92,7 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<Recorded, Re
         let other = RecordingError::Other { path: path.to_owned(), format };
         return if is_begun(&head) { Ok(Recorded::default()) } else { Err(other) };
     }
-    let mut gather = Gather::new(store, None);
+    let mut gather = Gather::new(store);
     let read = import::read(format, &stem(path), head.as_slice().chain(input), &options, &mut gather);
     // An error is returned below.
     let left_out = read.as_ref().ok().and_then(|report| left_out(path, report));
@@ -125,7 +125,7 @@ fn left_out(path: &Path, report: &ImportReport) -> Option<String> {
 /// # Errors
 /// If they are no such messages, or the store cannot be written.
 pub fn opencode_messages(store: &Store, messages: &str) -> Result<u64, RecordingError> {
-    let mut gather = Gather::new(store, None);
+    let mut gather = Gather::new(store);
     let read = import::read_opencode_messages(messages.as_bytes(), &Options::default(), &mut gather);
     ended(gather, read.map_err(RecordingError::Messages))
 }

@@ -6,10 +6,6 @@ export interface Options {
   db?: string
   /** `record`: nothing is changed. `suggest`: what is due is added. `prune`: what is stale is shown shorter. */
   mode?: "record" | "suggest" | "prune"
-  /** The key of an encrypted store that does not lie beside acpdb's settings. */
-  key_file?: string
-  /** The subject of new sessions, if the store is encrypted. */
-  subject?: string
 }
 
 /** The hooks that opencode is given; it knows them by their names. */

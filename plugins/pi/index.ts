@@ -185,8 +185,8 @@ function about(ctx: any): { session: string; recording: string; folder: string }
 export default async function acpdb(pi: any): Promise<void> {
   const set: any = { program: "acpdb", mode: "suggest", ...ATTACHED }
   const program = new Program([
-    set.program, ...(set.db ? ["--db", set.db] : []), ...(set.key_file ? ["--key-file", set.key_file] : []),
-    "plugin", "pi", "--mode", set.mode, ...(set.subject ? ["--subject=" + set.subject] : []),
+    set.program, ...(set.db ? ["--db", set.db] : []),
+    "plugin", "pi", "--mode", set.mode,
   ])
   // Sessions that were told what is due at their start.
   const greeted = new Set<string>()

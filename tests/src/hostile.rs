@@ -479,7 +479,7 @@ impl Sandbox {
             let _ = writer.forget_snapshots(None);
             let _ = writer.close();
         }
-        let _ = acpdb_engine::store::salvage(&store, &self.root().join("salvaged"), None, &mut |_| {});
+        let _ = acpdb_engine::store::salvage(&store, &self.root().join("salvaged"), &mut |_| {});
     }
 }
 

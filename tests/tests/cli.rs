@@ -28,10 +28,6 @@ mod live_input;
 mod processes;
 #[path = "cli/salvaged.rs"]
 mod salvaged;
-#[path = "cli/sealed.rs"]
-mod sealed;
-#[path = "cli/subjects.rs"]
-mod subjects;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/transcript.rs"]

@@ -15,12 +15,10 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, StreamInfo};
-use acpdb_engine::event::{Payload, Role};
+use acpdb_engine::event::Role;
 use acpdb_engine::ids::Seq;
-use acpdb_engine::keys::PassphraseKeyRing;
 use acpdb_engine::verify::{Verdict, verify_folder};
 use acpdb_engine::{Builder, Error, Store};
 use acpdb_tests::support::{copy_folder, described, events, fold_digests};
@@ -69,84 +67,6 @@ fn a_sealed_store_of_version_1_says_what_it_said_and_takes_more() {
     assert_eq!((receipt.known_count, receipt.event_count), (1, 1), "{receipt:?}");
     store.close().unwrap();
     assert_eq!(verify_folder(&path, true).unwrap().verdict(), Verdict::Sound);
-}
-
-/// The texts of a session of an encrypted store.
-fn said(store: &Store, session: &str) -> Vec<String> {
-    let mut texts = Vec::new();
-    let stream = StreamInfo::session("acpdb", session).id();
-    for recorded in store.stream_events(stream, Seq(1), Seq::MAX).unwrap() {
-        let recorded = recorded.unwrap();
-        if let Payload::MessageRecorded(message) = &recorded.event.payload {
-            let body = message.parts[0].body.id(recorded.seq);
-            texts.push(String::from_utf8(store.body(body).unwrap()).unwrap());
-        }
-    }
-    texts
-}
-
-fn of_passphrase(name: &str) -> (tempfile::TempDir, PathBuf, Builder) {
-    let (folder, path) = copy_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name));
-    let ring = Arc::new(PassphraseKeyRing::new("correct horse battery").unwrap());
-    let builder = Store::builder(&path).keys(ring);
-    (folder, path, builder)
-}
-
-/// Encrypted stores when encryption was new (`v1-encrypted`: two sessions, and one that was shredded), and when subjects and further keys
-/// were (`v1-subjects`: a session about a subject, one about none, each under two keys, and a subject that was shredded).
-#[test]
-fn encrypted_stores_of_version_1_open_with_their_key_and_take_more() {
-    for (name, texts) in [
-        ("v1-encrypted", &["first words of"][..]),
-        ("v1-subjects", &["first words of", "later words of"][..]),
-    ] {
-        let (_folder, path, builder) = of_passphrase(name);
-        let report = verify_folder(&path, true).unwrap();
-        assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
-        let store = builder.open().unwrap();
-        assert!(store.is_shredded(StreamInfo::session("acpdb", "gone").id()).unwrap(), "{name}");
-        for session in ["s1", "s2"] {
-            let expected: Vec<String> = texts.iter().map(|text| format!("{text} {session}")).collect();
-            assert_eq!(said(&store, session), expected, "{name}");
-        }
-        assert_eq!(store.rotate_data_keys(None).unwrap(), 2, "{name}");
-        let info = StreamInfo::session("acpdb", "s1");
-        let _ = store.append(&info, vec![Entry::message("", Role::User, "go on")]).unwrap();
-        assert_eq!(said(&store, "s1").len(), texts.len() + 1, "{name}");
-        let subjects: Vec<String> = store.subjects().unwrap().into_iter().map(|it| it.name).collect();
-        assert_eq!(subjects, if name == "v1-subjects" { &["Ada L"][..] } else { &[] });
-        store.close().unwrap();
-        assert_eq!(verify_folder(&path, true).unwrap().verdict(), Verdict::Sound, "{name}");
-    }
-}
-
-/// A file of keys that a later program wrote: acts that need its keys are refused by name, and the file is left alone;
-/// all else goes on.
-#[test]
-fn a_file_of_keys_of_a_later_version_is_refused_and_left_alone() {
-    let (_folder, path, builder) = of_passphrase("v1-encrypted");
-    let (one, two) = (StreamInfo::session("acpdb", "s1"), StreamInfo::session("acpdb", "s2"));
-    let file = path.join(format!("keys/{}.key", one.id().to_hex()));
-    let mut bytes = std::fs::read(&file).unwrap();
-    bytes[8] = 3;
-    let checksum = crc32c::crc32c(&bytes[..508]).to_le_bytes();
-    bytes[508..].copy_from_slice(&checksum);
-    std::fs::write(&file, &bytes).unwrap();
-    let store = builder.open().unwrap();
-    let entry = || vec![Entry::message("", Role::User, "go on")];
-    for error in [
-        store.append(&one, entry()).map(drop).unwrap_err(),
-        store.rotate_data_keys(None).map(drop).unwrap_err(),
-    ] {
-        assert!(matches!(error, Error::NewerFormat { .. }), "{error:?}");
-        assert!(
-            error.to_string().contains("version 3") && error.to_string().contains("update acpdb"),
-            "{error}"
-        );
-    }
-    let _ = store.append(&two, entry()).unwrap();
-    assert_eq!(said(&store, "s2").len(), 2);
-    assert_eq!(std::fs::read(&file).unwrap(), bytes);
 }
 
 fn builder(path: &Path) -> Builder {

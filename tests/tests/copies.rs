@@ -9,10 +9,6 @@
     reason = "tests: a failed step is a failed test"
 )]
 
-mod copies {
-    mod sealed;
-}
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -85,7 +81,7 @@ fn a_folder_with_anything_in_it_is_refused() {
     let store = Store::builder(&path).any_file_system().open().unwrap();
     let refused = store.backup(&taken, &mut |_| ()).unwrap_err();
     assert!(matches!(refused, Error::Io { action: "make a backup in", .. }), "{refused}");
-    let refused = salvage(&path, &taken, None, &mut |_| ()).unwrap_err();
+    let refused = salvage(&path, &taken, &mut |_| ()).unwrap_err();
     assert!(matches!(refused, Error::Io { action: "make a store in", .. }), "{refused}");
     assert_eq!(std::fs::read_dir(&taken).unwrap().count(), 1);
 }
@@ -100,15 +96,15 @@ fn a_salvage_has_its_name_once_it_is_whole() {
         let _ = store.append(&session(), message(number)).unwrap();
     }
     drop(store);
-    let killed = std::panic::catch_unwind(|| salvage(&path, &into, None, &mut |_| panic!("half way")));
+    let killed = std::panic::catch_unwind(|| salvage(&path, &into, &mut |_| panic!("half way")));
     assert!(killed.is_err() && !into.exists());
-    let refused = salvage(&path, &into, None, &mut |_| ()).unwrap_err();
+    let refused = salvage(&path, &into, &mut |_| ()).unwrap_err();
     assert!(
         refused.to_string().contains("new.partial"),
         "what is left of it is for a user to remove: {refused}"
     );
     std::fs::remove_dir_all(folder.path().join("new.partial")).unwrap();
-    let done = salvage(&path, &into, None, &mut |_| ()).unwrap();
+    let done = salvage(&path, &into, &mut |_| ()).unwrap();
     assert_eq!((done.is_whole(), done.path.as_path()), (true, into.as_path()));
     let of = |path: &std::path::Path| lines(&Store::builder(path).any_file_system().open().unwrap()).unwrap();
     // Behind them stands a note of the salvage.
@@ -183,7 +179,7 @@ fn salvaged(world: &SimWorld, said: &[String]) -> (Salvaged, Vec<String>) {
 }
 
 fn tried(world: &SimWorld, into: &SimWorld) -> Result<Salvaged, Error> {
-    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), None, &mut |_| ())
+    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), &mut |_| ())
 }
 
 #[test]

@@ -448,7 +448,7 @@ fn neither_a_backup_nor_a_salvaged_copy_keeps_what_is_on_record_as_erased() {
         assert_eq!(found_in(&copy), [""; 0], "a backup made before {number} ({})", moment.operation);
         let saved = SimWorld::new(9);
         let into = Arc::new(saved.process(1));
-        let _ = salvage_storage(storage(&image), into, None, &mut |_| ()).unwrap();
+        let _ = salvage_storage(storage(&image), into, &mut |_| ()).unwrap();
         assert_eq!(found_in(&saved), [""; 0], "salvaged before {number} ({})", moment.operation);
         assert_sound(&saved, "salvaged");
     }

@@ -14,7 +14,6 @@ const at = { at: none };
 export const defaults = {
   open: {
     readOnly: false, create: true, durability: "sync", lockWait: 5.0, index: true, redact: false, anyFileSystem: false,
-    keyFile: none, passphrase: none, subject: none,
   },
   verify: { deep: false },
   lint: { model: none, previous: none },
@@ -48,7 +47,7 @@ export const defaults = {
     model: none, mode: none, tokensMax: none, cold: false, prefixTokens: 0, inject: false, breakpoints: false,
   },
   "Store.session": {
-    host: "acpdb", project: none, cwd: none, title: none, parent: none, parentCall: none, subject: none,
+    host: "acpdb", project: none, cwd: none, title: none, parent: none, parentCall: none,
   },
   "Store.search": looked,
   "Store.subscribe": { timeout: none },

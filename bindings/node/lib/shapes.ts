@@ -289,12 +289,11 @@ export interface StoreInfo {
   format_version: number;
   head: number;
   stream_count: number;
-  session_count: number | null;
+  session_count: number;
   segment_count: number;
   log_bytes: number;
   quarantine_bytes: number;
   index: string;
-  encrypted: boolean;
   erasing: boolean;
 }
 

@@ -72,8 +72,6 @@ export interface SessionOptions {
   /** Which session started it, and which call of that. */
   parent?: string;
   parentCall?: string;
-  /** The subject of a session of an encrypted store, in place of the subject that the store was opened with. */
-  subject?: string;
 }
 
 /** An open store, made by `open`. Close it, or use `using` or `await using`. */
@@ -253,15 +251,6 @@ export interface OpenOptions {
   /** Takes secrets out of what is recorded. */
   redact?: boolean;
   anyFileSystem?: boolean;
-  /** The file with the key of an encrypted store. A store that is made with it is encrypted, and the file is made if it is not there. */
-  keyFile?: string | URL;
-  /** Instead of it: the passphrase. */
-  passphrase?: string;
-  /**
-   * The subject of sessions that begin through this handle, name none, and come from no session that has one: a person or a tenant,
-   * whose sessions `acpdb erase --subject NAME --shred` takes all. Only an encrypted store opens with it.
-   */
-  subject?: string;
 }
 
 function folder(path: unknown, what = "path"): string {
@@ -271,17 +260,11 @@ function folder(path: unknown, what = "path"): string {
   return text(what, path);
 }
 
-/** What opens an encrypted store. */
-function key(it: { keyFile?: string | URL; passphrase?: string }): { keyFile: string | undefined; passphrase: string | undefined } {
-  const keyFile = it.keyFile === undefined ? undefined : folder(it.keyFile, "keyFile");
-  return { keyFile, passphrase: optional("passphrase", it.passphrase) };
-}
-
 /** Opens the store in a folder, making or recovering it as needed. */
 export async function open(path: string | URL, options?: OpenOptions): Promise<Store> {
   const it = read("open", options);
   const lockWait = duration("lockWait", it.lockWait);
-  const opening = snake({ path: folder(path), ...it, lockWait, ...key(it), subject: optional("subject", it.subject) });
+  const opening = snake({ path: folder(path), ...it, lockWait });
   return new Store(await settled(native.openStore(JSON.stringify(opening))));
 }
 

@@ -38,9 +38,6 @@ impl Store {
         index: bool,
         redact: bool,
         any_file_system: bool,
-        key_file: Option<PathBuf>,
-        passphrase: Option<String>,
-        subject: Option<String>,
     ) -> PyResult<Self> {
         let durability = durability.to_owned();
         let opening = Opening {
@@ -52,9 +49,6 @@ impl Store {
             index,
             redact,
             any_file_system,
-            key_file,
-            passphrase,
-            subject,
         };
         Ok(Self { held: Held::new(py.detach(|| opening.open()).or_raise()?) })
     }
@@ -86,7 +80,7 @@ impl Store {
         self.held.run(py, Engine::sync)
     }
 
-    #[pyo3(signature = (key, host, project, cwd, title, parent, parent_call, subject))]
+    #[pyo3(signature = (key, host, project, cwd, title, parent, parent_call))]
     #[expect(clippy::too_many_arguments, reason = "called by the wrapper alone")]
     fn session(
         &self,
@@ -97,10 +91,9 @@ impl Store {
         title: Option<String>,
         parent: Option<String>,
         parent_call: Option<String>,
-        subject: Option<String>,
     ) -> PyResult<Session> {
         self.held.store()?;
-        let naming = Naming { key, host, project, cwd, title, parent, parent_call, subject };
+        let naming = Naming { key, host, project, cwd, title, parent, parent_call };
         let info = stores::session(naming).or_raise()?;
         Ok(Session::new(self.held.clone(), info))
     }

@@ -205,10 +205,10 @@ with one.open(sys.argv[1]) as store:
         print(error)
     print(len(store.session("s1").history()), store.verify(deep=True)["verdict"])
 try:
-    two.open(sys.argv[1], create=False, key_file="none.key")
+    two.open(sys.argv[1] + ".none", create=False)
 except one.Error:
     print("an error of the other")
-except two.LockedError as error:
+except two.NotAStoreError as error:
     print(error.code)
 """
 
@@ -217,4 +217,4 @@ def test_two_copies_of_the_package_in_one_process_share_a_store(python: Run) -> 
     """Each has an engine of its own: what keeps one copy's threads apart says nothing to the other, so locks of files have to. The errors of
     a copy were those of the other one, so that its users did not catch them."""
     done = python(TWO_COPIES)
-    assert done.stdout.splitlines() == ["what is appended is an acpdb.Entry, not Entry", "90 sound", "locked"], done.stdout + done.stderr
+    assert done.stdout.splitlines() == ["what is appended is an acpdb.Entry, not Entry", "90 sound", "not_a_store"], done.stdout + done.stderr

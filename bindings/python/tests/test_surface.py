@@ -116,7 +116,7 @@ def kind(hint: Any) -> str:
 
 
 def test_shapes_have_the_fields_of_the_list() -> None:
-    """A field that the engine had got (`encrypted`) was in no language's types, and one of Python's was missing in Node."""
+    """A field that the engine had got was in no language's types, and one of Python's was missing in Node."""
     found = {}
     for name, shape in vars(shapes).items():
         if typing.is_typeddict(shape) and not name.startswith("_"):

@@ -39,7 +39,6 @@ const fn code(error: &Error) -> &'static str {
         Error::Busy { .. } => "busy",
         Error::HeadMoved { .. } => "head_moved",
         Error::Rejected(_) => "rejected",
-        Error::Subject { .. } => "invalid",
         Error::NotFound { .. } => "not_found",
         Error::Ambiguous { .. } => "ambiguous",
         Error::TooLarge { .. } => "too_large",
@@ -72,9 +71,6 @@ impl From<&Error> for Fault {
             cause = source.source();
         }
         let code = code(error);
-        if code == "locked" {
-            text.push_str("; open the store with its key file or its passphrase");
-        }
         Self { code, text }
     }
 }

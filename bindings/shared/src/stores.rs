@@ -9,7 +9,6 @@ use acpdb_engine::event::{Lifespan, Recorded, Scope};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
-use acpdb_engine::store::check_subject;
 use acpdb_engine::{
     Commit, Error, MemoryScope, Store,
     store::{StreamName, VerifyOptions},
@@ -68,22 +67,17 @@ pub struct Naming {
     pub parent: Option<String>,
     /// The call that started this session.
     pub parent_call: Option<String>,
-    /// The subject of the session, a person or a tenant; the store has to be encrypted.
-    pub subject: Option<String>,
 }
 
 /// The session of a host's names; nothing is read or written.
 pub fn session(naming: Naming) -> Result<StreamInfo, Fault> {
-    let Naming { key, host, project, cwd, title, parent, parent_call, subject } = naming;
+    let Naming { key, host, project, cwd, title, parent, parent_call } = naming;
     if key.is_empty() {
         return Err(Fault::invalid("a session's key is empty; give the id that your host has for it"));
     }
-    if let Some(name) = &subject {
-        check_subject(name)?;
-    }
     let parent =
         parent.map(|parent| (acpdb_engine::event::stream_id(Scope::Session, &host, &parent), parent_call));
-    Ok(StreamInfo { project, cwd, title, parent, subject, ..StreamInfo::session(host, key) })
+    Ok(StreamInfo { project, cwd, title, parent, ..StreamInfo::session(host, key) })
 }
 
 /// Projects that an error names.

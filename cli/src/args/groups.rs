@@ -75,27 +75,6 @@ Exit codes
   2  usage           5  conflict: read again              8  done in part
   9  locked: a key is missing, or is the wrong one                              130  interrupted
 "),
-    ("encryption", "\
-Encryption
-
-  acpdb init --encrypt                   a store whose sessions are sealed, each under a key of its own
-  acpdb erase --session ID --shred       destroys the key of a session: no copy of the store shows it again
-  acpdb import --subject NAME            sessions that are about a person or a tenant
-  acpdb erase --subject NAME --shred     destroys the keys of all those sessions, and the name
-  acpdb key rotate                       wraps those keys by another key
-  acpdb key rotate --data                other keys for later events
-  acpdb backup DIR --keys                a copy with the keys, which can be read without the store
-
-The key of a store is a file beside your settings (keys/*.store-key), the file of --key-file or $ACPDB_KEY_FILE, or a
-passphrase: $ACPDB_PASSPHRASE, else asked for on the terminal (a new one: $ACPDB_NEW_PASSPHRASE). With --keyring, in a program
-that was built with --features keyring, the system's keyring holds it, and the file beside your settings says where. Keep a copy
-elsewhere: without it not even you can read the store.
-
-Without a key verify, seal, backup, checkpoint and prove work; reading and salvage end with code 9.
-
-Not sealed: how many events there are, of which kinds, when, how long; policies; who erased texts and why.
-docs/SECURITY.md says more about the facts that readers of the folder can learn.
-"),
     ("output", "\
 Output
 

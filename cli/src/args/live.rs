@@ -48,14 +48,11 @@ pub(crate) struct Attach {
     /// The mode in which acpdb acts there
     #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "suggest")]
     pub(crate) mode: Mode,
-    /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
-    #[arg(long, value_name = "NAME")]
-    pub(crate) subject: Option<String>,
     /// Show the change, but do not make it
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Whether it works: where it is attached, the last events, errors, versions
-    #[arg(long, conflicts_with_all = ["dry_run", "mode", "subject"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "mode"])]
     pub(crate) status: bool,
 }
 
@@ -95,9 +92,6 @@ pub(crate) struct Hook {
     /// Give up after so many milliseconds, and let the host go on
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) deadline: u64,
-    /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
-    #[arg(long, value_name = "NAME")]
-    pub(crate) subject: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -108,9 +102,6 @@ pub(crate) struct Plugin {
     /// The mode in which acpdb acts
     #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "record")]
     pub(crate) mode: Mode,
-    /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
-    #[arg(long, value_name = "NAME")]
-    pub(crate) subject: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -171,9 +162,6 @@ pub(crate) struct Proxy {
     /// How it treats requests
     #[arg(long, value_name = "MODE", default_value = "record")]
     pub(crate) mode: ProxyMode,
-    /// The subject of new sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
-    #[arg(long, value_name = "NAME")]
-    pub(crate) subject: Option<String>,
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
     pub(crate) listen: std::net::SocketAddr,

@@ -11,30 +11,12 @@ pub(crate) enum KeyAct {
         /// Its name
         #[arg(value_name = "NAME", default_value = "default")]
         name: String,
-        /// Keep it under a passphrase, which is asked for whenever it signs; acpdb help encryption says how to give it
+        /// Keep it under a passphrase, which is asked for whenever it signs
         #[arg(long)]
         passphrase: bool,
         /// Keep it in the system's keyring, in a program that was built with the feature keyring
         #[arg(long, conflicts_with = "passphrase")]
         keyring: bool,
-    },
-    /// Wrap the keys of an encrypted store by another key; sealed events stay as they are. With --data: new keys for later events
-    Rotate {
-        /// Give sessions another key each: later events are sealed under it, earlier ones stay readable
-        #[arg(long, conflicts_with_all = ["to", "to_passphrase", "to_keyring"])]
-        data: bool,
-        /// With --data: this session only [default: all]
-        #[arg(long, short, value_name = "SESSION", requires = "data", add = crate::complete::sessions())]
-        session: Option<String>,
-        /// The new key: a file, made if there is none [default: a new one beside your settings]
-        #[arg(long, value_name = "FILE")]
-        to: Option<std::path::PathBuf>,
-        /// A passphrase instead; acpdb help encryption says how to give it
-        #[arg(long, conflicts_with = "to")]
-        to_passphrase: bool,
-        /// The system's keyring instead, in a program that was built with the feature keyring
-        #[arg(long, conflicts_with_all = ["to", "to_passphrase"])]
-        to_keyring: bool,
     },
     /// The key that others need to check signatures of this store
     Show {

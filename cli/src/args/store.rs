@@ -17,22 +17,12 @@ pub(crate) struct Demo {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Verbs that record also make a store if there is none, but only init makes an encrypted one. A store that exists \
-    already stays as it is. acpdb help encryption says more."
+    after_help = "Verbs that record also make a store if there is none. A store that exists already stays as it is."
 )]
 pub(crate) struct Init {
     /// The folder whose store it is, in DIR/.acpdb [default: this one]
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
-    /// Seal every session under a key of its own, wrapped by a key beside your settings or by that of --key-file
-    #[arg(long)]
-    pub(crate) encrypt: bool,
-    /// Wrap those keys by a passphrase instead; acpdb help encryption says how to give it
-    #[arg(long, requires = "encrypt", conflicts_with = "key_file")]
-    pub(crate) passphrase: bool,
-    /// Keep the key that wraps them in the system's keyring, in a program that was built with the feature keyring
-    #[arg(long, requires = "encrypt", conflicts_with_all = ["key_file", "passphrase"])]
-    pub(crate) keyring: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -82,17 +72,12 @@ pub(crate) struct Backup {
     /// A folder that is empty or does not exist
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// Copy the keys of an encrypted store, too; without keys the copy cannot be read, and sessions that are shredded later are gone from the copy as well
-    #[arg(long)]
-    pub(crate) keys: bool,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb verify                     damage, if there is any\n  \
     acpdb salvage --into ./saved     everything else, as a new store\n\n\
-    The damaged store is only read. Events keep their numbers; a note stands in place of each lost event.\n\n\
-    An encrypted store needs its key, as with other verbs; the same key opens the new store, which is encrypted as well. Shredded \
-    sessions stay unreadable. If a file of keys is lost, its events are lost, and the answer names the file.")]
+    The damaged store is only read. Events keep their numbers; a note stands in place of each lost event.")]
 pub(crate) struct Salvage {
     /// A folder that is empty or does not exist, for the new store
     #[arg(long, value_name = "DIR")]
@@ -130,30 +115,22 @@ Examples:
   acpdb erase '#297' --dry-run
   acpdb erase r_3d86c --reason 'API key'
   acpdb erase '#298' --span 120..164 --reason 'API key'
-  acpdb erase --from-scan --redact-rule 'pin=pin [0-9]{4}' --reason 'pins'
-  acpdb --db ~/vault erase --session latest --shred --reason 'asked for'
-  acpdb --db ~/vault erase --subject 'Ada L' --shred --dry-run")]
+  acpdb erase --from-scan --redact-rule 'pin=pin [0-9]{4}' --reason 'pins'")]
 // As in `Scan`.
 #[command(mut_arg("redact", |arg| arg.hide(true)))]
 pub(crate) struct Erase {
     /// The item or event: #seq, short hash, call id or a unique prefix of one
-    #[arg(value_name = "ID", required_unless_present_any = ["from_scan", "shred"], conflicts_with_all = ["from_scan", "shred"])]
+    #[arg(value_name = "ID", required_unless_present = "from_scan", conflicts_with = "from_scan")]
     pub(crate) id: Option<String>,
     /// Everything that acpdb scan finds, with the same rules
     #[arg(long)]
     pub(crate) from_scan: bool,
-    /// Destroy the keys of a session of an encrypted store and of its subagents, or of all sessions about a subject: no copy of the store shows them again
-    #[arg(long, requires = "whole", conflicts_with = "from_scan")]
-    pub(crate) shred: bool,
-    /// All sessions about this person or tenant; after that, nothing can be recorded about this name
-    #[arg(long, value_name = "NAME", requires = "shred", conflicts_with_all = ["session", "id"], group = "whole")]
-    pub(crate) subject: Option<String>,
     /// Only the bytes of the text from A on and before B; a mark stands in their place, and the rest stays
     #[arg(long, value_name = "A..B", value_parser = span, conflicts_with = "from_scan", requires = "id")]
     pub(crate) span: Option<Span>,
     #[command(flatten)]
     pub(crate) redact: crate::redaction::RedactOptions,
-    /// The reason; recorded for good and in plain, so repeat neither the secret nor the subject
+    /// The reason; recorded for good and in plain, so do not repeat the secret
     #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
     pub(crate) reason: Option<String>,
     /// The person who asked for it; recorded for good [default: the user's name]
@@ -163,7 +140,7 @@ pub(crate) struct Erase {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Only look in this session
-    #[arg(long, short, value_name = "ID", group = "whole", add = crate::complete::sessions())]
+    #[arg(long, short, value_name = "ID", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 

@@ -28,9 +28,6 @@ pub(crate) struct Import {
     /// The project whose memory the sessions share
     #[arg(long, value_name = "NAME")]
     pub(crate) project: Option<String>,
-    /// The subject of the sessions: in an encrypted store, acpdb erase --subject NAME --shred shreds them all
-    #[arg(long, value_name = "NAME")]
-    pub(crate) subject: Option<String>,
     /// Limits of one file, in place of the usual ones: ratio=500,bytes=4G,record=16M,document=64M,elements=1000000,facts=400000
     #[arg(long, value_name = "NAME=N,..")]
     pub(crate) limits: Vec<String>,

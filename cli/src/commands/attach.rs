@@ -110,35 +110,16 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
         path.as_ref().map(|path| std::path::absolute(path).map_err(Failure::io("name", what)))
     };
     let store = absolute(&global.db, "the store").transpose()?;
-    let key_file = absolute(&global.key_file, "the key").transpose()?;
-    let subject = args.subject.as_deref();
-    if let Some(name) = subject {
-        crate::store_path::check_subject(&crate::store_path::folder(global, output)?, name, global)?;
-    }
-    let run = Run {
-        program: &program,
-        store: store.as_deref(),
-        key_file: key_file.as_deref(),
-        host,
-        mode,
-        subject,
-    };
-    let before = attached_at(host, &path).map_err(|error| failure(&error))?.and_then(|place| place.subject);
+    let run = Run { program: &program, store: store.as_deref(), host, mode };
     let plan = if host.takes_plugin() {
         plugin::attach(&path, &run)
     } else {
         run.words().and_then(|words| attach::attach(&path, &words, host))
     };
     let plan = plan.map_err(|error| failure(&error))?;
-    let about = subject.map(|name| format!(", new sessions are about {name}")).unwrap_or_default();
-    let code = carry_out(&plan, host, args.dry_run, &format!("attached, mode {mode}{about}"), output)?;
+    let code = carry_out(&plan, host, args.dry_run, &format!("attached, mode {mode}"), output)?;
     for remark in remarks(host, mode) {
         output.note(remark);
-    }
-    if let Some(name) = before.filter(|_| subject.is_none()) {
-        output.note(format!(
-            "new sessions were about {name} and are so no more; name the subject each time you attach"
-        ));
     }
     Ok(code)
 }
@@ -190,9 +171,6 @@ struct Place {
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: PathBuf,
     command: String,
-    /// The subject of new sessions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subject: Option<String>,
     /// The host finds no program at its path, and goes on without it.
     program_is_missing: bool,
 }
@@ -200,16 +178,16 @@ struct Place {
 /// The entry of acpdb in one file of a host; `None` if there is none.
 fn attached_at(host: Host, path: &Path) -> Result<Option<Place>, AttachError> {
     let path = path.to_owned();
-    let (command, subject, program) = if host.takes_plugin() {
+    let (command, program) = if host.takes_plugin() {
         let Some(command) = plugin::found(&path)? else { return Ok(None) };
-        let (subject, program) = (plugin::subject_of(&command), plugin::program_of(&command));
-        (command, subject, program)
+        let program = plugin::program_of(&command);
+        (command, program)
     } else {
         let Some(command) = attach::found(&path, host)?.into_iter().next() else { return Ok(None) };
-        let (subject, program) = (attach::subject_of(&command), attach::program_of(&command));
-        (command, subject, program)
+        let program = attach::program_of(&command);
+        (command, program)
     };
-    Ok(Some(Place { path, command, subject, program_is_missing: is_missing(program) }))
+    Ok(Some(Place { path, command, program_is_missing: is_missing(program) }))
 }
 
 /// Whether a program that is named by its path is not there. The host finds a program that is named without a path.
@@ -360,9 +338,6 @@ fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
                 "    that program is not there, and nothing is recorded: acpdb attach {} again, or detach it",
                 row.host
             ))?;
-        }
-        if let Some(name) = &place.subject {
-            output.line(format!("    new sessions are about {}", escape(name, Escape::Line)))?;
         }
     }
     if row.attached.len() > 1 {

@@ -6,15 +6,11 @@ use crate::args::Backup;
 pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
     let store = store_path::read(global, output)?;
-    if args.keys && !store.is_encrypted() {
-        return Err(Failure::usage("the store is not encrypted: it has no keys").hint("leave --keys out"));
-    }
     let bar = progress::bytes(store.info()?.log_bytes, output);
     let done = store.backup(&args.folder, &mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let done = done.map_err(|error| taken(error, "backup"))?;
     let code = super::verify::code_of(&done.report);
-    let keys = if args.keys { Some(store.backup_keys(&args.folder)?) } else { None };
     if output.json {
         output.json_line(&done)?;
         return Ok(code);
@@ -26,14 +22,6 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
         done.head,
         describe::bytes(done.bytes)
     ))?;
-    if let Some(count) = keys {
-        output.note(format!(
-            "{} lie in it, wrapped: what is shredded from now on can still be read in this copy",
-            describe::count(count, "key")
-        ));
-    } else if store.is_encrypted() {
-        output.note("its keys are not in it: it can be read with the store's folder keys, or a copy of that");
-    }
     if code != Code::Ok {
         output.line(format!(
             "The copy is as damaged as the store: acpdb --db {folder} verify says how. Keep older backups."

@@ -3,9 +3,9 @@
 use acpdb_engine::text::paths::shown;
 use serde::Serialize;
 
-use super::{Code, Failure, Global, Output, store_path};
+use super::{Code, Failure, Output};
 use crate::args::ConfigAct;
-use crate::settings::{self, KEYS, Kind};
+use crate::settings::{self, KEYS};
 
 /// A setting with its value.
 #[derive(Serialize)]
@@ -17,7 +17,7 @@ struct Row {
     about: &'static str,
 }
 
-pub(crate) fn run(global: &Global, act: &ConfigAct, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure> {
     let path = settings::path_or_failure()?;
     match act {
         ConfigAct::Path => {
@@ -32,7 +32,7 @@ pub(crate) fn run(global: &Global, act: &ConfigAct, output: &mut Output) -> Resu
             let document = settings::document(&path)?;
             let mut rows = Vec::new();
             for key in KEYS {
-                let value = settings::given(&document, key, &store(key.kind, global).unwrap_or_default())?;
+                let value = settings::given(&document, key)?;
                 rows.push(Row { key: key.name, value, default: key.default, about: key.about });
             }
             if output.json {
@@ -48,8 +48,7 @@ pub(crate) fn run(global: &Global, act: &ConfigAct, output: &mut Output) -> Resu
         }
         ConfigAct::Get { key } => {
             let key = settings::key(key)?;
-            let folder = store(key.kind, global)?;
-            let value = settings::given(&settings::document(&path)?, key, &folder)?;
+            let value = settings::given(&settings::document(&path)?, key)?;
             let value = value.ok_or_else(|| {
                 Failure::not_found(format!("{} is not set", key.name))
                     .hint(format!("without it: {}", key.default))
@@ -61,35 +60,18 @@ pub(crate) fn run(global: &Global, act: &ConfigAct, output: &mut Output) -> Resu
         }
         ConfigAct::Set { key, value } => {
             let key = settings::key(key)?;
-            let folder = store(key.kind, global)?;
-            if key.kind == Kind::Subject {
-                store_path::check_subject(&folder, value, global)?;
-                settings::write_subject(&path, &folder, Some(value))?;
-            } else {
-                settings::write(&path, key, Some(value))?;
-            }
+            settings::write(&path, key, Some(value))?;
             print_value(key.name, Some(value), output)?;
-            let of =
-                if key.kind == Kind::Subject { format!(" of {}", folder.display()) } else { String::new() };
-            output.note(format!("{}{of} = {value} in {}", key.name, path.display()));
+            output.note(format!("{} = {value} in {}", key.name, path.display()));
         }
         ConfigAct::Unset { key } => {
             let key = settings::key(key)?;
-            if key.kind == Kind::Subject {
-                settings::write_subject(&path, &store(key.kind, global)?, None)?;
-            } else {
-                settings::write(&path, key, None)?;
-            }
+            settings::write(&path, key, None)?;
             print_value(key.name, None, output)?;
             output.note(format!("{} is not set any more; without it: {}", key.name, key.default));
         }
     }
     Ok(Code::Ok)
-}
-
-/// The store of a setting that is kept for each store: the one that a command here uses.
-fn store(kind: Kind, global: &Global) -> Result<std::path::PathBuf, Failure> {
-    if kind == Kind::Subject { Ok(store_path::find(global)?.folder) } else { Ok(std::path::PathBuf::new()) }
 }
 
 /// Prints the value of a setting, for programs.

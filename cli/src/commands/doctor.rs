@@ -14,7 +14,6 @@ use acpdb_proof::claims::Standing;
 
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::claims;
-use crate::failure::KEY_HINT;
 
 /// Free bytes on the disk. With fewer, appends will soon fail; reading still works.
 const FREE_BYTES_MIN: u64 = 64 << 20;
@@ -46,7 +45,7 @@ enum State {
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "doctor")?;
     let folder = store_path::folder(global, output)?;
-    let (findings, code) = look(&folder, global);
+    let (findings, code) = look(&folder);
     if output.json {
         output.json_object(
             "acpdb.doctor/1",
@@ -74,7 +73,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     Ok(code)
 }
 
-fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
+fn look(folder: &Path) -> (Vec<Finding>, Code) {
     let mut findings = Vec::new();
     let mut add = |state, what, detail: String, next: Option<String>| {
         findings.push(Finding { state, what, detail, next });
@@ -103,35 +102,6 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
     if let Some(mode) = open_to_others(folder) {
         let next = format!("chmod -R go-rwx {}", folder.display());
         add(State::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
-    }
-    if crate::rings::is_sealed(folder) {
-        match crate::rings::tried(folder, global.key_file.as_deref()) {
-            Ok(Some(ring)) => add(State::Ok, "encryption", format!("opened by {}", ring.name()), None),
-            Ok(None) => add(
-                State::Note,
-                "encryption",
-                "its key is not here: it can be checked and copied, and not be read".to_owned(),
-                Some(KEY_HINT.to_owned()),
-            ),
-            Err(failure) => {
-                let next = failure.hint.unwrap_or_else(|| KEY_HINT.to_owned());
-                add(State::Problem, "encryption", failure.message, Some(next));
-            }
-        }
-    }
-    match crate::subject::of(folder, None, global) {
-        Ok(None) => {}
-        Ok(Some(said)) => {
-            let detail = format!("new sessions are about {}, by {}", said.name, said.by.words());
-            match store_path::check_subject(folder, &said.name, global) {
-                Ok(()) => add(State::Ok, "subject", detail, None),
-                Err(failure) => {
-                    let detail = format!("{detail}, and nothing is recorded: {}", failure.message);
-                    add(State::Problem, "subject", detail, Some(said.by.hint().to_owned()));
-                }
-            }
-        }
-        Err(failure) => add(State::Problem, "subject", failure.message, failure.hint),
     }
     hosts(&mut add);
     let code = match verify_store(folder, &VerifyOptions::default()) {

@@ -1,8 +1,8 @@
 //! `acpdb erase`: zeroes an item's content for good, with all bodies equal to it.
 
 use acpdb_engine::Store;
-use acpdb_engine::ids::{ItemId, Seq, StreamId};
-use acpdb_engine::store::{ErasedWhy, StreamName};
+use acpdb_engine::ids::{ItemId, StreamId};
+use acpdb_engine::store::ErasedWhy;
 use serde_json::json;
 
 use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
@@ -12,14 +12,7 @@ use crate::args::Erase;
 const NOT_COVERED: &str = "not covered: ids, names of tools, paths; \
      quotations inside other texts; copies outside of the store, such as backups and the host's own files";
 
-/// The limits of shredding.
-const NOT_SHREDDED: &str = "not covered: backups made with --keys, exports, the host's own files, and what was remembered for the project or \
-     the user (acpdb memory list)";
-
 pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
-    if args.shred {
-        return shred(global, args, output);
-    }
     let open = if args.dry_run { store_path::read } else { store_path::write };
     let store = open(global, output)?;
     let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
@@ -111,123 +104,6 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
         output.note("nothing was changed; without --dry-run it cannot be undone");
     }
     Ok(Code::Ok)
-}
-
-/// Erases a whole session by destroying its key.
-fn shred(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
-    let open = if args.dry_run { store_path::read } else { store_path::write };
-    let store = open(global, output)?;
-    if !store.is_encrypted() {
-        let failure =
-            Failure::usage(format!("{} is not encrypted: its sessions have no keys", store.root().display()));
-        return Err(failure.hint("acpdb erase ID zeroes what one item says, in this folder"));
-    }
-    let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
-    let reason = args.reason.as_deref().unwrap_or_default();
-    let rows = match &args.subject {
-        Some(subject) => shred_subject(&store, subject, (&by, reason), args.dry_run)?,
-        None => {
-            shred_session(&store, args.session.as_deref().unwrap_or_default(), (&by, reason), args.dry_run)?
-        }
-    };
-    if output.json {
-        let value = json!({ "dry_run": args.dry_run, "subject": args.subject, "items": rows });
-        return output.json_object("acpdb.shred/1", &value);
-    }
-    if rows.is_empty() {
-        let done = if args.dry_run { "would be destroyed" } else { "is destroyed" };
-        output.line(format!("no session is left about it; its key {done}"))?;
-    }
-    for row in &rows {
-        let shown = escape(&row.session, Escape::Line);
-        let events = describe::count(row.events, "event");
-        output.line(match row.recorded {
-            Some(seq) => {
-                format!("{shown}: shredded, on record in {seq}: its {events} cannot be read any more")
-            }
-            None => format!("{shown}: {events} would be unreadable for good"),
-        })?;
-    }
-    output.note(NOT_SHREDDED);
-    if args.dry_run {
-        output.note("nothing was changed; without --dry-run it cannot be undone");
-    }
-    Ok(Code::Ok)
-}
-
-/// Shreds a session with its subagents, one after the other.
-fn shred_session(
-    store: &Store,
-    session: &str,
-    (by, reason): (&str, &str),
-    is_dry: bool,
-) -> Result<Vec<Shredded>, Failure> {
-    let mut rows = Vec::new();
-    for name in with_subagents(store, super::session::find(store, session)?)? {
-        rows.push(if is_dry {
-            dry(store, name)?
-        } else {
-            let done = store.shred(name.id, by, reason)?;
-            let recorded = Some(done.recorded);
-            Shredded { session: name.name, stream: name.id, events: done.events, recorded }
-        });
-    }
-    Ok(rows)
-}
-
-/// Shreds all sessions about a subject, at once.
-fn shred_subject(
-    store: &Store,
-    subject: &str,
-    (by, reason): (&str, &str),
-    is_dry: bool,
-) -> Result<Vec<Shredded>, Failure> {
-    let about = store.streams_about(subject)?;
-    // Read before the names are gone.
-    let names: Vec<StreamName> =
-        store.stream_names()?.into_iter().filter(|name| about.contains(&name.id)).collect();
-    if is_dry {
-        return names.into_iter().map(|name| dry(store, name)).collect();
-    }
-    let done = store.shred_subject(subject, by, reason)?;
-    let rows = names.into_iter().filter_map(|name| {
-        let stream = done.streams.iter().find(|stream| stream.stream == name.id)?;
-        let recorded = done.recorded;
-        Some(Shredded { session: name.name, stream: name.id, events: stream.events, recorded })
-    });
-    Ok(rows.collect())
-}
-
-fn dry(store: &Store, name: StreamName) -> Result<Shredded, Failure> {
-    let events = store.stream_events(name.id, Seq(1), Seq::MAX)?.count() as u64;
-    Ok(Shredded { session: name.name, stream: name.id, events, recorded: None })
-}
-
-/// A session whose key was destroyed, or would be without `--dry-run`.
-#[derive(serde::Serialize)]
-struct Shredded {
-    session: String,
-    stream: StreamId,
-    events: u64,
-    /// The event that records the destruction.
-    recorded: Option<Seq>,
-}
-
-/// A session after all subagents that it started: their prompts are of the session, and after an interruption the session still has
-/// its name.
-fn with_subagents(store: &Store, session: StreamName) -> Result<Vec<StreamName>, Failure> {
-    let names = store.stream_names()?;
-    let mut found = vec![session];
-    let mut next = 0;
-    while let Some(parent) = found.get(next).map(|name| name.id) {
-        let children = names.iter().filter(|name| name.parent == Some(parent));
-        let new: Vec<StreamName> =
-            children.filter(|name| found.iter().all(|known| known.id != name.id)).cloned().collect();
-        found.extend(new);
-        next += 1;
-    }
-    found.reverse();
-    Ok(found)
 }
 
 /// The item for an id: for a call's end the call, for an event without an item the event.

@@ -35,20 +35,13 @@ struct Work {
     host: Host,
     mode: Mode,
     event: Option<String>,
-    subject: Option<String>,
     global: Global,
 }
 
 /// Answers the host, and always ends well.
 pub(crate) fn run(global: &Global, args: &Hook) {
     let began = Instant::now();
-    let work = Work {
-        host: args.host,
-        mode: args.mode,
-        event: args.event.clone(),
-        subject: args.subject.clone(),
-        global: global.apart(),
-    };
+    let work = Work { host: args.host, mode: args.mode, event: args.event.clone(), global: global.apart() };
     let event = args.event.clone().unwrap_or_default();
     let mut line = Line { event, ..line(work.host.name()) };
     let deadline = Duration::from_millis(args.deadline);
@@ -147,7 +140,7 @@ impl Work {
         }
         // A path that was named is of the folder in which the host runs the hook; only the search upwards begins in the agent's folder.
         let mut global = self.global.apart();
-        for path in [&mut global.db, &mut global.key_file].into_iter().flatten() {
+        if let Some(path) = &mut global.db {
             let whole = std::path::absolute(&*path);
             *path = whole.map_err(|error| format!("{} cannot be found: {error}", path.display()))?;
         }
@@ -155,7 +148,7 @@ impl Work {
             enter(folder)?;
         }
         let output = Output::new(&global);
-        let store = store_path::open_about(&global, self.subject.as_deref(), &output);
+        let store = store_path::open(&global, &output);
         let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
         // The host waits for nothing any more, and the session has its figures.

@@ -78,7 +78,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         match begun.recognised(&candidate.path) {
             Recognised::Session(_) => {
                 let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
-                match begun.record(store, &candidate.path, &options) {
+                match begun.record(store, &candidate.path) {
                     Ok(report) => {
                         known.keep(&candidate.path, &reading, Some(&report));
                         skipped.extend(notes(&report));
@@ -184,15 +184,6 @@ impl<'c> Upcoming<'c> {
     }
 }
 
-/// Says how many sessions were left out because they were shredded in this store.
-fn tell_of_shredded(reports: &[FileReport], output: &Output) {
-    let count: u64 = reports.iter().map(|report| report.shredded_count).sum();
-    if count > 0 {
-        let sessions = describe::count(count, "session");
-        output.note(format!("{sessions} left out: shredded here, and not recorded again"));
-    }
-}
-
 fn options(args: &Import) -> Result<Options, Failure> {
     let mut limits = Limits::default();
     for text in &args.limits {
@@ -202,7 +193,6 @@ fn options(args: &Import) -> Result<Options, Failure> {
         session: args.session.clone(),
         project: args.project.clone(),
         memory: args.project.as_ref().map(StreamInfo::project),
-        subject: args.subject.clone(),
         grows: false,
         limits,
         beside: None,
@@ -433,7 +423,6 @@ fn render(
     (other, is_nothing): (u64, bool),
     output: &mut Output,
 ) -> Result<(), Failure> {
-    tell_of_shredded(reports, output);
     let mut sums: BTreeMap<Format, Sum> = BTreeMap::new();
     for file in reports {
         let report = &file.report;

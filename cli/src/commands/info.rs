@@ -22,19 +22,13 @@ pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<C
     field("id", info.id.to_hex())?;
     field("format", info.format_version.to_string())?;
     field("head", format!("{}, {}", info.head, describe::count(info.head.get(), "event")))?;
-    let sessions =
-        info.session_count.map_or("how many of them sessions, only its key tells".to_owned(), |count| {
-            describe::count(count, "session")
-        });
+    let sessions = describe::count(info.session_count, "session");
     field("streams", format!("{} ({sessions})", info.stream_count))?;
     field(
         "log",
         format!("{} in {}", describe::bytes(info.log_bytes), describe::count(info.segment_count, "segment")),
     )?;
     field("index", info.index.clone())?;
-    if info.encrypted {
-        field("encrypted", "yes, each session under a key of its own".to_owned())?;
-    }
     if info.erasing {
         field("erasure", store_path::ERASING.to_owned())?;
     }

@@ -1,4 +1,4 @@
-//! `acpdb init`: a store in this folder, encrypted if asked.
+//! `acpdb init`: a store in this folder.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,6 @@ use serde::Serialize;
 
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Init;
-use crate::passphrases;
-use crate::rings::{self, New};
 
 /// The result, for programs.
 #[derive(Serialize)]
@@ -18,10 +16,6 @@ struct Made {
     id: String,
     /// Whether the store was made now.
     created: bool,
-    encrypted: bool,
-    /// The place of its key, if the store is encrypted and was made now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
 }
 
 pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<Code, Failure> {
@@ -32,11 +26,8 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         (None, Some(parent)) => shadowed(global, parent, &folder),
         _ => None,
     };
-    let made = if folder.join("acpdb.json").symlink_metadata().is_ok() {
-        there(global, args, &folder)?
-    } else {
-        make(global, args, &folder)?
-    };
+    let made =
+        if folder.join("acpdb.json").symlink_metadata().is_ok() { there(&folder)? } else { make(&folder)? };
     if let Some(other) = shadowed.filter(|_| made.created) {
         let other = store_path::quoted(&other);
         output.note(format!("note: commands here used {other} so far, and use the new store from now on"));
@@ -45,17 +36,11 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         return output.json_object("acpdb.init/1", &made);
     }
     let shown = made.path.display();
-    match (&made.key, made.created) {
-        (_, false) => output.line(format!("{shown} is a store already; nothing was changed"))?,
-        (None, true) => output.line(format!("{shown} is a new store"))?,
-        (Some(key), true) => {
-            output.line(format!("{shown} is a new store, encrypted"))?;
-            output.line(format!("its key is {key}"))?;
-            output.note(
-                "keep a copy of the key elsewhere: without it the store cannot be read, not by you either",
-            );
-        }
-    }
+    output.line(if made.created {
+        format!("{shown} is a new store")
+    } else {
+        format!("{shown} is a store already; nothing was changed")
+    })?;
     Ok(Code::Ok)
 }
 
@@ -90,42 +75,20 @@ fn shadowed(global: &Global, parent: &Path, new: &Path) -> Option<PathBuf> {
     (!is_new).then_some(used)
 }
 
-/// Leaves an existing store unchanged. Fails if the store is not as the options ask.
-fn there(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
-    let store = store_path::builder(folder, global)?.read_only().open()?;
-    if args.encrypt && !store.is_encrypted() {
-        let message = format!("{} is a store already, and is not encrypted", folder.display());
-        return Err(Failure::new(Code::Conflict, message).hint(
-            "make another, and read the sessions of hosts into it: acpdb --db NEW init --encrypt, then acpdb --db NEW import",
-        ));
-    }
-    Ok(told(&store, folder, false, None))
+/// Leaves an existing store unchanged.
+fn there(folder: &Path) -> Result<Made, Failure> {
+    let store = store_path::builder(folder).read_only().open()?;
+    Ok(told(&store, folder, false))
 }
 
-fn make(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
-    if !args.encrypt && global.key_file.is_some() {
-        return Err(Failure::usage("a store that is not encrypted has no key").hint("add --encrypt"));
-    }
-    let builder = Store::builder(folder).registry(acpdb_hosts::registry());
-    let (builder, key) = if args.encrypt {
-        let place = match &global.key_file {
-            _ if args.passphrase => New::Passphrase(passphrases::PASSPHRASE),
-            _ if args.keyring => New::InKeyring,
-            Some(path) => New::InFile(path),
-            None => New::Beside,
-        };
-        let (ring, name) = rings::new(place)?;
-        (builder.keys(ring), Some(name))
-    } else {
-        (builder, None)
-    };
-    let store = builder.open()?;
-    let made = told(&store, folder, true, key);
+fn make(folder: &Path) -> Result<Made, Failure> {
+    let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
+    let made = told(&store, folder, true);
     store.close()?;
     Ok(made)
 }
 
-fn told(store: &Store, folder: &Path, created: bool, key: Option<String>) -> Made {
+fn told(store: &Store, folder: &Path, created: bool) -> Made {
     let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    Made { path, id: store.id().to_hex(), created, encrypted: store.is_encrypted(), key }
+    Made { path, id: store.id().to_hex(), created }
 }

@@ -1,6 +1,5 @@
 //! `acpdb key`: makes a key, shows its public part, trusts keys of others.
 
-use acpdb_engine::Store;
 use acpdb_engine::text::paths::shown;
 use acpdb_proof::origin;
 use serde_json::json;
@@ -8,8 +7,6 @@ use serde_json::json;
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::KeyAct;
 use crate::keys::{self, Kept};
-use crate::passphrases;
-use crate::rings::{self, New};
 
 pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "key")?;
@@ -32,16 +29,6 @@ pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<
                 });
             }
         }
-        KeyAct::Rotate { data: true, session, .. } => rotate_data(global, session.as_deref(), output)?,
-        KeyAct::Rotate { to, to_passphrase, to_keyring, .. } => {
-            let place = match to {
-                _ if *to_passphrase => New::Passphrase(passphrases::NEW_PASSPHRASE),
-                _ if *to_keyring => New::InKeyring,
-                Some(path) => New::InFile(path),
-                None => New::Beside,
-            };
-            rotate(global, place, output)?;
-        }
         KeyAct::Show { name } => {
             let store = store_path::read(global, output)?.id();
             let verifier = keys::public(name, &origin(store))?;
@@ -56,56 +43,6 @@ pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<
         KeyAct::Trust { key, remove } => trust(key.as_deref(), *remove, output)?,
     }
     Ok(Code::Ok)
-}
-
-/// The store. Fails if the store is not encrypted.
-fn encrypted(global: &Global, output: &Output) -> Result<Store, Failure> {
-    let store = store_path::write(global, output)?;
-    if !store.is_encrypted() {
-        let failure = Failure::usage(format!("{} is not encrypted: it has no keys", store.root().display()));
-        return Err(failure.hint("acpdb init --encrypt makes a store that is"));
-    }
-    Ok(store)
-}
-
-/// Gives one session, else all sessions, another data key.
-fn rotate_data(global: &Global, session: Option<&str>, output: &mut Output) -> Result<(), Failure> {
-    let store = encrypted(global, output)?;
-    let session = super::session::named(&store, session)?;
-    let count = store.rotate_data_keys(session.map(|session| session.id))?;
-    store.close()?;
-    if output.json {
-        output.json_object("acpdb.key_rotate_data/1", &json!({ "keys": count }))?;
-        return Ok(());
-    }
-    let keys = crate::describe::count(count, "new key");
-    output.line(format!("{keys}: what is recorded from now on is sealed under them"))?;
-    output.note("what was recorded before stays as it is, under the keys of before");
-    Ok(())
-}
-
-/// Wraps the keys of all streams by another key. An interrupted rotation goes on with the key that it had begun with.
-fn rotate(global: &Global, place: New<'_>, output: &mut Output) -> Result<(), Failure> {
-    let store = encrypted(global, output)?;
-    let begun = if matches!(place, New::Beside) { rings::begun(store.root())? } else { None };
-    let (ring, name) = match begun {
-        Some(ring) => {
-            let name = ring.name();
-            (ring, name)
-        }
-        None => rings::new(place)?,
-    };
-    let count = store.rotate_keys(&ring)?;
-    store.close()?;
-    if output.json {
-        output.json_object("acpdb.key_rotate/1", &json!({ "keys": count, "key": name }))?;
-        return Ok(());
-    }
-    output.line(format!("{} wrapped anew; the key is {name}", crate::describe::count(count, "key")))?;
-    output.note(
-        "keep a copy of it elsewhere; the key of before still opens backups that were made with --keys",
-    );
-    Ok(())
 }
 
 fn trust(key: Option<&str>, remove: bool, output: &mut Output) -> Result<(), Failure> {

@@ -172,7 +172,6 @@ fn print(recorded: &Recorded, names: &describe::StreamNames, output: &mut Output
     }
     let name = names.short(recorded.event.stream);
     let kind = match &recorded.event.payload {
-        gone if gone.is_shredded() => "shredded".to_owned(),
         Payload::Unknown { number, version, .. } => format!("unknown {number}.{version}"),
         payload => payload.label().to_owned(),
     };

@@ -15,7 +15,7 @@ pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Co
     if let Some(listen) = args.http {
         may_listen(listen, args.token.as_deref())?;
     }
-    let store = store_path::open_live(global, None, output)?;
+    let store = store_path::open_live(global, output)?;
     let set = |name: &&str| store_path::variable(name).filter(|value| !value.is_empty());
     let session = args.session.clone().or_else(|| SESSION_VARIABLES.iter().find_map(set));
     // Without a folder, a call that names no session means the newest session of all.

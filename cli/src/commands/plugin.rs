@@ -16,10 +16,10 @@ use crate::args::Plugin;
 
 pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let (global, subject) = (global.apart(), args.subject.clone());
+    let global = global.apart();
     let open = move || {
         let output = Output::new(&global);
-        store_path::open_live(&global, subject.as_deref(), &output).map_err(|failure| failure.message)
+        store_path::open_live(&global, &output).map_err(|failure| failure.message)
     };
     let mut desk = Desk::new(args.host, args.mode, Box::new(open));
     let journal = journal::path(&store_path::variable);

@@ -28,7 +28,7 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
     };
     may_listen(args.listen, args.token.as_deref()).map_err(|error| failure(&error))?;
     // A request waits while the proxy waits for a lock, so the wait is short.
-    let store = crate::store_path::open_live(global, args.subject.as_deref(), output)?;
+    let store = crate::store_path::open_live(global, output)?;
     let prune = match args.mode {
         ProxyMode::Record => None,
         ProxyMode::Prune => Some(Places::usual(&crate::store_path::variable)),

@@ -8,16 +8,12 @@ use indicatif::ProgressBar;
 
 use super::{Code, Escape, Failure, Global, Output, backup, describe, store_path};
 use crate::args::Salvage;
-use crate::rings;
 
 pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "salvage")?;
     let folder = store_path::folder(global, output)?;
     let bar = if output.progress { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    let ring = rings::of(&folder, global.key_file.as_deref())?;
-    let done = salvage(&folder, &args.into, ring.as_ref(), &mut |events| {
-        bar.set_message(format!("{events} events"));
-    });
+    let done = salvage(&folder, &args.into, &mut |events| bar.set_message(format!("{events} events")));
     bar.finish_and_clear();
     let done = done.map_err(failed)?;
     // If events or texts are missing, or may be, the salvage is done in part.
@@ -27,9 +23,6 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
         return Ok(code);
     }
     tell(&done, output)?;
-    if let Some(ring) = &ring {
-        output.line(format!("The same key opens the new store: {}.", ring.name()))?;
-    }
     Ok(code)
 }
 
@@ -68,11 +61,6 @@ fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
         let texts = describe::count(rest.len() as u64, "more text");
         output.line(format!("  lost  {texts}; --json names the event of each"))?;
     }
-    for lost in &done.lost_keys {
-        // The file's name is made of hex digits, so it needs no escape.
-        let why = output.recorded(&lost.why, Escape::Line);
-        output.line(format!("  lost  the events that {} opens: {why}", lost.file))?;
-    }
     if done.new_keys > 0 {
         let streams = describe::count(done.new_keys, "stream");
         output.line(format!(
@@ -98,9 +86,6 @@ fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
     }
     if done.is_whole() {
         return output.line("Nothing is lost.");
-    }
-    if !done.lost_keys.is_empty() {
-        output.line("Put the files of keys back from a copy of the folder keys, and salvage again.")?;
     }
     if !done.lost_events.is_empty() {
         let into = store_path::quoted(&done.path);

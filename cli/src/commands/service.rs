@@ -18,10 +18,9 @@ const LABEL: &str = "acpdb.import";
 
 /// Variables for the places of hosts and settings, and for the recorded parts of a session. A tidy check compares them with those
 /// that the program reads.
-const VARIABLES: [&str; 11] = [
+const VARIABLES: [&str; 10] = [
     "ACPDB_ANY_FILE_SYSTEM",
     "ACPDB_CONFIG",
-    "ACPDB_SUBJECT",
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
     "COPILOT_HOME",
@@ -117,18 +116,7 @@ fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<
     let own = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
     let folder = store_path::folder(global, output)?;
     let store = std::path::absolute(&folder).map_err(Failure::io("name", folder.display()))?;
-    if global.key_file.is_none() && crate::rings::needs_passphrase(&folder)? {
-        let failure = Failure::usage(format!(
-            "{} is opened by a passphrase, which a service cannot ask for",
-            folder.display()
-        ));
-        return Err(failure.hint("acpdb key rotate --to FILE makes a key that lies in a file"));
-    }
     let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
-    if let Some(file) = &global.key_file {
-        let failed = Failure::io("name", file.display());
-        words.extend(["--key-file".to_owned(), plain(&std::path::absolute(file).map_err(&failed)?)?]);
-    }
     words.extend(["import", "--follow"].map(str::to_owned));
     for host in &args.hosts {
         words.extend(["--host".to_owned(), host.clone()]);

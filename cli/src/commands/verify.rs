@@ -29,10 +29,9 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         kept.extend(head::expected_in(path)?);
     }
     let expected = kept.iter().map(|(expected, _)| *expected).collect();
-    let keys = if args.deep { crate::rings::given(&folder, global.key_file.as_deref())? } else { None };
     let report = {
         let _spinner = super::progress::spinner("verifying", output);
-        verify_store(&folder, &VerifyOptions { deep: args.deep, expected, keys })?
+        verify_store(&folder, &VerifyOptions { deep: args.deep, expected })?
     };
     if let Some((expected, Some(store))) =
         kept.iter().find(|(_, store)| store.is_some_and(|id| id != report.store))

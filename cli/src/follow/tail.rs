@@ -63,7 +63,7 @@ pub(crate) fn run(job: Job) {
     let position = Rc::new(Cell::new(0));
     let result = File::open(&path).map_err(ReadError::File).and_then(|file| {
         let gather = Rc::new(RefCell::new(Gathered {
-            gather: Gather::new(&store, options.subject.clone()).in_small_commits(),
+            gather: Gather::new(&store).in_small_commits(),
             retold: (format == Format::GeminiCli).then(Retold::default),
             stream: None,
         }));

@@ -1,8 +1,8 @@
 //! The system's keyring: where a key can lie instead of in a file beside the settings.
 //!
 //! ```text
-//! keys/NAME.key, keys/DIGITS.store-key    acpdb-in-keyring-1 ENTRY: where the key is, and nothing of it
-//! the keyring                             service "acpdb", user ENTRY: 64 hex digits, since KWallet keeps nothing but text
+//! keys/NAME.key      acpdb-in-keyring-1 ENTRY: where the key is, and nothing of it
+//! the keyring        service "acpdb", user ENTRY: 64 hex digits, since KWallet keeps nothing but text
 //! ```
 //!
 //! An entry is written once, under a name that no other entry has, and another key never replaces it: no act here loses a key that
@@ -11,14 +11,10 @@
 #[cfg_attr(not(feature = "keyring"), path = "without.rs")]
 mod system;
 
-use std::io;
-use std::sync::Arc;
-
-use acpdb_engine::keys::{RawKeyRing, Zeroizing};
+use acpdb_engine::keys::Zeroizing;
 
 use crate::digits::{hex, unhex};
 use crate::failure::{Code, Failure};
-use crate::lazy_ring::LazyRing;
 
 /// The first bytes of a file whose key is in the keyring.
 const WORD: &str = "acpdb-in-keyring-1 ";
@@ -124,19 +120,6 @@ pub(crate) fn secret(entry: &str) -> Result<Zeroizing<[u8; 32]>, Failure> {
             "the entry {entry} of acpdb in the system's keyring is no key: it has {length} bytes, not 64 hex digits"
         );
         Failure::new(Code::Locked, message).hint("put it back from a copy of that keyring")
-    })
-}
-
-/// The ring of a key in the keyring; the keyring is asked once the key is needed.
-pub(crate) fn ring(entry: String) -> LazyRing {
-    let name = format!("the entry {entry} of acpdb in the system's keyring");
-    let shown = name.clone();
-    LazyRing::new(name, move || {
-        let key = secret(&entry).map_err(|failure| {
-            let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-            io::Error::other(format!("{}{hint}", failure.message))
-        })?;
-        Ok(Arc::new(RawKeyRing::new(shown.as_str(), &key)))
     })
 }
 

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use acpdb_engine::ids::StoreId;
-use acpdb_engine::keys::KeyRing as _;
 use keyring_core::{Error, mock};
 
 use super::*;
@@ -29,7 +27,7 @@ fn what_was_kept_is_given_back_and_never_replaced() {
 #[test]
 fn a_keyring_that_fails_is_told_apart_and_loses_nothing() {
     keep("failing", &[7; 32]).unwrap();
-    let why = || Box::new(io::Error::other("the bus said so"));
+    let why = || Box::new(std::io::Error::other("the bus said so"));
     for (error, message, hint) in [
         (Error::NoStorageAccess(why()), "the system's keyring is locked: the bus said so", "unlock it"),
         (Error::NoEntry, "has no entry failing of acpdb", "copy of that keyring"),
@@ -50,18 +48,11 @@ fn a_keyring_that_fails_is_told_apart_and_loses_nothing() {
         assert!(!failure.message.contains("0707"));
         assert_eq!(*secret("failing").unwrap(), [7; 32]);
     }
-    // A ring tells the same failure; the engine shows its errors in one line.
-    let ring = super::ring("failing".to_owned());
-    fails_with("failing", Error::NoStorageAccess(why()));
-    let error = ring.id(StoreId([0; 16])).unwrap_err().to_string();
-    assert!(error.contains("is locked") && error.contains("unlock it"), "{error}");
-    // Once it is unlocked, the same ring goes on.
-    assert!(ring.id(StoreId([0; 16])).is_ok());
 }
 
 #[test]
 fn a_keyring_that_is_locked_takes_no_new_key() {
-    fails_with("refused", Error::NoStorageAccess(Box::new(io::Error::other("no prompt"))));
+    fails_with("refused", Error::NoStorageAccess(Box::new(std::io::Error::other("no prompt"))));
     assert!(keep("refused", &[7; 32]).unwrap_err().message.contains("locked"));
     assert!(secret("refused").unwrap_err().message.contains("no entry"));
 }

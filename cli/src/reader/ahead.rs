@@ -81,13 +81,8 @@ impl Begun {
     }
 
     /// Records the facts of a session's file, once the file is recognised.
-    pub(crate) fn record(
-        self,
-        store: &Store,
-        path: &Path,
-        options: &Options,
-    ) -> Result<FileReport, ReadError> {
-        let mut gather = Gather::new(store, options.subject.clone());
+    pub(crate) fn record(self, store: &Store, path: &Path) -> Result<FileReport, ReadError> {
+        let mut gather = Gather::new(store);
         loop {
             match self.told.recv() {
                 Ok(Told::Facts(batches)) => {

@@ -32,8 +32,6 @@ pub(crate) struct FileReport {
     pub(crate) event_count: u64,
     /// Facts that were known.
     pub(crate) known_count: u64,
-    /// Sessions that were shredded in this store, and are not recorded again.
-    pub(crate) shredded_count: u64,
     /// Length of the file on disk.
     pub(crate) bytes: u64,
     /// The file was not read: it has not changed since an earlier import.
@@ -223,7 +221,7 @@ pub(crate) fn read_changed(
     sessions: &mut import::ReadSessions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<FileReport, ReadError> {
-    let mut gather = Gather::new(store, options.subject.clone());
+    let mut gather = Gather::new(store);
     let (bytes, result) =
         parse(path, format, options, sessions, &mut gather, progress).map_err(ReadError::File)?;
     report(&mut gather, path, bytes, result)
@@ -252,7 +250,6 @@ pub(crate) fn report(
         report,
         event_count: gather.events,
         known_count: gather.known,
-        shredded_count: gather.shredded_count(),
         bytes,
         is_unchanged: false,
     })

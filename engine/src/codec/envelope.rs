@@ -3,19 +3,16 @@
 
 use std::sync::Arc;
 
-use super::cipher::CIPHER_XCHACHA20_POLY1305;
-use super::compress::{CODEC_NONE, CODEC_ZSTD_1};
 use super::fields::{Fields, Put, is_zero};
-use super::{BODY_ROW_BYTES, DIGEST_OF_BODY, DIGEST_OF_STORED, ENVELOPE_BYTES, Invalid, Part, SALT_BYTES};
+use super::{BODY_ROW_BYTES, DIGEST_OF_BODY, ENVELOPE_BYTES, Invalid, Part, SALT_BYTES};
 use crate::ids::{Digest, Micros, Origin, Position, StreamId};
 
-/// The key id of an event or a body that is not encrypted.
-pub const NO_KEY: u32 = 0;
-
-/// Stands for the version of an event whose payload has a form that this program does not know: encrypted, say. Like an event of any
+/// Stands for the version of an event whose payload has a form that this program does not know. Like an event of any
 /// unknown version, such an event is kept and counted, and no view shows it.
 pub(crate) const NEWER_VERSION: u16 = u16::MAX;
 
+/// The codec of a body that is stored as it is.
+const CODEC_NONE: u8 = 0;
 /// Stands for "the host gave no time".
 const NO_HOST_TIME: i64 = i64::MIN;
 /// Stands for the codec of a body whose row has a value that this program does not know.
@@ -38,27 +35,18 @@ pub struct Envelope {
     pub host_time: Option<Micros>,
 }
 
-/// The fields of an envelope beside [`Envelope`]: the length of the payload, and how it is sealed.
+/// The fields of an envelope beside [`Envelope`]: the length of the payload, and its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PayloadForm {
     pub(crate) bytes: u32,
     /// No flag has a meaning yet.
     pub(crate) flags: u8,
-    /// The cipher of the payload; 0: not sealed.
-    pub(crate) cipher: u8,
-    /// The number of the stream's key that seals it.
-    pub(crate) key: u32,
 }
 
 impl PayloadForm {
     /// Whether this program can read such a payload. It keeps other payloads, and says so.
     pub(crate) fn is_known(self) -> bool {
-        self.flags == 0 && self.cipher == 0 && self.key == NO_KEY
-    }
-
-    /// Whether it is sealed in a way that this program can open, with the key.
-    pub(crate) fn is_sealed(self) -> bool {
-        self.flags == 0 && self.cipher == CIPHER_XCHACHA20_POLY1305 && self.key != NO_KEY
+        self.flags == 0
     }
 }
 
@@ -70,10 +58,8 @@ impl Envelope {
             .u16(self.version)
             .u32(form.bytes)
             .u8(form.flags)
-            .u8(form.cipher)
             // Reserved.
-            .u16(0)
-            .u32(form.key)
+            .bytes(&[0; 7])
             .bytes(self.stream.as_bytes())
             .bytes(self.origin.as_bytes())
             .i64(self.host_time.map_or(NO_HOST_TIME, Micros::get));
@@ -85,13 +71,12 @@ impl Envelope {
         // The length is known here, so that no field asks again whether it is there.
         let mut fields = Fields(bytes.first_chunk::<ENVELOPE_BYTES>().unwrap_or(&[0; ENVELOPE_BYTES]));
         let (kind, version, payload_bytes) = (fields.u16(), fields.u16(), fields.u32());
-        let (flags, cipher, reserved) = (fields.u8(), fields.u8(), fields.u16());
-        let key = fields.u32();
+        let (flags, reserved) = (fields.u8(), fields.array::<7>());
         let (stream, origin) = (StreamId(fields.array()), Origin(fields.array()));
         let host_time = Some(fields.i64()).filter(|time| *time != NO_HOST_TIME).map(Micros);
         // Reserved bits are flags that have no name yet.
-        let flags = if reserved == 0 { flags } else { u8::MAX };
-        let form = PayloadForm { bytes: payload_bytes, flags, cipher, key };
+        let flags = if reserved == [0; 7] { flags } else { u8::MAX };
+        let form = PayloadForm { bytes: payload_bytes, flags };
         (Self { kind, version, stream, origin, host_time }, form)
     }
 }
@@ -130,8 +115,6 @@ pub enum EncodedBody {
         /// The form of the stored bytes.
         form: BodyForm,
     },
-    /// Stored in this commit, packed and sealed; equal ones share one stored copy.
-    Sealed(SealedBody),
     /// Not there any more: its block is zeros, as if it had been erased. Such bodies are in copies of a store.
     Lost {
         /// Digest of the lost body.
@@ -143,21 +126,6 @@ pub enum EncodedBody {
     },
 }
 
-/// A body that is packed and sealed.
-#[derive(Clone)]
-pub struct SealedBody {
-    /// The stored bytes.
-    pub stored: Arc<[u8]>,
-    /// Length of the body.
-    pub bytes: u32,
-    /// The codec that packed it before it was sealed.
-    pub codec: u8,
-    /// The number of the stream's key that seals it.
-    pub key: u32,
-    /// Random, not all zeros.
-    pub salt: [u8; SALT_BYTES],
-}
-
 /// The stored form of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BodyForm {
@@ -165,24 +133,14 @@ pub struct BodyForm {
     pub stored_bytes: u32,
     /// How the body is packed.
     pub codec: u8,
-    /// The cipher of the packed bytes.
-    pub cipher: u8,
     /// How the digest is made.
     pub digest_algorithm: u8,
-    /// The number of the stream's key that seals it.
-    pub key: u32,
 }
 
 impl BodyForm {
-    /// The form of a body that is neither packed nor sealed.
+    /// The form of a body that is not packed.
     pub const fn plain(bytes: u32) -> Self {
-        Self {
-            stored_bytes: bytes,
-            codec: CODEC_NONE,
-            cipher: 0,
-            digest_algorithm: DIGEST_OF_BODY,
-            key: NO_KEY,
-        }
+        Self { stored_bytes: bytes, codec: CODEC_NONE, digest_algorithm: DIGEST_OF_BODY }
     }
 }
 
@@ -192,7 +150,6 @@ impl std::fmt::Debug for EncodedBody {
         match self {
             Self::New { bytes, .. } => write!(f, "New({} bytes)", bytes.len()),
             Self::Existing { bytes, position, .. } => write!(f, "Existing({bytes} bytes at {position})"),
-            Self::Sealed(body) => write!(f, "Sealed({} bytes)", body.bytes),
             Self::Lost { bytes, .. } => write!(f, "Lost({bytes} bytes)"),
         }
     }
@@ -209,40 +166,26 @@ pub struct BodyRow {
     pub bytes: u32,
     /// The stream of its event.
     pub stream: StreamId,
-    /// Length of the bytes that its frame stores: the length of the body, if nothing is packed or sealed there.
+    /// Length of the bytes that its frame stores: the length of the body, if nothing is packed there.
     pub stored_bytes: u32,
     /// Where the salt is; the bytes follow it.
     pub position: Position,
     /// The codec of the packed bytes; 0: not packed.
     pub codec: u8,
-    /// The cipher of the packed bytes; 0: not sealed.
-    pub cipher: u8,
-    /// How the digest is made: 1 is salted BLAKE3 of the body, 2 of the stored bytes.
+    /// How the digest is made: 1 is salted BLAKE3 of the body.
     pub digest_algorithm: u8,
-    /// The number of the stream's key that seals it; 0: none.
-    pub key: u32,
 }
 
 impl BodyRow {
     /// Whether this program can read such a body as it is stored.
     pub(crate) fn is_known(&self) -> bool {
-        let algorithm = [DIGEST_OF_BODY, DIGEST_OF_STORED].contains(&self.digest_algorithm);
-        let plain = self.codec == 0 && self.cipher == 0 && self.key == NO_KEY;
-        algorithm && plain && self.stored_bytes == self.bytes
-    }
-
-    /// Whether it is sealed in a way that this program can open, with the key.
-    pub(crate) fn is_sealed(&self) -> bool {
-        [CODEC_NONE, CODEC_ZSTD_1].contains(&self.codec)
-            && self.cipher == CIPHER_XCHACHA20_POLY1305
-            && self.digest_algorithm == DIGEST_OF_STORED
-            && self.key != NO_KEY
+        self.digest_algorithm == DIGEST_OF_BODY && self.codec == CODEC_NONE && self.stored_bytes == self.bytes
     }
 
     /// The form of the stored bytes.
     pub fn form(&self) -> BodyForm {
-        let Self { stored_bytes, codec, cipher, digest_algorithm, key, .. } = *self;
-        BodyForm { stored_bytes, codec, cipher, digest_algorithm, key }
+        let Self { stored_bytes, codec, digest_algorithm, .. } = *self;
+        BodyForm { stored_bytes, codec, digest_algorithm }
     }
 }
 
@@ -272,19 +215,8 @@ impl DiskRow {
         position: Position,
         in_frame: bool,
     ) -> Self {
-        let BodyForm { stored_bytes, codec, cipher, digest_algorithm, key } = form;
-        let row = BodyRow {
-            event,
-            digest,
-            bytes,
-            stream,
-            stored_bytes,
-            position,
-            codec,
-            cipher,
-            digest_algorithm,
-            key,
-        };
+        let BodyForm { stored_bytes, codec, digest_algorithm } = form;
+        let row = BodyRow { event, digest, bytes, stream, stored_bytes, position, codec, digest_algorithm };
         Self { row, in_frame }
     }
 
@@ -298,10 +230,10 @@ impl DiskRow {
             .u32(row.stored_bytes)
             .u32(row.event)
             .u8(row.codec)
-            .u8(row.cipher)
+            // Reserved, and eight bytes more behind the flags.
+            .u8(0)
             .u8(row.digest_algorithm)
-            .u8(if self.in_frame { ROW_IN_FRAME } else { 0 })
-            .u32(row.key);
+            .u8(if self.in_frame { ROW_IN_FRAME } else { 0 });
         bytes
     }
 
@@ -311,12 +243,12 @@ impl DiskRow {
         let digest = Digest(fields.array());
         let position = Position(fields.u64());
         let (bytes, stored_bytes, event) = (fields.u32(), fields.u32(), fields.u32());
-        let (codec, cipher, digest_algorithm, flags) = (fields.u8(), fields.u8(), fields.u8(), fields.u8());
-        let (key, reserved) = (fields.u32(), fields.u32());
+        let (codec, other, digest_algorithm, flags) = (fields.u8(), fields.u8(), fields.u8(), fields.u8());
+        let reserved = fields.u64();
         // The body cannot be read without knowing the unknown bits.
-        let codec = if flags > ROW_IN_FRAME || reserved != 0 { NEWER_CODEC } else { codec };
+        let codec = if flags > ROW_IN_FRAME || other != 0 || reserved != 0 { NEWER_CODEC } else { codec };
         let stream = StreamId::STORE;
-        let form = BodyForm { stored_bytes, codec, cipher, digest_algorithm, key };
+        let form = BodyForm { stored_bytes, codec, digest_algorithm };
         let Self { row, .. } = Self::new((event, stream), (digest, bytes), form, position, false);
         Self { row, in_frame: flags & ROW_IN_FRAME != 0 }
     }
@@ -324,14 +256,6 @@ impl DiskRow {
 
 /// Separates body digests from all other digests.
 pub const BODY_DOMAIN: &[u8; 16] = b"acpdb body v1\0\0\0";
-/// The digest of a body's stored bytes.
-pub(crate) fn stored_digest(salt: &[u8; SALT_BYTES], length: usize, content: &blake3::Hash) -> Digest {
-    salted_in(STORED_DOMAIN, salt, length, content)
-}
-
-/// Separates digests of stored bytes.
-const STORED_DOMAIN: &[u8; 16] = b"acpdb stored v1\0";
-
 /// The digest of a body: BLAKE3(domain, salt, length as u64, BLAKE3(bytes)).
 ///
 /// Without the salt the digest of a short body cannot be guessed, so a body can be erased for good while its
@@ -342,14 +266,10 @@ pub fn body_digest(salt: &[u8; SALT_BYTES], bytes: &[u8]) -> Digest {
 
 /// [`body_digest`] when BLAKE3 of the bytes is known.
 pub(crate) fn salted(salt: &[u8; SALT_BYTES], length: usize, content: &blake3::Hash) -> Digest {
-    salted_in(BODY_DOMAIN, salt, length, content)
-}
-
-fn salted_in(domain: &[u8; 16], salt: &[u8; SALT_BYTES], length: usize, content: &blake3::Hash) -> Digest {
     // Hashed in one piece: feeding a hasher costs as much again as these two blocks.
     let mut message = [0; BODY_DOMAIN.len() + SALT_BYTES + 8 + blake3::OUT_LEN];
     let length = u64::try_from(length).unwrap_or(u64::MAX);
-    Put(&mut message).bytes(domain).bytes(salt).u64(length).bytes(content.as_bytes());
+    Put(&mut message).bytes(BODY_DOMAIN).bytes(salt).u64(length).bytes(content.as_bytes());
     Digest(*blake3::hash(&message).as_bytes())
 }
 
@@ -376,23 +296,14 @@ pub fn check_block(block: &[u8], row: &BodyRow) -> Result<(), Invalid> {
     }
 }
 
-/// Checks a salt and the stored bytes of a body against the digest that its row names. Needs no key if the digest is over stored
-/// bytes.
-pub(crate) fn check_stored(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow) -> Result<(), Invalid> {
+/// Checks a salt and the stored bytes of a body against the digest that its row names.
+fn check_stored(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow) -> Result<(), Invalid> {
     if row.is_known() {
         return check_body(salt, stored, row);
     }
     if stored.len() != row.stored_bytes as usize {
         let (expected, found) = (format!("{} bytes", row.stored_bytes), format!("{} bytes", stored.len()));
         return Err(Invalid::new(Part::Body, 0, expected, found));
-    }
-    if row.digest_algorithm == DIGEST_OF_STORED {
-        return compare(
-            salted_in(STORED_DOMAIN, salt, stored.len(), &blake3::hash(stored)),
-            salt,
-            stored,
-            row,
-        );
     }
     if is_zero(salt) && is_zero(stored) {
         return Err(Invalid::new(Part::BodyZeroed, 0, format!("digest {}", row.digest), "zeros"));
@@ -402,10 +313,7 @@ pub(crate) fn check_stored(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow
 
 /// The report that a body has a form which this program does not know.
 pub(crate) fn newer(row: &BodyRow) -> Invalid {
-    let found = format!(
-        "codec {}, cipher {}, digest {}, key {}",
-        row.codec, row.cipher, row.digest_algorithm, row.key
-    );
+    let found = format!("codec {}, digest {}", row.codec, row.digest_algorithm);
     Invalid::new(Part::Newer, 0, "a body of format 1", found)
 }
 
@@ -417,8 +325,7 @@ pub fn check_body(salt: &[u8; SALT_BYTES], bytes: &[u8], row: &BodyRow) -> Resul
     if !row.is_known() {
         return Err(newer(row));
     }
-    let domain = if row.digest_algorithm == DIGEST_OF_STORED { STORED_DOMAIN } else { BODY_DOMAIN };
-    compare(salted_in(domain, salt, bytes.len(), &blake3::hash(bytes)), salt, bytes, row)
+    compare(salted(salt, bytes.len(), &blake3::hash(bytes)), salt, bytes, row)
 }
 
 fn compare(computed: Digest, salt: &[u8; SALT_BYTES], bytes: &[u8], row: &BodyRow) -> Result<(), Invalid> {

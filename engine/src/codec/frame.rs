@@ -13,19 +13,15 @@ use std::sync::Arc;
 use rkyv::util::AlignedVec;
 use rustc_hash::FxHashMap;
 
-use super::cipher::payload_context;
 use super::envelope::check_block;
 use super::envelope::{DiskRow, NEWER_VERSION, PayloadForm, ROW_EVENT_OFFSET};
 use super::fields::{align16, is_zero};
-use super::held::{Held, KeyFound, Opened, Sight, Span, Spans};
+use super::held::{Held, Span};
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, ENVELOPE_BYTES, EVENT_BYTES_MAX, Envelope,
-    FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
+    FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SALT_BYTES,
 };
-use crate::event::SHREDDED_VERSION;
 use crate::ids::{Digest, Micros, Position, Seq, StreamId};
-
-mod legible;
 
 /// How much of a frame's spine is checked when it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,11 +47,9 @@ struct Mark {
 pub struct Frame {
     header: FrameHeader,
     held: Held,
-    spans: Spans,
+    span: Span,
     /// Where the events of a whole frame are, of each [`MARK_STEP`] the first; none if there are few.
     marks: Option<Arc<[Mark]>>,
-    /// The sealed payloads that could be opened, in plain.
-    opened: Option<Arc<Opened>>,
 }
 
 impl std::fmt::Debug for Frame {
@@ -97,74 +91,28 @@ impl Frame {
         if checksum != header.spine_checksum {
             return fail(0, format!("checksum {:08x}", header.spine_checksum), format!("{checksum:08x}"));
         }
-        let spans = Spans::One(only_span(&header, spine.len()));
+        let span = only_span(&header, spine.len());
         if check == FrameCheck::Digest && *blake3::hash(spine).as_bytes() != header.spine_digest.0 {
             return fail(0, format!("digest {}", header.spine_digest), "another".to_owned());
         }
-        let mut frame = Self::of(header, held, spans);
+        let mut frame = Self::of(header, held, span);
         frame.check_payloads()?;
         frame.check_rows()?;
         frame.mark();
         Ok(frame)
     }
 
-    /// A frame of this process's own making, which was written as it is: nothing of it is sealed. Its spine is copied.
+    /// A frame of this process's own making, which was written as it is. Its spine is copied.
     pub(super) fn made(header: FrameHeader, spine: &[u8]) -> Self {
         let mut bytes = AlignedVec::with_capacity(spine.len());
         bytes.extend_from_slice(spine);
-        let spans = Spans::One(only_span(&header, spine.len()));
-        Self::of(header, Held::all(bytes), spans)
+        let span = only_span(&header, spine.len());
+        Self::of(header, Held::all(bytes), span)
     }
 
     /// A frame of checked bytes.
-    fn of(header: FrameHeader, held: Held, spans: Spans) -> Self {
-        Self { header, held, spans, marks: None, opened: None }
-    }
-
-    /// The frame with its sealed payloads in plain, as far as `keys` has the keys. Its own bytes stay sealed: digests and proofs are made
-    /// of them.
-    pub(crate) fn open(mut self, keys: &mut dyn FnMut(StreamId, u32) -> KeyFound) -> Self {
-        let mut opened: Option<Opened> = None;
-        // Most frames are of one stream.
-        let mut last: Option<(StreamId, u32, KeyFound)> = None;
-        let mut context = Vec::new();
-        for event in self.events() {
-            let (envelope, form) = Envelope::decode(event.envelope_bytes());
-            if !form.is_sealed() {
-                continue;
-            }
-            let ordinal = event.ordinal();
-            let opened = opened.get_or_insert_default();
-            if last.as_ref().is_none_or(|(of, number, _)| (*of, *number) != (envelope.stream, form.key)) {
-                last = None;
-            }
-            let (.., found) =
-                last.get_or_insert_with(|| (envelope.stream, form.key, keys(envelope.stream, form.key)));
-            match found {
-                KeyFound::Key(key) => {
-                    let digests = (0..event.row_count()).map(|row| event.row_digest(row));
-                    let place = (self.header.store, event.seq);
-                    payload_context(&mut context, place, event.envelope_bytes(), digests);
-                    opened.open(ordinal, key, &context, event.raw);
-                }
-                KeyFound::Missing => opened.note(ordinal, Sight::NoKey),
-                KeyFound::Unread => opened.note(ordinal, Sight::Unread),
-                KeyFound::Shredded => opened.note(ordinal, Sight::Shredded),
-            }
-        }
-        self.opened = opened.map(Arc::new);
-        self
-    }
-
-    /// Whether a payload stays sealed because its key could not be had when the frame was opened. Opened again later, it may be in plain.
-    pub(crate) fn lacks_a_key(&self) -> bool {
-        self.opened.as_ref().is_some_and(|opened| opened.lacks_a_key())
-    }
-
-    /// This frame, with the opened payloads of another frame of the same events.
-    fn opened_as(mut self, frame: &Self) -> Self {
-        self.opened.clone_from(&frame.opened);
-        self
+    fn of(header: FrameHeader, held: Held, span: Span) -> Self {
+        Self { header, held, span, marks: None }
     }
 
     /// The spine.
@@ -191,7 +139,7 @@ impl Frame {
     }
 
     fn spans(&self) -> &[Span] {
-        self.spans.list()
+        std::slice::from_ref(&self.span)
     }
 
     /// Payloads follow each other from the envelopes to the rows, with zeros between.
@@ -245,7 +193,7 @@ impl Frame {
         let row = &disk.row;
         let limits = 1..=BODY_CHUNK_BYTES_MAX;
         if !limits.contains(&(row.bytes as usize))
-            || !(1..=STORED_BYTES_MAX).contains(&(row.stored_bytes as usize))
+            || !(1..=BODY_CHUNK_BYTES_MAX).contains(&(row.stored_bytes as usize))
         {
             return Err("a body within the limits");
         }
@@ -397,24 +345,18 @@ impl Frame {
             let mark = Mark { payload: payload_at, row };
             let (mut envelope, form) = self.envelope(span, index as usize);
             let (start, length) = (payload_at, form.bytes as usize);
-            let raw = self.spine().get(start..start.saturating_add(length)).unwrap_or(&[]);
+            let payload = self.spine().get(start..start.saturating_add(length)).unwrap_or(&[]);
             payload_at = start.saturating_add(align16(length));
             let ordinal = span.first.saturating_add(index);
-            let (sight, payload) = match &self.opened {
-                _ if form.is_known() => (Sight::Clear, raw),
-                Some(opened) if form.is_sealed() => opened.get(ordinal, raw),
-                _ if form.is_sealed() => (Sight::NoKey, raw),
-                _ => (Sight::Newer, raw),
-            };
-            if sight != Sight::Clear {
-                envelope.version = if sight == Sight::Shredded { SHREDDED_VERSION } else { NEWER_VERSION };
+            if !form.is_known() {
+                envelope.version = NEWER_VERSION;
             }
             while row < span.row_count && self.row_event(span, row) == Some(ordinal) {
                 row += 1;
             }
             let seq = self.header.first_seq.plus(u64::from(ordinal));
             let row_count = row - mark.row;
-            EventRef { frame: self, seq, envelope, payload, sight, raw, span, mark, row_count }
+            EventRef { frame: self, seq, envelope, payload, span, mark, row_count }
         })
     }
 
@@ -516,12 +458,8 @@ pub struct EventRef<'a> {
     pub seq: Seq,
     /// Its envelope.
     pub envelope: Envelope,
-    /// Its payload, at an address that is a multiple of 16; in plain if it was sealed and could be opened.
+    /// Its payload, at an address that is a multiple of 16.
     pub payload: &'a [u8],
-    /// Whether the payload is in plain, or the reason why not.
-    pub sight: Sight,
-    /// The payload as it stands in the spine.
-    pub(super) raw: &'a [u8],
     /// The events that it stands among, and its first row there.
     span: &'a Span,
     mark: Mark,
@@ -532,11 +470,6 @@ impl EventRef<'_> {
     /// Its ordinal in the frame.
     fn ordinal(&self) -> u32 {
         u32::try_from(self.seq.since(self.frame.header.first_seq)).unwrap_or(u32::MAX)
-    }
-
-    /// The digest in its row `index`.
-    fn row_digest(&self, index: usize) -> Digest {
-        Digest(self.row_bytes(index).first_chunk().copied().unwrap_or_default())
     }
 
     /// Its envelope as it stands in the spine.

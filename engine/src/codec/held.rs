@@ -1,4 +1,4 @@
-//! The contents of a frame in memory: its bytes, the places of its events in them, and sealed payloads in plain.
+//! The contents of a frame in memory: its bytes, and the places of its events in them.
 //!
 //! ```text
 //! read:  .. neighbour | header | spine | bodies | header of a neighbour ..
@@ -11,9 +11,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rkyv::util::AlignedVec;
-
-use super::cipher::DataKey;
-use super::fields::align16;
 
 /// Where the bytes of a frame are.
 #[derive(Clone)]
@@ -73,109 +70,5 @@ impl Span {
     /// Ordinal of the first event behind it.
     pub(super) fn end(&self) -> u32 {
         self.first.saturating_add(self.count)
-    }
-}
-
-/// The events at hand, in order: at least one run of them.
-#[derive(Debug, Clone)]
-pub(super) enum Spans {
-    /// Most frames are small, and never need a list.
-    One(Span),
-    Many(Arc<[Span]>),
-}
-
-impl Spans {
-    pub(super) fn of(spans: Vec<Span>) -> Self {
-        match spans.as_slice() {
-            [one] => Self::One(*one),
-            _ => Self::Many(spans.into()),
-        }
-    }
-
-    pub(super) fn list(&self) -> &[Span] {
-        match self {
-            Self::One(span) => std::slice::from_ref(span),
-            Self::Many(spans) => spans,
-        }
-    }
-}
-
-/// Whether the payload of an event is in plain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sight {
-    /// The payload is in plain: it was never sealed, or it was opened.
-    Clear,
-    /// Its key is not at hand.
-    NoKey,
-    /// Its key could not be read when the frame was read.
-    Unread,
-    /// Its key was destroyed.
-    Shredded,
-    /// Its key does not open it: it was altered or moved.
-    Forged,
-    /// Its form is one of a newer program.
-    Newer,
-}
-
-/// A key of a stream.
-#[derive(Debug, Clone)]
-pub enum KeyFound {
-    /// The key.
-    Key(DataKey),
-    /// The key cannot be had.
-    Missing,
-    /// The key cannot be read now.
-    Unread,
-    /// The key was destroyed.
-    Shredded,
-}
-
-/// Opened payloads by the ordinals of their events, which rise.
-#[derive(Default)]
-pub(super) struct Opened {
-    bytes: AlignedVec<16>,
-    events: Vec<(u32, Sight, usize, usize)>,
-    lacks_a_key: bool,
-}
-
-impl Opened {
-    /// Opens the payload of an event.
-    pub(super) fn open(&mut self, ordinal: u32, key: &DataKey, context: &[u8], sealed: &[u8]) {
-        self.bytes.resize(align16(self.bytes.len()), 0);
-        let start = self.bytes.len();
-        let sight =
-            if key.open_into(context, sealed, &mut self.bytes) { Sight::Clear } else { Sight::Forged };
-        // Opened bytes are added, and none are taken away.
-        let length = self.bytes.len().saturating_sub(start);
-        self.events.push((ordinal, sight, start, length));
-    }
-
-    /// Takes note why the payload of an event stays sealed.
-    pub(super) fn note(&mut self, ordinal: u32, sight: Sight) {
-        self.lacks_a_key |= matches!(sight, Sight::NoKey | Sight::Unread);
-        self.events.push((ordinal, sight, 0, 0));
-    }
-
-    /// Whether a payload stays sealed because its key could not be had.
-    pub(super) const fn lacks_a_key(&self) -> bool {
-        self.lacks_a_key
-    }
-
-    /// The payload of an event, which is `raw` if it stays sealed.
-    pub(super) fn get<'a>(&'a self, ordinal: u32, raw: &'a [u8]) -> (Sight, &'a [u8]) {
-        let found = self.events.binary_search_by_key(&ordinal, |event| event.0).ok();
-        match found.and_then(|index| self.events.get(index)) {
-            Some((_, Sight::Clear, start, length)) => {
-                (Sight::Clear, self.bytes.get(*start..start.saturating_add(*length)).unwrap_or(&[]))
-            }
-            Some((_, sight, ..)) => (*sight, raw),
-            None => (Sight::NoKey, raw),
-        }
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        zeroize::Zeroize::zeroize(self.bytes.as_mut_slice());
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn leaf_bytes(store: StoreId, frame: &Frame, event: &EventRef<'_>) ->
         put.bytes(part(56, 64));
     }
     // As it stands in the spine: a proof is made and checked without a key.
-    bytes.extend_from_slice(event.raw);
+    bytes.extend_from_slice(event.payload);
     bytes
 }
 

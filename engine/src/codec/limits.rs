@@ -6,8 +6,6 @@ pub const FORMAT_VERSION: u32 = 1;
 pub const DIGEST_BLAKE3: u8 = 1;
 /// How the digest of a body is made: salted BLAKE3 of the body.
 pub const DIGEST_OF_BODY: u8 = 1;
-/// How the digest of a body is made: salted BLAKE3 of its stored bytes, which can be checked without a key.
-pub const DIGEST_OF_STORED: u8 = 2;
 /// CRC-32C, the only checksum of format 1.
 pub const CHECKSUM_CRC32C: u8 = 1;
 
@@ -40,8 +38,6 @@ pub const SPINE_BYTES_MAX: usize = 8 << 20;
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
 /// Longest body in one row; longer ones are lists of rows.
 pub const BODY_CHUNK_BYTES_MAX: usize = 16 << 20;
-/// Longest stored form of a body: one that is sealed and could not be packed.
-pub(crate) const STORED_BYTES_MAX: usize = BODY_CHUNK_BYTES_MAX + SEALING_BYTES;
 /// Most events in one commit.
 pub const COMMIT_EVENT_COUNT_MAX: usize = 65_536;
 /// Longest store file that is read.

@@ -12,7 +12,6 @@
 //! allocation is larger than a limit below, even if the bytes claim more.
 
 mod cipher;
-mod compress;
 #[cfg(any(test, feature = "testing"))]
 mod decode;
 mod envelope;
@@ -21,7 +20,6 @@ mod frame;
 mod header;
 mod held;
 mod invalid;
-mod key_file;
 mod leaf;
 mod limits;
 mod map_record;
@@ -32,36 +30,26 @@ mod prepare;
 mod secret_file;
 mod seekable;
 mod store_file;
-mod subject_file;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, FIRST_KEY};
-pub(crate) use cipher::{body_context, body_nonce};
-pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
-pub(crate) use compress::{pack_to_record, unpack};
+pub use cipher::DataKey;
 #[cfg(any(test, feature = "testing"))]
 pub use decode::decode_frame;
-pub(crate) use envelope::check_stored;
 pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body};
-pub use envelope::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SealedBody};
+pub use envelope::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope};
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck};
 pub use header::{FRAME_MAGIC, FeatureBits, FrameHeader, FramePlace, SegmentHeader};
-pub use held::{KeyFound, Sight};
 pub use invalid::{EncodeError, Invalid, Part};
-pub use key_file::{
-    KEY_FILE_BYTES, KEY_FILE_BYTES_MAX, KeyFile, STREAM_KEYS_MAX, WRAPPED_BYTES_MAX, WrappedKey,
-};
 pub(crate) use leaf::leaf_bytes;
 pub use leaf::{LEAF_DOMAIN, LeafEvent, LeafRow};
-pub(crate) use limits::STORED_BYTES_MAX;
 pub use limits::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, CHECKPOINT_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX,
-    DIGEST_BLAKE3, DIGEST_OF_BODY, DIGEST_OF_STORED, ENVELOPE_BYTES, EVENT_BYTES_MAX, FORMAT_VERSION,
-    FRAME_BYTES_MAX, FRAME_HEADER_BYTES, NONCE_BYTES, SALT_BYTES, SEALING_BYTES, SEGMENT_HEADER_BYTES,
-    SPINE_BYTES_MAX, STORE_FILE_BYTES_MAX, TAG_BYTES, TAIL_BYTES,
+    DIGEST_BLAKE3, DIGEST_OF_BODY, ENVELOPE_BYTES, EVENT_BYTES_MAX, FORMAT_VERSION, FRAME_BYTES_MAX,
+    FRAME_HEADER_BYTES, NONCE_BYTES, SALT_BYTES, SEALING_BYTES, SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX,
+    STORE_FILE_BYTES_MAX, TAG_BYTES, TAIL_BYTES,
 };
 pub(crate) use map_record::{
     FRAME_ROW_BYTES, FrameRow, MapRecord, POSTING_BYTES, RECORD_BYTES, STREAM_ROW_BYTES, StreamRow,
@@ -70,7 +58,7 @@ pub use pages::{
     Busy, Checkpoint, PageCounts, TailPage, Written, busy_record, claim_record, committed, place_record,
     poison_word, settled,
 };
-pub use prepare::{PayloadSeal, PreparedFrame, encode_frame, encode_sealed_frame};
+pub use prepare::{PreparedFrame, encode_frame};
 pub use secret_file::{SECRET_FILE_BYTES, SecretFile};
 pub(crate) use seekable::{
     CHUNK_BYTES, ChunkPacker, ChunkUnpacker, SEAL_HEAD_BYTES, SEEK_FOOTER_BYTES, SealHead, SeekEntry,
@@ -80,5 +68,4 @@ pub(crate) use seekable::{
 
 pub(crate) use header::{generation_offset, generation_record};
 pub use store_file::{StoreFile, StoreFileError};
-pub use subject_file::{SUBJECT_BYTES_MAX, SUBJECT_FILE_BYTES, SubjectFile};
 pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, encode_table};

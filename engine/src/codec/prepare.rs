@@ -10,18 +10,14 @@ use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
 
-use zeroize::Zeroizing;
-
-use super::cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, payload_context, payload_nonce};
-use super::envelope::{BodyForm, DiskRow, PayloadForm};
-use super::envelope::{salted, stored_digest};
+use super::envelope::{BodyForm, DiskRow, PayloadForm, salted};
 use super::fields::{Put, align16, is_zero};
 use super::frame::Frame;
 use super::header::link_of;
 use super::{
-    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, DIGEST_OF_STORED, ENVELOPE_BYTES,
-    EVENT_BYTES_MAX, EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES,
-    FrameHeader, NO_KEY, SALT_BYTES, SEALING_BYTES, SPINE_BYTES_MAX, STORED_BYTES_MAX, SealedBody,
+    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, ENVELOPE_BYTES, EVENT_BYTES_MAX,
+    EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FrameHeader, SALT_BYTES,
+    SPINE_BYTES_MAX,
 };
 use crate::failpoints::failpoint;
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
@@ -33,60 +29,6 @@ pub struct PreparedFrame {
     header: FrameHeader,
     rows: Vec<DiskRow>,
     streams: Vec<(StreamId, u32)>,
-    seals: Option<Box<Seals>>,
-}
-
-/// How the payloads of a commit are sealed.
-#[derive(Debug, Clone)]
-pub struct PayloadSeal {
-    /// The store.
-    pub store: StoreId,
-    /// Random bytes of this commit alone.
-    pub random: [u8; 32],
-    /// For each event the key and its number; `None`: it stays in plain.
-    pub keys: Vec<Option<(u32, DataKey)>>,
-}
-
-/// Payloads that are sealed once the seq of the commit is known: their tags cover it.
-#[derive(Clone)]
-struct Seals {
-    store: StoreId,
-    random: [u8; 32],
-    places: Vec<SealPlace>,
-    /// The first seq that they are sealed for.
-    done: Option<Seq>,
-}
-
-#[derive(Clone)]
-struct SealPlace {
-    ordinal: u32,
-    /// Where in the frame the envelope and the sealed payload are.
-    envelope: usize,
-    payload: usize,
-    plain: Zeroizing<Vec<u8>>,
-    key: DataKey,
-    digests: Vec<Digest>,
-}
-
-impl Seals {
-    /// Seals all payloads for a commit whose first event gets this seq. Each seq has a nonce of its own, so a commit that moves never
-    /// seals two things under one nonce.
-    fn fill(&mut self, bytes: &mut [u8], first_seq: Seq) {
-        let mut context = Vec::new();
-        for place in &self.places {
-            let seq = Seq(first_seq.0.saturating_add(place.ordinal.into()));
-            let envelope = bytes.get(place.envelope..place.envelope + ENVELOPE_BYTES).unwrap_or_default();
-            payload_context(&mut context, (self.store, seq), envelope, place.digests.iter().copied());
-            let sealed = bytes.get_mut(place.payload..).unwrap_or_default();
-            let done = place.key.seal_into(&payload_nonce(&self.random, seq), &context, &place.plain, sealed);
-            // Payloads are far shorter than the cipher's limit, and the room for them was laid out.
-            debug_assert!(done);
-            if !done {
-                sealed.get_mut(..place.plain.len()).unwrap_or_default().fill(0);
-            }
-        }
-        self.done = Some(first_seq);
-    }
 }
 
 impl PreparedFrame {
@@ -100,11 +42,8 @@ impl PreparedFrame {
         &self.bytes
     }
 
-    /// The frame as readers see it, once it has its place; `None` if it is sealed. Cost: a copy of the spine.
+    /// The frame as readers see it, once it has its place. Cost: a copy of the spine.
     pub(crate) fn made(&self) -> Option<Frame> {
-        if self.seals.is_some() {
-            return None;
-        }
         let spine_end = FRAME_HEADER_BYTES.checked_add(self.header.spine_bytes as usize)?;
         Some(Frame::made(self.header, self.bytes.get(FRAME_HEADER_BYTES..spine_end)?))
     }
@@ -141,10 +80,6 @@ impl PreparedFrame {
     ) -> (&[u8], Link) {
         let is_wrong = failpoint!(WrongPreviousLink) && first_seq.0.is_multiple_of(3);
         let previous = if is_wrong { Link::ZERO } else { previous };
-        if let Some(seals) = self.seals.as_mut().filter(|seals| seals.done != Some(first_seq)) {
-            seals.fill(&mut self.bytes, first_seq);
-            finish_spine(&self.bytes, &mut self.header);
-        }
         self.header =
             FrameHeader { first_seq, time, time_max, position, durable, store, previous, ..self.header };
         let header = self.header.encode();
@@ -173,43 +108,19 @@ pub(super) fn narrow(count: usize) -> u32 {
 /// [`EncodeError::TooLarge`] over any limit of this module, checked before anything is allocated; the other
 /// variants for a commit that makes no sense.
 pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeError> {
-    encode(events, None)
-}
-
-/// As [`encode_frame`], with payloads that are sealed when the commit gets its place.
-///
-/// # Errors
-/// As [`encode_frame`].
-pub fn encode_sealed_frame(
-    events: &[EncodedEvent],
-    seal: &PayloadSeal,
-) -> Result<PreparedFrame, EncodeError> {
-    encode(events, Some(seal))
-}
-
-fn encode(events: &[EncodedEvent], seal: Option<&PayloadSeal>) -> Result<PreparedFrame, EncodeError> {
-    let key_of = |ordinal: usize| seal.and_then(|seal| seal.keys.get(ordinal)?.as_ref());
-    let (spine_bytes, bodies_bytes_max) = measure(events, &|ordinal| key_of(ordinal).is_some())?;
+    let (spine_bytes, bodies_bytes_max) = measure(events)?;
     let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + spine_bytes + bodies_bytes_max);
     bytes.resize(FRAME_HEADER_BYTES, 0);
     let rows = place_bodies(events, FRAME_HEADER_BYTES + spine_bytes);
     let mut streams: FxHashMap<StreamId, u32> = FxHashMap::default();
-    let mut places = Vec::new();
     for (ordinal, event) in events.iter().enumerate() {
-        lay_envelope(&mut bytes, (ordinal, event), key_of(ordinal), &mut places);
+        let form = PayloadForm { bytes: narrow(event.payload.len()), flags: 0 };
+        bytes.extend_from_slice(&event.envelope.encode(form));
         streams.insert(event.envelope.stream, narrow(ordinal));
     }
     bytes.resize(align16(bytes.len()), 0);
-    for (ordinal, event) in events.iter().enumerate() {
-        if key_of(ordinal).is_some() {
-            let from = places.partition_point(|place| (place.ordinal as usize) < ordinal);
-            if let Some(place) = places.get_mut(from) {
-                place.payload = bytes.len();
-            }
-            bytes.resize(bytes.len().saturating_add(event.payload.len() + SEALING_BYTES), 0);
-        } else {
-            bytes.extend_from_slice(&event.payload);
-        }
+    for event in events {
+        bytes.extend_from_slice(&event.payload);
         bytes.resize(align16(bytes.len()), 0);
     }
     for placed in &rows {
@@ -242,48 +153,10 @@ fn encode(events: &[EncodedEvent], seal: Option<&PayloadSeal>) -> Result<Prepare
         spine_digest: Digest::ZERO,
         spine_checksum: 0,
     };
-    let rows: Vec<DiskRow> = rows.into_iter().map(|placed| placed.row).collect();
-    for place in &mut places {
-        let own = rows.iter().skip(rows.partition_point(|row| row.row.event < place.ordinal));
-        place.digests =
-            own.take_while(|row| row.row.event == place.ordinal).map(|row| row.row.digest).collect();
-    }
+    let rows = rows.into_iter().map(|placed| placed.row).collect();
     let streams = streams.into_iter().collect();
-    let seals = seal.filter(|_| !places.is_empty()).map(|PayloadSeal { store, random, .. }| {
-        Box::new(Seals { store: *store, random: *random, places, done: None })
-    });
-    if seals.is_none() {
-        // Else the spine is hashed when it is sealed.
-        finish_spine(&bytes, &mut header);
-    }
-    Ok(PreparedFrame { bytes, header, rows, streams, seals })
-}
-
-/// Lays down an envelope. For a payload that is sealed later, keeps the data that sealing needs.
-fn lay_envelope(
-    bytes: &mut Vec<u8>,
-    (ordinal, event): (usize, &EncodedEvent),
-    key: Option<&(u32, DataKey)>,
-    places: &mut Vec<SealPlace>,
-) {
-    let length = event.payload.len();
-    if let Some((_, key)) = key {
-        places.push(SealPlace {
-            ordinal: narrow(ordinal),
-            envelope: bytes.len(),
-            payload: 0,
-            plain: Zeroizing::new(event.payload.clone()),
-            key: key.clone(),
-            digests: Vec::new(),
-        });
-    }
-    let form = PayloadForm {
-        bytes: narrow(key.map_or(length, |_| length.saturating_add(SEALING_BYTES))),
-        flags: 0,
-        cipher: key.map_or(0, |_| CIPHER_XCHACHA20_POLY1305),
-        key: key.map_or(NO_KEY, |(number, _)| *number),
-    };
-    bytes.extend_from_slice(&event.envelope.encode(form));
+    finish_spine(&bytes, &mut header);
+    Ok(PreparedFrame { bytes, header, rows, streams })
 }
 
 /// Puts the digest and the checksum of the spine into the header.
@@ -295,10 +168,7 @@ fn finish_spine(bytes: &[u8], header: &mut FrameHeader) {
 }
 
 /// Checks every limit; returns the length of the spine and the most that the bodies can take.
-fn measure(
-    events: &[EncodedEvent],
-    is_sealed: &dyn Fn(usize) -> bool,
-) -> Result<(usize, usize), EncodeError> {
+fn measure(events: &[EncodedEvent]) -> Result<(usize, usize), EncodeError> {
     if events.is_empty() {
         return Err(EncodeError::NoEvents);
     }
@@ -306,8 +176,7 @@ fn measure(
     let mut spine = align16(events.len().saturating_mul(ENVELOPE_BYTES));
     let mut bodies = 0_usize;
     for (ordinal, event) in events.iter().enumerate() {
-        let sealing = if is_sealed(ordinal) { SEALING_BYTES } else { 0 };
-        let payload_bytes = event.payload.len().saturating_add(sealing);
+        let payload_bytes = event.payload.len();
         limit("bytes of an event", payload_bytes, EVENT_BYTES_MAX)?;
         let rows_bytes = event.bodies.len().saturating_mul(BODY_ROW_BYTES);
         spine = spine.saturating_add(align16(payload_bytes)).saturating_add(rows_bytes);
@@ -320,17 +189,9 @@ fn measure(
                     bodies = bodies.saturating_add(SALT_BYTES + align16(bytes.len()));
                     bytes.len()
                 }
-                EncodedBody::Sealed(SealedBody { stored, bytes, salt, .. }) => {
-                    if is_zero(salt) {
-                        return Err(EncodeError::NoSalt { event: ordinal, row });
-                    }
-                    limit("bytes of a sealed body", stored.len(), STORED_BYTES_MAX)?;
-                    bodies = bodies.saturating_add(SALT_BYTES + align16(stored.len()));
-                    *bytes as usize
-                }
                 EncodedBody::Existing { bytes, .. } => *bytes as usize,
                 EncodedBody::Lost { bytes, form, .. } => {
-                    limit("bytes of a lost body", form.stored_bytes as usize, STORED_BYTES_MAX)?;
+                    limit("bytes of a lost body", form.stored_bytes as usize, BODY_CHUNK_BYTES_MAX)?;
                     bodies = bodies.saturating_add(SALT_BYTES + align16(form.stored_bytes as usize));
                     *bytes as usize
                 }
@@ -377,30 +238,6 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
                     row: DiskRow::new(event, (*digest, *bytes), *form, *position, false),
                     block: Block::Elsewhere,
                 },
-                EncodedBody::Sealed(body) => {
-                    let content = blake3::hash(&body.stored);
-                    let shared = seen.get(&content).copied();
-                    let (digest, position) = shared.unwrap_or_else(|| {
-                        let place = Position(next as u64 / Position::GRAIN_BYTES);
-                        (stored_digest(&body.salt, body.stored.len(), &content), place)
-                    });
-                    if shared.is_none() {
-                        seen.insert(content, (digest, position));
-                        next += SALT_BYTES + align16(body.stored.len());
-                    }
-                    let form = BodyForm {
-                        stored_bytes: narrow(body.stored.len()),
-                        codec: body.codec,
-                        cipher: CIPHER_XCHACHA20_POLY1305,
-                        digest_algorithm: DIGEST_OF_STORED,
-                        key: body.key,
-                    };
-                    let block = match shared {
-                        None => Block::Stored(&body.salt, &body.stored),
-                        Some(_) => Block::Elsewhere,
-                    };
-                    Placed { row: DiskRow::new(event, (digest, body.bytes), form, position, true), block }
-                }
                 EncodedBody::Lost { digest, bytes, form } => {
                     let place = Position(next as u64 / Position::GRAIN_BYTES);
                     let stored = form.stored_bytes as usize;

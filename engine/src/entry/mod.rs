@@ -54,10 +54,6 @@ pub struct StreamInfo {
     pub host_version: Option<String>,
     /// The host's time of the opening.
     pub host_time: Option<Micros>,
-    /// The person or tenant that a session of an encrypted store is about, named when it begins: at most 256 bytes, sealed in
-    /// the store, in no event. One erasure shreds all sessions about a subject. A subagent's session and a fork have the
-    /// subject of the session that they came from.
-    pub subject: Option<String>,
 }
 
 impl StreamInfo {

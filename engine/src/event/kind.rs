@@ -67,9 +67,6 @@ macro_rules! ask_kinds {
             pub fn in_words(&self) -> String {
                 match self {
                     $( Self::$name(payload) => payload.in_words(), )+
-                    Self::Unknown { bytes, .. } if self.is_shredded() => {
-                        format!("{} bytes, whose key was destroyed", bytes.len())
-                    }
                     Self::Unknown { bytes, .. } => {
                         format!("{} bytes, written by a newer acpdb", bytes.len())
                     }

@@ -345,9 +345,6 @@ pub struct Recorded {
     pub event: Event,
 }
 
-/// The version that stands in an event whose key was destroyed: its content is gone, for every program that reads it.
-pub(crate) const SHREDDED_VERSION: u16 = u16::MAX - 1;
-
 /// The number of a kind that records a fact.
 macro_rules! number_of {
     ($fact:ident $number:literal) => {
@@ -385,11 +382,6 @@ macro_rules! kinds {
                     $( Self::$name(_) => $number, )+
                     Self::Unknown { number, .. } => *number,
                 }
-            }
-
-            /// Whether its key was destroyed: no program can read it any more.
-            pub const fn is_shredded(&self) -> bool {
-                matches!(self, Self::Unknown { version: SHREDDED_VERSION, .. })
             }
 
             /// Name of the kind, as `--json` and `kind:` filters spell it.

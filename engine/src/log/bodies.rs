@@ -17,12 +17,8 @@ use std::sync::atomic::Ordering;
 use super::Log;
 use super::error::{Corruption, Fault, LogError};
 use super::files::SegmentFile;
-use super::keys::KeyChain;
 use super::parallel_verify::beside;
-use crate::codec::{
-    BODY_CHUNK_BYTES_MAX, BodyRow, Frame, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX, check_body,
-    check_stored,
-};
+use crate::codec::{BODY_CHUNK_BYTES_MAX, BodyRow, Frame, Invalid, Part, SALT_BYTES, check_body};
 use crate::locks::{steady_read, steady_write};
 use crate::storage::{bytes_between, read_up_to};
 
@@ -52,14 +48,10 @@ enum Stored<'r> {
 
 type Read = Result<Vec<u8>, Fault>;
 
-/// The body, checked and opened.
-fn checked_body(keys: Option<&KeyChain>, row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8]) -> Read {
-    let check = if row.is_sealed() { check_stored } else { check_body };
-    check_length(row, stored).and_then(|()| check(salt, stored, row)).map_err(invalid)?;
-    match keys.filter(|_| row.is_sealed()) {
-        Some(keys) => keys.open_body(row, salt, stored),
-        None => Ok(stored.to_vec()),
-    }
+/// The body, checked.
+fn checked_body(row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8]) -> Read {
+    check_length(row, stored).and_then(|()| check_body(salt, stored, row)).map_err(invalid)?;
+    Ok(stored.to_vec())
 }
 
 /// A short read gives no body.
@@ -71,7 +63,7 @@ fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
 }
 
 /// Checks each piece, on two threads if that is worth it.
-fn settle(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
+fn settle(pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
     let checked = |piece: &Piece<'_>| {
         let stored = match &piece.stored {
             Stored::AtHand(stored) => stored,
@@ -81,7 +73,7 @@ fn settle(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) 
                 stretch.get(at.start.min(stretch.len())..at.end.min(stretch.len())).unwrap_or(&[])
             }
         };
-        checked_body(keys, piece.row, &piece.salt, stored)
+        checked_body(piece.row, &piece.salt, stored)
     };
     let all = pieces.iter().map(|piece| piece.row.stored_bytes as usize).sum();
     beside(pieces, all, checked, || ()).0
@@ -127,7 +119,7 @@ impl Log {
     pub(crate) fn body_of(&self, frame: &Frame, row: &BodyRow) -> Result<Vec<u8>, LogError> {
         self.check_withheld(row)?;
         let block = frame.block_at_hand(row).and_then(<[u8]>::split_first_chunk::<SALT_BYTES>);
-        let at_hand = block.map(|(salt, stored)| checked_body(self.segments.keys(), row, salt, stored));
+        let at_hand = block.map(|(salt, stored)| checked_body(row, salt, stored));
         // A read of the file tells the reason: the body may have been erased by now.
         at_hand.and_then(Result::ok).map_or_else(|| self.body(row), Ok)
     }
@@ -162,7 +154,7 @@ impl Log {
                 None => order.push((number, row)),
             }
         }
-        for (piece, read) in at_hand.iter().zip(settle(self.segments.keys(), &at_hand, &[])) {
+        for (piece, read) in at_hand.iter().zip(settle(&at_hand, &[])) {
             match read {
                 Ok(body) => {
                     if let Some(place) = answers.get_mut(piece.number) {
@@ -222,9 +214,6 @@ impl Log {
         let count = count.map_err(|error| Fault::Error(LogError::io("read", file.path.clone(), error)))?;
         block.truncate(count);
         let Some((salt, bytes)) = block.split_first_chunk::<SALT_BYTES>() else { return Err(Fault::Nothing) };
-        if row.is_sealed() {
-            return Ok((*salt, checked_body(self.segments.keys(), row, salt, bytes)?));
-        }
         check_length(row, bytes).and_then(|()| check_body(salt, bytes, row)).map_err(invalid)?;
         let salt = *salt;
         block.drain(..SALT_BYTES);
@@ -233,7 +222,7 @@ impl Log {
 
     /// The segment that a row points into, if its length is one that a body may have.
     fn segment_of(&self, row: &BodyRow) -> Result<Option<Arc<SegmentFile>>, Fault> {
-        if row.bytes as usize > BODY_CHUNK_BYTES_MAX || row.stored_bytes as usize > STORED_BYTES_MAX {
+        if row.bytes as usize > BODY_CHUNK_BYTES_MAX || row.stored_bytes as usize > BODY_CHUNK_BYTES_MAX {
             let found = format!("{} bytes, {} stored", row.bytes, row.stored_bytes);
             return Err(invalid(Invalid::new(Part::Body, 0, "a body within the limits", found)));
         }
@@ -303,7 +292,7 @@ impl Log {
             }
             stretches.push(stretch);
         }
-        for (piece, read) in pieces.iter().zip(settle(self.segments.keys(), &pieces, &stretches)) {
+        for (piece, read) in pieces.iter().zip(settle(&pieces, &stretches)) {
             tell(piece.number, piece.row, read);
         }
     }

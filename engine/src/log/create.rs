@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, Segments, TAIL, segment_name, segment_start};
-use super::key_folder::{ENCRYPTION, ENCRYPTION_BIT, KEYS_DIR};
-use super::keys::KeyChain;
 use super::tail::Tail;
 use super::{Log, LogOptions};
 use crate::codec::{
@@ -15,7 +13,7 @@ use crate::codec::{
 };
 use crate::ids::{Link, Position, Seq, StoreId};
 use crate::secret::Secret;
-use crate::storage::{Access, Clock, Entropy, KeyRing, Storage, read_file, read_up_to, write_file};
+use crate::storage::{Access, Clock, Entropy, Storage, read_file, read_up_to, write_file};
 
 /// The contents of the store file.
 pub(crate) enum Identity {
@@ -93,7 +91,7 @@ impl Log {
             .map_err(|error| LogError::io("write", self.storage().path(SECRET), error))
     }
 
-    /// The secret in its file, if it can be read. In an encrypted store the file has only the half that salts proofs.
+    /// The secret in its file, if it can be read.
     pub(crate) fn filed_secret(&self) -> Option<Secret> {
         // The caller takes another secret, or makes one.
         read_secret(&**self.storage(), self.store()).ok()?.ok()
@@ -162,7 +160,6 @@ pub(crate) fn make(
     clock: &dyn Clock,
     entropy: &Arc<dyn Entropy>,
     options: &LogOptions,
-    ring: Option<&Arc<dyn KeyRing>>,
 ) -> Result<StoreFile, LogError> {
     let fail = |action, name: &str| {
         let path = storage.path(name);
@@ -188,7 +185,7 @@ pub(crate) fn make(
         previous_time: now,
         previous: Link::ZERO,
         abandoned: false,
-        features: FeatureBits { needs: 0, writes: if ring.is_some() { ENCRYPTION_BIT } else { 0 } },
+        features: FeatureBits::default(),
         generation: 0,
         generation_torn: false,
     };
@@ -200,13 +197,7 @@ pub(crate) fn make(
     let mut key = [0; 32];
     entropy.fill(&mut key).map_err(fail("draw random bytes for", ""))?;
     write_file(&**storage, SECRET, &SecretFile { store, key }.encode()).map_err(fail("create", SECRET))?;
-    if let Some(ring) = ring {
-        storage.create_dir(KEYS_DIR).map_err(fail("create", KEYS_DIR))?;
-        let keys = KeyChain::new(storage.clone(), entropy.clone(), store, Some(Arc::clone(ring)));
-        keys.make_own()?;
-    }
-    let writes = ring.map(|_| ENCRYPTION.to_owned()).into_iter().collect();
-    let file = StoreFile { store, created: now, needs: Vec::new(), writes };
+    let file = StoreFile { store, created: now, needs: Vec::new(), writes: Vec::new() };
     write_file(&**storage, STORE_FILE, &file.encode()).map_err(fail("create", STORE_FILE))?;
     // Makes the name of the store's own folder durable.
     storage.sync_dir("..").map_err(fail("sync the directory of", ""))?;

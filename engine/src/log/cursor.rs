@@ -221,7 +221,7 @@ impl<'a> Cursor<'a> {
             Frame::new(header, spine, check)
         };
         let frame = frame.map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))?;
-        Ok(self.segments.opened(frame))
+        Ok(frame)
     }
 
     /// As [`Cursor::bytes`], aligned; bytes longer than a window are read straight into the answer.

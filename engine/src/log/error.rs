@@ -94,29 +94,6 @@ pub enum LogError {
         /// The body's position.
         position: Position,
     },
-    /// A key that is needed cannot be had; give it, or put its file back. Nothing was written.
-    #[error("{} cannot be opened: {why}", path.display())]
-    Locked {
-        /// The file of the wrapped key.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
-    /// The key of the stream was destroyed; nothing can be added to it.
-    #[error("stream {stream} was shredded: its key is destroyed, and nothing can be added to it")]
-    Shredded {
-        /// The stream.
-        stream: StreamId,
-    },
-    /// The subject's key was destroyed; nothing can be recorded about it.
-    #[error("the subject was shredded: its key is destroyed, and nothing can be recorded about it any more")]
-    SubjectShredded,
-    /// The stream got another key after the commit was sealed; seal it again.
-    #[error("stream {stream} got another key meanwhile; try again")]
-    KeyRotated {
-        /// The stream.
-        stream: StreamId,
-    },
     /// The store's lock file was replaced while open; reopen.
     #[error("{} was moved or replaced while open; reopen the store", path.display())]
     Moved {
@@ -190,10 +167,6 @@ impl LogError {
             Self::Corrupt(corruption) => Self::Corrupt(corruption.clone()),
             Self::NotAStore { path } => Self::NotAStore { path: path.clone() },
             Self::Erased { position } => Self::Erased { position: *position },
-            Self::Locked { path, why } => Self::Locked { path: path.clone(), why: why.clone() },
-            Self::Shredded { stream } => Self::Shredded { stream: *stream },
-            Self::SubjectShredded => Self::SubjectShredded,
-            Self::KeyRotated { stream } => Self::KeyRotated { stream: *stream },
             Self::Moved { path } => Self::Moved { path: path.clone() },
             Self::Replaced { path } => Self::Replaced { path: path.clone() },
             Self::Forked { owner, process } => Self::Forked { owner: *owner, process: *process },

@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use super::error::{Corruption, Fault, LogError};
-use super::keys::KeyChain;
 use super::lookup::MapFile;
 use super::unpacked::{KeptChunks, Unpacked, is_sealed_file};
-use crate::codec::{
-    Frame, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written,
-};
+use crate::codec::{FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId};
 use crate::locks::steady;
@@ -123,33 +120,12 @@ pub(crate) struct Segments {
     open: Mutex<BTreeMap<u32, Arc<SegmentFile>>>,
     maps: Mutex<BTreeMap<u32, Arc<MapFile>>>,
     chunks: Arc<KeptChunks>,
-    /// The keys of a store with sealed streams; empty for other stores.
-    keys: OnceLock<KeyChain>,
 }
 
 impl Segments {
     pub(crate) fn new(storage: Arc<dyn Storage>, store: StoreId) -> Self {
         let (open, maps, chunks) = (Mutex::default(), Mutex::default(), Arc::default());
-        Self { storage, store, open, maps, chunks, keys: OnceLock::new() }
-    }
-
-    /// Gives the keys that open sealed bytes. Once.
-    pub(crate) fn give_keys(&self, keys: KeyChain) {
-        // As the text above says: the keys that were given first stay.
-        let _ = self.keys.set(keys);
-    }
-
-    /// The keys of a store with sealed streams.
-    pub(crate) fn keys(&self) -> Option<&KeyChain> {
-        self.keys.get()
-    }
-
-    /// The frame, in plain as far as the keys open it.
-    pub(crate) fn opened(&self, frame: Frame) -> Frame {
-        match self.keys() {
-            Some(keys) if keys.has_ring() => keys.open_frame(frame),
-            _ => frame,
-        }
+        Self { storage, store, open, maps, chunks }
     }
 
     /// Numbers of the segments that exist, rising.

@@ -259,7 +259,6 @@ impl Log {
             // The commit names bytes that are not in the log; no state of this log can have led to it.
             return Err(LogError::Encode(crate::codec::EncodeError::NoSuchBody));
         }
-        self.check_keys(writer.page.generation, &request.prepared)?;
         for condition in &request.conditions {
             let queued = run.streams.get(&condition.stream).copied();
             let newest = match queued.filter(|newest| *newest > condition.basis) {

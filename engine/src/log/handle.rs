@@ -12,11 +12,9 @@ use std::time::Duration;
 use super::commit_queue::{CommitDelay, CommitQueue};
 use super::error::{Corruption, LogError};
 use super::files::{Segments, TAIL, WriteSegment, read_page};
-use super::key_folder::ENCRYPTION_BIT;
-use super::keys::KeyChain;
 use super::recovery_scan::is_anchored;
 use super::tail::{Lost, Tail};
-use crate::codec::{BodyRow, FeatureBits, PreparedFrame, SALT_BYTES, TailPage, Written as Head};
+use crate::codec::{BodyRow, PreparedFrame, SALT_BYTES, TailPage, Written as Head};
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::secret::Secret;
@@ -79,10 +77,6 @@ pub struct Condition {
 #[derive(Clone)]
 pub struct Prepared {
     pub(super) frame: PreparedFrame,
-    /// The keys that seal it.
-    pub(super) keys: Vec<(StreamId, u32)>,
-    /// The generation of files that was seen before those keys were looked for.
-    pub(super) generation: u32,
 }
 
 impl Prepared {
@@ -253,11 +247,6 @@ impl Log {
         is_anchored(&self.segments, place)
     }
 
-    /// The features that segments of this store name.
-    pub(super) fn feature_bits(&self) -> FeatureBits {
-        FeatureBits { needs: 0, writes: if self.is_encrypted() { ENCRYPTION_BIT } else { 0 } }
-    }
-
     /// Refuses a handle that a child got by `fork`: the child's lock would be the parent's, and a release of it would release
     /// the parent's lock. Cost: one system call that does nothing.
     pub(crate) fn check_process(&self) -> Result<(), LogError> {
@@ -370,15 +359,7 @@ impl Log {
     pub(crate) fn see_generation(&self, generation: u32) {
         if self.generation.swap(generation, Ordering::SeqCst) != generation {
             self.segments.forget();
-            if let Some(keys) = self.segments.keys() {
-                keys.forget();
-            }
         }
-    }
-
-    /// The generation of files as it was last seen.
-    pub(crate) fn generation(&self) -> u32 {
-        self.generation.load(Ordering::SeqCst)
     }
 
     /// Tells all handles, of any process, that a complete segment was replaced, so that they let go of the old file, whose
@@ -388,27 +369,6 @@ impl Log {
             // If this fails, other handles keep the old file, and its space, until they are opened again.
             let _ = tail.raise_generation();
         }
-    }
-
-    /// Whether its streams are sealed.
-    pub fn is_encrypted(&self) -> bool {
-        self.segments.keys().is_some()
-    }
-
-    /// The keys, for questions about subjects.
-    pub(crate) fn keys(&self) -> Option<&KeyChain> {
-        self.segments.keys()
-    }
-
-    /// Refuses a commit that was sealed under keys which are not the newest any more. Call under the write lock, with the generation of its page.
-    pub(super) fn check_keys(&self, generation: u32, prepared: &Prepared) -> Result<(), LogError> {
-        if prepared.keys.is_empty() || prepared.generation == generation {
-            return Ok(());
-        }
-        // Keys that are looked for from here on are as of this generation.
-        self.see_generation(generation);
-        let Some(keys) = self.segments.keys() else { return Ok(()) };
-        prepared.keys.iter().try_for_each(|(stream, number)| keys.check_newest(*stream, *number))
     }
 
     /// Refuses to go on if a newer program named a feature since this handle was opened.

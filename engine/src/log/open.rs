@@ -9,8 +9,6 @@ use super::create::{Identity, identify, identity_from_log, make, open_tail, read
 use super::cursor::Cursor;
 use super::error::LogError;
 use super::files::{SCAN_WINDOW_BYTES, SECRET, STORE_FILE, Segments};
-use super::key_folder::{self, ENCRYPTION, ENCRYPTION_BIT};
-use super::keys::KeyChain;
 use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, torn};
 use super::tail::Tail;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer};
@@ -19,34 +17,7 @@ use crate::failpoints::failpoint;
 use crate::ids::{Seq, StoreId};
 use crate::locks::steady;
 use crate::secret::Secret;
-use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, SystemClock, SystemEntropy, write_file};
-
-/// Ways to open a log that are not in its options.
-#[derive(Clone, Default)]
-pub struct Opening {
-    /// Whether a folder without a store becomes one.
-    pub create: bool,
-    /// The ring that opens the keys of the log's streams.
-    pub ring: Option<Arc<dyn KeyRing>>,
-    /// Rings that wrapped keys before a rotation, for files in copies of the folder.
-    pub older_rings: Vec<Arc<dyn KeyRing>>,
-    /// The folders that hold those keys; empty: the store's own. Each file is read from the first folder in which it is sound.
-    pub keys_in: Vec<Arc<dyn Storage>>,
-}
-
-/// The store that a folder's files of keys, or its store file, name, and whether it is encrypted.
-fn named_in(folder: &dyn Storage) -> Option<(StoreId, bool)> {
-    let by_file = || match identify(folder) {
-        Ok(Identity::Store(file)) => Some((file.store, is_encrypted(&file.writes))),
-        // The folder is opened by itself later, and then its faults are reported.
-        _ => None,
-    };
-    key_folder::store(folder).map(|store| (store, true)).or_else(by_file)
-}
-
-fn is_encrypted(writes: &[String]) -> bool {
-    writes.iter().any(|name| name == ENCRYPTION)
-}
+use crate::storage::{Bell, Clock, Entropy, Storage, SystemClock, SystemEntropy, write_file};
 
 /// How often a reader looks again at bytes that may be damage, or the unfinished write of another process.
 const LOOK_COUNT_MAX: usize = 50;
@@ -66,19 +37,19 @@ impl Log {
         entropy: Arc<dyn Entropy>,
         options: LogOptions,
     ) -> Result<(Self, Recovery), LogError> {
-        Self::open_with_keys(storage, clock, entropy, options, Opening { create: true, ..Opening::default() })
+        Self::open_or(storage, clock, entropy, options, true)
     }
 
-    /// As [`Log::create_or_open`] or [`Log::open`], with a key ring: a new store is made encrypted, and an existing store must be encrypted.
+    /// As [`Log::create_or_open`], or as [`Log::open`] if no store may be made.
     ///
     /// # Errors
-    /// [`LogError::Locked`] if the ring does not open the store's own key, or the store is not encrypted.
-    pub fn open_with_keys(
+    /// As these.
+    pub(crate) fn open_or(
         storage: Arc<dyn Storage>,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         options: LogOptions,
-        Opening { create, ring, older_rings, keys_in }: Opening,
+        create: bool,
     ) -> Result<(Self, Recovery), LogError> {
         let not_a_store = || LogError::NotAStore { path: storage.path("") };
         let mut created = false;
@@ -104,17 +75,12 @@ impl Log {
                 None if !create || options.read_only => return Err(not_a_store()),
                 None => {
                     created = true;
-                    let made = make(&storage, &*clock, &entropy, &options, ring.as_ref())?;
+                    let made = make(&storage, &*clock, &entropy, &options)?;
                     writes = made.writes;
                     (made.store, None)
                 }
             },
         };
-        // Wrapped keys are bound to the id of their store. If the log has lost the id, files of keys and backups still name it.
-        let folders = || std::iter::once(&storage).chain(&keys_in);
-        let named =
-            if store == StoreId::ZERO { folders().find_map(|folder| named_in(&**folder)) } else { None };
-        let store = named.map_or(store, |(store, _)| store);
         let segments = Segments::new(storage.clone(), store);
         let bits = segment_writes(&segments)?;
         let newer = unknown_writes(&writes, bits);
@@ -122,35 +88,13 @@ impl Log {
         let (tail, on_read_only_disk) = open_tail(&*storage, reads_only)?;
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
         let process = storage.process();
-        let (mut secret, secret_fault) = match read_secret(&*storage, store) {
+        let (secret, secret_fault) = match read_secret(&*storage, store) {
             Ok(Ok(secret)) => (secret, None),
             Ok(Err(why)) => (Secret::missing(), Some(why)),
             // It may be read a moment later: a handle without it would refuse appends for as long as it lives.
             Err(error) if !reads_only => return Err(LogError::io("read", storage.path(SECRET), error)),
             Err(error) => (Secret::missing(), Some(format!("it cannot be read: {error}"))),
         };
-        // A store file that was changed to hide the encryption does not hide it: the segments say so too.
-        let is_said = is_encrypted(&writes) || bits & ENCRYPTION_BIT != 0 || named.is_some_and(|(_, is)| is);
-        // If damage took both marks, the files of keys show that the store is encrypted.
-        if is_said || (damage.is_some() && key_folder::store(&*storage).is_some()) {
-            let mut folders = keys_in.into_iter();
-            let first = folders.next().unwrap_or_else(|| storage.clone());
-            let keys = KeyChain::new(first, entropy.clone(), store, ring.clone())
-                .beside(folders.collect(), older_rings);
-            if keys.has_ring() {
-                let own = keys.own_key()?;
-                secret = Secret::sealed(*own.as_bytes(), &secret);
-            } else {
-                secret = Secret::locked(&secret);
-            }
-            segments.give_keys(keys);
-        } else if let Some(ring) = &ring {
-            let why = format!(
-                "the store is not encrypted, and {} was given to open it; a program that may write to the folder may have changed that",
-                ring.name()
-            );
-            return Err(LogError::Locked { path: storage.path(STORE_FILE), why });
-        }
         let read_only = tail.is_none();
         let log = Self {
             segments,
@@ -195,17 +139,17 @@ impl Log {
         entropy: Arc<dyn Entropy>,
         options: LogOptions,
     ) -> Result<(Self, Recovery), LogError> {
-        Self::open_with_keys(storage, clock, entropy, options, Opening::default())
+        Self::open_or(storage, clock, entropy, options, false)
     }
 
     /// Opens a store to read it as it lies there.
     ///
     /// # Errors
-    /// As [`Log::open_with_keys`].
-    pub(crate) fn open_to_read(storage: Arc<dyn Storage>, opening: &Opening) -> Result<Self, LogError> {
+    /// As [`Log::open`].
+    pub(crate) fn open_to_read(storage: Arc<dyn Storage>) -> Result<Self, LogError> {
         let options = LogOptions { read_only: true, ..LogOptions::default() };
         let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
-        let (log, _recovery) = Self::open_with_keys(storage, clock, entropy, options, opening.clone())?;
+        let (log, _recovery) = Self::open(storage, clock, entropy, options)?;
         Ok(log)
     }
 
@@ -380,10 +324,8 @@ fn segment_writes(segments: &Segments) -> Result<u64, LogError> {
 
 /// A feature that this program does not know, and that the store's file or its last segment requires for writing.
 fn unknown_writes(names: &[String], bits: u64) -> Option<String> {
-    let unknown: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != ENCRYPTION).collect();
-    if !unknown.is_empty() {
-        return Some(format!("is written to with the features {}", unknown.join(", ")));
+    if !names.is_empty() {
+        return Some(format!("is written to with the features {}", names.join(", ")));
     }
-    let bits = bits & !ENCRYPTION_BIT;
     (bits != 0).then(|| format!("is written to with features of the numbers {bits:#x}"))
 }

@@ -14,7 +14,9 @@ use super::frames::{Step, Walk};
 use super::recovery_scan::{CheckpointFile, RecoveryScan, read_checkpoint, scan};
 use super::tail::Tail;
 use super::{Head, Log};
-use crate::codec::{FrameCheck, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
+use crate::codec::{
+    FeatureBits, FrameCheck, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written,
+};
 use crate::ids::{Position, Seq};
 use crate::locks::steady;
 use crate::storage::{Access, bytes_between, read_up_to, sync, write_all, write_file};
@@ -212,7 +214,7 @@ impl Log {
             previous_time: place.time,
             previous: place.link,
             abandoned,
-            features: self.feature_bits(),
+            features: FeatureBits::default(),
             generation: 0,
             generation_torn: false,
         };

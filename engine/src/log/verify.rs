@@ -1,6 +1,6 @@
 //! Checking everything: every byte, every link, every witness; never stopping at the first damage.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::create::{Identity, identify, read_secret, store_file_damage};
@@ -13,8 +13,8 @@ use super::parallel_verify::{Batch, Damaged, check_alone};
 use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::witness::{Claim, Claims, Ending, Place, Standing, Witness, WitnessKind, add_segments, add_tail};
 use super::{Head, Log};
-use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, Sight, TailPage, check_block};
-use crate::ids::{Link, Position, Seq, StoreId, StreamId};
+use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage, check_block};
+use crate::ids::{Link, Position, Seq, StoreId};
 use crate::locks::steady;
 use crate::storage::Access;
 
@@ -85,9 +85,6 @@ pub struct LogReport {
     pub witnesses: Vec<Witness>,
     /// First and last of the acknowledged events that are missing at the end of the log.
     pub missing: Option<(Seq, Seq)>,
-    /// Sealed events are not open because a ring that was not given wraps their keys.
-    #[serde(skip)]
-    pub(crate) is_under_other_ring: bool,
 }
 
 impl LogReport {
@@ -126,16 +123,14 @@ impl Log {
         deep: bool,
         erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
     ) -> Result<LogReport, LogError> {
-        self.verify_against(deep, erased, &BTreeSet::new, Vec::new())
+        self.verify_against(deep, erased, Vec::new())
     }
 
-    /// [`Log::verify_with`], with the claims of further witnesses: see [`Claim`]. The claims are read before the log. `shredded` reads
-    /// the streams that are on record as shredded.
+    /// [`Log::verify_with`], with the claims of further witnesses: see [`Claim`]. The claims are read before the log.
     pub(crate) fn verify_against(
         &self,
         deep: bool,
         erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
-        shredded: &dyn Fn() -> BTreeSet<StreamId>,
         others: Vec<Claim>,
     ) -> Result<LogReport, LogError> {
         self.segments.forget();
@@ -146,7 +141,6 @@ impl Log {
             deep,
             erased: &erased,
             damaged_blocks: BTreeSet::new(),
-            sealed: BTreeMap::new(),
             checkpoint: None,
             claims,
             cut: None,
@@ -166,13 +160,9 @@ impl Log {
                 violations: Vec::new(),
                 witnesses: Vec::new(),
                 missing: None,
-                is_under_other_ring: false,
             },
         };
         check.run()?;
-        let (faults, is_under_other_ring) = self.key_faults(&check.sealed, shredded)?;
-        check.report.is_under_other_ring = is_under_other_ring;
-        check.report.violations.extend(faults.into_iter().map(Violation::from));
         Ok(check.report)
     }
 }
@@ -183,8 +173,6 @@ struct Check<'a> {
     erased: &'a dyn Fn(&crate::codec::BodyRow, Part) -> bool,
     /// Blocks of bodies found damaged, for rows of later frames that refer to them.
     damaged_blocks: BTreeSet<Position>,
-    /// Streams with sealed events, and the first and last of these.
-    sealed: BTreeMap<StreamId, (Seq, Seq)>,
     checkpoint: Option<Checkpoint>,
     claims: Claims,
     /// The end of the file of the last segment, if that lies before the durable end.
@@ -441,17 +429,6 @@ impl Check<'_> {
         self.report.frames += 1;
         self.report.events += u64::from(header.event_count);
         self.report.bytes += header.frame_bytes();
-        if self.log.is_encrypted() {
-            for event in frame.events() {
-                let stream = event.envelope.stream;
-                if event.sight == Sight::Unread {
-                    return Err(self.log.unread_key(stream));
-                }
-                if event.sight == Sight::NoKey {
-                    self.sealed.entry(stream).or_insert((event.seq, event.seq)).1 = event.seq;
-                }
-            }
-        }
         let mut rows = u64::from(header.row_count);
         for row in frame.rows().filter(|row| row.position < header.position) {
             if self.damaged_blocks.contains(&row.position) {

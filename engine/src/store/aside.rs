@@ -95,7 +95,7 @@ impl Store {
         (found == footing).then(|| kept.to_vec())
     }
 
-    /// Whether this handle keeps bytes aside at all: not in an encrypted store, not if it is open for reading only.
+    /// Whether this handle keeps bytes aside at all: not if it is open for reading only.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn puts_aside(&self) -> bool {
         self.inner.snapshots.uses.writes

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::fold::World;
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
 use crate::log::{Claim, LogError, Place, Standing, Witness, WitnessKind};
-use crate::storage::{FileStorage, KeyRing, Storage};
+use crate::storage::{FileStorage, Storage};
 use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
 use super::Store;
@@ -33,8 +33,6 @@ pub struct VerifyOptions {
     pub deep: bool,
     /// Links that were kept elsewhere.
     pub expected: Vec<Expected>,
-    /// The ring that opens the store, if it is encrypted: a deep check then opens every sealed event.
-    pub keys: Option<Arc<dyn KeyRing>>,
 }
 
 /// Checks the store in a folder as it lies there, with the files saved beside its log. Opens the store for reading only; a
@@ -55,8 +53,7 @@ pub fn verify_store(folder: &Path, options: &VerifyOptions) -> Result<Report, Er
 /// # Errors
 /// As [`verify_store`].
 pub fn verify_store_in(storage: &Arc<dyn Storage>, options: &VerifyOptions) -> Result<Report, Error> {
-    let ring = options.keys.as_ref().filter(|_| options.deep);
-    let mut report = verify_claims(Arc::clone(storage), options.deep, ring, |store| {
+    let mut report = verify_claims(Arc::clone(storage), options.deep, |store| {
         let (mut claims, told) = saved_claims(&**storage, store);
         claims.extend(options.expected.iter().map(|expected| Claim::expected(expected.seq, expected.link)));
         (claims, told)

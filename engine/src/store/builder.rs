@@ -11,16 +11,15 @@ use crate::event::{Actor, PolicySet};
 use crate::fold::Policy;
 use crate::ids::Seq;
 use crate::locks::steady_mut;
-use crate::log::{Log, LogOptions, Opening};
+use crate::log::{Log, LogOptions};
 use crate::registry::{NoTools, Registry};
-use crate::storage::{Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy, untrusted};
+use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy, untrusted};
 
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
 use super::kept::{Bounded, FrameCache, Salts};
 use super::locator::Locator;
 use super::snapshot_file::{Snapshots, Uses};
-use super::subject_keys::{check_subject, not_encrypted};
 use super::{Inner, Redactor, Store};
 
 /// Bytes of sessions that stay in memory, by default.
@@ -43,7 +42,6 @@ pub struct Builder {
     root: PathBuf,
     registry: Arc<dyn Registry>,
     redactor: Option<Arc<dyn Redactor>>,
-    subject: Option<String>,
     storage: Option<Arc<dyn Storage>>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -55,7 +53,6 @@ pub struct Builder {
     any_file_system: bool,
     durability: Durability,
     memory_max: u64,
-    ring: Option<Arc<dyn KeyRing>>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -70,7 +67,6 @@ impl Builder {
             root: root.into(),
             registry: Arc::new(NoTools),
             redactor: None,
-            subject: None,
             storage: None,
             clock: Arc::new(SystemClock::new()),
             entropy: Arc::new(SystemEntropy),
@@ -82,19 +78,7 @@ impl Builder {
             any_file_system: false,
             durability: Durability::default(),
             memory_max: MEMORY_BYTES,
-            ring: None,
         }
-    }
-
-    /// The ring that opens the keys of an encrypted store. A store that is made with a ring is encrypted: every stream but the store's own
-    /// is sealed under a key of its own. A store that exists already must be encrypted, too. Without a ring an encrypted store can be
-    /// verified, sealed and copied, and proofs can be made; reading is [`Error::Locked`].
-    ///
-    /// An encrypted store keeps no index of names and no snapshots.
-    #[must_use]
-    pub fn keys(mut self, ring: Arc<dyn KeyRing>) -> Self {
-        self.ring = Some(ring);
-        self
     }
 
     /// The registry of known tools. Default: no tool is known.
@@ -108,18 +92,6 @@ impl Builder {
     #[must_use]
     pub fn redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
         self.redactor = Some(redactor);
-        self
-    }
-
-    /// The subject of new sessions that name no [`StreamInfo::subject`](crate::entry::StreamInfo::subject) and do not come from a session
-    /// that has one. For hosts that record for one person or tenant, and cannot name it with each session. Earlier sessions stay as they
-    /// are. Default: none.
-    ///
-    /// Only an encrypted store opens with a subject: in a plain store nothing could be shredded. No store is made without
-    /// [`Builder::keys`].
-    #[must_use]
-    pub fn subject(mut self, name: impl Into<String>) -> Self {
-        self.subject = Some(name.into());
         self
     }
 
@@ -235,11 +207,8 @@ impl Builder {
     ///
     /// # Errors
     /// [`Error::UntrustedFileSystem`], [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Busy`] (another process recovers and does not end),
-    /// [`Error::NoSpace`], [`Error::Subject`] and [`Error::TooLarge`] for [`Builder::subject`], [`Error::Io`]. Damage inside the log is no error here: see [`Store::recovery`] and `verify`.
+    /// [`Error::NoSpace`], [`Error::Io`]. Damage inside the log is no error here: see [`Store::recovery`] and `verify`.
     pub fn open(self) -> Result<Store, Error> {
-        if let Some(name) = &self.subject {
-            check_subject(name)?;
-        }
         // redb's file is one of the folder's: a store on other storage does without.
         let real_files = self.storage.is_none();
         let own_files = real_files && !self.options.read_only;
@@ -264,33 +233,20 @@ impl Builder {
             path: self.root.clone(),
             source,
         })?;
-        // Without keys a plain store would be made, and then refused.
-        let create = self.create && (self.subject.is_none() || self.ring.is_some());
-        let opening = Opening { create, ring: self.ring, ..Opening::default() };
-        let (log, recovery) = Log::open_with_keys(storage, self.clock, self.entropy, self.options, opening)?;
-        if self.subject.is_some() && !log.is_encrypted() {
-            return Err(not_encrypted(&self.root));
-        }
+        let (log, recovery) = Log::open_or(storage, self.clock, self.entropy, self.options, self.create)?;
         // A store that only newer programs may write to is opened for reading only.
         let read_only = read_only || log.newer().is_some();
         let own_files = own_files && !read_only;
-        // Caches would hold names in plain, so an encrypted store has none.
-        let caches = !log.is_encrypted();
-        let index = self.index && real_files && caches;
+        let index = self.index && real_files;
         let snapshots = Snapshots::new(
             Arc::clone(log.storage()),
             log.store(),
-            Uses {
-                reads: self.snapshots && caches,
-                writes: self.snapshots && !read_only && caches,
-                by_itself: own_files,
-            },
+            Uses { reads: self.snapshots, writes: self.snapshots && !read_only, by_itself: own_files },
         );
         let inner = Inner {
             root: self.root,
             registry: self.registry,
             redactor: self.redactor,
-            subject: self.subject,
             entropy: Salts::new(seed),
             read_only,
             recovery,

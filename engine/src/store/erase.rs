@@ -159,7 +159,6 @@ impl Store {
             inner.give_up(erasing);
             return Err(error);
         }
-        inner.destroy_keys(erasing.after)?;
         let mut rows: Vec<BodyRow> = hits.values().map(|hit| hit.row).collect();
         // Also the rows of an earlier erasure that did not end.
         rows.extend(recorded_erasures(&inner.log, erasing.after)?);

@@ -60,8 +60,7 @@ impl Inner {
         Ok(Some(Erasure { seq, by: erased.by, reason: erased.reason.to_string(), is_loss }))
     }
 
-    /// The error of a read of a row of zeros, or of one whose key was destroyed: the row was erased, with the author; zeros without a record of
-    /// an erasure are damage.
+    /// The error of a read of a row of zeros: the row was erased, with the author; zeros without a record of an erasure are damage.
     pub(super) fn erased(&self, seq: Seq, row: u32, position: Position) -> Error {
         let (detail, lost) = match self.erasure_of(seq, row) {
             Ok(Some(erasure)) => {
@@ -73,22 +72,12 @@ impl Inner {
                 };
                 (detail, *is_loss)
             }
-            // An event that came while its session or its subject was shredded: its key goes before that is on record.
-            Ok(None) if self.has_no_key(seq) => (format!("the content of {seq} was shredded"), false),
             Ok(None) => return self.log.zeroed(seq, position).into(),
             Err(_) => {
                 (format!("the content of {seq} was erased, and the record of that cannot be read"), false)
             }
         };
         Error::Erased { detail, lost }
-    }
-
-    /// Whether the key of an event's stream was destroyed.
-    fn has_no_key(&self, seq: Seq) -> bool {
-        // If the event or the file of the key cannot be read, nothing says so.
-        let frame = self.frame_of(seq).ok().flatten();
-        let stream = frame.and_then(|frame| frame.event(seq).map(|event| event.envelope.stream));
-        stream.is_some_and(|stream| self.log.is_shredded(stream).unwrap_or(false))
     }
 
     /// The erasure that removed a row.

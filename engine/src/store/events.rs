@@ -20,7 +20,7 @@ impl Inner {
     /// Decodes one event of a frame, its free texts read from their bodies. A text that was erased or is damaged is replaced
     /// by a word that says so; the rest of its event is as it was.
     pub(super) fn decode(&self, frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
-        let mut recorded = bare(frame, event).map_err(|error| self.told(error, event.envelope.stream))?;
+        let mut recorded = bare(frame, event)?;
         let payload = &mut recorded.event.payload;
         if let Payload::ToolCallStarted(started) = payload {
             started.label = self.log.secret().open_label(started.label);

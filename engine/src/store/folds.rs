@@ -204,7 +204,7 @@ impl Inner {
                 }
                 error => Err(error),
             };
-            let lent = lend(&event, self.log.secret()).map_err(|error| self.told(error, stream));
+            let lent = lend(&event, self.log.secret());
             match lent {
                 Ok(Some(frequent)) => {
                     let host_time = event.envelope.host_time;
@@ -279,8 +279,7 @@ impl Inner {
 
 impl Store {
     /// Saves the fold of a stream, so that the next process need not fold it from its beginning, and its ingest state, which
-    /// appending needs. Long sessions are saved without being asked. True if the fold was written: never by a handle that saves none, nor in an
-    /// encrypted store, since a fold holds names in plain.
+    /// appending needs. Long sessions are saved without being asked. True if the fold was written: never by a handle that saves none.
     ///
     /// Nothing depends on the snapshot: it is not durable, and deleting `snap/` loses nothing.
     ///

@@ -47,8 +47,6 @@ pub(super) struct Inner {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) entropy: Salts,
     pub(super) redactor: Option<Arc<dyn Redactor>>,
-    /// The subject of new sessions that name none.
-    pub(super) subject: Option<String>,
     pub(super) read_only: bool,
     pub(super) recovery: Recovery,
     pub(super) locator: RwLock<Locator>,
@@ -111,11 +109,6 @@ impl Store {
     pub fn now(&self) -> Micros {
         self.inner.now()
     }
-
-    /// Whether its streams are sealed.
-    pub fn is_encrypted(&self) -> bool {
-        self.inner.log.is_encrypted()
-    }
 }
 
 impl Inner {
@@ -172,10 +165,6 @@ impl Inner {
 
     /// Frames that are kept. Never held while the log is read.
     pub(super) fn cache(&self) -> std::sync::MutexGuard<'_, FrameCache> {
-        let mut cache = renewed(&self.frames, FrameCache::forget_all);
-        if self.log.is_encrypted() {
-            cache.see_generation(self.log.generation());
-        }
-        cache
+        renewed(&self.frames, FrameCache::forget_all)
     }
 }

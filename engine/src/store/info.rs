@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::codec::{FORMAT_VERSION, Frame, Sight};
+use crate::codec::{FORMAT_VERSION, Frame};
 use crate::error::Error;
 use crate::event::{Payload, Recorded, Scope};
 use crate::fold::{State, StreamFacts};
@@ -86,8 +86,8 @@ pub struct StoreInfo {
     pub head: Seq,
     /// Streams, the store's own included.
     pub stream_count: u64,
-    /// Sessions among them, subagents included. `None`: the store is encrypted, and its key was not given.
-    pub session_count: Option<u64>,
+    /// Sessions among them, subagents included.
+    pub session_count: u64,
     /// Segment files.
     pub segment_count: u64,
     /// Bytes of the log.
@@ -96,15 +96,12 @@ pub struct StoreInfo {
     pub quarantine_bytes: u64,
     /// Whether the index is used, and if not, why.
     pub index: String,
-    /// Whether its streams are sealed, each under a key of its own.
-    pub encrypted: bool,
     /// Whether an erasure was begun and has not ended.
     pub erasing: bool,
 }
 
 impl Store {
-    /// Every stream by its names, in order of first events. The store's own stream is left out, and so are shredded streams, whose names
-    /// cannot be read.
+    /// Every stream by its names, in order of first events. The store's own stream is left out.
     ///
     /// Cost: one look at the first event of each stream.
     ///
@@ -163,12 +160,9 @@ impl Store {
             if let Some(frame) = frame
                 && let Some(event) = frame.events().find(|event| event.envelope.stream == stream)
             {
-                if event.sight == Sight::Shredded {
-                    continue;
-                }
                 let recorded = match inner.noted(inner.decode(&frame, &event)) {
                     Ok(recorded) => recorded,
-                    // A key that is lost costs the name, not the list.
+                    // A damaged event costs the name, not the list.
                     Err(Error::Corrupt { .. }) => {
                         names.push(name);
                         continue;
@@ -397,11 +391,8 @@ impl Store {
     /// If the log cannot be read.
     pub fn info(&self) -> Result<StoreInfo, Error> {
         let head = self.inner.catch_up_locator()?;
-        let sessions = match self.stream_names() {
-            Ok(names) => Some(names.iter().filter(|name| name.scope == Scope::Session).count() as u64),
-            Err(Error::Locked { .. }) => None,
-            Err(error) => return Err(error),
-        };
+        let names = self.stream_names()?;
+        let sessions = names.iter().filter(|name| name.scope == Scope::Session).count() as u64;
         let (segment_count, log_bytes) = self.inner.files("log", ".seg")?;
         let (_, quarantine_bytes) = self.inner.files("quarantine", "")?;
         Ok(StoreInfo {
@@ -415,7 +406,6 @@ impl Store {
             log_bytes,
             quarantine_bytes,
             index: self.inner.index_state(),
-            encrypted: self.is_encrypted(),
             erasing: self.inner.log.is_erasing()?,
         })
     }

@@ -108,11 +108,6 @@ impl<V> Bounded<V> {
     pub(super) fn list(&self) -> Vec<(StreamId, Arc<V>)> {
         self.all.iter().map(|(stream, kept)| (*stream, Arc::clone(&kept.value))).collect()
     }
-
-    pub(super) fn clear(&mut self) {
-        self.all.clear();
-        self.bytes = 0;
-    }
 }
 
 #[cfg(test)]
@@ -229,8 +224,6 @@ pub(super) struct FrameCache {
     bytes: usize,
     /// Most bytes of spines that are kept.
     bytes_max: usize,
-    /// The generation of files that its frames were read at.
-    generation: u32,
 }
 
 /// A frame is large if it takes this share of the cache.
@@ -243,17 +236,9 @@ impl FrameCache {
         Self { bytes_max, ..Self::default() }
     }
 
-    /// Forgets all frames if files changed since they were read: a key that opened the frames may have been destroyed.
-    pub(super) fn see_generation(&mut self, generation: u32) {
-        if self.generation != generation {
-            self.forget_all();
-            self.generation = generation;
-        }
-    }
-
     /// Forgets all frames.
     pub(super) fn forget_all(&mut self) {
-        *self = Self { bytes_max: self.bytes_max, generation: self.generation, ..Self::default() };
+        *self = Self { bytes_max: self.bytes_max, ..Self::default() };
     }
 
     /// The frame that holds `seq`, if it is kept.
@@ -267,11 +252,8 @@ impl FrameCache {
         self.by_seq.get(self.by_position.get(&position)?).cloned()
     }
 
-    /// Keeps a frame that was asked for. A frame that lacks a key is not kept, here and below: the key may be had the next time.
+    /// Keeps a frame that was asked for.
     pub(super) fn keep(&mut self, frame: &Frame) {
-        if frame.lacks_a_key() {
-            return;
-        }
         if cost(frame) > self.bytes_max / LARGE_SHARE {
             self.keep_if_room(frame);
             return;
@@ -283,7 +265,7 @@ impl FrameCache {
 
     /// Keeps a frame that was read on the way, if there is room: it pushes nothing out.
     pub(super) fn keep_if_room(&mut self, frame: &Frame) {
-        if !frame.lacks_a_key() && self.bytes.saturating_add(cost(frame)) <= self.bytes_max {
+        if self.bytes.saturating_add(cost(frame)) <= self.bytes_max {
             self.insert(frame.alone());
         }
     }
@@ -327,30 +309,25 @@ pub(super) struct Stored {
     pub(super) form: BodyForm,
 }
 
-/// The key of a content.
-pub(super) type BodyKey = (blake3::Hash, StreamId);
-
 /// The places of bodies that this process wrote lately, so that an equal one is stored once. It is small and no promise: without an
 /// entry a duplicate is written, and sealing merges equal bytes. Keys are hashes of contents; they stay in memory.
 ///
 /// Two generations, so that forgetting is cheap and used entries stay.
 #[derive(Debug, Default)]
 pub(super) struct BodyDedup {
-    young: FxHashMap<BodyKey, Stored>,
-    old: FxHashMap<BodyKey, Stored>,
+    young: FxHashMap<blake3::Hash, Stored>,
+    old: FxHashMap<blake3::Hash, Stored>,
     /// Everything in it was stored after this seq.
     basis: Option<Seq>,
 }
 
 impl BodyDedup {
-    /// The key of a content: the hash from which its digest is made, too. `owner`: the stream whose key seals it, in an
-    /// encrypted store, where no stream shares with another.
-    pub(super) fn key(bytes: usize, content: &blake3::Hash, owner: Option<StreamId>) -> BodyKey {
-        let content = if failpoint!(DedupeByLength) { blake3::hash(&bytes.to_be_bytes()) } else { *content };
-        (content, owner.unwrap_or(StreamId::STORE))
+    /// The key of a content: the hash from which its digest is made, too.
+    pub(super) fn key(bytes: usize, content: &blake3::Hash) -> blake3::Hash {
+        if failpoint!(DedupeByLength) { blake3::hash(&bytes.to_be_bytes()) } else { *content }
     }
 
-    pub(super) fn get(&mut self, key: &BodyKey) -> Option<Stored> {
+    pub(super) fn get(&mut self, key: &blake3::Hash) -> Option<Stored> {
         if let Some(stored) = self.young.get(key) {
             return Some(*stored);
         }
@@ -359,7 +336,7 @@ impl BodyDedup {
         Some(stored)
     }
 
-    pub(super) fn put(&mut self, key: BodyKey, stored: Stored) {
+    pub(super) fn put(&mut self, key: blake3::Hash, stored: Stored) {
         if self.young.len() >= BODY_COUNT_MAX / 2 {
             self.old = std::mem::take(&mut self.young);
         }
@@ -425,7 +402,7 @@ mod tests {
     #[test]
     fn what_is_used_survives_a_change_of_generation() {
         let mut dedup = BodyDedup::default();
-        let key = |content: &[u8]| BodyDedup::key(content.len(), &blake3::hash(content), None);
+        let key = |content: &[u8]| BodyDedup::key(content.len(), &blake3::hash(content));
         let stored =
             Stored { digest: Digest::ZERO, bytes: 300, position: Position(7), form: BodyForm::plain(300) };
         let kept = key(b"kept");

@@ -47,12 +47,9 @@ mod serve;
 mod session;
 mod session_message;
 mod settling;
-mod shred;
 mod snapshot_file;
 mod space;
 mod spelling;
-mod subject_keys;
-mod subjects;
 mod subscribe;
 #[cfg(test)]
 mod tests;
@@ -74,7 +71,6 @@ use crate::error::Error;
 use crate::event::{Body, Recorded};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
 
-pub use crate::log::LostKey;
 pub use audit::{HeadPlace, VerifyOptions, verify_store, verify_store_in};
 pub use backup::Backup;
 pub use batch::{Atomicity, Batch, Receipt};
@@ -97,13 +93,9 @@ pub use serve::{
 };
 pub use session::Session;
 pub use session_message::{MessageStream, Resumed};
-pub use shred::{ShredReport, ShreddedStream, SubjectShredReport, ring_id, ring_ids};
 pub use space::{SealReport, Space, StateSpace};
 #[cfg_attr(not(feature = "internals"), doc(hidden))]
 pub use spelling::Params;
-#[cfg_attr(not(feature = "internals"), doc(hidden))]
-pub use subject_keys::check_subject;
-pub use subjects::SubjectInfo;
 pub use subscribe::{Commit, Subscription};
 pub use ticket::Ticket;
 pub use view::{At, ShownFace, View};
@@ -121,7 +113,7 @@ impl Store {
     ///
     /// # Errors
     /// Nothing was recorded: [`Error::TooLarge`] over a limit, [`Error::Busy`] when the lock cannot be had, [`Error::NoSpace`],
-    /// [`Error::ReadOnly`], [`Error::Locked`] and [`Error::Erased`] without the stream's key, [`Error::Upgraded`].
+    /// [`Error::ReadOnly`], [`Error::Upgraded`].
     ///
     /// It is unknown whether the facts were recorded: [`Error::Poisoned`] (the disk did not say that the bytes are safe),
     /// [`Error::Replaced`].

@@ -6,7 +6,6 @@
 //! frame damaged     -> its events are lost
 //! events lost       -> as many `DamageNoted` in their place, so that events which name items by seq still name the same items
 //! at the end        -> the losses, on record
-//! encrypted         -> opened with the store's keys, and sealed anew with the same keys for the new store (`sealed`)
 //! ```
 //!
 //! Every seq up to the last known one is either copied or said to be lost. The last known seq comes from the log itself, headers of damaged frames,
@@ -27,18 +26,16 @@ use crate::codec::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, Frame
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
 use crate::ids::{Digest, Micros, Origin, Seq, StreamId};
-use crate::log::{Log, LogError, LogOptions, LogReport, Opening, WitnessKind};
+use crate::log::{Log, LogError, LogOptions, LogReport, WitnessKind};
 use crate::secret::Withheld;
-use crate::storage::{Clock, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy};
+use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
 use crate::verify::{recorded_addresses, rows_at, verify_log};
 
 use super::audit::saved_claims;
 use super::write::settle_text;
 pub use report::Salvaged;
-use sealed::Sealed;
 
 mod report;
-mod sealed;
 
 /// Notes written in one commit.
 const NOTES_PER_COMMIT: u64 = 4096;
@@ -53,9 +50,6 @@ const KEY_BYTES: u32 = 32;
 ///
 /// A text whose erasure is on record stays gone. Zeros without a record of an erasure are damage, unless the record may be among lost events.
 ///
-/// If the store is encrypted, the new store is encrypted with the same keys, which `ring` opens. Shredded events stay noise. Events that a missing
-/// key seals are lost.
-///
 /// `progress` is called with the count of events copied so far. Cost: two reads of the source, and a synced commit for each of its frames. The source
 /// is not changed.
 ///
@@ -63,14 +57,8 @@ const KEY_BYTES: u32 = 32;
 /// store. If the salvage is interrupted, the partial folder stays; remove it and begin again.
 ///
 /// # Errors
-/// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of either side; [`Error::Locked`] if the store is
-/// encrypted and its key is not given, or the store is not encrypted and a key is given.
-pub fn salvage(
-    from: &Path,
-    into: &Path,
-    ring: Option<&Arc<dyn KeyRing>>,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Salvaged, Error> {
+/// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of either side.
+pub fn salvage(from: &Path, into: &Path, progress: &mut dyn FnMut(u64)) -> Result<Salvaged, Error> {
     let fail = |action, path: &Path| {
         let path = path.to_owned();
         move |source| Error::Io { action, path, source }
@@ -87,7 +75,7 @@ pub fn salvage(
     name.push(".partial");
     let partial = into.with_file_name(name);
     let on_disk = |path: &Path| Arc::new(FileStorage::new(path)) as Arc<dyn Storage>;
-    let done = salvage_storage(on_disk(from), on_disk(&partial), ring, progress)?;
+    let done = salvage_storage(on_disk(from), on_disk(&partial), progress)?;
     std::fs::rename(&partial, into).map_err(fail("rename", &partial))?;
     let folder = into.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
@@ -141,16 +129,11 @@ fn check_empty(into: &dyn Storage) -> Result<(), Error> {
 pub fn salvage_storage(
     from: Arc<dyn Storage>,
     into: Arc<dyn Storage>,
-    ring: Option<&Arc<dyn KeyRing>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, Error> {
     check_empty(&*into)?;
     let path = into.path("");
-    let opening = Opening { ring: ring.cloned(), ..Opening::default() };
-    let source = Log::open_to_read(from, &opening)?;
-    if source.is_encrypted() && ring.is_none() {
-        return Err(source.why_locked(StreamId::STORE).into());
-    }
+    let source = Log::open_to_read(from)?;
     let found = verify_log(&source, true, saved_claims(&**source.storage(), source.store()))?;
     let (source_head, source_head_is_known) = end_of(&found);
     // Events that were written and never confirmed are as sound as the rest.
@@ -159,16 +142,14 @@ pub fn salvage_storage(
     let records = recorded_addresses(&source, Seq::ZERO)?;
     let erased = rows_at(&source, &records)?.into_iter().flatten().map(|row| row.digest).collect();
     let clock = Arc::new(ToldClock { now: AtomicI64::new(0), real: SystemClock::new() });
-    let making = Opening { create: true, ..opening };
     let (target, _recovery) =
-        Log::open_with_keys(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default(), making)?;
+        Log::create_or_open(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default())?;
     // The new store takes the secret, so origins, revisions and signatures keep their meaning. If the secret is lost, the new store has one of its
     // own.
     let secret = source.filed_secret();
     if let Some(secret) = &secret {
         target.take_secret(secret)?;
     }
-    let sealed = Sealed::take(&source, &target, &records)?;
     let contradicting = found.witnesses.iter().filter(|witness| {
         witness.contradicts() && (witness.kind.is_of_the_log() || witness.kind.is_kept_apart())
     });
@@ -179,7 +160,6 @@ pub fn salvage_storage(
         places: FxHashMap::default(),
         erased,
         zeros: BTreeSet::new(),
-        sealed,
         next: Seq(1),
         done: Salvaged {
             schema: "acpdb.salvage/1",
@@ -190,7 +170,6 @@ pub fn salvage_storage(
             bodies: 0,
             lost_events: Vec::new(),
             lost_bodies: Vec::new(),
-            lost_keys: Vec::new(),
             new_keys: 0,
             has_new_secret: secret.is_none() && source_head > Seq::ZERO,
             source_head,
@@ -202,7 +181,7 @@ pub fn salvage_storage(
     };
     for frame in source.frames_until(Seq(1), until, FrameCheck::Digest)? {
         match frame {
-            Ok(frame) => copy.frame(frame)?,
+            Ok(frame) => copy.frame(&frame)?,
             // The report tells of it, and the next sound frame of the seqs that are lost.
             Err(LogError::Corrupt(_)) => {}
             Err(error) => return Err(error.into()),
@@ -240,7 +219,7 @@ fn end_of(found: &LogReport) -> (Seq, bool) {
 
 /// A body that is gone, with its digest, length and form.
 fn lost_body(place: &BodyRow) -> EncodedBody {
-    let is_known = place.is_known() || place.is_sealed();
+    let is_known = place.is_known();
     let form = if is_known { place.form() } else { BodyForm::plain(place.bytes) };
     EncodedBody::Lost { digest: place.digest, bytes: place.bytes, form }
 }
@@ -275,34 +254,25 @@ struct Copy<'a> {
     erased: FxHashSet<Digest>,
     /// Lost bodies that are zeros: the record of an erasure may be lost.
     zeros: BTreeSet<BodyAddress>,
-    sealed: Sealed,
     /// The next seq of the new store.
     next: Seq,
     done: Salvaged,
 }
 
 impl Copy<'_> {
-    /// Copies a sound frame, with notes before it in the place of lost events. Events that no key opens are lost.
-    fn frame(&mut self, frame: Frame) -> Result<(), Error> {
-        for part in self.sealed.legible(frame) {
-            if part.first_seq() >= self.next {
-                self.fill(part.first_seq(), u64::MAX)?;
-                self.events(&part)?;
-            }
+    /// Copies a sound frame, with notes before it in the place of lost events.
+    fn frame(&mut self, frame: &Frame) -> Result<(), Error> {
+        if frame.first_seq() < self.next {
+            return Ok(());
         }
-        Ok(())
+        self.fill(frame.first_seq(), u64::MAX)?;
+        self.events(frame)
     }
 
     fn events(&mut self, frame: &Frame) -> Result<(), Error> {
         self.clock.now.store(frame.time().0, Ordering::Relaxed);
-        let (mut events, mut digests, mut noise) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut events, mut digests) = (Vec::new(), Vec::new());
         for event in frame.events() {
-            if let Some((key, event)) = self.sealed.noise(&event, &self.erased) {
-                noise.push((events.len(), key));
-                digests.extend(event.bodies.iter().map(|_| None));
-                events.push(event);
-                continue;
-            }
             let mut bodies = Vec::new();
             for (row, place) in (0..).zip(event.rows()) {
                 let body = self.body(BodyAddress { seq: event.seq, row }, &place)?;
@@ -314,7 +284,7 @@ impl Copy<'_> {
             }
             events.push(EncodedEvent { envelope: event.envelope, payload: event.payload.to_vec(), bodies });
         }
-        let appended = self.target.append(self.target.prepare_with_noise(&events, &noise)?, &[])?;
+        let appended = self.target.append(self.target.prepare(&events)?, &[])?;
         for (digest, row) in digests.into_iter().zip(&appended.rows) {
             if let Some(digest) = digest {
                 self.places.entry(digest).or_insert(*row);
@@ -346,8 +316,7 @@ impl Copy<'_> {
             Err(LogError::Erased { .. }) => {
                 self.zeros.insert(address);
             }
-            // A stream with several keys may lack one of them.
-            Err(LogError::Corrupt(_) | LogError::Locked { .. }) => {}
+            Err(LogError::Corrupt(_)) => {}
             Err(error) => return Err(error.into()),
         }
         self.done.lost_bodies.push(address);
@@ -395,7 +364,6 @@ impl Copy<'_> {
     /// Puts the losses on record. `has_tail`: the tail page names the end.
     fn finish(&mut self, has_tail: bool) -> Result<(), Error> {
         let done = &mut self.done;
-        done.lost_keys = self.sealed.lost_keys(self.source)?;
         let store = done.source;
         // An erasure is on record before it is carried out. So zeros without a record are damage, if no event is known to be lost.
         let is_all = has_tail
@@ -403,10 +371,8 @@ impl Copy<'_> {
             && done.source_head_is_known
             && done.contradicting.is_empty();
         let is_doubtful = |body: &BodyAddress| !is_all && self.zeros.contains(body);
-        let (mut zeros, damaged): (Vec<BodyAddress>, Vec<BodyAddress>) =
+        let (zeros, damaged): (Vec<BodyAddress>, Vec<BodyAddress>) =
             done.lost_bodies.iter().partition(|body| is_doubtful(body));
-        // Bodies of shredded streams are not lost by the salvage: they are on record as erased.
-        zeros.append(&mut self.sealed.gone);
         let mut payloads: Vec<Payload> = Vec::new();
         for bodies in zeros.chunks(BODIES_PER_EVENT) {
             let bodies = bodies.to_vec();

@@ -1,11 +1,11 @@
-//! The bodies and streams that a log records as erased.
+//! The bodies that a log records as erased.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use crate::codec::{BodyRow, Frame, FrameCheck, Part};
 use crate::event::{BodyAddress, Payload};
-use crate::ids::{Position, Seq, StreamId};
+use crate::ids::{Position, Seq};
 use crate::log::{Log, LogError};
 
 /// Addresses that the log records as erased after `after`, and the blocks that they name.
@@ -15,11 +15,11 @@ pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, L
 }
 
 /// The row of the block that each of these names, if it can be read.
-pub(crate) fn rows_at(log: &Log, erased: &[ErasedBody]) -> Result<Vec<Option<BodyRow>>, LogError> {
+pub(crate) fn rows_at(log: &Log, erased: &[BodyAddress]) -> Result<Vec<Option<BodyRow>>, LogError> {
     let mut rows = Vec::with_capacity(erased.len());
     // One erasure names texts that lie together.
     let mut last: Option<Frame> = None;
-    for BodyAddress { seq, row } in erased.iter().map(|erased| erased.address) {
+    for BodyAddress { seq, row } in erased.iter().copied() {
         let is_there = |frame: &Frame| frame.first_seq() <= seq && seq <= frame.last_seq();
         if !last.as_ref().is_some_and(is_there) {
             last = match log.locate(seq) {
@@ -34,16 +34,8 @@ pub(crate) fn rows_at(log: &Log, erased: &[ErasedBody]) -> Result<Vec<Option<Bod
     Ok(rows)
 }
 
-/// A body that is on record as erased.
-#[derive(Clone, Copy)]
-pub(crate) struct ErasedBody {
-    pub(crate) address: BodyAddress,
-    /// The first event of the commit that records it.
-    pub(crate) commit: Seq,
-}
-
 /// Bodies that the log records as erased after `after`. `verify` reports damaged frames.
-pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<ErasedBody>, LogError> {
+pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<BodyAddress>, LogError> {
     let until = log.refresh()?;
     let mut addresses = Vec::new();
     for frame in log.frames_until(after.next(), until, FrameCheck::Checksum)? {
@@ -60,46 +52,11 @@ pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<ErasedBody
             if let Ok(recorded) = crate::codec::payload::recorded(&frame, &event)
                 && let Payload::Erased(erased) = recorded.event.payload
             {
-                let commit = frame.header().first_seq;
-                addresses.extend(erased.bodies.into_iter().map(|address| ErasedBody { address, commit }));
+                addresses.extend(erased.bodies);
             }
         }
     }
     Ok(addresses)
-}
-
-/// In an address, in place of a row: not a body of the event, but the key of its stream.
-pub(crate) const SHREDDED_ROW: u32 = u32::MAX;
-
-/// As [`SHREDDED_ROW`], but the key of the subject that the event's stream is about.
-pub(crate) const SHREDDED_SUBJECT_ROW: u32 = u32::MAX - 1;
-
-/// The streams that the log records as shredded after `after`: by their own keys (`row` [`SHREDDED_ROW`]), or with all streams about their subjects
-/// ([`SHREDDED_SUBJECT_ROW`]).
-pub(crate) fn recorded_shreds(log: &Log, after: Seq, row: u32) -> Result<BTreeSet<StreamId>, LogError> {
-    shredded_streams(log, &recorded_addresses(log, after)?, row)
-}
-
-/// The streams that some of these records call shredded, as far as a log has their events.
-pub(crate) fn shredded_streams(
-    log: &Log,
-    erased: &[ErasedBody],
-    row: u32,
-) -> Result<BTreeSet<StreamId>, LogError> {
-    let mut streams = BTreeSet::new();
-    let addresses = erased.iter().map(|erased| erased.address);
-    for address in addresses.filter(|address| address.row == row) {
-        match log.locate(address.seq) {
-            Ok(Some(frame)) => {
-                let stream = frame.event(address.seq).map(|event| event.envelope.stream);
-                // In a salvaged store the event may be lost, and a note of the store's own stream in its place. That stream is never shredded.
-                streams.extend(stream.filter(|stream| *stream != StreamId::STORE));
-            }
-            Ok(None) | Err(LogError::Corrupt(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(streams)
 }
 
 /// The bodies that a log records as erased, looked up when a zeroed or damaged body is met.

@@ -134,8 +134,6 @@ pub struct Options {
     pub project: Option<String>,
     /// For memory files: the project (or user) whose memory they are. By default the file's name.
     pub memory: Option<StreamInfo>,
-    /// The person or tenant that the sessions are about, for a store that is encrypted.
-    pub subject: Option<String>,
     /// The input may still grow while it is read: facts that a host tells again are handed out with each record that tells them, and the
     /// sink gathers them by a [`Retold`] for as long as there is more to read. By default such facts are handed out at the end.
     pub grows: bool,

@@ -178,21 +178,17 @@ pub struct Run<'a> {
     pub program: &'a Path,
     /// The store; without one it is looked for where the agent works.
     pub store: Option<&'a Path>,
-    /// The key of an encrypted store that does not lie in its usual place.
-    pub key_file: Option<&'a Path>,
     /// The host.
     pub host: Host,
     /// The mode of acpdb in the host.
     pub mode: Mode,
-    /// The subject of new sessions.
-    pub subject: Option<&'a str>,
 }
 
 impl Run<'_> {
     /// The words of the command that a host runs for an event, quoted for a shell.
     ///
     /// # Errors
-    /// If a path or the subject cannot stand on a line of text.
+    /// If a path cannot stand on a line of text.
     pub fn words(&self) -> Result<String, AttachError> {
         let quoted = |text: &str| {
             let unnamable = |_| AttachError::Unnamable { path: text.into() };
@@ -202,14 +198,10 @@ impl Run<'_> {
             Some(path) => Ok(format!(" {name} {}", quoted(plain(path)?)?)),
             None => Ok::<_, AttachError>(String::new()),
         };
-        let (store, key_file) = (option("--db", self.store)?, option("--key-file", self.key_file)?);
-        let subject = match self.subject {
-            Some(name) => format!(" --subject={}", quoted(name)?),
-            None => String::new(),
-        };
+        let store = option("--db", self.store)?;
         let (host, mode) = (self.host, self.mode);
         let program = quoted(plain(self.program)?)?;
-        Ok(format!("{program}{store}{key_file} hook {host} --mode {mode}{subject}"))
+        Ok(format!("{program}{store} hook {host} --mode {mode}"))
     }
 }
 
@@ -222,12 +214,6 @@ fn plain(path: &Path) -> Result<&str, AttachError> {
 /// The program of a command that [`settings::found`] gave.
 pub fn program_of(command: &str) -> Option<PathBuf> {
     shlex::split(command)?.into_iter().next().map(PathBuf::from)
-}
-
-/// The subject of new sessions by a command that [`settings::found`] gave.
-pub fn subject_of(command: &str) -> Option<String> {
-    let words = shlex::split(command)?;
-    words.iter().find_map(|word| word.strip_prefix("--subject=").map(str::to_owned))
 }
 
 /// The change that attaching makes. Nothing is written.

@@ -19,17 +19,11 @@ const SETTINGS: &str = "const ATTACHED = {}";
 
 /// The file that attaching writes.
 fn text(run: &Run<'_>) -> Result<String, AttachError> {
-    let mut settings = json!({
+    let settings = json!({
         "program": plain(run.program)?,
         "db": run.store.map(plain).transpose()?,
         "mode": run.mode.name(),
     });
-    let key_file = run.key_file.map(plain).transpose()?;
-    for (name, value) in [("key_file", key_file), ("subject", run.subject)] {
-        if let (Some(value), Some(settings)) = (value, settings.as_object_mut()) {
-            settings.insert(name.to_owned(), value.into());
-        }
-    }
     let host = run.host;
     let source = if host == Host::Pi { PI } else { OPENCODE };
     let plugin = source.replacen(SETTINGS, &format!("const ATTACHED = {settings}"), 1);
@@ -73,13 +67,6 @@ pub fn program_of(attached: &str) -> Option<PathBuf> {
     // A line that a person has changed names no program; the line itself is shown.
     let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
     settings.get("program")?.as_str().map(PathBuf::from)
-}
-
-/// The subject of new sessions in settings that [`found`] gave.
-pub fn subject_of(attached: &str) -> Option<String> {
-    // As in `program_of`.
-    let settings: serde_json::Value = serde_json::from_str(attached).ok()?;
-    settings.get("subject")?.as_str().map(str::to_owned)
 }
 
 /// The file, if acpdb wrote it.

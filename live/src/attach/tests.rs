@@ -8,8 +8,6 @@ use super::plugin;
 use super::settings::{self, Command};
 use super::*;
 
-/// A name that a shell and the search for our own words could take for something else.
-const NAME: &str = "Ada O'Neil --event \"x\" || true";
 const WORDS: &str = "/bin/acpdb hook claude-code --mode prune";
 
 /// Hosts that take hooks.
@@ -18,7 +16,7 @@ fn hooked() -> impl Iterator<Item = Host> {
 }
 
 fn run(program: &str, host: Host, mode: Mode) -> Run<'_> {
-    Run { program: Path::new(program), store: None, key_file: None, host, mode, subject: None }
+    Run { program: Path::new(program), store: None, host, mode }
 }
 
 fn command(host: Host) -> Command {
@@ -121,15 +119,6 @@ fn detaching_gives_back_the_very_bytes() {
             attach(&path, &words, host).unwrap().apply().unwrap();
             attach(&path, &words.replace("prune", "record"), host).unwrap().apply().unwrap();
             assert!(std::fs::read_to_string(&path).unwrap().contains("--mode record"));
-            let about = Run { subject: Some(NAME), ..run("/bin/acpdb", host, Mode::Record) };
-            attach(&path, &about.words().unwrap(), host).unwrap().apply().unwrap();
-            let text = std::fs::read_to_string(&path).unwrap();
-            let [command] = &*settings::found(&text, host).unwrap().into_iter().take(1).collect::<Vec<_>>()
-            else {
-                panic!("{text}")
-            };
-            assert_eq!(subject_of(command).as_deref(), Some(NAME), "{command}");
-            assert!(attach(&path, &about.words().unwrap(), host).unwrap().is_nothing());
             detach(&path, host).unwrap().apply().unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), **file, "{host}");
             let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
@@ -230,11 +219,6 @@ fn check_plugin(host: Host) {
     let settings: serde_json::Value = serde_json::from_str(&plugin::found(&path).unwrap().unwrap()).unwrap();
     let expected = serde_json::json!({"program": "/bin/it's acpdb", "db": "/p/.acpdb", "mode": "prune"});
     assert_eq!(settings, expected);
-    let key_file = Some(Path::new("/k"));
-    let about = Run { subject: Some(NAME), key_file, ..run(program, host, Mode::Prune) };
-    plugin::attach(&path, &about).unwrap().apply().unwrap();
-    assert!(plugin::attach(&path, &about).unwrap().is_nothing());
-    assert_eq!(plugin::subject_of(&plugin::found(&path).unwrap().unwrap()).as_deref(), Some(NAME));
     plugin::detach(&path).unwrap().apply().unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
     assert!(plugin::detach(&path).unwrap().is_nothing());
@@ -299,7 +283,6 @@ fn a_path_that_settings_cannot_name_is_refused() {
         for run in [
             Run { program: odd, ..known },
             Run { store: Some(odd), ..known },
-            Run { key_file: Some(odd), ..known },
             Run { store: Some(Path::new("/a\nb")), ..known },
         ] {
             let path = folder.path().join("acpdb.js");

@@ -91,30 +91,6 @@ fn a_summary_holds_no_text_of_the_conversation() {
     assert_eq!((&kept["model"], &kept["messages"]), (&json!("m"), &json!(1)));
 }
 
-#[test]
-fn what_goes_through_is_about_the_subject_that_the_store_was_opened_with() {
-    use acpdb_engine::Store;
-    use acpdb_engine::keys::RawKeyRing;
-    let folder = tempfile::tempdir().unwrap();
-    let ring = std::sync::Arc::new(RawKeyRing::new("a key", &[7; 32]));
-    let builder = Store::builder(folder.path().join("store")).any_file_system().keys(ring);
-    let store = builder.subject("walrus").open().unwrap();
-    let body = br#"{"model":"m","tools":[{}],"messages":[{"role":"user","content":"Look"}]}"#;
-    for path in ["/acp/c1/v1/messages", "/v1/messages"] {
-        let header = |name: &str| (name == "x-claude-code-session-id").then(|| "c2".to_owned());
-        let identity = identity::of(path, &header).unwrap();
-        let exchange = Exchange {
-            path: path.to_owned(),
-            request: Some(body.to_vec()),
-            status: 200,
-            ..Exchange::default()
-        };
-        super::record::record(&store, &identity, &exchange, &super::talk::Talks::default()).unwrap();
-        let stream = store.find_stream(&identity.session).unwrap().id;
-        assert_eq!(store.subject_of(stream).unwrap().as_deref(), Some("walrus"), "{path}");
-    }
-}
-
 mod conversation;
 mod responses;
 mod threads;

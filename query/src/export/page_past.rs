@@ -130,9 +130,6 @@ pub(super) fn mark(payload: &Payload) -> Option<String> {
             let key = memory.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
             format!("{} {}{key}", kind_label(memory.kind), memory.category)
         }
-        payload @ Payload::Unknown { number, .. } if payload.is_shredded() => {
-            format!("kind {number}, whose key was destroyed")
-        }
         Payload::Unknown { number, .. } => format!("kind {number}, written by a newer acpdb"),
         Payload::SessionOpened(_)
         | Payload::TurnStarted(_)

@@ -22,14 +22,12 @@ impl Hand<'_> {
     }
 
     pub(super) fn indexes(&mut self) -> Result<(), String> {
-        // An encrypted store has no index.
         let store = self.store();
         self.member.begins(self.thread, "reindex");
         match store.reindex() {
             // Another handle has it, or this one uses none.
             Ok(_) | Err(Error::Busy { .. } | Error::ReadOnly { .. } | Error::NotFound { .. }) => Ok(()),
-            Err(_) if self.member.setting.encrypted => Ok(()),
-            Err(error) if self.is_stale(&error)? => Ok(()),
+            Err(error) if self.is_stale(&error) => Ok(()),
             Err(error) => Err(format!("reindex: {} ({error:?})", told(&error))),
         }
     }
@@ -54,15 +52,10 @@ impl Hand<'_> {
     pub(super) fn verifies(&mut self) -> Result<(), String> {
         let store = self.store();
         self.member.begins(self.thread, "verify");
-        let rings = self.member.board.rings()?;
-        let options = VerifyOptions {
-            deep: self.dice.one_in(2),
-            keys: self.member.setting.ring(rings.done),
-            ..VerifyOptions::default()
-        };
+        let options = VerifyOptions { deep: self.dice.one_in(2), ..VerifyOptions::default() };
         let report = match verify_store(store.root(), &options) {
             Ok(report) => report,
-            Err(error) if self.is_stale(&error)? => return Ok(()),
+            Err(error) if self.is_stale(&error) => return Ok(()),
             Err(error) => return Err(format!("verify: {}", told(&error))),
         };
         if report.verdict() != Verdict::Sound {
@@ -94,54 +87,16 @@ impl Hand<'_> {
         }
         self.diary.note(&Note::Knows(copy.head.get(), *copy.report.head_link.as_bytes()))?;
         if self.dice.one_in(2) {
-            let before = self.member.board.rings()?;
-            let is_encrypted = self.member.setting.encrypted;
-            if is_encrypted && self.does("backup keys", |store| store.backup_keys(&folder))?.is_none() {
-                return Ok(());
-            }
-            let after = self.member.board.rings()?;
-            // With more rings than two around its keys, no rotation goes on in the copy.
-            if after.begun <= before.done + 1 {
-                let read = match self.reads_copy(&folder, before.done, after.begun) {
-                    Ok(read) => read,
-                    Err(error) if self.is_stale(&error)? => return Ok(()),
-                    Err(error) => return Err(format!("copy: {} ({error:?})", told(&error))),
-                };
-                if read != copy.head.get() {
-                    return Err(format!("backup of {} has {read} events", copy.head));
-                }
+            let read = match reads_copy(&folder) {
+                Ok(read) => read,
+                Err(error) if self.is_stale(&error) => return Ok(()),
+                Err(error) => return Err(format!("copy: {} ({error:?})", told(&error))),
+            };
+            if read != copy.head.get() {
+                return Err(format!("backup of {} has {read} events", copy.head));
             }
         }
         patiently(|| std::fs::remove_dir_all(&folder)).map_err(|error| error.to_string())
-    }
-
-    /// Reads all of a copy, and tells how many events it has. Its keys are wrapped by one of two rings, or some by each.
-    fn reads_copy(&self, folder: &Path, before: u32, after: u32) -> Result<u64, Error> {
-        let open = |ring| {
-            let builder = Store::builder(folder).any_file_system();
-            let ring = self.member.setting.ring(ring);
-            match ring {
-                Some(ring) => builder.keys(ring).open(),
-                None => builder.open(),
-            }
-        };
-        let mut store = match open(before) {
-            Err(Error::Locked { .. }) => open(after)?,
-            opened => opened?,
-        };
-        if let Some(ring) = self.member.setting.ring(after) {
-            let _ = store.rotate_keys(&ring)?;
-            drop(store);
-            store = open(after)?;
-        }
-        let all = events(&store)?;
-        for body in all.iter().flat_map(texts_of) {
-            match store.body(body) {
-                Ok(_) | Err(Error::Erased { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(all.len() as u64)
     }
 
     /// Opens a handle anew, in place of one that other threads may still use.
@@ -149,19 +104,32 @@ impl Hand<'_> {
         let handle = self.member.handle(place);
         self.member.begins(self.thread, "reopen");
         if self.dice.one_in(2) {
-            let (store, _) = steady(handle).clone();
+            let store = steady(handle).clone();
             match store.close() {
-                Err(error) if !self.is_stale(&error)? => return Err(format!("close: {}", told(&error))),
+                Err(error) if !self.is_stale(&error) => return Err(format!("close: {}", told(&error))),
                 _ => self.stale = false,
             }
         }
         let opened = self.member.setting.open(&self.member.folder, &mut self.dice, false);
-        let (store, ring) = opened.map_err(|error| format!("reopen: {error}"))?;
+        let store = opened.map_err(|error| format!("reopen: {error}"))?;
         if let Some(damage) = &store.recovery().damage {
             return Err(format!("reopen: {damage}"));
         }
-        let before = std::mem::replace(&mut *steady(handle), (store, ring));
+        let before = std::mem::replace(&mut *steady(handle), store);
         drop(before);
         Ok(())
     }
+}
+
+/// Reads all of a copy, and tells how many events it has.
+fn reads_copy(folder: &Path) -> Result<u64, Error> {
+    let store = Store::builder(folder).any_file_system().open()?;
+    let all = events(&store)?;
+    for body in all.iter().flat_map(texts_of) {
+        match store.body(body) {
+            Ok(_) | Err(Error::Erased { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all.len() as u64)
 }

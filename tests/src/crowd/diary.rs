@@ -58,14 +58,6 @@ pub enum Note {
     Erases(String, Vec<String>),
     /// They were erased.
     Erased(String),
-    /// A session is about to be shredded.
-    Shreds(String),
-    /// It was shredded.
-    Shredded(String),
-    /// A subject is about to be shredded.
-    ShredsSubject(String),
-    /// It was shredded.
-    ShreddedSubject(String),
     /// A stretch of a page is about to be erased.
     ErasesSpan(String, usize),
     /// It was erased.

@@ -1,4 +1,4 @@
-//! Acts of a thread that erase its own messages and shred its own sessions.
+//! Acts of a thread that erase its own messages.
 
 use acpdb_engine::Error;
 use acpdb_engine::entry::Entry;
@@ -28,42 +28,19 @@ impl Hand<'_> {
             }
             // Others seal or erase; or it was acknowledged before a sync, and other handles do not see it yet.
             Err(Error::Busy { .. } | Error::NotFound { .. }) => Ok(()),
-            Err(error) if self.is_stale(&error)? => Ok(()),
+            Err(error) if self.is_stale(&error) => Ok(()),
             Err(error) => Err(format!("erase: {} ({error:?})", told(&error))),
         }
     }
 
-    /// Begins a session of its own, or shreds one.
-    pub(super) fn shreds(&mut self) -> Result<(), String> {
+    /// Begins a session of its own.
+    pub(super) fn begins_session(&mut self) -> Result<(), String> {
         let tag = self.tag();
-        if !self.member.setting.encrypted || self.victims.is_empty() || self.dice.one_in(2) {
-            let (name, text) = (format!("own {tag}"), self.text(&tag));
-            let entries = vec![Entry::message("", Role::User, &text)];
-            let lines = vec![Line::new(&name, "message_recorded", text)];
-            let info = session(&name);
-            self.victims.push(name);
-            self.records("own", lines, |store| store.append(&info, entries).map(|receipt| seqs(&receipt)))?;
-            return Ok(());
-        }
-        let name = self.victims.swap_remove(self.dice.below(self.victims.len()));
-        let store = self.store();
-        self.member.begins(self.thread, "shred");
-        self.diary.note(&Note::Erases(tag.clone(), Vec::new()))?;
-        self.diary.note(&Note::Shreds(name.clone()))?;
-        match store.shred(session(&name).id(), "crowd", &tag) {
-            Ok(_) => {
-                self.diary.note(&Note::Shredded(name.clone()))?;
-                self.member.board.post(&Post::SessionGone(name.clone()))?;
-            }
-            // As for an erasure.
-            Err(Error::Busy { .. } | Error::NotFound { .. }) => return Ok(()),
-            Err(error) if self.is_stale(&error)? => return Ok(()),
-            Err(error) => return Err(format!("shred: {} ({error:?})", told(&error))),
-        }
-        let entries = vec![Entry::message("", Role::User, "too late")];
-        let lines = vec![Line::new(&name, "message_recorded", "too late")];
-        let is_done = self
-            .records("shredded", lines, |store| store.append(&session(&name), entries).map(|it| seqs(&it)))?;
-        if is_done { Err(format!("{name} took a message after it was shredded")) } else { Ok(()) }
+        let (name, text) = (format!("own {tag}"), self.text(&tag));
+        let entries = vec![Entry::message("", Role::User, &text)];
+        let lines = vec![Line::new(&name, "message_recorded", text)];
+        let info = session(&name);
+        self.records("own", lines, |store| store.append(&info, entries).map(|receipt| seqs(&receipt)))?;
+        Ok(())
     }
 }

@@ -114,7 +114,7 @@ impl Hand<'_> {
             });
             match placed {
                 Ok(ticket) => tickets.push((number, ticket)),
-                Err(error) if self.may_fail("submit", &error)? => {
+                Err(error) if self.may_fail("submit", &error) => {
                     self.refuses(number, &error)?;
                 }
                 Err(error) => return Err(format!("submit: {}", told(&error))),
@@ -123,14 +123,14 @@ impl Hand<'_> {
         }
         if self.dice.one_in(3) {
             match store.sync() {
-                Err(error) if !self.is_stale(&error)? => return Err(format!("sync: {}", told(&error))),
+                Err(error) if !self.is_stale(&error) => return Err(format!("sync: {}", told(&error))),
                 _ => {}
             }
         }
         for (number, ticket) in tickets {
             let receipt = match ticket.wait() {
                 Ok(receipt) => receipt,
-                Err(error) if self.is_stale(&error)? => {
+                Err(error) if self.is_stale(&error) => {
                     self.refuses(number, &error)?;
                     continue;
                 }

@@ -31,7 +31,7 @@ pub fn follow(member: &Member, mut diary: Diary, thread: usize) -> Result<(), St
     let open = |dice: &mut Dice| {
         member.setting.open(&member.folder, dice, read_only).map_err(|error| format!("follower: {error}"))
     };
-    let (mut store, mut ring) = open(&mut dice)?;
+    let store = open(&mut dice)?;
     let mut subscription = store.subscribe(Seq::ZERO);
     loop {
         let is_over = member.is_over.load(Ordering::SeqCst);
@@ -40,16 +40,6 @@ pub fn follow(member: &Member, mut diary: Diary, thread: usize) -> Result<(), St
         let mut next = subscription.next_seq();
         let head = match follow_on(&store, &mut subscription, &mut next, &mut diary) {
             Ok(head) => head,
-            // The keys are wrapped by another ring by now.
-            Err(Error::Locked { .. }) if member.board.rings()?.begun > ring => {
-                if is_over {
-                    // The process that rotated was killed.
-                    member.ends_rotation()?;
-                }
-                (store, ring) = open(&mut dice)?;
-                subscription = store.subscribe(next);
-                continue;
-            }
             // The next call goes on where this one stopped.
             Err(error) if SKY.excuses(mark, &error) => continue,
             Err(error) => return Err(fail(error)),

@@ -14,10 +14,9 @@ use acpdb_engine::testing::everything::everything_in;
 use acpdb_engine::verify::{Expected, Report, Verdict};
 use acpdb_engine::{Error, Store};
 
-use super::board::Board;
 use super::diary::{Line, Note, TOLD, read};
 use super::pages::{PAGES, Pages};
-use super::{FAIR, GONE_BYTES, Setting, Tally, USER, follower, session, signing, store_of, subject_of, told};
+use super::{FAIR, GONE_BYTES, Setting, Tally, USER, follower, session, signing, store_of, told};
 use crate::soak::Dice;
 use crate::support::{events, folded, texts_of};
 
@@ -26,9 +25,8 @@ struct Found {
     seq: u64,
     stream: StreamId,
     label: String,
-    /// `None`: erased, or its session is shredded.
+    /// `None`: erased.
     text: Option<String>,
-    shredded: bool,
     word: String,
 }
 
@@ -52,11 +50,6 @@ struct Diaries {
     erased: BTreeMap<String, bool>,
     /// Reasons of erasures.
     reasons: BTreeSet<String>,
-    shredded: BTreeMap<StreamId, bool>,
-    /// Subjects whose shredding was begun, and whether it ended well.
-    subjects: BTreeMap<String, bool>,
-    /// Sessions about subjects, and sessions that go on from such ones.
-    about: BTreeMap<StreamId, String>,
     pages: Pages,
     /// Signed checkpoints, with their roots.
     signed: Vec<(u64, [u8; 32])>,
@@ -73,18 +66,11 @@ pub fn judge(setting: Setting, folder: &Path, killed: &[usize], tally: &mut Tall
     let diaries = Diaries::read(setting, folder, killed, tally)?;
     let path = store_of(folder);
     let mut dice = Dice::new(setting.seed);
-    // A rotation that its process did not live to end is taken up again.
-    let rings = Board::new(folder).rings()?;
-    if let Some(ring) = setting.ring(rings.begun).filter(|_| rings.begun > rings.done) {
-        let (store, _) = setting.open(folder, &mut dice, false)?;
-        store.rotate_keys(&ring).map_err(|error| format!("rotation taken up: {}", told(&error)))?;
-    }
-    let keys = setting.ring(rings.begun);
-    let mut options = VerifyOptions { deep: true, keys, expected: diaries.knows.clone() };
+    let mut options = VerifyOptions { deep: true, expected: diaries.knows.clone() };
     sound("before it is opened", &path, &options)?;
     let mut seen = Vec::new();
     for (uses, name) in [(true, "with its index and snapshots"), (false, "without index and snapshots")] {
-        let builder = setting.builder(folder, &mut dice, rings.begun).index(uses).snapshots(uses);
+        let builder = setting.builder(folder, &mut dice).index(uses).snapshots(uses);
         let at = |error: Error| format!("{name}: {}", told(&error));
         let store = builder.open().map_err(at)?;
         if let Some(damage) = &store.recovery().damage {
@@ -110,11 +96,6 @@ pub fn judge(setting: Setting, folder: &Path, killed: &[usize], tally: &mut Tall
     if dice.one_in(4) {
         salvaged(folder, &path, &options)?;
     }
-    if let Some(before) = rings.begun.checked_sub(1)
-        && !matches!(setting.builder(folder, &mut dice, before).open(), Err(Error::Locked { .. }))
-    {
-        return Err(format!("ring {before} opens the store, which has ring {}", rings.begun));
-    }
     let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(&path));
     let erased = diaries.erased.iter().filter(|(_, is_done)| **is_done);
     let erased = erased.map(|(text, _)| text.get(..GONE_BYTES).unwrap_or(text));
@@ -132,7 +113,7 @@ pub fn judge(setting: Setting, folder: &Path, killed: &[usize], tally: &mut Tall
 /// Nothing is lost in a salvage of a store that is sound.
 fn salvaged(folder: &Path, path: &Path, options: &VerifyOptions) -> Result<(), String> {
     let into = folder.join("salvaged");
-    let done = salvage(path, &into, options.keys.as_ref(), &mut |_| ());
+    let done = salvage(path, &into, &mut |_| ());
     let done = done.map_err(|error| format!("salvage: {}", told(&error)))?;
     if !done.is_whole() {
         return Err(format!("salvage: {done:#?}"));
@@ -168,11 +149,9 @@ fn found(store: &Store, recorded: &Recorded) -> Result<Found, Error> {
             }
         }
     }
-    let shredded = payload.is_shredded();
-    let text = text.filter(|_| !shredded);
     let word = follower::word(recorded);
     let (seq, stream) = (recorded.seq.get(), recorded.event.stream);
-    Ok(Found { seq, stream, label: payload.label().to_owned(), text, shredded, word })
+    Ok(Found { seq, stream, label: payload.label().to_owned(), text, word })
 }
 
 /// Each session's list and fold, as the handle has them, against all events.
@@ -221,10 +200,6 @@ impl Diaries {
                 Note::Tries { act, number, lines } => {
                     tally.acts += 1;
                     let who = format!("{who}, {act} {number}");
-                    for name in lines.iter().map(|line| &line.session) {
-                        let about = subject_of(name).map(|subject| (session(name).id(), subject.to_owned()));
-                        self.about.extend(about);
-                    }
                     tried.insert(number, Tried { who, lines, seqs: None });
                 }
                 Note::Recorded(number, first, end) => {
@@ -248,10 +223,6 @@ impl Diaries {
                         self.erased.insert(text, true);
                     }
                 }
-                Note::Shreds(name) => _ = self.shredded.entry(session(&name).id()).or_default(),
-                Note::Shredded(name) => _ = self.shredded.insert(session(&name).id(), true),
-                Note::ShredsSubject(subject) => _ = self.subjects.entry(subject).or_default(),
-                Note::ShreddedSubject(subject) => _ = self.subjects.insert(subject, true),
                 Note::ErasesSpan(page, secret) => self.pages.begins(page, secret),
                 Note::ErasedSpan(page, secret) => self.pages.ends(page, secret),
                 Note::Signed(seq, root) => self.signed.push((seq, root)),
@@ -339,8 +310,7 @@ impl Diaries {
         // Facts that a session remembers for ever are in the user's stream, and open the session, too.
         let may_open_any = lines.iter().any(|line| line.session == USER);
         let mut opens = |event: &Found| {
-            (event.shredded || event.label == "session_opened")
-                && (streams.remove(&event.stream) || may_open_any)
+            event.label == "session_opened" && (streams.remove(&event.stream) || may_open_any)
         };
         before.iter().all(&mut opens) && rest.iter().zip(lines).all(|(event, line)| self.is_line(event, line))
     }
@@ -356,9 +326,6 @@ impl Diaries {
         if found.stream != stream {
             return false;
         }
-        if found.shredded {
-            return self.is_shredded(stream).is_some();
-        }
         let told = line.label == TOLD && matches!(found.label.as_str(), "message_recorded" | "item_revised");
         let text = match &found.text {
             Some(text) => *text == line.text,
@@ -367,19 +334,9 @@ impl Diaries {
         (told || found.label == line.label) && text
     }
 
-    /// Whether the shredding of a session was begun, and if so, whether it ended well.
-    fn is_shredded(&self, stream: StreamId) -> Option<bool> {
-        let by_subject = self.about.get(&stream).and_then(|subject| self.subjects.get(subject)).copied();
-        let own = self.shredded.get(&stream).copied();
-        own.max(by_subject)
-    }
-
     /// Events that no acknowledged commit has: those of commits without an answer, of erasures, of the beginning.
     fn others(&self, found: &[Found], owned: &BTreeMap<u64, &str>) -> Result<(), String> {
         let mut open: Vec<&Tried> = self.open.iter().collect();
-        // Of a shredded event it is not known whether it opened its session.
-        let lines = self.open.iter().flat_map(|tried| &tried.lines);
-        let unsure: BTreeSet<StreamId> = lines.map(|line| session(&line.session).id()).collect();
         let (pages, fair) = (session(PAGES).id(), session(FAIR).id());
         let mut at = 0;
         while let Some(event) = found.get(at) {
@@ -391,8 +348,7 @@ impl Diaries {
                 || event.label == "context_rebased"
                 || (event.label == "erased" && self.reasons.contains(text))
                 || (event.label == "item_revised" && event.stream == pages && self.is_page(event))
-                || event.stream == fair
-                || (event.shredded && unsure.contains(&event.stream));
+                || event.stream == fair;
             if is_known {
                 at += 1;
                 continue;
@@ -463,9 +419,6 @@ impl Diaries {
             if is_erased == Some(true) {
                 return Err(format!("seq {} was told to be erased: {}", event.seq, event.shown()));
             }
-            if self.is_shredded(event.stream) == Some(true) && !event.shredded {
-                return Err(format!("seq {} was told to be shredded: {}", event.seq, event.shown()));
-            }
         }
         Ok(())
     }
@@ -511,6 +464,6 @@ fn is_prepared(event: &Found, found: &[Found]) -> bool {
 impl Found {
     fn shown(&self) -> String {
         let text: Option<String> = self.text.as_ref().map(|text| text.chars().take(60).collect());
-        format!("{} {} {text:?}{}", self.label, self.stream, if self.shredded { " shredded" } else { "" })
+        format!("{} {} {text:?}", self.label, self.stream)
     }
 }

@@ -12,16 +12,13 @@ use acpdb_engine::ids::Seq;
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
 
-use super::board::{Board, Post};
+use super::board::Board;
 use super::diary::Diary;
 use super::thread::Hand;
 use super::weather::SKY;
 use super::{FAIR, HANG, SESSION_COUNT, Setting, Sky, follower, session, told};
 use crate::soak::Dice;
 use crate::support::{folded, texts_of};
-
-/// A handle, and the number of the ring with which it was opened.
-pub type Handle = (Store, u32);
 
 /// The things that the threads of a process share.
 pub struct Member {
@@ -32,7 +29,7 @@ pub struct Member {
     /// The process.
     pub number: usize,
     /// Its first handle, and the others.
-    handles: (Mutex<Handle>, Vec<Mutex<Handle>>),
+    handles: (Mutex<Store>, Vec<Mutex<Store>>),
     /// The board that all processes read.
     pub board: Board,
     /// Acts that were begun.
@@ -46,7 +43,7 @@ pub struct Member {
 
 impl Member {
     /// One of its handles.
-    pub fn handle(&self, place: usize) -> &Mutex<Handle> {
+    pub fn handle(&self, place: usize) -> &Mutex<Store> {
         let (first, others) = &self.handles;
         others.get(place.wrapping_sub(1)).unwrap_or(first)
     }
@@ -67,33 +64,9 @@ impl Member {
         }
     }
 
-    /// Takes up a rotation of rings that its process did not live to end, or that bad weather ended.
-    pub(super) fn ends_rotation(&self) -> Result<(), String> {
-        let rings = self.board.rings()?;
-        let Some(ring) = self.setting.ring(rings.begun).filter(|_| rings.begun > rings.done) else {
-            return Ok(());
-        };
-        loop {
-            let mark = SKY.mark();
-            // Never a later ring, which would be taken back.
-            let open =
-                |ring| self.setting.builder(&self.folder, &mut Dice::new(self.setting.seed), ring).open();
-            let store = open(rings.done).or_else(|error| match error {
-                Error::Locked { .. } => open(rings.begun),
-                error => Err(error),
-            });
-            match store.and_then(|store| store.rotate_keys(&ring)) {
-                Ok(_) => return self.board.post(&Post::RingDone(rings.begun)),
-                Err(Error::Locked { .. }) if self.board.rings()?.begun > rings.begun => return Ok(()),
-                Err(error) if SKY.excuses(mark, &error) => {}
-                Err(error) => return Err(format!("rotation taken up: {} ({error:?})", told(&error))),
-            }
-        }
-    }
-
     /// Whether a handle reads all again once the sky is fair, shows what a new handle shows, and records, unless it is poisoned.
     fn has_recovered(&self, place: usize) -> Result<(), String> {
-        let (store, ring) = steady(self.handle(place)).clone();
+        let store = steady(self.handle(place)).clone();
         let read = reads_as_new(&store).and_then(|wrong| match wrong {
             None => {
                 let text = format!("the sky is fair over {place} of {}", self.number);
@@ -105,7 +78,6 @@ impl Member {
         match read {
             Ok(wrong) => wrong.map_or(Ok(()), |wrong| Err(format!("after bad weather: {wrong}"))),
             Err(Error::Poisoned) => Ok(()),
-            Err(Error::Locked { .. }) if self.board.rings()?.begun > ring => Ok(()),
             Err(error) => Err(format!("after bad weather: {} ({error:?})", told(&error))),
         }
     }
@@ -193,7 +165,7 @@ pub fn play(setting: Setting, folder: PathBuf, number: usize) -> Result<(), Stri
         outcomes.push(joined(follower));
         // Without a close there is only the drop of the handle, behind this.
         let closed = (0..setting.handles).map(|place| {
-            let (store, _) = steady(member.handle(place)).clone();
+            let store = steady(member.handle(place)).clone();
             if dice.one_in(2) {
                 match store.close() {
                     Err(Error::Poisoned) if is_bad => Ok(()),

@@ -3,7 +3,7 @@
 //! ```text
 //! setting (a seed) -> members: processes x handles x threads, each thread with acts by a seed of its own -> diaries
 //!   appends, messages in pieces, acts, erasures of items and of stretches, seals, indexes, snapshots, backups, checks, signed
-//!   checkpoints, keys of sessions and of the store replaced, sessions and subjects shredded, handles closed and opened, one process killed,
+//!   checkpoints, handles closed and opened, one process killed,
 //!   bad weather: calls that fail
 //!                  -> judge: diaries against the store as it is read at the end, and salvaged
 //! ```
@@ -18,7 +18,6 @@ mod erasing;
 mod facts;
 pub mod follower;
 pub mod judge;
-mod keys;
 pub mod member;
 mod pages;
 mod reading;
@@ -27,19 +26,14 @@ mod talks;
 pub mod thread;
 pub mod weather;
 
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use acpdb_engine::entry::{Entry, StreamInfo};
-use acpdb_engine::keys::{KeyRing, PassphraseKeyRing, RawKeyRing};
-use acpdb_engine::locks::steady;
 use acpdb_engine::{Builder, Durability, Error, Store};
 
-use self::board::Board;
 use self::weather::SKY;
 use crate::soak::{Dice, Finding};
 
@@ -74,8 +68,6 @@ pub struct Tally {
 pub struct Setting {
     /// All else follows from it.
     pub seed: u64,
-    /// Whether the store is encrypted.
-    pub encrypted: bool,
     /// How many processes.
     pub processes: usize,
     /// Handles of each.
@@ -118,56 +110,36 @@ impl Setting {
         let is_killed = processes > 1 && dice.one_in(3);
         let kill = is_killed.then(|| (dice.below(processes), 1 + dice.below(threads * acts)));
         let segment_bytes_max = dice.pick(&[4096 + 1500, 24 << 10, 64 << 10], 24 << 10);
-        let (encrypted, prepared) = (dice.below(5) < 2, dice.one_in(2));
+        let prepared = dice.one_in(2);
         let sky = dice.pick(&[Sky::Fair, Sky::Fair, Sky::Calls, Sky::Syncs, Sky::Limit], Sky::Fair);
-        Self { seed, encrypted, processes, handles, threads, acts, kill, segment_bytes_max, prepared, sky }
+        Self { seed, processes, handles, threads, acts, kill, segment_bytes_max, prepared, sky }
     }
 
-    /// A ring of an encrypted store: a key of bytes, then a passphrase, and so on.
-    #[must_use]
-    pub fn ring(&self, number: u32) -> Option<Arc<dyn KeyRing>> {
-        if number % 2 == 1 {
-            return self.encrypted.then(|| passphrase(number)).flatten();
-        }
-        let mut key = [7; 32];
-        key.iter_mut().zip(number.to_le_bytes()).for_each(|(byte, other)| *byte ^= other);
-        self.encrypted.then(|| Arc::new(RawKeyRing::new(format!("ring {number}"), &key)) as Arc<dyn KeyRing>)
-    }
-
-    /// Opens a handle with the ring that opens the store now. Returns its number, too.
+    /// Opens a handle.
     ///
     /// # Errors
-    /// In words; also if no ring opens the store.
-    pub fn open(&self, folder: &Path, dice: &mut Dice, read_only: bool) -> Result<(Store, u32), String> {
-        let board = Board::new(folder);
+    /// In words.
+    pub fn open(&self, folder: &Path, dice: &mut Dice, read_only: bool) -> Result<Store, String> {
         let begun_at = Instant::now();
         loop {
             let mark = SKY.mark();
-            let rings = board.rings()?;
-            // While keys are wrapped anew, the old ring opens the store up to the last key, and the new one from then on.
-            for ring in [rings.done, rings.begun] {
-                let builder = self.builder(folder, &mut dice.clone(), ring);
-                let builder = if read_only { builder.read_only() } else { builder };
-                match builder.open() {
-                    Ok(store) => {
-                        dice.roll();
-                        return Ok((store, ring));
-                    }
-                    Err(Error::Locked { .. }) => {}
-                    Err(error) if SKY.excuses(mark, &error) => {}
-                    Err(error) => return Err(format!("{} ({error:?})", told(&error))),
+            let builder = self.builder(folder, &mut dice.clone());
+            let builder = if read_only { builder.read_only() } else { builder };
+            match builder.open() {
+                Ok(store) => {
+                    dice.roll();
+                    return Ok(store);
                 }
-            }
-            if begun_at.elapsed() > HANG / 4 {
-                return Err(format!("no ring opens the store: {rings:?}"));
+                Err(error) if SKY.excuses(mark, &error) && begun_at.elapsed() < HANG / 4 => {}
+                Err(error) => return Err(format!("{} ({error:?})", told(&error))),
             }
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
-    /// How a handle opens the store of the round with a ring, as a roll says.
+    /// How a handle opens the store of the round, as a roll says.
     #[must_use]
-    pub fn builder(&self, folder: &Path, dice: &mut Dice, ring: u32) -> Builder {
+    pub fn builder(&self, folder: &Path, dice: &mut Dice) -> Builder {
         let early = dice.one_in(3) && self.sky != Sky::Syncs;
         let durability = if early { Durability::Os } else { Durability::Sync };
         let memory_max = if dice.one_in(2) { 24 << 10 } else { 64 << 20 };
@@ -176,25 +148,8 @@ impl Setting {
         let builder = if is_under_sky { builder.storage(weather::files(&store_of(folder))) } else { builder };
         let builder = builder.segment_bytes_max(self.segment_bytes_max).lock_wait(HANG / 2);
         let builder = builder.durability(durability).memory_max(memory_max);
-        let builder = builder.index(!dice.one_in(3)).sealing(!dice.one_in(3)).snapshots(!dice.one_in(4));
-        match self.ring(ring) {
-            Some(ring) => builder.keys(ring),
-            None => builder,
-        }
+        builder.index(!dice.one_in(3)).sealing(!dice.one_in(3)).snapshots(!dice.one_in(4))
     }
-}
-
-/// The ring of a passphrase. One for all handles of a process: it takes long to make a key of a passphrase.
-fn passphrase(number: u32) -> Option<Arc<dyn KeyRing>> {
-    static KNOWN: Mutex<BTreeMap<u32, Arc<PassphraseKeyRing>>> = Mutex::new(BTreeMap::new());
-    let mut known = steady(&KNOWN);
-    if let Some(ring) = known.get(&number) {
-        return Some(Arc::clone(ring) as Arc<dyn KeyRing>);
-    }
-    // It is long enough to be taken.
-    let ring = Arc::new(PassphraseKeyRing::new(&format!("passphrase number {number}")).ok()?);
-    known.insert(number, Arc::clone(&ring));
-    Some(ring)
 }
 
 /// The round's store.
@@ -206,26 +161,8 @@ pub fn store_of(folder: &Path) -> PathBuf {
 /// A session of the round.
 #[must_use]
 pub fn session(name: &str) -> StreamInfo {
-    let subject =
-        name.strip_prefix(ABOUT).and_then(|rest| rest.split_once(' ')).map(|(subject, _)| subject.to_owned());
-    if name == USER {
-        StreamInfo::user()
-    } else {
-        StreamInfo { subject, ..StreamInfo::session("crowd", name) }
-    }
+    if name == USER { StreamInfo::user() } else { StreamInfo::session("crowd", name) }
 }
-
-/// The subject that a session is about, itself or by the session that it goes on from.
-#[must_use]
-pub fn subject_of(session: &str) -> Option<&str> {
-    let rest = session.strip_prefix(ABOUT).or_else(|| session.strip_prefix(KIN))?;
-    rest.split_once(' ').map(|(subject, _)| subject)
-}
-
-/// The beginning of the name of a session about a subject, whose name stands behind it.
-pub const ABOUT: &str = "about ";
-/// The same for a session that goes on from such a one.
-pub const KIN: &str = "kin ";
 
 /// The name of the user's stream, among names of sessions.
 pub const USER: &str = "@user";
@@ -291,7 +228,7 @@ fn play(setting: Setting, folder: &Path, tally: &mut Tally) -> Result<(), String
 
 /// Makes the store.
 fn prepare(setting: Setting, folder: &Path) -> Result<(), Error> {
-    let store = setting.builder(folder, &mut Dice::new(setting.seed), 0).open()?;
+    let store = setting.builder(folder, &mut Dice::new(setting.seed)).open()?;
     if setting.prepared {
         for number in 0..SESSION_COUNT {
             let _ = store.append(&session(&format!("s{number}")), vec![Entry::step("")])?;

@@ -72,7 +72,7 @@ impl Hand<'_> {
     pub(super) fn erases_span(&mut self) -> Result<(), String> {
         let pages = self.member.board.posts()?.into_iter().filter_map(|post| match post {
             Post::Page(seq, part, page) => Some((item(seq, part), page)),
-            _ => None,
+            Post::TextGone(_) => None,
         });
         let pages: Vec<_> = pages.collect();
         // The newest pages first, so that threads meet.
@@ -97,7 +97,7 @@ impl Hand<'_> {
                 | Error::NotFound { .. }
                 | Error::Erased { .. },
             ) => Ok(()),
-            Err(error) if self.is_stale(&error)? => Ok(()),
+            Err(error) if self.is_stale(&error) => Ok(()),
             Err(error) => Err(format!("erase span: {} ({error:?})", told(&error))),
         }
     }

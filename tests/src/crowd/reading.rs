@@ -1,4 +1,4 @@
-//! Acts of a thread that read, and look for texts and sessions that must be gone.
+//! Acts of a thread that read, and look for texts that must be gone.
 
 use std::collections::BTreeSet;
 
@@ -11,29 +11,21 @@ use super::board::Post;
 use super::diary::Line;
 use super::pages::PAGES;
 use super::thread::{Hand, Held};
-use super::{ABOUT, SESSION_COUNT, session};
+use super::{SESSION_COUNT, session};
 use crate::support::texts_of;
 
-/// Texts and sessions that a reader who begins now does not see.
+/// Texts that a reader who begins now does not see.
 struct Gone {
     texts: Vec<String>,
-    sessions: BTreeSet<StreamId>,
 }
 
 impl Gone {
     fn of(posts: Vec<Post>) -> Self {
-        let (mut texts, mut sessions) = (Vec::new(), BTreeSet::new());
-        for post in posts {
-            match post {
-                Post::TextGone(text) => texts.push(text),
-                Post::SessionGone(name) => _ = sessions.insert(session(&name).id()),
-                Post::SubjectGone(subject) => {
-                    sessions.extend((0..2).map(|number| session(&format!("{ABOUT}{subject} {number}")).id()));
-                }
-                _ => {}
-            }
-        }
-        Self { texts, sessions }
+        let text = |post| match post {
+            Post::TextGone(text) => Some(text),
+            Post::Page(..) => None,
+        };
+        Self { texts: posts.into_iter().filter_map(text).collect() }
     }
 
     fn in_text(&self, text: &[u8]) -> Option<&String> {
@@ -43,20 +35,14 @@ impl Gone {
 
     /// The first thing of an event that must be gone, in words.
     fn in_event(&self, store: &Store, event: &Recorded) -> Result<Option<String>, Error> {
-        let (seq, stream) = (event.seq, event.event.stream);
-        if self.sessions.contains(&stream) && !event.event.payload.is_shredded() {
-            return Ok(Some(format!("event {seq} of {stream}, which was shredded, is read")));
-        }
         for body in texts_of(event) {
             match store.body(body) {
-                Ok(_) if self.sessions.contains(&stream) => {
-                    return Ok(Some(format!(
-                        "a text of event {seq} of {stream}, which was shredded, is read"
-                    )));
-                }
                 Ok(text) => {
                     if let Some(gone) = self.in_text(&text) {
-                        return Ok(Some(format!("{gone:?}, which was erased, is read in event {seq}")));
+                        return Ok(Some(format!(
+                            "{gone:?}, which was erased, is read in event {}",
+                            event.seq
+                        )));
                     }
                 }
                 Err(Error::Erased { .. }) => {}

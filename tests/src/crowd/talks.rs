@@ -61,7 +61,7 @@ impl Hand<'_> {
     fn gives_up(&mut self, store: &Store, talk: &Session, name: &str) -> Result<(), String> {
         let resumed = match store.sync().and_then(|()| talk.open_or_resume()) {
             Ok(resumed) => resumed,
-            Err(error) if self.is_stale(&error)? => return Ok(()),
+            Err(error) if self.is_stale(&error) => return Ok(()),
             Err(error) => return Err(format!("resume: {} ({error:?})", told(&error))),
         };
         if resumed.is_new || resumed.messages != self.left {
@@ -82,7 +82,7 @@ impl Hand<'_> {
         // Views show durable events alone.
         match store.sync().and_then(|()| talk.open_messages()) {
             Ok(open) => Ok(Some(open.iter().any(|open| open == key))),
-            Err(error) if self.is_stale(&error)? => Ok(None),
+            Err(error) if self.is_stale(&error) => Ok(None),
             Err(error) => Err(format!("open messages: {} ({error:?})", told(&error))),
         }
     }

@@ -31,14 +31,12 @@ pub struct Hand<'a> {
     pub(super) number: u32,
     pub(super) own: Vec<Own>,
     pub(super) held: Option<Held>,
-    /// Sessions of its own, which it may shred.
-    pub(super) victims: Vec<String>,
     /// Messages that it left open in its own session.
     pub(super) left: Vec<String>,
     pub(super) copies: usize,
-    /// The handle that it used last: its place, and the ring with which it was opened.
-    pub(super) at: (usize, u32),
-    /// That handle was opened with a ring that wraps the keys no more.
+    /// The place of the handle that it used last.
+    pub(super) at: usize,
+    /// That handle is poisoned.
     pub(super) stale: bool,
     /// The sky when it began its act.
     mark: u64,
@@ -54,19 +52,17 @@ impl<'a> Hand<'a> {
     /// If it can have no diary.
     pub fn new(member: &'a Member, thread: usize, seed: u64) -> Result<Self, String> {
         let diary = Diary::new(&member.folder, member.number, thread)?;
-        let (own, victims) = (Vec::new(), Vec::new());
         Ok(Self {
             member,
             thread,
             dice: Dice::new(seed),
             diary,
             number: 0,
-            own,
+            own: Vec::new(),
             held: None,
-            victims,
             left: Vec::new(),
             copies: 0,
-            at: (0, 0),
+            at: 0,
             stale: false,
             mark: 0,
         })
@@ -86,17 +82,14 @@ impl<'a> Hand<'a> {
     /// A handle, of those that the process shares.
     pub(super) fn store(&mut self) -> Store {
         let place = self.dice.below(self.member.setting.handles);
-        let (store, ring) = steady(self.member.handle(place)).clone();
-        self.at = (place, ring);
-        store
+        self.at = place;
+        steady(self.member.handle(place)).clone()
     }
 
-    /// Whether an error comes of bad weather, or says that the handle used last has not the key, because the keys are wrapped by another ring by
-    /// now. Then, and if it is poisoned, the handle is opened anew before the next act.
-    pub(super) fn is_stale(&mut self, error: &Error) -> Result<bool, String> {
-        let is_stale = matches!(error, Error::Locked { .. }) && self.member.board.rings()?.begun > self.at.1;
-        self.stale |= is_stale || matches!(error, Error::Poisoned);
-        Ok(is_stale || SKY.excuses(self.mark, error))
+    /// Whether an error comes of bad weather. A handle that is poisoned is opened anew before the next act.
+    pub(super) fn is_stale(&mut self, error: &Error) -> bool {
+        self.stale |= matches!(error, Error::Poisoned);
+        SKY.excuses(self.mark, error)
     }
 
     /// The name of this act, part of all its texts.
@@ -118,10 +111,10 @@ impl<'a> Hand<'a> {
         self.number += 1;
         self.mark = SKY.mark();
         if std::mem::take(&mut self.stale) {
-            self.reopens(self.at.0)?;
+            self.reopens(self.at)?;
         }
         match self.dice.below(64) {
-            0..7 => self.say(),
+            0..7 | 41..47 => self.say(),
             7..10 => self.says_everywhere(),
             10..12 => self.revises_itself(),
             12..16 => self.tells_shared(),
@@ -133,7 +126,7 @@ impl<'a> Hand<'a> {
             28 => self.forks(),
             29 => self.sets_policy(),
             30 | 31 => self.erases(),
-            32 => self.shreds(),
+            32 => self.begins_session(),
             33 => self.remembers(),
             34 => self.seals(),
             35 => self.indexes(),
@@ -144,10 +137,6 @@ impl<'a> Hand<'a> {
                 let place = self.dice.below(self.member.setting.handles);
                 self.reopens(place)
             }
-            41 => self.rotates_data_keys(),
-            42 => self.rotates_ring(),
-            43..46 => self.speaks_about(),
-            46 => self.shreds_subject(),
             47 => self.writes_page(),
             48..51 => self.erases_span(),
             51..53 => self.talks(),
@@ -186,7 +175,7 @@ impl<'a> Hand<'a> {
                 self.diary.note(&Note::Recorded(number, first, last))?;
                 Ok(true)
             }
-            Err(error) if self.may_fail(act, &error)? => {
+            Err(error) if self.may_fail(act, &error) => {
                 self.refuses(number, &error)?;
                 Ok(false)
             }
@@ -201,20 +190,16 @@ impl<'a> Hand<'a> {
     }
 
     /// The errors that are no fault.
-    pub(super) fn may_fail(&mut self, act: &str, error: &Error) -> Result<bool, String> {
-        Ok(match error {
+    pub(super) fn may_fail(&mut self, act: &str, error: &Error) -> bool {
+        match error {
             // An act on something that is not there, or not any more.
             Error::Rejected(_) | Error::NotFound { .. } => {
                 matches!(act, "context" | "rewind" | "policy" | "serve")
             }
             // Facts of others went first, as often as one tries. Commits of facts never end so.
             Error::HeadMoved { .. } => matches!(act, "context" | "rewind" | "policy" | "serve"),
-            // Keys were changed, as often as one tries.
-            Error::Busy { detail } => self.member.setting.encrypted && detail.to_lowercase().contains("key"),
-            // Its session or its subject was shredded.
-            Error::Erased { .. } => matches!(act, "shredded" | "about"),
-            error => self.is_stale(error)?,
-        })
+            error => self.is_stale(error),
+        }
     }
 
     /// Does something that records nothing.
@@ -229,7 +214,7 @@ impl<'a> Hand<'a> {
         match run(&store) {
             Ok(done) => Ok(Some(done)),
             Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) if self.is_stale(&error)? => Ok(None),
+            Err(error) if self.is_stale(&error) => Ok(None),
             Err(error) => Err(format!("{act}: {} ({error:?})", told(&error))),
         }
     }

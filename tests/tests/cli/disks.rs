@@ -4,11 +4,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
-use acpdb_engine::keys::FileKeyRing;
 use acpdb_engine::{Error, Store};
 use acpdb_tests::binary::binary;
 use acpdb_tests::cuts::disk::{Disk, Kind};
@@ -151,63 +149,4 @@ fn full(disk: &Disk) {
         full.said.len(),
         if unknown { "reopened" } else { "the same handles" }
     );
-}
-
-/// Sessions are sealed before they reach a disk, and the key of one that was shredded is written over where it lay. So neither the
-/// store's files nor the free blocks of the disk hold a word of them. A file system that copies on writing may keep the wrapped key.
-#[test]
-#[ignore = "mounts disks: needs the superuser, mkfs of ext4, xfs and btrfs"]
-fn a_shredded_session_is_nowhere_on_the_raw_disk() {
-    apart("disks::a_shredded_session_is_nowhere_on_the_raw_disk", shredded_disks);
-}
-
-fn shredded_disks() {
-    for kind in [Kind::Ext4, Kind::Xfs, Kind::Btrfs] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut disk = Disk::new(kind, folder.path()).unwrap_or_else(|why| panic!("{}: {why}", kind.name()));
-        disk.mount("").unwrap();
-        let ring = FileKeyRing::create(&folder.path().join("mine.key")).unwrap();
-        let path = disk.place().join("store");
-        let info = StreamInfo {
-            title: Some("zebra-title".to_owned()),
-            ..StreamInfo::session("disk", "zebra-session")
-        };
-        let store = Store::builder(&path).any_file_system().keys(Arc::new(ring)).open().unwrap();
-        let said = |text: String| Entry::message("", Role::User, text.clone()).origin(text);
-        for number in 0..50 {
-            let texts = (0..20)
-                .map(|more| said(format!("zebra-text {number} {more} {}", "lorem ".repeat(more * 30))));
-            let _ = store.append(&info, texts.collect()).unwrap();
-        }
-        let wrapped: Vec<Vec<u8>> = (path.join("keys").read_dir().unwrap())
-            .map(|entry| entry.unwrap().path())
-            .filter(|file| !file.to_str().unwrap().contains(&"0".repeat(32)))
-            .map(|file| std::fs::read(file).unwrap()[72..120].to_vec())
-            .collect();
-        assert_eq!(wrapped.len(), 1);
-        let _ = store.seal(true).unwrap();
-        let done = store.shred(info.id(), "test", "asked for").unwrap();
-        assert_eq!(done.events, 1001);
-        store.close().unwrap();
-        drop(store);
-        disk.unmount().unwrap();
-        let image = std::fs::read(disk.image()).unwrap();
-        let holds = |word: &[u8]| memchr::memmem::find(&image, word).is_some();
-        assert!(holds(b"acpdb.json"), "{}: the image is what was written to", kind.name());
-        for word in ["zebra-title", "zebra-session", "zebra-text", "lorem lorem"] {
-            assert!(!holds(word.as_bytes()), "{}: {word} is on the disk", kind.name());
-        }
-        let key = std::fs::read_to_string(folder.path().join("mine.key")).unwrap();
-        assert!(!holds(key.trim_end().rsplit(' ').next().unwrap().as_bytes()));
-        println!(
-            "{}: the wrapped key is {}",
-            kind.name(),
-            if holds(&wrapped[0]) { "still there" } else { "gone" }
-        );
-        assert!(
-            !holds(&wrapped[0]) || kind == Kind::Btrfs,
-            "{}: the wrapped key is on the disk",
-            kind.name()
-        );
-    }
 }

@@ -99,8 +99,6 @@ fn prepared() -> World {
         "acpdb prove '#297' -o event.tlog-proof",
         "acpdb prove --from last-month.note -o grown.json",
         "printf 'quorum none\\n' > witnesses.txt",
-        "acpdb --db ~/vault init --encrypt",
-        r#"echo '{"session":"ada-1","subject":"Ada L","message":{"role":"user","text":"hello"}}' | acpdb --db ~/vault append --stdin"#,
     ] {
         let ran = type_into(&world, line);
         assert_eq!(ran.code, 0, "{line}: {}", ran.err);

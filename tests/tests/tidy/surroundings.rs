@@ -87,11 +87,9 @@ fn paths_in_answers_are_shown_and_not_serialized() -> io::Result<()> {
 /// Variables that the program reads and a service need not see, each with the reason.
 const NOT_FOR_A_SERVICE: &[(&str, &str)] = &[
     ("ACPDB_COMPLETE", "asked by a shell, for what is typed"),
-    ("ACPDB_KEY_FILE", "the service's command names it"),
     ("ACPDB_MCP_TOKEN", "of acpdb mcp"),
-    ("ACPDB_NEW_PASSPHRASE", "of acpdb key rotate"),
     ("ACPDB_PAGER", "of what is shown"),
-    ("ACPDB_PASSPHRASE", "it would stand in a file; such a store is refused"),
+    ("ACPDB_PASSPHRASE", "it would stand in a file; a service signs nothing"),
     ("ACPDB_PATH", "the service's command names the store"),
     ("ACPDB_PROXY_TOKEN", "of acpdb proxy"),
     ("ACPDB_SESSION", "of acpdb mcp"),

@@ -10,7 +10,7 @@ import * as acpdb from "acpdb";
 
 const { Entry, Part } = acpdb;
 const here = process.argv.at(-1);
-const options = { anyFileSystem: true, keyFile: join(here, "my.key") };
+const options = { anyFileSystem: true };
 const path = join(here, "store");
 
 let store = await acpdb.open(path, options);
@@ -49,7 +49,7 @@ for (const [call, kind] of [
   [() => Entry.toolStarted("c", "t", { x: NaN }), acpdb.InvalidError],
   [() => Entry.message("user", null), TypeError],
   [() => session.append({}), TypeError],
-  [() => acpdb.open(path, { anyFileSystem: true, passphrase: "correct horse" }), acpdb.LockedError],
+  [() => acpdb.open(join(here, "none"), { ...options, create: false }), acpdb.NotAStoreError],
 ]) {
   await assert.rejects(async () => call(), (error) => error instanceof kind);
 }

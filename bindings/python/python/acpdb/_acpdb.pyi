@@ -204,9 +204,6 @@ class Store:
         index: bool,
         redact: bool,
         any_file_system: bool,
-        key_file: str | os.PathLike[str] | None,
-        passphrase: str | None,
-        subject: str | None,
     ) -> Store: ...
     def close(self) -> None: ...
     @property
@@ -226,7 +223,6 @@ class Store:
         title: str | None,
         parent: str | None,
         parent_call: str | None,
-        subject: str | None,
     ) -> Session: ...
     def sessions(self, text: str) -> list[dict[str, Any]]: ...
     def names(self) -> list[dict[str, Any]]: ...

@@ -314,12 +314,11 @@ class StoreInfo(TypedDict):
     format_version: int
     head: int
     stream_count: int
-    session_count: int | None
+    session_count: int
     segment_count: int
     log_bytes: int
     quarantine_bytes: int
     index: str
-    encrypted: bool
     erasing: bool
 
 

@@ -133,14 +133,13 @@ class Store:
         title: str | None = None,
         parent: str | None = None,
         parent_call: str | None = None,
-        subject: str | None = None,
     ) -> Session:
         """A handle on one session. Nothing is read or written until it is used.
 
         `host` says whose tools it calls; `project` whose memory it shares; `parent` and `parent_call` which session and call
-        started it. `subject` is the subject of a session of an encrypted store, in place of the `subject` that the store was opened with.
+        started it.
         """
-        return Session(self._native.session(key, host, project, cwd, title, parent, parent_call, subject))
+        return Session(self._native.session(key, host, project, cwd, title, parent, parent_call))
 
     def sessions(self, filter: str = "") -> list[shapes.SessionRow]:
         """Sessions in a line each, in order of their first events; those that hold what a filter lets pass."""
@@ -257,20 +256,11 @@ def open(
     index: bool = True,
     redact: bool = False,
     any_file_system: bool = False,
-    key_file: str | os.PathLike[str] | None = None,
-    passphrase: str | None = None,
-    subject: str | None = None,
 ) -> Store:
     """Opens the store in a folder, making or recovering it as needed.
 
     With `durability="os"` an append returns before the disk has it. `lock_wait` is how many seconds an append waits for another
     process. `redact` takes secrets out of what is recorded. `read_only` changes nothing in the folder.
-
-    `key_file` or `passphrase` opens an encrypted store, and encrypts one that is made. A key file that is not there is made with the
-    store; keep a copy of it elsewhere, for without it nothing can be read.
-
-    `subject` is the subject of sessions that begin through this handle, name none, and come from no session that has one: a person
-    or a tenant, whose sessions `acpdb erase --subject NAME --shred` takes all. Only an encrypted store opens with it.
 
     >>> import acpdb, tempfile
     >>> with acpdb.open(tempfile.mkdtemp()) as store:
@@ -279,9 +269,7 @@ def open(
     ...     session.context()["items"][0]["output"]["text"]
     'hello'
     """
-    native = NativeStore(
-        path, read_only, create, durability, lock_wait, index, redact, any_file_system, key_file, passphrase, subject
-    )
+    native = NativeStore(path, read_only, create, durability, lock_wait, index, redact, any_file_system)
     return Store(native)
 
 

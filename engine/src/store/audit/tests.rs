@@ -10,7 +10,6 @@ use super::*;
 use crate::entry::{Entry, StreamInfo};
 use crate::event::Role;
 use crate::ids::Seq;
-use crate::storage::{Crash, SimWorld};
 use crate::verify::Verdict;
 
 fn session() -> StreamInfo {
@@ -167,47 +166,5 @@ fn the_head_is_told_without_reading_the_log() {
     ] {
         let options = VerifyOptions { expected: vec![expected], ..VerifyOptions::default() };
         assert_eq!(verify_store(&path, &options).unwrap().verdict(), verdict);
-    }
-}
-
-/// A shredding zeroed the file of a key before the file said that the key is gone. `verify` called that damage, and no session could be listed,
-/// beside the process that shreds and after its death.
-#[test]
-fn a_shredding_that_is_under_way_is_no_damage() {
-    let ring: Arc<dyn crate::storage::KeyRing> =
-        Arc::new(crate::storage::RawKeyRing::new("the test's", &[7; 32]));
-    let life = |after: Option<u64>| {
-        let world = SimWorld::new(1);
-        let process = world.process(1);
-        let storage: Arc<dyn Storage> = Arc::new(process.clone());
-        let store = Store::builder("sim").storage(storage).keys(Arc::clone(&ring)).open().unwrap();
-        let _ = store.append(&session(), vec![Entry::message("", Role::User, "to be gone")]).unwrap();
-        let before = process.operation_count();
-        if let Some(after) = after {
-            process.crash_at(before + after, Crash::Kill);
-        }
-        // In most lives the process dies.
-        let _ = store.shred(session().id(), "the test", "to see it gone");
-        let count = process.operation_count() - before;
-        for deep in [false, true] {
-            let options = VerifyOptions { deep, keys: Some(Arc::clone(&ring)), ..VerifyOptions::default() };
-            let reader: Arc<dyn Storage> = Arc::new(world.process(2));
-            let report = verify_store_in(&reader, &options).unwrap();
-            assert_eq!(
-                report.verdict(),
-                Verdict::Sound,
-                "killed at {after:?}, deep {deep}: {:#?}",
-                report.violations
-            );
-        }
-        // Other sessions are read on, whichever step the key is at.
-        let reader = Store::builder("sim").storage(Arc::new(world.process(3))).keys(Arc::clone(&ring));
-        let reader = reader.read_only().open().unwrap();
-        let sessions = reader.sessions(reader.head().unwrap());
-        assert!(sessions.is_ok(), "killed at {after:?}: {sessions:?}");
-        count
-    };
-    for operation in 0..life(None) {
-        life(Some(operation));
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::event::BodyAddress;
 use crate::ids::{Seq, StoreId};
-use crate::log::{LostKey, Violation, Witness};
+use crate::log::{Violation, Witness};
 
 /// The report of [`salvage`](super::salvage).
 #[derive(Clone, Debug, serde::Serialize)]
@@ -27,9 +27,6 @@ pub struct Salvaged {
     pub lost_events: Vec<(Seq, Seq)>,
     /// Lost bodies of events that are not lost.
     pub lost_bodies: Vec<BodyAddress>,
-    /// Files of keys that could not be taken over: events that they open are lost. To get the events back, put the files back from a copy of the
-    /// store's folder `keys`, and salvage again.
-    pub lost_keys: Vec<LostKey>,
     /// Streams whose signature key was lost and made anew. In them a call is not recognised as a repeat of a call before the damage.
     pub new_keys: u64,
     /// Whether the source's secret was lost. The new store has one of its own, so it does not know its events by their ids: a
@@ -52,7 +49,6 @@ impl Salvaged {
     pub fn is_whole(&self) -> bool {
         self.lost_events.is_empty()
             && self.lost_bodies.is_empty()
-            && self.lost_keys.is_empty()
             && self.new_keys == 0
             && !self.has_new_secret
             && self.source_head_is_known

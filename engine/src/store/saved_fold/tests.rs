@@ -221,16 +221,3 @@ fn what_is_new_is_read_from_where_the_snapshot_ends() {
     drop((view, store));
     assert_eq!(later, folded(&folder));
 }
-
-/// A fold holds names and labels in plain. It was saved in an encrypted store as well if that was asked for, and `verify --deep` then ended
-/// with an error, since it opened the file's stream without a key.
-#[test]
-fn an_encrypted_store_saves_no_fold_though_asked() {
-    let folder = TempDir::new().unwrap();
-    let root = folder.path().join("store");
-    let ring = Arc::new(crate::keys::RawKeyRing::new("the test's", &[7; 32]));
-    let store = Store::builder(&root).keys(ring).open().unwrap();
-    record(&store, 0, 4);
-    assert!(!store.save_snapshot(session().id()).unwrap());
-    assert!(!root.join("snap").exists());
-}

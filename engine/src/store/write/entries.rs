@@ -64,13 +64,6 @@ impl Inner {
         let ids: Vec<StreamId> = batches.iter().map(|batch| batch.stream.id()).collect();
         let writers = self.writers_of(ids.iter().copied());
         let mut streams = Streams::lock(self, &writers)?;
-        for (batch, id) in batches.iter().zip(&ids) {
-            let is_open = streams.get(*id).is_some_and(|writer| writer.ingest_state.opened);
-            // A store that is not encrypted has no keys to give.
-            if batch.stream.subject.is_some() || !is_open && self.log.keys().is_some() {
-                self.begin_about(*id, &batch.stream, &batch.entries, self.subject.as_deref())?;
-            }
-        }
         let mut receipt = Receipt::default();
         let mut todo = Todo { batches, ids: &ids, batch: 0, entry: 0 };
         let mut last = None;
@@ -116,7 +109,7 @@ impl Inner {
         let writer = self.writer_of(id);
         let Ok(guard) = writer.try_lock() else { return Ok(None) };
         let behind = self.log.head().seq.get().saturating_sub(guard.watermark.get());
-        if stream.subject.is_some() || behind > BEHIND_COUNT_MAX || !guard.is_at_hand() {
+        if behind > BEHIND_COUNT_MAX || !guard.is_at_hand() {
             return Ok(None);
         }
         let mut streams = Streams(BTreeMap::from([(id, guard)]));

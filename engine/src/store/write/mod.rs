@@ -280,8 +280,6 @@ enum Again {
     StreamMoved,
     /// Something was erased: content of the drafts, or a stored body that they name.
     Erased,
-    /// A stream of the drafts got another key after they were sealed.
-    KeyReplaced,
 }
 
 impl Again {
@@ -290,7 +288,6 @@ impl Again {
             Self::Unsound => "what is saved of a session changes again and again; try again later",
             Self::StreamMoved => "other processes write to the same session again and again; try again later",
             Self::Erased => "another process erases again and again; try again later",
-            Self::KeyReplaced => "another process replaces keys again and again; try again later",
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::log::{Condition, Exclusive, LogError, Placed, Prepared};
 use crate::secret::Withheld;
 
 use super::super::Inner;
-use super::super::kept::{BodyDedup, BodyKey, SHARE_BYTES_MIN, Stored};
+use super::super::kept::{BodyDedup, SHARE_BYTES_MIN, Stored};
 use super::Again;
 
 /// The way a commit takes to the log.
@@ -83,7 +83,7 @@ impl Inner {
         // Commits with a condition on the store's own stream have a basis of their own, and share nothing.
         let may_share = !conditions.iter().any(|condition| condition.stream == StreamId::STORE);
         let mut events = Vec::with_capacity(drafts.len());
-        let mut keys: Vec<Option<BodyKey>> = Vec::new();
+        let mut keys: Vec<Option<blake3::Hash>> = Vec::new();
         for draft in drafts {
             let withheld = known.map(|(withheld, _)| withheld);
             events.push(self.encode(draft, withheld, &mut keys, may_share)?);
@@ -118,7 +118,6 @@ impl Inner {
                 Ok(Err(Again::Erased))
             }
             Err(LogError::HeadMoved { .. }) => Ok(Err(Again::StreamMoved)),
-            Err(LogError::KeyRotated { .. }) => Ok(Err(Again::KeyReplaced)),
             Err(error) => {
                 // After a refusal to wait nothing was written, and the stored bodies are the same.
                 if !matches!(error, LogError::Busy { .. }) {
@@ -133,7 +132,7 @@ impl Inner {
         &self,
         draft: &EventDraft,
         withheld: Option<&Withheld>,
-        keys: &mut Vec<Option<BodyKey>>,
+        keys: &mut Vec<Option<blake3::Hash>>,
         may_share: bool,
     ) -> Result<EncodedEvent, Error> {
         let Event { stream, origin, host_time, stamp, payload } = &draft.event;
@@ -162,7 +161,7 @@ impl Inner {
         };
         let mut bodies = Vec::with_capacity(rows.len());
         for body in rows.iter() {
-            bodies.push(self.encode_body(body, *stream, keys, may_share));
+            bodies.push(self.encode_body(body, keys, may_share));
         }
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
     }
@@ -170,8 +169,7 @@ impl Inner {
     fn encode_body(
         &self,
         body: &Bytes,
-        stream: StreamId,
-        keys: &mut Vec<Option<BodyKey>>,
+        keys: &mut Vec<Option<blake3::Hash>>,
         may_share: bool,
     ) -> EncodedBody {
         if body.len() < SHARE_BYTES_MIN {
@@ -180,7 +178,7 @@ impl Inner {
         }
         let content = blake3::hash(body);
         let mut body_dedup = self.body_dedup();
-        let key = BodyDedup::key(body.len(), &content, self.log.is_encrypted().then_some(stream));
+        let key = BodyDedup::key(body.len(), &content);
         keys.push(Some(key));
         match body_dedup.get(&key).filter(|_| may_share) {
             Some(Stored { digest, bytes, position, form }) => {
