@@ -100,6 +100,57 @@ def roots_of(old, size, proof, known):
         return first, sha(b"\1", second, proof[-1])
     return tuple(sha(b"\1", proof[-1], root) for root in roots_of(old - middle, size - middle, proof[:-1], None))
 
+# Payloads, CBOR in one form (FORMAT, section 3.6): each kind with its fields that hold names
+KINDS = """1 session_opened 5 host 6 name 7 project 8 parent 9 cwd 11 host_version;2 session_changed 5 cwd 6 project 7 host_version
+;3 session_closed;4 turn_started 5 key;5 prompt_set 6 model;6 context_replaced;7 host_cleared 5 calls;8 rewound;9 forked
+;10 host_recorded 4 record 5 about;16 message_recorded 4 key 6 parts 7 parent;17 message_continued 4 key 5 parts
+;18 message_finished 4 key 5 report;19 message_abandoned 4 key;20 item_revised 6 parts
+;32 tool_call_started 4 call 5 message 6 tool 13 keys 16 todos;33 tool_call_finished 4 call 6 output 8 todos
+;34 file_changed 4 key;48 todos_replaced 4 list;49 todo_changed 4 change;50 task_changed 4 tasks 5 message
+;51 task_evicted 4 task 7 message;64 memory_recorded 4 id 18 replaces 19 superseded_by;65 memory_superseded 4 old 5 new
+;66 memory_reinforced 4 id;67 memory_retracted 4 id;80 discarded;81 distilled;82 restored;83 pinned;84 unpinned;85 injected
+;86 context_rebased;87 context_served 4 step 9 format;96 policy_set 4 policy;112 erased 5 by;113 damage_noted"""
+KINDS = {int(words[0]): (words[1], dict(zip(map(int, words[2::2]), words[3::2]))) for words in map(str.split, KINDS.split(";"))}
+def item(data, at, depth=0):
+    """A value of CBOR in the form that FORMAT has for it, and where it ends."""
+    need(depth < 9 and at < len(data), "it is cut, or too deep")
+    major, info = data[at] >> 5, data[at] & 31
+    if info >= 24:
+        need(info < 28 and major < 6 and at + (size := 1 << info - 24) < len(data), "it is no payload")
+        value, at = int.from_bytes(data[at + 1 : at + 1 + size], "big"), at + 1 + size
+        need(value >= (24 if size == 1 else 1 << size * 4), "an integer is longer than it need be")
+    else:
+        value, at = info, at + 1
+    if major in (2, 3):
+        need(value <= len(data) - at, "it is cut")
+        return (data[at : at + value].decode() if major == 3 else bytes(data[at : at + value])), at + value
+    if major in (4, 5):
+        need(value <= len(data) - at, "it is cut")
+        found, last = [], -1
+        for _ in range(value):
+            if major == 5:
+                key, at = item(data, at, depth + 1)
+                need(type(key) is int and key > last, "keys do not rise")
+                last = key
+            child, at = item(data, at, depth + 1)
+            found.append((last, child))
+        return (dict(found) if major == 5 else [child for _, child in found]), at
+    need(major < 2 or major == 7 and value in (20, 21), "it is no payload")
+    return (value, -1 - value)[major] if major < 2 else value == 21, at
+def names(value):
+    """All texts in a value."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [value] if isinstance(value, str) else [name for child in inside for name in names(child)]
+def in_words(kind, payload):
+    label, fields = KINDS.get(kind, ("a kind that this script does not know", {}))
+    try:
+        value, end = item(payload, 0)
+        need(isinstance(value, dict) and end == len(payload), "it is no map")
+    except ValueError as error:
+        return f"{label}, malformed: {error}"
+    told = [(fields[key], names(value[key])) for key in fields if key in value]
+    return ", ".join([label] + [f"{field} {' '.join(map(json.dumps, texts))}" for field, texts in told if texts])
+
 # Notes, events, files
 def loaded(text, schema, fields):
     proof = json.loads(text)
@@ -135,6 +186,7 @@ def opened(opening, of, said):
     rows = struct.unpack_from("<I", event, 104)[0]
     need(len(event) == 108 + 52 * rows + payload and store == of, "the event is of another store")
     before = said.append(f"event {seq} of kind {kind} was recorded at {recorded / 1e6:.6f} in store {store.hex()}") or -1
+    said.append(f"event {seq} is {in_words(kind, event[108 + 52 * rows :])}")
     for shown in opening["bodies"]:
         row, body_salt, body = shown["row"], unbase64(shown["salt"]), unbase64(shown["bytes"])
         need(set(shown) == {"row", "salt", "bytes"} and before < row < rows and len(body_salt) == 16, "no text of the event")

@@ -138,6 +138,9 @@ for kind in range(0, 40, 3):
     save("event", f"real-{kind}", bytes([kind, 1, 1]))
     save("event", f"flipped-{kind}", bytes([kind, 1, 1, 9, 1, 40, 0x80, 77, 2]))
 save("event", "bytes", bytes([2, 1, 0]) + bytes(range(64)))
+# A turn with a key, and with a key that no program knows yet: it is passed over if it is even.
+for name, rest in {"turn": "a105616b", "even-key": "a205616b181e8201a0", "odd-key": "a205616b181f00", "default": "a10500"}.items():
+    save("event", name, bytes([4, 1, 0]) + bytes.fromhex(rest))
 for name, text in {
     "glob": "src/**/[a-z]*.ts\nsrc/a/b.ts",
     "braces": "{a,b{c,d}}*\nabd",

@@ -320,7 +320,10 @@ fn with_damaged_commit(folder: &Path) -> std::path::PathBuf {
     assert_eq!(done.status.code(), Some(0), "{done:?}");
     let segment = store.join("log/000000000001.seg");
     let mut bytes = std::fs::read(&segment).unwrap();
-    *bytes.get_mut(60_000).unwrap() ^= 1;
+    // The first commit has the policy alone.
+    let mut commits = bytes.windows(4).enumerate().filter(|(_, magic)| magic == b"ACPF");
+    let (commit, _) = commits.nth(1).unwrap();
+    *bytes.get_mut(commit + 1000).unwrap() ^= 1;
     std::fs::write(&segment, bytes).unwrap();
     store
 }

@@ -24,7 +24,7 @@ pub enum Failpoint {
     /// A view at a seq does not show the changes of that seq.
     WatermarkOffByOne,
     /// Pins are read back as the end of pins.
-    UpcastToWrongKind,
+    PinsReadAsUnpins,
     /// Two bodies of one length count as equal.
     DedupeByLength,
     /// A failed sync is reported to callers that append, not to callers that wait.

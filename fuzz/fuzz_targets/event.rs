@@ -1,4 +1,5 @@
-//! Events: any bytes of any kind and version are decoded or refused. A decoded event is encoded and decoded to itself.
+//! Events: any bytes of any kind and version are decoded or refused. A decoded event is encoded to the same bytes, but for keys that
+//! were passed over, and decoded to itself.
 //!
 //! The first two bytes are the kind and version, the rest is the event. A third byte that is odd puts the bytes into a
 //! real event of that kind instead, so that validation is met behind its first check.
@@ -22,13 +23,9 @@ fuzz_target!(|data: &[u8]| {
         }
         (payload.number(), version, bytes)
     };
-    // Bytes in a frame are aligned; a vector of bytes need not be.
-    let mut aligned = rkyv::util::AlignedVec::<16>::new();
-    aligned.extend_from_slice(&bytes);
-    let Ok((stamp, payload)) = decode(kind, version, &aligned) else { return };
+    let Ok((stamp, payload)) = decode(kind, version, &bytes) else { return };
     let Ok((version, again)) = encode(&stamp, &payload) else { return };
-    let mut aligned = rkyv::util::AlignedVec::<16>::new();
-    aligned.extend_from_slice(&again);
-    let second = decode(payload.number(), version, &aligned).expect("what was encoded decodes");
+    assert!(again == bytes || again.len() < bytes.len(), "one value has one form");
+    let second = decode(payload.number(), version, &again).expect("what was encoded decodes");
     assert_eq!(second, (stamp, payload), "and is the same");
 });

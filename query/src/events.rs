@@ -220,7 +220,7 @@ impl EventRows {
         self.held.pop_front()
     }
 
-    /// Whether an event matches; its envelope and payload left that open.
+    /// Whether an event matches; its envelope left that open.
     fn passes(&mut self, recorded: &Recorded) -> Result<bool, Error> {
         if self.with_texts && bodies::telling(&recorded.event.payload).is_empty() {
             return Ok(false);
@@ -296,7 +296,7 @@ impl Iterator for EventRows {
     }
 }
 
-/// The verdict of a filter on an event's envelope and payload, read in place.
+/// The verdict of a filter on an event's envelope.
 fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool> {
     let number = glimpse.kind();
     let time = || names.time(glimpse.stream(), glimpse.host_time(), glimpse.into());
@@ -314,24 +314,7 @@ fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool>
         Term::Call(_) if number != 32 && number != 33 => Some(false),
         _ => None,
     };
-    if let Some(verdict) = filter.judge(&envelope) {
-        return Some(verdict);
-    }
-    let peek = glimpse.peek()?;
-    filter.judge(&|term: &Term| {
-        envelope(term).or_else(|| match term {
-            Term::Kind(words) => {
-                let parts: Vec<_> = peek.part_kinds().collect();
-                any(words.iter().map(|word| word.is_event(number, Some(&parts))))
-            }
-            Term::Tool(globs) => peek.tool.map(|tool| is_tool(globs, tool)),
-            Term::File(globs) if number == 32 => Some(peek.files().any(|file| globs.is_match(&plain(file)))),
-            Term::Call(globs) => peek.call.map(|call| globs.is_match(call)),
-            Term::Tokens(range) => peek.tokens.map(|tokens| range.holds(tokens)),
-            Term::Actor(actors) => Some(actors.contains(&peek.actor)),
-            _ => None,
-        })
-    })
+    filter.judge(&envelope)
 }
 
 /// The verdict of a term on a decoded event.

@@ -25,7 +25,7 @@ fn main() -> Result<(), Failure> {
 
 fn make(folder: &std::path::Path) -> Result<(), Failure> {
     let builder = Store::builder(folder).registry(acpdb_hosts::registry()).index(false);
-    let store = fixed(builder.segment_bytes_max(4096 + 9000), 2026).open()?;
+    let store = fixed(builder.segment_bytes_max(4096 + 6500), 2026).open()?;
     let session = StreamInfo {
         project: Some("shop".to_owned()),
         cwd: Some("/w".to_owned()),

@@ -147,6 +147,18 @@ fn both_checkers_accept_what_is_true_and_nothing_that_was_changed() {
             both(&world, "changed", &key, false);
         }
     }
+    // The checker says what an event is by the tables of FORMAT alone.
+    let (_, text) = python(&world, "whole", &key);
+    for words in [
+        "event 1 is policy_set",
+        "is session_opened, host ",
+        "is tool_call_started, ",
+        "tool \"read\"",
+        "keys \"",
+    ] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    assert!(!text.contains("malformed") && !text.contains("does not know"), "{text}");
     // The proof of one event under the note of another tree.
     let event = std::fs::read_to_string(world.path("event")).unwrap();
     let older = world.run(&["checkpoint", "export", "#29"]).ok();

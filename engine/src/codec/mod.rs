@@ -25,7 +25,6 @@ mod limits;
 mod map_record;
 mod pages;
 pub mod payload;
-pub mod peek;
 mod prepare;
 mod secret_file;
 mod seekable;

@@ -3,6 +3,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
+use super::cbor::{array, numbers, part, record};
 use super::kind::{Kind, NamedBody};
 use super::{Actor, Body, Text};
 use crate::ids::{ItemId, Seq, Signature};
@@ -26,6 +27,8 @@ pub struct Hidden {
     pub summary: Option<Body>,
 }
 
+part!(Hidden { 0 item, 1 pattern, 2 summary });
+
 /// The answers of all kinds that hide items.
 macro_rules! hides_items {
     () => {
@@ -36,13 +39,15 @@ macro_rules! hides_items {
 }
 
 /// Items were hidden on request.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Discarded {
     /// The targets as typed, a JSON array.
     pub targets: Body,
     /// The hidden items.
     pub items: Vec<Hidden>,
 }
+
+record!(Discarded { 4 targets, 5 items });
 
 impl Kind for Discarded {
     hides_items!();
@@ -60,13 +65,15 @@ impl Kind for Discarded {
 }
 
 /// Items were hidden behind summaries on request.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Distilled {
     /// The targets as typed, a JSON array.
     pub targets: Body,
     /// The hidden items, each with its summary.
     pub items: Vec<Hidden>,
 }
+
+record!(Distilled { 4 targets, 5 items });
 
 impl Kind for Distilled {
     hides_items!();
@@ -89,13 +96,15 @@ impl Kind for Distilled {
 }
 
 /// Items were shown again on request.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Restored {
     /// The targets as typed, a JSON array.
     pub targets: Body,
     /// The items that are shown again.
     pub items: Vec<ItemId>,
 }
+
+record!(Restored { 4 targets, 5 items });
 
 impl Kind for Restored {
     fn in_words(&self) -> String {
@@ -115,11 +124,13 @@ impl Kind for Restored {
 }
 
 /// Items stay in the context until unpinned: no rule hides them.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pinned {
     /// The items.
     pub items: Vec<ItemId>,
 }
+
+record!(Pinned { 4 items });
 
 /// Events that name items, and say no more.
 macro_rules! names_items {
@@ -142,11 +153,13 @@ macro_rules! names_items {
 names_items!(Pinned);
 
 /// Items are subject to the rules again.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Unpinned {
     /// The items.
     pub items: Vec<ItemId>,
 }
+
+record!(Unpinned { 4 items });
 
 names_items!(Unpinned);
 
@@ -178,14 +191,18 @@ pub enum InjectedKind {
     Other,
 }
 
+numbers!(InjectedKind { Reminder = 0, Reflection = 1, Memory = 2, Other = 3 });
+
 /// The host put a text into the context.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Injected {
     /// Its kind; a newer reminder or reflection hides the earlier one.
     pub what: InjectedKind,
     /// The text.
     pub text: Body,
 }
+
+record!(Injected { 4 what, 5 text });
 
 impl Kind for Injected {
     fn in_words(&self) -> String {
@@ -218,8 +235,10 @@ pub enum RebaseCause {
     Asked,
 }
 
+numbers!(RebaseCause { Cold = 0, Pays = 1, Budget = 2, Asked = 3 });
+
 /// From here on served contexts show conclusions that were pending.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ContextRebased {
     /// Number of the epoch that begins.
     pub epoch: u32,
@@ -228,6 +247,8 @@ pub struct ContextRebased {
     /// Pending items that are applied; empty means all.
     pub items: Vec<ItemId>,
 }
+
+record!(ContextRebased { 4 epoch, 5 why, 6 items });
 
 impl Kind for ContextRebased {
     fn in_words(&self) -> String {
@@ -259,6 +280,8 @@ pub struct ContextServed {
     pub format: String,
 }
 
+record!(ContextServed { 4 step, 5 epoch, 6 renderer, 7 digest, 8 tokens, 9 format });
+
 impl Kind for ContextServed {
     fn in_words(&self) -> String {
         format!("{} ~{} tokens", self.format, tokens(self.tokens))
@@ -278,13 +301,15 @@ impl Kind for ContextServed {
 }
 
 /// The policy in force from here on, whole. In the store's own stream: for all streams without one of their own.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PolicySet {
     /// The policy as JSON: a preset's name and every key with its value.
     pub policy: String,
     /// The reason, if one was given.
     pub reason: Option<Text>,
 }
+
+record!(PolicySet { 4 policy, 5 reason });
 
 impl Kind for PolicySet {
     const HAS_TEXTS: bool = true;
@@ -311,21 +336,7 @@ impl Kind for PolicySet {
 }
 
 /// A body, as an erasure names it.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-)]
+#[derive(ToJson, FromJson, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BodyAddress {
     /// The event that names it.
     pub seq: Seq,
@@ -333,8 +344,10 @@ pub struct BodyAddress {
     pub row: u32,
 }
 
+array!(BodyAddress { seq, row });
+
 /// Bodies were removed for good; their digests stay.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Erased {
     /// The removed bodies.
     pub bodies: Vec<BodyAddress>,
@@ -345,6 +358,8 @@ pub struct Erased {
     /// Their contents, as digests keyed with the store's secret: they are refused when they come again.
     pub contents: Vec<[u8; 16]>,
 }
+
+record!(Erased { 4 bodies, 5 by, 6 reason, 7 contents });
 
 impl Erased {
     /// The name in place of an asker's, for bodies that damage took.
@@ -384,7 +399,7 @@ impl Kind for Erased {
 }
 
 /// A user looked at damage and chose to go on.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DamageNoted {
     /// Segment.
     pub segment: u32,
@@ -394,17 +409,25 @@ pub struct DamageNoted {
     pub first: Seq,
     /// Last seq that is lost.
     pub last: Seq,
-    /// The user's note about it.
-    pub note: String,
+    /// A note about it.
+    pub note: Text,
 }
 
+record!(DamageNoted { 4 segment, 5 offset, 6 first, 7 last, 8 note });
+
 impl Kind for DamageNoted {
+    const HAS_TEXTS: bool = true;
+
     fn in_words(&self) -> String {
-        self.note.clone()
+        self.note.to_string()
     }
 
     #[cfg(any(test, feature = "testing"))]
     fn sample() -> Self {
-        Self { segment: 2, offset: 4096, first: Seq(7), last: Seq(9), note: "flip".to_owned() }
+        Self { segment: 2, offset: 4096, first: Seq(7), last: Seq(9), note: "flip".into() }
+    }
+
+    fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        each(&mut self.note);
     }
 }

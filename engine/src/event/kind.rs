@@ -68,7 +68,7 @@ macro_rules! ask_kinds {
                 match self {
                     $( Self::$name(payload) => payload.in_words(), )+
                     Self::Unknown { bytes, .. } => {
-                        format!("{} bytes, written by a newer acpdb", bytes.len())
+                        format!("{} bytes that this acpdb does not understand", bytes.len())
                     }
                 }
             }

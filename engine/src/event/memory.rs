@@ -3,6 +3,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
+use super::cbor::{numbers, part, record};
 use super::kind::{Kind, NamedBody};
 use super::{Body, Text};
 use crate::ids::{ItemId, Micros, Signature};
@@ -38,6 +39,8 @@ pub enum MemoryKind {
     Note,
 }
 
+numbers!(MemoryKind { Fact = 0, Preference = 1, Decision = 2, Note = 3 });
+
 /// How long an item lives.
 #[derive(
     Archive,
@@ -66,6 +69,8 @@ pub enum Lifespan {
     Permanent,
 }
 
+numbers!(Lifespan { Session = 0, Project = 1, Permanent = 2 });
+
 /// Where an item comes from.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MemorySource {
@@ -76,6 +81,8 @@ pub struct MemorySource {
     /// Byte after the last.
     pub end: u32,
 }
+
+part!(MemorySource { 0 item, 1 start, 2 end });
 
 /// A memory item was recorded.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -117,6 +124,12 @@ pub struct MemoryRecorded {
     /// Other fields of the record, JSON.
     pub extra: Option<Body>,
 }
+
+record!(MemoryRecorded {
+    4 id, 5 kind, 6 category, 7 key, 8 subject, 9 value, 10 value_signature, 11 rationale,
+    12 alternatives, 13 related_files, 14 confidence, 15 lifespan, 16 created, 17 source,
+    18 replaces, 19 superseded_by, 20 status, 21 extra,
+});
 
 impl Kind for MemoryRecorded {
     const HAS_TEXTS: bool = true;
@@ -178,6 +191,8 @@ pub struct MemorySuperseded {
     pub reason: Option<Body>,
 }
 
+record!(MemorySuperseded { 4 old, 5 new, 6 reason });
+
 impl Kind for MemorySuperseded {
     fn in_words(&self) -> String {
         format!("{} by {}", self.old, self.new)
@@ -206,6 +221,8 @@ pub struct MemoryReinforced {
     pub at: Option<Micros>,
 }
 
+record!(MemoryReinforced { 4 id, 5 amount, 6 at });
+
 impl Kind for MemoryReinforced {
     fn in_words(&self) -> String {
         self.id.clone()
@@ -227,6 +244,8 @@ pub struct MemoryRetracted {
     /// When, if that is not when it was recorded.
     pub at: Option<Micros>,
 }
+
+record!(MemoryRetracted { 4 id, 5 reason, 6 at });
 
 impl Kind for MemoryRetracted {
     fn in_words(&self) -> String {

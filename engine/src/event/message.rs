@@ -3,13 +3,14 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
+use super::cbor::{part, record};
 use super::kind::{Kind, NamedBody, named_parts, tokens_of};
 use super::{Face, Part, Role};
 use crate::ids::ItemId;
 use crate::text::words::{count, word};
 
 /// A message, whole or its first parts.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageRecorded {
     /// The host's id of the message; parts may follow under the same key.
     pub key: String,
@@ -24,6 +25,10 @@ pub struct MessageRecorded {
     /// The user does not see it (an injected instruction).
     pub hidden_from_user: bool,
 }
+
+record!(MessageRecorded {
+    4 key, 5 role, 6 parts, 7 parent, 8 hidden_from_model, 9 hidden_from_user,
+});
 
 impl Kind for MessageRecorded {
     fn in_words(&self) -> String {
@@ -51,13 +56,15 @@ impl Kind for MessageRecorded {
 }
 
 /// Further parts of a message.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageContinued {
     /// Key of the message.
     pub key: String,
     /// The parts that are new.
     pub parts: Vec<Part>,
 }
+
+record!(MessageContinued { 4 key, 5 parts });
 
 impl Kind for MessageContinued {
     fn in_words(&self) -> String {
@@ -111,6 +118,8 @@ pub struct Usage {
     pub reasoning: Option<u64>,
 }
 
+part!(Usage { 0 input, 1 output, 2 cache_read, 3 cache_write, 4 cache_write_long, 5 reasoning });
+
 /// The report of a provider and a host about a message.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Report {
@@ -130,6 +139,8 @@ pub struct Report {
     pub usage: Usage,
 }
 
+part!(Report { 0 model, 1 provider, 2 request, 3 stop_reason, 4 service_tier, 5 cost, 6 usage });
+
 /// A message is complete.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageFinished {
@@ -138,6 +149,8 @@ pub struct MessageFinished {
     /// The report about it.
     pub report: Report,
 }
+
+record!(MessageFinished { 4 key, 5 report });
 
 impl Kind for MessageFinished {
     fn in_words(&self) -> String {
@@ -175,11 +188,13 @@ impl Kind for MessageFinished {
 }
 
 /// A message was given up before it was complete (a retry, an interruption): its parts leave the context.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageAbandoned {
     /// Key of the message.
     pub key: String,
 }
+
+record!(MessageAbandoned { 4 key });
 
 impl Kind for MessageAbandoned {
     fn in_words(&self) -> String {
@@ -193,7 +208,7 @@ impl Kind for MessageAbandoned {
 }
 
 /// The host rewrote a recorded item. Changes the shown content; makes and undoes no edge.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ItemRevised {
     /// The item.
     pub item: ItemId,
@@ -202,6 +217,8 @@ pub struct ItemRevised {
     /// Its new content, one part for a message part or params, any number for an output.
     pub parts: Vec<Part>,
 }
+
+record!(ItemRevised { 4 item, 5 face, 6 parts });
 
 impl Kind for ItemRevised {
     fn in_words(&self) -> String {

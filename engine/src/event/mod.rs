@@ -1,4 +1,4 @@
-//! Events: the closed set of kinds, version 1.
+//! Events: the closed set of kinds.
 //!
 //! ```text
 //! Event = Envelope (kind, version, stream, origin, host time)  +  Stamp (actor, revision, wire)  +  one payload struct
@@ -8,12 +8,12 @@
 //! token estimates, short labels. Long or private texts are *bodies*, named by [`Body`]: row numbers that count within the event.
 //! So event bytes hold no seq, no time, no turn and no position, and the same fact encodes to the same bytes wherever it lands.
 //!
-//! Each (kind, version) is a frozen struct. To change one: a new version, a new struct, an upcaster; never an edit.
-//! Kinds that a program does not know decode to [`Payload::Unknown`] and are kept, counted and skipped.
+//! Each kind is one struct, and beside it stand its keys in the log. A field is added with a new key, and no key, number or default
+//! ever changes. Kinds that a program does not know decode to [`Payload::Unknown`] and are kept, counted and skipped.
 //!
 //! This module does no IO and knows neither the log nor the fold.
 
-mod borrowed;
+pub(crate) mod cbor;
 mod context;
 pub(crate) mod kind;
 mod memory;
@@ -21,6 +21,8 @@ mod message;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
 mod session;
+#[cfg(any(test, feature = "testing"))]
+pub mod table;
 mod text;
 mod todo;
 mod tool;
@@ -29,10 +31,13 @@ pub mod wire;
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
-use crate::ids::{Micros, Origin, Seq, StreamId};
+use crate::ids::{ItemId, Micros, Origin, Seq, StreamId};
 use crate::secret::first_16_of;
 
-pub(crate) use borrowed::{Borrowed, BorrowedList, Finished, Frequent, Started, forms, plain};
+use cbor::{array, numbers, part, record};
+
+#[cfg(any(test, feature = "testing"))]
+pub use cbor::FieldRow;
 pub use context::{
     BodyAddress, ContextRebased, ContextServed, DamageNoted, Discarded, Distilled, Erased, Hidden, Injected,
     InjectedKind, Pinned, PolicySet, RebaseCause, Restored, Unpinned,
@@ -76,6 +81,10 @@ pub struct Body {
     /// Lines: line feeds + 1, 0 for an empty body.
     pub lines: u32,
 }
+
+array!(ItemId { seq, part });
+
+array!(Body { first, chunks, bytes, tokens, lines });
 
 impl Body {
     /// The body's id, given the seq of the event that names it.
@@ -121,6 +130,8 @@ pub enum Role {
     Tool,
 }
 
+numbers!(Role { System = 0, User = 1, Assistant = 2, Tool = 3 });
+
 /// The kind of a part.
 #[derive(
     Archive,
@@ -155,6 +166,8 @@ pub enum PartKind {
     Opaque,
 }
 
+numbers!(PartKind { Text = 0, Reasoning = 1, Media = 2, Call = 3, Result = 4, Opaque = 5 });
+
 /// Tokens that a picture or a document counts at most. Providers do not bill its bytes: Anthropic scales a picture to about
 /// 1,600 tokens (width * height / 750) at most, other providers to fewer.
 const MEDIA_TOKENS_MAX: u32 = 1_600;
@@ -187,7 +200,7 @@ impl Part {
 }
 
 /// One part of a message or of an output; in a message it is an item.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Part {
     /// Its kind.
     pub kind: PartKind,
@@ -202,6 +215,8 @@ pub struct Part {
     /// A user text that contains `automata`, in any case.
     pub automata: bool,
 }
+
+part!(Part { 0 kind, 1 body, 2 media_type, 3 signature, 4 task, 5 automata });
 
 /// A side of an item. Calls have both; everything else has only an output.
 ///
@@ -252,6 +267,8 @@ pub enum Face {
     Output,
 }
 
+numbers!(Face { Input = 0, Output = 1 });
+
 /// The actor behind an event.
 #[derive(
     Archive,
@@ -284,8 +301,10 @@ pub enum Actor {
     Policy,
 }
 
+numbers!(Actor { User = 0, Assistant = 1, Tool = 2, Host = 3, Policy = 4 });
+
 /// The fields that every event carries besides its payload.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stamp {
     /// The actor.
     pub actor: Actor,
@@ -296,6 +315,8 @@ pub struct Stamp {
     /// The host's own record, as a template whose long strings refer to other bodies of the event.
     pub wire: Option<Body>,
 }
+
+record!(Stamp { 0 actor, 1 estimator, 2 revision, 3 wire });
 
 /// An event before it has a place in the log.
 #[derive(Clone, PartialEq, Debug)]
@@ -382,6 +403,11 @@ macro_rules! kinds {
                     $( Self::$name(_) => $number, )+
                     Self::Unknown { number, .. } => *number,
                 }
+            }
+
+            /// Whether it is unknown although its kind is known: it is malformed, or a newer program added to it.
+            pub(crate) fn is_unread(&self) -> bool {
+                matches!(self, Self::Unknown { number, .. } if KIND_LABELS.iter().any(|(known, _)| known == number))
             }
 
             /// Name of the kind, as `--json` and `kind:` filters spell it.

@@ -72,9 +72,17 @@ pub(super) fn file_key() -> Key {
     }
 }
 
-/// One payload of every kind, in order of their numbers, each with every field set.
+/// One payload of every kind, in order of their numbers, each with every field set. Texts are settled, as in the log.
 pub fn payloads() -> Vec<Payload> {
-    super::kind::samples()
+    let mut all = super::kind::samples();
+    for payload in &mut all {
+        payload.texts_mut(&mut |text| {
+            if !text.is_empty() && !text.settle_plain() {
+                text.settle(body(0, 9));
+            }
+        });
+    }
+    all
 }
 
 /// A stamp with every field set.

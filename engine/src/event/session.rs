@@ -3,6 +3,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
+use super::cbor::{numbers, part, record};
 use super::kind::{Kind, NamedBody};
 use super::{Body, Text};
 use crate::ids::{ItemId, Seq, StreamId};
@@ -37,6 +38,8 @@ pub enum Scope {
     User = 2,
 }
 
+numbers!(Scope { Session = 0, Project = 1, User = 2 });
+
 /// The session that started this session, and the call that did it.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Parent {
@@ -46,8 +49,10 @@ pub struct Parent {
     pub call: Option<String>,
 }
 
+part!(Parent { 0 stream, 1 call });
+
 /// A stream began. Always the first event of its stream.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionOpened {
     /// Session, project or user.
     pub scope: Scope,
@@ -70,6 +75,11 @@ pub struct SessionOpened {
     /// 32 random bytes that key the stream's signatures.
     pub key: Body,
 }
+
+record!(SessionOpened {
+    4 scope, 5 host, 6 name, 7 project, 8 parent, 9 cwd, 10 title, 11 host_version, 12 policy,
+    13 key,
+});
 
 impl Kind for SessionOpened {
     const HAS_TEXTS: bool = true;
@@ -103,7 +113,7 @@ impl Kind for SessionOpened {
 }
 
 /// Fields of the stream changed. Absent fields keep their value.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionChanged {
     /// New title.
     pub title: Option<Text>,
@@ -114,6 +124,8 @@ pub struct SessionChanged {
     /// New host version.
     pub host_version: Option<String>,
 }
+
+record!(SessionChanged { 4 title, 5 cwd, 6 project, 7 host_version });
 
 impl Kind for SessionChanged {
     const HAS_TEXTS: bool = true;
@@ -139,11 +151,13 @@ impl Kind for SessionChanged {
 }
 
 /// The session ended. Nothing stops a host from going on: a later event reopens it.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionClosed {
     /// The reason, if the host said one.
     pub reason: Option<Text>,
 }
+
+record!(SessionClosed { 4 reason });
 
 impl Kind for SessionClosed {
     const HAS_TEXTS: bool = true;
@@ -177,8 +191,10 @@ pub enum TurnKind {
     Prompt,
 }
 
+numbers!(TurnKind { Step = 0, Prompt = 1 });
+
 /// A step of the model, or a prompt of the user, began. The only event that makes turns pass.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TurnStarted {
     /// Step or prompt.
     pub kind: TurnKind,
@@ -187,6 +203,8 @@ pub struct TurnStarted {
     /// The host's own number, where it counts: the turn becomes the larger of this and the present one. Absent: one more.
     pub number: Option<u32>,
 }
+
+record!(TurnStarted { 4 kind, 5 key, 6 number });
 
 impl Kind for TurnStarted {
     fn in_words(&self) -> String {
@@ -213,6 +231,8 @@ pub struct PromptSet {
     pub params: Option<Body>,
 }
 
+record!(PromptSet { 4 system, 5 tools, 6 model, 7 params });
+
 impl Kind for PromptSet {
     fn in_words(&self) -> String {
         self.model.clone().unwrap_or_default()
@@ -235,9 +255,7 @@ impl Kind for PromptSet {
 }
 
 /// The cause of a replaced context.
-#[derive(
-    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
-)]
+#[derive(ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplaceCause {
     /// The host summarised the context.
@@ -249,10 +267,12 @@ pub enum ReplaceCause {
     Cleared,
 }
 
+numbers!(ReplaceCause { Compaction = 0, Host = 1, Cleared = 2 });
+
 /// The host replaced its context: items that `order` does not name leave it, the named ones stay, in that order.
 ///
 /// Items recorded later follow. A compaction names none of the earlier ones; its summary is a message recorded after.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ContextReplaced {
     /// The cause.
     pub cause: ReplaceCause,
@@ -261,6 +281,8 @@ pub struct ContextReplaced {
     /// Tokens before, if the host said.
     pub tokens_before: Option<u64>,
 }
+
+record!(ContextReplaced { 4 cause, 5 order, 6 tokens_before });
 
 impl Kind for ContextReplaced {
     fn in_words(&self) -> String {
@@ -276,7 +298,7 @@ impl Kind for ContextReplaced {
 }
 
 /// The host put a text of its own in place of these outputs; the calls stay.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HostCleared {
     /// The calls (or parts) whose output was cleared.
     pub items: Vec<ItemId>,
@@ -285,6 +307,8 @@ pub struct HostCleared {
     /// The text that the model sees instead, if known.
     pub text: Option<Body>,
 }
+
+record!(HostCleared { 4 items, 5 calls, 6 text });
 
 impl Kind for HostCleared {
     fn in_words(&self) -> String {
@@ -304,11 +328,13 @@ impl Kind for HostCleared {
 }
 
 /// Everything recorded in the stream after `to` left the active branch.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Rewound {
     /// The last seq that stays.
     pub to: Seq,
 }
+
+record!(Rewound { 4 to });
 
 impl Kind for Rewound {
     fn in_words(&self) -> String {
@@ -330,6 +356,8 @@ pub struct Forked {
     pub at: Seq,
 }
 
+record!(Forked { 4 from, 5 at });
+
 impl Kind for Forked {
     fn in_words(&self) -> String {
         format!("from {} at {}", self.from, self.at)
@@ -342,7 +370,7 @@ impl Kind for Forked {
 }
 
 /// Any other record of a host: kept, counted, never part of a context.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HostRecorded {
     /// The host's own name for the kind of record.
     pub record: String,
@@ -351,6 +379,8 @@ pub struct HostRecorded {
     /// The record, or the part of it that is in no other event. Absent if the stamp's wire form is the whole record.
     pub raw: Option<Body>,
 }
+
+record!(HostRecorded { 4 record, 5 about, 6 raw });
 
 impl Kind for HostRecorded {
     fn in_words(&self) -> String {

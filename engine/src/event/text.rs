@@ -13,6 +13,7 @@ use std::ops::Deref;
 
 use rkyv::{Archive, Deserialize, Serialize};
 
+use super::cbor::{CborFault, CborField, CborReader, put_array, put_unsigned};
 use super::{Body, Payload};
 
 /// The words in place of an erased text.
@@ -22,7 +23,7 @@ pub const DAMAGED_TEXT: &str = "[damaged]";
 
 /// Words that acpdb itself gives. They stand in a payload as their number, from 1, and in no body. Part of the format: words
 /// are added at the end only.
-const WORDS: &[&str] = &[
+pub(super) const WORDS: &[&str] = &[
     "other",
     "implementation",
     "personal",
@@ -37,6 +38,7 @@ const WORDS: &[&str] = &[
     "active",
     "superseded",
     "store created",
+    "lost",
 ];
 
 /// A free text of an event. Its bytes are a body of the event, unless it is empty or one of the words that every program has.
@@ -187,6 +189,51 @@ impl<'de> serde::Deserialize<'de> for Text {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let words: String = serde::Deserialize::deserialize(deserializer)?;
         Ok(words.into())
+    }
+}
+
+/// The number of a word, or first row and rows of a body. Its words stand in no payload: a text is settled before it is written.
+impl CborField for Text {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn is_default(&self) -> bool {
+        (self.first, self.chunks) == (0, 0)
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        if self.chunks > 0 {
+            put_array(out, 2);
+            put_unsigned(out, u64::from(self.first));
+            put_unsigned(out, u64::from(self.chunks));
+        } else {
+            put_unsigned(out, u64::from(self.first));
+        }
+    }
+
+    fn read(&mut self, from: &mut CborReader<'_>) -> Result<(), CborFault> {
+        *self = Self::default();
+        if let Some(word) = from.unsigned_if_any()? {
+            let first = u32::try_from(word).ok().filter(|word| *word as usize <= WORDS.len());
+            self.first = first.ok_or(CborFault::Newer)?;
+            return Ok(());
+        }
+        from.array_of(2)?;
+        self.first.read(from)?;
+        self.chunks.read(from)?;
+        from.array_end();
+        if self.chunks == 0 { Err(CborFault::Malformed("a text has no rows")) } else { Ok(()) }
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn form() -> String {
+        "text".to_owned()
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn default_in_words() -> &'static str {
+        "empty"
     }
 }
 

@@ -4,6 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::Body;
+use super::cbor::{CborFault, CborField, CborReader, numbers, part, put_map, put_unsigned, record};
 use super::kind::{Kind, NamedBody};
 use crate::ids::Signature;
 use crate::text::words::count;
@@ -21,6 +22,8 @@ pub struct TodoHead {
     pub priority: Option<String>,
 }
 
+part!(TodoHead { 0 id, 1 content, 2 status, 3 priority });
+
 /// A whole list.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodoList {
@@ -29,6 +32,8 @@ pub struct TodoList {
     /// Its entries, in order.
     pub items: Vec<TodoHead>,
 }
+
+part!(TodoList { 0 body, 1 items });
 
 /// A change to one entry. Absent fields keep their value.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -43,6 +48,8 @@ pub struct TodoChange {
     pub content: Option<Signature>,
 }
 
+part!(TodoChange { 0 id, 1 status, 2 entry, 3 content });
+
 /// A call's change to the list.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 #[serde(rename_all = "snake_case")]
@@ -53,12 +60,72 @@ pub enum TodoUpdate {
     Change(TodoChange),
 }
 
+/// A map with one key: 0 and the list, or 1 and the change.
+impl CborField for TodoUpdate {
+    fn blank() -> Self {
+        Self::List(TodoList::default())
+    }
+
+    fn put_default(&mut self) -> Result<(), CborFault> {
+        Err(CborFault::Malformed("a field is missing"))
+    }
+
+    fn is_default(&self) -> bool {
+        false
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put_map(out, 1);
+        match self {
+            Self::List(list) => {
+                put_unsigned(out, 0);
+                list.write(out);
+            }
+            Self::Change(change) => {
+                put_unsigned(out, 1);
+                change.write(out);
+            }
+        }
+    }
+
+    fn read(&mut self, from: &mut CborReader<'_>) -> Result<(), CborFault> {
+        from.map_of_one()?;
+        match from.unsigned()? {
+            0 => {
+                let mut list = TodoList::default();
+                list.read(from)?;
+                *self = Self::List(list);
+            }
+            1 => {
+                let mut change = TodoChange::default();
+                change.read(from)?;
+                *self = Self::Change(change);
+            }
+            _ => return Err(CborFault::Newer),
+        }
+        from.array_end();
+        Ok(())
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn form() -> String {
+        "TodoUpdate".to_owned()
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn default_in_words() -> &'static str {
+        "always there"
+    }
+}
+
 /// The list was replaced, and no call shows it.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodosReplaced {
     /// The new list.
     pub list: TodoList,
 }
+
+record!(TodosReplaced { 4 list });
 
 impl Kind for TodosReplaced {
     fn in_words(&self) -> String {
@@ -78,11 +145,13 @@ impl Kind for TodosReplaced {
 }
 
 /// One entry changed, and no call shows it.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodoChanged {
     /// The change.
     pub change: TodoChange,
 }
+
+record!(TodoChanged { 4 change });
 
 impl Kind for TodoChanged {
     fn in_words(&self) -> String {
@@ -118,6 +187,8 @@ pub enum TaskStatus {
     Completed,
 }
 
+numbers!(TaskStatus { Pending = 0, InProgress = 1, Delegated = 2, Completed = 3 });
+
 /// One task of an accepted update. Absent fields keep their value.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TaskFields {
@@ -133,6 +204,8 @@ pub struct TaskFields {
     pub summary: Option<Body>,
 }
 
+part!(TaskFields { 0 id, 1 content, 2 status, 3 extra, 4 summary });
+
 /// Tasks changed, as an accepted update said.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TaskChanged {
@@ -141,6 +214,8 @@ pub struct TaskChanged {
     /// Key of the message that asked for it, if known: the range of an eviction begins there.
     pub message: Option<String>,
 }
+
+record!(TaskChanged { 4 tasks, 5 message });
 
 impl Kind for TaskChanged {
     fn in_words(&self) -> String {
@@ -186,6 +261,8 @@ pub struct Validation {
     pub evidence_found: Option<bool>,
 }
 
+part!(Validation { 0 valid, 1 score, 2 evidence_found });
+
 /// A task was completed: its outputs and the assistant's words about it are hidden behind its summary.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TaskEvicted {
@@ -198,6 +275,8 @@ pub struct TaskEvicted {
     /// Key of the message that completed it, if known: the last of the range.
     pub message: Option<String>,
 }
+
+record!(TaskEvicted { 4 task, 5 summary, 6 validation, 7 message });
 
 impl Kind for TaskEvicted {
     fn in_words(&self) -> String {

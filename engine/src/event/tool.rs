@@ -3,6 +3,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
+use super::cbor::{array, numbers, part, record};
 use super::kind::{Kind, NamedBody, named_parts, tokens_of};
 use super::{Body, Part, TodoList, TodoUpdate};
 use crate::ids::Signature;
@@ -43,6 +44,8 @@ pub enum ToolClass {
     Other,
 }
 
+numbers!(ToolClass { Read = 0, Write = 1, Edit = 2, Delete = 3, Search = 4, Other = 5 });
+
 /// The kind of thing that a key names. Keys of different kinds never meet.
 #[derive(
     Archive,
@@ -77,10 +80,10 @@ pub enum KeyKind {
     Check,
 }
 
+numbers!(KeyKind { File = 0, Search = 1, Url = 2, Exec = 3, State = 4, Task = 5, Check = 6 });
+
 /// A thing that a call is about.
-#[derive(
-    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug,
-)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
     /// The kind of thing.
     pub kind: KeyKind,
@@ -93,6 +96,8 @@ pub struct Key {
     /// For search and state keys: the fields that must all be equal. Empty for other kinds.
     pub fields: Vec<String>,
 }
+
+part!(Key { 0 kind, 1 class, 2 given, 3 resolved, 4 fields });
 
 /// Which parameters a signature covers, and how.
 #[derive(
@@ -120,6 +125,8 @@ pub enum SignatureForm {
     ResolvedNoNulls,
 }
 
+numbers!(SignatureForm { NoNulls = 0, Resolved = 1, ResolvedNoNulls = 2 });
+
 /// Sizes of the parameters as a placeholder shows them; the texts themselves come from the body.
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
@@ -134,6 +141,8 @@ pub struct Shown {
     /// Estimated tokens of the same.
     pub object_tokens: u32,
 }
+
+array!(Shown { line_bytes, line_tokens, object_bytes, object_tokens });
 
 /// A tool's role in the todo rule.
 #[derive(
@@ -152,8 +161,10 @@ pub enum TodoRole {
     Delta,
 }
 
+numbers!(TodoRole { None = 0, Write = 1, Read = 2, Delta = 3 });
+
 /// A tool was called.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ToolCallStarted {
     /// The host's id of the call; not unique.
     pub call: String,
@@ -189,6 +200,11 @@ pub struct ToolCallStarted {
     /// The provider's signature on the call, byte for byte.
     pub provider_signature: Option<Body>,
 }
+
+record!(ToolCallStarted {
+    4 call, 5 message, 6 tool, 7 params, 8 canonical_tokens, 9 label, 10 signature, 11 forms,
+    12 class, 13 keys, 14 volatile, 15 todo, 16 todos, 17 shown, 18 registry, 19 provider_signature,
+});
 
 impl Kind for ToolCallStarted {
     fn in_words(&self) -> String {
@@ -258,8 +274,10 @@ pub enum Outcome {
     Aborted,
 }
 
+numbers!(Outcome { Completed = 0, Failed = 1, Aborted = 2 });
+
 /// A call ended. Pairs with the nearest earlier unanswered start of the same call id in the stream.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ToolCallFinished {
     /// The host's id of the call.
     pub call: String,
@@ -272,6 +290,8 @@ pub struct ToolCallFinished {
     /// The call's change to the todo list, if it stands in the result.
     pub todos: Option<TodoUpdate>,
 }
+
+record!(ToolCallFinished { 4 call, 5 outcome, 6 output, 7 details, 8 todos });
 
 impl Kind for ToolCallFinished {
     fn in_words(&self) -> String {
@@ -299,9 +319,7 @@ impl Kind for ToolCallFinished {
 }
 
 /// The cause of a file's change.
-#[derive(
-    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
-)]
+#[derive(ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum FileChanger {
     /// The person.
@@ -315,14 +333,18 @@ pub enum FileChanger {
     Host,
 }
 
+numbers!(FileChanger { User = 0, Shell = 1, Subagent = 2, Host = 3 });
+
 /// A file changed and no call shows how. Supersedes nothing; earlier views of the file are stale.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FileChanged {
     /// The file.
     pub key: Key,
     /// The cause of the change.
     pub by: FileChanger,
 }
+
+record!(FileChanged { 4 key, 5 by });
 
 impl Kind for FileChanged {
     fn in_words(&self) -> String {

@@ -20,7 +20,7 @@ use super::names::Names;
 use super::number::{Ix, KeyId, NONE, Name, index, pushed};
 use super::number::{Lazy, hash_of};
 use super::rows::{Fields, Flat, Later, Out, flat};
-use crate::event::{Body, Borrowed, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
+use crate::event::{Body, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
 /// A signature under a label.
@@ -181,11 +181,11 @@ impl Facts {
     }
 
     /// Interns a key of a call or of a changed file.
-    pub(crate) fn key(&mut self, key: Borrowed<'_, crate::event::Key>) -> KeyFact {
-        let (kind, class) = (key.kind(), key.class());
-        let given = self.names.intern(key.given());
-        let resolved = key.resolved().map(|text| self.names.intern(text));
-        let mut fields = key.fields();
+    pub(crate) fn key(&mut self, key: &crate::event::Key) -> KeyFact {
+        let (kind, class) = (key.kind, key.class);
+        let given = self.names.intern(&key.given);
+        let resolved = key.resolved.as_deref().map(|text| self.names.intern(text));
+        let mut fields = key.fields.iter().map(String::as_str);
         let id_given = match (fields.next(), fields.next()) {
             (None, _) => self.key_id(kind, false, given),
             (Some(field), None) => {

@@ -43,7 +43,6 @@ mod tests;
 pub mod todo;
 mod world;
 
-pub(crate) use apply::Place;
 pub use apply::{Change, Effects};
 pub use facts::ItemKind;
 pub use history::{RuleKind, ShortenKind};

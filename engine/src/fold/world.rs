@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::apply::Effects;
-use super::apply::Place;
 use super::policy::Policy;
 use super::state::State;
-use crate::event::{Frequent, Lifespan, Payload, Recorded, Scope, stream_id};
+use crate::event::{Lifespan, Payload, Recorded, Scope, stream_id};
 use crate::ids::{Micros, Seq, StreamId};
 
 /// Folded streams by id, with the store-wide policy.
@@ -85,10 +84,15 @@ impl World {
         self.state(stream).apply(recorded)
     }
 
-    /// As [`World::apply`], for an event of a frequent kind, without a list of the changes.
-    pub(crate) fn replay(&mut self, at: Place, stream: StreamId, event: &Frequent<'_>) {
-        self.head = at.seq;
-        self.state(stream).replay(at, event);
+    /// As [`World::apply`], without a list of the changes of an event of a frequent kind.
+    pub(crate) fn replay(&mut self, recorded: &Recorded) {
+        if State::is_frequent(&recorded.event.payload) {
+            self.head = recorded.seq;
+            self.state(recorded.event.stream).replay(recorded);
+        } else {
+            // The list is not needed here.
+            let _ = self.apply(recorded);
+        }
     }
 
     /// A stream began. A session of a project ends the items that earlier sessions of the project remembered for their own

@@ -1,6 +1,5 @@
 //! The rows that one frame adds to an index. Pure: the same frame always gives the same rows.
 
-use crate::codec::peek::peek;
 use crate::codec::{EventRef, Frame, FrameHeader, payload};
 use crate::event::{Key, KeyKind, Payload};
 use crate::ids::{Seq, StreamId};
@@ -104,29 +103,9 @@ pub fn rows_of(frame: &Frame, secret: &Secret) -> Rows {
 
 fn names_of(event: &EventRef<'_>, secret: &Secret, mut name: impl FnMut(NameKind, String)) {
     let envelope = &event.envelope;
-    match envelope.kind {
-        SESSION_OPENED | FILE_CHANGED | MEMORY_RECORDED => {}
-        TOOL_CALL_STARTED => {
-            if let Some(start) = peek(envelope.kind, envelope.version, event.payload) {
-                if let (Some(tool), Some(label)) = (start.tool, start.label) {
-                    name(NameKind::Label, Label::from_bits(tool, secret.open_label(label)).short());
-                }
-                if let Some(call) = start.call {
-                    name(NameKind::Call, call.to_owned());
-                }
-                start.files().for_each(|file| name(NameKind::File, from_its_end(file)));
-                return;
-            }
-        }
-        // Some hosts tell of an end without having told of the start.
-        TOOL_CALL_FINISHED => {
-            if let Some(call) = peek(envelope.kind, envelope.version, event.payload).and_then(|end| end.call)
-            {
-                name(NameKind::Call, call.to_owned());
-            }
-            return;
-        }
-        _ => return,
+    let names = [SESSION_OPENED, TOOL_CALL_STARTED, TOOL_CALL_FINISHED, FILE_CHANGED, MEMORY_RECORDED];
+    if !names.contains(&envelope.kind) {
+        return;
     }
     let Ok((_, payload)) = payload::decode(envelope.kind, envelope.version, event.payload) else { return };
     match payload {
@@ -138,6 +117,8 @@ fn names_of(event: &EventRef<'_>, secret: &Secret, mut name: impl FnMut(NameKind
                 files_of(key, &mut name);
             }
         }
+        // Some hosts tell of an end without having told of the start.
+        Payload::ToolCallFinished(finished) => name(NameKind::Call, finished.call),
         Payload::FileChanged(changed) => files_of(changed.key, &mut name),
         // Its category and its key are free text: not for an index.
         Payload::MemoryRecorded(memory) => name(NameKind::Memory, memory.id),

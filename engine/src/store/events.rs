@@ -1,5 +1,6 @@
 //! Events and bodies out of the log: decoded, checked, in order.
 
+use crate::codec::payload::{self, Decoder};
 use crate::codec::{BodyRow, EventRef, Frame};
 use crate::error::Error;
 use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Payload, Recorded, wire};
@@ -7,7 +8,7 @@ use crate::ids::{BodyId, Origin, Position, Seq};
 use crate::log::{self, LogError};
 
 use super::Inner;
-use super::fetch::bare;
+use super::fetch::unreadable;
 
 fn no_row(seq: Seq, row: u32) -> Error {
     Error::damaged_event(seq, format!("event {seq} names body row {row}, which it does not have"))
@@ -18,9 +19,34 @@ const WIRE_DEPTH_MAX: usize = 4;
 
 impl Inner {
     /// Decodes one event of a frame, its free texts read from their bodies. A text that was erased or is damaged is replaced
-    /// by a word that says so; the rest of its event is as it was.
+    /// by a word that says so; the rest of its event is as it was. An event whose payload is malformed is one of an unknown kind, and is
+    /// noted as damage.
     pub(super) fn decode(&self, frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
-        let mut recorded = bare(frame, event)?;
+        let mut recorded = payload::recorded(frame, event).unwrap_or_else(|error| {
+            self.note_damage(unreadable(event.seq, &error).to_string());
+            payload::unread(frame, event)
+        });
+        self.complete(frame, event, &mut recorded)?;
+        Ok(recorded)
+    }
+
+    /// As [`Inner::decode`], for a caller that reads many events and keeps none.
+    pub(super) fn decode_with<'d>(
+        &self,
+        decoder: &'d mut Decoder,
+        frame: &Frame,
+        event: &EventRef<'_>,
+    ) -> Result<&'d Recorded, Error> {
+        let (recorded, read) = decoder.recorded(frame, event);
+        if let Err(error) = read {
+            self.note_damage(unreadable(event.seq, &error).to_string());
+        }
+        self.complete(frame, event, recorded)?;
+        Ok(recorded)
+    }
+
+    /// Opens the label of a call, and reads the free texts of an event.
+    fn complete(&self, frame: &Frame, event: &EventRef<'_>, recorded: &mut Recorded) -> Result<(), Error> {
         let payload = &mut recorded.event.payload;
         if let Payload::ToolCallStarted(started) = payload {
             started.label = self.log.secret().open_label(started.label);
@@ -47,7 +73,7 @@ impl Inner {
                 }
             });
         }
-        failed.map_or(Ok(recorded), Err)
+        failed.map_or(Ok(()), Err)
     }
 
     /// The event at `seq`.

@@ -2,10 +2,9 @@
 
 use crate::codec::{EventRef, Frame, payload};
 use crate::error::Error;
-use crate::event::{Frequent, Recorded};
+use crate::event::Recorded;
 use crate::ids::{Position, Seq};
 use crate::log::Looks;
-use crate::secret::Secret;
 
 use super::Inner;
 
@@ -87,18 +86,8 @@ pub(super) fn bare(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Erro
     payload::recorded(frame, event).map_err(|error| unreadable(event.seq, &error))
 }
 
-/// An event of a frequent kind, borrowed from its frame.
-pub(super) fn lend<'a>(event: &EventRef<'a>, secret: &Secret) -> Result<Option<Frequent<'a>>, Error> {
-    let envelope = event.envelope;
-    let mut lent = payload::frequent(envelope.kind, envelope.version, event.payload)
-        .map_err(|error| unreadable(event.seq, &error))?;
-    if let Some(Frequent::Started(started)) = &mut lent {
-        started.label = secret.open_label(started.label);
-    }
-    Ok(lent)
-}
-
-fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
+/// An event whose payload is malformed, in words.
+pub(super) fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
     Error::damaged_event(seq, format!("event {seq} cannot be read: {error}"))
 }
 

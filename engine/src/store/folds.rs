@@ -9,14 +9,13 @@
 use std::sync::Arc;
 
 use super::erasures::ERASED;
-use super::fetch::lend;
 use super::kept::{FOLDER, FoldSlot, Loaded};
 use super::saved_fold::encode;
 use super::{Inner, Store};
 use crate::codec::Frame;
+use crate::codec::payload::Decoder;
 use crate::error::Error;
 use crate::event::{Lifespan, Payload, Scope, stream_id};
-use crate::fold::Place;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::SESSION_OPENED;
 use crate::locks::steady;
@@ -185,6 +184,7 @@ impl Inner {
 
     /// Folds the events of a frame past `folded`. `Some`: as [`Inner::advance`].
     fn fold_frame(&self, loaded: &mut Loaded, frame: &Frame, folded: Seq) -> Result<Option<Missing>, Error> {
+        let mut decoder = Decoder::default();
         for event in frame.events().filter(|event| event.seq > folded) {
             let stream = event.envelope.stream;
             if loaded.streams.as_ref().is_some_and(|streams| !streams.contains(&stream)) {
@@ -204,22 +204,7 @@ impl Inner {
                 }
                 error => Err(error),
             };
-            let lent = lend(&event, self.log.secret());
-            match lent {
-                Ok(Some(frequent)) => {
-                    let host_time = event.envelope.host_time;
-                    let place = Place { seq: event.seq, recorded_at: frame.time(), host_time };
-                    loaded.world.replay(place, stream, &frequent);
-                    continue;
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    noted(error)?;
-                    loaded.has_gaps = true;
-                    continue;
-                }
-            }
-            let recorded = match self.decode(frame, &event) {
+            let recorded = match self.decode_with(&mut decoder, frame, &event) {
                 Ok(recorded) => recorded,
                 Err(error) => {
                     noted(error)?;
@@ -240,8 +225,9 @@ impl Inner {
             {
                 return Ok(Some(Missing { streams: needed, beginnings: false }));
             }
-            // The list of changes is not needed here.
-            let _ = loaded.world.apply(&recorded);
+            // An event that this program does not understand is read again by the next one, which may.
+            loaded.has_gaps |= recorded.event.payload.is_unread();
+            loaded.world.replay(recorded);
         }
         Ok(None)
     }

@@ -349,7 +349,8 @@ impl Copy<'_> {
         let note = DamageNoted {
             first: lost.0,
             last: lost.1,
-            note: format!("lost in store {}", self.source.store()),
+            // A word, which needs no body: the lost event may have had bodies of its own.
+            note: "lost".into(),
             ..DamageNoted::default()
         };
         let until = until.min(self.next.plus(count_max));
@@ -388,7 +389,7 @@ impl Copy<'_> {
             done.events,
             done.lost_bodies.len()
         );
-        payloads.push(DamageNoted { note, ..DamageNoted::default() }.into());
+        payloads.push(DamageNoted { note: note.into(), ..DamageNoted::default() }.into());
         self.record(payloads)?;
         self.done.head = self.next.before();
         Ok(())

@@ -14,7 +14,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::codec::peek::{Peek, peek};
 use crate::codec::{EventRef, Frame};
 use crate::error::Error;
 use crate::event::{KIND_LABELS, Recorded};
@@ -73,12 +72,6 @@ impl<'f> Glimpse<'f> {
     /// Its stream.
     pub fn stream(&self) -> StreamId {
         self.event.envelope.stream
-    }
-
-    /// Its payload, read in place. `None`: the payload has to be decoded to be understood.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn peek(&self) -> Option<Peek<'f>> {
-        peek(self.event.envelope.kind, self.event.envelope.version, self.event.payload)
     }
 
     /// The event, decoded.

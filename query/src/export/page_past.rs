@@ -130,7 +130,7 @@ pub(super) fn mark(payload: &Payload) -> Option<String> {
             let key = memory.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
             format!("{} {}{key}", kind_label(memory.kind), memory.category)
         }
-        Payload::Unknown { number, .. } => format!("kind {number}, written by a newer acpdb"),
+        Payload::Unknown { number, .. } => format!("kind {number}, which this acpdb does not understand"),
         Payload::SessionOpened(_)
         | Payload::TurnStarted(_)
         | Payload::HostRecorded(_)

@@ -53,7 +53,7 @@ pub struct Specimen {
 }
 
 fn setting() -> Setting {
-    Setting { segment_bytes_max: 4096 + 6000, goes_on: false, sabotage: None }
+    Setting { segment_bytes_max: 4096 + 4000, goes_on: false, sabotage: None }
 }
 
 fn grown(seed: u64) -> Result<(SimWorld, SimWorld, Vec<String>), Error> {

@@ -51,7 +51,7 @@ pub const ALL: [(Planted, &str); 23] = [
     (Planted::Within(Failpoint::TombstoneOnProtected), "naive fold"),
     (Planted::Within(Failpoint::RestoreForgets), "naive fold"),
     (Planted::Within(Failpoint::WatermarkOffByOne), "crash images"),
-    (Planted::Within(Failpoint::UpcastToWrongKind), "crash images"),
+    (Planted::Within(Failpoint::PinsReadAsUnpins), "crash images"),
     (Planted::Within(Failpoint::DedupeByLength), "crash images"),
     (Planted::Within(Failpoint::PoisonWithoutEpoch), "a failed sync that was slept through"),
     (Planted::Within(Failpoint::ShareErased), "erased and said again"),

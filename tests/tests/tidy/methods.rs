@@ -68,7 +68,6 @@ pub(super) const OF_OTHERS: &[&str] = &[
     "status",
     "store",
     "to_hex",
-    "to_owned",
     "to_value",
     "to_vec",
     "trim",

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::Place;
 use crate::event::{
-    Body, Borrowed, BorrowedList, Finished, Frequent, Hidden, Part, Payload, Recorded, Role, SignatureForm,
-    Started, TurnKind, forms,
+    Body, Hidden, Part, Payload, Recorded, Role, SignatureForm, ToolCallFinished, ToolCallStarted, TurnKind,
 };
 use crate::fold::facts::{
     Act, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, NewCall, PartFact, Range, Revision,
@@ -26,49 +25,38 @@ fn seconds_between(then: Micros, now: Micros) -> u32 {
 }
 
 impl State {
-    /// The operation for an event of a frequent kind.
-    pub(super) fn take_in_frequent(&mut self, at: Place, event: &Frequent<'_>) -> Op {
-        let heard_at = self.heard_at;
-        // The model is heard when it begins a step, speaks or calls; a prompt or a result is not heard from it.
-        let is_heard = match event {
-            Frequent::Started(_) | Frequent::Turn { kind: TurnKind::Step, .. } => true,
-            Frequent::Said(said) => said.role.unwrap_or(Role::Assistant) == Role::Assistant,
-            Frequent::Finished(_) | Frequent::Turn { kind: TurnKind::Prompt, .. } => false,
+    /// The model is heard when it begins a step, speaks or calls; a prompt or a result is not heard from it. Returns when it was
+    /// heard before.
+    fn hear(&mut self, at: Place, payload: &Payload) -> Option<Micros> {
+        let before = self.heard_at;
+        let is_heard = match payload {
+            Payload::ToolCallStarted(_) | Payload::MessageContinued(_) => true,
+            Payload::MessageRecorded(message) => message.role == Role::Assistant,
+            Payload::TurnStarted(turn) => turn.kind == TurnKind::Step,
+            _ => false,
         };
         if is_heard {
             self.heard_at = self.heard_at.max(Some(at.time()));
         }
-        match event {
-            Frequent::Started(started) => Op::Start(self.take_start(at, started)),
-            Frequent::Finished(finished) => Op::Finish(self.take_finish(at, finished)),
-            Frequent::Said(said) => {
-                let number = self.facts.message(at.seq, said.key, said.role.unwrap_or(Role::Assistant));
-                if let (Some(role), Some(known)) = (said.role, self.facts.messages.get_mut(number as usize)) {
-                    known.role = role;
-                    known.hidden |= said.hidden_from_model;
-                }
-                self.take_parts(at, number, said.parts)
-            }
-            Frequent::Turn { kind: TurnKind::Step, key, number } => {
-                let key = if key.is_empty() { NONE } else { self.facts.names.intern(key).0 };
-                let idle_seconds = heard_at.map_or(0, |then| seconds_between(then, at.time()));
-                Op::Turn { key, number: *number, idle_seconds }
-            }
-            Frequent::Turn { kind: TurnKind::Prompt, .. } => Op::Prompt,
-        }
+        before
     }
 
-    /// The operation for any other event; `None` if the stream's items do not depend on it.
+    /// The operation for an event; `None` if the stream's items do not depend on it.
     pub(super) fn take_in(&mut self, recorded: &Recorded) -> Option<Op> {
         let seq = recorded.seq;
         let at = Place::of(recorded);
         Some(match &recorded.event.payload {
+            Payload::ToolCallStarted(_)
+            | Payload::ToolCallFinished(_)
+            | Payload::MessageRecorded(_)
+            | Payload::MessageContinued(_)
+            | Payload::TurnStarted(_) => return self.take_in_frequent(recorded),
             Payload::MessageAbandoned(message) => {
                 let key = self.facts.names.find(&message.key)?;
                 Op::Abandon(self.facts.message_by_key(key)?)
             }
             Payload::ItemRevised(revised) => {
-                let parts = self.take_part_list(BorrowedList::Owned(&revised.parts));
+                let parts = self.take_part_list(&revised.parts);
                 let number = index(self.facts.revisions.len());
                 self.facts.revisions.push(Revision { seq, item: revised.item, face: revised.face, parts });
                 Op::Revise(number)
@@ -92,7 +80,7 @@ impl State {
                 own: self.core.own_policy,
             })),
             Payload::FileChanged(changed) => {
-                let key = self.facts.key(Borrowed::Owned(&changed.key));
+                let key = self.facts.key(&changed.key);
                 Op::FileChanged(pushed(&mut self.facts.keys, key))
             }
             Payload::Discarded(act) => Op::Hide(self.take_act(seq, act.items.clone())),
@@ -133,12 +121,7 @@ impl State {
             | Payload::MemorySuperseded(_)
             | Payload::MemoryReinforced(_)
             | Payload::MemoryRetracted(_) => Op::Memory(Arc::new(MemoryEvent::of(recorded)?)),
-            Payload::ToolCallStarted(_)
-            | Payload::ToolCallFinished(_)
-            | Payload::MessageRecorded(_)
-            | Payload::MessageContinued(_)
-            | Payload::TurnStarted(_)
-            | Payload::SessionOpened(_)
+            Payload::SessionOpened(_)
             | Payload::SessionChanged(_)
             | Payload::PromptSet(_)
             | Payload::Forked(_)
@@ -149,6 +132,35 @@ impl State {
             | Payload::Erased(_)
             | Payload::DamageNoted(_)
             | Payload::Unknown { .. } => return None,
+        })
+    }
+
+    /// The operation for an event of a frequent kind.
+    fn take_in_frequent(&mut self, recorded: &Recorded) -> Option<Op> {
+        let (seq, at) = (recorded.seq, Place::of(recorded));
+        let heard_at = self.hear(at, &recorded.event.payload);
+        Some(match &recorded.event.payload {
+            Payload::ToolCallStarted(started) => Op::Start(self.take_start(at, started)),
+            Payload::ToolCallFinished(finished) => Op::Finish(self.take_finish(at, finished)),
+            Payload::MessageRecorded(message) => {
+                let number = self.facts.message(seq, &message.key, message.role);
+                if let Some(known) = self.facts.messages.get_mut(number as usize) {
+                    known.role = message.role;
+                    known.hidden |= message.hidden_from_model;
+                }
+                self.take_parts(at, number, &message.parts)
+            }
+            Payload::MessageContinued(message) => {
+                let number = self.facts.message(seq, &message.key, Role::Assistant);
+                self.take_parts(at, number, &message.parts)
+            }
+            Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
+                let key = if turn.key.is_empty() { NONE } else { self.facts.names.intern(&turn.key).0 };
+                let idle_seconds = heard_at.map_or(0, |then| seconds_between(then, at.time()));
+                Op::Turn { key, number: turn.number, idle_seconds }
+            }
+            Payload::TurnStarted(_) => Op::Prompt,
+            _ => return None,
         })
     }
 
@@ -176,64 +188,60 @@ impl State {
         ix
     }
 
-    fn take_parts(&mut self, at: Place, number: u32, parts: BorrowedList<'_, Part>) -> Op {
+    fn take_parts(&mut self, at: Place, number: u32, parts: &[Part]) -> Op {
         let first = self.facts.next_ix();
         let (role, hidden) = self
             .facts
             .messages
             .get(number as usize)
             .map_or((Role::Assistant, false), |message| (message.role, message.hidden));
-        for (place, part) in (1..).zip(parts.iter()) {
+        for (place, part) in (1..).zip(parts) {
             let extra = self.extra_of(part);
-            let ix = self.take_item(at, kind_of(part.kind()), part.kind().counted(part.body()), extra);
+            let ix = self.take_item(at, kind_of(part.kind), part.counted(), extra);
             if let Some(item) = self.facts.items.get_mut(ix.at()) {
                 item.id.part = place;
                 item.role = role;
                 item.hidden = hidden;
                 item.message = number;
-                item.automata = part.automata() && role == Role::User;
+                item.automata = part.automata && role == Role::User;
             }
             self.facts.put_into(number, ix);
         }
         Op::Parts { first, count: index(parts.len()) }
     }
 
-    fn extra_of(&mut self, part: Borrowed<'_, Part>) -> Extra {
+    fn extra_of(&mut self, part: &Part) -> Extra {
         Extra {
-            media_type: part.media_type().map(|text| self.facts.names.intern(text)),
-            task: part.task().map(|text| self.facts.names.intern(text)),
-            signature: part.signature(),
+            media_type: part.media_type.as_deref().map(|text| self.facts.names.intern(text)),
+            task: part.task.as_deref().map(|text| self.facts.names.intern(text)),
+            signature: part.signature,
             injected: None,
         }
     }
 
     /// Takes in parts that are no items: of an output, or of a rewritten face.
-    fn take_part_list(&mut self, parts: BorrowedList<'_, Part>) -> Range {
+    fn take_part_list(&mut self, parts: &[Part]) -> Range {
         let first = index(self.facts.parts.len());
-        for part in parts.iter() {
+        for part in parts {
             let extra = self.extra_of(part);
             let extra = self.facts.add_extra(extra);
-            self.facts.parts.push(PartFact {
-                body: part.kind().counted(part.body()),
-                extra,
-                kind: part.kind(),
-            });
+            self.facts.parts.push(PartFact { body: part.counted(), extra, kind: part.kind });
         }
         (first, index(self.facts.parts.len()))
     }
 
-    fn take_start(&mut self, at: Place, started: &Started<'_>) -> Ix {
-        let tool = self.facts.names.intern(started.tool);
-        let host_id = self.facts.names.intern(started.call);
+    fn take_start(&mut self, at: Place, started: &ToolCallStarted) -> Ix {
+        let tool = self.facts.names.intern(&started.tool);
+        let host_id = self.facts.names.intern(&started.call);
         let first = index(self.facts.keys.len());
-        for key in started.keys.iter() {
+        for key in &started.keys {
             let key = self.facts.key(key);
             self.facts.keys.push(key);
         }
         let mut compared = [self.facts.signature(started.signature); 4];
         // A form that the event leaves out equals the nearest one that it has: both changes, without nulls, resolved, as given.
         let (mut has_both, mut has_no_nulls) = (false, false);
-        for (form, signature) in forms(started.forms) {
+        for (form, signature) in started.forms.iter().copied() {
             has_both |= form == SignatureForm::ResolvedNoNulls;
             has_no_nulls |= form == SignatureForm::NoNulls;
             let number = self.facts.signature(signature);
@@ -244,12 +252,12 @@ impl State {
         if !has_both {
             compared[3] = if has_no_nulls { compared[1] } else { compared[2] };
         }
-        let message = match started.message {
+        let message = match &started.message {
             Some(key) => self.facts.message(at.seq, key, Role::Assistant),
             None => NONE,
         };
-        let todos = match started.todos.and_then(Borrowed::to_owned) {
-            Some(list) => pushed(&mut self.facts.todo_lists.0, Arc::new(list)),
+        let todos = match &started.todos {
+            Some(list) => pushed(&mut self.facts.todo_lists.0, Arc::new(list.clone())),
             None => NONE,
         };
         let extra = Extra { signature: started.provider_signature, ..Extra::default() };
@@ -278,11 +286,11 @@ impl State {
         ix
     }
 
-    fn take_finish(&mut self, at: Place, finished: &Finished<'_>) -> u32 {
-        let tag = finished.output.iter().rev().find_map(Borrowed::task);
+    fn take_finish(&mut self, at: Place, finished: &ToolCallFinished) -> u32 {
+        let tag = finished.output.iter().rev().find_map(|part| part.task.as_deref());
         let task = tag.map(|text| self.facts.names.intern(text));
-        let output = self.take_part_list(finished.output);
-        let todos = finished.todos.and_then(Borrowed::to_owned).map(Arc::new);
+        let output = self.take_part_list(&finished.output);
+        let todos = finished.todos.clone().map(Arc::new);
         let extra = if finished.details.is_some() || todos.is_some() {
             pushed(&mut self.facts.rare.finish_extras, FinishExtra { details: finished.details, todos })
         } else {
@@ -291,7 +299,7 @@ impl State {
         let finish = Finish {
             seq: at.seq,
             recorded_at: at.recorded_at,
-            host_id: self.facts.names.intern(finished.call),
+            host_id: self.facts.names.intern(&finished.call),
             output,
             task,
             extra,

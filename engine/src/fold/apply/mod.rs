@@ -19,7 +19,7 @@ use super::read::{CauseView, FaceState, FaceTokens};
 use super::state::{BORN, Core, Subs};
 use super::state::{Rebase, State, StreamFacts};
 use super::step::Step;
-use crate::event::{Body, BodyAddress, Face, Frequent, Payload, Recorded, Scope};
+use crate::event::{Body, BodyAddress, Face, Payload, Recorded, Scope};
 use crate::ids::{ItemId, Micros, Seq, StreamId, Turn};
 
 /// An event's seq and times, as far as items keep them.
@@ -74,12 +74,7 @@ pub struct Change {
 impl State {
     /// Folds one event of this stream. Total. Cost: O(changes of the event); of a rewind, a fork or a policy: O(the stream).
     pub(crate) fn apply(&mut self, recorded: &Recorded) -> Effects {
-        let at = Place::of(recorded);
-        if let Some(event) = Frequent::of(&recorded.event.payload) {
-            self.run_frequent(at, &event);
-            return self.effects(at.seq);
-        }
-        self.begin(at);
+        self.begin(Place::of(recorded));
         self.note(recorded);
         if let Some(op) = self.take_in(recorded) {
             match op {
@@ -93,17 +88,26 @@ impl State {
         self.effects(recorded.seq)
     }
 
-    /// As [`State::apply`], for an event of a frequent kind, without a list of the changes.
-    pub(crate) fn replay(&mut self, at: Place, event: &Frequent<'_>) {
-        self.run_frequent(at, event);
-        self.settle(at.seq, None);
+    /// Whether a kind is one of those that make nearly all of a log: a call is two events, a step is a third.
+    pub(crate) const fn is_frequent(payload: &Payload) -> bool {
+        matches!(
+            payload,
+            Payload::ToolCallStarted(_)
+                | Payload::ToolCallFinished(_)
+                | Payload::MessageRecorded(_)
+                | Payload::MessageContinued(_)
+                | Payload::TurnStarted(_)
+        )
     }
 
-    fn run_frequent(&mut self, at: Place, event: &Frequent<'_>) {
-        self.begin(at);
-        let op = self.take_in_frequent(at, event);
-        self.step(at.seq, &op);
-        self.ops.push(at.seq, op);
+    /// As [`State::apply`], for an event of a frequent kind, without a list of the changes.
+    pub(crate) fn replay(&mut self, recorded: &Recorded) {
+        self.begin(Place::of(recorded));
+        if let Some(op) = self.take_in(recorded) {
+            self.step(recorded.seq, &op);
+            self.ops.push(recorded.seq, op);
+        }
+        self.settle(recorded.seq, None);
     }
 
     /// Notes the seq and the time of an event that comes in.

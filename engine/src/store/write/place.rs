@@ -147,8 +147,8 @@ impl Inner {
         let (version, bytes) = payload::encode(stamp, payload).map_err(|error| Error::TooLarge {
             what: payload.label(),
             actual: match error {
-                payload::PayloadError::Invalid { bytes, .. } => bytes as u64,
-                payload::PayloadError::TooLarge { .. } => u64::MAX,
+                payload::PayloadError::Invalid { bytes, .. }
+                | payload::PayloadError::TooLarge { bytes, .. } => bytes as u64,
             },
             limit: crate::codec::EVENT_BYTES_MAX as u64,
         })?;
