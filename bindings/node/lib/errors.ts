@@ -130,15 +130,6 @@ export async function settled<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** As `settled`, of a call that gives its value at once or promises it. */
-export async function resolved<T>(work: () => T | Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw lifted(error);
-  }
-}
-
 /** As `settled`, of a call that gives its value at once. */
 export function done<T>(work: () => T): T {
   try {

@@ -34,9 +34,8 @@ export interface NativeSession {
   readonly key: string;
   readonly host: string;
   readonly stream: string;
-  /** What could be done at once is no promise. */
-  append(described: string, texts: Text[]): Receipt | Promise<Receipt>;
-  submit(described: string, texts: Text[]): NativeTicket | Promise<NativeTicket>;
+  append(described: string, texts: Text[]): Promise<Receipt>;
+  submit(described: string, texts: Text[]): Promise<NativeTicket>;
   appendLines(format: string, lines: Uint8Array, prefix: string, salt: string): Promise<number>;
   act(act: string, json: string): Promise<string>;
   giveUp(why: string): Promise<Receipt>;

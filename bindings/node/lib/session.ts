@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 
 import { type Entry, described } from "./entry.js";
-import { InvalidError, resolved, settled } from "./errors.js";
+import { InvalidError, settled } from "./errors.js";
 import type { NativeSession, NativeTicket, Receipt } from "./native.js";
 import { read } from "./options.js";
 import type * as shapes from "./shapes.js";
@@ -143,13 +143,13 @@ export class Session {
    */
   async append(...entries: Entry[]): Promise<Receipt> {
     const [facts, texts] = described(entries);
-    return resolved(() => this.#native.append(facts, texts));
+    return settled(this.#native.append(facts, texts));
   }
 
   /** As `append`, without waiting for the disk: the ticket's `wait` does. */
   async submit(...entries: Entry[]): Promise<Ticket> {
     const [facts, texts] = described(entries);
-    return new Ticket(await resolved(() => this.#native.submit(facts, texts)));
+    return new Ticket(await settled(this.#native.submit(facts, texts)));
   }
 
   /**

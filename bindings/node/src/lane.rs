@@ -2,10 +2,7 @@
 //!
 //! ```text
 //! call -> queue (main thread) ... a thread of the pool takes its turn -> does all that is queued, in order -> the next
-//!     '-> nothing is queued, and no thread has the turn: done at once, on the main thread, if it takes no waiting
 //! ```
-//!
-//! The way to the pool and back takes longer than a small commit: two threads have to be woken.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,16 +40,6 @@ impl Lane {
             let done = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
             done.unwrap_or_else(|| Err(Fault::closed()))
         }
-    }
-
-    /// Does `work` on this thread, if it is its turn. `None`: it is not.
-    pub(crate) fn at_once<T>(
-        &self,
-        work: impl FnOnce() -> Result<Option<T>, Fault>,
-    ) -> Result<Option<T>, Fault> {
-        let Ok(_turn) = self.turn.try_lock() else { return Ok(None) };
-        let is_empty = self.queue.try_lock().is_ok_and(|queue| queue.is_empty());
-        if is_empty { caught(work) } else { Ok(None) }
     }
 
     /// Does the queued work, in order. When it returns, all work that was queued before the call is done.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use acpdb_bindings::sessions::{self, Serving};
 use acpdb_bindings::{ActAnswer, Described, Fault, lines, stores};
 use acpdb_engine::Store;
-use acpdb_engine::entry::{Bytes, Entry, StreamInfo};
+use acpdb_engine::entry::{Bytes, StreamInfo};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store as engine;
 use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
@@ -15,10 +15,6 @@ use serde::Deserialize;
 use crate::job::{Job, Told, arguments, promise, raise, spelled, told};
 use crate::store::Held;
 use crate::view::NativeView;
-
-/// Most bytes that are recorded on the main thread. They are hashed and written there: some 20 us, and at most one more for each
-/// KiB.
-const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// Texts and bytes as the engine takes them: one copy each.
 pub(crate) fn texts(given: Vec<Either<String, Uint8Array>>) -> Vec<Bytes> {
@@ -149,22 +145,6 @@ impl NativeSession {
         Self { held, info: Arc::new(info) }
     }
 
-    /// Records entries on this thread by `record`, if that takes no waiting and little time. `None` otherwise.
-    fn at_once<T>(
-        &self,
-        described: &str,
-        given: &[Bytes],
-        record: impl FnOnce(&Store, &StreamInfo, Vec<Entry>) -> Result<Option<T>, acpdb_engine::Error>,
-    ) -> Result<Option<T>, Fault> {
-        if given.iter().map(|text| text.len()).sum::<usize>() > AT_ONCE_BYTES_MAX {
-            return Ok(None);
-        }
-        self.held.lane.at_once(|| {
-            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(described)?, given)?;
-            Ok(record(&self.held.store()?, &self.info, entries)?)
-        })
-    }
-
     /// Submits entries in the order of the calls.
     fn submitted(
         &self,
@@ -197,44 +177,31 @@ impl NativeSession {
         self.info.id().to_string()
     }
 
-    /// The receipt if it was there at once, else a promise of it.
+    /// Appends entries, in the order of the calls.
     #[napi]
-    pub fn append(
-        &self,
-        described: String,
-        given: Vec<Either<String, Uint8Array>>,
-    ) -> napi::Result<Either<Receipt, AsyncTask<Job<Receipt>>>> {
+    pub fn append(&self, described: String, given: Vec<Either<String, Uint8Array>>) -> AsyncTask<Job<Receipt>> {
         let given = texts(given);
         if self.held.is_durable {
             let ticket = self.submitted(described, given);
-            return Ok(Either::B(promise(move || Ok(ticket()?.wait()?.into()))));
-        }
-        let done = self.at_once(&described, &given, Store::append_at_once);
-        if let Some(receipt) = done.map_err(raise)? {
-            return Ok(Either::A(receipt.into()));
+            return promise(move || Ok(ticket()?.wait()?.into()));
         }
         // A ticket waits until the commit is durable, which is not asked for here.
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
-        Ok(Either::B(promise(self.held.lane.queued(move || {
+        promise(self.held.lane.queued(move || {
             let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
             Ok(held.store()?.session((*info).clone()).append(entries)?.into())
-        }))))
+        }))
     }
 
-    /// The ticket if it was there at once, else a promise of it.
+    /// Submits entries, in the order of the calls.
     #[napi]
     pub fn submit(
         &self,
         described: String,
         given: Vec<Either<String, Uint8Array>>,
-    ) -> napi::Result<Either<NativeTicket, AsyncTask<Job<NativeTicket>>>> {
-        let given = texts(given);
-        let done = self.at_once(&described, &given, Store::submit_at_once);
-        if let Some(ticket) = done.map_err(raise)? {
-            return Ok(Either::A(ticket.into()));
-        }
-        let ticket = self.submitted(described, given);
-        Ok(Either::B(promise(move || Ok(ticket()?.into()))))
+    ) -> AsyncTask<Job<NativeTicket>> {
+        let ticket = self.submitted(described, texts(given));
+        promise(move || Ok(ticket()?.into()))
     }
 
     /// Appends lines of a host's own recording. Returns the number of new events.

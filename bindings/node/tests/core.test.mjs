@@ -70,7 +70,6 @@ test("commits that nothing awaits are recorded in the order of the calls", async
 });
 
 test("small and large commits, of several handles, are recorded in the order of the calls", async () => {
-  // Under `os` a small one is done at once, a large one by another thread: whichever comes first is first.
   const store = await opened({ durability: "os", lockWait: 60 });
   const other = await acpdb.open(store.path, { ...anywhere, durability: "os", lockWait: 60 });
   const text = (number) => `${number} ${"x".repeat(number % 3 === 0 ? 100_000 : 10)}`;
@@ -92,30 +91,6 @@ test("small and large commits, of several handles, are recorded in the order of 
   assert.equal((await store.verify({ deep: true })).verdict, "sound");
   await other.close();
   await store.close();
-});
-
-test("a small commit that has nothing to wait for is done before the event loop goes on, a durable one is not", async () => {
-  /** How many of 50 appends are done without a turn of the loop; its own thread may be writing behind some of them. */
-  const atOnce = async (session, size) => {
-    let count = 0;
-    for (let number = 0; number < 50; number++) {
-      let done = false;
-      const appended = session.append(Entry.message("user", "x".repeat(size))).then(() => (done = true));
-      for (let turn = 0; turn < 10; turn++) await null;
-      if (done) count += 1;
-      await appended;
-    }
-    return count;
-  };
-  for (const [durability, size, expected] of [["os", 100, true], ["os", 100_000, false], ["sync", 100, false]]) {
-    const store = await opened({ durability });
-    const session = store.session("s1");
-    await session.append(Entry.message("user", "hello"));
-    assert.equal((await atOnce(session, size)) > 0, expected, `${durability} ${size}`);
-    await store.sync();
-    assert.equal((await session.context()).items.length, 51);
-    await store.close();
-  }
 });
 
 test("a ticket has its seq before it is durable, and gives one receipt", async () => {

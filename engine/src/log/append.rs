@@ -88,30 +88,6 @@ impl Log {
         self.submit(request, Until::Written)
     }
 
-    /// As [`Log::place`], if that needs no waiting: no other writer has the lock, nothing of other writers has to be read first, and the
-    /// segment has room.
-    ///
-    /// # Errors
-    /// [`LogError::Busy`] if it would have to wait: nothing was recorded. Else as [`Log::append`].
-    pub(crate) fn place_at_once(
-        &self,
-        prepared: Prepared,
-        conditions: &[Condition],
-    ) -> Result<Placed, LogError> {
-        self.check_process()?;
-        let tail = self.check_appendable()?;
-        let Ok(mut writer) = self.writer.try_lock() else { return Err(tail.busy()) };
-        let Some(_lock) = tail.lock_at_once()? else { return Err(tail.busy()) };
-        let page = tail.read()?;
-        let request = Request { prepared, conditions: conditions.to_vec() };
-        if !self.is_at_rest(&writer, &page) || !self.has_room(&writer, &request) {
-            return Err(tail.busy());
-        }
-        self.catch_up(tail, &mut writer, &page)?;
-        let answer = self.write_held(&mut writer, vec![request]).pop();
-        answer.unwrap_or_else(|| Err(tail.busy()))
-    }
-
     /// Hands a commit to the queue.
     pub(crate) fn submit(&self, request: Request, until: Until) -> Result<Placed, LogError> {
         self.check_process()?;

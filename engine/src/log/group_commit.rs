@@ -112,19 +112,6 @@ impl Log {
         answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(failure.again()))).collect()
     }
 
-    /// Whether the log ends where this handle wrote last, with nothing left to repair.
-    pub(super) fn is_at_rest(&self, writer: &Writer, page: &TailPage) -> bool {
-        let is_own = page.store == Some(self.segments.store) && !writer.postponed && page.busy == Busy::Idle;
-        let number = writer.place.position.segment();
-        let is_open = writer.segment.as_ref().is_some_and(|segment| segment.number == number);
-        is_own && is_open && page.written.is_some_and(|written| written.position == writer.place.position)
-    }
-
-    /// Whether a commit fits into the segment that the log ends in.
-    pub(super) fn has_room(&self, writer: &Writer, request: &Request) -> bool {
-        Run::new(writer.place).fits(request, self.options.segment_bytes_max)
-    }
-
     /// Brings the writer to the end of the log; repairs a dead writer's unfinished end. Call under the write lock.
     pub(super) fn catch_up(&self, tail: &Tail, writer: &mut Writer, page: &TailPage) -> Result<(), LogError> {
         let own = page.store == Some(self.segments.store);

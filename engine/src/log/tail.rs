@@ -201,16 +201,6 @@ impl Tail {
         if !taken {
             return Err(self.busy());
         }
-        self.locked()
-    }
-
-    /// Takes the write lock if no process holds it.
-    pub(crate) fn lock_at_once(&self) -> Result<Option<WriteLock<'_>>, LogError> {
-        let taken = self.file.try_lock().map_err(self.fail("lock"))?;
-        taken.then(|| self.locked()).transpose()
-    }
-
-    fn locked(&self) -> Result<WriteLock<'_>, LogError> {
         let lock = WriteLock(self);
         // A lock on a file that was replaced excludes no other process.
         self.check_current()?;

@@ -122,12 +122,6 @@ impl Settler {
         running.as_ref().is_some_and(|(sender, _)| sender.try_send(job).is_ok())
     }
 
-    /// Whether the thread runs and has room for many more jobs, so that handing one over takes no waiting.
-    pub(super) fn has_room(&self) -> bool {
-        let Ok(running) = self.0.try_lock() else { return false };
-        running.as_ref().is_some_and(|(sender, _)| sender.len() < WAITING_COUNT_MAX / 2)
-    }
-
     /// Settles all jobs that were handed over, and ends the thread.
     pub(super) fn finish(&self) {
         let running = steady(&self.0).take();

@@ -10,8 +10,6 @@
 //! log is the truth: everything kept here (locator, ingest states, folds) can be thrown away and made again.
 
 mod aside;
-#[cfg(test)]
-mod at_once_tests;
 mod audit;
 mod backup;
 mod batch;

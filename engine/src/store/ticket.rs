@@ -8,7 +8,7 @@
 //! Os       place -> receipt; the thread behind settles soon, all of a few milliseconds together
 //! ```
 //!
-//! The settler starts with the first ticket or the first append under [`Durability::Os`]; a caller of `append` alone never has
+//! The settler starts with the first ticket or the first append under [`Durability::Os`](super::Durability::Os); a caller of `append` alone never has
 //! one. Its queue is bounded: if the queue is full, the submitting thread waits for the sync itself. The settler never writes
 //! to the log, it only makes placed commits durable, and everything before them.
 
@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use crate::error::Error;
 use crate::log::Placed;
 
-use super::behind::{Durability, Job, Progress, again};
+use super::behind::{Job, Progress, again};
 use super::{Receipt, Store};
 
 /// A commit that was submitted: it has its place in the log, and becomes durable whether a thread waits for it or not.
@@ -129,55 +129,6 @@ impl Store {
         self.ticket(receipt, placed)
     }
 
-    /// As [`Store::submit`], if that takes no waiting: for a thread that must not stop, such as that of an event loop. It still
-    /// computes, and writes into the memory of the operating system, as for any commit.
-    ///
-    /// `None`: it would have to wait for another writer, or to read data that is not at hand (as for the first commit to a stream);
-    /// nothing was recorded. Then call `submit` on another thread.
-    ///
-    /// # Errors
-    /// As [`Store::append`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn submit_at_once(
-        &self,
-        stream: &crate::entry::StreamInfo,
-        entries: Vec<crate::entry::Entry>,
-    ) -> Result<Option<Ticket>, Error> {
-        let Some((receipt, placed)) = self.place_at_once(stream, entries)? else { return Ok(None) };
-        self.ticket(receipt, placed).map(Some)
-    }
-
-    /// As [`Store::append`] under [`Durability::Os`], if that takes no waiting; see [`Store::submit_at_once`]. Always `None` under
-    /// [`Durability::Sync`].
-    ///
-    /// # Errors
-    /// As [`Store::append`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn append_at_once(
-        &self,
-        stream: &crate::entry::StreamInfo,
-        entries: Vec<crate::entry::Entry>,
-    ) -> Result<Option<Receipt>, Error> {
-        if self.inner.durability == Durability::Sync {
-            return Ok(None);
-        }
-        let Some((receipt, placed)) = self.place_at_once(stream, entries)? else { return Ok(None) };
-        self.complete(placed)?;
-        Ok(Some(receipt))
-    }
-
-    fn place_at_once(
-        &self,
-        stream: &crate::entry::StreamInfo,
-        entries: Vec<crate::entry::Entry>,
-    ) -> Result<Option<(Receipt, Option<Placed>)>, Error> {
-        let batch = super::Batch { stream: stream.clone(), entries };
-        if !self.inner.settler.has_room() || batch.is_moved() {
-            return Ok(None);
-        }
-        self.inner.commit_at_once(&batch)
-    }
-
     fn ticket(&self, receipt: Receipt, placed: Option<Placed>) -> Result<Ticket, Error> {
         let progress = Arc::<Progress>::default();
         let mut ticket = Ticket { store: self.clone(), receipt, placed, progress };
@@ -191,7 +142,7 @@ impl Store {
         Ok(ticket)
     }
 
-    /// Makes commits that this handle acknowledged under [`Durability::Os`] durable, and visible. Costs a sync if anything
+    /// Makes commits that this handle acknowledged under [`Durability::Os`](super::Durability::Os) durable, and visible. Costs a sync if anything
     /// is not durable.
     ///
     /// # Errors

@@ -8,18 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::Inner;
 use super::kept::StreamWriter;
-use super::saving::Moment;
 use crate::error::Error;
 use crate::ids::{Seq, StreamId};
 use crate::locks::steady;
-
-impl StreamWriter {
-    /// Whether the whole state of the stream is in memory, with nothing to be done before an append.
-    pub(super) fn is_at_hand(&self) -> bool {
-        let is_open = self.ingest_state.opened && self.signer.is_some();
-        is_open && self.ingest_state.is_sound() && (self.placed.is_some() || !self.is_due(Moment::GoesOn))
-    }
-}
 
 impl Inner {
     /// Locks this handle's state of a stream. A panic while it was locked may have left it half done: then it is thrown away, and

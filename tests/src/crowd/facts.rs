@@ -93,26 +93,7 @@ impl Hand<'_> {
             let lines = vec![Line::new(&name, "message_recorded", text)];
             let number = self.number;
             self.diary.note(&Note::Tries { act: "submit".to_owned(), number, lines })?;
-            let at_once = self.dice.below(3);
-            let placed = match at_once {
-                0 => match store.append_at_once(&session(&name), entries.clone()) {
-                    Ok(Some(receipt)) => {
-                        let (first, last) = seqs(&receipt).unwrap_or_default();
-                        self.diary.note(&Note::Recorded(number, first, last))?;
-                        self.number += 1;
-                        continue;
-                    }
-                    Ok(None) => Ok(None),
-                    Err(error) => Err(error),
-                },
-                1 => store.submit_at_once(&session(&name), entries.clone()),
-                _ => Ok(None),
-            };
-            let placed = placed.and_then(|placed| match placed {
-                Some(ticket) => Ok(ticket),
-                None => store.submit(&session(&name), entries),
-            });
-            match placed {
+            match store.submit(&session(&name), entries) {
                 Ok(ticket) => tickets.push((number, ticket)),
                 Err(error) if self.may_fail("submit", &error) => {
                     self.refuses(number, &error)?;

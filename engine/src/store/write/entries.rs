@@ -16,8 +16,7 @@ use crate::text::Signer;
 
 use super::super::batch::{Atomicity, Batch, Receipt};
 use super::super::{Inner, redact};
-use super::place::Door;
-use super::{Attempt, Drafted, Streams};
+use super::{Drafted, Streams};
 
 /// Bytes of new bodies after which a splitting commit is written.
 const SPLIT_BYTES: usize = 8 << 20;
@@ -25,8 +24,6 @@ const SPLIT_BYTES: usize = 8 << 20;
 const SPLIT_EVENT_COUNT: usize = 256;
 /// Events after which a splitting commit is written if a turn ends there.
 const SPLIT_AT_TURN_COUNT: usize = 128;
-/// Most events of other handles that a commit that must not wait reads first.
-const BEHIND_COUNT_MAX: u64 = 64;
 
 impl Inner {
     /// Records `batches`, without the secrets that are known to be some. All commits have their places, in order: settling the last
@@ -37,7 +34,7 @@ impl Inner {
         batches: &[Batch],
         atomicity: Atomicity,
     ) -> Result<(Receipt, Option<Placed>), Error> {
-        let clean = self.settled(batches);
+        let clean = self.without_secrets(batches);
         let (mut receipt, placed) = self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity)?;
         // Entries about secrets that were taken out are not the caller's.
         receipt.items.truncate(batches.iter().map(|batch| batch.entries.len()).sum());
@@ -45,7 +42,7 @@ impl Inner {
     }
 
     /// Batches as they are recorded; `None`: as they are.
-    fn settled(&self, batches: &[Batch]) -> Option<Vec<Batch>> {
+    fn without_secrets(&self, batches: &[Batch]) -> Option<Vec<Batch>> {
         let secret = self.log.secret();
         if self.redactor.is_none() && batches.iter().all(|batch| secret.name(&batch.stream.name).is_none()) {
             return None;
@@ -92,43 +89,6 @@ impl Inner {
         // If a known fact is in a commit that is on its way, that commit is waited for.
         let known = streams.placed().filter(|_| !failpoint!(KnownTooEarly));
         Ok((receipt, last.or(known)))
-    }
-
-    /// Records one batch as [`Inner::commit`] does, if that takes no waiting: this handle wrote to the stream before, and knows
-    /// nearly all of it, and no other writer uses it. `None`: it would have to wait, and nothing was recorded.
-    pub(in crate::store) fn commit_at_once(
-        &self,
-        batch: &Batch,
-    ) -> Result<Option<(Receipt, Option<Placed>)>, Error> {
-        self.check_writable()?;
-        let batches = std::slice::from_ref(batch);
-        let clean = self.settled(batches);
-        let batches = clean.as_deref().unwrap_or(batches);
-        let [Batch { stream, .. }] = batches else { return Ok(None) };
-        let id = stream.id();
-        let writer = self.writer_of(id);
-        let Ok(guard) = writer.try_lock() else { return Ok(None) };
-        let behind = self.log.head().seq.get().saturating_sub(guard.watermark.get());
-        if behind > BEHIND_COUNT_MAX || !guard.is_at_hand() {
-            return Ok(None);
-        }
-        let mut streams = Streams(BTreeMap::from([(id, guard)]));
-        let mut one = |streams: &mut Streams<'_>, withheld: &Withheld, next: Option<Seq>| {
-            let todo = Todo { batches, ids: &[id], batch: 0, entry: 0 };
-            let Plan { drafts, entries, known_count, rest } =
-                self.plan(streams, todo, Atomicity::One, withheld, next);
-            Ok(rest.is_none().then_some(Drafted { drafts, answer: (entries, known_count) }))
-        };
-        match self.attempt(&mut streams, &mut Door::AtOnce, &mut one) {
-            Ok(Attempt::Done(((entries, known_count), placed))) => {
-                let mut receipt = Receipt::default();
-                receipt.take(&entries, known_count, placed.as_ref());
-                receipt.items.truncate(batch.entries.len());
-                Ok(Some((receipt, placed.or_else(|| streams.placed()))))
-            }
-            Ok(Attempt::Again(_) | Attempt::NeedsSeq) | Err(Error::Busy { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     /// Drafts as much as fits into one commit. `next`: the seq that the commit will begin with, if that is certain.

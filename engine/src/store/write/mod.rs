@@ -20,8 +20,6 @@ mod place;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use place::Door;
-
 use super::Inner;
 use super::kept::StreamWriter;
 use crate::command::draft::EventDraft;
@@ -30,7 +28,7 @@ use crate::entry::StreamInfo;
 use crate::error::Error;
 use crate::event::Recorded;
 use crate::ids::{Seq, StreamId};
-use crate::log::{Appended, Condition, Placed};
+use crate::log::{Appended, Condition, Exclusive, Placed};
 use crate::secret::Withheld;
 
 pub(super) use decisions::{Recording, Signers, unsigned};
@@ -170,7 +168,7 @@ impl Inner {
         streams: &mut Streams<'_>,
         drafting: &mut dyn Drafting<T>,
     ) -> Result<(T, Option<Placed>), Error> {
-        self.try_until_placed(streams, |streams, door| self.attempt(streams, door, drafting))
+        self.try_until_placed(streams, |streams, lock| self.attempt(streams, lock, drafting))
     }
 
     /// The one retry of commits: attempts through the queue, then under the write lock. Under the lock no commit comes between, so the
@@ -179,10 +177,10 @@ impl Inner {
     fn try_until_placed<T>(
         &self,
         streams: &mut Streams<'_>,
-        mut attempt: impl FnMut(&mut Streams<'_>, &mut Door<'_>) -> Result<Attempt<T>, Error>,
+        mut attempt: impl FnMut(&mut Streams<'_>, &mut Option<Exclusive<'_>>) -> Result<Attempt<T>, Error>,
     ) -> Result<T, Error> {
         for _ in 0..TRY_COUNT_MAX {
-            match attempt(streams, &mut Door::Queue)? {
+            match attempt(streams, &mut None)? {
                 Attempt::Done(answer) => return Ok(answer),
                 Attempt::Again(_) => {}
                 Attempt::NeedsSeq => break,
@@ -192,7 +190,7 @@ impl Inner {
         for _ in 0..TRY_COUNT_MAX {
             // Before the lock is taken: a wait for durability may have to take it.
             streams.settle_known(self)?;
-            match attempt(streams, &mut Door::Held(self.log.exclusive()?))? {
+            match attempt(streams, &mut Some(self.log.exclusive()?))? {
                 Attempt::Done(answer) => return Ok(answer),
                 Attempt::Again(reason) => why = reason,
                 // This attempt had the seq, so it does not ask for one.
@@ -206,10 +204,10 @@ impl Inner {
     fn attempt<T>(
         &self,
         streams: &mut Streams<'_>,
-        door: &mut Door<'_>,
+        lock: &mut Option<Exclusive<'_>>,
         drafting: &mut dyn Drafting<T>,
     ) -> Result<Attempt<(T, Option<Placed>)>, Error> {
-        let attempt = self.attempt_open(streams, door, drafting);
+        let attempt = self.attempt_open(streams, lock, drafting);
         // A key of a stream that was not opened after all must not be used.
         streams.forget_unused_keys();
         attempt
@@ -218,12 +216,12 @@ impl Inner {
     fn attempt_open<T>(
         &self,
         streams: &mut Streams<'_>,
-        door: &mut Door<'_>,
+        lock: &mut Option<Exclusive<'_>>,
         drafting: &mut dyn Drafting<T>,
     ) -> Result<Attempt<(T, Option<Placed>)>, Error> {
         streams.catch_up(self)?;
         let known = self.withheld()?;
-        let drafted = drafting.draft(streams, &known.0, door.next_seq())?;
+        let drafted = drafting.draft(streams, &known.0, lock.as_ref().map(Exclusive::next_seq))?;
         if !streams.are_sound() {
             // The drafts rest on pages that failed their digests. Nothing was recorded; the pages are read again.
             return Ok(Attempt::Again(Again::Unsound));
@@ -232,7 +230,7 @@ impl Inner {
         if drafts.is_empty() {
             return Ok(Attempt::Done((answer, None)));
         }
-        Ok(match self.place_drafts(door, &drafts, &streams.conditions(), Some(&known))? {
+        Ok(match self.place_drafts(lock, &drafts, &streams.conditions(), Some(&known))? {
             Ok(placed) => {
                 streams.observe(drafts, &placed);
                 Attempt::Done((answer, Some(placed)))
@@ -244,8 +242,8 @@ impl Inner {
     /// Appends events of the store's own stream that rest on nothing, as one commit. Durable when it returns.
     pub(super) fn append_drafts(&self, drafts: &[EventDraft]) -> Result<Appended, Error> {
         let mut none = Streams(BTreeMap::new());
-        let placed = self.try_until_placed(&mut none, |_, door| {
-            Ok(self.place_drafts(door, drafts, &[], None)?.map_or_else(Attempt::Again, Attempt::Done))
+        let placed = self.try_until_placed(&mut none, |_, lock| {
+            Ok(self.place_drafts(lock, drafts, &[], None)?.map_or_else(Attempt::Again, Attempt::Done))
         })?;
         self.settle(&placed)?;
         Ok(placed.into_appended())
@@ -254,7 +252,7 @@ impl Inner {
     /// Appends the first event of a new store, unless another process was first. Durable when it returns.
     pub(super) fn append_first(&self, draft: EventDraft) -> Result<(), Error> {
         let condition = Condition { stream: draft.event.stream, basis: Seq::ZERO };
-        match self.place_drafts(&mut Door::Queue, &[draft], &[condition], None)? {
+        match self.place_drafts(&mut None, &[draft], &[condition], None)? {
             Ok(placed) => self.settle(&placed),
             Err(_) => Ok(()),
         }

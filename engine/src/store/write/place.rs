@@ -10,45 +10,12 @@ use crate::error::Error;
 use crate::event::{Body, ERASED_TEXT, Event, Text};
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, StreamId};
-use crate::log::{Condition, Exclusive, LogError, Placed, Prepared};
+use crate::log::{Condition, Exclusive, LogError, Placed};
 use crate::secret::Withheld;
 
 use super::super::Inner;
 use super::super::kept::{BodyDedup, SHARE_BYTES_MIN, Stored};
 use super::Again;
-
-/// The way a commit takes to the log.
-pub(super) enum Door<'a> {
-    /// The queue: commits of other threads are written with it.
-    Queue,
-    /// The write lock, which the caller holds.
-    Held(Exclusive<'a>),
-    /// At once, or not at all: [`LogError::Busy`] if it would have to wait.
-    AtOnce,
-}
-
-impl Door<'_> {
-    /// The seq of the next commit, if no other commit can come before it.
-    pub(super) fn next_seq(&self) -> Option<Seq> {
-        match self {
-            Self::Queue | Self::AtOnce => None,
-            Self::Held(held) => Some(held.next_seq()),
-        }
-    }
-
-    fn place(
-        &mut self,
-        inner: &Inner,
-        prepared: Prepared,
-        conditions: &[Condition],
-    ) -> Result<Placed, LogError> {
-        match self {
-            Self::Queue => inner.log.place(prepared, conditions),
-            Self::Held(held) => held.place(prepared, conditions),
-            Self::AtOnce => inner.log.place_at_once(prepared, conditions),
-        }
-    }
-}
 
 /// Gives a free text its rows behind those of the event: an erased text is replaced by a word that says so.
 pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, withheld: &Withheld) {
@@ -68,11 +35,12 @@ pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, with
 
 impl Inner {
     /// Asks for the place of drafted events in the log, as one commit, once. On condition that the streams of `conditions` did not
-    /// move, and that nothing was erased since. `known`: the erased contents, and the seq up to which they were known to the
+    /// move, and that nothing was erased since. `lock`: the write lock, if the caller holds it; else the commit waits in the queue,
+    /// where those of other threads are written with it. `known`: the erased contents, and the seq up to which they were known to the
     /// drafts.
     pub(super) fn place_drafts(
         &self,
-        door: &mut Door<'_>,
+        lock: &mut Option<Exclusive<'_>>,
         drafts: &[EventDraft],
         conditions: &[Condition],
         known: Option<&(Withheld, Seq)>,
@@ -95,7 +63,12 @@ impl Inner {
             let oldest = shared.into_iter().chain(known.map(|(_, until)| *until)).min();
             conditions.extend(oldest.map(|basis| Condition { stream: StreamId::STORE, basis }));
         }
-        match door.place(self, self.log.prepare(&events)?, &conditions) {
+        let prepared = self.log.prepare(&events)?;
+        let placed = match lock {
+            Some(lock) => lock.place(prepared, &conditions),
+            None => self.log.place(prepared, &conditions),
+        };
+        match placed {
             Ok(placed) => {
                 let mut body_dedup = self.body_dedup();
                 let first_seq = placed.appended().first_seq;
