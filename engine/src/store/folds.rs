@@ -62,7 +62,7 @@ impl Inner {
         let surplus = {
             let mut folds = steady(&self.folds);
             folds.weigh(stream, fold.event_bytes());
-            folds.surplus(|_| true)
+            folds.surplus(|slot| !slot.is_shared())
         };
         for (stream, slot) in surplus {
             self.save_leaving(stream, Some(&slot), None);

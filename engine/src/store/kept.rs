@@ -158,6 +158,11 @@ impl FoldSlot {
     pub(super) fn lock(&self) -> MutexGuard<'_, Arc<Loaded>> {
         renewed(&self.newest, |fold| *fold = Arc::new(Loaded::of(self.stream)))
     }
+
+    /// Whether a view holds the newest fold: dropping the slot would free nothing.
+    pub(super) fn is_shared(&self) -> bool {
+        self.newest.try_lock().is_ok_and(|newest| Arc::strong_count(&newest) > 1)
+    }
 }
 
 /// Bytes that an event takes in a fold, about.
