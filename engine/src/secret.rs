@@ -243,9 +243,9 @@ impl Withheld {
         Self { secret, contents: Arc::default(), events: Arc::default() }
     }
 
-    /// The secret.
-    pub const fn secret(&self) -> &Secret {
-        &self.secret
+    /// Whether nothing was erased.
+    pub fn is_empty(&self) -> bool {
+        self.contents.is_empty() && self.events.is_empty()
     }
 
     /// Adds contents, as [`Secret::erased`] gives them, and the events that held them.

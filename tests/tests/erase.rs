@@ -12,7 +12,7 @@
 use std::sync::{Arc, Mutex};
 
 use acpdb_engine::command::{ContextAction, Target};
-use acpdb_engine::entry::{Entry, StreamInfo, fact};
+use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo, WirePiece, fact};
 use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::fold::CauseView;
 use acpdb_engine::ids::{BodyId, ItemId, Seq};
@@ -482,6 +482,32 @@ fn the_hosts_record_goes_with_its_text() {
     let said: Vec<_> =
         view.history().iter().filter_map(|item| view.text(item.content[0].body).ok()).collect();
     assert_eq!(said, ["hello", "bye"]);
+}
+
+/// A free text (a title, a subject) that was erased before was left out of an event, and the host's record of the event quoted it.
+#[test]
+fn the_record_of_an_event_goes_if_its_free_text_was_erased_before() {
+    let world = filled(false, false);
+    let store = open(&world, 2);
+    let item = item_of(&store, &session(0), "c1");
+    let _ = store.erase(item, "ada", "it leaked").unwrap();
+    let memory = |value: &str, subject: &str| {
+        let memory = MemoryEntry {
+            value: value.to_owned(),
+            subject: Some(subject.to_owned()),
+            ..MemoryEntry::default()
+        };
+        let wire = vec![WirePiece::Literal(format!("{{\"subject\":{subject:?}}}").into_bytes())];
+        Entry { wire, ..Entry::from(Fact::Memory(memory)) }
+    };
+    let has_record = |entry: Entry| {
+        let receipt = store.append(&session(0), vec![entry]).unwrap();
+        store.event(receipt.last_seq).unwrap().unwrap().event.stamp.wire.is_some()
+    };
+    assert!(has_record(memory("first", "harmless")));
+    assert!(!has_record(memory("second", &output())));
+    assert_eq!(found_in(&world), [""; 0]);
+    assert_sound(&world, "with the same content as a free text");
 }
 
 /// The real thing: files, an index, snapshots, a quarantine; texts of every kind.

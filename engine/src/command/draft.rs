@@ -3,7 +3,7 @@
 use crate::entry::{Bytes, WirePiece};
 use crate::event::{Actor, Body, Event, Payload, Stamp, wire};
 use crate::ids::{Origin, StreamId};
-use crate::secret::Withheld;
+use crate::secret::Secret;
 use crate::text::tokens;
 
 /// An event that is not yet in the log, with the bytes of its bodies, one a row.
@@ -55,9 +55,6 @@ const SHARE_BYTES_MIN: usize = 64;
 pub struct Bodies {
     rows: Vec<Bytes>,
     named: Vec<(Bytes, Body)>,
-    withheld: Withheld,
-    /// Whether a content of the event was erased before.
-    has_withheld: bool,
 }
 
 /// Lines of a text: line feeds + 1, 0 for an empty one.
@@ -70,17 +67,8 @@ pub fn line_count(bytes: &[u8]) -> u32 {
 }
 
 impl Bodies {
-    /// No bodies yet. A content that `withheld` holds is not added: a substitute takes its place.
-    pub fn with(withheld: &Withheld) -> Self {
-        // Field by field: `..Self::default()` would make a `Withheld` only to replace it.
-        Self { rows: Vec::new(), named: Vec::new(), withheld: withheld.clone(), has_withheld: false }
-    }
-
     /// Adds a body that the model may see: its tokens and lines are counted.
     pub fn add(&mut self, bytes: &Bytes) -> Body {
-        if let Some(substitute) = self.substitute(bytes) {
-            return self.place(&substitute);
-        }
         let body = self.place(bytes);
         Body { tokens: tokens::estimate(bytes), lines: line_count(bytes), ..body }
     }
@@ -92,23 +80,12 @@ impl Bodies {
 
     /// Adds a body that the model never sees: nothing is counted.
     pub fn add_uncounted(&mut self, bytes: &Bytes) -> Body {
-        match self.substitute(bytes) {
-            Some(substitute) => self.place(&substitute),
-            None => self.place(bytes),
-        }
-    }
-
-    /// The bytes that are stored in place of an erased content; `None` if the content was not erased.
-    fn substitute(&mut self, bytes: &Bytes) -> Option<Bytes> {
-        let substitute = self.withheld.substitute(bytes)?;
-        self.has_withheld = true;
-        Some(substitute.into())
+        self.place(bytes)
     }
 
     /// Adds the wire form of the host's record, reusing the rows of bodies that are there.
-    pub fn add_wire(&mut self, pieces: &[WirePiece]) -> Option<Body> {
-        // A record quotes its event. If a content of the event was erased, nothing of the record is kept.
-        if pieces.is_empty() || self.has_withheld {
+    pub fn add_wire(&mut self, pieces: &[WirePiece], secret: &Secret) -> Option<Body> {
+        if pieces.is_empty() {
             return None;
         }
         let mut template = Vec::new();
@@ -116,21 +93,17 @@ impl Bodies {
             match piece {
                 WirePiece::Literal(bytes) => wire::push(&mut template, &wire::Piece::Literal(bytes)),
                 WirePiece::Raw(bytes) | WirePiece::Escaped(bytes) => {
-                    if self.withheld.holds(bytes) {
-                        return None;
-                    }
                     let body = self.place(bytes);
                     let escaped = matches!(piece, WirePiece::Escaped(_));
                     let named = wire::Piece::Body { first: body.first, rows: body.chunks, escaped };
                     wire::push(&mut template, &named);
                 }
                 WirePiece::Record(origin) => {
-                    wire::push(&mut template, &wire::Piece::Record(self.withheld.secret().origin(origin)));
+                    wire::push(&mut template, &wire::Piece::Record(secret.origin(origin)));
                 }
             }
         }
-        let template = Bytes::from(template);
-        (!self.withheld.holds(&template)).then(|| self.place(&template))
+        Some(self.place(&Bytes::from(template)))
     }
 
     /// The bodies, one a row.
@@ -172,7 +145,8 @@ mod tests {
         let again = bodies.add_uncounted(&Bytes::from(vec![b'a'; 100]));
         assert_eq!((first.first, again.first, again.chunks), (0, 0, 1));
         assert_eq!(bodies.add(&Bytes::from(Vec::new())).chunks, 0);
-        let wire = bodies.add_wire(&[WirePiece::Literal(b"{".to_vec()), WirePiece::Escaped(long)]).unwrap();
+        let pieces = [WirePiece::Literal(b"{".to_vec()), WirePiece::Escaped(long)];
+        let wire = bodies.add_wire(&pieces, &Secret::default()).unwrap();
         assert_eq!((wire.first, bodies.into_rows().len()), (1, 2));
     }
 

@@ -19,7 +19,7 @@ use crate::event::{
 };
 use crate::ids::{ItemId, Origin, Seq, StreamId};
 use crate::registry::Registry;
-use crate::secret::{DERIVED, Secret, Withheld};
+use crate::secret::{DERIVED, Secret};
 use crate::text::signature::Signer;
 use crate::text::tokens;
 
@@ -44,7 +44,7 @@ pub struct Recorder<'a> {
     ingest_state: &'a IngestState,
     registry: &'a dyn Registry,
     signer: &'a Signer,
-    withheld: &'a Withheld,
+    secret: &'a Secret,
     /// Facts drafted by this recorder and not in the ingest state yet.
     pending: rustc_hash::FxHashMap<Origin, u64>,
     pending_tools: rustc_hash::FxHashMap<String, String>,
@@ -81,11 +81,10 @@ pub fn opening(info: &StreamInfo, key: [u8; 32]) -> EventDraft {
     EventDraft::new(event, bodies)
 }
 
-/// The changes that `info` tells against the ingest state of an open stream; `None` if there are none. An erased title that is
-/// told again is no change: the text stored in its place would differ from it each time.
-pub fn change(info: &StreamInfo, ingest_state: &IngestState, withheld: &Withheld) -> Option<Fact> {
+/// The changes that `info` tells against the ingest state of an open stream; `None` if there are none.
+pub fn change(info: &StreamInfo, ingest_state: &IngestState) -> Option<Fact> {
     let newer = |new: &Option<String>, now: &Option<String>| new.clone().filter(|_| new != now);
-    let title = newer(&info.title, &ingest_state.title).filter(|title| !withheld.holds(title.as_bytes()));
+    let title = newer(&info.title, &ingest_state.title);
     // A session may visit many folders; relative paths count from its first folder.
     let cwd = info.cwd.clone().filter(|_| ingest_state.cwd.is_none());
     let project = newer(&info.project, &ingest_state.project);
@@ -101,7 +100,7 @@ impl<'a> Recorder<'a> {
         ingest_state: &'a IngestState,
         registry: &'a dyn Registry,
         signer: &'a Signer,
-        withheld: &'a Withheld,
+        secret: &'a Secret,
         cwd: Option<&str>,
     ) -> Self {
         Self {
@@ -109,7 +108,7 @@ impl<'a> Recorder<'a> {
             ingest_state,
             registry,
             signer,
-            withheld,
+            secret,
             pending: rustc_hash::FxHashMap::default(),
             pending_tools: rustc_hash::FxHashMap::default(),
             pending_memory: rustc_hash::FxHashSet::default(),
@@ -120,10 +119,10 @@ impl<'a> Recorder<'a> {
 
     /// Drafts the events that record `entry` in the stream of `info`.
     pub fn draft(&mut self, info: &StreamInfo, entry: &Entry) -> Draft {
-        let named = named(entry, self.secret());
+        let named = named(entry, self.secret);
         let entry = named.as_ref().unwrap_or(entry);
-        let origin = entry.origin.as_deref().map_or(Origin::ZERO, |fact| self.secret().origin(fact));
-        let revision = revision_of(entry, self.secret());
+        let origin = entry.origin.as_deref().map_or(Origin::ZERO, |fact| self.secret.origin(fact));
+        let revision = revision_of(entry, self.secret);
         let mut revised = None;
         if !origin.is_zero() {
             if let Some(pending) = self.pending.get(&origin) {
@@ -143,7 +142,7 @@ impl<'a> Recorder<'a> {
             return Draft::RecordOthersFirst;
         }
         let mut drafts = Vec::with_capacity(1);
-        let template = Template { stream: self.stream, entry, origin, revision, withheld: self.withheld };
+        let template = Template { stream: self.stream, entry, origin, revision, secret: self.secret };
         match (&entry.fact, revised) {
             (Fact::MessageRecorded(_) | Fact::MessageContinued(_), Some(_)) => {
                 self.revise_message(&template, &mut drafts);
@@ -159,7 +158,7 @@ impl<'a> Recorder<'a> {
                 {
                     drafts.push(template.given_up(call));
                 }
-                let mut bodies = Bodies::with(self.withheld);
+                let mut bodies = Bodies::default();
                 let payload = fact.draft(&mut Desk { recorder: self, info, bodies: &mut bodies });
                 drafts.push(template.finish(payload, bodies, true));
             }
@@ -193,7 +192,7 @@ impl<'a> Recorder<'a> {
             drafts.push(template.revision(revised, parts, place == 0));
         }
         if parts.len() > items.len() || items.is_empty() {
-            let mut bodies = Bodies::with(self.withheld);
+            let mut bodies = Bodies::default();
             let role = template.entry.fact.role();
             let added = parts.iter().skip(items.len()).map(|part| part_of(part, role, &mut bodies)).collect();
             let payload = match &template.entry.fact {
@@ -224,24 +223,25 @@ impl<'a> Recorder<'a> {
             return false;
         }
         let mut any = false;
-        fact.needs(&mut |origin| any |= self.pending.contains_key(&self.secret().origin(origin)));
+        fact.needs(&mut |origin| any |= self.pending.contains_key(&self.secret.origin(origin)));
         any
     }
 
-    const fn secret(&self) -> &Secret {
-        self.withheld.secret()
+    /// The recorded fact with the same origin.
+    pub fn seen(&self, entry: &Entry) -> Option<Seen> {
+        self.ingest_state.seen(self.secret.origin(entry.origin.as_deref()?))
     }
 
     /// Drafts the record of a fact that one feed told without it (a hook, say), and another feed brings: the fact is known, the record
-    /// is kept, so that it can be printed again. If a content of the fact was erased, the record is not kept: a record quotes its fact.
+    /// is kept, so that it can be printed again.
     fn late_wire(&self, entry: &Entry, origin: Origin, seen: &Seen) -> Option<EventDraft> {
-        if entry.wire.is_empty() || seen.has_wire || self.withheld.erased_in(&[seen.seq, seen.item]) {
+        if entry.wire.is_empty() || seen.has_wire {
             return None;
         }
         let payload = HostRecorded { record: "record".to_owned(), about: None, raw: None };
-        let (stream, withheld) = (self.stream, self.withheld);
-        let template = Template { stream, entry, origin, revision: seen.revision, withheld };
-        let draft = template.finish(payload.into(), Bodies::with(self.withheld), true);
+        let (stream, secret) = (self.stream, self.secret);
+        let template = Template { stream, entry, origin, revision: seen.revision, secret };
+        let draft = template.finish(payload.into(), Bodies::default(), true);
         draft.event.stamp.wire.is_some().then_some(draft)
     }
 
@@ -249,7 +249,7 @@ impl<'a> Recorder<'a> {
         let known = items.iter().filter_map(|item| match item {
             ItemRef::Id(id) => Some(*id),
             ItemRef::Origin(text, part) => {
-                let seen = self.ingest_state.seen(self.secret().origin(text))?;
+                let seen = self.ingest_state.seen(self.secret.origin(text))?;
                 Some(ItemId { seq: seen.item, part: *part })
             }
         });
@@ -257,7 +257,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn point(&self, point: &PointRef) -> Seq {
-        let seen = |text: &str| self.ingest_state.seen(self.secret().origin(text)).map(|seen| seen.seq);
+        let seen = |text: &str| self.ingest_state.seen(self.secret.origin(text)).map(|seen| seen.seq);
         match point {
             PointRef::Seq(seq) => *seq,
             PointRef::After(text) => seen(text).unwrap_or(self.ingest_state.head),
@@ -373,13 +373,13 @@ struct Template<'a> {
     entry: &'a Entry,
     origin: Origin,
     revision: u64,
-    withheld: &'a Withheld,
+    secret: &'a Secret,
 }
 
 impl Template<'_> {
     /// A revision of one item. Only the `first` of an entry carries its origin and wire form.
     fn revision(&self, mut revised: ItemRevised, parts: &[PartEntry], first: bool) -> EventDraft {
-        let mut bodies = Bodies::with(self.withheld);
+        let mut bodies = Bodies::default();
         let role = self.entry.fact.role();
         revised.parts = parts.iter().map(|part| part_of(part, role, &mut bodies)).collect();
         self.finish(revised.into(), bodies, first)
@@ -401,7 +401,7 @@ impl Template<'_> {
 
     /// Completes a draft. Only the `first` of an entry carries its origin and wire form.
     fn finish(&self, payload: Payload, mut bodies: Bodies, first: bool) -> EventDraft {
-        let wire = if first { bodies.add_wire(&self.entry.wire) } else { None };
+        let wire = if first { bodies.add_wire(&self.entry.wire, self.secret) } else { None };
         let stamp = Stamp {
             actor: self.entry.actor.unwrap_or_else(|| self.entry.fact.actor()),
             estimator: tokens::ESTIMATOR_VERSION,

@@ -35,6 +35,12 @@ macro_rules! hides_items {
         fn in_words(&self) -> String {
             count(self.items.len() as u64, "item")
         }
+
+        fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+            each(&mut self.targets);
+            let summaries = self.items.iter_mut().filter_map(|hidden| hidden.summary.as_mut());
+            summaries.for_each(each);
+        }
     };
 }
 
@@ -120,6 +126,10 @@ impl Kind for Restored {
 
     fn bodies(&self) -> Vec<NamedBody> {
         vec![NamedBody::telling("targets", self.targets)]
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        each(&mut self.targets);
     }
 }
 
@@ -218,6 +228,10 @@ impl Kind for Injected {
 
     fn bodies(&self) -> Vec<NamedBody> {
         vec![NamedBody::telling("text", self.text)]
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        each(&mut self.text);
     }
 }
 

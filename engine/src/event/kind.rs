@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! impl Kind for MessageAbandoned   in_words: one line for people   bodies: its texts by their names   sample: one, for tests
-//!                                  texts_mut: its free texts
+//!                                  bodies_mut, texts_mut: what a filter of contents sees
 //! ```
 //!
 //! A kind without bodies or free texts has no method for them; a test compares the samples with the answers of their kinds.
@@ -52,6 +52,9 @@ pub(crate) trait Kind: Sized {
 
     /// Calls `each` with every free text, in the order of the fields.
     fn texts_mut(&mut self, _each: &mut dyn FnMut(&mut Text)) {}
+
+    /// Calls `each` with every body, in no order that means anything. Free texts are not among them, nor is the key of a stream.
+    fn bodies_mut(&mut self, _each: &mut dyn FnMut(&mut Body)) {}
 }
 
 macro_rules! ask_kinds {
@@ -96,6 +99,14 @@ macro_rules! ask_kinds {
                     Self::Unknown { .. } => false,
                 }
             }
+
+            /// As [`Kind::bodies_mut`].
+            pub(crate) fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+                match self {
+                    $( Self::$name(payload) => payload.bodies_mut(each), )+
+                    Self::Unknown { .. } => {}
+                }
+            }
         }
 
         /// One payload of every kind, in order of their numbers.
@@ -122,6 +133,14 @@ pub(super) fn named_parts(parts: &[Part]) -> Vec<NamedBody> {
     (1..).zip(parts).map(|(number, part)| NamedBody::telling(name(number, part), part.counted())).collect()
 }
 
+/// Calls `each` with every body of parts.
+pub(super) fn bodies_of(parts: &mut [Part], each: &mut dyn FnMut(&mut Body)) {
+    for part in parts {
+        each(&mut part.body);
+        part.signature.iter_mut().for_each(&mut *each);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::event::samples;
@@ -135,11 +154,13 @@ mod tests {
     fn each_kind_says_all_that_it_names() {
         for mut payload in samples::payloads() {
             let label = payload.label();
-            let mut texts = 0;
-            // The key of a stream is a body without a name.
-            let bodies = printed(&payload, "Body {") - usize::from(label == "session_opened");
+            let (mut texts, mut bodies) = (0, 0);
+            // The key of a stream is a body without a name, and is no content.
+            let wanted = printed(&payload, "Body {") - usize::from(label == "session_opened");
             let may_have_texts = payload.may_have_texts();
             payload.texts_mut(&mut |_| texts += 1);
+            payload.bodies_mut(&mut |_| bodies += 1);
+            assert_eq!(bodies, wanted, "{label}");
             let named = payload.bodies().len();
             assert!(named > 0 || bodies == 0, "{label} has bodies, and names none of them");
             assert_eq!(texts > 0, may_have_texts, "{label}");

@@ -178,6 +178,13 @@ impl Kind for MemoryRecorded {
         all.extend(self.extra.map(|body| NamedBody::beside("extra", body)));
         all
     }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        let Self { value, rationale, alternatives, extra, .. } = self;
+        each(value);
+        alternatives.iter_mut().for_each(&mut *each);
+        [rationale, extra].into_iter().flatten().for_each(each);
+    }
 }
 
 /// One item took another's place.
@@ -207,6 +214,10 @@ impl Kind for MemorySuperseded {
 
     fn bodies(&self) -> Vec<NamedBody> {
         self.reason.map(|body| NamedBody::beside("reason", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.reason.iter_mut().for_each(each);
     }
 }
 
@@ -261,5 +272,9 @@ impl Kind for MemoryRetracted {
 
     fn bodies(&self) -> Vec<NamedBody> {
         self.reason.map(|body| NamedBody::beside("reason", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.reason.iter_mut().for_each(each);
     }
 }

@@ -4,8 +4,8 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::cbor::{part, record};
-use super::kind::{Kind, NamedBody, named_parts, tokens_of};
-use super::{Face, Part, Role};
+use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
+use super::{Body, Face, Part, Role};
 use crate::ids::ItemId;
 use crate::text::words::{count, word};
 
@@ -53,6 +53,10 @@ impl Kind for MessageRecorded {
     fn bodies(&self) -> Vec<NamedBody> {
         named_parts(&self.parts)
     }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        bodies_of(&mut self.parts, each);
+    }
 }
 
 /// Further parts of a message.
@@ -80,6 +84,10 @@ impl Kind for MessageContinued {
 
     fn bodies(&self) -> Vec<NamedBody> {
         named_parts(&self.parts)
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        bodies_of(&mut self.parts, each);
     }
 }
 
@@ -234,5 +242,9 @@ impl Kind for ItemRevised {
 
     fn bodies(&self) -> Vec<NamedBody> {
         named_parts(&self.parts)
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        bodies_of(&mut self.parts, each);
     }
 }

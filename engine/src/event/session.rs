@@ -252,6 +252,11 @@ impl Kind for PromptSet {
         all.extend(self.params.map(|body| NamedBody::beside("params", body)));
         all
     }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        let Self { system, tools, params, model: _ } = self;
+        [system, tools, params].into_iter().flatten().for_each(each);
+    }
 }
 
 /// The cause of a replaced context.
@@ -325,6 +330,10 @@ impl Kind for HostCleared {
     fn bodies(&self) -> Vec<NamedBody> {
         self.text.map(|body| NamedBody::beside("text", body)).into_iter().collect()
     }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.text.iter_mut().for_each(each);
+    }
 }
 
 /// Everything recorded in the stream after `to` left the active branch.
@@ -396,5 +405,9 @@ impl Kind for HostRecorded {
 
     fn bodies(&self) -> Vec<NamedBody> {
         self.raw.map(|body| NamedBody::telling("raw", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.raw.iter_mut().for_each(each);
     }
 }

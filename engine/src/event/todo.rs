@@ -142,6 +142,10 @@ impl Kind for TodosReplaced {
     fn bodies(&self) -> Vec<NamedBody> {
         vec![NamedBody::telling("list", self.list.body)]
     }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        each(&mut self.list.body);
+    }
 }
 
 /// One entry changed, and no call shows it.
@@ -167,6 +171,10 @@ impl Kind for TodoChanged {
 
     fn bodies(&self) -> Vec<NamedBody> {
         self.change.entry.map(|body| NamedBody::beside("entry", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.change.entry.iter_mut().for_each(each);
     }
 }
 
@@ -248,6 +256,12 @@ impl Kind for TaskChanged {
         }
         all
     }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        for TaskFields { content, extra, summary, .. } in &mut self.tasks {
+            [content, extra, summary].into_iter().flatten().for_each(&mut *each);
+        }
+    }
 }
 
 /// The verdict on a task's summary.
@@ -297,5 +311,9 @@ impl Kind for TaskEvicted {
 
     fn bodies(&self) -> Vec<NamedBody> {
         self.summary.map(|body| NamedBody::telling("summary", body)).into_iter().collect()
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        self.summary.iter_mut().for_each(each);
     }
 }

@@ -4,7 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::cbor::{array, numbers, part, record};
-use super::kind::{Kind, NamedBody, named_parts, tokens_of};
+use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
 use super::{Body, Part, TodoList, TodoUpdate};
 use crate::ids::Signature;
 use crate::text::signature::is_masked;
@@ -244,6 +244,12 @@ impl Kind for ToolCallStarted {
     fn bodies(&self) -> Vec<NamedBody> {
         vec![NamedBody::telling("params", self.params)]
     }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        each(&mut self.params);
+        self.todos.iter_mut().for_each(|list| each(&mut list.body));
+        self.provider_signature.iter_mut().for_each(each);
+    }
 }
 
 /// How a call ended.
@@ -315,6 +321,16 @@ impl Kind for ToolCallFinished {
         let mut all = named_parts(&self.output);
         all.extend(self.details.map(|body| NamedBody::beside("details", body)));
         all
+    }
+
+    fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        bodies_of(&mut self.output, each);
+        self.details.iter_mut().for_each(&mut *each);
+        match &mut self.todos {
+            Some(TodoUpdate::List(list)) => each(&mut list.body),
+            Some(TodoUpdate::Change(change)) => change.entry.iter_mut().for_each(each),
+            None => {}
+        }
     }
 }
 

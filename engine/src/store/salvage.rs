@@ -27,7 +27,6 @@ use crate::error::Error;
 use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
 use crate::ids::{Digest, Micros, Origin, Seq, StreamId};
 use crate::log::{Log, LogError, LogOptions, LogReport, WitnessKind};
-use crate::secret::Withheld;
 use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
 use crate::verify::{recorded_addresses, rows_at, verify_log};
 
@@ -401,7 +400,7 @@ impl Copy<'_> {
         let mut events = Vec::with_capacity(payloads.len());
         for mut payload in payloads {
             let mut rows = Vec::new();
-            payload.texts_mut(&mut |text| settle_text(text, &mut rows, &Withheld::default()));
+            payload.texts_mut(&mut |text| settle_text(text, &mut rows));
             let (version, bytes) = payload::encode(&stamp, &payload).map_err(|_| Error::TooLarge {
                 what: payload.label(),
                 actual: u64::MAX,

@@ -8,7 +8,7 @@
 //! Os       place -> receipt; the thread behind settles soon, all of a few milliseconds together
 //! ```
 //!
-//! The settler starts with the first ticket or the first append under [`Durability::Os`](super::Durability::Os); a caller of `append` alone never has
+//! The settler starts with the first ticket or the first append under `Durability::Os`; a caller of `append` alone never has
 //! one. Its queue is bounded: if the queue is full, the submitting thread waits for the sync itself. The settler never writes
 //! to the log, it only makes placed commits durable, and everything before them.
 
@@ -142,7 +142,7 @@ impl Store {
         Ok(ticket)
     }
 
-    /// Makes commits that this handle acknowledged under [`Durability::Os`](super::Durability::Os) durable, and visible. Costs a sync if anything
+    /// Makes commits that this handle acknowledged under [`Durability::Os`](crate::Durability) durable, and visible. Costs a sync if anything
     /// is not durable.
     ///
     /// # Errors

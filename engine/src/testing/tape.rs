@@ -12,7 +12,7 @@ use crate::event::{Actor, Event, Payload, Recorded, Stamp};
 use crate::fold::{State, World};
 use crate::ids::{BodyId, Micros, Origin, Seq, StreamId};
 use crate::registry::Registry;
-use crate::secret::{Secret, Withheld};
+use crate::secret::Secret;
 use crate::text::Signer;
 
 use super::TestTools;
@@ -28,7 +28,7 @@ pub struct Tape {
     info: StreamInfo,
     registry: Arc<dyn Registry>,
     signer: Signer,
-    withheld: Withheld,
+    secret: Secret,
     ingest_state: IngestState,
     world: World,
     events: Vec<Recorded>,
@@ -43,7 +43,7 @@ impl Tape {
             registry,
             signer: Signer::new([7; 32]),
             // The tape's events are folded as they are, with labels in the clear.
-            withheld: Withheld::new(Secret::missing()),
+            secret: Secret::missing(),
             ingest_state: IngestState::default(),
             world: World::default(),
             events: Vec::new(),
@@ -80,7 +80,7 @@ impl Tape {
         let draft = {
             let (stream, registry) = (self.info.id(), self.registry.as_ref());
             let mut recorder =
-                Recorder::new(stream, &self.ingest_state, registry, &self.signer, &self.withheld, None);
+                Recorder::new(stream, &self.ingest_state, registry, &self.signer, &self.secret, None);
             recorder.draft(&self.info, &entry.into())
         };
         if let Draft::Record(drafts) = draft {

@@ -30,7 +30,7 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn take(&mut self, batches: &[Batch]) {
         let signer = Signer::new([7; 32]);
-        let withheld = acpdb_engine::secret::Withheld::default();
+        let secret = acpdb_engine::secret::Secret::default();
         let registry = acpdb_hosts::registry();
         for batch in batches {
             let id = batch.stream.id();
@@ -40,7 +40,7 @@ impl Store {
             for entry in &batch.entries {
                 let drafts = {
                     let mut recorder =
-                        Recorder::new(id, &self.ingest_states[&id], &*registry, &signer, &withheld, None);
+                        Recorder::new(id, &self.ingest_states[&id], &*registry, &signer, &secret, None);
                     match recorder.draft(&batch.stream, entry) {
                         Draft::Record(drafts) => drafts,
                         Draft::Known => continue,

@@ -39,7 +39,7 @@ impl Recorder<'_> {
             tool: tool.clone(),
             params: bodies.add(params),
             canonical_tokens: tokens::estimate(canonical.as_bytes()),
-            label: self.secret().seal_label(label.bits()),
+            label: self.secret.seal_label(label.bits()),
             signature: self.signer.call(tool, exact.as_bytes()),
             forms: self.forms(tool, &json, &exact, &facts.file_params),
             class: facts.class,

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::command::Rejection;
 use crate::command::draft::EventDraft;
 use crate::entry::StreamInfo;
 use crate::error::Error;
 use crate::event::Actor;
 use crate::ids::{Seq, StreamId};
-use crate::secret::Withheld;
 use crate::text::Signer;
 
 use super::super::Inner;
@@ -54,7 +52,8 @@ impl Inner {
         let writers = self.writers_of(opening.iter().map(StreamInfo::id).chain(streams.iter().copied()));
         let mut streams = Streams::lock(self, &writers)?;
         streams.settle_known(self)?;
-        let mut draft = |streams: &mut Streams<'_>, withheld: &Withheld, _: Option<Seq>| {
+        let mut draft = |streams: &mut Streams<'_>, _: Option<Seq>| {
+            let filter = self.erasure_filter()?;
             let mut openings = BTreeMap::new();
             for info in opening {
                 let id = info.id();
@@ -66,10 +65,8 @@ impl Inner {
                 drafts.extend(openings.remove(&stream));
                 drafts.extend(more.into_iter().map(|draft| draft.said_in(stream, actor)));
             }
-            if drafts.iter().any(|draft| says_erased(draft, withheld)) {
-                return Err(Rejection::Malformed(SAYS_ERASED.to_owned()).into());
-            }
-            Ok(Some(Drafted { drafts, answer }))
+            filter.refuse_erased(&drafts)?;
+            Ok(Some(Drafted { drafts, answer, until: filter.until }))
         };
         let (answer, placed) = self.place_one(&mut streams, &mut draft)?;
         drop(streams);
@@ -78,16 +75,4 @@ impl Inner {
         let appended = placed.into_appended();
         Ok((answer, Some(Written { first_seq: appended.first_seq, last_seq: appended.last_seq() })))
     }
-}
-
-const SAYS_ERASED: &str =
-    "it says what was erased from this store, which is not recorded again; say it in other words";
-
-/// Whether an event has a text that was erased before.
-fn says_erased(draft: &EventDraft, withheld: &Withheld) -> bool {
-    let mut says = draft.bodies.iter().any(|body| withheld.holds(body));
-    if !says && draft.event.payload.may_have_texts() {
-        draft.event.payload.clone().texts_mut(&mut |text| says |= withheld.holds(text.as_bytes()));
-    }
-    says
 }

@@ -11,11 +11,11 @@ use crate::event::{Payload, Recorded};
 use crate::failpoints::failpoint;
 use crate::ids::{ItemId, Seq, StreamId};
 use crate::log::Placed;
-use crate::secret::Withheld;
 use crate::text::Signer;
 
 use super::super::batch::{Atomicity, Batch, Receipt};
 use super::super::{Inner, redact};
+use super::filter::Filter;
 use super::{Drafted, Streams};
 
 /// Bytes of new bodies after which a splitting commit is written.
@@ -62,16 +62,18 @@ impl Inner {
         let writers = self.writers_of(ids.iter().copied());
         let mut streams = Streams::lock(self, &writers)?;
         let mut receipt = Receipt::default();
-        let mut todo = Todo { batches, ids: &ids, batch: 0, entry: 0 };
+        let mut todo = Todo { batches, ids: &ids, atomicity, batch: 0, entry: 0 };
         let mut last = None;
         loop {
-            let mut one = |streams: &mut Streams<'_>, withheld: &Withheld, next: Option<Seq>| {
-                let plan = self.plan(streams, todo, atomicity, withheld, next);
+            let mut one = |streams: &mut Streams<'_>, next: Option<Seq>| {
+                let filter = self.erasure_filter()?;
+                let plan = self.plan(streams, todo, &filter, next);
                 if plan.rest.is_some() && atomicity == Atomicity::One {
                     return Ok(None);
                 }
-                let Plan { drafts, entries, known_count, rest } = plan;
-                Ok(Some(Drafted { drafts, answer: (entries, known_count, rest) }))
+                let Plan { mut drafts, entries, known_count, rest, .. } = plan;
+                filter.replace_erased(&mut drafts);
+                Ok(Some(Drafted { drafts, answer: (entries, known_count, rest), until: filter.until }))
             };
             let ((entries, known_count, rest), placed) = match self.place_one(&mut streams, &mut one) {
                 Ok(done) => done,
@@ -96,8 +98,7 @@ impl Inner {
         &self,
         streams: &mut Streams<'_>,
         todo: Todo<'b>,
-        atomicity: Atomicity,
-        withheld: &Withheld,
+        filter: &Filter,
         next: Option<Seq>,
     ) -> Plan<'b> {
         let mut plan = Plan { rest: Some(todo), ..Plan::default() };
@@ -109,9 +110,8 @@ impl Inner {
         // The streams as they will be, where facts of this commit name each other.
         let mut ahead: BTreeMap<StreamId, IngestState> = BTreeMap::new();
         let mut observed = 0;
-        let mut told = BTreeSet::new();
         while let Some(todo) = plan.rest.take() {
-            let is_full = self.plan_until(streams, &ahead, todo, atomicity, withheld, &mut plan, &mut told);
+            let is_full = self.plan_until(streams, &ahead, todo, filter, &mut plan);
             let Some(first_seq) = next.filter(|_| plan.rest.is_some() && !is_full) else { break };
             for (index, draft) in (0_u64..).zip(&plan.drafts).skip(observed) {
                 let stream = draft.event.stream;
@@ -127,16 +127,13 @@ impl Inner {
     }
 
     /// Drafts until all is drafted, the commit is full (`true`), or an entry names others of this commit.
-    #[expect(clippy::too_many_arguments, reason = "the state of one plan, which nothing else holds")]
     fn plan_until<'b>(
         &self,
         streams: &Streams<'_>,
         ahead: &BTreeMap<StreamId, IngestState>,
         todo: Todo<'b>,
-        atomicity: Atomicity,
-        withheld: &Withheld,
+        filter: &Filter,
         plan: &mut Plan<'b>,
-        told: &mut BTreeSet<StreamId>,
     ) -> bool {
         let fallback = Signer::new([0; 32]);
         let mut recorders: BTreeMap<StreamId, Recorder<'_>> = BTreeMap::new();
@@ -148,7 +145,7 @@ impl Inner {
             let signer = writer.signer.as_ref().unwrap_or(&fallback);
             let cwd = folders.get(&id).copied().flatten();
             let state = ahead.get(&id).unwrap_or(&writer.ingest_state);
-            recorders.insert(id, Recorder::new(id, state, &*self.registry, signer, withheld, cwd));
+            recorders.insert(id, Recorder::new(id, state, &*self.registry, signer, self.log.secret(), cwd));
         }
         let mut body_bytes: usize = 0;
         let mut first_entry = todo.entry;
@@ -157,10 +154,10 @@ impl Inner {
             let Some(recorder) = recorders.get_mut(&id) else { continue };
             // Batches of one stream may alternate with others; changes of the stream are told once a commit.
             if first_entry == 0
-                && told.insert(id)
+                && plan.told.insert(id)
                 && let Some(writer) = streams.get(id)
                 && writer.ingest_state.opened
-                && let Some(change) = record::change(&batch.stream, &writer.ingest_state, withheld)
+                && let Some(change) = record::change(&filter.told_again(&batch.stream), &writer.ingest_state)
                 && let Draft::Record(drafts) = recorder.draft(&batch.stream, &change.into())
             {
                 plan.drafts.extend(drafts);
@@ -172,11 +169,11 @@ impl Inner {
                     _ => SPLIT_EVENT_COUNT,
                 };
                 let is_full = body_bytes >= SPLIT_BYTES || plan.drafts.len() >= event_count_max;
-                if is_full && atomicity == Atomicity::Split {
+                if is_full && todo.atomicity == Atomicity::Split {
                     plan.rest = Some(rest);
                     return true;
                 }
-                match recorder.draft(&batch.stream, entry) {
+                match recorder.draft(&batch.stream, &filter.without_record(entry, recorder)) {
                     Draft::Known => {
                         plan.known_count += 1;
                         plan.entries.push(None);
@@ -227,6 +224,7 @@ struct Todo<'b> {
     batches: &'b [Batch],
     /// The stream of each batch.
     ids: &'b [StreamId],
+    atomicity: Atomicity,
     batch: usize,
     entry: usize,
 }
@@ -247,6 +245,8 @@ struct Plan<'b> {
     /// For each entry, the item that stands for it; none if the entry was known.
     entries: Vec<Option<Stands>>,
     known_count: u64,
+    /// Streams whose changes were drafted: once a commit.
+    told: BTreeSet<StreamId>,
     rest: Option<Todo<'b>>,
 }
 

@@ -1,10 +1,10 @@
 //! The way in: entries of hosts and decisions of commands become one commit.
 //!
 //! ```text
-//! entries  -- redact, draft --+                                                      +-- unlock -> settle
-//!                             +-> lock streams -> catch up -> drafts -> encode, hash -> place -> observe
-//! commands -- decide ---------+                      ^                                 |
-//!                                                    +-- another writer came between --+
+//! entries  -- redact --+                                                                    +-- unlock -> settle
+//!                      +-> lock streams -> catch up -> draft, filter -> encode, hash -> place -> observe
+//! commands -- decide --+                      ^                                         |
+//!                                             +--------- another writer came between ---+
 //! ```
 //!
 //! Streams are locked in order of their ids, so that two commits never wait for each other, and only until the commit has its
@@ -15,6 +15,7 @@
 
 mod decisions;
 mod entries;
+mod filter;
 mod place;
 
 use std::collections::BTreeMap;
@@ -29,7 +30,6 @@ use crate::error::Error;
 use crate::event::Recorded;
 use crate::ids::{Seq, StreamId};
 use crate::log::{Appended, Condition, Exclusive, Placed};
-use crate::secret::Withheld;
 
 pub(super) use decisions::{Recording, Signers, unsigned};
 pub(super) use place::settle_text;
@@ -41,33 +41,14 @@ const TRY_COUNT_MAX: usize = 16;
 pub(super) struct Drafted<T> {
     pub(super) drafts: Vec<EventDraft>,
     pub(super) answer: T,
+    /// The seq up to which erased contents were filtered out of the drafts.
+    pub(super) until: Seq,
 }
 
-/// The maker of a commit: entries, or a command's decision.
-pub(super) trait Drafting<T> {
-    /// Makes the drafts of one commit from locked streams, from the contents that were erased, and from the seq that the
-    /// commit will begin with, if that is certain. `None`: that seq is needed. It is called again for each try.
-    fn draft(
-        &mut self,
-        streams: &mut Streams<'_>,
-        withheld: &Withheld,
-        first_seq: Option<Seq>,
-    ) -> Result<Option<Drafted<T>>, Error>;
-}
-
-impl<T, F> Drafting<T> for F
-where
-    F: FnMut(&mut Streams<'_>, &Withheld, Option<Seq>) -> Result<Option<Drafted<T>>, Error>,
-{
-    fn draft(
-        &mut self,
-        streams: &mut Streams<'_>,
-        withheld: &Withheld,
-        first_seq: Option<Seq>,
-    ) -> Result<Option<Drafted<T>>, Error> {
-        self(streams, withheld, first_seq)
-    }
-}
+/// Makes the drafts of one commit from locked streams, and from the seq that the commit will begin with, if that is certain. `None`:
+/// that seq is needed. It is called again for each try.
+pub(super) type Drafting<'d, T> =
+    dyn FnMut(&mut Streams<'_>, Option<Seq>) -> Result<Option<Drafted<T>>, Error> + 'd;
 
 /// The streams of a commit, locked within this process.
 pub(super) struct Streams<'w>(BTreeMap<StreamId, MutexGuard<'w, StreamWriter>>);
@@ -166,7 +147,7 @@ impl Inner {
     pub(super) fn place_one<T>(
         &self,
         streams: &mut Streams<'_>,
-        drafting: &mut dyn Drafting<T>,
+        drafting: &mut Drafting<'_, T>,
     ) -> Result<(T, Option<Placed>), Error> {
         self.try_until_placed(streams, |streams, lock| self.attempt(streams, lock, drafting))
     }
@@ -205,7 +186,7 @@ impl Inner {
         &self,
         streams: &mut Streams<'_>,
         lock: &mut Option<Exclusive<'_>>,
-        drafting: &mut dyn Drafting<T>,
+        drafting: &mut Drafting<'_, T>,
     ) -> Result<Attempt<(T, Option<Placed>)>, Error> {
         let attempt = self.attempt_open(streams, lock, drafting);
         // A key of a stream that was not opened after all must not be used.
@@ -217,20 +198,19 @@ impl Inner {
         &self,
         streams: &mut Streams<'_>,
         lock: &mut Option<Exclusive<'_>>,
-        drafting: &mut dyn Drafting<T>,
+        drafting: &mut Drafting<'_, T>,
     ) -> Result<Attempt<(T, Option<Placed>)>, Error> {
         streams.catch_up(self)?;
-        let known = self.withheld()?;
-        let drafted = drafting.draft(streams, &known.0, lock.as_ref().map(Exclusive::next_seq))?;
+        let drafted = drafting(streams, lock.as_ref().map(Exclusive::next_seq))?;
         if !streams.are_sound() {
             // The drafts rest on pages that failed their digests. Nothing was recorded; the pages are read again.
             return Ok(Attempt::Again(Again::Unsound));
         }
-        let Some(Drafted { drafts, answer }) = drafted else { return Ok(Attempt::NeedsSeq) };
+        let Some(Drafted { drafts, answer, until }) = drafted else { return Ok(Attempt::NeedsSeq) };
         if drafts.is_empty() {
             return Ok(Attempt::Done((answer, None)));
         }
-        Ok(match self.place_drafts(lock, &drafts, &streams.conditions(), Some(&known))? {
+        Ok(match self.place_drafts(lock, &drafts, &streams.conditions(), Some(until))? {
             Ok(placed) => {
                 streams.observe(drafts, &placed);
                 Attempt::Done((answer, Some(placed)))

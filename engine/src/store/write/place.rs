@@ -7,21 +7,17 @@ use crate::codec::{EncodedBody, EncodedEvent, Envelope};
 use crate::command::draft::{CHUNK_BYTES_MAX, EventDraft};
 use crate::entry::Bytes;
 use crate::error::Error;
-use crate::event::{Body, ERASED_TEXT, Event, Text};
+use crate::event::{Body, Event, Text};
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, StreamId};
 use crate::log::{Condition, Exclusive, LogError, Placed};
-use crate::secret::Withheld;
 
 use super::super::Inner;
-use super::super::kept::{BodyDedup, SHARE_BYTES_MIN, Stored};
+use super::super::kept::{SHARE_BYTES_MIN, Stored};
 use super::Again;
 
-/// Gives a free text its rows behind those of the event: an erased text is replaced by a word that says so.
-pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, withheld: &Withheld) {
-    if withheld.holds(text.as_bytes()) {
-        text.replace(ERASED_TEXT.to_owned());
-    }
+/// Gives a free text its rows behind those of the event.
+pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>) {
     if text.settle_plain() {
         return;
     }
@@ -36,14 +32,13 @@ pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, with
 impl Inner {
     /// Asks for the place of drafted events in the log, as one commit, once. On condition that the streams of `conditions` did not
     /// move, and that nothing was erased since. `lock`: the write lock, if the caller holds it; else the commit waits in the queue,
-    /// where those of other threads are written with it. `known`: the erased contents, and the seq up to which they were known to the
-    /// drafts.
+    /// where those of other threads are written with it. `filtered`: the seq up to which erasures were filtered out of the drafts.
     pub(super) fn place_drafts(
         &self,
         lock: &mut Option<Exclusive<'_>>,
         drafts: &[EventDraft],
         conditions: &[Condition],
-        known: Option<&(Withheld, Seq)>,
+        filtered: Option<Seq>,
     ) -> Result<Result<Placed, Again>, Error> {
         // Taken first: a body that is looked up afterwards was stored after it, or is of a later basis.
         let basis = self.body_dedup().basis();
@@ -53,14 +48,13 @@ impl Inner {
         let mut events = Vec::with_capacity(drafts.len());
         let mut keys: Vec<Option<blake3::Hash>> = Vec::new();
         for draft in drafts {
-            let withheld = known.map(|(withheld, _)| withheld);
-            events.push(self.encode(draft, withheld, &mut keys, may_share)?);
+            events.push(self.encode(draft, &mut keys, may_share)?);
         }
         let mut bodies = events.iter().flat_map(|event| &event.bodies);
         let shares = bodies.any(|body| matches!(body, EncodedBody::Existing { .. }));
         if may_share {
             let shared = (shares && !failpoint!(ShareErased)).then_some(basis);
-            let oldest = shared.into_iter().chain(known.map(|(_, until)| *until)).min();
+            let oldest = shared.into_iter().chain(filtered).min();
             conditions.extend(oldest.map(|basis| Condition { stream: StreamId::STORE, basis }));
         }
         let prepared = self.log.prepare(&events)?;
@@ -104,7 +98,6 @@ impl Inner {
     fn encode(
         &self,
         draft: &EventDraft,
-        withheld: Option<&Withheld>,
         keys: &mut Vec<Option<blake3::Hash>>,
         may_share: bool,
     ) -> Result<EncodedEvent, Error> {
@@ -112,9 +105,8 @@ impl Inner {
         let mut rows = Cow::Borrowed(draft.bodies.as_slice());
         let mut payload = Cow::Borrowed(payload);
         if payload.may_have_texts() {
-            let (rows, nothing) = (rows.to_mut(), Withheld::default());
-            let withheld = withheld.unwrap_or(&nothing);
-            payload.to_mut().texts_mut(&mut |text| settle_text(text, rows, withheld));
+            let rows = rows.to_mut();
+            payload.to_mut().texts_mut(&mut |text| settle_text(text, rows));
         }
         let payload = &*payload;
         let (version, bytes) = payload::encode(stamp, payload).map_err(|error| Error::TooLarge {
