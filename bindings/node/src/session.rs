@@ -179,7 +179,11 @@ impl NativeSession {
 
     /// Appends entries, in the order of the calls.
     #[napi]
-    pub fn append(&self, described: String, given: Vec<Either<String, Uint8Array>>) -> AsyncTask<Job<Receipt>> {
+    pub fn append(
+        &self,
+        described: String,
+        given: Vec<Either<String, Uint8Array>>,
+    ) -> AsyncTask<Job<Receipt>> {
         let given = texts(given);
         if self.held.is_durable {
             let ticket = self.submitted(described, given);

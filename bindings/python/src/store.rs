@@ -40,16 +40,8 @@ impl Store {
         any_file_system: bool,
     ) -> PyResult<Self> {
         let durability = durability.to_owned();
-        let opening = Opening {
-            path,
-            read_only,
-            create,
-            durability,
-            lock_wait,
-            index,
-            redact,
-            any_file_system,
-        };
+        let opening =
+            Opening { path, read_only, create, durability, lock_wait, index, redact, any_file_system };
         Ok(Self { held: Held::new(py.detach(|| opening.open()).or_raise()?) })
     }
 

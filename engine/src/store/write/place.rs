@@ -13,7 +13,7 @@ use crate::ids::{Seq, StreamId};
 use crate::log::{Condition, Exclusive, LogError, Placed};
 
 use super::super::Inner;
-use super::super::kept::{SHARE_BYTES_MIN, Stored};
+use super::super::kept::{BodyDedup, SHARE_BYTES_MIN, Stored};
 use super::Again;
 
 /// Gives a free text its rows behind those of the event.
