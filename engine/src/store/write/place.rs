@@ -110,7 +110,7 @@ impl Inner {
         }
         let payload = &*payload;
         let (version, bytes) = payload::encode(stamp, payload).map_err(|error| Error::TooLarge {
-            what: payload.label(),
+            what: "bytes of an event",
             actual: match error {
                 payload::PayloadError::Invalid { bytes, .. }
                 | payload::PayloadError::TooLarge { bytes, .. } => bytes as u64,
