@@ -210,7 +210,7 @@ pub(crate) fn verify_claims(
     others: impl FnOnce(StoreId) -> (Vec<Claim>, Vec<Witness>),
 ) -> Result<Report, Error> {
     let log = Log::open_to_read(storage)?;
-    let found = verify_log(&log, deep, others(log.store()))?;
+    let found = verify_log(&log, others(log.store()))?;
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     Ok(report(found, contradictions))
 }
@@ -218,14 +218,13 @@ pub(crate) fn verify_claims(
 /// Checks an open log against all witnesses: its own, the index, and the given ones.
 pub(crate) fn verify_log(
     log: &Log,
-    deep: bool,
     (mut claims, mut told): (Vec<Claim>, Vec<Witness>),
 ) -> Result<LogReport, LogError> {
     let (claim, witness) = index_claim(&**log.storage(), log.store());
     claims.extend(claim);
     told.extend(witness);
     let erasures = Erasures::new(log);
-    let found = log.verify_against(deep, |row, part| erasures.account_for(row, part), claims);
+    let found = log.verify_against(|row, part| erasures.account_for(row, part), claims);
     let mut found = erasures.failed().map_or(found, Err)?;
     found.witnesses.extend(told);
     found.witnesses.sort_by_key(|witness| witness.kind as u8);

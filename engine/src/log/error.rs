@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::codec::{EncodeError, FrameHeader, Invalid, Part};
-use crate::ids::{Position, Seq, StreamId};
+use crate::codec::{BodyPlace, EncodeError, FrameHeader, Invalid, Part};
+use crate::ids::{Seq, StreamId};
 
 /// The one that holds a lock. A program that locks the file and is no writer leaves no number.
 fn holder(process: u32) -> String {
@@ -82,6 +82,14 @@ pub enum LogError {
     /// The store is damaged: sound parts stay readable, appends are refused.
     #[error(transparent)]
     Corrupt(Box<Corruption>),
+    /// The store was made before the first release; its form is read no more. Nothing of it is touched.
+    #[error("{} {found}, made before the first release", path.display())]
+    FormerFormat {
+        /// The store's format version.
+        found: String,
+        /// The folder of the store.
+        path: PathBuf,
+    },
     /// There is no store here.
     #[error("{} holds no store", path.display())]
     NotAStore {
@@ -89,10 +97,10 @@ pub enum LogError {
         path: PathBuf,
     },
     /// The body was erased: its digest stays, its bytes are gone.
-    #[error("the body at {position} was erased")]
+    #[error("the body at {place} was erased")]
     Erased {
-        /// The body's position.
-        position: Position,
+        /// Where the body was.
+        place: BodyPlace,
     },
     /// The store's lock file was replaced while open; reopen.
     #[error("{} was moved or replaced while open; reopen the store", path.display())]
@@ -163,10 +171,13 @@ impl LogError {
             Self::NewerFormat { found, path } => {
                 Self::NewerFormat { found: found.clone(), path: path.clone() }
             }
+            Self::FormerFormat { found, path } => {
+                Self::FormerFormat { found: found.clone(), path: path.clone() }
+            }
             Self::Upgraded { path } => Self::Upgraded { path: path.clone() },
             Self::Corrupt(corruption) => Self::Corrupt(corruption.clone()),
             Self::NotAStore { path } => Self::NotAStore { path: path.clone() },
-            Self::Erased { position } => Self::Erased { position: *position },
+            Self::Erased { place } => Self::Erased { place: *place },
             Self::Moved { path } => Self::Moved { path: path.clone() },
             Self::Replaced { path } => Self::Replaced { path: path.clone() },
             Self::Forked { owner, process } => Self::Forked { owner: *owner, process: *process },
