@@ -79,6 +79,7 @@ Exit codes
 Encryption
 
   acpdb init --encrypt                   a store whose sessions are sealed, each under a key of its own
+  acpdb --db NEW import OLD              all of another store, into it
   acpdb erase --session ID --shred       destroys the key of a session: no copy of the store shows it again
   acpdb import --subject NAME            sessions that are about a person or a tenant
   acpdb erase --subject NAME --shred     destroys the keys of all those sessions, and the name

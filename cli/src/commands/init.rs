@@ -39,7 +39,9 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
     };
     if let Some(other) = shadowed.filter(|_| made.created) {
         let other = store_path::quoted(&other);
-        output.note(format!("note: commands here used {other} so far, and use the new store from now on"));
+        output.note(format!("note: commands here used {other} so far, and use the new store from now on; acpdb --db {} import {other} \
+             takes over what that one holds",
+            store_path::quoted(&made.path)));
     }
     if output.json {
         return output.json_object("acpdb.init/1", &made);
@@ -94,10 +96,11 @@ fn shadowed(global: &Global, parent: &Path, new: &Path) -> Option<PathBuf> {
 fn there(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
     let store = store_path::builder(folder, global)?.read_only().open()?;
     if args.encrypt && !store.is_encrypted() {
+        let shown = store_path::quoted(folder);
         let message = format!("{} is a store already, and is not encrypted", folder.display());
-        return Err(Failure::new(Code::Conflict, message).hint(
-            "make another, and read the sessions of hosts into it: acpdb --db NEW init --encrypt, then acpdb --db NEW import",
-        ));
+        return Err(Failure::new(Code::Conflict, message).hint(format!(
+            "make another and take over what this one holds: acpdb --db NEW init --encrypt, then acpdb --db NEW import {shown}"
+        )));
     }
     Ok(told(&store, folder, false, None))
 }

@@ -44,7 +44,7 @@ use crate::event::{
     for_each_fact,
 };
 use crate::ids::{ItemId, Seq};
-use crate::secret::{Revision, Secret};
+use crate::secret::{Revision, Secret, fact_id};
 
 // All names: a kind is named in the list of `event` alone.
 pub use memory::*;
@@ -392,7 +392,7 @@ pub(crate) fn revision_of(entry: &Entry, secret: &Secret) -> u64 {
                 WirePiece::Literal(bytes) => fields.tag(b"literal").bytes(bytes),
                 WirePiece::Raw(bytes) => fields.tag(b"raw").bytes(bytes),
                 WirePiece::Escaped(bytes) => fields.tag(b"escaped").bytes(bytes),
-                WirePiece::Record(origin) => fields.tag(b"record").text(origin),
+                WirePiece::Record(origin) => fields.tag(b"record").bytes(&fact_id(origin).0),
             };
         }
     }
