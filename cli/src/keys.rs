@@ -134,10 +134,10 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
 /// A private key as its file has it: the word, a salt of 16 bytes and the wrapped seed, both in hex.
 fn under_passphrase(seed: &[u8; 32]) -> Result<String, Failure> {
     let ring = passphrases::new_passphrase()?;
-    let salt = StoreId(random()?);
-    let wrapped = ring.wrap(salt, seed, WRAPPED_WORD.as_bytes(), &random()?);
+    let salt: [u8; 16] = random()?;
+    let wrapped = ring.wrap(&salt, seed, WRAPPED_WORD.as_bytes(), &random()?);
     let wrapped = wrapped.map_err(|error| Failure::new(Code::Failure, error.to_string()))?;
-    Ok(format!("{WRAPPED_WORD} {} {}", hex(salt.as_bytes()), hex(&wrapped)))
+    Ok(format!("{WRAPPED_WORD} {} {}", hex(&salt), hex(&wrapped)))
 }
 
 /// The private key in a file whose text begins with [`WRAPPED_WORD`]; `rest` is the text behind that word.
@@ -145,11 +145,10 @@ fn from_passphrase(rest: &str, shown: &str) -> Result<SignerKey, Failure> {
     let damaged =
         || Failure::new(Code::Failure, format!("{shown} is damaged")).hint("put it back from a copy of it");
     let (salt, wrapped) = rest.trim().split_once(' ').ok_or_else(damaged)?;
-    let salt =
-        unhex(salt).and_then(|salt| <[u8; 16]>::try_from(salt).ok()).map(StoreId).ok_or_else(damaged)?;
+    let salt = unhex(salt).and_then(|salt| <[u8; 16]>::try_from(salt).ok()).ok_or_else(damaged)?;
     let wrapped = unhex(wrapped).ok_or_else(damaged)?;
     let ring = passphrases::passphrase_of(shown)?;
-    let seed = ring.unwrap(salt, &wrapped, WRAPPED_WORD.as_bytes());
+    let seed = ring.unwrap(&salt, &wrapped, WRAPPED_WORD.as_bytes());
     let seed = seed.map_err(|error| Failure::new(Code::Failure, error.to_string()))?;
     let seed =
         seed.ok_or_else(|| Failure::new(Code::Locked, format!("that is not the passphrase of {shown}")))?;

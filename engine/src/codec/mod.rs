@@ -15,7 +15,7 @@ mod cipher;
 #[cfg(any(test, feature = "testing"))]
 mod decode;
 mod envelope;
-mod fields;
+pub(crate) mod fields;
 mod frame;
 mod header;
 mod held;
