@@ -11,7 +11,7 @@
 //!
 //! Each command is run by `sh -c`, as a reader types it. `| head -n N` at its end is done here, so that the exit code is the program's.
 //! Transcripts that are not pages may end in `| shape`, which shows the names and types of JSON. Parts
-//! that differ from run to run are replaced: `[TIME]`, `[DATE]`, `[ID]`, `[DIGEST]`, `[DIR]`. To take the present output as the right one:
+//! that differ from run to run are replaced: `[TIME]`, `[DATE]`, `[ID]`, `[DIGEST]`, `[DIR]`, `[SIZE]`. To take the present output as the right one:
 //! `SNAPSHOTS=overwrite cargo test -p acpdb-tests --test cli`, then read the difference.
 
 use std::fmt::Write as _;
@@ -145,6 +145,13 @@ fn redact(world: &World, text: &str) -> String {
         (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "[TIME]"),
         (r"\b20\d\d-\d\d-\d\dZ?\b", "[DATE]"),
         (r"/tmp/[^ ]*acpdb-demo-[^ /]*", "[TEMPORARY]"),
+        // Random salts are packed with the texts, so a packed length differs by some bytes from run to run.
+        (r"(segment \d+: \d+\.\d KiB to )\d+\.\d KiB", "${1}[SIZE]"),
+        (r"(\d+ sealed +)\d+\.\d KiB", "${1}[SIZE]"),
+        (
+            r"\d+\.\d KiB on disk \(sealed segments packed to \d+\.\d%\)",
+            "[SIZE] on disk (sealed segments packed to [SIZE])",
+        ),
     ] {
         text = Regex::new(pattern).unwrap().replace_all(&text, name).into_owned();
     }
