@@ -138,7 +138,7 @@ fn printed(said: std::io::Result<()>) -> Code {
 fn is_hook() -> bool {
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {
-        if word == "--db" || word == "--key-file" {
+        if word == "--db" {
             // The value of the option.
             let _ = words.next();
         } else if !word.to_string_lossy().starts_with('-') {

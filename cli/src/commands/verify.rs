@@ -269,7 +269,6 @@ fn witnesses(report: &Report) -> Vec<String> {
             let counted = match (count, plural) {
                 (1, _) => format!("1 {plural} agrees"),
                 (_, "header of a segment") => format!("{count} headers of segments agree"),
-                (_, "record of a sealed segment") => format!("{count} records of sealed segments agree"),
                 _ => format!("{count} {plural}s agree"),
             };
             lines.push(format!("{counted} ({})", first_compared(same)));

@@ -348,9 +348,9 @@ pub(crate) trait CborField: Sized {
     #[cfg(any(test, feature = "testing"))]
     fn form() -> String;
 
-    /// The default in words.
+    /// The default in a word, of a type that has one.
     #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str;
+    const DEFAULT: &'static str = "0";
 }
 
 /// A type with fields by key: a kind, or a part of one.
@@ -377,7 +377,8 @@ pub type FieldRow = (u64, &'static str, String, &'static str);
 /// A field's row in the table of the format, by a function that borrows the field.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn field_row<R, F: CborField>(key: u64, name: &'static str, _: fn(&R) -> &F) -> FieldRow {
-    (key, name, F::form(), F::default_in_words())
+    let has_default = F::blank().put_default().is_ok();
+    (key, name, F::form(), if has_default { F::DEFAULT } else { "always there" })
 }
 
 /// The keys of a kind, or of a part of one, in their order. A key is never used again.
@@ -456,9 +457,7 @@ macro_rules! part {
             }
 
             #[cfg(any(test, feature = "testing"))]
-            fn default_in_words() -> &'static str {
-                if <Self as $crate::event::cbor::CborField>::blank().put_default().is_ok() { "empty" } else { "always there" }
-            }
+            const DEFAULT: &'static str = "empty";
         }
     };
 }
@@ -502,9 +501,7 @@ macro_rules! array {
             }
 
             #[cfg(any(test, feature = "testing"))]
-            fn default_in_words() -> &'static str {
-                if <Self as $crate::event::cbor::CborField>::blank().put_default().is_ok() { "all 0" } else { "always there" }
-            }
+            const DEFAULT: &'static str = "all 0";
         }
 
         impl $name {
@@ -553,11 +550,6 @@ macro_rules! numbers {
             #[cfg(any(test, feature = "testing"))]
             fn form() -> String {
                 stringify!($name).to_owned()
-            }
-
-            #[cfg(any(test, feature = "testing"))]
-            fn default_in_words() -> &'static str {
-                "0"
             }
         }
 

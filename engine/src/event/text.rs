@@ -232,9 +232,7 @@ impl CborField for Text {
     }
 
     #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str {
-        "empty"
-    }
+    const DEFAULT: &'static str = "empty";
 }
 
 impl Payload {

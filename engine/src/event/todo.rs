@@ -111,11 +111,6 @@ impl CborField for TodoUpdate {
     fn form() -> String {
         "TodoUpdate".to_owned()
     }
-
-    #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str {
-        "always there"
-    }
 }
 
 /// The list was replaced, and no call shows it.

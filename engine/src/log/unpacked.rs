@@ -120,20 +120,21 @@ pub(crate) struct Unpacked {
 
 /// Whether the file is a sealed segment.
 pub(crate) fn is_sealed_file(file: &dyn StoredFile) -> io::Result<bool> {
+    Ok(read_head(file)?.is_some())
+}
+
+/// The head of a sealed segment, or the reason why it cannot be read; `None`: the file is not sealed.
+fn read_head(file: &dyn StoredFile) -> io::Result<Option<Result<SealHead, Invalid>>> {
     let mut first = [0; SEAL_HEAD_BYTES + 4];
     let count = read_up_to(file, &mut first, 0)?;
-    Ok(is_sealed(first.get(..count).unwrap_or(&[])))
+    let first = first.get(..count).unwrap_or(&[]);
+    Ok(is_sealed(first).then(|| SealHead::decode(first)))
 }
 
 impl Opened {
     fn new(file: Box<dyn StoredFile>, kept: &KeptChunks) -> io::Result<Self> {
         let id = kept.next_id.fetch_add(1, Ordering::Relaxed);
-        let mut head = None;
-        if is_sealed_file(&*file)? {
-            let mut first = [0; SEAL_HEAD_BYTES];
-            let count = read_up_to(&*file, &mut first, 0)?;
-            head = Some(SealHead::decode(first.get(..count).unwrap_or(&[])));
-        }
+        let head = read_head(&*file)?;
         Ok(Self { id, file, head, chunks: OnceLock::new() })
     }
 
@@ -210,11 +211,9 @@ impl Opened {
         Ok(chunks)
     }
 
-    /// Bytes of the file; fewer at its end.
+    /// Bytes of the file; fewer at its end. Callers bound the length, by that of a chunk or of the file.
     fn bytes(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
-        // Past the end of the file there is nothing to read.
-        let rest = self.file.len()?.saturating_sub(at);
-        let mut bytes = vec![0; length.min(usize::try_from(rest).unwrap_or(usize::MAX))];
+        let mut bytes = vec![0; length];
         let count = read_up_to(&*self.file, &mut bytes, at)?;
         bytes.truncate(count);
         Ok(bytes)
@@ -317,7 +316,11 @@ impl Unpacked {
             bytes
         };
         let part = bytes.get(skip..).unwrap_or(&[]);
-        out.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+        // The part ends in this chunk.
+        let length = out.len().min(part.len());
+        if let (Some(to), Some(from)) = (out.get_mut(..length), part.get(..length)) {
+            to.copy_from_slice(from);
+        }
         Ok(true)
     }
 }

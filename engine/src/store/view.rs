@@ -137,7 +137,7 @@ impl View {
         let not_found = |what, name: String| Error::NotFound { what, name, nearest: None };
         let state = match fold.world.shared(stream) {
             Some(state) => state,
-            // All of its events are damaged, or sealed with a key that is lost: there is nothing to show, and the damage was noted.
+            // All of its events are damaged: there is nothing to show, and the damage was noted.
             None if fold.has_gaps && !inner.frames_of(&[stream], Seq::ZERO)?.0.is_empty() => {
                 Arc::new(State::new(stream, fold.world.policy(Seq::MAX)))
             }

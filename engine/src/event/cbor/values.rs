@@ -33,11 +33,6 @@ macro_rules! unsigned {
             fn form() -> String {
                 stringify!($type).to_owned()
             }
-
-            #[cfg(any(test, feature = "testing"))]
-            fn default_in_words() -> &'static str {
-                "0"
-            }
         }
     )+ };
 }
@@ -63,11 +58,6 @@ impl CborField for Seq {
     #[cfg(any(test, feature = "testing"))]
     fn form() -> String {
         "seq".to_owned()
-    }
-
-    #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str {
-        "0"
     }
 }
 
@@ -96,11 +86,6 @@ impl CborField for Micros {
     #[cfg(any(test, feature = "testing"))]
     fn form() -> String {
         "time".to_owned()
-    }
-
-    #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str {
-        "0"
     }
 }
 
@@ -133,9 +118,7 @@ impl CborField for bool {
     }
 
     #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str {
-        "false"
-    }
+    const DEFAULT: &'static str = "false";
 }
 
 /// A name: an id, a path, a key, the name of a tool. Free texts are [`super::Text`].
@@ -173,9 +156,7 @@ impl CborField for String {
     }
 
     #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str {
-        "empty"
-    }
+    const DEFAULT: &'static str = "empty";
 }
 
 impl<const N: usize> CborField for [u8; N] {
@@ -209,11 +190,6 @@ impl<const N: usize> CborField for [u8; N] {
     fn form() -> String {
         format!("bytes {N}")
     }
-
-    #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str {
-        "always there"
-    }
 }
 
 macro_rules! digests {
@@ -243,11 +219,6 @@ macro_rules! digests {
             #[cfg(any(test, feature = "testing"))]
             fn form() -> String {
                 "bytes 16".to_owned()
-            }
-
-            #[cfg(any(test, feature = "testing"))]
-            fn default_in_words() -> &'static str {
-                "always there"
             }
         }
     )+ };
@@ -282,9 +253,7 @@ impl<T: CborField> CborField for Option<T> {
     }
 
     #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str {
-        "none"
-    }
+    const DEFAULT: &'static str = "none";
 }
 
 impl<T: CborField> CborField for Vec<T> {
@@ -334,9 +303,7 @@ impl<T: CborField> CborField for Vec<T> {
     }
 
     #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str {
-        "empty"
-    }
+    const DEFAULT: &'static str = "empty";
 }
 
 /// Two values as an array.
@@ -370,10 +337,5 @@ impl<A: CborField, B: CborField> CborField for (A, B) {
     #[cfg(any(test, feature = "testing"))]
     fn form() -> String {
         format!("[{}, {}]", A::form(), B::form())
-    }
-
-    #[cfg(any(test, feature = "testing"))]
-    fn default_in_words() -> &'static str {
-        "always there"
     }
 }
