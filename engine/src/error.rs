@@ -262,6 +262,13 @@ impl From<LogError> for Error {
             LogError::Corrupt(damage) if damage.part == Part::Newer => {
                 Self::NewerFormat { path: damage.path, found: format!("holds {}", damage.found) }
             }
+            LogError::FormerFormat { found, path } => Self::NotAStore {
+                path,
+                detail: format!(
+                    "it {found}, of a program before the first release, which is read no more. Nothing in it was touched; `acpdb import` \
+                     makes it anew from the hosts, in another folder"
+                ),
+            },
             LogError::NotAStore { path } => {
                 Self::NotAStore { path, detail: "it has no acpdb.json".to_owned() }
             }

@@ -1,6 +1,7 @@
 //! Stores of every format version open for ever, and one of a later version is refused with a word.
 //!
-//! The fixtures are never made again: `v1` was made by `examples/make_fixture.rs` as it was then. A store's answers
+//! The fixtures are never made again: `v2` was made by `examples/make_fixture.rs` as it was then. `v1` is a store of the form before it,
+//! which is refused. A store's answers
 //! (`expect.txt`) never change. The digests of its folds (`digests.txt`) change when a fold learns to tell more; then
 //! they are taken anew, after a look at the new parts.
 
@@ -24,7 +25,7 @@ use acpdb_engine::{Builder, Error, Store};
 use acpdb_tests::support::{copy_folder, described, events, fold_digests};
 
 fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v1")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v2")
 }
 
 fn copy() -> (tempfile::TempDir, PathBuf) {
@@ -38,13 +39,13 @@ fn copy_of(fixture: &Path) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// The store of `v1`, its complete segments sealed by `acpdb seal` when sealing was new.
+/// The store of `v2`, its complete segments sealed by `acpdb seal` when sealing was new.
 fn sealed_fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v1-sealed")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v2-sealed")
 }
 
 #[test]
-fn a_sealed_store_of_version_1_says_what_it_said_and_takes_more() {
+fn a_sealed_store_of_version_2_says_what_it_said_and_takes_more() {
     let (_folder, path) = copy_of(&sealed_fixture());
     let expected = std::fs::read_to_string(fixture().join("expect.txt")).unwrap();
     let report = verify_folder(&path, true).unwrap();
@@ -74,7 +75,7 @@ fn builder(path: &Path) -> Builder {
 }
 
 #[test]
-fn a_store_of_version_1_says_what_it_said() {
+fn a_store_of_version_2_says_what_it_said() {
     let (_folder, path) = copy();
     let expected = std::fs::read_to_string(fixture().join("expect.txt")).unwrap();
     let segments = std::fs::read_dir(path.join("log")).unwrap().count();
@@ -90,7 +91,7 @@ fn a_store_of_version_1_says_what_it_said() {
 }
 
 #[test]
-fn a_store_of_version_1_folds_to_the_same_digests() {
+fn a_store_of_version_2_folds_to_the_same_digests() {
     let (_folder, path) = copy();
     let store = builder(&path).open().unwrap();
     let expected = std::fs::read_to_string(fixture().join("digests.txt")).unwrap();
@@ -102,7 +103,7 @@ fn a_store_of_version_1_folds_to_the_same_digests() {
 }
 
 #[test]
-fn a_store_of_version_1_can_be_appended_to() {
+fn a_store_of_version_2_can_be_appended_to() {
     let (_folder, path) = copy();
     let store = builder(&path).open().unwrap();
     let before = events(&store).unwrap();
@@ -120,7 +121,7 @@ fn a_store_of_version_1_can_be_appended_to() {
 /// The store file as a later program would write it: another version, and a check that fits.
 fn of_version(text: &str, version: u32) -> String {
     let (head, _) = text.split_once(",\n  \"check\"").unwrap();
-    let head = head.replace("\"acpdb\": 1", &format!("\"acpdb\": {version}"));
+    let head = head.replace("\"acpdb\": 2", &format!("\"acpdb\": {version}"));
     let check = blake3::hash(head.as_bytes()).to_hex();
     format!("{head},\n  \"check\": \"{check}\"\n}}\n")
 }
@@ -130,20 +131,20 @@ fn a_store_of_a_later_version_is_refused_and_left_alone() {
     let (_folder, path) = copy();
     let file = path.join("acpdb.json");
     let text = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(of_version(&text, 1), text, "the test writes the file as the program does");
-    std::fs::write(&file, of_version(&text, 2)).unwrap();
+    assert_eq!(of_version(&text, 2), text, "the test writes the file as the program does");
+    std::fs::write(&file, of_version(&text, 3)).unwrap();
     for builder in [builder(&path), builder(&path).read_only(), builder(&path).create(false)] {
         let error = builder.open().unwrap_err();
         assert!(
-            matches!(error, Error::NewerFormat { .. }) && error.to_string().contains("version 2"),
+            matches!(error, Error::NewerFormat { .. }) && error.to_string().contains("version 3"),
             "{error}"
         );
         assert!(error.to_string().contains("update acpdb"), "{error}");
     }
     assert!(matches!(verify_folder(&path, true), Err(Error::NewerFormat { .. })));
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), of_version(&text, 2));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), of_version(&text, 3));
     // A version that was scribbled over is damage, not a newer format.
-    std::fs::write(&file, text.replace("\"acpdb\": 1", "\"acpdb\": 2")).unwrap();
+    std::fs::write(&file, text.replace("\"acpdb\": 2", "\"acpdb\": 3")).unwrap();
     let store = builder(&path).open().unwrap();
     assert!(store.recovery().damage.is_some(), "{:?}", store.recovery());
     assert!(described(&store).is_ok(), "what is not damaged stays readable");
@@ -152,4 +153,45 @@ fn a_store_of_a_later_version_is_refused_and_left_alone() {
     assert!(receipt.is_err(), "a damaged store takes no more");
     drop(store);
     assert_eq!(verify_folder(&path, true).unwrap().verdict(), Verdict::Damaged);
+}
+
+/// All files below a folder, with their bytes.
+fn bytes_of(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(bytes_of(&path));
+        } else {
+            found.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+/// The events and sealed segments of version 1 had other bytes under the same number for a while: such a store was called damaged, and new
+/// events were put behind the old ones.
+#[test]
+fn a_store_of_the_former_version_is_refused_by_name_and_left_alone() {
+    let (folder, path) = copy_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v1"));
+    let before = bytes_of(&path);
+    let refused = |door: &str, error: Error| {
+        let said = error.to_string();
+        assert!(matches!(error, Error::NotAStore { .. }), "{door}: {said}");
+        assert!(said.contains("format version 1") && said.contains("acpdb import"), "{door}: {said}");
+        assert_eq!(bytes_of(&path), before, "{door}");
+    };
+    let into = folder.path().join("into");
+    let salvage = || acpdb_engine::store::salvage(&path, &into, &mut |_| ());
+    refused("open", builder(&path).open().unwrap_err());
+    refused("read-only open", builder(&path).read_only().open().unwrap_err());
+    refused("open of what is there", builder(&path).create(false).open().unwrap_err());
+    refused("verify", verify_folder(&path, true).unwrap_err());
+    refused("salvage", salvage().unwrap_err());
+    // The headers of segments say it, too, where the store file is lost.
+    std::fs::remove_file(path.join("acpdb.json")).unwrap();
+    let before = bytes_of(&path);
+    let said = builder(&path).open().unwrap_err().to_string();
+    assert!(said.contains("format version 1"), "{said}");
+    assert_eq!(bytes_of(&path), before);
 }

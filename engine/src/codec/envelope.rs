@@ -314,7 +314,7 @@ fn check_stored(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow) -> Result
 /// The report that a body has a form which this program does not know.
 pub(crate) fn newer(row: &BodyRow) -> Invalid {
     let found = format!("codec {}, digest {}", row.codec, row.digest_algorithm);
-    Invalid::new(Part::Newer, 0, "a body of format 1", found)
+    Invalid::new(Part::Newer, 0, "a body of format 2", found)
 }
 
 /// Checks a salt and the bytes of a body against the digest its row names.

@@ -178,7 +178,7 @@ pub(crate) fn link_of(header: &[u8; FRAME_HEADER_BYTES]) -> Link {
     Link(*blake3::hash(&message).as_bytes())
 }
 
-const _: () = assert!(FORMAT_VERSION == 1);
+const _: () = assert!(FORMAT_VERSION == 2);
 
 const MAGIC: [u8; 8] = *b"acpdbseg";
 /// Flag: the bytes after the end of the segment before were given up after a failed sync.
@@ -320,6 +320,15 @@ impl SegmentHeader {
         bytes
     }
 
+    /// The version of a sound header of a form that is read no more; `None`: it is none.
+    pub(crate) fn former(bytes: &[u8]) -> Option<u32> {
+        let bytes = bytes.first_chunk::<SEGMENT_HEADER_BYTES>()?;
+        let mut fields = Fields(bytes);
+        let (magic, version): ([u8; 8], u32) = (fields.array(), fields.u32());
+        let (computed, stored) = trailing_checksum(&without_generation(bytes));
+        (magic == MAGIC && computed == stored && version < FORMAT_VERSION).then_some(version)
+    }
+
     /// Reads and checks a header.
     ///
     /// # Errors
@@ -344,7 +353,7 @@ impl SegmentHeader {
         let newer =
             |offset, expected: &str, found: String| Err(Invalid::new(Part::Newer, offset, expected, found));
         if version != FORMAT_VERSION {
-            return newer(8, "format version 1", format!("version {version}"));
+            return newer(8, "format version 2", format!("version {version}"));
         }
         let number = fields.u32();
         let store = StoreId(fields.array());
@@ -362,7 +371,7 @@ impl SegmentHeader {
             return newer(96, "features that are known", format!("features {:#x}", features.needs));
         }
         if algorithms != (DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags > ABANDONED || !rest {
-            return newer(88, "the algorithms and flags of format 1, and zeros", "others".to_owned());
+            return newer(88, "the algorithms and flags of format 2, and zeros", "others".to_owned());
         }
         if number == 0 || first_seq == Seq::ZERO || previous_end >= Self::start(number) {
             return fail(12, "numbers from 1", format!("segment {number}, {first_seq}"));

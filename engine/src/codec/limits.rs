@@ -1,12 +1,12 @@
-//! Numbers of format 1: versions, algorithms, lengths and limits. They depend on nothing, so that every file of the format may use them.
+//! Numbers of format 2: versions, algorithms, lengths and limits. They depend on nothing, so that every file of the format may use them.
 
 /// Version of the whole format, in the store file, segment headers and frames.
-pub const FORMAT_VERSION: u32 = 1;
-/// BLAKE3, the only digest of format 1.
+pub const FORMAT_VERSION: u32 = 2;
+/// BLAKE3, the only digest of format 2.
 pub const DIGEST_BLAKE3: u8 = 1;
 /// How the digest of a body is made: salted BLAKE3 of the body.
 pub const DIGEST_OF_BODY: u8 = 1;
-/// CRC-32C, the only checksum of format 1.
+/// CRC-32C, the only checksum of format 2.
 pub const CHECKSUM_CRC32C: u8 = 1;
 
 /// Bytes of a frame header.

@@ -22,6 +22,12 @@ pub struct StoreFile {
 /// Why a store file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreFileError {
+    /// Sound, but made before the first release: its form is read no more.
+    #[error("format version {found} is older than {FORMAT_VERSION}")]
+    Former {
+        /// The version it names.
+        found: u32,
+    },
     /// Sound, but made by a later version.
     #[error("format version {found} is newer than {FORMAT_VERSION}")]
     Newer {
@@ -84,6 +90,9 @@ impl StoreFile {
         };
         if version > FORMAT_VERSION {
             return Err(StoreFileError::Newer { found: version });
+        }
+        if version < FORMAT_VERSION {
+            return Err(StoreFileError::Former { found: version });
         }
         let store = value.get("store").and_then(serde_json::Value::as_str).and_then(StoreId::from_hex);
         let (Some(store), Some(created)) = (store, number("created_micros")) else {

@@ -158,7 +158,7 @@ fn sound_bytes_that_say_something_new_are_no_damage() {
     }
     assert!(!FrameHeader::is_newer_at(&bytes, place, store), "nothing is new in it");
     let mut header = SegmentHeader { generation: 0, ..segment() }.encode();
-    header[8] = 2;
+    header[8] = 3;
     fields::put_trailing_checksum(&mut header);
     assert_eq!(SegmentHeader::decode(&header).unwrap_err().part, Part::Newer, "another version");
     let needs = SegmentHeader { features: FeatureBits { needs: 4, writes: 0 }, ..segment() };
@@ -324,12 +324,12 @@ fn the_store_file_reads_as_json() {
     };
     expect![[r#"
         {
-          "acpdb": 1,
+          "acpdb": 2,
           "store": "abababababababababababababababab",
           "created_micros": 1700000000000000,
           "needs": [],
           "writes": [],
-          "check": "746cf4a0b0261bd04759c16791be840584625e75494e7009ba92e9f02ccdaa15"
+          "check": "88e0a491d833ddff86d5c07054439454f8647946ef826cb2d3659577cb2b4064"
         }
     "#]]
     .assert_eq(&String::from_utf8(file.encode()).unwrap());

@@ -46,12 +46,18 @@ pub(crate) fn identify(storage: &dyn Storage) -> Result<Identity, LogError> {
             let found = format!("has format version {found} (this program reads up to {FORMAT_VERSION})");
             Err(LogError::NewerFormat { found, path: path() })
         }
+        Err(StoreFileError::Former { found }) => Err(former(storage, found)),
         Err(StoreFileError::Needs { names }) => Err(LogError::NewerFormat {
             found: format!("needs the features {}", names.join(", ")),
             path: path(),
         }),
         Err(StoreFileError::Invalid(invalid)) => Ok(Identity::Damaged(invalid)),
     }
+}
+
+/// The refusal of a store that was made before the first release.
+fn former(storage: &dyn Storage, version: u32) -> LogError {
+    LogError::FormerFormat { found: format!("has format version {version}"), path: storage.path("") }
 }
 
 /// The store id that the other files agree on, if the log holds anything worth keeping.
@@ -67,6 +73,9 @@ pub(crate) fn identity_from_log(
         let mut bytes = vec![0; SEGMENT_HEADER_BYTES + 16];
         let count = read_up_to(&*file.file, &mut bytes, 0);
         let count = count.map_err(|error| LogError::io("read", segments.path(number), error))?;
+        if let Some(version) = SegmentHeader::former(bytes.get(..count).unwrap_or(&[])) {
+            return Err(former(&**storage, version));
+        }
         holds_frames |= count > SEGMENT_HEADER_BYTES || number > 1;
         if store.is_none() {
             store = SegmentHeader::decode(bytes.get(..count).unwrap_or(&[])).ok().map(|header| header.store);

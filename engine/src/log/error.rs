@@ -82,6 +82,14 @@ pub enum LogError {
     /// The store is damaged: sound parts stay readable, appends are refused.
     #[error(transparent)]
     Corrupt(Box<Corruption>),
+    /// The store was made before the first release; its form is read no more. Nothing of it is touched.
+    #[error("{} {found}, made before the first release", path.display())]
+    FormerFormat {
+        /// The store's format version.
+        found: String,
+        /// The folder of the store.
+        path: PathBuf,
+    },
     /// There is no store here.
     #[error("{} holds no store", path.display())]
     NotAStore {
@@ -162,6 +170,9 @@ impl LogError {
             Self::Encode(error) => Self::Encode(*error),
             Self::NewerFormat { found, path } => {
                 Self::NewerFormat { found: found.clone(), path: path.clone() }
+            }
+            Self::FormerFormat { found, path } => {
+                Self::FormerFormat { found: found.clone(), path: path.clone() }
             }
             Self::Upgraded { path } => Self::Upgraded { path: path.clone() },
             Self::Corrupt(corruption) => Self::Corrupt(corruption.clone()),

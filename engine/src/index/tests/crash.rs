@@ -79,7 +79,7 @@ fn judge(world: &SimWorld, durable: Seq, context: &str) {
     assert!(index.notice().is_none() || durable == Seq::ZERO, "{context}: {:?}", index.notice());
     assert!(index.watermark().seq >= durable, "{context}: {:?}, was at {durable}", index.watermark());
     index.apply(&rows_after(&log, index.watermark().seq).unwrap(), Durability::Immediate).unwrap();
-    let mut memory = MemoryIndex::new(Identity { store: log.store(), format: 1 });
+    let mut memory = MemoryIndex::new(Identity { store: log.store(), format: FORMAT_VERSION });
     memory.apply(&rows_after(&log, Seq::ZERO).unwrap()).unwrap();
     assert_eq!(index.difference(&memory).unwrap(), None, "{context}");
     // The index that was written anew in its place is the same, and no file is left over.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::sample::{Act, Judge, Script, encoded, steady};
+use crate::codec::FORMAT_VERSION;
 use crate::ids::{Position, Seq};
 use crate::index::{
     FrameSource as _, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions, LiveComparison,
@@ -36,7 +37,7 @@ fn append(log: &Log, script: &Script) {
 }
 
 fn memory(log: &Log) -> MemoryIndex {
-    let mut memory = MemoryIndex::new(Identity { store: log.store(), format: 1 });
+    let mut memory = MemoryIndex::new(Identity { store: log.store(), format: FORMAT_VERSION });
     for frame in log.frames(Position::default(), log.head()) {
         memory.apply(&[rows_of(&frame.unwrap(), log.secret())]).unwrap();
     }
@@ -71,7 +72,7 @@ fn a_log_of_many_segments_is_indexed_whole() {
     assert!(log.frames_after(Some(frames.last().unwrap().header().end()), 1).unwrap().is_empty());
 
     drop(index);
-    let identity = Identity { store: log.store(), format: 1 };
+    let identity = Identity { store: log.store(), format: FORMAT_VERSION };
     let rebuilt = reindex(&**log.storage(), identity, &*log, IndexOptions::default()).unwrap();
     assert_eq!((rebuilt.live, rebuilt.event_count), (LiveComparison::Equal, 120));
 }

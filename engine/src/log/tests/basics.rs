@@ -1,7 +1,7 @@
 //! The log when nothing goes wrong, on simulated and on real files.
 
 use super::*;
-use crate::codec::{BODY_CHUNK_BYTES_MAX, EncodeError, SegmentHeader};
+use crate::codec::{BODY_CHUNK_BYTES_MAX, EncodeError, FORMAT_VERSION, SegmentHeader};
 use crate::storage::{FileStorage, SystemClock, SystemEntropy};
 
 #[test]
@@ -187,12 +187,16 @@ fn a_newer_format_is_named_and_a_damaged_version_is_not_taken_for_one() {
     let world = closed_store(1);
     let text = String::from_utf8(world.file("acpdb.json").unwrap()).unwrap();
     let (checked, _) = text.rsplit_once(",\n  \"check\"").unwrap();
-    let newer = checked.replace("\"acpdb\": 1", "\"acpdb\": 2");
+    let next = |text: &str| {
+        let version = |version: u32| format!("\"acpdb\": {version}");
+        text.replace(&version(FORMAT_VERSION), &version(FORMAT_VERSION + 1))
+    };
+    let newer = next(checked);
     let check = blake3::hash(newer.as_bytes()).to_hex();
     world.set_file("acpdb.json", format!("{newer},\n  \"check\": \"{check}\"\n}}\n").into_bytes());
     let opened = open(&world.process(2));
     assert!(matches!(opened, Err(LogError::NewerFormat { .. })));
-    world.set_file("acpdb.json", text.replace("\"acpdb\": 1", "\"acpdb\": 2").into_bytes());
+    world.set_file("acpdb.json", next(&text).into_bytes());
     let (log, recovery) = open(&world.process(2)).unwrap();
     assert_eq!(recovery.damage.unwrap().part, Part::StoreFile);
     assert_eq!(sound_listing(&log).len(), 2);
