@@ -292,7 +292,7 @@ fn at_point(
         return Ok((view, Found::at(head)));
     };
     let found = within(store, &view, &stream.name, parse(text, now)?, now)?;
-    let (first, is_fork) = { (view.state().first(), !view.state().forks(view.at()).is_empty()) };
+    let (first, is_fork) = (view.state().first(), !view.state().forks(view.at()).is_empty());
     // A fork also has the history that it shares with its parent.
     if found.seq < first && !is_fork {
         return Err(WhenError::NotBegun { session: stream.name.clone(), first, at: found.seq });

@@ -202,9 +202,8 @@ fn merged(now: &Head, before: &Head) -> Head {
 /// The head in force, from the store; empty for a new session.
 fn head_in_store(store: &Store, info: &StreamInfo) -> Result<Head, Error> {
     let Some(view) = crate::if_there(store.view(info.id()))? else { return Ok(Head::default()) };
-    let sets: Vec<_> = { view.state().prompts(view.at()).to_vec() };
     let mut head = Head::default();
-    for (seq, set) in sets {
+    for (seq, set) in view.state().prompts(view.at()).to_vec() {
         head.model = set.model.or(head.model);
         for (place, body) in
             [(&mut head.system, set.system), (&mut head.tools, set.tools), (&mut head.params, set.params)]
