@@ -38,10 +38,6 @@ fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// The hint for an index that is ahead of the log.
-pub(crate) const EVIDENCE_HINT: &str =
-    "look for the newer log; if you put an older copy back on purpose, run acpdb reindex --discard-evidence";
-
 /// The reason why a command could not do its work.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -161,7 +157,6 @@ impl From<Error> for Failure {
             Error::Ambiguous { .. } | Error::TooLarge { .. } => (Code::Usage, None),
             Error::Corrupt { .. } => (Code::Damage, Some(DAMAGE_HINT)),
             Error::Locked { .. } => (Code::Locked, None),
-            Error::RolledBack { .. } => (Code::LostTail, Some(EVIDENCE_HINT)),
             _ => (Code::Failure, None),
         };
         let hint = match &error {

@@ -257,7 +257,7 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Info(args) => commands::info::run(global, args, output),
         Verb::Seal(args) => commands::seal::run(global, args, output),
         Verb::Erase(args) => commands::erase::run(global, args, output),
-        Verb::Reindex(args) => commands::reindex::run(global, args, output),
+        Verb::Reindex => commands::reindex::run(global, output),
         Verb::Trust(args) => commands::trust::run(args, output),
         Verb::Config(act) => commands::config::run(act, output),
         Verb::Completions(args) => commands::shell::completions(args, output),

@@ -77,14 +77,8 @@ impl Output {
         }
     }
 
-    /// Remembers the store that answers come from, and says if it was rolled back.
+    /// Remembers the store that answers come from.
     pub(crate) fn reads(&self, store: &Store) {
-        if let Some(evidence) = store.index_evidence() {
-            let hint = crate::failure::EVIDENCE_HINT;
-            self.warn(format!(
-                "{evidence}: the log was rolled back, or is an older copy; answers come from the log; {hint}"
-            ));
-        }
         self.store.replace(Some(store.clone()));
     }
 

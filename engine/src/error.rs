@@ -157,13 +157,6 @@ pub enum Error {
         /// The same for programs, as far as it is known.
         damage: Box<Damage>,
     },
-    /// The index knows events that the log does not hold: the log was rolled back, or an older copy was put in its place. A person has to
-    /// say that this is explained before the index may be replaced.
-    #[error("{detail}; the log was rolled back, or an older copy was put in its place")]
-    RolledBack {
-        /// How the index is ahead of the log.
-        detail: String,
-    },
     /// The bytes asked for were erased; their digest and the record of the erasure stay.
     #[error("{detail}")]
     Erased {

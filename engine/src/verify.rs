@@ -9,13 +9,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::codec::{BodyRow, Part, SegmentHeader};
+use crate::codec::{BodyRow, Part};
 use crate::error::Error;
 use crate::event::{Face, Payload};
 use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
-use crate::index::{INDEX_NAME, Index, IndexOptions, IndexWitness, Watermark};
-use crate::log::{Claim, Log, LogError, LogReport, Place, Standing, Violation, Witness, WitnessKind};
+use crate::log::{Log, LogError, LogReport, Standing, Violation, Witness, WitnessKind};
 use crate::storage::{FileStorage, Storage};
 
 mod erasures;
@@ -36,7 +35,7 @@ pub enum Verdict {
     Sound,
     /// Something recorded is damaged.
     Damaged,
-    /// Acknowledged events are missing at the end, or a witness apart from the log knows events that the log does not hold.
+    /// Acknowledged events are missing at the end, or the log ends before an event whose link was kept elsewhere.
     TailLost,
     /// The log is sound, and this program's conclusions from it cannot be: a fault of the program, not of the store.
     Contradicted,
@@ -153,33 +152,10 @@ fn judge(report: &Report, is_lost: bool) -> Verdict {
     if is_damaged || undecoded || !report.saved.is_empty() || expected(Standing::Forked) {
         return Verdict::Damaged;
     }
-    let rolled_back = report.contradicting().any(|witness| witness.kind.is_kept_apart());
-    if is_lost || report.missing.is_some() || rolled_back || expected(Standing::Ahead) {
+    if is_lost || report.missing.is_some() || expected(Standing::Ahead) {
         return Verdict::TailLost;
     }
     if report.contradictions.is_empty() { Verdict::Sound } else { Verdict::Contradicted }
-}
-
-/// The index's claim about the end of the log. The index takes in events after the log's sync, so it never knows more than the log.
-fn index_claim(storage: &dyn Storage, store: StoreId) -> (Option<Claim>, Option<Witness>) {
-    let witness = Witness::new(WitnessKind::Index, INDEX_NAME);
-    match Index::witness(storage, IndexOptions::default()) {
-        IndexWitness::Absent => (None, Some(witness.standing(Standing::Absent, ""))),
-        IndexWitness::InUse => {
-            let detail = "another process has it open, which compared it when it opened it";
-            (None, Some(witness.standing(Standing::NotCompared, detail)))
-        }
-        IndexWitness::Unreadable(why) => (None, Some(witness.standing(Standing::Damaged, why))),
-        IndexWitness::Says(said) if said.identity.store != store => {
-            let detail = format!("it is of store {}", said.identity.store);
-            (None, Some(witness.standing(Standing::Damaged, detail)))
-        }
-        IndexWitness::Says(said) => {
-            let Watermark { seq, end, link } = said.watermark;
-            let place = Place::End(end.unwrap_or_else(|| SegmentHeader::start(1)));
-            (Some(Claim::new(witness, place, seq, Some(link))), None)
-        }
-    }
 }
 
 /// Verifies the store in a folder.
@@ -199,37 +175,27 @@ pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
 /// # Errors
 /// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
 pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, Error> {
-    verify_claims(storage, deep, |_| (Vec::new(), Vec::new()))
+    verify_expecting(storage, deep, &[])
 }
 
-/// [`verify_storage`], against the claims of further witnesses. These are asked before the log is read: a live writer is never
-/// taken for a contradiction.
-pub(crate) fn verify_claims(
+/// [`verify_storage`], with links that were kept elsewhere.
+pub(crate) fn verify_expecting(
     storage: Arc<dyn Storage>,
     deep: bool,
-    others: impl FnOnce(StoreId) -> (Vec<Claim>, Vec<Witness>),
+    expected: &[Expected],
 ) -> Result<Report, Error> {
     let log = Log::open_to_read(storage)?;
-    let found = verify_log(&log, deep, others(log.store()))?;
+    let found = verify_log(&log, deep, expected)?;
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     Ok(report(found, contradictions))
 }
 
-/// Checks an open log against all witnesses: its own, the index, and the given ones.
-pub(crate) fn verify_log(
-    log: &Log,
-    deep: bool,
-    (mut claims, mut told): (Vec<Claim>, Vec<Witness>),
-) -> Result<LogReport, LogError> {
-    let (claim, witness) = index_claim(&**log.storage(), log.store());
-    claims.extend(claim);
-    told.extend(witness);
+/// Checks an open log against its own witnesses and the given ones. A body whose erasure is on record may be zeros.
+pub(crate) fn verify_log(log: &Log, deep: bool, expected: &[Expected]) -> Result<LogReport, LogError> {
+    let expected = expected.iter().map(|expected| Witness::expected(expected.seq, expected.link)).collect();
     let erasures = Erasures::new(log);
-    let found = log.verify_against(deep, |row, part| erasures.account_for(row, part), claims);
-    let mut found = erasures.failed().map_or(found, Err)?;
-    found.witnesses.extend(told);
-    found.witnesses.sort_by_key(|witness| witness.kind as u8);
-    Ok(found)
+    let found = log.verify_against(deep, |row, part| erasures.account_for(row, part), expected);
+    erasures.failed().map_or(found, Err)
 }
 
 fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
@@ -241,14 +207,6 @@ fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
     if !found.witnesses.iter().any(testifies) {
         let text = "without a witness (tail, checkpoint) the loss of the newest events would not be seen";
         not_proven.push(text.to_owned());
-    }
-    let index = found.witnesses.iter().find(|witness| witness.kind == WitnessKind::Index);
-    if let Some(index) = index
-        && matches!(index.standing, Standing::Damaged | Standing::NotCompared)
-    {
-        // No reason is given.
-        let why = index.detail.as_deref().unwrap_or_default();
-        not_proven.push(format!("the index was not compared: {why}"));
     }
     let is_lost = found.is_only_cut();
     let mut report = Report {

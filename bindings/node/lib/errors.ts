@@ -87,10 +87,6 @@ export class UpgradedError extends AcpdbError {
 export class CorruptError extends AcpdbError {
   static override readonly code = "corrupt";
 }
-/** The index knows what the log does not: an older copy was put in its place. */
-export class RolledBackError extends AcpdbError {
-  static override readonly code = "rolled_back";
-}
 /** The bytes were erased; their digest and the record of the erasure stay. */
 export class ErasedError extends AcpdbError {
   static override readonly code = "erased";
@@ -104,7 +100,7 @@ const classes: Record<string, typeof AcpdbError> = Object.fromEntries(
   [
     AmbiguousError, BusyError, ClosedError, CorruptError, ErasedError, ForkedError, HeadMovedError, InvalidError,
     LockedError, NewerFormatError, NoSpaceError, NotAStoreError, NotFoundError, PoisonedError, ReadOnlyError, RejectedError,
-    ReplacedError, RolledBackError, StorageError, TooLargeError, UntrustedFileSystemError, UpgradedError,
+    ReplacedError, StorageError, TooLargeError, UntrustedFileSystemError, UpgradedError,
   ].map((each) => [each.code, each]),
 );
 

@@ -52,7 +52,6 @@ const fn code(error: &Error) -> &'static str {
         Error::NewerFormat { .. } => "newer_format",
         Error::Upgraded { .. } => "upgraded",
         Error::Corrupt { .. } => "corrupt",
-        Error::RolledBack { .. } => "rolled_back",
         Error::Erased { .. } => "erased",
         Error::Locked { .. } => "locked",
         Error::Io { .. } => "storage",

@@ -177,7 +177,7 @@ pub(crate) enum Verb {
     /// Remove an item's content for good, with everything equal to it; the removal stays on record
     Erase(Erase),
     /// Make the index anew from the log
-    Reindex(Reindex),
+    Reindex,
     /// Allow a store in a folder above that belongs to another user, or that others may write to
     Trust(Trust),
     /// Your settings: list, get, set, unset, path

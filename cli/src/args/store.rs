@@ -58,13 +58,6 @@ pub(crate) struct Head {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Reindex {
-    /// Set aside an index that knows more than the log; use this only if you know why it does
-    #[arg(long)]
-    pub(crate) discard_evidence: bool,
-}
-
-#[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb backup ~/backups/acpdb-today\n  \
     acpdb --db ~/backups/acpdb-today verify      a backup is a store\n\n\
     Writers need not stop. The copy is verified before it gets its name. To restore it, open it.")]

@@ -189,12 +189,6 @@ fn log(
         Verdict::Contradicted => {
             add(State::Problem, "fold", "what this program concludes cannot be".to_owned(), None);
         }
-        Verdict::TailLost if report.missing.is_none() => {
-            let found: Vec<String> = report.contradicting().map(|witness| witness.name.clone()).collect();
-            let detail =
-                format!("{events} {are} sound, and {} knows more or something else", found.join(", "));
-            add(State::Problem, "log", detail, Some(crate::failure::EVIDENCE_HINT.to_owned()));
-        }
         Verdict::TailLost => {
             let range = report.missing.map(|(first, last)| format!("{first} to {last}")).unwrap_or_default();
             let next = format!(

@@ -3,12 +3,10 @@
 use acpdb_engine::index::LiveComparison;
 
 use super::{Code, Failure, Global, Output, describe, store_path};
-use crate::args::Reindex;
 
-pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "reindex")?;
     let store = store_path::write(global, output)?;
-    let set_aside = if args.discard_evidence { store.discard_evidence()? } else { Vec::new() };
     let done = {
         let _spinner = super::progress::spinner("reading the log", output);
         let done = store.reindex()?;
@@ -23,11 +21,7 @@ pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Resul
             "bytes": done.bytes,
             "digest": done.digest,
             "live": format!("{:?}", done.live).to_lowercase(),
-            "set_aside": set_aside,
         }));
-    }
-    for name in &set_aside {
-        output.line(format!("set aside: {}", store.root().join(name).display()))?;
     }
     let live = match done.live {
         LiveComparison::Absent => "there was none before",

@@ -138,11 +138,6 @@ fn is_inconsistent(report: &Report) -> bool {
     found.any(|witness| witness.standing == Standing::Forked)
 }
 
-/// Whether a witness that is kept apart from the log knows events that the log does not hold.
-fn is_rolled_back(report: &Report) -> bool {
-    report.contradicting().any(|witness| witness.kind.is_kept_apart())
-}
-
 fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Failure> {
     let line = |name: &str, text: String| format!("  {name:<10} {text}");
     let verdict = match report.verdict() {
@@ -153,9 +148,6 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
         }
         Verdict::Damaged => {
             output.paint(describe::BAD, "the log is sound, and what is saved beside it is not")
-        }
-        Verdict::TailLost if report.missing.is_none() && is_rolled_back(report) => {
-            output.paint(describe::BAD, "sound, but rolled back")
         }
         Verdict::TailLost => output.paint(describe::BAD, "acknowledged events are missing"),
         Verdict::Contradicted if is_only_erasures(report) => {
@@ -240,47 +232,27 @@ fn is_erasure(contradiction: &Contradiction) -> bool {
     contradiction.invariant == ERASURE_INVARIANT
 }
 
-/// Each witness in a line; headers, records and saved files that agree have one line a kind.
+/// Each witness in a line; headers of segments that agree have one line.
 fn witnesses(report: &Report) -> Vec<String> {
+    let is_sound_header = |witness: &&Witness| {
+        witness.kind == WitnessKind::Segment
+            && matches!(witness.standing, Standing::Agrees | Standing::Behind)
+    };
+    let mut headers = report.witnesses.iter().filter(is_sound_header).count();
     let mut lines = Vec::new();
-    let mut rest: &[Witness] = &report.witnesses;
-    while let Some((first, others)) = rest.split_first() {
-        let plural = match first.kind {
-            // A record of the tail page that is only behind the newest one adds nothing.
-            WitnessKind::Tail if first.standing == Standing::Behind => {
-                rest = others;
-                continue;
+    for witness in &report.witnesses {
+        if is_sound_header(&witness) {
+            match std::mem::take(&mut headers) {
+                0 => {}
+                1 => lines.push("1 header of a segment agrees (seq, position, link)".to_owned()),
+                count => lines.push(format!("{count} headers of segments agree (seq, position, link)")),
             }
-            WitnessKind::Segment => "header of a segment",
-            WitnessKind::Map => "map",
-            WitnessKind::Snapshot => "saved fold",
-            WitnessKind::IngestState => "saved ingest state",
-            _ => {
-                lines.push(of_witness(first));
-                rest = others;
-                continue;
-            }
-        };
-        let (same, others) = rest.split_at(rest.partition_point(|witness| witness.kind == first.kind));
-        rest = others;
-        let holds = |witness: &&Witness| matches!(witness.standing, Standing::Agrees | Standing::Behind);
-        let count = same.iter().filter(holds).count() as u64;
-        if count > 0 {
-            let counted = match (count, plural) {
-                (1, _) => format!("1 {plural} agrees"),
-                (_, "header of a segment") => format!("{count} headers of segments agree"),
-                _ => format!("{count} {plural}s agree"),
-            };
-            lines.push(format!("{counted} ({})", first_compared(same)));
+        // A record of the tail page that is only behind the newest one adds nothing.
+        } else if witness.kind != WitnessKind::Tail || witness.standing != Standing::Behind {
+            lines.push(of_witness(witness));
         }
-        lines.extend(same.iter().filter(|witness| !holds(witness)).map(of_witness));
     }
     lines
-}
-
-fn first_compared(witnesses: &[Witness]) -> String {
-    let compared = witnesses.iter().map(|witness| &witness.compared).find(|compared| !compared.is_empty());
-    compared.map(|compared| compared.join(", ")).unwrap_or_default()
 }
 
 fn of_witness(witness: &Witness) -> String {
@@ -340,17 +312,9 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
              another program."
                 .to_owned(),
         ],
-        Verdict::TailLost if !is_rolled_back(report) => vec![
+        Verdict::TailLost => vec![
             "The log is sound in itself, and ends before an event whose link was kept.".to_owned(),
             "What to do: look for a newer copy of the store.".to_owned(),
-        ],
-        Verdict::TailLost => vec![
-            "Works: everything, from the log. What the newer files knew is not in it.".to_owned(),
-            "What to do:".to_owned(),
-            "  1. look for the newer log: a copy, a snapshot of the disk, another machine".to_owned(),
-            format!(
-                "  2. if an older copy was put back on purpose: acpdb --db {folder} reindex --discard-evidence"
-            ),
         ],
         Verdict::Damaged => vec![
             "Works: everything, once those files are gone; the log is whole.".to_owned(),

@@ -184,7 +184,7 @@ pub(super) fn open_to_read(storage: &dyn Storage, options: IndexOptions) -> Resu
     )
 }
 
-/// Checks that a table is of this store and version. Begins an empty table. The caller has compared it with the log.
+/// Checks that a table is of this store and version. Begins an empty table. The caller compares it with the log.
 pub(super) fn adopt(table: Table, identity: Identity) -> Result<(Table, Heads), Fault> {
     let result = heads_of(&table, identity);
     match result {

@@ -10,9 +10,8 @@
 //! rebuilt index equals the live one row by row. It holds places and names, never contents. A caller reads the
 //! log at the place that was found, and the log's checks decide.
 //!
-//! Nothing here can fail a caller. An index that another process holds, that is damaged, of another store or version, is
-//! removed and begun anew, or [`Bypassed`]: then answers come from the log, slower. An index that is ahead of the log is
-//! [`Evidence`]: it is kept and reported until a person sets it aside. redb can
+//! Nothing here can fail a caller. An index that is damaged, of another store or version, or that knows what the log does not hold, is
+//! removed and begun anew. An index that another process holds is [`Bypassed`]: then answers come from the log, slower. redb can
 //! panic on damaged files, so every call into it is contained (see [`panic_is_contained`]). Every row carries a
 //! checksum over key and value, rows of a stream are numbered, and counts are kept: a garbled or missing place is
 //! noticed. Only a lost name goes unnoticed in a file too large to be checked at open, so a name that is not found is
@@ -21,7 +20,6 @@
 //! Not here: anything that needs the fold (which item superseded which), and bodies.
 
 mod backend;
-mod evidence;
 mod file;
 mod files;
 mod frames;
@@ -43,7 +41,6 @@ use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
 use crate::log::Log;
 
 pub use crate::codec::FramePlace;
-pub use evidence::{Evidence, IndexWitness, Testimony, set_aside};
 pub use file::panic_is_contained;
 pub use files::{INDEX_NAME, IndexOptions, Unchanged};
 pub use frames::{FrameSource, SourceFault};

@@ -7,12 +7,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LockResult, Mutex, OnceLock, RwLock};
 
+use crate::codec::FrameHeader;
+use crate::failpoints::failpoint;
 use crate::ids::{Digest, Position, Seq, StreamId};
 use crate::locks::steady;
 use crate::log::Log;
 use crate::storage::{Access, Storage, StoredFile};
 
-use super::evidence::{self, Evidence, IndexWitness, Judge, Testimony};
 use super::file::Table;
 use super::files::{
     INDEX_NAME, IndexOptions, NEW_NAME, NoTable, adopt, lock, lock_with, open_table, open_to_read, remove,
@@ -28,18 +29,6 @@ use super::{
     Bypassed, Contents, Durability, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark,
 };
 
-/// Why there is no index to be had.
-enum Opening {
-    Fault(Fault),
-    Evidence(Evidence),
-}
-
-impl From<Fault> for Opening {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
 /// The outcome of opening the index.
 #[derive(Debug)]
 pub enum IndexState {
@@ -47,8 +36,6 @@ pub enum IndexState {
     Owner(Arc<Index>),
     /// This process does not use the index.
     Bypassed(Bypassed),
-    /// The index is ahead of the log. It is kept and not used.
-    Evidence(Evidence),
 }
 
 impl IndexState {
@@ -56,7 +43,7 @@ impl IndexState {
     pub fn owner(self) -> Option<Arc<Index>> {
         match self {
             Self::Owner(index) => Some(index),
-            Self::Bypassed(_) | Self::Evidence(_) => None,
+            Self::Bypassed(_) => None,
         }
     }
 }
@@ -94,22 +81,26 @@ impl fmt::Debug for Index {
 }
 
 impl Index {
-    /// Opens the index that lies beside `log`, or begins it anew. An index that knows events which the log does not hold is evidence: of a
-    /// store that was put back from a copy, or a log whose end was taken back and written over.
+    /// Opens the index that lies beside `log`, or begins it anew. An index that knows events which the log does not hold is begun anew as well: the
+    /// store was put back from a copy, or the end of its log was taken back and written over.
     pub fn open_for(log: &Log, options: IndexOptions) -> IndexState {
-        let judge = |said: &Testimony| evidence::beside(log, said);
-        state_of(Self::try_open(log.storage(), Identity::of(log), &judge, options))
+        state_of(Self::try_open(
+            log.storage(),
+            Identity::of(log),
+            &|known, newest| contradiction(log, known, newest),
+            options,
+        ))
     }
 
     /// Opens the index that lies beside `log` for look-ups and does not change its file. A missing, damaged or foreign index is not used. No
     /// other process owns the index meanwhile.
     pub fn open_reading_for(log: &Log, options: IndexOptions) -> IndexState {
         let storage = log.storage();
-        let opened = || -> Result<Self, Opening> {
+        let opened = || -> Result<Self, Fault> {
             let lock = lock_with(&**storage, Access::Read)?;
-            let judge = |said: &Testimony| evidence::beside(log, said);
-            let table = judged(open_to_read(&**storage, options)?, &judge)?;
-            let mut index = Self::of(adopt(table, Identity::of(log))?, storage, lock, options);
+            let opened = adopt(open_to_read(&**storage, options)?, Identity::of(log))?;
+            let opened = compared(opened, &|known, newest| contradiction(log, known, newest))?;
+            let mut index = Self::of(opened, storage, lock, options);
             index.is_reading = true;
             Ok(index)
         };
@@ -118,9 +109,8 @@ impl Index {
 
     /// Opens the index of the store in `storage`, or begins it anew.
     ///
-    /// `durable` is the log's durable head, and its end: an index that knows more is of another history, and
-    /// [`IndexState::Evidence`]. A file that is damaged, foreign or of another version is removed, and [`Index::notice`] says so. A
-    /// file that cannot be opened now stays, and is not used.
+    /// `durable` is the log's durable head, and its end: an index that knows more is of another history. A file that is that, damaged, foreign or of
+    /// another version is removed, and [`Index::notice`] says so. A file that cannot be opened now stays, and is not used.
     /// Cost: 1 ms or less, plus a check of every page for small files.
     pub fn open(
         storage: &Arc<dyn Storage>,
@@ -128,29 +118,24 @@ impl Index {
         durable: (Seq, Position),
         options: IndexOptions,
     ) -> IndexState {
-        let judge = |said: &Testimony| evidence::beyond(identity, durable, said);
-        state_of(Self::try_open(storage, identity, &judge, options))
+        state_of(Self::try_open(storage, identity, &|known, _| beyond(durable, known), options))
     }
 
-    /// `judge` decides whether an index is evidence.
+    /// `contradicts` says why an index is not of the log.
     fn try_open(
         storage: &Arc<dyn Storage>,
         identity: Identity,
-        judge: Judge<'_>,
+        contradicts: Contradicts<'_>,
         options: IndexOptions,
-    ) -> Result<Self, Opening> {
+    ) -> Result<Self, Fault> {
         let lock = lock(&**storage)?;
         // Left by a process that died while it wrote the index anew.
         let _ = remove(&**storage, NEW_NAME);
         let found = match open_table(&**storage, options) {
-            Ok(table) => match judged(table, judge) {
-                Ok(table) => adopt(table, identity),
-                Err(Opening::Fault(fault)) => Err(fault),
-                Err(evidence) => return Err(evidence),
-            },
+            Ok(table) => adopt(table, identity).and_then(|opened| compared(opened, contradicts)),
             Err(NoTable::Damaged(fault)) => Err(fault),
-            // It may know more than the log.
-            Err(NoTable::Unreached(fault)) => return Err(fault.into()),
+            // It may be whole.
+            Err(NoTable::Unreached(fault)) => return Err(fault),
         };
         let (table, heads, notice) = match found {
             Ok((table, heads)) => (table, heads, None),
@@ -186,20 +171,6 @@ impl Index {
             storage: Arc::clone(storage),
             is_reading: false,
             _lock: lock,
-        }
-    }
-
-    /// The index's claims about the log, as a witness of the log's end. Adopts, changes and makes nothing.
-    pub fn witness(storage: &dyn Storage, options: IndexOptions) -> IndexWitness {
-        evidence::ask(storage, options)
-    }
-
-    /// Whether the index beside `log` is ahead of the log. Changes nothing. `None` also if another process owns the index (it
-    /// has made this check), or if the index cannot be read. Cost: about 1 ms if there is an index.
-    pub fn evidence(log: &Log, options: IndexOptions) -> Option<Evidence> {
-        match evidence::ask(&**log.storage(), options) {
-            IndexWitness::Says(said) => evidence::beside(log, &said),
-            _ => None,
         }
     }
 
@@ -440,29 +411,67 @@ impl Drop for Index {
 }
 
 /// The outcome of opening, as the caller sees it.
-fn state_of(opened: Result<Index, Opening>) -> IndexState {
+fn state_of(opened: Result<Index, Fault>) -> IndexState {
     match opened {
         Ok(index) => IndexState::Owner(Arc::new(index)),
-        Err(Opening::Evidence(evidence)) => IndexState::Evidence(evidence),
-        Err(Opening::Fault(fault)) => {
+        Err(fault) => {
             IndexState::Bypassed(Bypassed { reason: format!("the index is not used: {}", fault.0) })
         }
     }
 }
 
-/// The table, if nothing speaks against its use. A table that is evidence, or cannot be read, is let go as it is.
-fn judged(table: Table, judge: Judge<'_>) -> Result<Table, Opening> {
-    let said = match evidence::testimony(&table) {
-        Ok(said) => said,
-        Err(fault) => {
-            table.abandon();
-            return Err(fault.into());
-        }
+/// Says why an index is not of the log, by its watermark and its newest frame.
+type Contradicts<'c> = &'c dyn Fn(Watermark, FramePlace) -> Option<String>;
+
+/// The table, if the log holds what it knows.
+fn compared((table, heads): (Table, Heads), contradicts: Contradicts<'_>) -> Result<(Table, Heads), Fault> {
+    let watermark = heads.watermark();
+    if watermark.seq == Seq::ZERO {
+        return Ok((table, heads));
+    }
+    let fault = match table.read(|rows| lookup::place_of(rows, watermark.seq)).map(Option::flatten) {
+        Ok(Some(newest)) => match contradicts(watermark, newest) {
+            None => return Ok((table, heads)),
+            Some(why) => {
+                // Writes of redb were held back and are dropped. A table that is only let go keeps its file open.
+                let _ = table.close();
+                return Err(Fault::new(why));
+            }
+        },
+        Ok(None) => Fault::new("its newest frame is missing"),
+        Err(fault) => fault,
     };
-    let Some(evidence) = said.as_ref().and_then(judge) else { return Ok(table) };
-    // Writes of redb were held back and are dropped.
-    let _ = table.close();
-    Err(Opening::Evidence(evidence))
+    table.abandon();
+    Err(fault)
+}
+
+/// Whether an index knows more than a log that ends at `durable`.
+fn beyond(durable: (Seq, Position), known: Watermark) -> Option<String> {
+    let is_ahead = known.seq > durable.0 || known.end.is_some_and(|end| end > durable.1);
+    (is_ahead && !failpoint!(IndexAheadOfLog))
+        .then(|| format!("it knows events up to {}, the log ends at {}", known.seq, durable.0))
+}
+
+/// Whether an index is of another history than the log, which has another commit at the index's watermark, or none. Frames are indexed once they
+/// are durable, so a crash never does this.
+fn contradiction(log: &Log, known: Watermark, newest: FramePlace) -> Option<String> {
+    let holds = |header: &FrameHeader| {
+        header.link() == known.link && header.last_seq() == known.seq && known.end == Some(header.end())
+    };
+    // The commit may not be confirmed yet, after a crash; but it is there.
+    if log.header_at(newest.position).is_ok_and(|header| holds(&header)) {
+        return None;
+    }
+    // Asked after the index was read: commits of other processes meanwhile are known.
+    let head = log.refresh().unwrap_or_else(|_| log.head());
+    if let Some(why) = beyond((head.seq, head.position), known) {
+        return Some(why);
+    }
+    // Another commit is there, unless the frame cannot be read.
+    let found = log.locate(known.seq).ok().flatten()?.header().link();
+    (!failpoint!(IndexAheadOfLog)).then(|| {
+        format!("it knows {} with link {}, the log holds it with link {found}", known.seq, known.link)
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -7,18 +7,18 @@
 //! [`pack`] does the same with the rows of an index that grew: random names leave pages half full and the file two or
 //! three times as long as its rows.
 
-use crate::ids::{Digest, Position, Seq};
+use crate::ids::{Digest, Seq};
 use crate::storage::{Access, Storage, StoredFile};
 
 use super::backend::Met;
 use super::file::Table;
-use super::files::{self, INDEX_NAME, IndexOptions, NEW_NAME, NoTable, Unchanged, refused};
+use super::files::{self, INDEX_NAME, IndexOptions, NEW_NAME, Unchanged, refused};
 use super::heads::Heads;
 use super::layout::Fault;
 use super::lookup::{self, Tally};
 use super::rows::{Rows, rows_of};
 use super::sorting::Sorting;
-use super::{Bypassed, Durability, FrameSource, Identity, evidence};
+use super::{Bypassed, Durability, FrameSource, Identity};
 
 /// Frames that are made into rows at once, and how many such batches may wait.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -78,7 +78,6 @@ pub fn reindex(
 ) -> Result<Rebuilt, Unchanged> {
     let _lock = files::lock_to_change(storage)?;
     let durable = source.durable_head();
-    refuse_evidence(storage, identity, durable, options)?;
     files::remove(storage, NEW_NAME)?;
     let result = build(storage, identity, source, durable.0, options).and_then(|mut rebuilt| {
         rebuilt.live = compare(storage, identity, options, &rebuilt);
@@ -90,33 +89,6 @@ pub fn reindex(
         let _ = files::remove(storage, NEW_NAME);
     }
     result
-}
-
-/// Refuses to replace an index that knows more than the log: a person has to say first that it is explained.
-fn refuse_evidence(
-    storage: &dyn Storage,
-    identity: Identity,
-    durable: (Seq, Position),
-    options: IndexOptions,
-) -> Result<(), Bypassed> {
-    if !files::exists(storage)? {
-        return Ok(());
-    }
-    let table = match files::open_table(storage, options) {
-        Ok(table) => table,
-        Err(NoTable::Damaged(_)) => return Ok(()),
-        Err(NoTable::Unreached(fault)) => return Err(fault.into()),
-    };
-    let Ok(said) = evidence::testimony(&table) else {
-        table.abandon();
-        return Ok(());
-    };
-    // The table was opened to be read.
-    let _ = table.close();
-    match said.and_then(|said| evidence::beyond(identity, durable, &said)) {
-        Some(evidence) => Err(Bypassed { reason: evidence.detail }),
-        None => Ok(()),
-    }
 }
 
 /// Builds, proves and syncs an index in the file [`NEW_NAME`], which does not exist.

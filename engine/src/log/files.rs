@@ -86,9 +86,7 @@ pub(crate) fn is_copy_name(directory: &str, file_name: &str) -> bool {
                 if is_number(segment, 12) && is_number(start, 12) && is_number(copy, 1))
         }
         SNAP_DIR => {
-            // A snapshot that contradicted the log has another name, and may hold erased texts as well.
-            let name = file_name.strip_suffix(".evidence").unwrap_or(file_name);
-            let name = name.strip_suffix(".tmp").unwrap_or(name);
+            let name = file_name.strip_suffix(".tmp").unwrap_or(file_name);
             let name = name.strip_suffix(".ledger").unwrap_or(name);
             name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         }

@@ -71,5 +71,4 @@ pub use segment_tables::CompleteSegment;
 pub use settle::Placed;
 pub use space::{KindSpace, LogSpace, SegmentSpace};
 pub use verify::{LogReport, Violation};
-pub(crate) use witness::{Claim, Place};
 pub use witness::{Standing, Witness, WitnessKind};

@@ -11,7 +11,7 @@ use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, SECRET, TAIL, after};
 use super::frames::{Step, Walk};
 use super::parallel_verify::{Batch, Damaged, check_alone};
 use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
-use super::witness::{Claim, Claims, Ending, Place, Standing, Witness, WitnessKind, add_segments, add_tail};
+use super::witness::{Claims, Ending, Standing, Witness, WitnessKind, add_segments, add_tail};
 use super::{Head, Log};
 use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage, check_block};
 use crate::ids::{Link, Position, Seq, StoreId};
@@ -126,16 +126,16 @@ impl Log {
         self.verify_against(deep, erased, Vec::new())
     }
 
-    /// [`Log::verify_with`], with the claims of further witnesses: see [`Claim`]. The claims are read before the log.
+    /// [`Log::verify_with`], with links that were kept elsewhere.
     pub(crate) fn verify_against(
         &self,
         deep: bool,
         erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
-        others: Vec<Claim>,
+        expected: Vec<Witness>,
     ) -> Result<LogReport, LogError> {
         self.segments.forget();
         let mut claims = Claims::default();
-        claims.add(others);
+        claims.add(expected);
         let mut check = Check {
             log: self,
             deep,
@@ -393,8 +393,7 @@ impl Check<'_> {
                 let written = checkpoint.written;
                 self.checkpoint = Some(checkpoint);
                 let witness = Witness::new(WitnessKind::Checkpoint, "checkpoint");
-                let place = Place::End(written.position);
-                self.claims.add([Claim::new(witness, place, written.seq, Some(written.link))]);
+                self.claims.add([witness.claim(Some(written.position), written.seq, written.link)]);
             }
             CheckpointFile::Damaged(damage) => {
                 let witness = Witness::new(WitnessKind::Checkpoint, "checkpoint");
@@ -509,7 +508,7 @@ impl Check<'_> {
     fn judge_witnesses(&mut self, end: Position, ending: Ending) {
         let witnesses = std::mem::take(&mut self.claims).finish(self.report.head_seq, end, ending);
         for witness in &witnesses {
-            let is_forked = witness.standing == Standing::Forked && witness.kind.is_of_the_log();
+            let is_forked = witness.standing == Standing::Forked;
             let (Some(position), true) = (witness.position, is_forked) else { continue };
             let storage = &self.log.storage;
             let mut damage = corruption(&self.log.segments, position, Fault::Nothing);

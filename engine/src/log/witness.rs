@@ -1,7 +1,7 @@
-//! Witnesses: files and links that claim where the log was, compared with the log itself, place by place.
+//! Witnesses: records outside of the commits that claim where the log was, compared with the log itself.
 //!
 //! ```text
-//! tail, checkpoint, headers of segments, records of maps, index, saved folds, links kept elsewhere
+//! tail, checkpoint, headers of segments, links kept elsewhere
 //!      |  each claims: this seq ends at this position with this link
 //!      v
 //! the walk of `verify` passes every commit -> agrees | behind | ahead | forked | not compared
@@ -12,11 +12,9 @@
 use std::collections::VecDeque;
 
 use super::error::LogError;
-use super::files::{Segments, map_name};
-use super::lookup::{Source, exactly};
-use crate::codec::{FrameHeader, MapRecord, RECORD_BYTES, SegmentHeader, TailPage};
+use super::files::Segments;
+use crate::codec::{FrameHeader, SegmentHeader, TailPage};
 use crate::ids::{Link, Position, Seq, StoreId};
-use crate::storage::Access;
 
 /// How a witness stands to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -34,7 +32,7 @@ pub enum Standing {
     Damaged,
     /// There is no such witness.
     Absent,
-    /// The log is damaged where the witness points, or another process holds the witness.
+    /// The log is damaged where the witness points, or the claim was never acknowledged.
     NotCompared,
 }
 
@@ -62,29 +60,8 @@ pub enum WitnessKind {
     Checkpoint,
     /// The header of a segment, about the segment before it.
     Segment,
-    /// The map of a complete segment.
-    Map,
-    /// The index.
-    Index,
-    /// A saved fold.
-    Snapshot,
-    /// A saved ingest state.
-    IngestState,
     /// A link that was kept elsewhere.
     Expected,
-}
-
-impl WitnessKind {
-    /// Whether the witness is part of the log, so that a contradiction is damage.
-    pub const fn is_of_the_log(self) -> bool {
-        matches!(self, Self::Tail | Self::Checkpoint | Self::Segment)
-    }
-
-    /// Whether the witness is kept apart from the log and was made of durable events only, so that a contradiction is evidence that
-    /// the log was rolled back.
-    pub const fn is_kept_apart(self) -> bool {
-        matches!(self, Self::Index | Self::Snapshot | Self::IngestState)
-    }
 }
 
 /// A witness's claim, and how it compares with the log.
@@ -92,13 +69,13 @@ impl WitnessKind {
 pub struct Witness {
     /// The kind.
     pub kind: WitnessKind,
-    /// The name: `tail written`, `checkpoint`, `segment 2`, a file.
+    /// The name: `tail written`, `checkpoint`, `segment 2`, a seq.
     pub name: String,
     /// The result of the comparison with the log.
     pub standing: Standing,
     /// The compared fields: of `seq`, `position`, `link`.
     pub compared: Vec<&'static str>,
-    /// The position that the witness names: everything before it was durable. A saved fold names the start of its last commit.
+    /// The position that the witness names: everything before it was durable.
     pub position: Option<Position>,
     /// The last event before that position.
     pub seq: Option<Seq>,
@@ -113,18 +90,27 @@ pub struct Witness {
 
 impl Witness {
     pub(crate) fn new(kind: WitnessKind, name: impl Into<String>) -> Self {
-        let (standing, compared) = (Standing::NotCompared, Vec::new());
         Self {
             kind,
             name: name.into(),
-            standing,
-            compared,
+            standing: Standing::NotCompared,
+            compared: Vec::new(),
             position: None,
             seq: None,
             link: None,
             detail: None,
             is_hint: false,
         }
+    }
+
+    /// A claim: a commit with this link ends with `seq`, at `position`. Without a position `seq` may be anywhere in that commit.
+    pub(crate) fn claim(self, position: Option<Position>, seq: Seq, link: Link) -> Self {
+        Self { position, seq: Some(seq), link: Some(link), ..self }
+    }
+
+    /// A link, kept elsewhere, of the commit that holds `seq`.
+    pub(crate) fn expected(seq: Seq, link: Link) -> Self {
+        Self::new(WitnessKind::Expected, seq.to_string()).claim(None, seq, link)
     }
 
     pub(crate) fn standing(mut self, standing: Standing, detail: impl Into<String>) -> Self {
@@ -143,64 +129,23 @@ impl Witness {
     pub fn contradicts(&self) -> bool {
         matches!(self.standing, Standing::Ahead | Standing::Forked)
     }
-}
 
-/// The meaning of a position in a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// The end of the commit that ends with the seq.
-    End(Position),
-    /// The start of that commit.
-    Start(Position),
-    /// The seq is somewhere in the commit, which may be anywhere.
-    Anywhere,
-}
-
-/// A witness's claim, before it is compared.
-#[derive(Debug, Clone)]
-pub(crate) struct Claim {
-    pub(crate) witness: Witness,
-    pub(crate) place: Place,
-    pub(crate) seq: Seq,
-    pub(crate) link: Option<Link>,
-}
-
-impl Claim {
-    pub(crate) fn new(witness: Witness, place: Place, seq: Seq, link: Option<Link>) -> Self {
-        let position = match place {
-            Place::End(position) | Place::Start(position) => Some(position),
-            Place::Anywhere => None,
-        };
-        let witness = Witness { position, seq: Some(seq), link, ..witness };
-        Self { witness, place, seq, link }
+    fn claimed(&self) -> Seq {
+        // A witness that names no seq is judged already.
+        self.seq.unwrap_or(Seq::ZERO)
     }
 
-    /// A link, kept elsewhere, of the commit that holds `seq`.
-    pub(crate) fn expected(seq: Seq, link: Link) -> Self {
-        Self::new(Witness::new(WitnessKind::Expected, seq.to_string()), Place::Anywhere, seq, Some(link))
-    }
-
-    fn judged(mut self, standing: Standing, detail: Option<String>) -> Witness {
+    fn judged(mut self, standing: Standing, detail: Option<String>) -> Self {
+        (self.standing, self.detail) = (standing, detail);
+        if self.is_hint && self.contradicts() {
+            return self.standing(Standing::NotCompared, "of a write that was never confirmed");
+        }
         if matches!(standing, Standing::Agrees | Standing::Behind | Standing::Forked) {
-            self.witness.compared = [
-                (self.witness.seq.is_some(), "seq"),
-                (self.witness.position.is_some(), "position"),
-                (self.link.is_some(), "link"),
-            ]
-            .into_iter()
-            .filter_map(|(is_named, name)| is_named.then_some(name))
-            .collect();
+            let named = [(true, "seq"), (self.position.is_some(), "position"), (self.link.is_some(), "link")];
+            self.compared =
+                named.into_iter().filter_map(|(is_named, name)| is_named.then_some(name)).collect();
         }
-        if self.witness.is_hint && matches!(standing, Standing::Ahead | Standing::Forked) {
-            let detail = "of a write that was never confirmed".to_owned();
-            return Witness {
-                standing: Standing::NotCompared,
-                detail: Some(detail),
-                compared: Vec::new(),
-                ..self.witness
-            };
-        }
-        Witness { standing, detail, ..self.witness }
+        self
     }
 }
 
@@ -219,28 +164,28 @@ pub(crate) enum Ending {
 #[derive(Default)]
 pub(crate) struct Claims {
     /// Ordered by seq.
-    waiting: VecDeque<Claim>,
-    judged: Vec<(Witness, Seq)>,
+    waiting: VecDeque<Witness>,
+    judged: Vec<Witness>,
 }
 
 impl Claims {
     /// Adds claims to compare. Call before the walk begins.
-    pub(crate) fn add(&mut self, claims: impl IntoIterator<Item = Claim>) {
+    pub(crate) fn add(&mut self, claims: impl IntoIterator<Item = Witness>) {
         self.waiting.extend(claims);
-        self.waiting.make_contiguous().sort_by_key(|claim| claim.seq);
+        self.waiting.make_contiguous().sort_by_key(Witness::claimed);
     }
 
     /// Adds a witness that has nothing to compare.
     pub(crate) fn tell(&mut self, witness: Witness) {
-        self.judged.push((witness, Seq::ZERO));
+        self.judged.push(witness);
     }
 
     /// Compares the claims about a sound commit, and about the log before that commit.
     pub(crate) fn pass(&mut self, segments: &Segments, header: &FrameHeader) -> Result<(), LogError> {
-        while let Some(claim) = pop_if(&mut self.waiting, |claim| claim.seq <= header.last_seq()) {
-            let seq = claim.seq;
-            let witness = compare(segments, claim, header)?;
-            self.judged.push((witness, seq));
+        while self.waiting.front().is_some_and(|claim| claim.claimed() <= header.last_seq())
+            && let Some(claim) = self.waiting.pop_front()
+        {
+            self.judged.push(compare(segments, claim, header)?);
         }
         Ok(())
     }
@@ -249,8 +194,8 @@ impl Claims {
     pub(crate) fn finish(mut self, seq: Seq, end: Position, ending: Ending) -> Vec<Witness> {
         let told = format!("the log ends at {seq}");
         for claim in self.waiting {
-            let is_within = claim.witness.position.is_some_and(|position| position <= end);
-            let begins = claim.seq == Seq::ZERO && seq == Seq::ZERO;
+            let is_within = claim.position.is_some_and(|position| position <= end);
+            let begins = claim.claimed() == Seq::ZERO && seq == Seq::ZERO;
             let (standing, detail) = match ending {
                 _ if begins && is_within => (Standing::Agrees, None),
                 Ending::Damaged if is_within => {
@@ -259,25 +204,19 @@ impl Claims {
                 Ending::Whole if is_within => (Standing::Forked, Some(told.clone())),
                 _ => (Standing::Ahead, Some(told.clone())),
             };
-            let at = claim.seq;
-            self.judged.push((claim.judged(standing, detail), at));
+            self.judged.push(claim.judged(standing, detail));
         }
-        let mut judged = self.judged;
-        for (witness, at) in &mut judged {
-            if witness.standing == Standing::Behind && *at >= seq {
+        let mut found = self.judged;
+        for witness in &mut found {
+            if witness.standing == Standing::Behind && witness.claimed() >= seq {
                 witness.standing = Standing::Agrees;
             }
         }
-        let mut found: Vec<Witness> = judged.into_iter().map(|(witness, _)| witness).collect();
         found.sort_by(|left, right| {
             (left.kind as u8, left.seq, &left.name).cmp(&(right.kind as u8, right.seq, &right.name))
         });
         found
     }
-}
-
-fn pop_if(claims: &mut VecDeque<Claim>, is_due: impl Fn(&Claim) -> bool) -> Option<Claim> {
-    if claims.front().is_some_and(is_due) { claims.pop_front() } else { None }
 }
 
 /// Whether a commit ends at a position: right there, or at the start of a segment that was begun after it. Segments between that
@@ -294,9 +233,9 @@ fn ends_at(segments: &Segments, mut position: Position, header: &FrameHeader) ->
 }
 
 /// Compares a claim with the first sound commit that ends at its seq or later.
-fn compare(segments: &Segments, claim: Claim, header: &FrameHeader) -> Result<Witness, LogError> {
+fn compare(segments: &Segments, claim: Witness, header: &FrameHeader) -> Result<Witness, LogError> {
     let link = header.link();
-    let seq = claim.seq;
+    let seq = claim.claimed();
     if seq == Seq::ZERO {
         let start = SegmentHeader::start(1);
         // Where the first commit was given up, the log begins in a later segment.
@@ -307,7 +246,7 @@ fn compare(segments: &Segments, claim: Claim, header: &FrameHeader) -> Result<Wi
             Ok::<_, LogError>(position.0 == 0 || header.is_some_and(|header| header.first_seq == Seq(1)))
         };
         let is_start =
-            claim.witness.position.map_or(Ok(true), begins)? && claim.link.is_none_or(|link| link.is_zero());
+            claim.position.map_or(Ok(true), begins)? && claim.link.is_none_or(|link| link.is_zero());
         let found = format!("the log begins at {start} without a link");
         return Ok(if is_start {
             claim.judged(Standing::Behind, None)
@@ -319,10 +258,9 @@ fn compare(segments: &Segments, claim: Claim, header: &FrameHeader) -> Result<Wi
         let detail = format!("the log is damaged before {}", header.first_seq);
         return Ok(claim.judged(Standing::NotCompared, Some(detail)));
     }
-    let is_there = match claim.place {
-        Place::Anywhere => true,
-        Place::Start(position) => header.last_seq() == seq && header.position == position,
-        Place::End(position) => header.last_seq() == seq && ends_at(segments, position, header)?,
+    let is_there = match claim.position {
+        None => true,
+        Some(position) => header.last_seq() == seq && ends_at(segments, position, header)?,
     };
     if is_there && claim.link.is_none_or(|claimed| claimed == link) {
         return Ok(claim.judged(Standing::Behind, None));
@@ -331,7 +269,7 @@ fn compare(segments: &Segments, claim: Claim, header: &FrameHeader) -> Result<Wi
     Ok(claim.judged(Standing::Forked, Some(found)))
 }
 
-/// Adds claims about the ends of complete segments, from headers and records.
+/// Adds claims about the ends of complete segments, from the headers of the segments after them.
 pub(crate) fn add_segments(
     claims: &mut Claims,
     segments: &Segments,
@@ -339,27 +277,10 @@ pub(crate) fn add_segments(
 ) -> Result<(), LogError> {
     let mut found = Vec::new();
     for number in numbers {
-        let header = segments.header(*number)?;
-        if let Some(header) = header.as_ref().filter(|header| header.number > 1) {
+        if let Some(header) = segments.header(*number)?.filter(|header| header.number > 1) {
             let witness = Witness::new(WitnessKind::Segment, format!("segment {number}"));
             let seq = header.first_seq.before();
-            found.push(Claim::new(witness, Place::End(header.previous_end), seq, Some(header.previous)));
-        }
-        let Ok(file) = segments.storage.open(&map_name(*number), Access::Read) else { continue };
-        let witness = Witness::new(WitnessKind::Map, format!("map {number}"));
-        let path = segments.storage.path(&map_name(*number));
-        // A map that cannot be read says nothing: it is named as a witness that was not compared.
-        let record = exactly(Source { file: &*file, path: &path }, 0, RECORD_BYTES).ok();
-        // As above.
-        let record = record.and_then(|record| MapRecord::decode(&record).ok());
-        match record.filter(|record| record.number == *number && record.store == segments.store) {
-            Some(record) => {
-                let link = Some(record.link);
-                found.push(Claim::new(witness, Place::End(record.end), record.last_seq, link));
-            }
-            None => {
-                claims.tell(witness.standing(Standing::Damaged, "no sound record of this segment; not used"));
-            }
+            found.push(witness.claim(Some(header.previous_end), seq, header.previous));
         }
     }
     claims.add(found);
@@ -382,10 +303,9 @@ pub(crate) fn add_tail(claims: &mut Claims, page: Option<&TailPage>, store: Stor
     for (name, record) in records {
         match record {
             Some(place) => {
-                let mut claim =
-                    Claim::new(named(name), Place::End(place.position), place.seq, Some(place.link));
+                let mut claim = named(name).claim(Some(place.position), place.seq, place.link);
                 // A record was acknowledged only if the page as a whole calls it durable.
-                claim.witness.is_hint = name == "written" && page.clean().is_none();
+                claim.is_hint = name == "written" && page.clean().is_none();
                 found.push(claim);
             }
             // A power cut left the record half written; its claim may never have been made.

@@ -1,8 +1,7 @@
 //! A check of a whole store: the log, its witnesses, and the folds and ingest states saved beside it.
 //!
 //! ```text
-//! headers under snap/ -> claims \
-//! links kept elsewhere -> claims -> verify walks the log -> deep: each saved fold and ingest state, made anew and compared
+//! links kept elsewhere -> verify walks the log -> deep: each saved fold and ingest state, made anew and compared
 //! ```
 //!
 //! A program that can write to the folder can change a saved fold and its digest together. Nothing inside the file shows it; the log does.
@@ -14,9 +13,9 @@ use crate::command::ingest_state::IngestState;
 use crate::error::Error;
 use crate::fold::World;
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
-use crate::log::{Claim, LogError, Place, Standing, Witness, WitnessKind};
+use crate::log::LogError;
 use crate::storage::{FileStorage, Storage};
-use crate::verify::{Expected, Report, SavedFault, verify_claims};
+use crate::verify::{Expected, Report, SavedFault, verify_expecting};
 
 use super::Store;
 use super::kept::{FOLDER, Loaded, StreamWriter};
@@ -53,11 +52,7 @@ pub fn verify_store(folder: &Path, options: &VerifyOptions) -> Result<Report, Er
 /// # Errors
 /// As [`verify_store`].
 pub fn verify_store_in(storage: &Arc<dyn Storage>, options: &VerifyOptions) -> Result<Report, Error> {
-    let mut report = verify_claims(Arc::clone(storage), options.deep, |store| {
-        let (mut claims, told) = saved_claims(&**storage, store);
-        claims.extend(options.expected.iter().map(|expected| Claim::expected(expected.seq, expected.link)));
-        (claims, told)
-    })?;
+    let mut report = verify_expecting(Arc::clone(storage), options.deep, &options.expected)?;
     if options.deep {
         let faults = saved_faults(storage, &report)?;
         report.add_saved(faults);
@@ -82,90 +77,50 @@ fn shows_the_same(left: &World, right: &World, end: Seq) -> bool {
     })
 }
 
-/// The files beside the log; none if there is no such folder.
-fn names_in(storage: &dyn Storage) -> Result<Vec<String>, LogError> {
-    match storage.list(FOLDER) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        names => names.map_err(|error| LogError::io("list", storage.path(FOLDER), error)),
-    }
-}
-
-/// The kind of witness that a section is in a report.
-const fn kind_of(section: Section) -> WitnessKind {
-    match section {
-        Section::IngestState => WitnessKind::IngestState,
-        Section::Fold => WitnessKind::Snapshot,
-    }
-}
-
-/// The claims of the snapshots' sections about the log.
-pub(super) fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>, Vec<Witness>) {
-    let (mut claims, mut told) = (Vec::new(), Vec::new());
-    let names = match names_in(storage) {
-        Ok(names) => names,
-        Err(error) => {
-            let witness = Witness::new(WitnessKind::Snapshot, FOLDER.to_owned());
-            told.push(witness.standing(Standing::NotCompared, error.to_string()));
-            Vec::new()
-        }
+/// The snapshots beside the log; none if there is no such folder.
+fn names_in(storage: &dyn Storage) -> Result<Vec<(StreamId, String)>, LogError> {
+    let names = match storage.list(FOLDER) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        names => names.map_err(|error| LogError::io("list", storage.path(FOLDER), error))?,
     };
-    for name in names {
-        let Some(stream) = StreamId::from_hex(&name) else { continue };
-        let witness = |section| Witness::new(kind_of(section), format!("{FOLDER}/{name}"));
-        let footings = footings_in(storage, &name, store, stream);
-        if footings.is_empty() {
-            let detail = "no sound header of this store and this version of acpdb; not used";
-            told.push(witness(Section::Fold).standing(Standing::Damaged, detail));
-        }
-        for (section, Footing { seq, position, link }) in footings {
-            claims.push(Claim::new(witness(section), Place::Start(position), seq, Some(link)));
-        }
-    }
-    (claims, told)
+    let named = |name: &String| Some((StreamId::from_hex(name)?, format!("{FOLDER}/{name}")));
+    Ok(names.iter().filter_map(named).collect())
 }
 
-/// The footings of the sections of a file.
-fn footings_in(
-    storage: &dyn Storage,
-    name: &str,
-    store: StoreId,
-    stream: StreamId,
-) -> Vec<(Section, Footing)> {
-    let header = open(storage, &format!("{FOLDER}/{name}"), store, stream).map(|(_, header)| header);
-    let footing = |section| Some((section, header.as_ref()?.entry(section)?.footing));
-    // In the order of a report.
-    [Section::Fold, Section::IngestState].into_iter().filter_map(footing).collect()
-}
-
-/// Saved folds and ingest states that the log bears out by their links, but that differ from ones made anew from the log.
+/// Saved folds and ingest states that the log bears out by their links, but that differ from ones made anew from the log. Others are not used, and
+/// are made anew: they are caches.
 fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<SavedFault>, Error> {
-    let borne_out = |witness: &&Witness| {
-        matches!(witness.kind, WitnessKind::Snapshot | WitnessKind::IngestState)
-            && matches!(witness.standing, Standing::Agrees | Standing::Behind)
-    };
     let mut faults = Vec::new();
-    let mut store = None;
-    for witness in report.witnesses.iter().filter(borne_out) {
-        let Some(name) = witness.name.strip_prefix(FOLDER).and_then(|name| name.strip_prefix('/')) else {
-            continue;
-        };
-        let Some(stream) = StreamId::from_hex(name) else { continue };
-        if store.is_none() {
-            let builder = Store::builder(storage.path("")).storage(Arc::clone(storage)).read_only();
-            store = Some(builder.index(false).snapshots(false).open()?);
-        }
-        let Some(store) = &store else { continue };
-        let Some((file, header)) = open(&**storage, &witness.name, store.id(), stream) else { continue };
-        let found = match witness.kind {
-            WitnessKind::IngestState => {
-                let saved = saved_ingest_state::read_saved(storage, &*file, &header, stream);
-                store.ingest_state_fault(saved, stream)?
-            }
-            // A file that cannot be read is not used.
-            _ => store.snapshot_fault(saved_fold::read_saved(&*file, &header).ok().flatten(), stream)?,
-        };
-        if let Some(detail) = found {
-            faults.push(SavedFault { stream, path: storage.path(&witness.name), detail });
+    let names = names_in(&**storage)?;
+    if names.is_empty() {
+        return Ok(faults);
+    }
+    let builder = Store::builder(storage.path("")).storage(Arc::clone(storage)).read_only();
+    let store = match builder.index(false).snapshots(false).open() {
+        // The report tells of it.
+        Err(_) if !report.violations.is_empty() => return Ok(faults),
+        opened => opened?,
+    };
+    for (stream, name) in names {
+        let Some((file, header)) = open(&**storage, &name, store.id(), stream) else { continue };
+        for section in [Section::Fold, Section::IngestState] {
+            let is_borne_out = header.entry(section).is_some_and(|entry| {
+                let here = store.inner.footing_at(entry.footing.position);
+                here.is_some_and(|(known, _)| known == entry.footing)
+            });
+            let found = match section {
+                _ if !is_borne_out => None,
+                Section::IngestState => {
+                    let saved = saved_ingest_state::read_saved(storage, &*file, &header, stream);
+                    store.ingest_state_fault(saved, stream)?
+                }
+                Section::Fold => {
+                    // A file that cannot be read is not used.
+                    let saved = saved_fold::read_saved(&*file, &header).ok().flatten();
+                    store.snapshot_fault(saved, stream)?
+                }
+            };
+            faults.extend(found.map(|detail| SavedFault { stream, path: storage.path(&name), detail }));
         }
     }
     Ok(faults)
@@ -218,48 +173,6 @@ impl Store {
         let is_same = saved.root.as_slice() == anew.root.as_slice() && saved.rows == anew.rows;
         Ok((!is_same)
             .then(|| format!("its digests hold, and it is not what the events up to {} are", footing.seq)))
-    }
-}
-
-impl Store {
-    /// Gives another name to an index that is evidence, and to saved folds and ingest states that contradict the log, after a person
-    /// has said that the contradiction is explained. The next handle makes new ones. Returns the new names.
-    ///
-    /// # Errors
-    /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn discard_evidence(&self) -> Result<Vec<String>, Error> {
-        self.inner.check_writable()?;
-        let mut names = Vec::new();
-        if self.index_evidence().is_some() {
-            names.push(self.inner.set_index_aside()?);
-        }
-        names.extend(self.set_saved_aside()?);
-        Ok(names)
-    }
-
-    /// Renames snapshots with a link that the log contradicts. No reader opens them under the new names.
-    fn set_saved_aside(&self) -> Result<Vec<String>, Error> {
-        let inner = &self.inner;
-        let storage = inner.log.storage();
-        let mut names = Vec::new();
-        for name in names_in(&**storage)? {
-            let Some(stream) = StreamId::from_hex(&name) else { continue };
-            let is_borne_out = |(_, footing): &(Section, Footing)| {
-                inner.footing_at(footing.position).is_some_and(|(known, _)| known == *footing)
-            };
-            if footings_in(&**storage, &name, self.id(), stream).iter().all(is_borne_out) {
-                continue;
-            }
-            let (old, new) = (format!("{FOLDER}/{name}"), format!("{FOLDER}/{name}.evidence"));
-            storage.rename(&old, &new).map_err(|source| Error::Io {
-                action: "rename",
-                path: storage.path(&old),
-                source,
-            })?;
-            names.push(new);
-        }
-        Ok(names)
     }
 }
 

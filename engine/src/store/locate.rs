@@ -17,8 +17,8 @@ use crate::codec::{Frame, SegmentHeader};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
-    Bypassed, Evidence, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer,
-    IndexerOptions, Lookup as _, NameEntry, NameKind, Rebuilt, Unchanged, as_kept, reindex, set_aside,
+    Bypassed, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions,
+    Lookup as _, NameEntry, NameKind, Rebuilt, Unchanged, as_kept, reindex,
 };
 use crate::locks::{renewed_read, renewed_write};
 use crate::log::LogError;
@@ -58,9 +58,6 @@ impl Inner {
         };
         match opened {
             IndexState::Bypassed(why) => locator.postpone(why.reason),
-            IndexState::Evidence(evidence) => {
-                locator.postpone(format!("the index is kept and not used: {evidence}"));
-            }
             IndexState::Owner(index) => {
                 locator.reason = index.notice().map(str::to_owned);
                 if locator.is_reading {
@@ -89,13 +86,6 @@ impl Inner {
     /// The locator, to ask it. After a panic in the middle of a change it begins anew, and leaves the index alone for a while.
     fn locator(&self) -> RwLockReadGuard<'_, Locator> {
         renewed_read(&self.locator, begin_anew)
-    }
-
-    /// Gives the index another name, under which no reader opens it. Returns that name.
-    pub(super) fn set_index_aside(&self) -> Result<String, Error> {
-        let name = set_aside(&**self.log.storage()).map_err(|why| self.unchanged(why))?;
-        self.locator_mut().retry = None;
-        Ok(name)
     }
 
     /// The locator, to change it. As [`Inner::locator`].
@@ -414,22 +404,11 @@ impl Store {
         Ok(Some(streams))
     }
 
-    /// Events that the index knows and the log does not: evidence that the log was rolled back, or that an older copy of it
-    /// was put in its place. Such an index is kept as it is, and answers come from the log, until
-    /// [`Store::discard_evidence`]. Cost: about 1 ms if there is an index that this handle does not use.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
-    pub fn index_evidence(&self) -> Option<Evidence> {
-        if self.inner.locator().index.is_some() {
-            return None;
-        }
-        Index::evidence(&self.inner.log, IndexOptions::default())
-    }
-
     /// Makes the index anew from the log, and replaces the old one once the new one is proven.
     ///
     /// # Errors
-    /// [`Error::RolledBack`] if the old one is evidence; [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`]
-    /// if the disk is full or the log cannot be read; the old index stays.
+    /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`] if the disk is full or the log cannot be read; the old
+    /// index stays.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn reindex(&self) -> Result<Rebuilt, Error> {
         let inner = &self.inner;
@@ -444,9 +423,6 @@ impl Store {
         }
         locator.drop_index(&Bypassed { reason: "the index is being rebuilt".to_owned() });
         let head = inner.log.refresh()?;
-        if let Some(evidence) = Index::evidence(&inner.log, IndexOptions::default()) {
-            return Err(Error::RolledBack { detail: evidence.detail });
-        }
         let (storage, identity) = (inner.log.storage(), Identity::of(&inner.log));
         let rebuilt = reindex(&**storage, identity, &*inner.log, IndexOptions::default())
             .map_err(|why| inner.unchanged(why));

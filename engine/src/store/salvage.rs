@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Every seq up to the last known one is either copied or said to be lost. The last known seq comes from the log itself, headers of damaged frames,
-//! the tail page, the checkpoint, the index, and files under `snap/`.
+//! the tail page and the checkpoint.
 //!
 //! The source is only read. The new store has an id and links of its own: it is another store with the same events, and it says which are missing.
 
@@ -30,7 +30,6 @@ use crate::log::{Log, LogError, LogOptions, LogReport, WitnessKind};
 use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
 use crate::verify::{recorded_addresses, rows_at, verify_log};
 
-use super::audit::saved_claims;
 use super::write::settle_text;
 pub use report::Salvaged;
 
@@ -133,7 +132,7 @@ pub fn salvage_storage(
     check_empty(&*into)?;
     let path = into.path("");
     let source = Log::open_to_read(from)?;
-    let found = verify_log(&source, true, saved_claims(&**source.storage(), source.store()))?;
+    let found = verify_log(&source, true, &[])?;
     let (source_head, source_head_is_known) = end_of(&found);
     // Events that were written and never confirmed are as sound as the rest.
     let durable = source.refresh()?;
@@ -149,9 +148,7 @@ pub fn salvage_storage(
     if let Some(secret) = &secret {
         target.take_secret(secret)?;
     }
-    let contradicting = found.witnesses.iter().filter(|witness| {
-        witness.contradicts() && (witness.kind.is_of_the_log() || witness.kind.is_kept_apart())
-    });
+    let contradicting = found.witnesses.iter().filter(|witness| witness.contradicts());
     let mut copy = Copy {
         source: &source,
         target: &target,
@@ -206,12 +203,12 @@ fn end_of(found: &LogReport) -> (Seq, bool) {
     let lost = found.violations.iter().filter_map(|violation| violation.seq_last);
     let seqs = told.iter().map(|(_, seq)| *seq).chain(lost).chain(found.missing.map(|(_, last)| last));
     let end = seqs.fold(found.head_seq, Seq::max);
-    // The tail page names each durable end. Other witnesses name one from time to time, so they only confirm an end that they name. Headers and seals
-    // of segments name the ends of earlier segments.
+    // The tail page names each durable end. The checkpoint names one from time to time, so it only confirms an end that it names. Headers of segments
+    // name the ends of earlier segments.
     let is_known = told.iter().any(|(kind, seq)| match kind {
         WitnessKind::Tail => true,
         WitnessKind::Checkpoint => *seq >= end,
-        kind => kind.is_kept_apart() && *seq >= end,
+        _ => false,
     });
     (end, is_known)
 }

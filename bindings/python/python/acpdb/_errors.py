@@ -133,12 +133,6 @@ class CorruptError(Error):
     code = "corrupt"
 
 
-class RolledBackError(Error):
-    """The index knows what the log does not: an older copy was put in its place."""
-
-    code = "rolled_back"
-
-
 class ErasedError(Error):
     """The bytes were erased; their digest and the record of the erasure stay."""
 

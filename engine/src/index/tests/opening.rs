@@ -9,9 +9,7 @@ use super::sample::{IDENTITY, Judge, frames, head, open, rows, steady, storage, 
 use crate::codec::Frame;
 use crate::ids::{Position, Seq, StoreId};
 use crate::index::layout;
-use crate::index::{
-    Durability, Identity, Index, IndexOptions, IndexState, IndexWitness, Lookup, Watermark, set_aside,
-};
+use crate::index::{Durability, Identity, Index, IndexOptions, IndexState, Lookup, Watermark};
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("acpdb");
 
@@ -60,7 +58,6 @@ impl Place {
         match self.open_as(IDENTITY, head(&self.frames)) {
             IndexState::Owner(_) => panic!("it is owned"),
             IndexState::Bypassed(bypassed) => bypassed.reason,
-            IndexState::Evidence(evidence) => panic!("{evidence}"),
         }
     }
 }
@@ -93,33 +90,18 @@ fn an_index_that_is_not_this_logs_is_begun_anew() {
     }
 }
 
-/// A log was rolled back beside its newer index, and the first look at it removed the index: nothing told of the loss any
-/// more. Now such an index stays, byte for byte, however often it is met, until a person sets it aside.
+/// A log was put back beside its newer index. Events that only the index knows are no part of the log.
 #[test]
-fn an_index_that_knows_more_than_the_log_is_kept_until_it_is_set_aside() {
-    let place = Place::new();
-    let good = head(&place.frames);
-    let bytes = fs::read(place.path()).unwrap();
+fn an_index_that_knows_more_than_the_log_is_begun_anew() {
+    let good = head(&Place::new().frames);
     for durable in [(Seq(59), good.1), (Seq(60), Position(good.1.0 - 1))] {
-        for _ in 0..2 {
-            let IndexState::Evidence(evidence) = place.open_as(IDENTITY, durable) else {
-                panic!("it is used")
-            };
-            assert_eq!((evidence.watermark.seq, evidence.head), (Seq(60), durable.0));
-            assert_eq!(
-                evidence.to_string(),
-                format!("the index knows events up to #60, the log ends at {}", durable.0)
-            );
-            assert!(fs::read(place.path()).unwrap() == bytes, "it was changed");
-        }
+        let place = Place::new();
+        let reason =
+            format!("the index is rebuilt: it knows events up to #60, the log ends at {}", durable.0);
+        assert_eq!(place.notice(IDENTITY, durable), reason);
+        let index = place.open_as(IDENTITY, durable).owner().unwrap();
+        assert_eq!((index.notice(), index.watermark()), (None, Watermark::default()));
     }
-    let files = storage(place.folder.path());
-    assert_eq!(set_aside(&*files).unwrap(), "index.redb.evidence-0");
-    assert!(fs::read(place.folder.path().join("index.redb.evidence-0")).unwrap() == bytes);
-    let index = place.open_as(IDENTITY, (Seq(59), good.1)).owner().unwrap();
-    assert_eq!((index.notice(), index.watermark()), (None, Watermark::default()));
-    drop(index);
-    assert_eq!(set_aside(&*files).unwrap(), "index.redb.evidence-1");
 }
 
 #[test]
@@ -238,28 +220,6 @@ fn only_the_owner_may_read_the_files() {
         let mode = fs::metadata(place.folder.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
-}
-
-#[test]
-fn a_witness_says_how_far_an_index_had_come_and_changes_nothing() {
-    let place = Place::new();
-    let options = IndexOptions::default();
-    let files = storage(place.folder.path());
-    let IndexWitness::Says(said) = Index::witness(&*files, options) else { panic!("it says nothing") };
-    assert_eq!((said.identity, said.watermark.seq), (IDENTITY, Seq(60)));
-    assert_eq!(said.newest.unwrap().last_seq, Seq(60));
-    let index = open(&place.folder, &place.frames, options);
-    assert_eq!(Index::witness(&*files, options), IndexWitness::InUse);
-    assert_eq!(index.watermark(), said.watermark);
-    drop(index);
-    fs::write(place.path(), b"nothing").unwrap();
-    assert!(matches!(Index::witness(&*files, options), IndexWitness::Unreadable(_)));
-    assert_eq!(fs::read(place.path()).unwrap(), b"nothing");
-    for name in ["index.redb", "INDEX"] {
-        fs::remove_file(place.folder.path().join(name)).unwrap();
-    }
-    assert_eq!(Index::witness(&*files, options), IndexWitness::Absent);
-    assert_eq!(fs::read_dir(place.folder.path()).unwrap().count(), 0, "asking made a file");
 }
 
 /// The number of a stream is a shortcut: without it, all streams are read.

@@ -141,7 +141,6 @@ pub(super) fn open(folder: &tempfile::TempDir, frames: &[Frame], options: IndexO
     match state {
         crate::index::IndexState::Owner(index) => index,
         crate::index::IndexState::Bypassed(bypassed) => panic!("bypassed: {bypassed}"),
-        crate::index::IndexState::Evidence(evidence) => panic!("evidence: {evidence}"),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::codec::FORMAT_VERSION;
 use crate::ids::{Position, Seq};
 use crate::index::{
     FrameSource as _, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions, LiveComparison,
-    Lookup, MemoryIndex, reindex, rows_of, set_aside,
+    Lookup, MemoryIndex, reindex, rows_of,
 };
 use crate::log::{Log, LogOptions};
 use crate::storage::{FileStorage, SystemClock, SystemEntropy};
@@ -78,9 +78,9 @@ fn a_log_of_many_segments_is_indexed_whole() {
 }
 
 /// A store was put back from a copy and went on differently: the index that knew the lost future must not be used, though its
-/// seq is in the log again. It was removed without a word; now it is kept as evidence.
+/// seq is in the log again.
 #[test]
-fn an_index_of_another_history_is_evidence() {
+fn an_index_of_another_history_is_begun_anew() {
     let folder = tempfile::tempdir().unwrap();
     let log = open_log(folder.path());
     append(&log, &steady(5));
@@ -98,31 +98,26 @@ fn an_index_of_another_history_is_evidence() {
     assert_eq!(index.watermark().seq, Seq(24), "the same history is taken over");
     drop((index, log));
 
-    fs::copy(folder.path().join("store/index.redb"), copy.path().join("store/index.redb")).unwrap();
+    for name in ["index.redb", "INDEX"] {
+        fs::copy(folder.path().join("store").join(name), copy.path().join("store").join(name)).unwrap();
+    }
     let log = open_log(copy.path());
     append(&log, &steady(4)[1..].to_vec());
     assert_eq!(log.head().seq, Seq(24));
-    let path = copy.path().join("store/index.redb");
-    let bytes = fs::read(&path).unwrap();
-    let IndexState::Evidence(evidence) = Index::open_for(&log, IndexOptions::default()) else {
-        panic!("it is used")
-    };
-    assert!(evidence.detail.starts_with("the index knows #24 with link "), "{evidence}");
-    assert_eq!(Index::evidence(&log, IndexOptions::default()), Some(evidence));
-    assert!(fs::read(&path).unwrap() == bytes);
-    assert_eq!(set_aside(&**log.storage()).unwrap(), "index.redb.evidence-0");
+    let reading = Index::open_reading_for(&log, IndexOptions::default());
+    let IndexState::Bypassed(why) = reading else { panic!("it is used") };
+    assert!(why.reason.contains("it knows #24 with link "), "{why}");
     let index = Index::open_for(&log, IndexOptions::default()).owner().unwrap();
     assert_eq!(index.watermark().seq, Seq::ZERO);
+    assert!(index.notice().unwrap().contains("it knows #24 with link "), "{:?}", index.notice());
     index_all(&log, &index);
     assert_eq!(index.difference(&memory(&log)).unwrap(), None);
-    drop(index);
-    assert_eq!(Index::evidence(&log, IndexOptions::default()), None, "its own index is no evidence");
 }
 
 /// A reader is told a head that is not confirmed yet, or was asked for a while ago. An index that knows commits which are in
-/// the log is no evidence of anything.
+/// the log is used.
 #[test]
-fn what_the_log_holds_is_no_evidence_however_far_a_handle_has_come() {
+fn an_index_that_knows_what_the_log_holds_is_used_however_far_a_handle_has_come() {
     let folder = tempfile::tempdir().unwrap();
     let log = open_log(folder.path());
     append(&log, &steady(2));
@@ -131,8 +126,8 @@ fn what_the_log_holds_is_no_evidence_however_far_a_handle_has_come() {
     let index = Index::open_for(&log, IndexOptions::default()).owner().unwrap();
     index_all(&log, &index);
     drop(index);
-    assert_eq!(Index::evidence(&late, IndexOptions::default()), None);
-    assert!(Index::open_for(&late, IndexOptions::default()).owner().is_some());
+    let index = Index::open_for(&late, IndexOptions::default()).owner().unwrap();
+    assert_eq!((index.notice(), index.watermark().seq), (None, log.head().seq));
 }
 
 fn copy_all(from: &Path, to: &Path) {

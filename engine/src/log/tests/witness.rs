@@ -1,10 +1,7 @@
 //! Witnesses that lie: a witness is called agreeing only if it was compared, and each lie is named.
 
 use super::*;
-use crate::codec::{
-    Checkpoint, FRAME_HEADER_BYTES, MapRecord, PageCounts, RECORD_BYTES, TAIL_BYTES, TailPage, Written,
-    place_record,
-};
+use crate::codec::{Checkpoint, FRAME_HEADER_BYTES, PageCounts, TAIL_BYTES, TailPage, Written, place_record};
 use crate::ids::Link;
 
 fn standings(report: &LogReport, kind: WitnessKind) -> Vec<(String, Standing)> {
@@ -35,7 +32,7 @@ fn lies(place: Written) -> [(&'static str, Written); 4] {
 
 #[test]
 fn after_a_clean_close_every_witness_was_compared_whole() {
-    let world = mapped_store();
+    let world = closed_store(12);
     let report = verified(&world);
     assert!(report.is_sound(), "{report:#?}");
     for witness in &report.witnesses {
@@ -50,7 +47,7 @@ fn after_a_clean_close_every_witness_was_compared_whole() {
     }
     let durable = report.witnesses.iter().filter(|witness| witness.name.starts_with("tail c"));
     assert!(durable.clone().any(|witness| witness.standing == Standing::Agrees), "{report:#?}");
-    for kind in [WitnessKind::Tail, WitnessKind::Checkpoint, WitnessKind::Segment, WitnessKind::Map] {
+    for kind in [WitnessKind::Tail, WitnessKind::Checkpoint, WitnessKind::Segment] {
         assert!(!standings(&report, kind).is_empty(), "{kind:?}");
     }
 }
@@ -98,15 +95,6 @@ fn a_tail_that_lies_is_found() {
         }
         assert_eq!(standings(&verified(&copy), WitnessKind::Tail), [("tail".to_owned(), expected)]);
     }
-}
-
-/// A closed store whose complete segments have maps.
-fn mapped_store() -> SimWorld {
-    let world = closed_store(12);
-    let (log, _) = open(&world.process(2)).unwrap();
-    log.write_maps(usize::MAX).unwrap();
-    log.close().unwrap();
-    world
 }
 
 fn verified_head(world: &SimWorld) -> Written {
@@ -163,29 +151,6 @@ fn a_header_of_a_segment_that_lies_is_found() {
     }
 }
 
-#[test]
-fn records_of_maps_and_seals_are_compared() {
-    let world = mapped_store();
-    let map = "log/000000000001.map";
-    let bytes = world.file(map).unwrap();
-    let record = MapRecord::decode(&bytes[..RECORD_BYTES]).unwrap();
-    for (lie, record) in [
-        ("link", MapRecord { link: Link([7; 32]), ..record }),
-        ("seq", MapRecord { last_seq: Seq(record.last_seq.0 - 1), ..record }),
-        ("position", MapRecord { end: Position(record.end.0 - 1), ..record }),
-    ] {
-        let copy = world.fork(1);
-        let mut lying = bytes.clone();
-        lying[..RECORD_BYTES].copy_from_slice(&record.encode());
-        copy.set_file(map, lying);
-        let report = verified(&copy);
-        let standing = standings(&report, WitnessKind::Map);
-        assert!(standing.contains(&("map 1".to_owned(), Standing::Forked)), "{lie}: {report:#?}");
-        // A map that lies is not used, so nothing is lost with it.
-        assert!(report.is_sound(), "{lie}");
-    }
-}
-
 /// A link kept elsewhere is compared with the commit that holds its seq, wherever in that commit the seq is.
 #[test]
 fn links_that_were_kept_elsewhere_are_compared() {
@@ -194,7 +159,7 @@ fn links_that_were_kept_elsewhere_are_compared() {
     let frames: Vec<_> = log.frames(Position::default(), log.head()).map(Result::unwrap).collect();
     let frame = frames[4].header();
     let judge = |seq: Seq, link: Link| {
-        let report = log.verify_against(false, |_, _| false, vec![Claim::expected(seq, link)]).unwrap();
+        let report = log.verify_against(false, |_, _| false, vec![Witness::expected(seq, link)]).unwrap();
         standings(&report, WitnessKind::Expected)[0].1
     };
     for seq in frame.first_seq.0..=frame.last_seq().0 {
