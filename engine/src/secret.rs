@@ -27,6 +27,18 @@ pub const DERIVED: &str = "digest:";
 /// as it is, so an id that a store shows can be given back to the store.
 pub const RECORDED: &str = "derived:";
 
+/// The beginning of the canonical id of a fact that came from another store: its digest in hex digits follows.
+pub const ELSEWHERE: &str = "fact:";
+/// As [`ELSEWHERE`], if its words cannot be compared with those of a host, as where a text was erased.
+pub const BY_ID_ALONE: &str = "event:";
+
+/// The digest of a canonical id, the same in all stores.
+pub fn fact_id(fact: &str) -> FactId {
+    let elsewhere =
+        [ELSEWHERE, BY_ID_ALONE].iter().find_map(|begin| FactId::from_hex(fact.strip_prefix(begin)?));
+    elsewhere.unwrap_or_else(|| FactId(first_16(&PLAIN_ORIGIN, fact.as_bytes())))
+}
+
 /// Whether a host derived an id from a record's bytes, in the host's form or as a store recorded it.
 pub fn is_derived(id: &str) -> bool {
     id.contains(DERIVED) || id.contains(RECORDED)
@@ -109,7 +121,7 @@ impl Secret {
     ///
     /// Unique within its stream; the same id gives the same origin in every feed of the store.
     pub fn origin(&self, fact: &str) -> Origin {
-        self.keyed(FactId(first_16(&PLAIN_ORIGIN, fact.as_bytes())))
+        self.keyed(fact_id(fact))
     }
 
     /// The origin that an event from another store has in this one.

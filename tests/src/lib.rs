@@ -1,5 +1,6 @@
 //! Behaviour of acpdb as a whole.
 pub mod adjacency;
+pub mod apart;
 pub mod binary;
 pub mod conformance;
 pub mod crowd;

@@ -188,6 +188,23 @@ fn what_is_erased_and_what_is_said_of_it() {
 }
 
 #[test]
+fn stores_that_are_imported() {
+    let world = World::fed();
+    transcript::play(&world, "stores.md");
+    // A store of a newer program is refused by name, and nothing of a store is followed.
+    let file = std::fs::read_to_string(world.path("other/acpdb.json")).unwrap();
+    let (text, _) = file.rsplit_once(",\n  \"check\"").unwrap();
+    let (_, rest) = text.split_once(",\n").unwrap();
+    let text = format!("{{\n  \"acpdb\": 99,\n{rest}");
+    let check = blake3::hash(text.as_bytes()).to_hex();
+    std::fs::create_dir(world.path("newer")).unwrap();
+    world.write("newer/acpdb.json", format!("{text},\n  \"check\": \"{check}\"\n}}\n"));
+    let refused = world.run(&["import", "newer"]);
+    assert!(refused.code != 0 && refused.err.contains("newer"), "{refused:?}");
+    world.run(&["import", "other", "--follow"]).says(2, &["other is a store"]);
+}
+
+#[test]
 fn settings_are_listed_read_and_written() {
     let world = World::new();
     world.write("feed.jsonl", FEED);

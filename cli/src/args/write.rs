@@ -6,7 +6,7 @@ use crate::redaction::RedactOptions;
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Import {
-    /// Files or folders; - for standard input [default: the usual places of every host]
+    /// Files, folders, or other stores; - for standard input [default: the usual places of every host]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Go on until Ctrl-C or SIGTERM: new lines of hosts are in the store within a second

@@ -11,6 +11,7 @@ use acpdb_hosts::session_paths::{SessionPath, usual_paths};
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use super::import_store::{self, Imported};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Import;
 use crate::follow::{self, Plan, Root};
@@ -27,6 +28,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let options = options(args)?;
     let (piped, args) = piped(args)?;
     let args = args.as_ref();
+    let (stores, files) = import_store::split(args)?;
     if args.follow {
         if piped.is_some() {
             return Err(Failure::usage("standard input cannot be followed").hint("name a file or a folder"));
@@ -38,12 +40,12 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let candidates = if args.paths.is_empty() {
         usual(&hosts, &mut skipped, output)?
     } else {
-        named(&args.paths, &mut skipped)
+        named(&files, &mut skipped)
     };
-    if candidates.is_empty() && skipped.is_empty() {
+    if candidates.is_empty() && skipped.is_empty() && stores.is_empty() {
         return Err(nothing_found(&hosts, output)?);
     }
-    if candidates.is_empty() && !output.json {
+    if candidates.is_empty() && stores.is_empty() && !output.json {
         all_there(&args.paths)?;
     }
     // An existing store knows which files it has read.
@@ -100,6 +102,12 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         }
     }
     bar.finish_and_clear();
+    let mut imported = Vec::new();
+    for path in &stores {
+        let source = import_store::open(path, output)?;
+        let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
+        imported.push(Imported::of(path, &source, store)?);
+    }
     if let Some(store) = opened {
         crate::kept::leave_with(&mut known, &store);
         store.close()?;
@@ -107,9 +115,9 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     for file in &skipped {
         warn_of(file, output);
     }
-    let is_nothing = reports.is_empty() && partly_count == 0;
-    render(&reports, &skipped, (other_count, is_nothing), output)?;
-    Ok(code_of(is_nothing, &skipped))
+    let is_nothing = reports.is_empty() && imported.is_empty() && partly_count == 0;
+    render(&reports, &imported, &skipped, (other_count, is_nothing), output)?;
+    Ok(code_of(is_nothing, &imported, &skipped))
 }
 
 fn warn_of(file: &Skipped, output: &mut Output) {
@@ -243,9 +251,9 @@ fn piped(args: &Import) -> Result<(Option<Kept>, std::borrow::Cow<'_, Import>), 
 }
 
 /// The exit code of an import.
-fn code_of(is_nothing: bool, skipped: &[Skipped]) -> Code {
+fn code_of(is_nothing: bool, imported: &[Imported], skipped: &[Skipped]) -> Code {
     match (is_nothing, skipped) {
-        (_, []) => Code::Ok,
+        (_, []) => Imported::code(imported),
         (true, skipped) if skipped.iter().all(|file| !file.path.exists()) => Code::NotFound,
         (true, _) => Code::Failure,
         (false, _) => Code::Partial,
@@ -419,6 +427,7 @@ struct Sum {
 
 fn render(
     reports: &[FileReport],
+    imported: &[Imported],
     skipped: &[Skipped],
     (other, is_nothing): (u64, bool),
     output: &mut Output,
@@ -449,8 +458,11 @@ fn render(
     }
     if output.json {
         let items: Vec<&Sum> = sums.values().collect();
-        let value = json!({"items": items, "skipped": skipped});
+        let value = json!({"items": items, "stores": imported, "skipped": skipped});
         return output.json_object("acpdb.import/1", &value).map(drop);
+    }
+    for store in imported {
+        store.say(output)?;
     }
     let mut table = super::table::new(
         output,
@@ -482,7 +494,9 @@ fn render(
     } else {
         String::new()
     };
-    output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
+    if !reports.is_empty() || imported.is_empty() {
+        output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
+    }
     if !skipped.is_empty() {
         let places = match skipped.len() {
             1 => "1 place needs".to_owned(),

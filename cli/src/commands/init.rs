@@ -30,7 +30,9 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         if folder.join("acpdb.json").symlink_metadata().is_ok() { there(&folder)? } else { make(&folder)? };
     if let Some(other) = shadowed.filter(|_| made.created) {
         let other = store_path::quoted(&other);
-        output.note(format!("note: commands here used {other} so far, and use the new store from now on"));
+        output.note(format!("note: commands here used {other} so far, and use the new store from now on; acpdb --db {} import {other} \
+             takes over what that one holds",
+            store_path::quoted(&made.path)));
     }
     if output.json {
         return output.json_object("acpdb.init/1", &made);

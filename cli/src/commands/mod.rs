@@ -26,6 +26,7 @@ pub(crate) mod history;
 pub(crate) mod hook;
 pub(crate) mod hosts;
 pub(crate) mod import;
+pub(crate) mod import_store;
 pub(crate) mod info;
 pub(crate) mod init;
 pub(crate) mod key;

@@ -91,7 +91,8 @@ fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
         let into = store_path::quoted(&done.path);
         output
             .line("Events that are lost here and not elsewhere come back, each at the end of its session:")?;
-        output.line(format!("  acpdb --db {into} import   from the files of hosts"))?;
+        output.line(format!("  acpdb --db {into} import OTHER   from another store that has them"))?;
+        output.line(format!("  acpdb --db {into} import         from the files of hosts"))?;
     }
     output.line("If a backup has more, use a copy of it, and import into it what came later.")?;
     output.line("Keep the damaged store: this can be done again.")

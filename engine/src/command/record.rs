@@ -19,7 +19,7 @@ use crate::event::{
 };
 use crate::ids::{ItemId, Origin, Seq, StreamId};
 use crate::registry::Registry;
-use crate::secret::{DERIVED, Secret};
+use crate::secret::{BY_ID_ALONE, DERIVED, Secret};
 use crate::text::signature::Signer;
 use crate::text::tokens;
 
@@ -122,14 +122,16 @@ impl<'a> Recorder<'a> {
         let named = named(entry, self.secret);
         let entry = named.as_ref().unwrap_or(entry);
         let origin = entry.origin.as_deref().map_or(Origin::ZERO, |fact| self.secret.origin(fact));
-        let revision = revision_of(entry, self.secret);
+        // Words that cannot be compared have no revision: the fact is known by its id alone.
+        let by_id_alone = entry.origin.as_deref().is_some_and(|origin| origin.starts_with(BY_ID_ALONE));
+        let revision = if by_id_alone { 0 } else { revision_of(entry, self.secret) };
         let mut revised = None;
         if !origin.is_zero() {
             if let Some(pending) = self.pending.get(&origin) {
                 return if *pending == revision { Draft::Known } else { Draft::RecordOthersFirst };
             }
             if let Some(seen) = self.ingest_state.seen(origin) {
-                if seen.revision == revision {
+                if seen.revision == revision || seen.revision == 0 || revision == 0 {
                     return match self.late_wire(entry, origin, &seen) {
                         Some(draft) => Draft::Record(vec![draft]),
                         None => Draft::Known,

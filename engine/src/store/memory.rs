@@ -312,7 +312,7 @@ impl Inner {
     }
 
     /// The signer of an open stream, from its first event. A stream whose key was erased recognises nothing any more.
-    fn signer(&self, stream: StreamId) -> Result<Signer, Error> {
+    pub(super) fn signer(&self, stream: StreamId) -> Result<Signer, Error> {
         let Some(place) = self.stream_place(stream)? else { return Ok(unsigned()) };
         let frame = self.frame_at(place.first.position)?;
         let Some(event) = frame.events().find(|event| event.envelope.stream == stream) else {

@@ -158,7 +158,7 @@ impl Pass<'_> {
         memory.ids_mut(&mut |id| self.text(id));
     }
 
-    fn entry(&mut self, entry: &mut Entry) {
+    pub(super) fn entry(&mut self, entry: &mut Entry) {
         entry.fact.clean(self);
         entry.fact.ids_mut(&mut |id| self.text(id));
         // The record repeats secrets that were counted; only secrets that stand nowhere else are counted here.

@@ -112,6 +112,7 @@ const ACTS: &[&str] = &[
     "seal --all",
     "reindex",
     "backup copy",
+    "--db elsewhere import store",
     "salvage --into saved",
     "trust store",
     "trust --remove store",

@@ -1,6 +1,6 @@
 //! Memory items: recorded, superseded, reinforced, retracted.
 
-use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
+use super::{Cleaner, Drafter, Fields, HostFact, Ids as _, Teller};
 use crate::entry::MemoryEntry;
 use crate::event;
 use crate::ids::Micros;
@@ -8,6 +8,7 @@ use crate::ids::Micros;
 impl HostFact for MemoryEntry {
     type Kept = event::MemoryRecorded;
     ids!(id, replaces);
+    const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut Fields) {
         fields.tag(b"memory").tag(&[self.kind as u8]).text(&self.category);
@@ -34,6 +35,10 @@ impl HostFact for MemoryEntry {
     fn draft(&self, drafter: &mut dyn Drafter) -> event::MemoryRecorded {
         drafter.memory(self)
     }
+
+    fn tell(kept: &event::MemoryRecorded, teller: &mut dyn Teller) -> Self {
+        teller.memory(kept)
+    }
 }
 
 /// A memory item took another one's place.
@@ -47,6 +52,7 @@ pub struct MemorySuperseded {
 impl HostFact for MemorySuperseded {
     type Kept = event::MemorySuperseded;
     ids!(old, new);
+    const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut Fields) {
         fields.tag(b"memory_superseded").text(&self.old).text(&self.new).text_option(self.reason.as_ref());
@@ -63,6 +69,14 @@ impl HostFact for MemorySuperseded {
             reason: self.reason.as_ref().map(|reason| drafter.text(reason)),
         }
     }
+
+    fn tell(kept: &event::MemorySuperseded, teller: &mut dyn Teller) -> Self {
+        Self {
+            old: teller.memory_id(&kept.old),
+            new: teller.memory_id(&kept.new),
+            reason: kept.reason.as_ref().map(|body| teller.text(body)),
+        }
+    }
 }
 
 /// A memory item was confirmed.
@@ -76,6 +90,7 @@ pub struct MemoryReinforced {
 impl HostFact for MemoryReinforced {
     type Kept = event::MemoryReinforced;
     ids!(id);
+    const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut Fields) {
         let at = self.at.map_or(i64::MIN, Micros::get);
@@ -86,6 +101,10 @@ impl HostFact for MemoryReinforced {
 
     fn draft(&self, _: &mut dyn Drafter) -> event::MemoryReinforced {
         event::MemoryReinforced { id: self.id.clone(), amount: self.amount, at: self.at }
+    }
+
+    fn tell(kept: &event::MemoryReinforced, teller: &mut dyn Teller) -> Self {
+        Self { id: teller.memory_id(&kept.id), amount: kept.amount, at: teller.time(kept.at) }
     }
 }
 
@@ -100,6 +119,7 @@ pub struct MemoryRetracted {
 impl HostFact for MemoryRetracted {
     type Kept = event::MemoryRetracted;
     ids!(id);
+    const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut Fields) {
         let at = self.at.map_or(i64::MIN, Micros::get);
@@ -115,6 +135,14 @@ impl HostFact for MemoryRetracted {
             id: self.id.clone(),
             reason: self.reason.as_ref().map(|reason| drafter.text(reason)),
             at: self.at,
+        }
+    }
+
+    fn tell(kept: &event::MemoryRetracted, teller: &mut dyn Teller) -> Self {
+        Self {
+            id: teller.memory_id(&kept.id),
+            reason: kept.reason.as_ref().map(|body| teller.text(body)),
+            at: teller.time(kept.at),
         }
     }
 }

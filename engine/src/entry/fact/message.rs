@@ -1,6 +1,6 @@
 //! Messages in parts, continued, finished and given up.
 
-use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
+use super::{Cleaner, Drafter, Fields, HostFact, Ids as _, Teller};
 use crate::entry::PartEntry;
 use crate::event::{self, Actor, Report, Role, Usage};
 
@@ -36,6 +36,17 @@ impl HostFact for MessageRecorded {
             parent: self.parent.clone(),
             hidden_from_model: self.hidden_from_model,
             hidden_from_user: self.hidden_from_user,
+        }
+    }
+
+    fn tell(kept: &event::MessageRecorded, teller: &mut dyn Teller) -> Self {
+        Self {
+            key: kept.key.clone(),
+            role: kept.role,
+            parts: teller.parts(&kept.parts),
+            parent: kept.parent.clone(),
+            hidden_from_model: kept.hidden_from_model,
+            hidden_from_user: kept.hidden_from_user,
         }
     }
 
@@ -76,6 +87,10 @@ impl HostFact for MessageContinued {
         event::MessageContinued { key: self.key.clone(), parts: drafter.parts(&self.parts, None) }
     }
 
+    fn tell(kept: &event::MessageContinued, teller: &mut dyn Teller) -> Self {
+        Self { key: kept.key.clone(), parts: teller.parts(&kept.parts) }
+    }
+
     fn actor(&self) -> Actor {
         Actor::Assistant
     }
@@ -113,6 +128,10 @@ impl HostFact for MessageFinished {
         event::MessageFinished { key: self.key.clone(), report: self.report.clone() }
     }
 
+    fn tell(kept: &event::MessageFinished, _: &mut dyn Teller) -> Self {
+        Self { key: kept.key.clone(), report: kept.report.clone() }
+    }
+
     fn actor(&self) -> Actor {
         Actor::Assistant
     }
@@ -136,5 +155,9 @@ impl HostFact for MessageAbandoned {
 
     fn draft(&self, _: &mut dyn Drafter) -> event::MessageAbandoned {
         event::MessageAbandoned { key: self.key.clone() }
+    }
+
+    fn tell(kept: &event::MessageAbandoned, _: &mut dyn Teller) -> Self {
+        Self { key: kept.key.clone() }
     }
 }

@@ -43,8 +43,8 @@ use crate::event::{
     Actor, Body, Key, MemoryRecorded, Part, Payload, Role, TodoChange, TodoList, TodoUpdate, ToolCallStarted,
     for_each_fact,
 };
-use crate::ids::{ItemId, Seq};
-use crate::secret::{Revision, Secret};
+use crate::ids::{ItemId, Micros, Seq, StreamId};
+use crate::secret::{Revision, Secret, fact_id};
 
 // All names: a kind is named in the list of `event` alone.
 pub use memory::*;
@@ -57,6 +57,9 @@ pub use turn::*;
 pub(crate) trait HostFact: Sized {
     /// The event that records it.
     type Kept;
+
+    /// Whether the fact names items, points or ids that are others in another store.
+    const IS_PLACED: bool = false;
 
     /// Calls `each` with every id of the fact that the log keeps: ids of messages, calls, steps, entries, memory items and facts.
     fn ids(&self, each: &mut dyn FnMut(&str));
@@ -72,6 +75,9 @@ pub(crate) trait HostFact: Sized {
 
     /// The event that records it. Bodies get their rows in the order in which they are added.
     fn draft(&self, drafter: &mut dyn Drafter) -> Self::Kept;
+
+    /// The fact behind an event of another store.
+    fn tell(kept: &Self::Kept, teller: &mut dyn Teller) -> Self;
 
     /// The actor, if the host does not say one.
     fn actor(&self) -> Actor {
@@ -126,6 +132,44 @@ pub(crate) trait Drafter {
 
     /// A memory item, with an id if it has none.
     fn memory(&mut self, memory: &Memory) -> MemoryRecorded;
+}
+
+/// Gives the values that an event of another store needs to become a fact of this one.
+pub(crate) trait Teller {
+    /// The bytes of a body; of an erased one the word for it.
+    fn bytes(&mut self, body: &Body) -> Bytes;
+
+    /// As [`Teller::bytes`], of JSON, which stays JSON.
+    fn json(&mut self, body: &Body) -> Bytes;
+
+    /// As [`Teller::bytes`], of a list in JSON, which stays a list.
+    fn list(&mut self, body: &Body) -> Bytes;
+
+    /// As [`Teller::bytes`], as text.
+    fn text(&mut self, body: &Body) -> String {
+        String::from_utf8_lossy(&self.bytes(body)).into_owned()
+    }
+
+    /// The bytes of parts.
+    fn parts(&mut self, parts: &[Part]) -> Vec<PartEntry>;
+
+    /// A change of a todo entry.
+    fn todo_change(&mut self, change: &TodoChange) -> TodoChangeEntry;
+
+    /// Items as they stand here. Those that are not here are left out.
+    fn items(&mut self, items: &[ItemId]) -> Vec<ItemRef>;
+
+    /// A point of a stream as it stands here; `None` is the event's own stream.
+    fn point(&mut self, stream: Option<StreamId>, point: Seq) -> PointRef;
+
+    /// The id that a memory item has here.
+    fn memory_id(&mut self, id: &str) -> String;
+
+    /// A memory item with the ids of here.
+    fn memory(&mut self, memory: &MemoryRecorded) -> Memory;
+
+    /// A time; where there is none, the time of the recording.
+    fn time(&self, time: Option<Micros>) -> Option<Micros>;
 }
 
 /// Takes secrets out of texts in place.
@@ -266,6 +310,16 @@ macro_rules! facts {
                 }
             }
 
+            /// As [`HostFact::tell`], with [`HostFact::IS_PLACED`]; `None` of a kind that is no fact of a host.
+            pub(crate) fn tell(payload: &Payload, teller: &mut dyn Teller) -> Option<(Self, bool)> {
+                match payload {
+                    $( Payload::$kept(kept) => {
+                        Some((<$name as HostFact>::tell(kept, teller).into(), <$name as HostFact>::IS_PLACED))
+                    } )+
+                    _ => None,
+                }
+            }
+
             /// As [`HostFact::actor`].
             pub(crate) fn actor(&self) -> Actor {
                 match self {
@@ -392,7 +446,7 @@ pub(crate) fn revision_of(entry: &Entry, secret: &Secret) -> u64 {
                 WirePiece::Literal(bytes) => fields.tag(b"literal").bytes(bytes),
                 WirePiece::Raw(bytes) => fields.tag(b"raw").bytes(bytes),
                 WirePiece::Escaped(bytes) => fields.tag(b"escaped").bytes(bytes),
-                WirePiece::Record(origin) => fields.tag(b"record").text(origin),
+                WirePiece::Record(origin) => fields.tag(b"record").bytes(&fact_id(origin).0),
             };
         }
     }

@@ -1,6 +1,6 @@
 //! Sessions, prompts, a host's changes to its context, and texts that the host or acpdb puts into the context.
 
-use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
+use super::{Cleaner, Drafter, Fields, HostFact, Ids as _, Teller};
 use crate::entry::{Bytes, ItemRef, PointRef};
 use crate::event::{self, Actor, InjectedKind, ReplaceCause, Text};
 use crate::ids::StreamId;
@@ -17,6 +17,7 @@ pub struct SessionChanged {
 impl HostFact for SessionChanged {
     type Kept = event::SessionChanged;
     ids!();
+    const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut Fields) {
         fields.tag(b"session_changed").text_option(self.title.as_ref()).text_option(self.cwd.as_ref());
@@ -34,6 +35,15 @@ impl HostFact for SessionChanged {
             cwd: self.cwd.clone(),
             project: self.project.clone(),
             host_version: self.host_version.clone(),
+        }
+    }
+
+    fn tell(kept: &event::SessionChanged, _: &mut dyn Teller) -> Self {
+        Self {
+            title: kept.title.as_ref().map(ToString::to_string),
+            cwd: kept.cwd.clone(),
+            project: kept.project.clone(),
+            host_version: kept.host_version.clone(),
         }
     }
 }
@@ -58,6 +68,10 @@ impl HostFact for SessionClosed {
 
     fn draft(&self, _: &mut dyn Drafter) -> event::SessionClosed {
         event::SessionClosed { reason: self.reason.as_ref().map(Text::from) }
+    }
+
+    fn tell(kept: &event::SessionClosed, _: &mut dyn Teller) -> Self {
+        Self { reason: kept.reason.as_ref().map(ToString::to_string) }
     }
 }
 
@@ -98,6 +112,15 @@ impl HostFact for PromptSet {
             params: self.params.as_ref().map(|bytes| drafter.uncounted(bytes)),
         }
     }
+
+    fn tell(kept: &event::PromptSet, teller: &mut dyn Teller) -> Self {
+        Self {
+            system: kept.system.as_ref().map(|body| teller.bytes(body)),
+            tools: kept.tools.as_ref().map(|body| teller.json(body)),
+            model: kept.model.clone(),
+            params: kept.params.as_ref().map(|body| teller.json(body)),
+        }
+    }
 }
 
 /// The host replaced its context by these items, as after a compaction.
@@ -111,6 +134,7 @@ pub struct ContextReplaced {
 impl HostFact for ContextReplaced {
     type Kept = event::ContextReplaced;
     ids!();
+    const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut Fields) {
         fields.tag(b"context_replaced").tag(&[self.cause as u8]).items(&self.order);
@@ -125,6 +149,11 @@ impl HostFact for ContextReplaced {
             order: drafter.items(&self.order),
             tokens_before: self.tokens_before,
         }
+    }
+
+    fn tell(kept: &event::ContextReplaced, teller: &mut dyn Teller) -> Self {
+        let order = teller.items(&kept.order);
+        Self { cause: kept.cause, order, tokens_before: kept.tokens_before }
     }
 
     fn needs(&self, each: &mut dyn FnMut(&str)) {
@@ -143,6 +172,7 @@ pub struct HostCleared {
 impl HostFact for HostCleared {
     type Kept = event::HostCleared;
     ids!(calls);
+    const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut Fields) {
         fields.tag(b"host_cleared").items(&self.items).list(&self.calls).bytes_option(self.text.as_ref());
@@ -162,6 +192,14 @@ impl HostFact for HostCleared {
         }
     }
 
+    fn tell(kept: &event::HostCleared, teller: &mut dyn Teller) -> Self {
+        Self {
+            items: teller.items(&kept.items),
+            calls: kept.calls.clone(),
+            text: kept.text.as_ref().map(|body| teller.bytes(body)),
+        }
+    }
+
     fn needs(&self, each: &mut dyn FnMut(&str)) {
         self.items.iter().filter_map(ItemRef::origin).for_each(each);
     }
@@ -176,6 +214,7 @@ pub struct Rewound {
 impl HostFact for Rewound {
     type Kept = event::Rewound;
     ids!();
+    const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut Fields) {
         fields.tag(b"rewound").point(&self.to);
@@ -185,6 +224,10 @@ impl HostFact for Rewound {
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::Rewound {
         event::Rewound { to: drafter.point(&self.to) }
+    }
+
+    fn tell(kept: &event::Rewound, teller: &mut dyn Teller) -> Self {
+        Self { to: teller.point(None, kept.to) }
     }
 
     fn actor(&self) -> Actor {
@@ -209,6 +252,7 @@ pub struct Forked {
 impl HostFact for Forked {
     type Kept = event::Forked;
     ids!();
+    const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut Fields) {
         fields.tag(b"forked").tag(self.from.as_bytes()).point(&self.at);
@@ -218,6 +262,10 @@ impl HostFact for Forked {
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::Forked {
         event::Forked { from: self.from, at: drafter.point(&self.at) }
+    }
+
+    fn tell(kept: &event::Forked, teller: &mut dyn Teller) -> Self {
+        Self { from: kept.from, at: teller.point(Some(kept.from), kept.at) }
     }
 }
 
@@ -252,6 +300,14 @@ impl HostFact for HostRecorded {
             raw: self.raw.as_ref().map(|bytes| drafter.uncounted(bytes)),
         }
     }
+
+    fn tell(kept: &event::HostRecorded, teller: &mut dyn Teller) -> Self {
+        Self {
+            record: kept.record.clone(),
+            about: kept.about.clone(),
+            raw: kept.raw.as_ref().map(|body| teller.bytes(body)),
+        }
+    }
 }
 
 /// A text was put into the context.
@@ -275,5 +331,9 @@ impl HostFact for Injected {
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::Injected {
         event::Injected { what: self.what, text: drafter.body(&self.text) }
+    }
+
+    fn tell(kept: &event::Injected, teller: &mut dyn Teller) -> Self {
+        Self { what: kept.what, text: teller.bytes(&kept.text) }
     }
 }

@@ -1,6 +1,6 @@
 //! Todo lists.
 
-use super::{Cleaner, Drafter, Fields, HostFact};
+use super::{Cleaner, Drafter, Fields, HostFact, Teller};
 use crate::entry::{Bytes, TodoChangeEntry};
 use crate::event;
 
@@ -26,6 +26,10 @@ impl HostFact for TodosReplaced {
         // Facts are never refused: bytes that are no list are recorded as an empty list, with the host's record beside it.
         event::TodosReplaced { list: drafter.todo_list(&self.list).unwrap_or_default() }
     }
+
+    fn tell(kept: &event::TodosReplaced, teller: &mut dyn Teller) -> Self {
+        Self { list: teller.list(&kept.list.body) }
+    }
 }
 
 /// One entry of the todo list changed.
@@ -37,6 +41,7 @@ pub struct TodoChanged {
 impl HostFact for TodoChanged {
     type Kept = event::TodoChanged;
     ids!();
+    const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut Fields) {
         fields.tag(b"todo_changed").change(&self.change);
@@ -48,6 +53,10 @@ impl HostFact for TodoChanged {
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::TodoChanged {
         event::TodoChanged { change: drafter.todo_change(&self.change) }
+    }
+
+    fn tell(kept: &event::TodoChanged, teller: &mut dyn Teller) -> Self {
+        Self { change: teller.todo_change(&kept.change) }
     }
 }
 

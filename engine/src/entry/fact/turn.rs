@@ -1,6 +1,6 @@
 //! Turns, the calls of tools in them, and files that changed outside of calls.
 
-use super::{Cleaner, Drafter, Fields, HostFact, Ids as _};
+use super::{Cleaner, Drafter, Fields, HostFact, Ids as _, Teller};
 use crate::entry::{Bytes, PartEntry, TodoChangeEntry};
 use crate::event::{self, Actor, FileChanger, Outcome, Role, TurnKind};
 
@@ -25,6 +25,10 @@ impl HostFact for TurnStarted {
 
     fn draft(&self, _: &mut dyn Drafter) -> event::TurnStarted {
         event::TurnStarted { kind: self.kind, key: self.key.clone(), number: self.number }
+    }
+
+    fn tell(kept: &event::TurnStarted, _: &mut dyn Teller) -> Self {
+        Self { kind: kept.kind, key: kept.key.clone(), number: kept.number }
     }
 }
 
@@ -53,6 +57,16 @@ impl HostFact for ToolStarted {
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::ToolCallStarted {
         drafter.call(self)
+    }
+
+    fn tell(kept: &event::ToolCallStarted, teller: &mut dyn Teller) -> Self {
+        Self {
+            call: kept.call.clone(),
+            message: kept.message.clone(),
+            tool: kept.tool.clone(),
+            params: teller.json(&kept.params),
+            provider_signature: kept.provider_signature.as_ref().map(|body| teller.bytes(body)),
+        }
     }
 
     fn actor(&self) -> Actor {
@@ -99,6 +113,21 @@ impl HostFact for ToolFinished {
         }
     }
 
+    fn tell(kept: &event::ToolCallFinished, teller: &mut dyn Teller) -> Self {
+        // A list is found in the result again.
+        let todo_change = match &kept.todos {
+            Some(event::TodoUpdate::Change(change)) => Some(teller.todo_change(change)),
+            _ => None,
+        };
+        Self {
+            call: kept.call.clone(),
+            outcome: kept.outcome,
+            output: teller.parts(&kept.output),
+            details: kept.details.as_ref().map(|body| teller.json(body)),
+            todo_change,
+        }
+    }
+
     fn actor(&self) -> Actor {
         Actor::Tool
     }
@@ -129,6 +158,10 @@ impl HostFact for FileChanged {
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::FileChanged {
         event::FileChanged { key: drafter.file(&self.path), by: self.by }
+    }
+
+    fn tell(kept: &event::FileChanged, _: &mut dyn Teller) -> Self {
+        Self { path: kept.key.given.clone(), by: kept.by }
     }
 
     fn actor(&self) -> Actor {

@@ -1,0 +1,104 @@
+//! `acpdb import STORE`: the sessions, acts and memory of another store.
+
+use std::path::{Path, PathBuf};
+
+use acpdb_engine::Store;
+use acpdb_engine::store::StoreImport;
+use serde::Serialize;
+
+use super::{Code, Failure, Output, describe, store_path};
+use crate::args::Import;
+
+/// An imported store, for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct Imported {
+    #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
+    path: PathBuf,
+    #[serde(flatten)]
+    report: StoreImport,
+}
+
+/// The named folders that are stores, and the other paths.
+pub(crate) fn split(args: &Import) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
+    let (stores, files): (Vec<_>, Vec<_>) =
+        args.paths.iter().cloned().partition(|path| path.join("acpdb.json").is_file());
+    if let Some(store) = stores.first() {
+        let store = store.display();
+        if args.follow {
+            return Err(Failure::usage(format!(
+                "{store} is a store, and only files of hosts can be followed"
+            )));
+        }
+        if args.format.is_some() {
+            return Err(
+                Failure::usage(format!("{store} is a store, and has no format")).hint("leave out --format")
+            );
+        }
+    }
+    Ok((stores, files))
+}
+
+/// Opens another store, for reading only.
+pub(crate) fn open(path: &Path, output: &mut Output) -> Result<Store, Failure> {
+    let source = store_path::builder(path).read_only().open()?;
+    store_path::report_end(&source, output);
+    Ok(source)
+}
+
+impl Imported {
+    /// Imports a store.
+    pub(crate) fn of(path: &Path, source: &Store, store: &Store) -> Result<Self, Failure> {
+        Ok(Self { path: path.to_owned(), report: store.import(source)? })
+    }
+
+    /// The exit code: events that were left out are damage.
+    pub(crate) fn code(all: &[Self]) -> Code {
+        if all.iter().any(|it| it.report.left_out_count > 0) { Code::Damage } else { Code::Ok }
+    }
+
+    /// Says what came in, and what did not.
+    pub(crate) fn say(&self, output: &mut Output) -> Result<(), Failure> {
+        let Self { path, report } = self;
+        let new = match report.events_new {
+            0 => "nothing new".to_owned(),
+            count => format!("{} recorded", describe::count(count, "event")),
+        };
+        let known = describe::count(report.events_known, "fact");
+        output.line(format!("{} (store {}): {new}, {known} known", path.display(), report.source))?;
+        if report.streams_new > 0 {
+            let streams = describe::count(report.streams_new, "stream");
+            output.line(format!("  {streams} new here: sessions, projects, the user"))?;
+        }
+        let not_taken: Vec<String> = [
+            (report.policies, "policy", "policies"),
+            (report.erasures, "erasure", "erasures"),
+            (report.contexts, "record of a sent context", "records of sent contexts"),
+            (report.unreadable, "event that cannot be read here", "events that cannot be read here"),
+            (report.acts_lost, "act on items that are not here", "acts on items that are not here"),
+        ]
+        .into_iter()
+        .filter(|(count, _, _)| *count > 0)
+        .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
+        .collect();
+        if !not_taken.is_empty() {
+            output.line(format!("  not taken: {}", not_taken.join(", ")))?;
+        }
+        if report.texts_erased > 0 {
+            let texts = describe::count(report.texts_erased, "text");
+            output.note(format!("{texts} were erased there: the word for it came in their place"));
+        }
+        if report.other_words > 0 {
+            let facts = describe::count(report.other_words, "fact");
+            output.note(format!("{facts} have other words there: this store keeps its own"));
+        }
+        for left in &report.left_out {
+            output.left_out(left);
+        }
+        // No more are named than there are.
+        let more = report.left_out_count.saturating_sub(report.left_out.len() as u64);
+        if more > 0 {
+            output.left_out(&format!("{more} more"));
+        }
+        Ok(())
+    }
+}
