@@ -49,7 +49,7 @@ def signature_holds(public, message, signature):
     k = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % L
     return s < L and not small and same(times(s, BASE), add(r, times(k, key)))
 
-# BLAKE3, for the digests of texts
+# BLAKE3 with a key, for the digests of texts
 IV = (0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19)
 MIX = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15), (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
 ORDER = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)
@@ -67,18 +67,18 @@ def compress(chain, block, counter, length, flags):
                 v[b] = (t >> y | t << 32 - y) & 0xFFFFFFFF
         words = [words[i] for i in ORDER]
     return [v[i] ^ v[i + 8] for i in range(8)]
-def blake3_node(data, counter, root):
+def blake3_node(data, counter, root, key):
     if len(data) <= 1024:
-        chain, blocks = IV, [data[i : i + 64] for i in range(0, len(data), 64)] or [b""]
+        chain, blocks = key, [data[i : i + 64] for i in range(0, len(data), 64)] or [b""]
         for i, block in enumerate(blocks):
             last = i == len(blocks) - 1
-            flags = (i == 0) | last * 2 | (last and root) * 8
+            flags = 16 | (i == 0) | last * 2 | (last and root) * 8
             chain = compress(chain, block.ljust(64, b"\0"), counter, len(block), flags)
         return chain
     left = 1024 << ((len(data) - 1) // 1024).bit_length() - 1
-    children = blake3_node(data[:left], counter, False) + blake3_node(data[left:], counter + left // 1024, False)
-    return compress(IV, struct.pack("<16I", *children), 0, 64, 4 | root * 8)
-blake3 = lambda data: struct.pack("<8I", *blake3_node(data, 0, True))
+    children = blake3_node(data[:left], counter, False, key) + blake3_node(data[left:], counter + left // 1024, False, key)
+    return compress(key, struct.pack("<16I", *children), 0, 64, 16 | 4 | root * 8)
+blake3_keyed = lambda key, data: struct.pack("<8I", *blake3_node(data, 0, True, struct.unpack("<8I", key)))
 
 # Trees, RFC 6962
 sha = lambda *parts: hashlib.sha256(b"".join(parts)).digest()
@@ -180,19 +180,19 @@ def opened(opening, of, said):
     """The seq and the leaf's hash of an event that is shown; adds to what is said of it."""
     need(set(opening) == {"schema", "salt", "event", "bodies"} and opening["schema"] == "acpdb.opening/1", "another version")
     salt, event = unbase64(opening["salt"]), unbase64(opening["event"])
-    need(len(salt) == 32 and len(event) >= 108 and event[:16] == b"acpdb event v1\0\0", "no event")
+    need(len(salt) == 32 and len(event) >= 100 and event[:16] == b"acpdb event v2\0\0", "no event")
     store, seq, recorded = struct.unpack_from("<16sQq", event, 16)
-    kind, _, payload = struct.unpack_from("<HHI", event, 48)
-    rows = struct.unpack_from("<I", event, 104)[0]
-    need(len(event) == 108 + 52 * rows + payload and store == of, "the event is of another store")
+    kind, ordinal, payload = struct.unpack_from("<HHI", event, 64)
+    rows = struct.unpack_from("<I", event, 96)[0]
+    need(len(event) == 100 + 42 * rows + (payload & 0xFFFFFF) and ordinal == 0 and store == of, "the event is of another store")
     before = said.append(f"event {seq} of kind {kind} was recorded at {recorded / 1e6:.6f} in store {store.hex()}") or -1
-    said.append(f"event {seq} is {in_words(kind, event[108 + 52 * rows :])}")
+    said.append(f"event {seq} is {in_words(kind, event[100 + 42 * rows :])}")
     for shown in opening["bodies"]:
         row, body_salt, body = shown["row"], unbase64(shown["salt"]), unbase64(shown["bytes"])
         need(set(shown) == {"row", "salt", "bytes"} and before < row < rows and len(body_salt) == 16, "no text of the event")
-        digest, length, stored, form = struct.unpack_from("<32sII12s", event, 108 + 52 * row)
-        found = blake3(b"acpdb body v1\0\0\0" + body_salt + struct.pack("<Q", len(body)) + blake3(body))
-        need(found == digest and length == stored == len(body) and form == b"\0\0\1" + bytes(9), "a text is another one")
+        digest, stored, length, form = struct.unpack_from("<32sII2s", event, 100 + 42 * row)
+        found = blake3_keyed(body_salt + b"acpdb body v2\0\0\0", body)
+        need(found == digest and length == stored == len(body) and form == bytes(2), "a text is another one")
         before = said.append(f"text {row} " + json.dumps(body.decode("utf-8", "replace"))) or row
     return seq, sha(b"\0", sha(b"acpdb leaf v1\0\0\0", salt, event))
 def check_event(text, key):

@@ -167,7 +167,7 @@ save("canary", "quiet", b"{}")
 
 save("frame", "empty", b"\0")
 save("frame", "zeros", b"\0" + bytes(176))
-save("frame", "magic", b"\0ACPF\1\1\1\0" + b"\xff" * 168)
+save("frame", "magic", b"\0ACPF\2\1\0\0" + b"\xff" * 168)
 save("frame", "one-event", b"\1" + bytes(range(48)))
 save("frame", "equal-bodies", b"\3" + bytes(range(48)) * 3)
 save("frame", "no-body", b"\5" + bytes(range(12)))

@@ -425,37 +425,40 @@ fn bytes_of(folder: &Path) -> std::collections::BTreeMap<std::path::PathBuf, Vec
     found
 }
 
-/// A store of the form before the first release is refused by name, whatever is asked of it, and no byte of it changes.
+/// A store of a form before the first release is refused by name, whatever is asked of it, and no byte of it changes.
 #[test]
-fn a_store_of_the_former_form_is_refused_by_every_verb() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/v1/store");
-    let folder = tempfile::TempDir::new().unwrap();
-    let store = folder.path().join("store");
-    for (path, bytes) in bytes_of(&fixture) {
-        let to = store.join(path.strip_prefix(&fixture).unwrap());
-        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-        std::fs::write(to, bytes).unwrap();
-    }
-    let before = bytes_of(&store);
-    let other = folder.path().join("other").to_string_lossy().into_owned();
-    let verbs: [&[&str]; 9] = [
-        &["context"],
-        &["sessions"],
-        &["info"],
-        &["verify"],
-        &["doctor"],
-        &["seal"],
-        &["backup", &other],
-        &["salvage", "--into", &other],
-        &["context", "discard", "tool:read", "--session", "latest"],
-    ];
-    for verb in verbs {
-        let done = run(&store, verb);
-        let said = [done.stdout, done.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("format version 1"), "{verb:?}: {said}");
-        assert_ne!(done.status.code(), Some(0), "{verb:?}: {said}");
-        assert_eq!(bytes_of(&store), before, "{verb:?}");
-        assert!(!Path::new(&other).exists(), "{verb:?}");
+fn a_store_of_a_former_form_is_refused_by_every_verb() {
+    for version in [1, 2] {
+        let fixture =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/fixtures/v{version}/store"));
+        let folder = tempfile::TempDir::new().unwrap();
+        let store = folder.path().join("store");
+        for (path, bytes) in bytes_of(&fixture) {
+            let to = store.join(path.strip_prefix(&fixture).unwrap());
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::write(to, bytes).unwrap();
+        }
+        let before = bytes_of(&store);
+        let other = folder.path().join("other").to_string_lossy().into_owned();
+        let verbs: [&[&str]; 9] = [
+            &["context"],
+            &["sessions"],
+            &["info"],
+            &["verify"],
+            &["doctor"],
+            &["seal"],
+            &["backup", &other],
+            &["salvage", "--into", &other],
+            &["context", "discard", "tool:read", "--session", "latest"],
+        ];
+        for verb in verbs {
+            let done = run(&store, verb);
+            let said = [done.stdout, done.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            assert!(said.contains(&format!("format version {version}")), "{verb:?}: {said}");
+            assert_ne!(done.status.code(), Some(0), "{verb:?}: {said}");
+            assert_eq!(bytes_of(&store), before, "{verb:?}");
+            assert!(!Path::new(&other).exists(), "{verb:?}");
+        }
     }
 }

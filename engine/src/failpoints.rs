@@ -29,8 +29,6 @@ pub enum Failpoint {
     DedupeByLength,
     /// A failed sync is reported to callers that append, not to callers that wait.
     PoisonWithoutEpoch,
-    /// A commit names erased bodies.
-    ShareErased,
     /// The range that a sync covers is read after the sync, when other processes have written more.
     CoveredReadLate,
     /// A fact in a commit that is not durable yet is acknowledged at once.

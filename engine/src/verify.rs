@@ -185,16 +185,16 @@ pub(crate) fn verify_expecting(
     expected: &[Expected],
 ) -> Result<Report, Error> {
     let log = Log::open_to_read(storage)?;
-    let found = verify_log(&log, deep, expected)?;
+    let found = verify_log(&log, expected)?;
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     Ok(report(found, contradictions))
 }
 
 /// Checks an open log against its own witnesses and the given ones. A body whose erasure is on record may be zeros.
-pub(crate) fn verify_log(log: &Log, deep: bool, expected: &[Expected]) -> Result<LogReport, LogError> {
+pub(crate) fn verify_log(log: &Log, expected: &[Expected]) -> Result<LogReport, LogError> {
     let expected = expected.iter().map(|expected| Witness::expected(expected.seq, expected.link)).collect();
     let erasures = Erasures::new(log);
-    let found = log.verify_against(deep, |row, part| erasures.account_for(row, part), expected);
+    let found = log.verify_against(|row, part| erasures.account_for(row, part), expected);
     erasures.failed().map_or(found, Err)
 }
 

@@ -11,10 +11,12 @@ use acpdb_engine::codec::{EncodedBody, EncodedEvent, Envelope, Frame, decode_fra
 use acpdb_engine::ids::{Link, Micros, Origin, Position, Seq, StoreId, StreamId};
 use libfuzzer_sys::fuzz_target;
 
+const STORE: StoreId = StoreId([7; 16]);
+
 fuzz_target!(|data: &[u8]| {
     let Some((choice, rest)) = data.split_first() else { return };
     if choice % 2 == 0 {
-        if let Ok(frame) = decode_frame(rest) {
+        if let Ok(frame) = decode_frame(rest, STORE) {
             touch(&frame);
         }
     } else {
@@ -32,9 +34,8 @@ fn round_trip(flip: usize, data: &[u8]) {
     let events: Vec<EncodedEvent> = data.chunks(48).map(event).collect();
     let Ok(mut prepared) = encode_frame(&events) else { return };
     let position = Position(1 << 32 | 256);
-    let (bytes, _) =
-        prepared.seal(Seq(1), (Micros(1), Micros(1)), position, position, StoreId([7; 16]), Link([0; 32]));
-    let frame = decode_frame(bytes).expect("what was encoded decodes");
+    let (bytes, _) = prepared.seal(Seq(1), (Micros(1), Micros(1)), position, position, STORE, Link([0; 32]));
+    let frame = decode_frame(bytes, STORE).expect("what was encoded decodes");
     touch(&frame);
     let found: Vec<_> = frame.events().map(|event| (event.envelope, event.payload.to_vec())).collect();
     let given: Vec<_> = events.iter().map(|event| (event.envelope, event.payload.clone())).collect();
@@ -44,7 +45,7 @@ fn round_trip(flip: usize, data: &[u8]) {
     let at = flip * 131 % damaged.len();
     damaged[at] ^= 1 << (flip % 8);
     assert!(
-        decode_frame(&damaged).is_err(),
+        decode_frame(&damaged, STORE).is_err(),
         "a flipped bit at byte {at} of {} goes unnoticed",
         damaged.len()
     );
@@ -62,11 +63,8 @@ fn event(bytes: &[u8]) -> EncodedEvent {
     let number = u16::from(bytes.first().copied().unwrap_or(0));
     let payload = bytes.iter().skip(2).copied().take(usize::from(number % 24)).collect();
     let body: Arc<[u8]> = bytes.iter().skip(20).copied().collect();
-    let bodies = if body.is_empty() {
-        Vec::new()
-    } else {
-        vec![EncodedBody::New { bytes: body, salt: [9; 16], content: None }]
-    };
+    let bodies =
+        if body.is_empty() { Vec::new() } else { vec![EncodedBody::New { bytes: body, salt: [9; 16] }] };
     let envelope = Envelope {
         kind: number,
         version: 1,

@@ -282,18 +282,17 @@ fn event(store: StoreId, seq: u64, time: i64, payload: &[u8]) -> Vec<u8> {
     bytes.extend(store.as_bytes());
     bytes.extend(seq.to_le_bytes());
     bytes.extend(time.to_le_bytes());
-    bytes.extend(0x102_u16.to_le_bytes());
-    bytes.extend(1_u16.to_le_bytes());
-    bytes.extend((payload.len() as u32).to_le_bytes());
-    bytes.extend([0; 8]);
     bytes.extend([3; 16]);
+    bytes.extend(0x102_u16.to_le_bytes());
+    bytes.extend([0; 2]);
+    bytes.extend(&(payload.len() as u32).to_le_bytes()[..3]);
+    bytes.push(1);
     bytes.extend([4; 16]);
-    bytes.extend(i64::MIN.to_le_bytes());
+    bytes.extend([0; 8]);
     bytes.extend(1_u32.to_le_bytes());
     bytes.extend(body_digest(&BODY_SALT, BODY).0);
     bytes.extend([(BODY.len() as u32).to_le_bytes(), (BODY.len() as u32).to_le_bytes()].concat());
-    bytes.extend([0, 0, 1, 0]);
-    bytes.extend([0; 8]);
+    bytes.extend([0, 0]);
     bytes.extend(payload);
     bytes
 }

@@ -3,6 +3,7 @@
 
     python3 tests/scripts/measure.py                      lines, types, names, crates
     python3 tests/scripts/measure.py --functions PROGRAM  own functions that one appended line runs through (valgrind)
+    python3 tests/scripts/measure.py --bytes PROGRAM      bytes of the log for each tool call, beyond its texts
 
 A line of production is any line of a `.rs` file below a crate's `src`, tests apart: files named `tests.rs` or `*_tests.rs`, folders
 named `tests`, and items under `#[cfg(test)]`. Types are structs, enums, traits and unions of production code. A type name counts as
@@ -103,6 +104,26 @@ def functions(program: str) -> None:
     print(f"own functions that one appended line runs through: {len({plain(name) for name in own})} in {len(modules)} modules")
 
 
+def bytes_a_call(program: str, count: int = 2000) -> None:
+    """The log's bytes for each of so many tool calls, without headers of segments, less its parameters, path and output."""
+    for name, together in (("in commits of 100 calls", 100), ("one by one", 1)):
+        texts, lines = 0, []
+        for first in range(0, count, together):
+            events = []
+            for number in range(first, first + together):
+                path, output = f"/src/file{number % 97}.rs", f"line {number}\n" * (1 + number % 40)
+                params = {"filePath": path}
+                texts += len(json.dumps(params, separators=(",", ":"))) + len(output)
+                events.append({"turn": True, "tool": {"call": f"call_{number:024}", "tool": "read", "params": params, "output": output}})
+            lines.append(json.dumps({"session": "s", "events": events} if together > 1 else {"session": "s", **events[0]}))
+        with tempfile.TemporaryDirectory() as folder:
+            store = pathlib.Path(folder) / "store"
+            append = [program, "--db", str(store), "append", "--stdin"]
+            subprocess.run(append, input="\n".join(lines) + "\n", text=True, check=True, capture_output=True)
+            log = sum(path.stat().st_size - 4096 for path in store.glob("log/*.seg"))
+        print(f"bytes a call beyond its texts, {name}: {(log - texts) / count:.0f}")
+
+
 def plain(name: str) -> str:
     """A function's path without types, disambiguators and closures."""
     name = re.sub(r"'\d+$|::h[0-9a-f]{16}$|\{\{closure\}\}", "", name)
@@ -121,9 +142,12 @@ def ran(command: list[str], typed: str, folder: str) -> set[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--functions", metavar="PROGRAM", help="a release build of the program")
+    parser.add_argument("--bytes", metavar="PROGRAM", help="a build of the program")
     args = parser.parse_args()
     if args.functions:
         functions(args.functions)
+    elif args.bytes:
+        bytes_a_call(args.bytes)
     else:
         sizes()
 

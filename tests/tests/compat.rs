@@ -1,7 +1,7 @@
 //! Stores of every format version open for ever, and one of a later version is refused with a word.
 //!
-//! The fixtures are never made again: `v2` was made by `examples/make_fixture.rs` as it was then. `v1` is a store of the form before it,
-//! which is refused. A store's answers
+//! The fixtures are never made again: `v3` was made by `examples/make_fixture.rs` as it was then. `v1` and `v2` are stores of the forms
+//! before it, which are refused; of `v2` there is only what that needs. A store's answers
 //! (`expect.txt`) never change. The digests of its folds (`digests.txt`) change when a fold learns to tell more; then
 //! they are taken anew, after a look at the new parts.
 
@@ -25,7 +25,7 @@ use acpdb_engine::{Builder, Error, Store};
 use acpdb_tests::support::{copy_folder, described, events, fold_digests};
 
 fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v2")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v3")
 }
 
 fn copy() -> (tempfile::TempDir, PathBuf) {
@@ -39,13 +39,13 @@ fn copy_of(fixture: &Path) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// The store of `v2`, its complete segments sealed by `acpdb seal` when sealing was new.
+/// The store of `v3`, its complete segments sealed by `acpdb seal` when sealing was new.
 fn sealed_fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v2-sealed")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v3-sealed")
 }
 
 #[test]
-fn a_sealed_store_of_version_2_says_what_it_said_and_takes_more() {
+fn a_sealed_store_of_version_3_says_what_it_said_and_takes_more() {
     let (_folder, path) = copy_of(&sealed_fixture());
     let expected = std::fs::read_to_string(fixture().join("expect.txt")).unwrap();
     let report = verify_folder(&path, true).unwrap();
@@ -75,7 +75,7 @@ fn builder(path: &Path) -> Builder {
 }
 
 #[test]
-fn a_store_of_version_2_says_what_it_said() {
+fn a_store_of_version_3_says_what_it_said() {
     let (_folder, path) = copy();
     let expected = std::fs::read_to_string(fixture().join("expect.txt")).unwrap();
     let segments = std::fs::read_dir(path.join("log")).unwrap().count();
@@ -91,7 +91,7 @@ fn a_store_of_version_2_says_what_it_said() {
 }
 
 #[test]
-fn a_store_of_version_2_folds_to_the_same_digests() {
+fn a_store_of_version_3_folds_to_the_same_digests() {
     let (_folder, path) = copy();
     let store = builder(&path).open().unwrap();
     let expected = std::fs::read_to_string(fixture().join("digests.txt")).unwrap();
@@ -103,7 +103,7 @@ fn a_store_of_version_2_folds_to_the_same_digests() {
 }
 
 #[test]
-fn a_store_of_version_2_can_be_appended_to() {
+fn a_store_of_version_3_can_be_appended_to() {
     let (_folder, path) = copy();
     let store = builder(&path).open().unwrap();
     let before = events(&store).unwrap();
@@ -121,7 +121,7 @@ fn a_store_of_version_2_can_be_appended_to() {
 /// The store file as a later program would write it: another version, and a check that fits.
 fn of_version(text: &str, version: u32) -> String {
     let (head, _) = text.split_once(",\n  \"check\"").unwrap();
-    let head = head.replace("\"acpdb\": 2", &format!("\"acpdb\": {version}"));
+    let head = head.replace("\"acpdb\": 3", &format!("\"acpdb\": {version}"));
     let check = blake3::hash(head.as_bytes()).to_hex();
     format!("{head},\n  \"check\": \"{check}\"\n}}\n")
 }
@@ -131,20 +131,20 @@ fn a_store_of_a_later_version_is_refused_and_left_alone() {
     let (_folder, path) = copy();
     let file = path.join("acpdb.json");
     let text = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(of_version(&text, 2), text, "the test writes the file as the program does");
-    std::fs::write(&file, of_version(&text, 3)).unwrap();
+    assert_eq!(of_version(&text, 3), text, "the test writes the file as the program does");
+    std::fs::write(&file, of_version(&text, 4)).unwrap();
     for builder in [builder(&path), builder(&path).read_only(), builder(&path).create(false)] {
         let error = builder.open().unwrap_err();
         assert!(
-            matches!(error, Error::NewerFormat { .. }) && error.to_string().contains("version 3"),
+            matches!(error, Error::NewerFormat { .. }) && error.to_string().contains("version 4"),
             "{error}"
         );
         assert!(error.to_string().contains("update acpdb"), "{error}");
     }
     assert!(matches!(verify_folder(&path, true), Err(Error::NewerFormat { .. })));
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), of_version(&text, 3));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), of_version(&text, 4));
     // A version that was scribbled over is damage, not a newer format.
-    std::fs::write(&file, text.replace("\"acpdb\": 2", "\"acpdb\": 3")).unwrap();
+    std::fs::write(&file, text.replace("\"acpdb\": 3", "\"acpdb\": 4")).unwrap();
     let store = builder(&path).open().unwrap();
     assert!(store.recovery().damage.is_some(), "{:?}", store.recovery());
     assert!(described(&store).is_ok(), "what is not damaged stays readable");
@@ -170,28 +170,33 @@ fn bytes_of(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// The events and sealed segments of version 1 had other bytes under the same number for a while: such a store was called damaged, and new
-/// events were put behind the old ones.
+/// events were put behind the old ones. Version 2 has frames of another form.
 #[test]
-fn a_store_of_the_former_version_is_refused_by_name_and_left_alone() {
-    let (folder, path) = copy_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v1"));
-    let before = bytes_of(&path);
-    let refused = |door: &str, error: Error| {
-        let said = error.to_string();
-        assert!(matches!(error, Error::NotAStore { .. }), "{door}: {said}");
-        assert!(said.contains("format version 1") && said.contains("acpdb import"), "{door}: {said}");
-        assert_eq!(bytes_of(&path), before, "{door}");
-    };
-    let into = folder.path().join("into");
-    let salvage = || acpdb_engine::store::salvage(&path, &into, &mut |_| ());
-    refused("open", builder(&path).open().unwrap_err());
-    refused("read-only open", builder(&path).read_only().open().unwrap_err());
-    refused("open of what is there", builder(&path).create(false).open().unwrap_err());
-    refused("verify", verify_folder(&path, true).unwrap_err());
-    refused("salvage", salvage().unwrap_err());
-    // The headers of segments say it, too, where the store file is lost.
-    std::fs::remove_file(path.join("acpdb.json")).unwrap();
-    let before = bytes_of(&path);
-    let said = builder(&path).open().unwrap_err().to_string();
-    assert!(said.contains("format version 1"), "{said}");
-    assert_eq!(bytes_of(&path), before);
+fn stores_of_former_versions_are_refused_by_name_and_left_alone() {
+    for version in [1, 2] {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/v{version}"));
+        let (folder, path) = copy_of(&fixture);
+        let before = bytes_of(&path);
+        let named = format!("format version {version}");
+        let refused = |door: &str, error: Error| {
+            let said = error.to_string();
+            assert!(matches!(error, Error::NotAStore { .. }), "{door}: {said}");
+            assert!(said.contains(&named) && said.contains("acpdb import"), "{door}: {said}");
+            assert_eq!(bytes_of(&path), before, "{door}");
+        };
+        let into = folder.path().join("into");
+        let salvage = || acpdb_engine::store::salvage(&path, &into, &mut |_| ());
+        refused("open", builder(&path).open().unwrap_err());
+        refused("read-only open", builder(&path).read_only().open().unwrap_err());
+        refused("open of what is there", builder(&path).create(false).open().unwrap_err());
+        refused("verify", verify_folder(&path, true).unwrap_err());
+        refused("salvage", salvage().unwrap_err());
+        assert!(!into.exists());
+        // The headers of segments say it, too, where the store file is lost.
+        std::fs::remove_file(path.join("acpdb.json")).unwrap();
+        let before = bytes_of(&path);
+        let said = builder(&path).open().unwrap_err().to_string();
+        assert!(said.contains(&named), "{said}");
+        assert_eq!(bytes_of(&path), before);
+    }
 }

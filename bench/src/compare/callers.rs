@@ -130,7 +130,7 @@ fn append(log: &Log, caller: u8, count: usize) -> Outcome<Vec<f64>> {
                 origin: Origin::ZERO,
                 host_time: None,
             };
-            let bodies = vec![EncodedBody::New { bytes: body.as_ref().into(), salt: [7; 16], content: None }];
+            let bodies = vec![EncodedBody::New { bytes: body.as_ref().into(), salt: [7; 16] }];
             let event = EncodedEvent { envelope, payload: vec![0; 64], bodies };
             let _ = log.append(log.prepare(&[event])?, &[])?;
             Ok(())

@@ -78,8 +78,7 @@ impl LogEngine {
             origin: Origin::ZERO,
             host_time: None,
         };
-        let body =
-            EncodedBody::New { bytes: event.body.as_bytes().into(), salt: self.salts.next()?, content: None };
+        let body = EncodedBody::New { bytes: event.body.as_bytes().into(), salt: self.salts.next()? };
         Ok(EncodedEvent { envelope, payload: bytes, bodies: vec![body] })
     }
 
@@ -111,7 +110,7 @@ impl LogEngine {
 
     /// Keeps a frame; a large one replaces no others.
     fn keep(&mut self, frame: &Frame) {
-        let bytes = frame.header().spine_bytes as usize;
+        let bytes = usize::try_from(frame.header().content_bytes()).unwrap_or(usize::MAX);
         let is_large = bytes > LARGE_BYTES;
         let bytes = bytes + 512;
         if self.frame_bytes + bytes > FRAME_BYTES_MAX {
@@ -414,7 +413,7 @@ pub(crate) fn replay(folder: &Path) -> Outcome<[f64; 2]> {
         Ok(count / spent.wall)
     })?;
     let verified = crate::measure::median(3, || {
-        let (report, spent) = crate::measure::spent(|| log.verify(false));
+        let (report, spent) = crate::measure::spent(|| log.verify());
         if !report?.is_sound() {
             return Err("the log is damaged".into());
         }

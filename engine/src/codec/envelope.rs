@@ -1,31 +1,28 @@
 //! An event as the log sees it: an envelope, payload bytes, and rows that name its bodies. And bodies: their digest, and their block on
-//! disk (salt, bytes, zero padding).
+//! disk (salt, bytes).
 
 use std::sync::Arc;
 
 use super::fields::{Fields, Put, is_zero};
-use super::{BODY_ROW_BYTES, DIGEST_OF_BODY, ENVELOPE_BYTES, Invalid, Part, SALT_BYTES};
-use crate::ids::{Digest, Micros, Origin, Position, StreamId};
+use super::{BODY_ROW_BYTES, ENVELOPE_BYTES, FrameHeader, Invalid, Part, SALT_BYTES};
+use crate::ids::{Digest, Micros, Origin, StreamId};
 
-/// Stands for the version of an event whose payload has a form that this program does not know. Like an event of any
-/// unknown version, such an event is kept and counted, and no view shows it.
+/// The version of an event that is in the form that this program writes.
+const KNOWN_VERSION: u16 = 1;
+/// Stands for the version of an event whose envelope has a form that this program does not know. Such an event is kept and counted,
+/// and no view shows it.
 pub(crate) const NEWER_VERSION: u16 = u16::MAX;
-
-/// The codec of a body that is stored as it is.
-const CODEC_NONE: u8 = 0;
-/// Stands for "the host gave no time".
-const NO_HOST_TIME: i64 = i64::MIN;
+/// Envelope flag: the host gave no time.
+const NO_HOST_TIME: u8 = 1;
 /// Stands for the codec of a body whose row has a value that this program does not know.
 const NEWER_CODEC: u8 = u8::MAX;
-/// Row flag: the position is an offset from the start of the row's own frame.
-pub(super) const ROW_IN_FRAME: u8 = 1;
 
 /// The fields of an event that need no knowledge of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope {
     /// The kind, as `event` numbers it.
     pub kind: u16,
-    /// Version of the kind's payload.
+    /// 1; another number stands for a form that this program does not know. It is not stored.
     pub version: u16,
     /// The stream it belongs to.
     pub stream: StreamId,
@@ -35,49 +32,57 @@ pub struct Envelope {
     pub host_time: Option<Micros>,
 }
 
-/// The fields of an envelope beside [`Envelope`]: the length of the payload, and its form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PayloadForm {
-    pub(crate) bytes: u32,
-    /// No flag has a meaning yet.
-    pub(crate) flags: u8,
-}
-
-impl PayloadForm {
-    /// Whether this program can read such a payload. It keeps other payloads, and says so.
-    pub(crate) fn is_known(self) -> bool {
-        self.flags == 0
-    }
-}
-
 impl Envelope {
-    pub(crate) fn encode(&self, form: PayloadForm) -> [u8; ENVELOPE_BYTES] {
+    /// The envelope as it is on disk: `stream` is the ordinal of its stream in the frame.
+    pub(crate) fn encode(&self, stream: u16, payload_bytes: u32) -> [u8; ENVELOPE_BYTES] {
         let mut bytes = [0; ENVELOPE_BYTES];
+        let [low, middle, high, _] = payload_bytes.to_le_bytes();
         Put(&mut bytes)
             .u16(self.kind)
-            .u16(self.version)
-            .u32(form.bytes)
-            .u8(form.flags)
-            // Reserved.
-            .bytes(&[0; 7])
-            .bytes(self.stream.as_bytes())
+            .u16(stream)
+            .bytes(&[low, middle, high])
+            .u8(if self.host_time.is_none() { NO_HOST_TIME } else { 0 })
             .bytes(self.origin.as_bytes())
-            .i64(self.host_time.map_or(NO_HOST_TIME, Micros::get));
+            .i64(self.host_time.map_or(0, Micros::get));
         bytes
     }
+}
 
-    /// The envelope, and the form of its payload.
-    pub(crate) fn decode(bytes: &[u8]) -> (Self, PayloadForm) {
+/// An envelope as it is on disk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DiskEnvelope {
+    kind: u16,
+    /// Ordinal of its stream in the frame.
+    pub(super) stream: u16,
+    pub(super) payload_bytes: u32,
+    is_known: bool,
+    origin: Origin,
+    host_time: Option<Micros>,
+}
+
+impl DiskEnvelope {
+    pub(super) fn decode(bytes: &[u8]) -> Self {
         // The length is known here, so that no field asks again whether it is there.
         let mut fields = Fields(bytes.first_chunk::<ENVELOPE_BYTES>().unwrap_or(&[0; ENVELOPE_BYTES]));
-        let (kind, version, payload_bytes) = (fields.u16(), fields.u16(), fields.u32());
-        let (flags, reserved) = (fields.u8(), fields.array::<7>());
-        let (stream, origin) = (StreamId(fields.array()), Origin(fields.array()));
-        let host_time = Some(fields.i64()).filter(|time| *time != NO_HOST_TIME).map(Micros);
-        // Reserved bits are flags that have no name yet.
-        let flags = if reserved == [0; 7] { flags } else { u8::MAX };
-        let form = PayloadForm { bytes: payload_bytes, flags };
-        (Self { kind, version, stream, origin, host_time }, form)
+        let (kind, stream) = (fields.u16(), fields.u16());
+        let [low, middle, high] = fields.array();
+        let (flags, origin, time) = (fields.u8(), Origin(fields.array()), fields.i64());
+        let has_time = flags & NO_HOST_TIME == 0;
+        Self {
+            kind,
+            stream,
+            payload_bytes: u32::from_le_bytes([low, middle, high, 0]),
+            is_known: flags & !NO_HOST_TIME == 0 && (has_time || time == 0),
+            origin,
+            host_time: has_time.then_some(Micros(time)),
+        }
+    }
+
+    /// The envelope of an event of this stream.
+    pub(super) fn of(&self, stream: StreamId) -> Envelope {
+        let Self { kind, origin, host_time, .. } = *self;
+        let version = if self.is_known { KNOWN_VERSION } else { NEWER_VERSION };
+        Envelope { kind, version, stream, origin, host_time }
     }
 }
 
@@ -86,62 +91,33 @@ impl Envelope {
 pub struct EncodedEvent {
     /// Its envelope.
     pub envelope: Envelope,
-    /// Its payload. Starts at a multiple of 16 in the frame, so archived bytes can be read in place.
+    /// Its payload.
     pub payload: Vec<u8>,
     /// Its bodies, in the order the payload numbers them.
     pub bodies: Vec<EncodedBody>,
 }
 
-/// A body, new or already in the log. At most [`super::BODY_CHUNK_BYTES_MAX`] bytes and never empty.
+/// A body. At most [`super::BODY_CHUNK_BYTES_MAX`] bytes and never empty.
 #[derive(Clone)]
 pub enum EncodedBody {
-    /// Stored in this commit; equal new bodies of one commit share one stored copy.
+    /// Stored in this commit; equal bodies of one commit share one stored copy.
     New {
         /// The bytes.
         bytes: Arc<[u8]>,
         /// Random, not all zeros.
         salt: [u8; SALT_BYTES],
-        /// BLAKE3 of the bytes, if the caller knows it.
-        content: Option<blake3::Hash>,
     },
-    /// Stored earlier: the row points there.
-    Existing {
-        /// Digest of the stored body.
-        digest: Digest,
-        /// Its length.
-        bytes: u32,
-        /// Where its salt and bytes are.
-        position: Position,
-        /// The form of the stored bytes.
-        form: BodyForm,
-    },
-    /// Not there any more: its block is zeros, as if it had been erased. Such bodies are in copies of a store.
+    /// Not there any more: its block is zeros, as if it had been erased. Such bodies are in copies of a store, and in merged streams.
     Lost {
         /// Digest of the lost body.
         digest: Digest,
         /// Its length.
         bytes: u32,
-        /// The form of its stored bytes, which says how much room it has.
-        form: BodyForm,
+        /// Length of its stored bytes, for which it has room.
+        stored_bytes: u32,
+        /// How it was packed.
+        codec: u8,
     },
-}
-
-/// The stored form of a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct BodyForm {
-    /// Length of the stored bytes.
-    pub stored_bytes: u32,
-    /// How the body is packed.
-    pub codec: u8,
-    /// How the digest is made.
-    pub digest_algorithm: u8,
-}
-
-impl BodyForm {
-    /// The form of a body that is not packed.
-    pub const fn plain(bytes: u32) -> Self {
-        Self { stored_bytes: bytes, codec: CODEC_NONE, digest_algorithm: DIGEST_OF_BODY }
-    }
 }
 
 impl std::fmt::Debug for EncodedBody {
@@ -149,9 +125,23 @@ impl std::fmt::Debug for EncodedBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::New { bytes, .. } => write!(f, "New({} bytes)", bytes.len()),
-            Self::Existing { bytes, position, .. } => write!(f, "Existing({bytes} bytes at {position})"),
             Self::Lost { bytes, .. } => write!(f, "Lost({bytes} bytes)"),
         }
+    }
+}
+
+/// Where the salt of a body is; its bytes follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct BodyPlace {
+    /// The segment.
+    pub segment: u32,
+    /// Bytes from the start of the segment.
+    pub offset: u64,
+}
+
+impl std::fmt::Display for BodyPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.segment, self.offset)
     }
 }
 
@@ -160,7 +150,7 @@ impl std::fmt::Debug for EncodedBody {
 pub struct BodyRow {
     /// Ordinal of the event in its frame, from 0.
     pub event: u32,
-    /// Digest over salt, length and bytes.
+    /// Digest of salt and stored bytes.
     pub digest: Digest,
     /// Length of the body.
     pub bytes: u32,
@@ -169,170 +159,125 @@ pub struct BodyRow {
     /// Length of the bytes that its frame stores: the length of the body, if nothing is packed there.
     pub stored_bytes: u32,
     /// Where the salt is; the bytes follow it.
-    pub position: Position,
+    pub place: BodyPlace,
     /// The codec of the packed bytes; 0: not packed.
     pub codec: u8,
-    /// How the digest is made: 1 is salted BLAKE3 of the body.
-    pub digest_algorithm: u8,
 }
 
 impl BodyRow {
     /// Whether this program can read such a body as it is stored.
     pub(crate) fn is_known(&self) -> bool {
-        self.digest_algorithm == DIGEST_OF_BODY && self.codec == CODEC_NONE && self.stored_bytes == self.bytes
-    }
-
-    /// The form of the stored bytes.
-    pub fn form(&self) -> BodyForm {
-        let Self { stored_bytes, codec, digest_algorithm, .. } = *self;
-        BodyForm { stored_bytes, codec, digest_algorithm }
+        self.codec == 0 && self.stored_bytes == self.bytes
     }
 }
 
-/// A row as it is on disk: the position may be an offset within the frame, because a body's row is hashed
-/// before the frame has a place.
+/// A row as it is on disk: its place counts from the start of the frame's bodies, because the row is hashed before the frame has a
+/// place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DiskRow {
-    pub(crate) row: BodyRow,
-    /// `row.position` counts from the start of the frame.
-    pub(crate) in_frame: bool,
+pub(super) struct DiskRow {
+    pub(super) digest: Digest,
+    pub(super) offset: u32,
+    pub(super) stored_bytes: u32,
+    pub(super) bytes: u32,
+    /// Ordinal of its event in the frame.
+    pub(super) event: u16,
+    pub(super) codec: u8,
 }
 
-/// Where in a row the ordinal of its event stands: behind digest, position and two lengths.
-pub(super) const ROW_EVENT_OFFSET: usize = 32 + 8 + 4 + 4;
+/// Where in a row the ordinal of its event stands: behind the digest, the offset and two lengths.
+pub(super) const ROW_EVENT_OFFSET: usize = 32 + 4 + 4 + 4;
 
 impl DiskRow {
-    /// The row with its place in the log, given the position of its frame.
-    pub(super) fn resolve(&self, frame: Position) -> BodyRow {
-        let offset = if self.in_frame { frame.0 } else { 0 };
-        BodyRow { position: Position(self.row.position.0.saturating_add(offset)), ..self.row }
+    /// The row with its place in the log, given the header of its frame and the stream of its event.
+    pub(super) fn resolve(&self, header: &FrameHeader, stream: StreamId) -> BodyRow {
+        let start = header.position.offset().saturating_add(header.bodies_start());
+        let place = BodyPlace {
+            segment: header.position.segment(),
+            offset: start.saturating_add(u64::from(self.offset)),
+        };
+        let Self { digest, stored_bytes, bytes, event, codec, .. } = *self;
+        BodyRow { event: event.into(), digest, bytes, stream, stored_bytes, place, codec }
     }
 
-    pub(crate) fn new(
-        (event, stream): (u32, StreamId),
-        (digest, bytes): (Digest, u32),
-        form: BodyForm,
-        position: Position,
-        in_frame: bool,
-    ) -> Self {
-        let BodyForm { stored_bytes, codec, digest_algorithm } = form;
-        let row = BodyRow { event, digest, bytes, stream, stored_bytes, position, codec, digest_algorithm };
-        Self { row, in_frame }
+    /// The fields that two rows of one block have in common.
+    pub(super) fn block(&self) -> (Digest, u32, u32, u8) {
+        (self.digest, self.stored_bytes, self.bytes, self.codec)
     }
 
-    pub(crate) fn encode(&self) -> [u8; BODY_ROW_BYTES] {
-        let row = &self.row;
+    /// Length of its block: salt and stored bytes.
+    pub(super) fn block_bytes(&self) -> u64 {
+        SALT_BYTES as u64 + u64::from(self.stored_bytes)
+    }
+
+    pub(super) fn encode(&self) -> [u8; BODY_ROW_BYTES] {
         let mut bytes = [0; BODY_ROW_BYTES];
         Put(&mut bytes)
-            .bytes(row.digest.as_bytes())
-            .u64(row.position.0)
-            .u32(row.bytes)
-            .u32(row.stored_bytes)
-            .u32(row.event)
-            .u8(row.codec)
-            // Reserved, and eight bytes more behind the flags.
-            .u8(0)
-            .u8(row.digest_algorithm)
-            .u8(if self.in_frame { ROW_IN_FRAME } else { 0 });
+            .bytes(self.digest.as_bytes())
+            .u32(self.offset)
+            .u32(self.stored_bytes)
+            .u32(self.bytes)
+            .u16(self.event)
+            .u8(self.codec)
+            .u8(0);
         bytes
     }
 
-    /// The row; the stream is not in it. [`BodyRow::is_known`] says whether this program can read the body.
-    pub(crate) fn decode(bytes: &[u8]) -> Self {
+    /// The row. [`BodyRow::is_known`] says whether this program can read the body.
+    pub(super) fn decode(bytes: &[u8]) -> Self {
         let mut fields = Fields(bytes.first_chunk::<BODY_ROW_BYTES>().unwrap_or(&[0; BODY_ROW_BYTES]));
         let digest = Digest(fields.array());
-        let position = Position(fields.u64());
-        let (bytes, stored_bytes, event) = (fields.u32(), fields.u32(), fields.u32());
-        let (codec, other, digest_algorithm, flags) = (fields.u8(), fields.u8(), fields.u8(), fields.u8());
-        let reserved = fields.u64();
+        let (offset, stored_bytes, bytes) = (fields.u32(), fields.u32(), fields.u32());
+        let (event, codec, flags) = (fields.u16(), fields.u8(), fields.u8());
         // The body cannot be read without knowing the unknown bits.
-        let codec = if flags > ROW_IN_FRAME || other != 0 || reserved != 0 { NEWER_CODEC } else { codec };
-        let stream = StreamId::STORE;
-        let form = BodyForm { stored_bytes, codec, digest_algorithm };
-        let Self { row, .. } = Self::new((event, stream), (digest, bytes), form, position, false);
-        Self { row, in_frame: flags & ROW_IN_FRAME != 0 }
+        let codec = if flags == 0 { codec } else { NEWER_CODEC };
+        Self { digest, offset, stored_bytes, bytes, event, codec }
     }
 }
 
 /// Separates body digests from all other digests.
-pub const BODY_DOMAIN: &[u8; 16] = b"acpdb body v1\0\0\0";
-/// The digest of a body: BLAKE3(domain, salt, length as u64, BLAKE3(bytes)).
+pub const BODY_DOMAIN: &[u8; 16] = b"acpdb body v2\0\0\0";
+
+/// The digest of a body: BLAKE3 of its stored bytes, keyed with salt and domain.
 ///
 /// Without the salt the digest of a short body cannot be guessed, so a body can be erased for good while its
 /// digest stays.
-pub fn body_digest(salt: &[u8; SALT_BYTES], bytes: &[u8]) -> Digest {
-    salted(salt, bytes.len(), &blake3::hash(bytes))
+pub fn body_digest(salt: &[u8; SALT_BYTES], stored: &[u8]) -> Digest {
+    let mut key = [0; blake3::KEY_LEN];
+    Put(&mut key).bytes(salt).bytes(BODY_DOMAIN);
+    Digest(*blake3::keyed_hash(&key, stored).as_bytes())
 }
 
-/// [`body_digest`] when BLAKE3 of the bytes is known.
-pub(crate) fn salted(salt: &[u8; SALT_BYTES], length: usize, content: &blake3::Hash) -> Digest {
-    // Hashed in one piece: feeding a hasher costs as much again as these two blocks.
-    let mut message = [0; BODY_DOMAIN.len() + SALT_BYTES + 8 + blake3::OUT_LEN];
-    let length = u64::try_from(length).unwrap_or(u64::MAX);
-    Put(&mut message).bytes(BODY_DOMAIN).bytes(salt).u64(length).bytes(content.as_bytes());
-    Digest(*blake3::hash(&message).as_bytes())
-}
-
-/// Checks the salt and bytes of a block against its row.
-///
-/// `block` is the salt, the stored bytes of the body, and any padding that was read with them.
+/// Checks the salt and the stored bytes of a block against its row. Bytes behind the block are not looked at.
 ///
 /// # Errors
 /// [`Part::BodyZeroed`] if salt and bytes are all zero (erased, or a lost sector: only a record of the erasure
-/// tells), [`Part::Body`] if the digest or the padding is wrong, [`Part::Newer`] if only a newer program can tell.
-/// Contents are never quoted.
+/// tells), [`Part::Body`] if the digest is wrong. Contents are never quoted.
 pub fn check_block(block: &[u8], row: &BodyRow) -> Result<(), Invalid> {
-    let fail = |part, expected: String, found: &str| Err(Invalid::new(part, 0, expected, found));
-    let length = usize::try_from(row.stored_bytes).unwrap_or(usize::MAX);
-    let Some((salt, rest)) = block.split_first_chunk::<SALT_BYTES>() else {
-        return fail(Part::Body, format!("{length} bytes and a salt"), "too few");
+    let length = row.stored_bytes as usize;
+    let block = block.split_first_chunk::<SALT_BYTES>();
+    let Some((salt, stored)) = block.and_then(|(salt, rest)| Some((salt, rest.get(..length)?))) else {
+        return Err(Invalid::new(Part::Body, 0, format!("{length} bytes and a salt"), "too few"));
     };
-    let Some((bytes, padding)) = rest.split_at_checked(length) else {
-        return fail(Part::Body, format!("{length} bytes"), "too few");
-    };
-    match check_stored(salt, bytes, row) {
-        Ok(()) if !is_zero(padding) => fail(Part::Body, "zeros after the body".to_owned(), "other bytes"),
-        checked => checked,
-    }
+    compare(salt, stored, row)
 }
 
-/// Checks a salt and the stored bytes of a body against the digest that its row names.
-fn check_stored(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow) -> Result<(), Invalid> {
-    if row.is_known() {
-        return check_body(salt, stored, row);
-    }
-    if stored.len() != row.stored_bytes as usize {
-        let (expected, found) = (format!("{} bytes", row.stored_bytes), format!("{} bytes", stored.len()));
-        return Err(Invalid::new(Part::Body, 0, expected, found));
-    }
-    if is_zero(salt) && is_zero(stored) {
-        return Err(Invalid::new(Part::BodyZeroed, 0, format!("digest {}", row.digest), "zeros"));
-    }
-    Err(newer(row))
-}
-
-/// The report that a body has a form which this program does not know.
-pub(crate) fn newer(row: &BodyRow) -> Invalid {
-    let found = format!("codec {}, digest {}", row.codec, row.digest_algorithm);
-    Invalid::new(Part::Newer, 0, "a body of format 2", found)
-}
-
-/// Checks a salt and the bytes of a body against the digest its row names.
+/// Checks a salt and the bytes of a body, which is stored as it is, against the digest its row names.
 ///
 /// # Errors
-/// As [`check_block`].
+/// As [`check_block`]; [`Part::Newer`] if only a newer program can read the body.
 pub fn check_body(salt: &[u8; SALT_BYTES], bytes: &[u8], row: &BodyRow) -> Result<(), Invalid> {
-    if !row.is_known() {
-        return Err(newer(row));
-    }
-    compare(salted(salt, bytes.len(), &blake3::hash(bytes)), salt, bytes, row)
-}
-
-fn compare(computed: Digest, salt: &[u8; SALT_BYTES], bytes: &[u8], row: &BodyRow) -> Result<(), Invalid> {
-    if computed == row.digest {
+    compare(salt, bytes, row)?;
+    if row.is_known() {
         return Ok(());
     }
-    let (part, found) = if is_zero(salt) && is_zero(bytes) {
+    Err(Invalid::new(Part::Newer, 0, "a body of format 3", format!("codec {}", row.codec)))
+}
+
+fn compare(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow) -> Result<(), Invalid> {
+    if body_digest(salt, stored) == row.digest {
+        return Ok(());
+    }
+    let (part, found) = if is_zero(salt) && is_zero(stored) {
         (Part::BodyZeroed, "zeros")
     } else {
         (Part::Body, "other bytes")

@@ -34,10 +34,6 @@ impl Fields<'_> {
         i64::from_le_bytes(self.array())
     }
 
-    pub(crate) fn skip(&mut self, count: usize) {
-        self.0 = self.0.get(count..).unwrap_or(&[]);
-    }
-
     /// Skips `count` bytes and says whether all of them were zero.
     pub(crate) fn zeros(&mut self, count: usize) -> bool {
         let (head, rest) = self.0.split_at_checked(count).unwrap_or((self.0, &[]));

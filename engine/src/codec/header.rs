@@ -3,47 +3,54 @@
 
 use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
 use super::{
-    BODY_ROW_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX, DIGEST_BLAKE3, ENVELOPE_BYTES, FORMAT_VERSION,
-    FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Invalid, Part, SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX,
+    BODY_ROW_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX, CONTENT_BYTES_MAX, DIGEST_BLAKE3,
+    ENVELOPE_BYTES, FORMAT_VERSION, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FRAME_STREAM_BYTES, Invalid, Part,
+    SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX,
 };
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId};
 
 /// First bytes of a frame.
 pub const FRAME_MAGIC: [u8; 4] = *b"ACPF";
+/// Version of the frame.
+const FRAME_VERSION: u8 = 2;
+/// BLAKE3 and CRC-32C.
+const ALGORITHMS: u8 = 1;
 /// Separates links from all other digests.
-const LINK_DOMAIN: &[u8; 16] = b"acpdb link v1\0\0\0";
-/// The link covers the header up to here: all but the two checksums.
-const LINKED_BYTES: usize = 152;
+const LINK_DOMAIN: &[u8; 16] = b"acpdb link v2\0\0\0";
+/// The link covers the header up to here: all but the checksum.
+const LINKED_BYTES: usize = FRAME_HEADER_BYTES - 4;
 
-/// The header of a frame: the facts of a commit that are known before its spine is read.
+/// The header of a frame: the facts of a commit that are known before its content is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// Length of the spine, a multiple of 16.
-    pub spine_bytes: u32,
-    /// Length of the bodies, a multiple of 16.
-    pub bodies_bytes: u32,
     /// How many events, at least 1.
     pub event_count: u32,
+    /// How many streams its events belong to, at least 1.
+    pub stream_count: u32,
     /// How many rows the body table has.
     pub row_count: u32,
+    /// Length of the spine: envelopes and payloads.
+    pub spine_bytes: u32,
+    /// Length of the bodies.
+    pub bodies_bytes: u32,
+    /// CRC-32C of the content.
+    pub content_checksum: u32,
     /// The seq of the first event; the others follow.
     pub first_seq: Seq,
-    /// When all its events were recorded, as the clock said. Seqs alone give the order.
-    pub time: Micros,
-    /// The highest time of this frame and of all before it. Clocks are set back; this never goes back.
-    pub time_max: Micros,
     /// Where the frame is.
     pub position: Position,
     /// Everything before this position was durable when the frame was written.
     pub durable: Position,
-    /// The store it belongs to.
-    pub store: StoreId,
+    /// When all its events were recorded, as the clock said. Seqs alone give the order.
+    pub time: Micros,
+    /// The highest time of this frame and of all before it. Clocks are set back; this never goes back.
+    pub time_max: Micros,
     /// The link of the frame before; zero in the first frame of a store.
     pub previous: Link,
-    /// BLAKE3 of the spine.
-    pub spine_digest: Digest,
-    /// CRC-32C of the spine.
-    pub spine_checksum: u32,
+    /// BLAKE3 of the content.
+    pub content_digest: Digest,
+    /// The store it belongs to. The header has it in its checksum only.
+    pub store: StoreId,
 }
 
 impl FrameHeader {
@@ -51,21 +58,22 @@ impl FrameHeader {
     pub fn encode(&self) -> [u8; FRAME_HEADER_BYTES] {
         let mut bytes = [0; FRAME_HEADER_BYTES];
         let mut put = Put(&mut bytes);
-        put.bytes(&FRAME_MAGIC).u8(1).u8(DIGEST_BLAKE3).u8(CHECKSUM_CRC32C).u8(0);
-        put.u32(self.spine_bytes).u32(self.bodies_bytes).u32(self.event_count).u32(self.row_count);
-        put.u64(self.first_seq.0).i64(self.time.0).u64(self.position.0).u64(self.durable.0);
-        put.bytes(self.store.as_bytes()).bytes(self.previous.as_bytes()).bytes(self.spine_digest.as_bytes());
-        put.skip(8).i64(self.time_max.0).u32(self.spine_checksum);
-        put_trailing_checksum(&mut bytes);
+        put.bytes(&FRAME_MAGIC).u8(FRAME_VERSION).u8(ALGORITHMS).u8(0).u8(0);
+        put.u32(self.event_count).u32(self.stream_count).u32(self.row_count);
+        put.u32(self.spine_bytes).u32(self.bodies_bytes).u32(self.content_checksum);
+        put.u64(self.first_seq.0).u64(self.position.0).u64(self.durable.0);
+        put.i64(self.time.0).i64(self.time_max.0);
+        put.bytes(self.previous.as_bytes()).bytes(self.content_digest.as_bytes());
+        put_frame_checksum(&mut bytes, self.store);
         bytes
     }
 
-    /// Reads and checks a header; `bytes` may go on after it.
+    /// Reads and checks a header of this store; `bytes` may go on after it.
     ///
     /// # Errors
-    /// [`Part::FrameHeader`] for bytes that are no frame header, [`Part::Newer`] for a header with a right checksum and a
-    /// value that this program does not know: it is sound, and was written by a newer program.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
+    /// [`Part::FrameHeader`] for bytes that are no header of a frame of this store, [`Part::Newer`] for a header with a right
+    /// checksum and a value that this program does not know: it is sound, and was written by a newer program.
+    pub fn decode(bytes: &[u8], store: StoreId) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: String| {
             Err(Invalid::new(Part::FrameHeader, offset, expected, found))
         };
@@ -76,40 +84,39 @@ impl FrameHeader {
         if fields.array() != FRAME_MAGIC {
             return fail(0, "the frame magic", "other bytes".to_owned());
         }
-        let (computed, stored) = trailing_checksum(bytes);
+        let (computed, stored) = frame_checksum(bytes, store);
         if computed != stored {
-            return fail(156, "a matching checksum", format!("{stored:08x}, not {computed:08x}"));
+            let found = format!("{stored:08x}, not {computed:08x}");
+            return fail(156, "a matching checksum for this store", found);
         }
-        let algorithms = (fields.u8(), fields.u8(), fields.u8());
-        let flags = fields.u8();
-        let reserved = bytes.get(136..144).is_some_and(is_zero);
-        if algorithms != (1, DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags != 0 || !reserved {
-            let (version, digest, checksum) = algorithms;
-            let found = format!("version {version}, algorithms {digest} and {checksum}, flags {flags:#04x}");
+        let (version, algorithms) = (fields.u8(), fields.u8());
+        let (flags, cipher) = (fields.u8(), fields.u8());
+        let reserved = bytes.get(136..LINKED_BYTES).is_some_and(is_zero);
+        if (version, algorithms, flags, cipher) != (FRAME_VERSION, ALGORITHMS, 0, 0) || !reserved {
+            let found =
+                format!("version {version}, algorithms {algorithms}, flags {flags:#04x}, cipher {cipher}");
             return Err(Invalid::new(
                 Part::Newer,
                 4,
-                "a frame of version 1 with flags that are known",
+                "a frame of version 2 with a cipher and flags that are known",
                 found,
             ));
         }
         let header = Self {
+            event_count: fields.u32(),
+            stream_count: fields.u32(),
+            row_count: fields.u32(),
             spine_bytes: fields.u32(),
             bodies_bytes: fields.u32(),
-            event_count: fields.u32(),
-            row_count: fields.u32(),
+            content_checksum: fields.u32(),
             first_seq: Seq(fields.u64()),
-            time: Micros(fields.i64()),
-            time_max: bytes.get(144..).map_or(Micros::default(), |rest| Micros(Fields(rest).i64())),
             position: Position(fields.u64()),
             durable: Position(fields.u64()),
-            store: StoreId(fields.array()),
+            time: Micros(fields.i64()),
+            time_max: Micros(fields.i64()),
             previous: Link(fields.array()),
-            spine_digest: Digest(fields.array()),
-            spine_checksum: {
-                fields.skip(16);
-                fields.u32()
-            },
+            content_digest: Digest(fields.array()),
+            store,
         };
         header.check_sizes()?;
         Ok(header)
@@ -117,16 +124,14 @@ impl FrameHeader {
 
     fn check_sizes(&self) -> Result<(), Invalid> {
         let wide = |value: u32| u64::from(value);
-        let fixed =
-            wide(self.event_count) * ENVELOPE_BYTES as u64 + wide(self.row_count) * BODY_ROW_BYTES as u64;
         let sound = self.event_count > 0
             && self.event_count as usize <= COMMIT_EVENT_COUNT_MAX
-            && self.spine_bytes.is_multiple_of(16)
-            && self.bodies_bytes.is_multiple_of(16)
+            && (1..=self.event_count).contains(&self.stream_count)
+            && wide(self.event_count) * ENVELOPE_BYTES as u64 <= wide(self.spine_bytes)
             && self.spine_bytes as usize <= SPINE_BYTES_MAX
-            && self.time <= self.time_max
-            && fixed <= wide(self.spine_bytes)
+            && self.content_bytes() <= CONTENT_BYTES_MAX as u64
             && self.frame_bytes() <= FRAME_BYTES_MAX as u64
+            && self.time <= self.time_max
             && self.first_seq.0 > 0
             && self.first_seq.0.checked_add(wide(self.event_count)).is_some()
             && self.durable <= self.position;
@@ -134,15 +139,32 @@ impl FrameHeader {
             return Ok(());
         }
         let found = format!(
-            "spine {}, bodies {}, events {}, rows {}, first seq {}",
-            self.spine_bytes, self.bodies_bytes, self.event_count, self.row_count, self.first_seq
+            "events {}, streams {}, rows {}, spine {}, bodies {}, first seq {}",
+            self.event_count,
+            self.stream_count,
+            self.row_count,
+            self.spine_bytes,
+            self.bodies_bytes,
+            self.first_seq
         );
         Err(Invalid::new(Part::FrameHeader, 8, "sizes within the limits", found))
     }
 
-    /// Length of the whole frame; at most [`FRAME_BYTES_MAX`] once decoded.
+    /// Length of the content: streams, body rows and spine; at most [`CONTENT_BYTES_MAX`] once decoded.
+    pub fn content_bytes(&self) -> u64 {
+        u64::from(self.stream_count) * FRAME_STREAM_BYTES as u64
+            + u64::from(self.row_count) * BODY_ROW_BYTES as u64
+            + u64::from(self.spine_bytes)
+    }
+
+    /// Offset of the bodies in the frame.
+    pub fn bodies_start(&self) -> u64 {
+        FRAME_HEADER_BYTES as u64 + self.content_bytes()
+    }
+
+    /// Length of the whole frame with the zeros at its end; at most [`FRAME_BYTES_MAX`] once decoded.
     pub fn frame_bytes(&self) -> u64 {
-        FRAME_HEADER_BYTES as u64 + u64::from(self.spine_bytes) + u64::from(self.bodies_bytes)
+        (self.bodies_start() + u64::from(self.bodies_bytes)).next_multiple_of(Position::GRAIN_BYTES)
     }
 
     /// The seq of the last event.
@@ -155,30 +177,43 @@ impl FrameHeader {
         Position(self.position.0.saturating_add(self.frame_bytes() / Position::GRAIN_BYTES))
     }
 
-    /// Whether `bytes` begin with a header of this store that says it belongs at `position`, in any version of the format. These
-    /// fields stay where they are in all versions, so that no program takes a newer program's frame for torn bytes.
+    /// Whether `bytes` begin with a header of this store that says it belongs at `position`, in any version of the format. Its length,
+    /// its checksum and its position stay where they are in all versions, so that no program takes a newer program's frame for torn
+    /// bytes.
     pub fn is_newer_at(bytes: &[u8], position: Position, store: StoreId) -> bool {
-        let field = |at: usize, length: usize| bytes.get(at..at.saturating_add(length)).unwrap_or(&[]);
-        field(40, 8) == position.0.to_le_bytes()
-            && field(56, 16) == store.as_bytes()
-            && Self::decode(bytes).is_err_and(|invalid| invalid.part == Part::Newer)
+        bytes.get(40..48) == Some(&position.0.to_le_bytes())
+            && Self::decode(bytes, store).is_err_and(|invalid| invalid.part == Part::Newer)
     }
 
-    /// The link of this frame: BLAKE3(domain, header without its checksums). Store id, position, previous link
-    /// and spine digest are header fields, so one flipped bit anywhere before changes it.
+    /// The link of this frame: BLAKE3(domain, store id, header without its checksum). Position, previous link and the digest of the
+    /// content are header fields, so one flipped bit anywhere before changes it.
     pub fn link(&self) -> Link {
-        link_of(&self.encode())
+        link_of(&self.encode(), self.store)
     }
 }
 
 /// The link of the frame with this encoded header.
-pub(crate) fn link_of(header: &[u8; FRAME_HEADER_BYTES]) -> Link {
-    let mut message = [0; LINK_DOMAIN.len() + LINKED_BYTES];
-    Put(&mut message).bytes(LINK_DOMAIN).bytes(header.get(..LINKED_BYTES).unwrap_or(header));
+pub(crate) fn link_of(header: &[u8; FRAME_HEADER_BYTES], store: StoreId) -> Link {
+    let mut message = [0; LINK_DOMAIN.len() + 16 + LINKED_BYTES];
+    let linked = header.get(..LINKED_BYTES).unwrap_or(header);
+    Put(&mut message).bytes(LINK_DOMAIN).bytes(store.as_bytes()).bytes(linked);
     Link(*blake3::hash(&message).as_bytes())
 }
 
-const _: () = assert!(FORMAT_VERSION == 2);
+/// The crc32c of the store's id and of all of a header but its last four bytes, and the value of these four.
+fn frame_checksum(header: &[u8; FRAME_HEADER_BYTES], store: StoreId) -> (u32, u32) {
+    let (covered, stored) = header.split_last_chunk::<4>().unwrap_or((header, &[0; 4]));
+    let of_store = crc32c::crc32c(store.as_bytes());
+    (crc32c::crc32c_append(of_store, covered), u32::from_le_bytes(*stored))
+}
+
+/// Fills in the checksum of a header.
+pub(super) fn put_frame_checksum(header: &mut [u8; FRAME_HEADER_BYTES], store: StoreId) {
+    let (checksum, _) = frame_checksum(header, store);
+    if let Some(stored) = header.last_chunk_mut::<4>() {
+        *stored = checksum.to_le_bytes();
+    }
+}
 
 const MAGIC: [u8; 8] = *b"acpdbseg";
 /// Flag: the bytes after the end of the segment before were given up after a failed sync.
@@ -353,7 +388,7 @@ impl SegmentHeader {
         let newer =
             |offset, expected: &str, found: String| Err(Invalid::new(Part::Newer, offset, expected, found));
         if version != FORMAT_VERSION {
-            return newer(8, "format version 2", format!("version {version}"));
+            return newer(8, "format version 3", format!("version {version}"));
         }
         let number = fields.u32();
         let store = StoreId(fields.array());
@@ -371,7 +406,7 @@ impl SegmentHeader {
             return newer(96, "features that are known", format!("features {:#x}", features.needs));
         }
         if algorithms != (DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags > ABANDONED || !rest {
-            return newer(88, "the algorithms and flags of format 2, and zeros", "others".to_owned());
+            return newer(88, "the algorithms and flags of format 3, and zeros", "others".to_owned());
         }
         if number == 0 || first_seq == Seq::ZERO || previous_end >= Self::start(number) {
             return fail(12, "numbers from 1", format!("segment {number}, {first_seq}"));

@@ -49,7 +49,7 @@ pub enum Part {
     FrameMisplaced,
     /// A frame that does not continue the one before it.
     Link,
-    /// Envelopes, payloads or body rows of a frame.
+    /// Streams, body rows, envelopes or payloads of a frame.
     Spine,
     /// The bytes or the salt of a body.
     Body,
@@ -107,9 +107,6 @@ pub enum EncodeError {
     /// A commit must hold at least one event.
     #[error("a commit needs at least one event")]
     NoEvents,
-    /// A body that is said to be in the log already lies beyond its end.
-    #[error("the commit refers to a body beyond the end of the log")]
-    NoSuchBody,
     /// Empty bodies need no row.
     #[error("body {row} of event {event} is empty; an empty body has no row")]
     EmptyBody {

@@ -1,7 +1,7 @@
 //! Bytes on disk and back: frames, bodies, segment headers, the tail page, the checkpoint, the store file.
 //!
 //! ```text
-//! frame   header 160 | spine: envelopes 56 each, payloads, body rows 64 each | bodies: salt 16 + bytes, each
+//! frame   header 160 | streams, 16 each | body rows, 48 each | spine: envelopes, 32 each, payloads | bodies: salt 16 + bytes, each
 //! ```
 //!
 //! One commit is one frame. The content of an event is opaque here: an [`Envelope`] and payload bytes. Everything that
@@ -37,7 +37,7 @@ pub use cipher::DataKey;
 #[cfg(any(test, feature = "testing"))]
 pub use decode::decode_frame;
 pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body};
-pub use envelope::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope};
+pub use envelope::{BodyPlace, BodyRow, EncodedBody, EncodedEvent, Envelope};
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck};
 pub use header::{FRAME_MAGIC, FeatureBits, FrameHeader, FramePlace, SegmentHeader};
@@ -46,9 +46,9 @@ pub(crate) use leaf::leaf_bytes;
 pub use leaf::{LEAF_DOMAIN, LeafEvent, LeafRow};
 pub use limits::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, CHECKPOINT_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX,
-    DIGEST_BLAKE3, DIGEST_OF_BODY, ENVELOPE_BYTES, EVENT_BYTES_MAX, FORMAT_VERSION, FRAME_BYTES_MAX,
-    FRAME_HEADER_BYTES, NONCE_BYTES, SALT_BYTES, SEALING_BYTES, SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX,
-    STORE_FILE_BYTES_MAX, TAG_BYTES, TAIL_BYTES,
+    CONTENT_BYTES_MAX, DIGEST_BLAKE3, ENVELOPE_BYTES, EVENT_BYTES_MAX, FORMAT_VERSION, FRAME_BYTES_MAX,
+    FRAME_HEADER_BYTES, FRAME_STREAM_BYTES, NONCE_BYTES, SALT_BYTES, SEALING_BYTES, SEGMENT_HEADER_BYTES,
+    SPINE_BYTES_MAX, STORE_FILE_BYTES_MAX, TAG_BYTES, TAIL_BYTES,
 };
 pub(crate) use map_record::{
     FRAME_ROW_BYTES, FrameRow, MapRecord, POSTING_BYTES, RECORD_BYTES, STREAM_ROW_BYTES, StreamRow,

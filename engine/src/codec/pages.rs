@@ -79,7 +79,7 @@ pub struct PageCounts {
 /// The tail page. Every record stands for itself: one that fails its check reads as `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailPage {
-    /// The store, if the page is one of format 2. Without it nothing else was read.
+    /// The store, if the page is one of format 3. Without it nothing else was read.
     pub store: Option<StoreId>,
     /// Newest seq of the streams of each slot.
     pub slots: [Seq; SLOT_COUNT],
@@ -379,7 +379,7 @@ impl Checkpoint {
         let mut fields = Fields(bytes);
         let (magic, version) = (fields.array(), fields.u32());
         if magic != CHECKPOINT_MAGIC || version != FORMAT_VERSION {
-            return fail(0, "a checkpoint of format 2", "other bytes".to_owned());
+            return fail(0, "a checkpoint of format 3", "other bytes".to_owned());
         }
         let last_frame = fields.u32();
         let store = StoreId(fields.array());

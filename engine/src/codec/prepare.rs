@@ -1,8 +1,7 @@
 //! A commit before its place is known: measured, laid out, hashed.
 //!
 //! A commit is encoded and hashed by its caller, outside every lock; its place in the log is filled in later by
-//! [`PreparedFrame::seal`], which hashes 168 bytes. That is why rows of bodies in the same frame hold an offset
-//! from the frame's start, while rows of bodies stored earlier hold an absolute position.
+//! [`PreparedFrame::seal`], which hashes 188 bytes. That is why rows hold offsets from the start of the frame's bodies.
 //!
 //! The picture of a frame is in `frame`.
 
@@ -10,14 +9,14 @@ use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
 
-use super::envelope::{BodyForm, DiskRow, PayloadForm, salted};
+use super::envelope::{DiskRow, body_digest};
 use super::fields::{Put, align16, is_zero};
 use super::frame::Frame;
 use super::header::link_of;
 use super::{
-    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, ENVELOPE_BYTES, EVENT_BYTES_MAX,
-    EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FrameHeader, SALT_BYTES,
-    SPINE_BYTES_MAX,
+    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, CONTENT_BYTES_MAX, ENVELOPE_BYTES,
+    EVENT_BYTES_MAX, EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES,
+    FRAME_STREAM_BYTES, FrameHeader, SALT_BYTES, SPINE_BYTES_MAX,
 };
 use crate::failpoints::failpoint;
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
@@ -27,7 +26,6 @@ use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
 pub struct PreparedFrame {
     bytes: Vec<u8>,
     header: FrameHeader,
-    rows: Vec<DiskRow>,
     streams: Vec<(StreamId, u32)>,
 }
 
@@ -42,10 +40,10 @@ impl PreparedFrame {
         &self.bytes
     }
 
-    /// The frame as readers see it, once it has its place. Cost: a copy of the spine.
-    pub(crate) fn made(&self) -> Option<Frame> {
-        let spine_end = FRAME_HEADER_BYTES.checked_add(self.header.spine_bytes as usize)?;
-        Some(Frame::made(self.header, self.bytes.get(FRAME_HEADER_BYTES..spine_end)?))
+    /// The frame as readers see it, once it has its place. Cost: a copy of the content.
+    pub(crate) fn made(&self) -> Frame {
+        let end = usize::try_from(self.header.bodies_start()).unwrap_or(usize::MAX);
+        Frame::made(self.header, self.bytes.get(FRAME_HEADER_BYTES..end).unwrap_or(&[]))
     }
 
     /// How many events it has.
@@ -58,14 +56,9 @@ impl PreparedFrame {
         &self.streams
     }
 
-    /// The highest position of a body stored earlier that it refers to.
-    pub fn last_reference(&self) -> Option<Position> {
-        self.rows.iter().filter(|row| !row.in_frame).map(|row| row.row.position).max()
-    }
-
-    /// The rows of its body table, as they read once the frame is at `position`.
-    pub fn rows_at(&self, position: Position) -> Vec<BodyRow> {
-        self.rows.iter().map(|row| row.resolve(position)).collect()
+    /// The rows of its body table, as they read at the place it was last given.
+    pub fn rows(&self) -> Vec<BodyRow> {
+        self.made().rows().collect()
     }
 
     /// Gives the frame its place, its time and the highest time so far, and returns its bytes and its link. May be called again.
@@ -81,10 +74,10 @@ impl PreparedFrame {
         let is_wrong = failpoint!(WrongPreviousLink) && first_seq.0.is_multiple_of(3);
         let previous = if is_wrong { Link::ZERO } else { previous };
         self.header =
-            FrameHeader { first_seq, time, time_max, position, durable, store, previous, ..self.header };
+            FrameHeader { first_seq, position, durable, time, time_max, previous, store, ..self.header };
         let header = self.header.encode();
         Put(&mut self.bytes).bytes(&header);
-        (&self.bytes, link_of(&header))
+        (&self.bytes, link_of(&header, store))
     }
 }
 
@@ -98,8 +91,13 @@ fn limit(what: &'static str, actual: usize, limit: usize) -> Result<(), EncodeEr
 }
 
 /// Lengths on disk are 32 bits; everything here is under [`FRAME_BYTES_MAX`] by then.
-pub(super) fn narrow(count: usize) -> u32 {
+fn narrow(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Ordinals on disk are 16 bits: a commit has at most [`COMMIT_EVENT_COUNT_MAX`] events, and no more streams.
+fn ordinal(count: usize) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
 }
 
 /// Encodes and hashes a commit. Cost: one copy and one BLAKE3 of everything; do it outside every lock.
@@ -108,160 +106,177 @@ pub(super) fn narrow(count: usize) -> u32 {
 /// [`EncodeError::TooLarge`] over any limit of this module, checked before anything is allocated; the other
 /// variants for a commit that makes no sense.
 pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeError> {
-    let (spine_bytes, bodies_bytes_max) = measure(events)?;
-    let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + spine_bytes + bodies_bytes_max);
+    let Sizes { spine_bytes, row_count, bodies_bytes_max } = measure(events)?;
+    let (streams, ordinals) = streams_of(events);
+    let content_bytes = streams
+        .len()
+        .saturating_mul(FRAME_STREAM_BYTES)
+        .saturating_add(row_count.saturating_mul(BODY_ROW_BYTES))
+        .saturating_add(spine_bytes);
+    limit("bytes of a commit without its texts", content_bytes, CONTENT_BYTES_MAX)?;
+    let most = content_bytes.saturating_add(bodies_bytes_max).saturating_add(FRAME_HEADER_BYTES);
+    limit("bytes of a commit", align16(most), FRAME_BYTES_MAX)?;
+    let mut bytes = Vec::with_capacity(align16(most));
     bytes.resize(FRAME_HEADER_BYTES, 0);
-    let rows = place_bodies(events, FRAME_HEADER_BYTES + spine_bytes);
-    let mut streams: FxHashMap<StreamId, u32> = FxHashMap::default();
-    for (ordinal, event) in events.iter().enumerate() {
-        let form = PayloadForm { bytes: narrow(event.payload.len()), flags: 0 };
-        bytes.extend_from_slice(&event.envelope.encode(form));
-        streams.insert(event.envelope.stream, narrow(ordinal));
+    for (stream, _) in &streams {
+        bytes.extend_from_slice(stream.as_bytes());
     }
-    bytes.resize(align16(bytes.len()), 0);
+    let (rows, blocks, bodies_bytes) = place_bodies(events);
+    for row in &rows {
+        bytes.extend_from_slice(&row.encode());
+    }
+    for (event, stream) in events.iter().zip(&ordinals) {
+        bytes.extend_from_slice(&event.envelope.encode(*stream, narrow(event.payload.len())));
+    }
     for event in events {
         bytes.extend_from_slice(&event.payload);
-        bytes.resize(align16(bytes.len()), 0);
     }
-    for placed in &rows {
-        bytes.extend_from_slice(&placed.row.encode());
-    }
-    debug_assert_eq!(bytes.len(), FRAME_HEADER_BYTES + spine_bytes);
-    for placed in &rows {
-        match placed.block {
+    let content = bytes.get(FRAME_HEADER_BYTES..).unwrap_or(&[]);
+    debug_assert_eq!(content.len(), content_bytes);
+    let header = FrameHeader {
+        event_count: narrow(events.len()),
+        stream_count: narrow(streams.len()),
+        row_count: narrow(rows.len()),
+        spine_bytes: narrow(spine_bytes),
+        bodies_bytes,
+        content_checksum: crc32c::crc32c(content),
+        first_seq: Seq(1),
+        position: Position::default(),
+        durable: Position::default(),
+        time: Micros::default(),
+        time_max: Micros::default(),
+        previous: Link::ZERO,
+        content_digest: Digest(*blake3::hash(content).as_bytes()),
+        store: StoreId::ZERO,
+    };
+    for block in blocks {
+        match block {
             Block::Stored(salt, body) => {
                 bytes.extend_from_slice(salt);
                 bytes.extend_from_slice(body);
-                bytes.resize(align16(bytes.len()), 0);
             }
-            Block::Zeros(length) => bytes.resize(align16(bytes.len() + SALT_BYTES + length), 0),
-            Block::Elsewhere => {}
+            Block::Zeros(length) => bytes.resize(bytes.len().saturating_add(SALT_BYTES + length), 0),
         }
     }
-    let mut header = FrameHeader {
-        spine_bytes: narrow(spine_bytes),
-        bodies_bytes: narrow(bytes.len() - FRAME_HEADER_BYTES - spine_bytes),
-        event_count: narrow(events.len()),
-        row_count: narrow(rows.len()),
-        first_seq: Seq(1),
-        time: Micros::default(),
-        time_max: Micros::default(),
-        position: Position::default(),
-        durable: Position::default(),
-        store: StoreId::ZERO,
-        previous: Link::ZERO,
-        spine_digest: Digest::ZERO,
-        spine_checksum: 0,
-    };
-    let rows = rows.into_iter().map(|placed| placed.row).collect();
-    let streams = streams.into_iter().collect();
-    finish_spine(&bytes, &mut header);
-    Ok(PreparedFrame { bytes, header, rows, streams })
+    bytes.resize(align16(bytes.len()), 0);
+    debug_assert_eq!(bytes.len() as u64, header.frame_bytes());
+    Ok(PreparedFrame { bytes, header, streams })
 }
 
-/// Puts the digest and the checksum of the spine into the header.
-fn finish_spine(bytes: &[u8], header: &mut FrameHeader) {
-    let spine_end = FRAME_HEADER_BYTES.saturating_add(header.spine_bytes as usize);
-    let spine = bytes.get(FRAME_HEADER_BYTES..spine_end).unwrap_or(&[]);
-    header.spine_digest = Digest(*blake3::hash(spine).as_bytes());
-    header.spine_checksum = crc32c::crc32c(spine);
+/// The streams in the order of their first events, each with the ordinal of its last event; and for each event the ordinal of its
+/// stream.
+fn streams_of(events: &[EncodedEvent]) -> (Vec<(StreamId, u32)>, Vec<u16>) {
+    let mut streams: Vec<(StreamId, u32)> = Vec::new();
+    let mut known: FxHashMap<StreamId, usize> = FxHashMap::default();
+    let mut ordinals = Vec::with_capacity(events.len());
+    for (number, event) in events.iter().enumerate() {
+        let stream = event.envelope.stream;
+        let at = *known.entry(stream).or_insert_with(|| {
+            streams.push((stream, 0));
+            streams.len() - 1
+        });
+        if let Some((_, last)) = streams.get_mut(at) {
+            *last = narrow(number);
+        }
+        ordinals.push(ordinal(at));
+    }
+    (streams, ordinals)
 }
 
-/// Checks every limit; returns the length of the spine and the most that the bodies can take.
-fn measure(events: &[EncodedEvent]) -> Result<(usize, usize), EncodeError> {
+/// Sizes of a commit.
+struct Sizes {
+    spine_bytes: usize,
+    row_count: usize,
+    /// The most that the bodies can take.
+    bodies_bytes_max: usize,
+}
+
+/// Checks the limits of events and bodies.
+fn measure(events: &[EncodedEvent]) -> Result<Sizes, EncodeError> {
     if events.is_empty() {
         return Err(EncodeError::NoEvents);
     }
     limit("events of a commit", events.len(), COMMIT_EVENT_COUNT_MAX)?;
-    let mut spine = align16(events.len().saturating_mul(ENVELOPE_BYTES));
-    let mut bodies = 0_usize;
-    for (ordinal, event) in events.iter().enumerate() {
-        let payload_bytes = event.payload.len();
-        limit("bytes of an event", payload_bytes, EVENT_BYTES_MAX)?;
-        let rows_bytes = event.bodies.len().saturating_mul(BODY_ROW_BYTES);
-        spine = spine.saturating_add(align16(payload_bytes)).saturating_add(rows_bytes);
-        for (row, body) in event.bodies.iter().enumerate() {
-            let length = match body {
-                EncodedBody::New { bytes, salt, .. } => {
-                    if is_zero(salt) {
-                        return Err(EncodeError::NoSalt { event: ordinal, row });
-                    }
-                    bodies = bodies.saturating_add(SALT_BYTES + align16(bytes.len()));
-                    bytes.len()
+    let mut spine_bytes = events.len().saturating_mul(ENVELOPE_BYTES);
+    let (mut row_count, mut bodies_bytes_max) = (0_usize, 0_usize);
+    for (event, EncodedEvent { payload, bodies, .. }) in events.iter().enumerate() {
+        limit("bytes of an event", payload.len(), EVENT_BYTES_MAX)?;
+        spine_bytes = spine_bytes.saturating_add(payload.len());
+        row_count = row_count.saturating_add(bodies.len());
+        for (row, body) in bodies.iter().enumerate() {
+            let (length, stored) = match body {
+                EncodedBody::New { salt, .. } if is_zero(salt) => {
+                    return Err(EncodeError::NoSalt { event, row });
                 }
-                EncodedBody::Existing { bytes, .. } => *bytes as usize,
-                EncodedBody::Lost { bytes, form, .. } => {
-                    limit("bytes of a lost body", form.stored_bytes as usize, BODY_CHUNK_BYTES_MAX)?;
-                    bodies = bodies.saturating_add(SALT_BYTES + align16(form.stored_bytes as usize));
-                    *bytes as usize
-                }
+                EncodedBody::New { bytes, .. } => (bytes.len(), bytes.len()),
+                EncodedBody::Lost { bytes, stored_bytes, .. } => (*bytes as usize, *stored_bytes as usize),
             };
-            if length == 0 {
-                return Err(EncodeError::EmptyBody { event: ordinal, row });
+            if length == 0 || stored == 0 {
+                return Err(EncodeError::EmptyBody { event, row });
             }
-            limit("bytes of a body", length, BODY_CHUNK_BYTES_MAX)?;
+            limit("bytes of a body", length.max(stored), BODY_CHUNK_BYTES_MAX)?;
+            bodies_bytes_max = bodies_bytes_max.saturating_add(SALT_BYTES).saturating_add(stored);
         }
     }
-    limit("bytes of a commit without its texts", spine, SPINE_BYTES_MAX)?;
-    limit(
-        "bytes of a commit",
-        spine.saturating_add(bodies).saturating_add(FRAME_HEADER_BYTES),
-        FRAME_BYTES_MAX,
-    )?;
-    Ok((spine, bodies))
+    limit("bytes of a commit without its texts", spine_bytes, SPINE_BYTES_MAX)?;
+    Ok(Sizes { spine_bytes, row_count, bodies_bytes_max })
 }
 
-struct Placed<'a> {
-    row: DiskRow,
-    block: Block<'a>,
-}
+/// Length and bytes, which equal bodies have in common.
+type Content<'a> = (usize, Option<&'a [u8]>);
 
-/// The bytes that a row stores in its frame.
+/// The bytes of a body in its frame.
 enum Block<'a> {
     /// Salt and bytes.
     Stored(&'a [u8; SALT_BYTES], &'a [u8]),
     /// Zeros for a salt and this many bytes.
     Zeros(usize),
-    /// Nothing: another row or an earlier frame has them.
-    Elsewhere,
 }
 
-/// Gives each body its place, the first at byte `next` of the frame.
-fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
-    let mut seen: HashMap<blake3::Hash, (Digest, Position)> = HashMap::new();
-    let mut rows = Vec::new();
-    for (ordinal, event) in events.iter().enumerate() {
+/// Gives each body its place; equal ones share one. Returns the rows, the blocks in order, and the length of all blocks.
+fn place_bodies(events: &[EncodedEvent]) -> (Vec<DiskRow>, Vec<Block<'_>>, u32) {
+    let mut seen: HashMap<Content<'_>, (Digest, u32)> = HashMap::new();
+    let (mut rows, mut blocks, mut next) = (Vec::new(), Vec::new(), 0_u32);
+    for (number, event) in events.iter().enumerate() {
+        let event_ordinal = ordinal(number);
         for body in &event.bodies {
-            let event = (narrow(ordinal), event.envelope.stream);
+            // Within the limit of a frame.
+            let mut put = |block, length: usize| {
+                blocks.push(block);
+                let offset = next;
+                next = next.saturating_add(narrow(SALT_BYTES.saturating_add(length)));
+                offset
+            };
             rows.push(match body {
-                EncodedBody::Existing { digest, bytes, position, form } => Placed {
-                    row: DiskRow::new(event, (*digest, *bytes), *form, *position, false),
-                    block: Block::Elsewhere,
-                },
-                EncodedBody::Lost { digest, bytes, form } => {
-                    let place = Position(next as u64 / Position::GRAIN_BYTES);
-                    let stored = form.stored_bytes as usize;
-                    next += SALT_BYTES + align16(stored);
-                    let row = DiskRow::new(event, (*digest, *bytes), *form, place, true);
-                    Placed { row, block: Block::Zeros(stored) }
-                }
-                EncodedBody::New { bytes, salt, content } => {
-                    let content = content.unwrap_or_else(|| blake3::hash(bytes));
-                    let shared = seen.get(&content).copied();
-                    let (digest, position) = shared.unwrap_or_else(|| {
-                        let place = Position(next as u64 / Position::GRAIN_BYTES);
-                        (salted(salt, bytes.len(), &content), place)
+                EncodedBody::New { bytes, salt } => {
+                    let content = Some(&**bytes).filter(|_| !failpoint!(DedupeByLength));
+                    let (digest, offset) = *seen.entry((bytes.len(), content)).or_insert_with(|| {
+                        (body_digest(salt, bytes), put(Block::Stored(salt, bytes), bytes.len()))
                     });
-                    if shared.is_none() {
-                        seen.insert(content, (digest, position));
-                        next += SALT_BYTES + align16(bytes.len());
+                    let length = narrow(bytes.len());
+                    DiskRow {
+                        digest,
+                        offset,
+                        stored_bytes: length,
+                        bytes: length,
+                        event: event_ordinal,
+                        codec: 0,
                     }
-                    let block = if shared.is_none() { Block::Stored(salt, bytes) } else { Block::Elsewhere };
-                    let (length, form) = (narrow(bytes.len()), BodyForm::plain(narrow(bytes.len())));
-                    Placed { row: DiskRow::new(event, (digest, length), form, position, true), block }
+                }
+                EncodedBody::Lost { digest, bytes, stored_bytes, codec } => {
+                    let length = *stored_bytes as usize;
+                    let offset = put(Block::Zeros(length), length);
+                    DiskRow {
+                        digest: *digest,
+                        offset,
+                        stored_bytes: *stored_bytes,
+                        bytes: *bytes,
+                        event: event_ordinal,
+                        codec: *codec,
+                    }
                 }
             });
         }
     }
-    rows
+    (rows, blocks, next)
 }

@@ -44,7 +44,7 @@ impl FrameSource for Log {
                 Err(error) if read.is_empty() => return Err(SourceFault { reason: error.to_string() }),
                 Err(_) => break,
             };
-            bytes = bytes.saturating_add(frame.header().spine_bytes as usize);
+            bytes = bytes.saturating_add(frame.content_bytes());
             if bytes > bytes_max && !read.is_empty() {
                 break;
             }

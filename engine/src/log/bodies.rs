@@ -165,14 +165,14 @@ impl Log {
                 Err(_) => order.push((piece.number, piece.row)),
             }
         }
-        order.sort_unstable_by_key(|(number, row)| (row.position, *number));
+        order.sort_unstable_by_key(|(number, row)| (row.place, *number));
         let mut rest = order.as_slice();
         while !rest.is_empty() {
             // A batch of one segment, of so many bytes.
-            let segment = rest.first().map(|(_, row)| row.position.segment());
+            let segment = rest.first().map(|(_, row)| row.place.segment);
             let mut bytes = 0_usize;
             let count = rest.iter().take_while(|(_, row)| {
-                let fits = bytes < BATCH_BYTES && Some(row.position.segment()) == segment;
+                let fits = bytes < BATCH_BYTES && Some(row.place.segment) == segment;
                 bytes = bytes.saturating_add(row.stored_bytes as usize);
                 fits
             });
@@ -195,14 +195,14 @@ impl Log {
 
     /// Takes bodies as erased if their erasure is on record and they are not zeros yet: the erasing process may have been killed in between.
     pub(crate) fn withhold(&self, rows: impl Iterator<Item = BodyRow>) {
-        steady_write(&self.withheld).extend(rows.map(|row| row.position));
+        steady_write(&self.withheld).extend(rows.map(|row| row.place));
         self.withholds.store(true, Ordering::Release);
     }
 
     fn check_withheld(&self, row: &BodyRow) -> Result<(), LogError> {
         // Few stores have such bodies; without them this costs no lock.
-        if self.withholds.load(Ordering::Acquire) && steady_read(&self.withheld).contains(&row.position) {
-            return Err(LogError::Erased { position: row.position });
+        if self.withholds.load(Ordering::Acquire) && steady_read(&self.withheld).contains(&row.place) {
+            return Err(LogError::Erased { place: row.place });
         }
         Ok(())
     }
@@ -210,7 +210,7 @@ impl Log {
     fn read_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), Fault> {
         let Some(file) = self.segment_of(row)? else { return Err(Fault::Nothing) };
         let mut block = vec![0; SALT_BYTES.saturating_add(row.stored_bytes as usize)];
-        let count = read_up_to(&*file.file, &mut block, row.position.offset());
+        let count = read_up_to(&*file.file, &mut block, row.place.offset);
         let count = count.map_err(|error| Fault::Error(LogError::io("read", file.path.clone(), error)))?;
         block.truncate(count);
         let Some((salt, bytes)) = block.split_first_chunk::<SALT_BYTES>() else { return Err(Fault::Nothing) };
@@ -226,7 +226,7 @@ impl Log {
             let found = format!("{} bytes, {} stored", row.bytes, row.stored_bytes);
             return Err(invalid(Invalid::new(Part::Body, 0, "a body within the limits", found)));
         }
-        self.segments.get(row.position.segment()).map_err(Fault::Error)
+        self.segments.get(row.place.segment).map_err(Fault::Error)
     }
 
     /// Reads bodies of one segment, in the order of their positions; calls `tell` with the outcome of each.
@@ -241,7 +241,7 @@ impl Log {
             match self.segment_of(row) {
                 Ok(Some(file)) => {
                     let bytes = u64::from(row.stored_bytes).saturating_add(SALT_BYTES as u64);
-                    placed.push(Placed { number, row, offset: row.position.offset(), bytes });
+                    placed.push(Placed { number, row, offset: row.place.offset, bytes });
                     open = Some(file);
                 }
                 Ok(None) => tell(number, row, Err(Fault::Nothing)),
@@ -299,11 +299,11 @@ impl Log {
 
     /// A fault of a body as an error.
     fn body_error(&self, row: &BodyRow, fault: Fault) -> LogError {
-        let (segment, offset) = (row.position.segment(), row.position.offset());
+        let (segment, offset) = (row.place.segment, row.place.offset);
         let (expected, found) = match fault {
             Fault::Error(error) => return error,
             Fault::Invalid(invalid, _) if invalid.part == Part::BodyZeroed => {
-                return LogError::Erased { position: row.position };
+                return LogError::Erased { place: row.place };
             }
             Fault::Invalid(invalid, _) => (invalid.expected, invalid.found),
             Fault::Nothing => (format!("{} bytes and a salt", row.stored_bytes), "too few".to_owned()),

@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use super::error::{Fault, LogError};
 use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, damaged, grain_of, segment_start};
 use crate::codec::{
-    CHUNK_BYTES, FRAME_HEADER_BYTES, FRAME_ROW_BYTES, Frame, FrameCheck, FrameRow, Invalid, MapRecord, Part,
+    CHUNK_BYTES, FRAME_ROW_BYTES, Frame, FrameCheck, FrameRow, Invalid, MapRecord, Part,
     SEGMENT_HEADER_BYTES, STREAM_ROW_BYTES, SegmentHeader, StreamRow, Written, encode_table,
 };
 use crate::ids::StreamId;
@@ -115,7 +115,7 @@ impl Contents {
         let ordinal = narrow(self.frames.len() as u64);
         let first = header.first_seq.since(self.header.first_seq);
         self.frames.push(FrameRow { grain: grain_of(header.position), seq: narrow(first) });
-        self.cut(header.position.offset(), u64::from(header.spine_bytes), header.frame_bytes());
+        self.cut(header.position.offset(), header.bodies_start(), header.frame_bytes());
         for event in frame.events() {
             let delta = narrow(event.seq.since(self.header.first_seq));
             let known = self.streams.entry(event.envelope.stream).or_default();
@@ -132,12 +132,12 @@ impl Contents {
     }
 
     /// Notes where chunks may begin in a frame: a frame that is longer than a chunk is cut before its bodies, and every so many bytes.
-    fn cut(&mut self, start: u64, spine_bytes: u64, frame_bytes: u64) {
+    fn cut(&mut self, start: u64, bodies_start: u64, frame_bytes: u64) {
         self.cuts.push(start);
         if frame_bytes <= CHUNK_BYTES as u64 {
             return;
         }
-        let bodies = start.saturating_add(FRAME_HEADER_BYTES as u64).saturating_add(spine_bytes);
+        let bodies = start.saturating_add(bodies_start);
         for (from, to) in [(start, bodies), (bodies, start.saturating_add(frame_bytes))] {
             let inside = (from..to).step_by(CHUNK_BYTES).filter(|cut| *cut > start);
             self.cuts.extend(inside);

@@ -178,22 +178,22 @@ impl<'a> Cursor<'a> {
             }
             return Err(Fault::Nothing);
         }
-        let header = match FrameHeader::decode(bytes) {
+        let header = match FrameHeader::decode(bytes, store) {
             Ok(header) => header,
             Err(mut invalid) => {
-                // A frame of another place or store is no part of this log.
+                // A frame of another place is no part of this log.
                 if invalid.part == Part::Newer && !FrameHeader::is_newer_at(bytes, position, store) {
                     invalid.part = Part::FrameHeader;
                 }
                 return Err(Fault::Invalid(invalid, None));
             }
         };
-        if header.position != position || header.store != store {
+        if header.position != position {
             let invalid = Invalid {
                 part: Part::FrameMisplaced,
                 offset: 40,
-                expected: format!("a frame of {position} of store {store}"),
-                found: format!("one of {} of store {}", header.position, header.store),
+                expected: format!("a frame of {position}"),
+                found: format!("one of {}", header.position),
             };
             return Err(Fault::Invalid(invalid, None));
         }
@@ -203,22 +203,21 @@ impl<'a> Cursor<'a> {
     /// The frame at `position`, checked by itself; the caller checks whether it continues the log.
     pub(crate) fn frame(&mut self, position: Position, check: FrameCheck) -> Result<Frame, Fault> {
         let header = self.header(position)?;
-        let length = header.spine_bytes as usize;
+        let length = usize::try_from(header.content_bytes()).unwrap_or(usize::MAX);
         let segment = position.segment();
         let offset = position.offset().saturating_add(FRAME_HEADER_BYTES as u64);
         if length <= self.window_bytes {
             self.bytes(segment, offset, length).map_err(Fault::Error)?;
         }
         let start = offset.checked_sub(self.window_start).and_then(|start| usize::try_from(start).ok());
-        let start =
-            start.filter(|start| start.saturating_add(length) <= self.held && start.is_multiple_of(16));
+        let start = start.filter(|start| start.saturating_add(length) <= self.held);
         let frame = if let Some(start) = start {
             let bodies = header.bodies_bytes as usize;
             let end = start.saturating_add(length).saturating_add(bodies).min(self.held);
             Frame::within(header, &self.window, start, end, check)
         } else {
-            let spine = self.aligned(segment, offset, length).map_err(Fault::Error)?;
-            Frame::new(header, spine, check)
+            let content = self.aligned(segment, offset, length).map_err(Fault::Error)?;
+            Frame::new(header, content, check)
         };
         let frame = frame.map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))?;
         Ok(frame)
@@ -243,12 +242,7 @@ impl<'a> Cursor<'a> {
         Ok(aligned)
     }
 
-    /// A block, or as much of it as there is: salt and bytes; `length` counts both.
-    pub(crate) fn block(&mut self, position: Position, length: usize) -> Result<&[u8], LogError> {
-        self.bytes(position.segment(), position.offset(), length)
-    }
-
-    /// Reads all that follows the spine of a frame to the end of `to`; returns its range there.
+    /// Reads all that follows the content of a frame to the end of `to`; returns its range there.
     pub(crate) fn add_bodies(&mut self, frame: &Frame, to: &mut Stretch) -> Result<Range<usize>, LogError> {
         let (segment, offset, length) = bodies_place(frame);
         if length <= self.window_bytes {
@@ -280,12 +274,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Segment, offset and length of all that follows the spine.
+/// Segment, offset and length of all that follows the content.
 fn bodies_place(frame: &Frame) -> (u32, u64, usize) {
     let header = frame.header();
-    let start = FRAME_HEADER_BYTES as u64 + u64::from(header.spine_bytes);
-    let position = header.position;
-    (position.segment(), position.offset().saturating_add(start), header.bodies_bytes as usize)
+    let (start, position) = (header.bodies_start(), header.position);
+    let length = bytes_between(start, header.frame_bytes());
+    (position.segment(), position.offset().saturating_add(start), length)
 }
 
 /// Windows of a reader of many frames. Fresh ones would be filled with zeros, in pages that the system has to find first.

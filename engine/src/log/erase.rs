@@ -19,7 +19,7 @@ use super::files::{LOG_DIR, QUARANTINE_DIR, SNAP_DIR, is_copy_name, segment_name
 use super::repair::zero;
 use super::seal_lock::SealLock;
 use crate::codec::{BodyRow, SALT_BYTES, generation_offset, generation_record};
-use crate::ids::{Position, Seq};
+use crate::ids::Seq;
 use crate::storage::{Access, Storage, read_file, sync, write_all, write_file};
 
 /// Exists while an erasure is under way; its text is the seq after which the erasure is recorded.
@@ -138,9 +138,9 @@ impl Erasing<'_> {
     pub fn zero(&self, rows: &[BodyRow]) -> Result<ErasedFigures, LogError> {
         let log = self.log;
         let mut figures = ErasedFigures::default();
-        let mut blocks: BTreeMap<u32, BTreeMap<Position, u32>> = BTreeMap::new();
+        let mut blocks: BTreeMap<u32, BTreeMap<u64, u32>> = BTreeMap::new();
         for row in rows {
-            blocks.entry(row.position.segment()).or_default().insert(row.position, row.stored_bytes);
+            blocks.entry(row.place.segment).or_default().insert(row.place.offset, row.stored_bytes);
         }
         if let Some((last, _)) = blocks.last_key_value()
             && *last >= log.refresh()?.position.segment()
@@ -192,7 +192,7 @@ impl Erasing<'_> {
         Ok(())
     }
 
-    fn zero_in(&self, number: u32, blocks: &BTreeMap<Position, u32>) -> Result<(), LogError> {
+    fn zero_in(&self, number: u32, blocks: &BTreeMap<u64, u32>) -> Result<(), LogError> {
         let log = self.log;
         log.segments.forget_one(number);
         let Some(segment) = log.segments.get(number)? else { return Ok(()) };
@@ -202,10 +202,9 @@ impl Erasing<'_> {
         let name = segment_name(number);
         let fail = |action| move |error| LogError::io(action, log.segments.path(number), error);
         let file = log.storage.open(&name, Access::Write).map_err(fail("open"))?;
-        for (position, bytes) in blocks {
-            let start = position.offset();
+        for (start, bytes) in blocks {
             let end = start.saturating_add(SALT_BYTES as u64).saturating_add(u64::from(*bytes));
-            zero(&*file, start, end).map_err(fail("zero a body in"))?;
+            zero(&*file, *start, end).map_err(fail("zero a body in"))?;
         }
         sync(&*file).map_err(fail("sync"))?;
         // Only now: a program that copied the file before this has to copy it again. After a crash before it, the erasure is taken up again.

@@ -19,7 +19,6 @@ use super::repair::zero;
 use super::seal_writer::{SealWriter, first_difference};
 use super::unpacked::Unpacked;
 use crate::codec::{SALT_BYTES, generation_offset, generation_record, is_zero};
-use crate::ids::Position;
 use crate::storage::{Access, bytes_between, read_up_to, sync};
 
 /// Bytes that take the place of others, by their offset in the segment.
@@ -41,7 +40,7 @@ fn change(bytes: &mut [u8], start: u64, changes: &Changes) -> bool {
 }
 
 impl Log {
-    /// Takes the blocks at these positions out of a sealed segment. Durable when it returns. Call under SEAL.
+    /// Takes the blocks at these offsets out of a sealed segment. Durable when it returns. Call under SEAL.
     ///
     /// # Errors
     /// [`LogError::Io`], [`LogError::NoSpace`]; then the old file is as it was, or the next holder of SEAL ends the work.
@@ -50,7 +49,7 @@ impl Log {
         number: u32,
         segment: &SegmentFile,
         sealed: &Unpacked,
-        blocks: &BTreeMap<Position, u32>,
+        blocks: &BTreeMap<u64, u32>,
     ) -> Result<(), LogError> {
         let name = segment_name(number);
         let temporary = format!("{name}.tmp");
@@ -61,12 +60,12 @@ impl Log {
         let length = segment.file.len().map_err(fail("inspect"))?;
         let mut changes = Changes::new();
         let mut is_there = false;
-        for (position, bytes) in blocks {
+        for (offset, bytes) in blocks {
             let mut block = vec![0; SALT_BYTES.saturating_add(*bytes as usize)];
-            let count = read_up_to(&*segment.file, &mut block, position.offset()).map_err(fail("read"))?;
+            let count = read_up_to(&*segment.file, &mut block, *offset).map_err(fail("read"))?;
             is_there |= !is_zero(block.get(..count).unwrap_or(&block));
             block.fill(0);
-            changes.push((position.offset(), block));
+            changes.push((*offset, block));
         }
         if !is_there {
             return Ok(());

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::codec::{EncodeError, FrameHeader, Invalid, Part};
-use crate::ids::{Position, Seq, StreamId};
+use crate::codec::{BodyPlace, EncodeError, FrameHeader, Invalid, Part};
+use crate::ids::{Seq, StreamId};
 
 /// The one that holds a lock. A program that locks the file and is no writer leaves no number.
 fn holder(process: u32) -> String {
@@ -97,10 +97,10 @@ pub enum LogError {
         path: PathBuf,
     },
     /// The body was erased: its digest stays, its bytes are gone.
-    #[error("the body at {position} was erased")]
+    #[error("the body at {place} was erased")]
     Erased {
-        /// The body's position.
-        position: Position,
+        /// Where the body was.
+        place: BodyPlace,
     },
     /// The store's lock file was replaced while open; reopen.
     #[error("{} was moved or replaced while open; reopen the store", path.display())]
@@ -177,7 +177,7 @@ impl LogError {
             Self::Upgraded { path } => Self::Upgraded { path: path.clone() },
             Self::Corrupt(corruption) => Self::Corrupt(corruption.clone()),
             Self::NotAStore { path } => Self::NotAStore { path: path.clone() },
-            Self::Erased { position } => Self::Erased { position: *position },
+            Self::Erased { place } => Self::Erased { place: *place },
             Self::Moved { path } => Self::Moved { path: path.clone() },
             Self::Replaced { path } => Self::Replaced { path: path.clone() },
             Self::Forked { owner, process } => Self::Forked { owner: *owner, process: *process },

@@ -271,14 +271,14 @@ pub(crate) fn continues(place: &Written, header: &FrameHeader) -> Result<(), Inv
         return Ok(());
     }
     if header.first_seq != place.seq.next() {
-        return fail(24, format!("seq {}", place.seq.next()), format!("seq {}", header.first_seq));
+        return fail(32, format!("seq {}", place.seq.next()), format!("seq {}", header.first_seq));
     }
     if header.previous != place.link {
         return fail(72, format!("previous link {}", place.link), header.previous.to_string());
     }
     let highest = place.time.max(header.time);
     if header.time_max != highest {
-        return fail(144, format!("the highest time {}", highest.0), header.time_max.0.to_string());
+        return fail(64, format!("the highest time {}", highest.0), header.time_max.0.to_string());
     }
     Ok(())
 }
@@ -286,19 +286,20 @@ pub(crate) fn continues(place: &Written, header: &FrameHeader) -> Result<(), Inv
 /// A frame without events, for [`Failpoint::AcceptZeroLength`].
 pub(super) fn nothing_at(position: Position, store: StoreId) -> FrameHeader {
     FrameHeader {
+        event_count: 0,
+        stream_count: 0,
+        row_count: 0,
         spine_bytes: 0,
         bodies_bytes: 0,
-        event_count: 0,
-        row_count: 0,
+        content_checksum: 0,
         first_seq: Seq::ZERO,
-        time: crate::ids::Micros(0),
-        time_max: crate::ids::Micros(0),
         position,
         durable: Position::default(),
-        store,
+        time: crate::ids::Micros(0),
+        time_max: crate::ids::Micros(0),
         previous: crate::ids::Link::ZERO,
-        spine_digest: crate::ids::Digest::ZERO,
-        spine_checksum: 0,
+        content_digest: crate::ids::Digest::ZERO,
+        store,
     }
 }
 

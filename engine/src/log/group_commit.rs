@@ -241,11 +241,6 @@ impl Log {
 
     /// Refuses a request if a stream that its conditions name has moved, `run` included.
     fn admit(&self, writer: &mut Writer, run: &Run, request: &Request) -> Result<(), LogError> {
-        if request.prepared.frame.last_reference().is_some_and(|reference| reference >= writer.place.position)
-        {
-            // The commit names bytes that are not in the log; no state of this log can have led to it.
-            return Err(LogError::Encode(crate::codec::EncodeError::NoSuchBody));
-        }
         for condition in &request.conditions {
             let queued = run.streams.get(&condition.stream).copied();
             let newest = match queued.filter(|newest| *newest > condition.basis) {
@@ -400,9 +395,8 @@ impl Log {
                 link,
                 last_frame: grain_of(position),
             };
-            let rows = frame.rows_at(position);
-            let placed = Appended { first_seq, event_count, time, position, rows };
-            appended.push((*index, placed, frame.made().map(Box::new)));
+            let placed = Appended { first_seq, event_count, time, position };
+            appended.push((*index, placed, Box::new(frame.made())));
         }
         self.write_bytes(tail, writer, &segment, (&start, &place), run, single)?;
         if let Err(error) = tail.publish_written(&mut writer.page, &place, run.streams.iter()) {
@@ -415,7 +409,7 @@ impl Log {
         let stretch = Stretch { start: start.position, end: place, epoch: writer.page.epoch, segment };
         writer.place = place;
         writer.moved.extend(run.streams.drain());
-        let placed = |appended, frame| Placed { appended, frame, stretch: stretch.clone() };
+        let placed = |appended, frame| Placed { appended, frame: Some(frame), stretch: stretch.clone() };
         Ok(appended.into_iter().map(|(index, appended, frame)| (index, placed(appended, frame))).collect())
     }
 

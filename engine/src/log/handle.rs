@@ -14,7 +14,7 @@ use super::error::{Corruption, LogError};
 use super::files::{Segments, TAIL, WriteSegment, read_page};
 use super::recovery_scan::is_anchored;
 use super::tail::{Lost, Tail};
-use crate::codec::{BodyRow, PreparedFrame, SALT_BYTES, TailPage, Written as Head};
+use crate::codec::{BodyPlace, PreparedFrame, SALT_BYTES, TailPage, Written as Head};
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::secret::Secret;
@@ -103,8 +103,6 @@ pub struct Appended {
     pub time: Micros,
     /// Where its frame is.
     pub position: Position,
-    /// All rows of its body table, with positions.
-    pub rows: Vec<BodyRow>,
 }
 
 impl Appended {
@@ -182,7 +180,7 @@ pub struct Log {
     pub(super) upgrades: AtomicU32,
     pub(super) writes: Vec<String>,
     /// Bodies whose erasure is on record and was not carried out when this handle looked; whether there are any.
-    pub(super) withheld: RwLock<BTreeSet<Position>>,
+    pub(super) withheld: RwLock<BTreeSet<BodyPlace>>,
     pub(super) withholds: AtomicBool,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
     pub(super) map: Mutex<BTreeMap<Seq, Position>>,

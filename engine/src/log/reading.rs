@@ -5,7 +5,7 @@ use super::cursor::Cursor;
 use super::error::{Corruption, LogError, sound};
 use super::files::{POINT_WINDOW_BYTES, SPINE_WINDOW_BYTES, damaged};
 use super::frames::Frames;
-use crate::codec::{Frame, FrameCheck, FrameHeader, FramePlace, Part, SegmentHeader};
+use crate::codec::{BodyPlace, Frame, FrameCheck, FrameHeader, FramePlace, Part, SegmentHeader};
 use crate::ids::{Position, Seq, StreamId};
 
 /// Frames that are stepped over by their headers alone, before a look-up asks the tables of the segment.
@@ -123,8 +123,8 @@ impl Log {
     }
 
     /// The report of a body that is zeros although no erasure of it is recorded.
-    pub(crate) fn zeroed(&self, seq: Seq, position: Position) -> LogError {
-        let (segment, offset) = (position.segment(), position.offset());
+    pub(crate) fn zeroed(&self, seq: Seq, place: BodyPlace) -> LogError {
+        let BodyPlace { segment, offset } = place;
         LogError::corrupt(Corruption {
             part: Part::BodyZeroed,
             path: self.segments.path(segment),

@@ -33,7 +33,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(1);
 #[must_use]
 pub struct Placed {
     pub(crate) appended: Appended,
-    /// Its frame, for readers in this process once it is durable, unless it is large or sealed.
+    /// Its frame, for readers in this process once it is durable.
     pub(crate) frame: Option<Box<Frame>>,
     /// The group that the commit was written in; it becomes durable as a whole.
     pub(crate) stretch: Stretch,
@@ -55,11 +55,9 @@ impl Placed {
         if other.is_beyond(self) { other } else { self }
     }
 
-    /// A copy without the frame and the rows: it is held for long, and by each stream of the commit.
+    /// A copy without the frame: it is held for long, and by each stream of the commit.
     pub(crate) fn bare(&self) -> Self {
-        let Appended { first_seq, event_count, time, position, .. } = self.appended;
-        let appended = Appended { first_seq, event_count, time, position, rows: Vec::new() };
-        Self { appended, frame: None, stretch: self.stretch.clone() }
+        Self { appended: self.appended.clone(), frame: None, stretch: self.stretch.clone() }
     }
 
     pub(super) fn is_beyond(&self, other: &Self) -> bool {

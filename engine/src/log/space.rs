@@ -97,19 +97,16 @@ impl Log {
             let Some(segment) = place.ok().and_then(|at| space.segments.get_mut(at)) else { continue };
             segment.frames += 1;
             segment.events += u64::from(header.event_count);
-            segment.spine_bytes =
-                segment.spine_bytes.saturating_add(header.frame_bytes() - u64::from(header.bodies_bytes));
+            segment.spine_bytes = segment.spine_bytes.saturating_add(header.bodies_start());
             let mut blocks = frame.blocks().peekable();
             for event in frame.events() {
                 let kind = space.kinds.entry(event.envelope.kind).or_default();
                 kind.events += 1;
-                let spine = ENVELOPE_BYTES
-                    + event.payload.len().next_multiple_of(16)
-                    + event.row_count() * BODY_ROW_BYTES;
+                let spine = ENVELOPE_BYTES + event.payload.len() + event.row_count() * BODY_ROW_BYTES;
                 kind.spine_bytes = kind.spine_bytes.saturating_add(spine as u64);
                 for row in event.rows() {
                     let bytes = u64::from(row.stored_bytes);
-                    if blocks.next_if(|block| block.position == row.position).is_some() {
+                    if blocks.next_if(|block| block.place == row.place).is_some() {
                         kind.bodies += 1;
                         kind.body_bytes = kind.body_bytes.saturating_add(bytes);
                         segment.bodies += 1;

@@ -1,6 +1,5 @@
 //! Checking everything: every byte, every link, every witness; never stopping at the first damage.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::create::{Identity, identify, read_secret, store_file_damage};
@@ -13,7 +12,7 @@ use super::parallel_verify::{Batch, Damaged, check_alone};
 use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::witness::{Claims, Ending, Standing, Witness, WitnessKind, add_segments, add_tail};
 use super::{Head, Log};
-use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage, check_block};
+use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage};
 use crate::ids::{Link, Position, Seq, StoreId};
 use crate::locks::steady;
 use crate::storage::Access;
@@ -105,13 +104,12 @@ impl LogReport {
 impl Log {
     /// Checks every digest, link, body, reserved byte and witness of the store, as it lies on the disk now.
     ///
-    /// Writes nothing. Bodies stored in an earlier frame are read again only if `deep`. Cost: one pass over the
-    /// whole log, about as fast as BLAKE3 on two threads.
+    /// Writes nothing. Cost: one pass over the whole log, about as fast as BLAKE3 on two threads.
     ///
     /// # Errors
     /// [`LogError::Io`] if the storage fails; damage is in the report.
-    pub fn verify(&self, deep: bool) -> Result<LogReport, LogError> {
-        self.verify_with(deep, |_, _| false)
+    pub fn verify(&self) -> Result<LogReport, LogError> {
+        self.verify_with(|_, _| false)
     }
 
     /// [`Log::verify`], where `erased` says whether the erasure of a body accounts for its zeroed or damaged bytes.
@@ -120,16 +118,14 @@ impl Log {
     /// As [`Log::verify`].
     pub fn verify_with(
         &self,
-        deep: bool,
         erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
     ) -> Result<LogReport, LogError> {
-        self.verify_against(deep, erased, Vec::new())
+        self.verify_against(erased, Vec::new())
     }
 
     /// [`Log::verify_with`], with links that were kept elsewhere.
     pub(crate) fn verify_against(
         &self,
-        deep: bool,
         erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
         expected: Vec<Witness>,
     ) -> Result<LogReport, LogError> {
@@ -138,9 +134,7 @@ impl Log {
         claims.add(expected);
         let mut check = Check {
             log: self,
-            deep,
             erased: &erased,
-            damaged_blocks: BTreeSet::new(),
             checkpoint: None,
             claims,
             cut: None,
@@ -169,10 +163,7 @@ impl Log {
 
 struct Check<'a> {
     log: &'a Log,
-    deep: bool,
     erased: &'a dyn Fn(&crate::codec::BodyRow, Part) -> bool,
-    /// Blocks of bodies found damaged, for rows of later frames that refer to them.
-    damaged_blocks: BTreeSet<Position>,
     checkpoint: Option<Checkpoint>,
     claims: Claims,
     /// The end of the file of the last segment, if that lies before the durable end.
@@ -223,7 +214,7 @@ impl Check<'_> {
             });
             for (unchecked, damaged) in batch.frames.iter().zip(damaged) {
                 ends_in_damage = false;
-                self.frame(&unchecked.frame, damaged)?;
+                self.frame(&unchecked.frame, damaged);
                 self.claims.pass(segments, unchecked.frame.header())?;
                 sound_count = self.report.violations.len();
             }
@@ -256,7 +247,7 @@ impl Check<'_> {
                 if let Some(frame) = frame {
                     self.report.unconfirmed_events += u64::from(header.event_count);
                     let damaged = check_alone(&frame, &mut cursor)?;
-                    self.frame(&frame, damaged)?;
+                    self.frame(&frame, damaged);
                     self.claims.pass(segments, &header)?;
                 }
             }
@@ -423,43 +414,26 @@ impl Check<'_> {
     }
 
     /// Takes in a sound frame, and its rows whose bodies are damaged.
-    fn frame(&mut self, frame: &Frame, mut damaged: Vec<Damaged>) -> Result<(), LogError> {
+    fn frame(&mut self, frame: &Frame, damaged: Vec<Damaged>) {
         let header = *frame.header();
         self.report.frames += 1;
         self.report.events += u64::from(header.event_count);
         self.report.bytes += header.frame_bytes();
         let mut rows = u64::from(header.row_count);
-        for row in frame.rows().filter(|row| row.position < header.position) {
-            if self.damaged_blocks.contains(&row.position) {
-                let found = "damaged bytes in an earlier frame";
-                let invalid =
-                    crate::codec::Invalid::new(Part::Body, 0, format!("digest {}", row.digest), found);
-                damaged.push((row, invalid));
-            } else if self.deep {
-                let length = SALT_BYTES.saturating_add(row.stored_bytes as usize);
-                let mut cursor = Cursor::new(&self.log.segments, length);
-                if let Err(invalid) = check_block(cursor.block(row.position, length)?, &row) {
-                    damaged.push((row, invalid));
-                }
-            }
-        }
         for (row, invalid) in damaged {
             if matches!(invalid.part, Part::BodyZeroed | Part::Body) && (self.erased)(&row, invalid.part) {
                 continue;
             }
-            // A row that is damaged for two reasons counts twice; then the report has too few sound rows.
-            rows = rows.saturating_sub(1);
-            let block_end =
-                row.position.offset().saturating_add(SALT_BYTES as u64 + u64::from(row.stored_bytes));
-            if self.cut.is_some_and(|cut| cut.segment() == row.position.segment() && cut.offset() < block_end)
-            {
+            // A row of no bytes stands for the end of the frame.
+            rows = rows.saturating_sub(u64::from(row.bytes > 0));
+            let block_end = row.place.offset.saturating_add(SALT_BYTES as u64 + u64::from(row.stored_bytes));
+            if self.cut.is_some_and(|cut| cut.segment() == row.place.segment && cut.offset() < block_end) {
                 let seq = header.first_seq.plus(u64::from(row.event));
                 self.cut_seq = Some(self.cut_seq.map_or(seq, |first| first.min(seq)));
                 continue;
             }
             let seq = Some(header.first_seq.plus(u64::from(row.event)));
-            let (segment, offset) = (row.position.segment(), row.position.offset());
-            self.damaged_blocks.insert(row.position);
+            let (segment, offset) = (row.place.segment, row.place.offset);
             self.found(Corruption {
                 part: invalid.part,
                 path: self.log.segments.path(segment),
@@ -472,7 +446,6 @@ impl Check<'_> {
             });
         }
         self.report.bodies += rows;
-        Ok(())
     }
 
     /// A complete segment must hold nothing after its end, unless the next one says that it was given up.

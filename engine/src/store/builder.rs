@@ -252,7 +252,6 @@ impl Builder {
             recovery,
             locator: RwLock::new(Locator::new(index, read_only)),
             writers: Mutex::new(Bounded::new(self.memory_max / 4)),
-            body_dedup: Mutex::default(),
             folds: Mutex::new(Bounded::new(self.memory_max / 4 * 3)),
             frames: Mutex::new(FrameCache::new(self.memory_max / 8)),
             erasures: Mutex::new(Erasures::new(log.secret().clone())),

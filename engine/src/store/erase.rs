@@ -164,7 +164,6 @@ impl Store {
         rows.extend(recorded_erasures(&inner.log, erasing.after)?);
         let figures = if rows.is_empty() { ErasedFigures::default() } else { erasing.zero(&rows)? };
         erasing.end()?;
-        inner.forget_contents();
         let (hit, keys_kept) = inner.describe_hits(&hits)?;
         Ok(EraseReport { item, recorded, hit, keys_kept, figures })
     }
@@ -446,7 +445,7 @@ impl Inner {
     fn contents_of(&self, hits: &Hits, wanted: &Wanted) -> Result<Vec<[u8; 16]>, Error> {
         let (mut places, mut contents) = (FxHashSet::default(), BTreeSet::new());
         for hit in hits.values() {
-            if !places.insert(hit.row.position) {
+            if !places.insert(hit.row.place) {
                 continue;
             }
             match self.log.body(&hit.row) {
@@ -506,11 +505,6 @@ impl Inner {
         }
         keys.dedup();
         Ok((told.into_values().collect(), keys))
-    }
-
-    /// Forgets where contents are: an erased body must not be named again.
-    pub(super) fn forget_contents(&self) {
-        self.body_dedup().clear();
     }
 }
 

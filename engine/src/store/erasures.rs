@@ -4,9 +4,10 @@
 
 use std::sync::{Arc, MutexGuard};
 
+use crate::codec::BodyPlace;
 use crate::error::Error;
 use crate::event::{DAMAGED_TEXT, ERASED_TEXT, Payload};
-use crate::ids::{Position, Seq, StreamId};
+use crate::ids::{Seq, StreamId};
 use crate::index::FramePlace;
 use crate::locks::renewed;
 use crate::log::LogError;
@@ -61,7 +62,7 @@ impl Inner {
     }
 
     /// The error of a read of a row of zeros: the row was erased, with the author; zeros without a record of an erasure are damage.
-    pub(super) fn erased(&self, seq: Seq, row: u32, position: Position) -> Error {
+    pub(super) fn erased(&self, seq: Seq, row: u32, place: BodyPlace) -> Error {
         let (detail, lost) = match self.erasure_of(seq, row) {
             Ok(Some(erasure)) => {
                 let Erasure { seq: at, by, reason, is_loss } = &*erasure;
@@ -72,7 +73,7 @@ impl Inner {
                 };
                 (detail, *is_loss)
             }
-            Ok(None) => return self.log.zeroed(seq, position).into(),
+            Ok(None) => return self.log.zeroed(seq, place).into(),
             Err(_) => {
                 (format!("the content of {seq} was erased, and the record of that cannot be read"), false)
             }

@@ -127,7 +127,7 @@ impl Inner {
             read => read,
         };
         match read {
-            Err(LogError::Erased { position }) => Err(self.erased(seq, row, position)),
+            Err(LogError::Erased { place }) => Err(self.erased(seq, row, place)),
             read => Ok(read?),
         }
     }

@@ -15,7 +15,7 @@ use crate::text::Signer;
 
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
-use super::kept::{BodyDedup, Bounded, FoldSlot, FrameCache, Salts, StreamWriter};
+use super::kept::{Bounded, FoldSlot, FrameCache, Salts, StreamWriter};
 use super::locator::Locator;
 use super::redact::Redactor;
 use super::snapshot_file::Snapshots;
@@ -51,7 +51,6 @@ pub(super) struct Inner {
     pub(super) recovery: Recovery,
     pub(super) locator: RwLock<Locator>,
     pub(super) writers: Mutex<Bounded<Mutex<StreamWriter>>>,
-    pub(super) body_dedup: Mutex<BodyDedup>,
     pub(super) folds: Mutex<Bounded<FoldSlot>>,
     pub(super) frames: Mutex<FrameCache>,
     pub(super) erasures: Mutex<Erasures>,
@@ -156,11 +155,6 @@ impl Inner {
     /// Reads the commits that other processes made durable, and returns the head.
     pub(super) fn refresh(&self) -> Result<Seq, Error> {
         Ok(self.log.refresh()?.seq)
-    }
-
-    /// The places of stored bodies, as far as they are known.
-    pub(super) fn body_dedup(&self) -> std::sync::MutexGuard<'_, BodyDedup> {
-        renewed(&self.body_dedup, BodyDedup::clear)
     }
 
     /// Frames that are kept. Never held while the log is read.

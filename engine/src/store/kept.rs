@@ -1,5 +1,4 @@
-//! Values that a handle keeps in memory: folds of streams, and ingest states to append to them; frames; the places of written
-//! bodies, to find equal ones; and salts.
+//! Values that a handle keeps in memory: folds of streams, and ingest states to append to them; frames; and salts.
 //!
 //! All of them are held within bounds, and made anew when they are gone. The stream that was unused for longest goes first.
 
@@ -9,11 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
-use crate::codec::{BodyForm, Frame};
+use crate::codec::Frame;
 use crate::command::ingest_state::IngestState;
-use crate::failpoints::failpoint;
 use crate::fold::World;
-use crate::ids::{Digest, Position, Seq, StreamId};
+use crate::ids::{Position, Seq, StreamId};
 use crate::locks::renewed;
 use crate::log::Placed;
 use crate::text::Signer;
@@ -296,75 +294,7 @@ impl FrameCache {
 }
 
 fn cost(frame: &Frame) -> usize {
-    frame.spine_bytes().saturating_add(FRAME_COST_BYTES)
-}
-
-/// Bodies shorter than this cost less than looking them up.
-pub(super) const SHARE_BYTES_MIN: usize = 256;
-
-/// Most bodies remembered; at 120 bytes each.
-const BODY_COUNT_MAX: usize = 1 << 15;
-
-/// Where a body is stored.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Stored {
-    pub(super) digest: Digest,
-    pub(super) bytes: u32,
-    pub(super) position: Position,
-    pub(super) form: BodyForm,
-}
-
-/// The places of bodies that this process wrote lately, so that an equal one is stored once. It is small and no promise: without an
-/// entry a duplicate is written, and sealing merges equal bytes. Keys are hashes of contents; they stay in memory.
-///
-/// Two generations, so that forgetting is cheap and used entries stay.
-#[derive(Debug, Default)]
-pub(super) struct BodyDedup {
-    young: FxHashMap<blake3::Hash, Stored>,
-    old: FxHashMap<blake3::Hash, Stored>,
-    /// Everything in it was stored after this seq.
-    basis: Option<Seq>,
-}
-
-impl BodyDedup {
-    /// The key of a content: the hash from which its digest is made, too.
-    pub(super) fn key(bytes: usize, content: &blake3::Hash) -> blake3::Hash {
-        if failpoint!(DedupeByLength) { blake3::hash(&bytes.to_be_bytes()) } else { *content }
-    }
-
-    pub(super) fn get(&mut self, key: &blake3::Hash) -> Option<Stored> {
-        if let Some(stored) = self.young.get(key) {
-            return Some(*stored);
-        }
-        let stored = *self.old.get(key)?;
-        self.put(*key, stored);
-        Some(stored)
-    }
-
-    pub(super) fn put(&mut self, key: blake3::Hash, stored: Stored) {
-        if self.young.len() >= BODY_COUNT_MAX / 2 {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(key, stored);
-    }
-
-    /// The seq after which everything in it was stored.
-    pub(super) fn basis(&self) -> Seq {
-        // Nothing is known to be stored: any seq is past it.
-        self.basis.unwrap_or_default()
-    }
-
-    /// Says that entries put from here on were stored after `basis`.
-    pub(super) fn begin(&mut self, basis: Seq) {
-        self.basis.get_or_insert(basis);
-    }
-
-    /// Forgets everything: after a failed write nothing is known to be stored.
-    pub(super) fn clear(&mut self) {
-        self.young.clear();
-        self.old.clear();
-        self.basis = None;
-    }
+    frame.content_bytes().saturating_add(FRAME_COST_BYTES)
 }
 
 /// A keyed stream of random bytes from one seed of the operating system; each call gives new ones. Cheap, and the same for the same seed.
@@ -403,22 +333,6 @@ impl Salts {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_used_survives_a_change_of_generation() {
-        let mut dedup = BodyDedup::default();
-        let key = |content: &[u8]| BodyDedup::key(content.len(), &blake3::hash(content));
-        let stored =
-            Stored { digest: Digest::ZERO, bytes: 300, position: Position(7), form: BodyForm::plain(300) };
-        let kept = key(b"kept");
-        dedup.put(kept, stored);
-        for number in 0..BODY_COUNT_MAX {
-            let key = key(&number.to_be_bytes());
-            dedup.put(key, stored);
-            assert_eq!(dedup.get(&kept), Some(stored), "after {number}");
-        }
-        assert!(dedup.young.len() + dedup.old.len() <= BODY_COUNT_MAX);
-    }
 
     #[test]
     fn each_call_gives_other_bytes_and_a_seed_repeats_them() {

@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::codec::payload;
-use crate::codec::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, Frame, FrameCheck};
+use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame, FrameCheck};
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
 use crate::ids::{Digest, Micros, Origin, Seq, StreamId};
@@ -132,7 +132,7 @@ pub fn salvage_storage(
     check_empty(&*into)?;
     let path = into.path("");
     let source = Log::open_to_read(from)?;
-    let found = verify_log(&source, true, &[])?;
+    let found = verify_log(&source, &[])?;
     let (source_head, source_head_is_known) = end_of(&found);
     // Events that were written and never confirmed are as sound as the rest.
     let durable = source.refresh()?;
@@ -153,7 +153,6 @@ pub fn salvage_storage(
         source: &source,
         target: &target,
         clock: &clock,
-        places: FxHashMap::default(),
         erased,
         zeros: BTreeSet::new(),
         next: Seq(1),
@@ -215,9 +214,8 @@ fn end_of(found: &LogReport) -> (Seq, bool) {
 
 /// A body that is gone, with its digest, length and form.
 fn lost_body(place: &BodyRow) -> EncodedBody {
-    let is_known = place.is_known();
-    let form = if is_known { place.form() } else { BodyForm::plain(place.bytes) };
-    EncodedBody::Lost { digest: place.digest, bytes: place.bytes, form }
+    let BodyRow { digest, bytes, stored_bytes, codec, .. } = *place;
+    EncodedBody::Lost { digest, bytes, stored_bytes, codec }
 }
 
 /// A clock whose time is the time of the copied frame.
@@ -244,8 +242,6 @@ struct Copy<'a> {
     source: &'a Log,
     target: &'a Log,
     clock: &'a ToldClock,
-    /// Rows of copied bodies in the new store, by their digest in the source.
-    places: FxHashMap<Digest, BodyRow>,
     /// The bodies that records of erasures name: each has its own salt, so digests differ. Some may not be zeroed yet; none is copied.
     erased: FxHashSet<Digest>,
     /// Lost bodies that are zeros: the record of an erasure may be lost.
@@ -267,47 +263,29 @@ impl Copy<'_> {
 
     fn events(&mut self, frame: &Frame) -> Result<(), Error> {
         self.clock.now.store(frame.time().0, Ordering::Relaxed);
-        let (mut events, mut digests) = (Vec::new(), Vec::new());
+        let mut events = Vec::new();
         for event in frame.events() {
             let mut bodies = Vec::new();
             for (row, place) in (0..).zip(event.rows()) {
                 let body = self.body(BodyAddress { seq: event.seq, row }, &place)?;
-                // Damage is reported for each event that has the body. An erasure names one place for all such events.
-                let is_damaged =
-                    matches!(body, EncodedBody::Lost { .. }) && !self.erased.contains(&place.digest);
-                digests.push(Some(place.digest).filter(|_| !is_damaged));
                 bodies.push(self.or_new_key(event.seq, &event.envelope, body)?);
             }
             events.push(EncodedEvent { envelope: event.envelope, payload: event.payload.to_vec(), bodies });
         }
         let appended = self.target.append(self.target.prepare(&events)?, &[])?;
-        for (digest, row) in digests.into_iter().zip(&appended.rows) {
-            if let Some(digest) = digest {
-                self.places.entry(digest).or_insert(*row);
-            }
-        }
         self.next = appended.last_seq().next();
         self.done.events += events.len() as u64;
         Ok(())
     }
 
     fn body(&mut self, address: BodyAddress, place: &BodyRow) -> Result<EncodedBody, Error> {
-        if let Some(known) = self.places.get(&place.digest) {
-            self.done.bodies += 1;
-            return Ok(EncodedBody::Existing {
-                digest: known.digest,
-                bytes: known.bytes,
-                position: known.position,
-                form: known.form(),
-            });
-        }
         if self.erased.contains(&place.digest) {
             return Ok(lost_body(place));
         }
         match self.source.salted_body(place) {
             Ok((salt, bytes)) => {
                 self.done.bodies += 1;
-                return Ok(EncodedBody::New { bytes: bytes.into(), salt, content: None });
+                return Ok(EncodedBody::New { bytes: bytes.into(), salt });
             }
             Err(LogError::Erased { .. }) => {
                 self.zeros.insert(address);
@@ -332,7 +310,7 @@ impl Copy<'_> {
         for _ in 0..2 {
             key.extend_from_slice(&self.target.salt()?);
         }
-        Ok(EncodedBody::New { bytes: key.into(), salt: self.target.salt()?, content: None })
+        Ok(EncodedBody::New { bytes: key.into(), salt: self.target.salt()? })
     }
 
     /// Puts notes in the place of lost events, up to before `until`; at most `count_max` notes.
@@ -412,7 +390,7 @@ impl Copy<'_> {
             };
             let mut bodies = Vec::with_capacity(rows.len());
             for bytes in rows {
-                bodies.push(EncodedBody::New { bytes, salt: self.target.salt()?, content: None });
+                bodies.push(EncodedBody::New { bytes, salt: self.target.salt()? });
             }
             events.push(EncodedEvent { envelope, payload: bytes, bodies });
         }

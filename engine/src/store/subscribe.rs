@@ -169,7 +169,7 @@ impl Subscription {
         for frame in frames.skip_before(self.next) {
             match frame {
                 Ok(frame) => {
-                    bytes = bytes.saturating_add(frame.header().spine_bytes as usize);
+                    bytes = bytes.saturating_add(frame.content_bytes());
                     self.place = Some(frame.header().end());
                     self.ready.push_back(Ok(frame));
                 }

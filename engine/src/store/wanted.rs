@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::codec::BodyRow;
+use crate::codec::{BodyPlace, BodyRow};
 use crate::event::wire::{Piece, pieces};
-use crate::ids::{Position, Seq};
+use crate::ids::Seq;
 use crate::log::{Log, LogError};
 use crate::text::Unescaped;
 
@@ -32,7 +32,7 @@ pub(super) struct Wanted {
     /// By length, then by digest of the bytes alone.
     contents: FxHashMap<u32, FxHashSet<[u8; 32]>>,
     /// Blocks that are known to hold them, or not to.
-    blocks: FxHashMap<Position, bool>,
+    blocks: FxHashMap<BodyPlace, bool>,
     texts: Vec<Vec<u8>>,
 }
 
@@ -40,7 +40,7 @@ impl Wanted {
     /// Adds a row that was asked for; `body`: its content, unless that is no text that could be quoted.
     pub(super) fn add(&mut self, address: (Seq, u32), row: &BodyRow, body: Option<Vec<u8>>) {
         self.asked.insert(address);
-        self.blocks.insert(row.position, true);
+        self.blocks.insert(row.place, true);
         if let Some(body) = body {
             self.contents.entry(row.bytes).or_default().insert(*blake3::hash(&body).as_bytes());
             self.texts.push(body);
@@ -70,7 +70,7 @@ impl Wanted {
 
     /// Whether the row's content is wanted. Reads a block once.
     pub(super) fn holds(&mut self, log: &Log, row: &BodyRow) -> Result<bool, LogError> {
-        if let Some(known) = self.blocks.get(&row.position) {
+        if let Some(known) = self.blocks.get(&row.place) {
             return Ok(*known);
         }
         let Some(contents) = self.contents.get(&row.bytes) else { return Ok(false) };
@@ -79,7 +79,7 @@ impl Wanted {
             Err(LogError::Erased { .. } | LogError::Corrupt(_)) => false,
             Err(error) => return Err(error),
         };
-        self.blocks.insert(row.position, found);
+        self.blocks.insert(row.place, found);
         Ok(found)
     }
 

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use crate::codec::{BodyRow, Frame, FrameCheck, Part};
+use crate::codec::{BodyPlace, BodyRow, Frame, FrameCheck, Part};
 use crate::event::{BodyAddress, Payload};
-use crate::ids::{Position, Seq};
+use crate::ids::Seq;
 use crate::log::{Log, LogError};
 
 /// Addresses that the log records as erased after `after`, and the blocks that they name.
@@ -63,7 +63,7 @@ pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<BodyAddres
 pub(super) struct Erasures<'a> {
     log: &'a Log,
     /// The positions of these bodies, up to a seq. Grows beside a live writer; only new events are read.
-    known: RefCell<(Seq, BTreeSet<Position>)>,
+    known: RefCell<(Seq, BTreeSet<BodyPlace>)>,
     /// Without records that could not be read, what was erased would be taken for damage.
     failed: RefCell<Option<LogError>>,
 }
@@ -90,22 +90,22 @@ impl<'a> Erasures<'a> {
     }
 
     /// Whether the erasure of a body is on record. A record that cannot be read accounts for nothing.
-    fn has(&self, position: Position) -> bool {
+    fn has(&self, place: BodyPlace) -> bool {
         let head = self.told(self.log.refresh());
         let mut known = self.known.borrow_mut();
         let (until, places) = &mut *known;
         if *until < head.seq {
             let rows = self.told(recorded_erasures(self.log, *until));
-            places.extend(rows.into_iter().map(|row| row.position));
+            places.extend(rows.into_iter().map(|row| row.place));
             *until = head.seq;
         }
-        places.contains(&position)
+        places.contains(&place)
     }
 
     /// Whether an erasure on record accounts for the bytes in the place of a body: zeros always, a body half zeroed only
     /// as long as the erasure is under way.
     pub(super) fn account_for(&self, row: &BodyRow, part: Part) -> bool {
-        if !self.has(row.position) {
+        if !self.has(row.place) {
             return false;
         }
         part == Part::BodyZeroed

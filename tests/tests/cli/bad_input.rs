@@ -265,7 +265,7 @@ fn a_session_that_is_still_being_written_is_continued_by_the_next_import() {
 fn a_store_of_a_newer_format_is_left_alone() {
     let world = World::fed();
     let path = world.path("store/acpdb.json");
-    let text = std::fs::read_to_string(&path).unwrap().replace("\"acpdb\": 2", "\"acpdb\": 3");
+    let text = std::fs::read_to_string(&path).unwrap().replace("\"acpdb\": 3", "\"acpdb\": 4");
     let (checked, _) = text.rsplit_once(",\n  \"check\"").unwrap();
     let check = blake3::hash(checked.as_bytes()).to_hex();
     std::fs::write(&path, format!("{checked},\n  \"check\": \"{check}\"\n}}\n")).unwrap();
@@ -273,7 +273,7 @@ fn a_store_of_a_newer_format_is_left_alone() {
     for command in
         [&["list"] as &[&str], &["append", "--stdin"], &["import", "session.jsonl"], &["verify"], &["info"]]
     {
-        world.run_with(command, message("x")).says(1, &["format version 3", "up to 2", "acpdb"]);
+        world.run_with(command, message("x")).says(1, &["format version 4", "up to 3", "acpdb"]);
     }
     assert!(crate::world::contents(&world.path("store")) == before, "a newer store was changed");
     // Without a fitting check it is no newer store but a damaged one, and still readable.

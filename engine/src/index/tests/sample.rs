@@ -109,7 +109,7 @@ pub(super) fn frames(script: &Script) -> Vec<Frame> {
         let mut prepared = encode_frame(&events).unwrap();
         let (bytes, next) =
             prepared.seal(seq, (Micros(0), Micros(0)), position, position, IDENTITY.store, link);
-        let frame = decode_frame(bytes).unwrap();
+        let frame = decode_frame(bytes, IDENTITY.store).unwrap();
         link = next;
         seq = frame.header().last_seq().next();
         position = frame.header().end();

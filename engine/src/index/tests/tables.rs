@@ -97,7 +97,7 @@ fn rows_of_version_5_are_these() {
     let frames = frames(&script());
     let mut index = MemoryIndex::new(IDENTITY);
     index.apply(&rows(&frames)).unwrap();
-    expect!["30 rows, 5fee8c4fe8142ba78cd1d1906287a6d90ce26400ce268d6c5292c8ce8345b767"].assert_eq(&format!(
+    expect!["30 rows, 7f757510c0ed5f0c7088f6d9babf4e9843ef35a8002cde2f43670c5330a0346c"].assert_eq(&format!(
         "{} rows, {}",
         index.row_count(),
         index.digest().unwrap()

@@ -20,10 +20,10 @@ fn filled(world: &SimWorld) -> Vec<BodyRow> {
             // One in five is equal to one of another commit: sealing stores it once.
             bytes: long(if part == 0 { 3 } else { commit * 5 + part }).into(),
             salt: log.salt().unwrap(),
-            content: None,
         });
         let events = [EncodedEvent { bodies: bodies.collect(), ..event(&log, 1, 0) }];
-        rows.extend(log.append(log.prepare(&events).unwrap(), &[]).unwrap().rows);
+        let appended = log.append(log.prepare(&events).unwrap(), &[]).unwrap();
+        rows.extend(rows_of(&log, &appended));
     }
     let sealed = seal_all(&log).unwrap().len();
     assert!(sealed > 1, "{sealed} segments are sealed");
@@ -35,7 +35,7 @@ fn filled(world: &SimWorld) -> Vec<BodyRow> {
 fn said(read: &Result<Vec<u8>, LogError>) -> Result<String, String> {
     match read {
         Ok(bytes) => Ok(String::from_utf8(bytes.clone()).unwrap()),
-        Err(LogError::Erased { position }) => Err(format!("erased at {position}")),
+        Err(LogError::Erased { place }) => Err(format!("erased at {place}")),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -53,7 +53,10 @@ fn compare(world: &SimWorld, rows: &[BodyRow]) -> Vec<Result<String, String>> {
     assert_eq!(together, alone);
     let log = reader(world);
     let frames: Vec<_> = log.frames(Position::default(), log.head()).filter_map(Result::ok).collect();
-    let of = |row: &BodyRow| frames.iter().rev().find(|frame| frame.position() < row.position).cloned();
+    let start = |frame: &crate::codec::Frame| (frame.position().segment(), frame.position().offset());
+    let of = |row: &BodyRow| {
+        frames.iter().rev().find(|frame| start(frame) < (row.place.segment, row.place.offset)).cloned()
+    };
     let framed: Vec<_> = rows.iter().map(|row| (of(row), *row)).collect();
     assert_eq!(log.bodies_of(&framed).iter().map(said).collect::<Vec<_>>(), alone);
     let one_by_one = framed.iter().map(|(frame, row)| match frame {
@@ -64,7 +67,7 @@ fn compare(world: &SimWorld, rows: &[BodyRow]) -> Vec<Result<String, String>> {
     together
 }
 
-/// Bytes that follow a spine are read with it, and not again; a frame that is kept lets go of them.
+/// Bytes that follow a content are read with it, and not again; a frame that is kept lets go of them.
 #[test]
 fn short_bodies_come_with_their_frame() {
     let world = SimWorld::new(1);
@@ -118,9 +121,9 @@ fn what_is_no_body_is_said_so_and_costs_no_other() {
     asked.extend(wrong(&|row| row.digest.0[0] ^= 1));
     asked.extend(wrong(&|row| row.bytes += 1));
     asked.extend(wrong(&|row| row.bytes = u32::MAX));
-    asked.extend(wrong(&|row| row.position.0 += 1));
-    asked.extend(wrong(&|row| row.position = Position::new(99, 4096).unwrap()));
-    asked.extend(wrong(&|row| row.position = Position::new(row.position.segment(), 1 << 34).unwrap()));
+    asked.extend(wrong(&|row| row.place.offset += 16));
+    asked.extend(wrong(&|row| row.place.segment = 99));
+    asked.extend(wrong(&|row| row.place.offset = 1 << 34));
     asked.push(rows[1]);
     let found = compare(&world, &asked);
     let sound: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_ok()).collect();

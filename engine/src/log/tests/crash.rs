@@ -33,7 +33,7 @@ fn judge(log: &Log, acked: &[u32], tried: u32, context: &str) {
         acked.iter().all(|commit| commits.contains(commit)),
         "{context}: acked {acked:?}, found {commits:?}"
     );
-    let report = log.verify(true).unwrap();
+    let report = log.verify().unwrap();
     assert!(report.is_sound(), "{context}: {report:#?}");
     assert_eq!(report.events, listed.len() as u64, "{context}");
 }
@@ -48,7 +48,7 @@ fn recovers(world: &SimWorld, acked: &[u32], tried: u32, context: &str) {
     if let Ok((reader, recovery)) = open_with(&world.process(50), LogOptions { read_only: true, ..options() })
     {
         assert!(recovery.damage.is_none(), "{context}: {recovery:?}");
-        let report = reader.verify(true).unwrap();
+        let report = reader.verify().unwrap();
         assert!(report.is_sound(), "{context}, before recovery: {report:#?}");
         let _ = sound_listing(&reader);
     }
@@ -69,7 +69,7 @@ fn recovers(world: &SimWorld, acked: &[u32], tried: u32, context: &str) {
     let (log, _) = open(&cut.process(53)).unwrap();
     assert_eq!(sound_listing(&log), listed, "{context}: after a power cut");
     let _ = append(&log, 90).unwrap();
-    assert!(log.verify(true).unwrap().is_sound(), "{context}: appended after recovery");
+    assert!(log.verify().unwrap().is_sound(), "{context}: appended after recovery");
 }
 
 fn operations() -> u64 {

@@ -9,7 +9,7 @@ fn check(world: &SimWorld, truth: &[(Seq, String)], context: &str) -> (LogReport
         Ok(opened) => opened,
         Err(error) => panic!("{context}: {error}"),
     };
-    let report = log.verify(false).unwrap();
+    let report = log.verify().unwrap();
     let mut shown = 0;
     for line in listing(&log).into_iter().flatten() {
         assert!(truth.contains(&line), "{context}: wrong line {line:?}");
@@ -64,7 +64,10 @@ fn every_shortened_file_is_reported() {
                 let context = format!("{name} cut to {length}, tail {tail}");
                 let (report, shown) = check(&copy, &truth, &context);
                 assert!(!report.is_sound(), "{context}: not reported");
-                if name.ends_with("seg") && length > 4096 + 160 && shown < truth.len() {
+                if name.ends_with("seg")
+                    && length > 4096 + crate::codec::FRAME_HEADER_BYTES
+                    && shown < truth.len()
+                {
                     let last = report.missing.map_or_else(
                         || report.violations.iter().filter_map(|violation| violation.seq_last).max(),
                         |(_, last)| Some(last),
@@ -193,6 +196,7 @@ fn plain_edits_are_told_apart() {
     // Commits 0, 3 and 6 have frames of one length, so that they can change places.
     let places: Vec<Position> =
         [0, 3, 6, 9].into_iter().map(|commit| append(&log, commit).unwrap().position).collect();
+    let store = log.store();
     log.close().unwrap();
     let truth = sound_listing(&open(&world.process(2)).unwrap().0);
     let name = "log/000000000001.seg";
@@ -217,28 +221,23 @@ fn plain_edits_are_told_apart() {
     let altered = {
         // A forger that knows the format changes a payload and every checksum of its frame, but not the links.
         let mut altered = bytes.clone();
-        let payload = at(1) + 160 + 96;
-        altered[payload] ^= 1;
-        let header = crate::codec::FrameHeader::decode(&altered[at(1)..]).unwrap();
-        let spine = &altered[at(1) + 160..at(1) + 160 + header.spine_bytes as usize];
+        let header = crate::codec::FrameHeader::decode(&altered[at(1)..], store).unwrap();
+        let end = at(1) + usize::try_from(header.bodies_start()).unwrap();
+        altered[end - 1] ^= 1;
+        let content = &altered[at(1) + crate::codec::FRAME_HEADER_BYTES..end];
         let header = crate::codec::FrameHeader {
-            spine_digest: crate::ids::Digest(*blake3::hash(spine).as_bytes()),
-            spine_checksum: crc32c::crc32c(spine),
+            content_digest: crate::ids::Digest(*blake3::hash(content).as_bytes()),
+            content_checksum: crc32c::crc32c(content),
             ..header
         };
-        altered[at(1)..at(1) + 160].copy_from_slice(&header.encode());
+        altered[at(1)..at(1) + crate::codec::FRAME_HEADER_BYTES].copy_from_slice(&header.encode());
         altered
     };
     let copy = world.fork(1);
     copy.set_file(name, altered);
     let (altered_log, _) = open(&copy.process(5)).unwrap();
-    let altered_kinds: Vec<String> = altered_log
-        .verify(false)
-        .unwrap()
-        .violations
-        .iter()
-        .map(|violation| violation.kind.to_string())
-        .collect();
+    let altered_kinds: Vec<String> =
+        altered_log.verify().unwrap().violations.iter().map(|violation| violation.kind.to_string()).collect();
     expect_test::expect![[r#"
         swap two: ["place of a frame"] missing None shown 4
         delete one: ["place of a frame"] missing None shown 2
@@ -260,36 +259,35 @@ fn damaged_bodies_cost_only_the_events_that_use_them() {
     let world = SimWorld::new(1);
     let (log, _) = open(&world.process(1)).unwrap();
     let first = append(&log, 1).unwrap();
-    let row = first.rows[0];
-    let mut user = event(&log, 2, 0);
-    user.bodies = vec![EncodedBody::Existing {
-        digest: row.digest,
-        bytes: row.bytes,
-        position: row.position,
-        form: row.form(),
-    }];
-    let _ = log.append(log.prepare(&[user, event(&log, 2, 1)]).unwrap(), &[]).unwrap();
+    let row = rows_of(&log, &first)[0];
+    let (mut user, mut other) = (event(&log, 2, 0), event(&log, 2, 1));
+    user.bodies = vec![EncodedBody::New { bytes: b"shared".as_slice().into(), salt: [4; 16] }];
+    other.bodies.splice(..0, user.bodies.clone());
+    let second = log.append(log.prepare(&[user, other]).unwrap(), &[]).unwrap();
+    let shared = rows_of(&log, &second)[0];
     log.close().unwrap();
     let name = "log/000000000001.seg";
     let mut bytes = world.file(name).unwrap();
-    let at = usize::try_from(row.position.offset()).unwrap();
+    let at = usize::try_from(row.place.offset).unwrap();
     bytes[at + 20] ^= 4;
+    bytes[usize::try_from(shared.place.offset).unwrap() + 20] ^= 4;
     world.set_file(name, bytes.clone());
     let (log, _) = open(&world.process(2)).unwrap();
     let lines = listing(&log);
     let shown: Vec<u64> = lines.iter().flatten().map(|(seq, _)| seq.0).collect();
-    assert_eq!(shown, [2, 4]);
-    let report = log.verify(false).unwrap();
+    assert_eq!(shown, [2]);
+    let report = log.verify().unwrap();
     let named: Vec<_> =
         report.violations.iter().map(|violation| (violation.kind, violation.seq_first)).collect();
-    assert_eq!(named, [(Part::Body, Some(Seq(1))), (Part::Body, Some(Seq(3)))]);
+    assert_eq!(named, [1, 3, 4].map(|seq| (Part::Body, Some(Seq(seq)))));
     // An erased body is told apart, and is no damage once its erasure is on record.
     bytes[at..at + 16 + row.bytes as usize].fill(0);
+    bytes[usize::try_from(shared.place.offset).unwrap() + 20] ^= 4;
     world.set_file(name, bytes);
     let (log, _) = open(&world.process(3)).unwrap();
     assert!(matches!(log.body(&row), Err(LogError::Erased { .. })));
-    assert_eq!(log.verify(false).unwrap().violations[0].kind, Part::BodyZeroed);
-    assert!(log.verify_with(true, |erased, _| erased.digest == row.digest).unwrap().is_sound());
+    assert_eq!(log.verify().unwrap().violations[0].kind, Part::BodyZeroed);
+    assert!(log.verify_with(|erased, _| erased.digest == row.digest).unwrap().is_sound());
 }
 
 /// An agent may well print the store's own file, so whole frames occur inside bodies. None of them is taken for a
@@ -305,7 +303,7 @@ fn a_copy_of_the_log_inside_a_body_is_not_taken_for_the_log() {
     let name = "log/000000000001.seg";
     let copied = world.file(name).unwrap();
     let mut event = event(&log, 3, 0);
-    event.bodies = vec![EncodedBody::New { bytes: copied.into(), salt: [4; 16], content: None }];
+    event.bodies = vec![EncodedBody::New { bytes: copied.into(), salt: [4; 16] }];
     let place = log.append(log.prepare(&[event]).unwrap(), &[]).unwrap().position;
     let _ = append(&log, 4).unwrap();
     log.close().unwrap();

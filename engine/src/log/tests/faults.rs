@@ -29,7 +29,7 @@ fn holds(world: &SimWorld, acked: &[u32], context: &str) {
         at += found.unwrap_or_else(|| panic!("{context}: commit {commit} is lost")) + 1;
         assert_eq!(listed.get(at), Some(&shown(*commit, 1)), "{context}: commit {commit} is whole");
     }
-    assert!(log.verify(true).unwrap().is_sound(), "{context}");
+    assert!(log.verify().unwrap().is_sound(), "{context}");
     let _ = append(&log, 99).unwrap();
 }
 
@@ -56,7 +56,7 @@ fn a_full_disk_fails_the_commit_whole_and_takes_appends_again_later() {
             let read_only = LogOptions { read_only: true, ..options() };
             let (reader, _) = open_with(&world.process(2), read_only).unwrap();
             assert_eq!(sound_listing(&reader), listed, "{context}");
-            let report = reader.verify(true).unwrap();
+            let report = reader.verify().unwrap();
             assert!(report.is_sound(), "{context}: {report:#?}");
             assert_eq!(report.torn_bytes, 0, "{context}: what was written of the commit is gone");
             let _ = log.write_checkpoint();
@@ -152,7 +152,7 @@ fn a_poisoned_store_refuses_in_every_process_that_had_it_open() {
     assert!(recovery.torn_bytes > 0);
     let _ = append(&third, 3).unwrap();
     assert!(matches!(append(&first, 4), Err(LogError::Poisoned { .. })), "until it is reopened");
-    let report = third.verify(true).unwrap();
+    let report = third.verify().unwrap();
     assert!(report.is_sound(), "{report:#?}");
     assert_eq!(report.events, 4);
 }
@@ -168,7 +168,7 @@ fn short_and_interrupted_calls_change_nothing() {
             let mut acked = Vec::new();
             let errors = append_some(&log, &mut acked, 0..6);
             assert!(errors.is_empty(), "{kind:?}: {errors:?}");
-            assert!(log.verify(true).unwrap().is_sound(), "{kind:?}");
+            assert!(log.verify().unwrap().is_sound(), "{kind:?}");
             log.close().unwrap();
             holds(&world, &acked, &format!("{kind:?}"));
         }

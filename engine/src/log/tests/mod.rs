@@ -64,11 +64,7 @@ pub(super) fn event(log: &Log, commit: u32, event: u32) -> EncodedEvent {
         origin: Origin::ZERO,
         host_time: Some(Micros(i64::from(commit))),
     };
-    let body = EncodedBody::New {
-        bytes: text(commit, event).into(),
-        salt: log.salt().unwrap_or([9; 16]),
-        content: None,
-    };
+    let body = EncodedBody::New { bytes: text(commit, event).into(), salt: log.salt().unwrap_or([9; 16]) };
     EncodedEvent { envelope, payload: format!("p-{commit}-{event}").into_bytes(), bodies: vec![body] }
 }
 
@@ -76,6 +72,11 @@ pub(super) fn event(log: &Log, commit: u32, event: u32) -> EncodedEvent {
 pub(super) fn append(log: &Log, commit: u32) -> Result<Appended, LogError> {
     let events = [event(log, commit, 0), event(log, commit, 1)];
     log.append(log.prepare(&events)?, &[])
+}
+
+/// The body rows of a commit.
+pub(super) fn rows_of(log: &Log, appended: &Appended) -> Vec<BodyRow> {
+    log.frame_at(appended.position).unwrap().rows().collect()
 }
 
 /// The events that a log shows: each one's body, or the error in its place.

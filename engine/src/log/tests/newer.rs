@@ -1,7 +1,7 @@
 //! Bytes of newer programs: refused, or opened for reading as they ask, and never touched.
 
 use super::*;
-use crate::codec::{FeatureBits, FrameHeader, StoreFile};
+use crate::codec::{FRAME_HEADER_BYTES, FeatureBits, FrameHeader, StoreFile};
 
 const FIRST: &str = "log/000000000001.seg";
 
@@ -19,10 +19,15 @@ fn files(world: &SimWorld) -> Vec<(String, Vec<u8>)> {
     names.map(|name| (name.clone(), world.file(&name).unwrap())).collect()
 }
 
-fn sealed_header(mut header: [u8; 160]) -> [u8; 160] {
-    let checksum = crc32c::crc32c(&header[..156]);
+fn sealed_header(mut header: [u8; FRAME_HEADER_BYTES], store: StoreId) -> [u8; FRAME_HEADER_BYTES] {
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(store.as_bytes()), &header[..156]);
     header[156..].copy_from_slice(&checksum.to_le_bytes());
     header
+}
+
+/// The store of the first segment.
+fn store_of(world: &SimWorld) -> StoreId {
+    SegmentHeader::decode(&world.file(FIRST).unwrap()).unwrap().store
 }
 
 #[test]
@@ -84,7 +89,9 @@ fn the_last_segment_says_what_writing_needs() {
 /// called the store sound. It stays where it is now, and so do the torn bytes before it.
 #[test]
 fn a_frame_with_an_unknown_flag_is_never_torn() {
-    for (torn_before, at, value) in [(false, 7, 1), (false, 4, 2), (false, 143, 1), (true, 7, 128)] {
+    for (torn_before, at, value) in
+        [(false, 7, 1), (false, 4, 3), (false, 139, 1), (false, 155, 1), (true, 7, 128)]
+    {
         let world = SimWorld::new(1);
         let large = LogOptions { segment_bytes_max: 1 << 20, ..options() };
         let (log, _) = open_with(&world.process(1), large.clone()).unwrap();
@@ -97,11 +104,12 @@ fn a_frame_with_an_unknown_flag_is_never_torn() {
         log.close().unwrap();
         let mut bytes = world.file(FIRST).unwrap();
         let start = usize::try_from(last.offset()).unwrap();
-        let mut header: [u8; 160] = bytes[start..start + 160].try_into().unwrap();
+        let mut header: [u8; FRAME_HEADER_BYTES] =
+            bytes[start..start + FRAME_HEADER_BYTES].try_into().unwrap();
         // The frame is of a program that claims nothing durable, so that only its flag can save it.
         header[48..56].fill(0);
         header[at] = value;
-        bytes[start..start + 160].copy_from_slice(&sealed_header(header));
+        bytes[start..start + FRAME_HEADER_BYTES].copy_from_slice(&sealed_header(header, store_of(&world)));
         if torn_before {
             bytes[usize::try_from(middle.offset()).unwrap() + 9] ^= 1;
         }
@@ -116,7 +124,7 @@ fn a_frame_with_an_unknown_flag_is_never_torn() {
         let shown = listing(&log).into_iter().flatten().count();
         assert!(shown >= 2, "what is before it can be read: {shown}");
         let kinds: Vec<Part> =
-            log.verify(false).unwrap().violations.iter().map(|violation| violation.kind).collect();
+            log.verify().unwrap().violations.iter().map(|violation| violation.kind).collect();
         assert!(kinds.contains(&Part::Newer), "{kinds:?}");
         drop(log);
         assert_eq!(files(&world), before, "byte {at} as {value}");
@@ -129,17 +137,17 @@ fn a_stale_copy_of_a_newer_frame_is_torn() {
     let world = closed_store_with(2, 1 << 20);
     let mut bytes = world.file(FIRST).unwrap();
     let end = bytes.len();
-    let first = FrameHeader::decode(&bytes[4096..]).unwrap();
+    let first = FrameHeader::decode(&bytes[4096..], store_of(&world)).unwrap();
     let mut header = first.encode();
-    header[7] = 1;
-    bytes.extend(sealed_header(header));
+    header[6] = 1;
+    bytes.extend(sealed_header(header, store_of(&world)));
     world.set_file(FIRST, bytes);
     let (log, recovery) =
         open_with(&world.process(2), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
     assert!(recovery.damage.is_none() && recovery.torn_bytes > 0);
     let _ = append(&log, 2).unwrap();
     assert!(world.file(FIRST).unwrap().len() > end);
-    assert!(log.verify(false).unwrap().is_sound());
+    assert!(log.verify().unwrap().is_sound());
 }
 
 /// A newer program names a feature while other handles have the store open: none of them writes, or reads, past that moment.

@@ -16,7 +16,7 @@ fn two_processes_take_turns_over_rolls() {
     assert_eq!(one.refresh().unwrap(), two.head());
     assert_eq!(sound_listing(&one), sound_listing(&two));
     assert_eq!(sound_listing(&one).len(), 40);
-    assert!(one.verify(true).unwrap().is_sound());
+    assert!(one.verify().unwrap().is_sound());
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_process_killed_anywhere_does_not_stop_another() {
         for commit in &acked {
             assert!(listed.contains(&shown(*commit, 0)), "operation {operation}: commit {commit} is lost");
         }
-        assert!(other.verify(true).unwrap().is_sound(), "operation {operation}");
+        assert!(other.verify().unwrap().is_sound(), "operation {operation}");
         world.cut_power();
         let (log, _) = open(&world.process(3)).unwrap();
         let after: Vec<String> = sound_listing(&log).into_iter().map(|(_, text)| text).collect();

@@ -39,7 +39,7 @@ fn a_sealed_segment_says_what_it_said() {
     assert!(seal_all(&log).unwrap().is_empty(), "a second time there is nothing to do");
     for (who, log) in [("this handle", &log), ("a handle with the old files open", &other)] {
         assert_eq!(sound_listing(log), truth, "{who}");
-        let report = log.verify(true).unwrap();
+        let report = log.verify().unwrap();
         assert!(report.is_sound(), "{who}: {report:#?}");
         assert_eq!(report.events, truth.len() as u64);
         let now: Vec<Position> =
@@ -93,7 +93,7 @@ fn any_zstd_unpacks_a_sealed_log() {
     assert!(sealed.iter().all(|figures| figures.bytes_after * 4 < figures.bytes_before), "{sealed:?}");
     assert!(!sealed.is_empty());
     assert!(unpacked(&world) == before);
-    assert!(log.verify(true).unwrap().is_sound());
+    assert!(log.verify().unwrap().is_sound());
 }
 
 /// Commits longer than a chunk are cut before their bodies, and every 64 KiB; all others lie in one chunk each.
@@ -108,20 +108,20 @@ fn chunks_end_where_commits_end() {
         let length = [100, 30_000, 150_000][commit as usize % 3];
         let bytes =
             (0..length).map(|byte: u32| byte.wrapping_mul(commit + 7).to_le_bytes()[1]).collect::<Vec<_>>();
-        event.bodies = vec![EncodedBody::New { bytes: bytes.into(), salt: [7; 16], content: None }];
+        event.bodies = vec![EncodedBody::New { bytes: bytes.into(), salt: [7; 16] }];
         let done = log.append(log.prepare(&[event]).unwrap(), &[]).unwrap();
-        begins.push((done.rows[0].position, length));
+        begins.push((rows_of(&log, &done)[0].place, length));
     }
     assert!(!seal_all(&log).unwrap().is_empty());
     let file = log.segments.get(1).unwrap().unwrap();
     let chunks = file.sealed.as_ref().unwrap().chunk_list().unwrap();
     assert_eq!((chunks[0].start, chunks[0].end()), (0, 4096));
     assert!(chunks.iter().all(|chunk| chunk.end() - chunk.start <= 64 << 10));
-    for (position, length) in begins.iter().filter(|(position, _)| position.segment() == 1) {
-        let holders = chunks.iter().filter(|chunk| {
-            chunk.start < position.offset() + u64::from(*length) && chunk.end() > position.offset()
-        });
-        assert_eq!(holders.count(), if *length < 100_000 { 1 } else { 3 }, "{position} {length}");
+    for (place, length) in begins.iter().filter(|(place, _)| place.segment == 1) {
+        let holders = chunks
+            .iter()
+            .filter(|chunk| chunk.start < place.offset + u64::from(*length) && chunk.end() > place.offset);
+        assert_eq!(holders.count(), if *length < 100_000 { 1 } else { 3 }, "{place} {length}");
     }
     let small = chunks.iter().skip(1).filter(|chunk| chunk.end() - chunk.start < 30_000).count();
     assert!(small * 4 < chunks.len(), "neighbours share a chunk");
@@ -163,7 +163,7 @@ fn every_flipped_bit_of_a_sealed_file_is_reported_and_costs_at_most_its_chunk() 
         copy.set_file(name, damaged);
         let context = format!("byte {} bit {}", bit / 8, bit % 8);
         let (log, _) = open_with(&copy.process(9), read_only.clone()).unwrap();
-        let report = log.verify(false).unwrap();
+        let report = log.verify().unwrap();
         assert!(!report.is_sound(), "{context}: not reported");
         let shown: Vec<_> = listing(&log).into_iter().flatten().collect();
         assert!(shown.iter().all(|line| truth.contains(line)), "{context}: a wrong line");
@@ -191,13 +191,13 @@ fn every_shortened_sealed_file_is_reported() {
         let copy = world.fork(1);
         copy.set_file(name, &bytes[..length]);
         let (log, _) = open_with(&copy.process(9), read_only.clone()).unwrap();
-        assert!(!log.verify(false).unwrap().is_sound(), "{length}");
+        assert!(!log.verify().unwrap().is_sound(), "{length}");
         assert!(listing(&log).into_iter().flatten().all(|line| truth.contains(&line)), "{length}");
     }
     let copy = world.fork(1);
     copy.set_file(name, [bytes.as_slice(), b"more"].concat());
     let (log, _) = open_with(&copy.process(9), read_only.clone()).unwrap();
-    assert!(!log.verify(false).unwrap().is_sound(), "longer");
+    assert!(!log.verify().unwrap().is_sound(), "longer");
     assert_eq!(sound_listing(&log), truth);
     // The seek table is a hint: without it, and even without the head, the chunks are found.
     let chunks_end = costs(&open(&world.fork(1).process(2)).unwrap().0, 1).last().unwrap().0.end;
@@ -206,7 +206,7 @@ fn every_shortened_sealed_file_is_reported() {
         copy.set_file(name, &bare);
         let (log, _) = open_with(&copy.process(9), read_only.clone()).unwrap();
         assert_eq!(sound_listing(&log), truth);
-        assert!(!log.verify(false).unwrap().is_sound());
+        assert!(!log.verify().unwrap().is_sound());
         bare[..128].fill(0);
     }
 }
@@ -250,11 +250,7 @@ fn what_is_erased_in_a_sealed_segment_is_in_no_file_and_no_open_handle() {
     {
         assert!(is_erased(log, &gone[0]), "{who}");
         assert!(kept.iter().all(|row| log.body(row).is_ok()), "{who}");
-        assert_eq!(
-            log.verify_with(true, |row, _| gone.contains(row)).unwrap().violations,
-            Vec::new(),
-            "{who}"
-        );
+        assert_eq!(log.verify_with(|row, _| gone.contains(row)).unwrap().violations, Vec::new(), "{who}");
     }
     assert_eq!(
         open(&world.process(8)).unwrap().0.segments.header(1).unwrap().unwrap().generation,
@@ -304,7 +300,7 @@ fn a_crash_at_any_step_of_an_erasure_in_a_sealed_segment_loses_no_other_text() {
                 for (row, body) in &kept {
                     assert_eq!(log.body(row).unwrap(), *body, "{context}");
                 }
-                let report = log.verify_with(true, |row, _| *row == gone).unwrap();
+                let report = log.verify_with(|row, _| *row == gone).unwrap();
                 assert!(report.is_sound(), "{context}: {report:#?}");
                 let _ = log.seal(1, NEVER).unwrap();
                 let left: Vec<String> =
@@ -334,7 +330,7 @@ fn a_text_in_a_damaged_chunk_is_erased_and_the_damage_stays_damage() {
     assert!(matches!(log.body(&row), Err(LogError::Corrupt(_))), "zeros would say that it was erased");
     erase(&log, &[row]).unwrap();
     assert!(is_erased(&log, &row));
-    assert!(!log.verify(false).unwrap().is_sound());
+    assert!(!log.verify().unwrap().is_sound());
     assert!(matches!(log.seal(1, NEVER).unwrap(), SealOutcome::NotNeeded));
 }
 
@@ -358,7 +354,7 @@ fn a_crash_at_any_step_of_sealing_costs_nothing() {
                 let (log, recovery) = open(&copy.process(4)).unwrap();
                 assert!(recovery.damage.is_none(), "{context}: {recovery:?}");
                 assert_eq!(sound_listing(&log), truth, "{context}");
-                let report = log.verify(true).unwrap();
+                let report = log.verify().unwrap();
                 assert!(report.is_sound(), "{context}: {report:#?}");
                 let _ = seal_all(&log).unwrap();
                 assert_eq!(sound_listing(&log), truth, "{context}, sealed again");

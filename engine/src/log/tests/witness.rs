@@ -11,7 +11,7 @@ fn standings(report: &LogReport, kind: WitnessKind) -> Vec<(String, Standing)> {
 
 fn verified(world: &SimWorld) -> LogReport {
     let read_only = LogOptions { read_only: true, ..options() };
-    open_with(&world.process(9), read_only).unwrap().0.verify(false).unwrap()
+    open_with(&world.process(9), read_only).unwrap().0.verify().unwrap()
 }
 
 fn forked_files(report: &LogReport) -> Vec<String> {
@@ -159,7 +159,7 @@ fn links_that_were_kept_elsewhere_are_compared() {
     let frames: Vec<_> = log.frames(Position::default(), log.head()).map(Result::unwrap).collect();
     let frame = frames[4].header();
     let judge = |seq: Seq, link: Link| {
-        let report = log.verify_against(false, |_, _| false, vec![Witness::expected(seq, link)]).unwrap();
+        let report = log.verify_against(|_, _| false, vec![Witness::expected(seq, link)]).unwrap();
         standings(&report, WitnessKind::Expected)[0].1
     };
     for seq in frame.first_seq.0..=frame.last_seq().0 {

@@ -1,4 +1,4 @@
-//! Drafts become bytes: each event is encoded, its bodies are salted or shared, and the commit gets its place in the log.
+//! Drafts become bytes: each event is encoded, its bodies are salted, and the commit gets its place in the log.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,10 @@ use crate::command::draft::{CHUNK_BYTES_MAX, EventDraft};
 use crate::entry::Bytes;
 use crate::error::Error;
 use crate::event::{Body, Event, Text};
-use crate::failpoints::failpoint;
 use crate::ids::{Seq, StreamId};
 use crate::log::{Condition, Exclusive, LogError, Placed};
 
 use super::super::Inner;
-use super::super::kept::{BodyDedup, SHARE_BYTES_MIN, Stored};
 use super::Again;
 
 /// Gives a free text its rows behind those of the event.
@@ -40,67 +38,28 @@ impl Inner {
         conditions: &[Condition],
         filtered: Option<Seq>,
     ) -> Result<Result<Placed, Again>, Error> {
-        // Taken first: a body that is looked up afterwards was stored after it, or is of a later basis.
-        let basis = self.body_dedup().basis();
         let mut conditions = conditions.to_vec();
-        // Commits with a condition on the store's own stream have a basis of their own, and share nothing.
-        let may_share = !conditions.iter().any(|condition| condition.stream == StreamId::STORE);
-        let mut events = Vec::with_capacity(drafts.len());
-        let mut keys: Vec<Option<blake3::Hash>> = Vec::new();
-        for draft in drafts {
-            events.push(self.encode(draft, &mut keys, may_share)?);
+        // Commits with a condition on the store's own stream have a basis of their own.
+        let is_own = conditions.iter().any(|condition| condition.stream == StreamId::STORE);
+        if let Some(basis) = filtered.filter(|_| !is_own) {
+            conditions.push(Condition { stream: StreamId::STORE, basis });
         }
-        let mut bodies = events.iter().flat_map(|event| &event.bodies);
-        let shares = bodies.any(|body| matches!(body, EncodedBody::Existing { .. }));
-        if may_share {
-            let shared = (shares && !failpoint!(ShareErased)).then_some(basis);
-            let oldest = shared.into_iter().chain(filtered).min();
-            conditions.extend(oldest.map(|basis| Condition { stream: StreamId::STORE, basis }));
-        }
-        let prepared = self.log.prepare(&events)?;
+        let events: Result<Vec<EncodedEvent>, Error> =
+            drafts.iter().map(|draft| self.encode(draft)).collect();
+        let prepared = self.log.prepare(&events?)?;
         let placed = match lock {
             Some(lock) => lock.place(prepared, &conditions),
             None => self.log.place(prepared, &conditions),
         };
         match placed {
-            Ok(placed) => {
-                let mut body_dedup = self.body_dedup();
-                let first_seq = placed.appended().first_seq;
-                body_dedup.begin(first_seq.before());
-                // The table may have begun anew since, after an erasure of a body that this commit names.
-                let keys: &[_] = if first_seq > body_dedup.basis() { &keys } else { &[] };
-                for (key, row) in keys.iter().zip(&placed.appended().rows) {
-                    if let Some(key) = key {
-                        let (digest, bytes, position) = (row.digest, row.bytes, row.position);
-                        let stored = Stored { digest, bytes, position, form: row.form() };
-                        body_dedup.put(*key, stored);
-                    }
-                }
-                drop(body_dedup);
-                Ok(Ok(placed))
-            }
-            Err(LogError::HeadMoved { stream: StreamId::STORE, .. }) if may_share => {
-                // The table of stored bodies may name zeros now.
-                self.body_dedup().clear();
-                Ok(Err(Again::Erased))
-            }
+            Ok(placed) => Ok(Ok(placed)),
+            Err(LogError::HeadMoved { stream: StreamId::STORE, .. }) if !is_own => Ok(Err(Again::Erased)),
             Err(LogError::HeadMoved { .. }) => Ok(Err(Again::StreamMoved)),
-            Err(error) => {
-                // After a refusal to wait nothing was written, and the stored bodies are the same.
-                if !matches!(error, LogError::Busy { .. }) {
-                    self.body_dedup().clear();
-                }
-                Err(error.into())
-            }
+            Err(error) => Err(error.into()),
         }
     }
 
-    fn encode(
-        &self,
-        draft: &EventDraft,
-        keys: &mut Vec<Option<blake3::Hash>>,
-        may_share: bool,
-    ) -> Result<EncodedEvent, Error> {
+    fn encode(&self, draft: &EventDraft) -> Result<EncodedEvent, Error> {
         let Event { stream, origin, host_time, stamp, payload } = &draft.event;
         let mut rows = Cow::Borrowed(draft.bodies.as_slice());
         let mut payload = Cow::Borrowed(payload);
@@ -124,34 +83,9 @@ impl Inner {
             origin: *origin,
             host_time: *host_time,
         };
-        let mut bodies = Vec::with_capacity(rows.len());
-        for body in rows.iter() {
-            bodies.push(self.encode_body(body, keys, may_share));
-        }
+        let bodies =
+            rows.iter().map(|body| EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() });
+        let bodies = bodies.collect();
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
-    }
-
-    fn encode_body(
-        &self,
-        body: &Bytes,
-        keys: &mut Vec<Option<blake3::Hash>>,
-        may_share: bool,
-    ) -> EncodedBody {
-        if body.len() < SHARE_BYTES_MIN {
-            keys.push(None);
-            return EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt(), content: None };
-        }
-        let content = blake3::hash(body);
-        let mut body_dedup = self.body_dedup();
-        let key = BodyDedup::key(body.len(), &content);
-        keys.push(Some(key));
-        match body_dedup.get(&key).filter(|_| may_share) {
-            Some(Stored { digest, bytes, position, form }) => {
-                EncodedBody::Existing { digest, bytes, position, form }
-            }
-            None => {
-                EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt(), content: Some(content) }
-            }
-        }
     }
 }
