@@ -233,9 +233,11 @@ export class Session {
     return (await this.view(read("Session.todos", options).at)).todos();
   }
 
-  /** All that the session, its project and the user were ever told to remember; `standing` says what holds. */
-  async memory(options?: AtOption): Promise<shapes.MemoryRow[]> {
-    return (await this.view(read("Session.memory", options).at)).memory();
+  /** What the session, its project and the user are to remember; with `all` everything that they ever were told, and `standing` says
+   * what holds. */
+  async memory(options?: AtOption & { all?: boolean }): Promise<shapes.MemoryRow[]> {
+    const { at, ...rest } = read("Session.memory", options);
+    return (await this.view(at)).memory(rest);
   }
 
   /** The host's own records on the active branch, byte for byte, each with its seq; see `Entry.ofRecord`. */

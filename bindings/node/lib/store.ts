@@ -176,10 +176,10 @@ export class Store {
     return new Subscription(done(() => this.#native.subscribe(from)), limit);
   }
 
-  /** All that a project was ever told to remember; without a name, the only project's. */
-  async memory(options?: AtOption & { project?: string }): Promise<shapes.MemoryRow[]> {
+  /** What a project is to remember; with `all` everything that it ever was told. Without a name, the only project's. */
+  async memory(options?: AtOption & { project?: string; all?: boolean }): Promise<shapes.MemoryRow[]> {
     const it = read("Store.memory", options);
-    return this.#ask("memory", { project: optional("project", it.project), at: point(it.at) });
+    return this.#ask("memory", { project: optional("project", it.project), at: point(it.at), all: it.all });
   }
 
   /** Remembers what `Entry.memory` says for a project, which comes about by it. */

@@ -118,12 +118,24 @@ export class View {
     return this.#ask("todos", {});
   }
 
-  /** All that was ever to be remembered; `standing` says what holds. */
-  async memory(): Promise<shapes.MemoryRow[]> {
-    return this.#ask("memory", {});
+  /** What is to be remembered; with `all` everything that ever was, and `standing` says what holds. */
+  async memory(options?: { all?: boolean }): Promise<shapes.MemoryRow[]> {
+    return this.#ask("memory", read("View.memory", options));
   }
 
-  /** The host's own records on the active branch, byte for byte, each with its seq. */
+  // For adapters, who pair a call with its end by place: an id names a call for a moment only.
+
+  /** Texts that stand in for outputs that the context does not show whole, each by the seq of the event that ended its call. */
+  async replaced(): Promise<Map<number, string>> {
+    return new Map(await this.#ask<[number, string][]>("replaced", {}));
+  }
+
+  /** How often the session went back to an earlier point. While it stays the same, records are only added. */
+  async rewindCount(): Promise<number> {
+    return this.#ask("rewind_count", {});
+  }
+
+  /** The host's own records on the active branch, byte for byte, each with its seq; see `Entry.ofRecord` and `Entry.hostRecord`. */
   async records(options?: { after?: number }): Promise<{ seq: number; bytes: Buffer }[]> {
     const it = read("View.records", options);
     return settled(this.#native.records(count("after", it.after)));

@@ -110,6 +110,8 @@ struct Asked {
     deep: bool,
     #[serde(default)]
     name: String,
+    #[serde(default)]
+    all: bool,
 }
 
 #[derive(Deserialize)]
@@ -137,7 +139,7 @@ fn asked(store: &Store, question: &str, json: &str) -> Result<Told, Fault> {
         "info" => told(&store.info()?),
         "names" => told(&store.stream_names()?),
         "sessions" => told(&stores::sessions(store, &it.filter)?),
-        "memory" => told(&stores::memory(store, it.project, it.at.as_deref())?),
+        "memory" => told(&stores::memory(store, it.project, it.at.as_deref(), it.all)?),
         "event" => told(&store.event(Seq(it.seq))?.map(|event| stores::event_row(store, &event))),
         "policy" => told(&stores::policy(store)?),
         "verify" => told(&stores::verified(store, it.deep)?),

@@ -33,6 +33,8 @@ struct Question {
     limit: Option<usize>,
     #[serde(default)]
     item: String,
+    #[serde(default)]
+    all: bool,
 }
 
 struct Frozen {
@@ -75,7 +77,9 @@ fn answer(asked: &Asked<'_>, question: &str, json: &str) -> Result<Told, Fault> 
         "is_visible" => told(&asked.is_visible(&it.item)?),
         "tokens" => told(&asked.tokens()),
         "todos" => told(&asked.todos()?),
-        "memory" => told(&asked.memory()?),
+        "memory" => told(&asked.memory(it.all)?),
+        "replaced" => told(&asked.replaced()?),
+        "rewind_count" => told(&asked.rewind_count()),
         other => Err(Fault::new("error", format!("there is no question {other:?}"))),
     }
 }

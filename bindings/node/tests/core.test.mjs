@@ -117,7 +117,8 @@ test("what is done to the context is recorded and answered", async () => {
   const [memory] = await session.memory();
   await session.reinforce(memory.id);
   await session.retract(memory.id, { reason: "moved to npm" });
-  assert.equal((await session.memory())[0].standing, "retracted");
+  assert.deepEqual(await session.memory(), [], "what no longer holds is not to be remembered");
+  assert.equal((await session.memory({ all: true }))[0].standing, "retracted");
   await session.restoreMemory(memory.id);
   const head = await store.head();
   await session.append(Entry.message("user", "and now something else"));

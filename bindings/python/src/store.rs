@@ -123,9 +123,10 @@ impl Store {
         py: Python<'py>,
         project: Option<String>,
         at: Option<&Bound<'_, PyAny>>,
+        all: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let at = point(at)?;
-        shown(py, &self.held.run(py, |store| stores::memory(store, project, at.as_deref()))?)
+        shown(py, &self.held.run(py, |store| stores::memory(store, project, at.as_deref(), all))?)
     }
 
     fn remember<'py>(

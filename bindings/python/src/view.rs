@@ -97,8 +97,18 @@ impl View {
         shown(py, &self.ask(py, |asked| asked.todos())?)
     }
 
-    fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        shown(py, &self.ask(py, |asked| asked.memory())?)
+    fn memory<'py>(&self, py: Python<'py>, all: bool) -> PyResult<Bound<'py, PyAny>> {
+        shown(py, &self.ask(py, |asked| asked.memory(all))?)
+    }
+
+    /// The outputs of calls that are not shown whole: the event that ended each call, and the text in the output's place.
+    fn replaced(&self, py: Python<'_>) -> PyResult<Vec<(u64, String)>> {
+        self.ask(py, |asked| asked.replaced())
+    }
+
+    /// How often the session went back to an earlier point.
+    fn rewind_count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, |asked| Ok(asked.rewind_count()))
     }
 
     fn search<'py>(&self, py: Python<'py>, looked: Looked) -> PyResult<Bound<'py, PyAny>> {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -188,7 +189,7 @@ def test_a_store_of_a_newer_format_is_not_touched(tmp_path: Path) -> None:
     acpdb.open(tmp_path / "store").close()
     file = tmp_path / "store" / "acpdb.json"
     checked, _ = file.read_text().rsplit(',\n  "check": "', 1)
-    checked = checked.replace('"acpdb": 1,', '"acpdb": 1001,')
+    checked = re.sub('"acpdb": [0-9]+,', '"acpdb": 1001,', checked)
     file.write_text(f'{checked},\n  "check": "{blake3(checked.encode()).hexdigest()}"\n}}\n')
     with pytest.raises(acpdb.NewerFormatError, match="update acpdb"):
         acpdb.open(tmp_path / "store")

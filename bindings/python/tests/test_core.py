@@ -179,13 +179,14 @@ def test_memory_holds_is_superseded_and_is_retracted(store: Store) -> None:
     session.supersede(fact["id"], newer["id"], reason="moved")
     session.reinforce(newer["id"])
     session.retract(newer["id"], reason="gone")
-    standing = {row["value"]: row["standing"] for row in session.memory()}
+    standing = {row["value"]: row["standing"] for row in session.memory(all=True)}
     assert standing == {
         "npm": "superseded",
         "pnpm": "current",
         "the API is at /v1": "superseded",
         "the API is at /v2": "retracted",
     }
+    assert [row["value"] for row in session.memory()] == ["pnpm"]
     session.restore_memory(newer["id"])
     assert "pnpm" in [row["value"] for row in store.memory()]
     store.retract(held["id"], project="shop")

@@ -3,10 +3,13 @@
 //! The importer of the host turns each line into facts. One of them holds the line itself, so that `records` gives it back byte for
 //! byte. The lines belong to the session to which they are appended, even if they name another one.
 
-use acpdb_engine::entry::{Entry, StreamInfo, WirePiece, fact};
+use std::collections::HashMap;
+
+use acpdb_engine::entry::{Entry, Fact, ItemRef, PointRef, StreamInfo, WirePiece, fact};
 use acpdb_engine::secret::DERIVED;
 use acpdb_engine::{Atomicity, Batch, Error, Store};
 use acpdb_hosts::import::{self, Format, Options, wire};
+use serde::Deserialize;
 
 /// Facts of one call, ready to be recorded.
 pub struct Lines {
@@ -30,7 +33,9 @@ pub fn read(
         Some(last) if last.stream.name == stream.name => last.entries.push(entry),
         _ => batches.push(Batch { stream, entries: vec![entry] }),
     };
-    for batch in read {
+    let mut calls = Calls::default();
+    for mut batch in read {
+        calls.place(&mut batch.entries);
         // Lines of a subagent, in the file of the session that started it.
         let is_beside = batch.stream.parent.is_some() && home.parent.is_none();
         for mut entry in batch.entries {
@@ -65,6 +70,53 @@ pub fn read(
         }
     }
     Ok(Lines { batches })
+}
+
+/// Origins of calls. The importer numbers the calls of an id from the beginning of what it reads, and models use ids again: together
+/// with the id of its line, an origin names one call for ever.
+#[derive(Default)]
+struct Calls(HashMap<String, String>);
+
+#[derive(Deserialize)]
+struct Line {
+    uuid: Option<String>,
+}
+
+impl Calls {
+    /// Changes the facts of one line.
+    fn place(&mut self, entries: &mut [Entry]) {
+        let raw =
+            entries.iter().find(|entry| !entry.wire.is_empty()).and_then(|entry| wire::resolve(&entry.wire));
+        let line = raw.and_then(|raw| serde_json::from_slice::<Line>(&raw).ok()).and_then(|line| line.uuid);
+        for entry in entries {
+            if let (Some(line), Some(origin)) = (&line, &mut entry.origin)
+                && origin.starts_with("call:")
+            {
+                let placed = format!("{origin}@{line}");
+                self.0.insert(std::mem::replace(origin, placed.clone()), placed);
+            }
+            match &mut entry.fact {
+                Fact::Rewound(fact::Rewound { to: PointRef::After(origin) | PointRef::Before(origin) }) => {
+                    self.rename(origin);
+                }
+                Fact::ContextReplaced(fact::ContextReplaced { order: items, .. })
+                | Fact::HostCleared(fact::HostCleared { items, .. }) => {
+                    for item in items {
+                        if let ItemRef::Origin(origin, _) = item {
+                            self.rename(origin);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn rename(&self, origin: &mut String) {
+        if let Some(placed) = self.0.get(origin) {
+            origin.clone_from(placed);
+        }
+    }
 }
 
 /// The origin of a line without its own id has its digest and number, which begin anew with each call.

@@ -7,6 +7,7 @@ use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
 use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo};
 use acpdb_engine::event::{Lifespan, Recorded, Scope};
 use acpdb_engine::fold::Policy;
+use acpdb_engine::fold::memory::Standing;
 use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::{
@@ -182,27 +183,35 @@ pub(crate) fn hits(
     Ok(json!({"items": items, "scanned": scanned}))
 }
 
-/// All items that a project ever remembered.
-pub fn memory(store: &Store, project: Option<String>, at: Option<&str>) -> Result<Vec<Row>, Fault> {
+/// The items that a project remembers; with `all` every one that it ever did.
+pub fn memory(
+    store: &Store,
+    project: Option<String>,
+    at: Option<&str>,
+    all: bool,
+) -> Result<Vec<Row>, Fault> {
     let scope = scope(store, project)?;
     let seq = match at {
         Some(text) => when::resolve(store, text, store.now())?.seq,
         None => Seq::MAX,
     };
-    Ok(remembered(store, &scope, seq, store.now())?)
+    Ok(remembered(store, &scope, seq, store.now(), all)?)
 }
 
-/// All items that a scope ever remembered up to a seq. A project without memory does not exist yet.
+/// The items that a scope remembers as of a seq, or with `all` ever did. A project without memory does not exist yet.
 pub(crate) fn remembered(
     store: &Store,
     scope: &MemoryScope,
     at: Seq,
     now: Micros,
+    all: bool,
 ) -> Result<Vec<Row>, Error> {
-    match store.memory(scope, at) {
-        Err(Error::NotFound { what: "project", .. }) => Ok(Vec::new()),
-        found => Ok(memory::rows(store, &found?, now)),
-    }
+    let mut rows = match store.memory(scope, at) {
+        Err(Error::NotFound { what: "project", .. }) => Vec::new(),
+        found => memory::rows(store, &found?, now),
+    };
+    rows.retain(|row| all || (row.standing == Standing::Current && !row.shadowed));
+    Ok(rows)
 }
 
 /// The memory item of an entry made by `Entry.memory`.

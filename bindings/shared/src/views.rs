@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::sync::Once;
 
-use acpdb_engine::event::Face;
-use acpdb_engine::fold::Ix;
+use acpdb_engine::event::{Face, HostRecorded, Payload};
+use acpdb_engine::fold::{FaceState, Ix};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_hosts::export::{Format, Options, Selection, Unfinished, export, export_served};
@@ -118,10 +118,10 @@ impl Asked<'_> {
         Ok(todos::list(self.view)?.json(&self.stream.name))
     }
 
-    /// All memory items ever recorded.
-    pub fn memory(&self) -> Result<Vec<Row>, Fault> {
+    /// The memory items that hold; with `all` every one that was ever recorded.
+    pub fn memory(&self, all: bool) -> Result<Vec<Row>, Fault> {
         let scope = MemoryScope::session(self.stream.id);
-        Ok(remembered(self.store, &scope, self.view.at(), self.store.now())?)
+        Ok(remembered(self.store, &scope, self.view.at(), self.store.now(), all)?)
     }
 
     /// Items whose texts hold all patterns.
@@ -141,13 +141,52 @@ impl Asked<'_> {
             if left(recorded.seq) {
                 continue;
             }
-            match self.store.record(&recorded) {
+            let raw = match self.store.record(&recorded) {
+                Ok(None) => match &recorded.event.payload {
+                    Payload::HostRecorded(HostRecorded { raw: Some(raw), .. }) => {
+                        self.store.body(raw.id(recorded.seq)).map(Some)
+                    }
+                    _ => Ok(None),
+                },
+                found => found,
+            };
+            match raw {
                 Ok(Some(bytes)) => all.push((recorded.seq.get(), bytes)),
                 Ok(None) | Err(Error::Erased { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(all)
+    }
+
+    /// The outputs of calls that the context does not show whole: the event that ended each call, and the text that stands in the
+    /// output's place. An id of a call names no call for sure: hosts use ids again.
+    pub fn replaced(&self) -> Result<Vec<(u64, String)>, Fault> {
+        let at = self.view.at();
+        let (ends, faces): (Vec<Seq>, Vec<_>) = {
+            let state = self.view.state();
+            let each = state.current(at).into_iter().filter_map(|ix| {
+                let is_shown =
+                    matches!(state.face_state(ix, Face::Output, at), FaceState::Whole | FaceState::Absent);
+                let end = (!is_shown).then(|| state.item(ix, at)).flatten()?.finished?;
+                Some((end, (ix, Face::Output, at)))
+            });
+            each.unzip()
+        };
+        let mut all = Vec::new();
+        for (end, shown) in ends.into_iter().zip(self.view.shown_all(&faces)) {
+            match shown {
+                Ok(shown) if !shown.text.is_empty() => all.push((end.get(), shown.text)),
+                Ok(_) | Err(Error::Erased { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(all)
+    }
+
+    /// How often the session went back to an earlier point: while the number stays the same, records are only added.
+    pub fn rewind_count(&self) -> u64 {
+        self.view.state().rewinds(self.view.at()).len() as u64
     }
 
     /// The body of a request, a transcript, a page or spans.

@@ -3,20 +3,19 @@
  *
  * ```ts
  * const session = store.session("run-1", { host: "ai-sdk" });
- * await generateText({ model, tools, prompt, prepareStep: prepareStep(session) });
+ * await generateText({ model, tools, prompt, ...recorded(session) });
  * const model = wrapLanguageModel({ model: base, middleware: middleware(session) });
  * ```
  *
- * Messages that are sent become facts, each once. What a later call superseded is sent as what acpdb shows in its place; calls and
- * their results stay together.
+ * Messages that are sent become facts, each once, and so do the answers. What a later call superseded is sent as what acpdb shows in
+ * its place; calls and their results stay together.
  */
-
-import { createHash } from "node:crypto";
 
 import type { ModelMessage, PrepareStepFunction, ToolSet } from "ai";
 
-import { Entry, type Session } from "../index.js";
-import { params, prunedOutputs, textOf } from "./records.mjs";
+import type { Session } from "../index.js";
+import { dumped, ended, said, started, textOf } from "./records.mjs";
+import { Told, type Unit } from "./told.mjs";
 
 interface Part {
   type: string;
@@ -32,65 +31,138 @@ interface Message {
   content: string | Part[];
 }
 
-/** What `generateText` and `streamText` ask before each step. */
+/** What `generateText` and `streamText` are given to record a run whole, and to send what still holds. */
+export interface Recorded<TOOLS extends ToolSet> {
+  readonly prepareStep: PrepareStepFunction<TOOLS>;
+  readonly onStepFinish: (step: { readonly response: { readonly messages: readonly unknown[] } }) => Promise<void>;
+}
+
+/** Records a run whole, its last answer, too: spread it into the options of `generateText` or `streamText`. */
+export function recorded<TOOLS extends ToolSet = any>(session: Session): Recorded<TOOLS> {
+  const told = new Told(session);
+  /** Messages of this run's answers in the list that was told last. */
+  let answers: readonly Message[] = [];
+  let first = 0;
+  return {
+    prepareStep: async ({ messages, stepNumber }) => {
+      const given = messages as Message[];
+      if (stepNumber === 0) first = given.length;
+      answers = given.slice(first);
+      return { messages: (await sent(told, given, stepNumber === 0)) as ModelMessage[] };
+    },
+    onStepFinish: async ({ response }) => {
+      // Messages of this step, or by some versions those of all steps so far.
+      const given = response.messages as readonly Message[];
+      const isWhole = dumped(given.slice(0, answers.length)) === dumped(answers);
+      await told.answered((isWhole ? given.slice(answers.length) : given).flatMap((message) => units(message).map(({ unit }) => unit)));
+    },
+  };
+}
+
+/** What `generateText` and `streamText` ask before each step. The last answer is left to the next run; `recorded` has it at once. */
 export function prepareStep<TOOLS extends ToolSet = any>(session: Session): PrepareStepFunction<TOOLS> {
-  return async ({ messages }) => ({ messages: (await sent(session, messages as Message[])) as ModelMessage[] });
+  return recorded<TOOLS>(session).prepareStep;
 }
 
 /** What `wrapLanguageModel` of the SDK's versions 6 and 7 takes: their own types name the version of the model, which is of no matter here. */
 export interface Middleware {
   readonly specificationVersion: "v3";
   transformParams<T extends { prompt: unknown }>(options: { params: T }): Promise<T>;
+  wrapGenerate<T extends { content: readonly unknown[] }>(options: { doGenerate: () => PromiseLike<T> }): Promise<T>;
+  wrapStream<T extends { stream: ReadableStream<any> }>(options: { doStream: () => PromiseLike<T> }): Promise<T>;
 }
 
-/** A middleware for any model: what it is sent is recorded, and pruned. */
+/**
+ * A middleware for any model: what it is sent is recorded, and pruned; so are its answers. An answer that calls tools is recorded with
+ * the next request, which has its calls as the SDK read them.
+ */
 export function middleware(session: Session): Middleware {
+  const told = new Told(session);
+  const answered = async (parts: readonly Part[]): Promise<void> => {
+    if (parts.some(({ type }) => type === "tool-call")) return told.answeredLater();
+    await told.answered(units({ role: "assistant", content: [...parts] }).map(({ unit }) => unit));
+  };
   return {
     specificationVersion: "v3",
-    transformParams: async ({ params: given }) => ({
-      ...given,
-      prompt: await sent(session, given.prompt as Message[]),
-    }),
+    transformParams: async ({ params: given }) => ({ ...given, prompt: await sent(told, given.prompt as Message[]) }),
+    wrapGenerate: async ({ doGenerate }) => {
+      const result = await doGenerate();
+      await answered(result.content as readonly Part[]);
+      return result;
+    },
+    wrapStream: async ({ doStream }) => {
+      const result = await doStream();
+      const texts = new Map<string, Part & { text: string }>();
+      const parts: Part[] = [];
+      const watched = new TransformStream<any, any>({
+        transform(chunk: { type: string; id?: string; delta?: string }, controller) {
+          if (chunk.type === "text-delta") {
+            const part = texts.get(chunk.id ?? "") ?? { type: "text", text: "" };
+            if (!texts.has(chunk.id ?? "")) parts.push(part);
+            texts.set(chunk.id ?? "", part);
+            part.text += chunk.delta ?? "";
+          } else if (chunk.type === "tool-call") {
+            parts.push({ type: chunk.type });
+          }
+          controller.enqueue(chunk);
+        },
+        flush: () => answered(parts),
+      });
+      return { ...result, stream: result.stream.pipeThrough(watched) };
+    },
   };
 }
 
 /** Records messages that are new, and gives those to send. */
-async function sent<T extends Message>(session: Session, messages: T[]): Promise<T[]> {
-  const entries = messages.flatMap((message, place) => facts(message, place));
-  if (entries.length > 0) await session.append(...entries);
-  const shown = await prunedOutputs(session);
-  return messages.map((message) => {
-    if (message.role !== "tool" || !Array.isArray(message.content)) return message;
-    const content = message.content.map((part) => {
-      const text = part.type === "tool-result" ? shown.get(part.toolCallId ?? "") : undefined;
-      return text === undefined ? part : { ...part, output: { type: "text", value: text } };
-    });
+async function sent<T extends Message>(told: Told, messages: T[], begins?: boolean): Promise<T[]> {
+  const all = messages.map((message) => units(message));
+  const shown = await told.tell(all.flat().map(({ unit }) => unit), begins);
+  let place = 0;
+  return messages.map((message, number) => {
+    const texts = new Map<number, string>();
+    for (const { part } of all[number] ?? []) {
+      const text = shown.get(place);
+      if (text !== undefined && part !== undefined) texts.set(part, text);
+      place += 1;
+    }
+    if (texts.size === 0 || !Array.isArray(message.content)) return message;
+    const content = message.content.map((part, at) =>
+      texts.has(at) ? { ...part, output: { type: "text", value: texts.get(at) } } : part,
+    );
     return { ...message, content };
   });
 }
 
-/** The facts of a message; the same message at the same place is known again. */
-function facts(message: Message, place: number): Entry[] {
-  const digest = createHash("sha256").update(JSON.stringify(message)).digest("hex").slice(0, 16);
-  const origin = (part: number): string => `${place}:${digest}:${part}`;
-  if (typeof message.content === "string") {
-    return message.role === "tool" ? [] : [Entry.message(message.role, message.content, { origin: origin(0) })];
+/** The units of a message; an end of a call with the place of its part. */
+function units({ role, content }: Message): { unit: Unit; part?: number }[] {
+  const speaker = role === "tool" ? "user" : role;
+  const text = typeof content === "string" ? content : textOf(content.filter((part) => part.type === "text"));
+  const made: { unit: Unit; part?: number }[] = [];
+  const add = (unit: Unit, part?: number): void => {
+    const begins = role === "assistant" && made.length === 0;
+    made.push({ unit: { ...unit, begins }, ...(part === undefined ? {} : { part }) });
+  };
+  const parts = typeof content === "string" ? [] : content;
+  const others = parts.filter(({ type }) => type === "file" || type === "image");
+  if (role !== "tool" && (text !== "" || (role === "user" && made.length === 0))) {
+    add({ kind: speaker, says: [text, ...others.map(({ type }) => type)], make: () => said(speaker, text) });
   }
-  const made: Entry[] = [];
-  if (message.role === "assistant") made.push(Entry.step(`${place}:${digest}`, { origin: origin(-1) }));
-  const text = textOf(message.content.filter((part) => part.type === "text"));
-  if (text !== "" && message.role !== "tool") made.push(Entry.message(message.role, text, { origin: origin(0) }));
-  message.content.forEach((part, number) => {
-    const call = part.toolCallId;
-    if (call === undefined) return;
+  parts.forEach((part, number) => {
+    const id = part.toolCallId ?? "";
     if (part.type === "tool-call") {
-      made.push(Entry.toolStarted(call, part.toolName ?? "", params(part.input), { origin: `call:${call}` }));
+      const says = [part.toolName, sorted(part.input)];
+      add({ kind: "call", id, says, make: (call) => started(call, part.toolName, part.input) });
     } else if (part.type === "tool-result") {
-      const isError = part.output?.type.startsWith("error") === true;
-      const said = textOf(part.output?.value) || `part ${number}`;
-      const options = { origin: `result:${call}` };
-      made.push(isError ? Entry.toolFinished(call, undefined, { ...options, error: said }) : Entry.toolFinished(call, said, options));
+      const failed = part.output?.type.startsWith("error") === true;
+      add({ kind: "end", id, make: (call) => ended(call, part.output?.value, failed) }, number);
     }
   });
   return made;
+}
+
+/** A value with the names of each object in order. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, one]) => [name, sorted(one)]));
 }

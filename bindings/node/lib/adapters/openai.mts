@@ -18,8 +18,8 @@ import type {
   SessionHistoryTransactionAwareSession,
 } from "@openai/agents-core";
 
-import { AcpdbError, Entry, InvalidError, type Session, type Store } from "../index.js";
-import { Turns, clear, kept, load, params, prunedOutputs, textOf, type Known } from "./records.mjs";
+import { AcpdbError, Entry, InvalidError, type Session, type Store, type View } from "../index.js";
+import { History as Records, Turns, dumped, ended, kept, said, started, whole, type Known, type Use } from "./records.mjs";
 
 const HOST = "openai-agents";
 
@@ -28,11 +28,14 @@ interface Applied {
   acpdb_operation: string;
   digest: string;
   dropped: number;
+  /** Ids of calls that were taken back before they ended. */
+  taken: string[];
 }
 
 interface History {
   items: Known<AgentInputItem>[];
   applied: Map<string, string>;
+  view: View | undefined;
 }
 
 /** The history of one conversation, in an acpdb store. */
@@ -42,37 +45,34 @@ export class AcpdbSession implements SessionHistoryTransactionAwareSession {
   readonly session: Session;
   readonly pruned: boolean;
   readonly #turns = new Turns();
+  readonly #records: Records<AgentInputItem | Applied>;
 
   constructor(sessionId: string, store: Store, options?: { pruned?: boolean; project?: string }) {
     this.sessionId = sessionId;
     const project = options?.project;
     this.session = store.session(sessionId, { host: HOST, ...(project === undefined ? {} : { project }) });
     this.pruned = options?.pruned ?? false;
+    this.#records = new Records(this.session, uses);
   }
 
   async getSessionId(): Promise<string> {
     return this.sessionId;
   }
 
-  /** The newest `limit` items, oldest first; outputs whose call is not among them are left out. */
+  /** The newest `limit` items, oldest first: exactly so many, or all there are. */
   async getItems(limit?: number): Promise<AgentInputItem[]> {
-    let items = (await this.#history()).items.map(({ value }) => value);
-    if (limit !== undefined) {
-      items = limit > 0 ? items.slice(-limit) : [];
-      const calls = new Set(items.filter((item) => !isOutput(item)).map(callOf));
-      items = items.filter((item) => !isOutput(item) || calls.has(callOf(item)));
-    }
-    if (!this.pruned || items.length === 0) return items;
-    const shown = await prunedOutputs(this.session);
-    return items.map((item) => {
-      const text = isOutput(item) ? shown.get(callOf(item) ?? "") : undefined;
-      return text === undefined ? item : ({ ...item, output: { type: "text", text } } as AgentInputItem);
+    let { items, view } = await this.#history();
+    if (limit !== undefined) items = limit > 0 ? items.slice(-limit) : [];
+    const shown = this.pruned ? await view?.replaced() : undefined;
+    return items.map(({ seq, value }) => {
+      const text = shown?.get(seq);
+      return text === undefined ? value : ({ ...value, output: { type: "text", text } } as AgentInputItem);
     });
   }
 
   /** Appends items as one commit. */
   async addItems(items: AgentInputItem[]): Promise<void> {
-    if (items.length > 0) await this.session.append(...items.map(entry));
+    if (items.length > 0) await this.session.append(...(await this.#records.entries(items, entries)));
   }
 
   /** Takes the last item out of the history; it stays in the log. */
@@ -86,7 +86,7 @@ export class AcpdbSession implements SessionHistoryTransactionAwareSession {
 
   /** Takes all items out of the history; they stay in the log. */
   async clearSession(): Promise<void> {
-    await this.#turns.take(() => clear(this.session));
+    await this.#turns.take(() => this.#records.clear());
   }
 
   /** Appends items, or puts others in the place of the last ones: once for each operation, as one commit. */
@@ -107,13 +107,14 @@ export class AcpdbSession implements SessionHistoryTransactionAwareSession {
       if (!isDeepStrictEqual(dropped.map(({ value }) => value), plain)) {
         throw new InvalidError("the history does not end with the expected items; read it again");
       }
-      const told: Applied = { acpdb_operation: operationId, digest, dropped: dropped.length };
+      const taken: string[] = [];
+      for (const [kind, id] of dropped.flatMap(({ value }) => uses(value))) {
+        if (kind === "call") taken.push(id);
+        else if (taken.includes(id)) taken.splice(taken.indexOf(id), 1);
+      }
+      const told: Applied = { acpdb_operation: operationId, digest, dropped: dropped.length, taken };
       const added = isSuffix ? transaction.replacement : transaction.items;
-      const ended = new Set(items.filter(({ value }) => isOutput(value)).map(({ value }) => callOf(value)));
-      const open = dropped.map(({ value }) => value).filter((item) => item.type === "function_call" && !ended.has(callOf(item)));
-      // A call that is taken back has an end, too; only so it can be hidden.
-      const ends = open.map((item) => Entry.toolFinished(callOf(item) ?? "", undefined, { error: "taken back", outcome: "aborted" }));
-      await this.session.append(kept(told, "operation"), ...ends, ...added.map(entry));
+      await this.session.append(...(await this.#records.entries([told, ...added], entries)));
       // The history is right already; the context follows.
       const gone = dropped.map(({ seq }) => `#${seq}`);
       for (const item of gone) {
@@ -126,8 +127,9 @@ export class AcpdbSession implements SessionHistoryTransactionAwareSession {
   }
 
   async #history(): Promise<History> {
-    const history: History = { items: [], applied: new Map() };
-    for (const known of await load<AgentInputItem | Applied>(this.session)) {
+    const { known: records, view } = await this.#records.read();
+    const history: History = { items: [], applied: new Map(), view };
+    for (const known of records) {
       if ("acpdb_operation" in known.value) {
         const { acpdb_operation: operation, digest, dropped } = known.value;
         history.applied.set(operation, digest);
@@ -140,30 +142,35 @@ export class AcpdbSession implements SessionHistoryTransactionAwareSession {
   }
 }
 
-function isOutput(item: AgentInputItem): boolean {
-  return item.type?.endsWith("_result") === true && callOf(item) !== undefined;
+/** What an item says of calls. */
+function uses(item: AgentInputItem | Applied): readonly Use[] {
+  if ("acpdb_operation" in item) return item.taken.map((id) => ["end", id]);
+  const id = String((item as { callId?: unknown }).callId ?? "");
+  if (item.type === "function_call") return [["call", id]];
+  if (item.type === "function_call_result") return [["end", id]];
+  return "role" in item && item.role === "user" ? [["turn", ""]] : [];
 }
 
-function callOf(item: AgentInputItem): string | undefined {
-  return (item as { callId?: string }).callId;
-}
-
-/** The fact that an item is, with the item as its record. */
-function entry(item: AgentInputItem): Entry {
-  const it = item as Record<string, unknown>;
+/** The facts that an item is, the first with the item as its record. */
+function entries(item: AgentInputItem | Applied, names: readonly string[]): Entry[] {
+  if ("acpdb_operation" in item) {
+    // A call that is taken back has an end, too; only so it can be hidden.
+    const aborted = { error: "taken back", outcome: "aborted" } as const;
+    return [kept(item, "operation"), ...names.map((name) => Entry.toolFinished(name, undefined, aborted))];
+  }
+  const [name = ""] = names;
+  const it = item as unknown as Record<string, unknown>;
   const role = it["role"];
   let made: Entry;
   if ((it["type"] === undefined || it["type"] === "message") && typeof role === "string") {
-    const known = role === "user" || role === "assistant" ? role : "system";
-    made = Entry.message(known, textOf(it["content"]));
+    made = said(role === "user" || role === "assistant" ? role : "system", it["content"]);
   } else if (it["type"] === "function_call") {
-    made = Entry.toolStarted(it["callId"] as string, it["name"] as string, params(it["arguments"]));
+    made = started(name, it["name"], it["arguments"]);
   } else if (it["type"] === "function_call_result") {
     const output = it["output"] as { text?: unknown } | unknown;
-    const text = output !== null && typeof output === "object" && "text" in output ? output.text : output;
-    made = Entry.toolFinished(it["callId"] as string, textOf(text));
+    made = ended(name, output !== null && typeof output === "object" && "text" in output ? output.text : output);
   } else {
-    made = Entry.hostRecord(String(it["type"]));
+    made = Entry.hostRecord(whole(String(it["type"])));
   }
-  return made.ofRecord(JSON.stringify(item));
+  return [made.ofRecord(dumped(item))];
 }

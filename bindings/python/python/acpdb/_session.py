@@ -268,12 +268,14 @@ class Session:
         """The todo list."""
         return self.view(at).todos()
 
-    def memory(self, *, at: shapes.At | None = None) -> list[shapes.MemoryRow]:
-        """All that the session, its project and the user were ever told to remember; `standing` says what holds."""
-        return self.view(at).memory()
+    def memory(self, *, at: shapes.At | None = None, all: bool = False) -> list[shapes.MemoryRow]:
+        """What the session, its project and the user are to remember; with `all` everything that they ever were told, and `standing`
+        says what holds."""
+        return self.view(at).memory(all=all)
 
     def records(self, *, at: shapes.At | None = None, after: int = 0) -> list[tuple[int, bytes]]:
-        """The host's own records on the active branch, byte for byte, each with its seq; see `Entry.of_record`."""
+        """The host's own records on the active branch, byte for byte, each with its seq; see `Entry.of_record` and
+        `Entry.host_record`."""
         return self.view(at).records(after=after)
 
     def export(
@@ -347,7 +349,9 @@ class Session:
         ...     session = store.session("s1", project="shop")
         ...     _ = session.remember(acpdb.Entry.memory("npm", kind="preference", key="package_manager"))
         ...     _ = session.remember(acpdb.Entry.memory("pnpm", kind="preference", key="package_manager"))
-        ...     [(row["value"], row["standing"]) for row in session.memory()]
+        ...     [row["value"] for row in session.memory()]
+        ...     [(row["value"], row["standing"]) for row in session.memory(all=True)]
+        ['pnpm']
         [('npm', 'superseded'), ('pnpm', 'current')]
         """
         return cast(shapes.MemoryReceipt, self._native.remember(entry))

@@ -196,9 +196,11 @@ class Store:
 
     # Remember
 
-    def memory(self, *, project: str | None = None, at: shapes.At | None = None) -> list[shapes.MemoryRow]:
-        """All that a project was ever told to remember; without a name, the only project's."""
-        return cast("list[shapes.MemoryRow]", self._native.memory(project, at))
+    def memory(
+        self, *, project: str | None = None, at: shapes.At | None = None, all: bool = False
+    ) -> list[shapes.MemoryRow]:
+        """What a project is to remember; with `all` everything that it ever was told. Without a name, the only project's."""
+        return cast("list[shapes.MemoryRow]", self._native.memory(project, at, all))
 
     def remember(self, entry: Entry, *, project: str | None = None) -> shapes.MemoryReceipt:
         """Remembers what `Entry.memory` says for a project, which comes about by it."""

@@ -107,13 +107,23 @@ class View:
         """The todo list."""
         return cast(shapes.Todos, self._native.todos())
 
-    def memory(self) -> list[shapes.MemoryRow]:
-        """All that was ever to be remembered; `standing` says what holds."""
-        return cast("list[shapes.MemoryRow]", self._native.memory())
+    def memory(self, *, all: bool = False) -> list[shapes.MemoryRow]:
+        """What is to be remembered; with `all` everything that ever was, and `standing` says what holds."""
+        return cast("list[shapes.MemoryRow]", self._native.memory(all))
 
     def records(self, *, after: int = 0) -> list[tuple[int, bytes]]:
         """The host's own records on the active branch, byte for byte, each with its seq."""
         return self._native.records(after)
+
+    # For adapters, who pair a call with its end by place: an id names a call for a moment only.
+
+    def replaced(self) -> dict[int, str]:
+        """Texts that stand in for outputs that the context does not show whole, each by the seq of the event that ended its call."""
+        return dict(self._native.replaced())
+
+    def rewind_count(self) -> int:
+        """How often the session went back to an earlier point. While it stays the same, records are only added."""
+        return self._native.rewind_count()
 
     def export(
         self,

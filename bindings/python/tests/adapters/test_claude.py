@@ -68,6 +68,19 @@ def test_lines_come_back_and_are_understood(store: acpdb.Store) -> None:
     asyncio.run(main())
 
 
+def test_halves_of_surrogate_pairs_are_kept(store: acpdb.Store) -> None:
+    """Lines that a tool cut in a character are usual; one of them lost its whole batch."""
+
+    async def main() -> None:
+        sdk = AcpdbSessionStore(store)
+        said = [line(1, "user", "whole é"), line(2, "user", "cut \ud83d"), line(3, "user", [{"type": "text", "text": "\udc00"}])]
+        await sdk.append(KEY, said)
+        assert await sdk.load(KEY) == said
+        assert len(sdk.session(KEY).context()["items"]) == 3
+
+    asyncio.run(main())
+
+
 def test_subagents_in_the_file_of_their_session_keep_its_order(store: acpdb.Store) -> None:
     async def main() -> None:
         sdk = AcpdbSessionStore(store)

@@ -7,6 +7,7 @@ from typing import Any
 
 import acpdb
 from acpdb.adapters.openai import AcpdbSession
+from agents.memory import SessionSettings
 
 LONG = "fn main() {}\n" * 100
 
@@ -36,8 +37,10 @@ def test_items_are_added_popped_limited_and_cleared(store: acpdb.Store) -> None:
         assert await session.get_items() == said
         assert await AcpdbSession("s1", store).get_items(2) == said[-2:]
         assert await session.get_items(0) == []
-        # Of a pair, an output alone would be refused by the provider.
-        assert await session.get_items(len(said) - 2) == said[3:]
+        # Exactly so many: the SDK itself leaves out what has lost its other half.
+        assert await session.get_items(len(said) - 2) == said[2:]
+        few = AcpdbSession("s1", store, session_settings=SessionSettings(limit=1))
+        assert await few.get_items() == said[-1:] and await few.get_items(2) == said[-2:]
         assert await session.pop_item() == said[-1]
         assert await session.get_items() == said[:-1]
         await session.clear_session()

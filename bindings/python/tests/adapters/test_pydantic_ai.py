@@ -39,3 +39,27 @@ def test_an_agent_is_sent_what_still_holds(store: acpdb.Store) -> None:
     assert [(row["call"], row["rule"]) for row in rows] == [("c0", "repeat"), ("c1", "repeat"), ("c2", None)]
     # What is told again is known.
     assert [row["kind"] for row in session.history()] == ["text", "call", "call", "call"], session.history()[-1]
+
+
+def test_as_a_capability_it_records_the_answer_and_leaves_the_runs_messages_whole(store: acpdb.Store) -> None:
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        count = sum(isinstance(part, ToolReturnPart) for message in messages[-6:] for part in message.parts)
+        if count < 2:
+            return ModelResponse([ToolCallPart("read", {"filePath": "a.rs"}, tool_call_id="read:0")])
+        return ModelResponse([TextPart("It is a main.")])
+
+    session = store.session("run-1")
+    agent = Agent(FunctionModel(model), capabilities=[AcpdbHistory(session)])
+
+    @agent.tool_plain(name="read")
+    def read(filePath: str) -> str:
+        return LONG
+
+    first = asyncio.run(agent.run("look"))
+    second = asyncio.run(agent.run("look"))
+    asyncio.run(agent.run("look", message_history=second.all_messages()))
+    whole = [part for message in first.all_messages() for part in message.parts if isinstance(part, ToolReturnPart)]
+    assert [part.content for part in whole] == [LONG, LONG]
+    said = [row["role"] for row in session.history() if row["call"] is None]
+    assert said == ["user", "assistant"] * 3
+    assert [row["rule"] for row in session.history(tool="read")].count(None) == 1

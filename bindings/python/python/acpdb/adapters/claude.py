@@ -17,8 +17,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import quote, unquote
 
-from claude_agent_sdk import SessionKey, SessionStore
-from claude_agent_sdk._internal.session_summary import fold_session_summary
+from claude_agent_sdk import SessionKey, SessionStore, fold_session_summary
 from claude_agent_sdk.types import (
     SessionListSubkeysKey,
     SessionStoreEntry,

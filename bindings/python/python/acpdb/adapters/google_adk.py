@@ -4,20 +4,26 @@
 runner = Runner(agent=agent, app_name="shop", session_service=AcpdbSessionService(store))
 ```
 
-Events become messages, calls and results, and come back as they were. States of apps, users and sessions are folded from the log,
-so several processes share them.
+Events become messages, calls and results, and come back as they were. What a question costs depends on the session asked for alone:
+each session is folded from its own records, and the states of an app and of a user from theirs. Several processes, threads and event
+loops may share one store.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Any
 from urllib.parse import quote, unquote
 
+from google.adk.errors.already_exists_error import AlreadyExistsError
+from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events.event import Event
-from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
-from google.adk.sessions.in_memory_session_service import InMemorySessionService
+from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
 from google.adk.sessions.session import Session as AdkSession
 from google.adk.sessions.state import State
 
@@ -25,138 +31,218 @@ from .. import Entry, Session, Store
 from . import _records
 
 HOST = "google-adk"
+#: Sessions that are held in memory; others are read again.
+HELD_MAX = 256
+
+Record = dict[str, Any]
 
 
-class AcpdbSessionService(InMemorySessionService):
+class AcpdbSessionService(BaseSessionService):
     """Sessions of the Agent Development Kit in an acpdb store."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__()
         self.store = store
-        self._folded: dict[str, int] = {}
-        self._lock = asyncio.Lock()
+        self._held: OrderedDict[str, _records.History] = OrderedDict()
+        self._lock = Lock()
 
     def session(self, app_name: str, user_id: str, session_id: str) -> Session:
         """The session behind three names, to look into with all that acpdb has."""
-        name = "/".join(quote(part, safe="") for part in (app_name, user_id, session_id))
-        return self.store.session(name, host=HOST, project=app_name)
+        return self._history(app_name, user_id, session_id).session
 
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> AdkSession:
-        async with self._lock:
-            await self._catch_up(app_name)
-            made = await super().create_session(
-                app_name=app_name, user_id=user_id, state=state, session_id=session_id
-            )
-            kept = {key: value for key, value in (state or {}).items() if not key.startswith(State.TEMP_PREFIX)}
-            record = {"op": "create", "state": kept, "time": made.last_update_time}
-            entry = _records.kept(record, "adk_session")
-            await self.session(app_name, user_id, made.id).submit(entry)
-            return made
+        return await asyncio.to_thread(self._create, app_name, user_id, state or {}, session_id)
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> AdkSession | None:
-        async with self._lock:
-            await self._catch_up(app_name)
-            return await super().get_session(
-                app_name=app_name, user_id=user_id, session_id=session_id, config=config
-            )
+        return await asyncio.to_thread(self._get, app_name, user_id, session_id, config)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        async with self._lock:
-            await self._catch_up(app_name)
-            return await super().list_sessions(app_name=app_name, user_id=user_id)
+        return await asyncio.to_thread(self._list, app_name, user_id)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        async with self._lock:
-            await self._catch_up(app_name)
-            return await super().get_user_state(app_name=app_name, user_id=user_id)
+        return await asyncio.to_thread(self._state, app_name, user_id)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Takes the session away; it stays in the log."""
-        async with self._lock:
-            await self._catch_up(app_name)
-            if session_id in self.sessions.get(app_name, {}).get(user_id, {}):
-                entry = _records.kept({"op": "delete"}, "adk_session")
-                await self.session(app_name, user_id, session_id).submit(entry)
-            await super().delete_session(app_name=app_name, user_id=user_id, session_id=session_id)
+        history = self._history(app_name, user_id, session_id)
+        gone: Record = {"op": "delete"}
+        await asyncio.to_thread(_appended, history, lambda life: [gone] if life else [])
 
     async def append_event(self, session: AdkSession, event: Event) -> Event:
         if event.partial:
             return event
-        async with self._lock:
-            await self._catch_up(session.app_name)
-            event = await super().append_event(session, event)
-            await self.session(session.app_name, session.user_id, session.id).submit(*entries(event))
-            return event
+        names = session.app_name, session.user_id, session.id
+        # What is temporary is the session's alone.
+        self._apply_temp_state(session, event)
+        event = self._trim_temp_delta_state(event)
+        if await asyncio.to_thread(self._append, names, event):
+            self._commit_event_to_session(session, event)
+            session.last_update_time = event.timestamp
+        return event
 
-    async def _catch_up(self, app_name: str) -> None:
-        """Folds what is new in the sessions of an app, in the order of the log."""
-        new = await asyncio.to_thread(self._new, app_name)
-        for seq, name, record in sorted(new, key=lambda one: one[0]):
-            user_id, session_id = (unquote(part) for part in name.split("/")[1:])
-            self._fold(app_name, user_id, session_id, record)
-            self._folded[name] = seq
+    # What follows waits for the disk, and runs in threads.
 
-    def _new(self, app_name: str) -> list[tuple[int, str, Any]]:
-        found: list[tuple[int, str, Any]] = []
+    def _create(self, app_name: str, user_id: str, state: dict[str, Any], session_id: str | None) -> AdkSession:
+        session_id = (session_id or "").strip() or str(uuid.uuid4())
+        own = {key: value for key, value in state.items() if _scope(key) == ""}
+        created: Record = {"op": "create", "state": own, "time": time.time()}
+
+        def decide(life: list[Record]) -> list[Record]:
+            if life:
+                raise AlreadyExistsError(f"Session with id {session_id} already exists.")
+            return [created]
+
+        _appended(self._history(app_name, user_id, session_id), decide)
+        self._share(app_name, user_id, state)
+        made = self._get(app_name, user_id, session_id, None)
+        if made is None:
+            raise SessionNotFoundError(f"Session {session_id} was deleted as it was made.")
+        return made
+
+    def _get(self, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None) -> AdkSession | None:
+        life = _life(self._history(app_name, user_id, session_id.strip()).read()[0])
+        if not life:
+            return None
+        session = self._folded((app_name, user_id, session_id.strip()), life)
+        records = [record["event"] for record in life if record["op"] == "event"]
+        if config is not None and config.num_recent_events is not None:
+            records = records[max(0, len(records) - config.num_recent_events) :] if config.num_recent_events else []
+        events = [Event.model_validate(record) for record in records]
+        if config is not None and config.after_timestamp is not None:
+            older = [place for place, event in enumerate(events) if event.timestamp < config.after_timestamp]
+            events = events[older[-1] + 1 :] if older else events
+        session.events = events
+        return session
+
+    def _list(self, app_name: str, user_id: str | None) -> ListSessionsResponse:
+        found: list[AdkSession] = []
         for name in self.store.names():
-            if name["host"] == HOST and unquote(name["id"].split("/")[0]) == app_name:
-                known = self._folded.get(name["id"], 0)
-                if name["head"] > known:
-                    records = _records.load(self.store.session(name["id"], host=HOST), known)
-                    found += [(seq, name["id"], record) for seq, record in records]
-        return found
+            parts = [unquote(part) for part in name["id"].split("/")]
+            if name["host"] != HOST or len(parts) != 3 or parts[0] != app_name or user_id not in (None, parts[1]):
+                continue
+            life = _life(self._history(*parts).read()[0])
+            if life:
+                found.append(self._folded((parts[0], parts[1], parts[2]), life))
+        return ListSessionsResponse(sessions=sorted(found, key=lambda one: (one.last_update_time, one.user_id, one.id)))
 
-    def _fold(self, app_name: str, user_id: str, session_id: str, record: dict[str, Any]) -> None:
-        # What this service did itself is folded again, and is the same.
-        sessions = self.sessions.get(app_name, {}).get(user_id, {})
+    def _append(self, names: tuple[str, str, str], event: Event) -> bool:
+        record: Record = {"op": "event", "event": event.model_dump(mode="json", exclude_none=True)}
+
+        def decide(life: list[Record]) -> list[Record]:
+            if not life:
+                raise SessionNotFoundError(f"Session {names[2]} not found.")
+            # An event that is delivered again is known.
+            return [] if record in life else [record]
+
+        is_new = _appended(self._history(*names), decide)
+        if is_new:
+            self._share(*names[:2], event.actions.state_delta or {})
+        return is_new
+
+    def _share(self, app_name: str, user_id: str, delta: dict[str, Any]) -> None:
+        """Records what an event says of the states of the app and of the user."""
+        for scope, names in ((State.APP_PREFIX, (app_name,)), (State.USER_PREFIX, (app_name, user_id))):
+            part = {key.removeprefix(scope): value for key, value in delta.items() if _scope(key) == scope}
+            if part:
+                self._history(*names).session.append(_records.kept({"op": "state", "delta": part}, "adk_state"))
+
+    def _state(self, *names: str) -> dict[str, Any]:
+        """The state of an app, or of a user."""
+        state: dict[str, Any] = {}
+        for _, record in self._history(*names).read()[0]:
+            state.update(record.get("delta") or {})
+        return state
+
+    def _folded(self, names: tuple[str, str, str], life: list[Record]) -> AdkSession:
+        """A session with its state, and without events."""
+        state: dict[str, Any] = {**life[0]["state"]}
+        updated = float(life[0]["time"])
+        for record in life[1:]:
+            event = record["event"]
+            delta = (event.get("actions") or {}).get("state_delta") or {}
+            state.update({key: value for key, value in delta.items() if _scope(key) == ""})
+            updated = float(event["timestamp"])
+        app, user = self._state(names[0]), self._state(*names[:2])
+        state |= {State.APP_PREFIX + key: value for key, value in app.items()}
+        state |= {State.USER_PREFIX + key: value for key, value in user.items()}
+        return AdkSession(app_name=names[0], user_id=names[1], id=names[2], state=state, last_update_time=updated)
+
+    def _history(self, *names: str) -> _records.History:
+        key = "/".join(quote(part, safe="") for part in names)
+        with self._lock:
+            history = self._held.pop(key, None)
+            if history is None:
+                history = _records.History(self.store.session(key, host=HOST, project=names[0]), uses)
+            self._held[key] = history
+            if len(self._held) > HELD_MAX:
+                self._held.popitem(last=False)
+            return history
+
+
+def _scope(key: str) -> str:
+    return next((prefix for prefix in (State.APP_PREFIX, State.USER_PREFIX, State.TEMP_PREFIX) if key.startswith(prefix)), "")
+
+
+def _life(known: list[tuple[int, Any]]) -> list[Record]:
+    """The records of a session since it was made; none if it is not, or was deleted."""
+    life: list[Record] = []
+    for _, record in known:
         match record.get("op"):
-            case "create" if session_id not in sessions:
-                self._create_session_impl(
-                    app_name=app_name, user_id=user_id, state=record["state"], session_id=session_id
-                )
-                self.sessions[app_name][user_id][session_id].last_update_time = record["time"]
+            case "create" if not life:
+                life = [record]
             case "delete":
-                sessions.pop(session_id, None)
-            case "event" if session_id in sessions:
-                event, held = Event.model_validate(record["event"]), sessions[session_id]
-                if all(known.id != event.id for known in held.events):
-                    held.events.append(event)
-                    held.last_update_time = event.timestamp
-                self._update(app_name, user_id, held, event)
+                life = []
+            case "event" if life:
+                life.append(record)
             case _:
-                pass  # Known already, or written by a newer version: kept in the log.
-
-    def _update(self, app_name: str, user_id: str, held: AdkSession, event: Event) -> None:
-        """Folds what an event says of states."""
-        for key, value in (event.actions.state_delta or {}).items():
-            if key.startswith(State.APP_PREFIX):
-                self.app_state.setdefault(app_name, {})[key.removeprefix(State.APP_PREFIX)] = value
-            elif key.startswith(State.USER_PREFIX):
-                users = self.user_state.setdefault(app_name, {})
-                users.setdefault(user_id, {})[key.removeprefix(State.USER_PREFIX)] = value
-            elif not key.startswith(State.TEMP_PREFIX):
-                held.state[key] = value
+                pass  # Written by a newer version: kept in the log.
+    return life
 
 
-def entries(event: Event) -> list[Entry]:
-    """The facts that an event is; the first bears the event as its record."""
+def _appended(history: _records.History, decide: Callable[[list[Record]], list[Record]]) -> bool:
+    """Appends what is decided of the session as it is."""
+    with history.lock:
+        records = decide(_life(history.read()[0]))
+        if records:
+            history.session.append(*history.entries(records, entries))
+        return bool(records)
+
+
+def _parts(record: Any) -> Iterator[dict[str, Any]]:
+    if record.get("op") == "event":
+        yield from ((record["event"].get("content") or {}).get("parts")) or []
+
+
+def uses(record: Any) -> list[_records.Use]:
+    """What an event says of calls."""
+    made: list[_records.Use] = []
+    for part in _parts(record):
+        call, end = part.get("function_call"), part.get("function_response")
+        if call is not None:
+            made.append(("call", str(call.get("id") or "")))
+        elif end is not None:
+            made.append(("end", str(end.get("id") or "")))
+    return made or [("turn", "")]
+
+
+def entries(record: Any, names: list[str]) -> list[Entry]:
+    """The facts that a record is; the first bears it."""
     made: list[Entry] = []
-    parts = (event.content.parts if event.content else None) or []
-    said = "\n".join(part.text for part in parts if part.text and not part.thought)
+    said = [part["text"] for part in _parts(record) if part.get("text") and not part.get("thought")]
     if said:
-        made.append(Entry.message("user" if event.author == "user" else "assistant", said))
-    for part in parts:
-        if part.function_call is not None:
-            call = part.function_call
-            made.append(Entry.tool_started(call.id or event.id, call.name or "", call.args or {}))
-        if part.function_response is not None:
-            answer = part.function_response
-            output = json.dumps(answer.response, ensure_ascii=False)
-            made.append(Entry.tool_finished(answer.id or event.id, output))
-    record = _records.dumped({"op": "event", "event": event.model_dump(mode="json", exclude_none=True)})
-    first = made[0] if made else Entry.host_record("adk_event")
-    return [first.of_record(record), *made[1:]]
+        made.append(_records.said("user" if record["event"].get("author") == "user" else "assistant", said))
+    rest = iter(names)
+    for part in _parts(record):
+        call, end = part.get("function_call"), part.get("function_response")
+        if call is not None:
+            made.append(_records.started(next(rest), call.get("name"), call.get("args")))
+        elif end is not None:
+            answer = end.get("response")
+            # The kit puts what is no dict into one.
+            is_wrapped = isinstance(answer, dict) and list(answer) == ["result"] and isinstance(answer["result"], str)
+            made.append(_records.ended(next(rest), answer["result"] if is_wrapped else answer))
+    first = made[0] if made else Entry.host_record(f"adk_{record['op']}")
+    return [first.of_record(_records.dumped(record)), *made[1:]]

@@ -1,20 +1,23 @@
-"""pydantic-ai: a history processor over acpdb.
+"""pydantic-ai: a capability over acpdb.
 
 ```python
-agent = Agent(model, capabilities=[ProcessHistory(AcpdbHistory(store.session("run-1")))])
+agent = Agent(model, capabilities=[AcpdbHistory(store.session("run-1"))])
 ```
 
-Each request's messages are recorded as they pass, what is known only once; the model is sent what acpdb's context shows of
-results that were superseded. Calls and results stay together.
+Each request's messages are recorded as they pass, each once, and the model's answers as they come; the model is sent what acpdb's
+context shows of results that were superseded. Calls and results stay together, and the run's own messages stay whole.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import replace
-from hashlib import blake2b
-from typing import cast
+from typing import Any, cast
 
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -27,81 +30,119 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import ModelRequestContext
 
 from .. import Entry, Part, Session
 from . import _records
+from ._told import Told, Unit
 
 
-class AcpdbHistory:
-    """Records the messages of requests, and prunes what the model is sent."""
+class AcpdbHistory(AbstractCapability[Any]):
+    """Records the messages of requests and the answers, and prunes what the model is sent.
+
+    It may also be given to `ProcessHistory`; then answers are recorded with the next request, and the run keeps pruned messages.
+    """
 
     def __init__(self, session: Session, *, pruned: bool = True) -> None:
         self.session = session
         self.pruned = pruned
+        self._told = Told(session)
+        self._run: str | None = None
 
-    async def __call__(self, messages: list[ModelMessage]) -> list[ModelMessage]:
-        entries = [entry for place, message in enumerate(messages) for entry in _entries(place, message)]
-        await self.session.submit(*entries)
+    async def before_model_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> ModelRequestContext:
+        """Records what is new, and sends what acpdb shows."""
+        request_context.messages = await self(ctx, list(request_context.messages))
+        return request_context
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """Records the answer."""
+        await asyncio.to_thread(self._told.answered, [*_units(response)])
+        return response
+
+    async def __call__(self, ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
+        begins = ctx.run_id != self._run if ctx.run_id is not None else None
+        self._run = ctx.run_id
+        units = [[*_units(message)] for message in messages]
+        flat = [unit for some in units for unit in some]
+        shown = await asyncio.to_thread(lambda: self._told.tell(flat, begins=begins))
         if not self.pruned:
             return messages
-        shown = _records.pruned_outputs(self.session)
-        return [_pruned(message, shown) for message in messages]
+        sent: list[ModelMessage] = []
+        first = 0
+        for message, some in zip(messages, units, strict=True):
+            sent.append(_pruned(message, {place - first: text for place, text in shown.items()}))
+            first += len(some)
+        return sent
 
 
-def _entries(place: int, message: ModelMessage) -> Iterator[Entry]:
-    """The facts of a message. Calls and results are known again by the id of the call, others by place and text: the framework
-    adds to messages that it has sent before."""
-    if isinstance(message, ModelResponse):
-        calls = [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
-        key = calls[0] if calls else _digest(place, message.parts)
-        yield Entry.step(key, origin=f"step:{key}")
-    made: list[Entry] = []
+def _units(message: ModelMessage) -> Iterator[Unit]:
+    """One unit for each part of a message."""
     for number, part in enumerate(message.parts):
-        origin = f"{number}:{_digest(place, getattr(part, 'content', part.part_kind))}"
+        begins = number == 0 and isinstance(message, ModelResponse)
         match part:
             case SystemPromptPart():
-                made.append(Entry.message("system", part.content, origin=origin))
+                yield _said("system", part.content)
             case UserPromptPart():
-                made.append(Entry.message("user", _records.text(_plain(part.content)), origin=origin))
+                yield _said("user", _plain(part.content), part.content)
             case ToolReturnPart():
-                said, finish = part.model_response_str(), f"call:{part.tool_call_id}:finish"
-                made.append(Entry.tool_finished(part.tool_call_id, said, origin=finish))
+                yield _end(part.tool_call_id, part.model_response_str(), failed=part.outcome != "success")
             case RetryPromptPart() if part.tool_name is not None:
-                said, finish = part.model_response(), f"call:{part.tool_call_id}:finish"
-                made.append(Entry.tool_finished(part.tool_call_id, error=said, origin=finish))
+                yield _end(part.tool_call_id, part.model_response(), failed=True)
             case RetryPromptPart():
-                made.append(Entry.message("user", part.model_response(), origin=origin))
+                yield _said("user", part.model_response())
             case TextPart():
-                made.append(Entry.message("assistant", part.content, origin=origin))
+                yield _said("assistant", part.content, begins=begins)
             case ThinkingPart():
-                thought = [Part.reasoning(part.content, part.signature)]
-                made.append(Entry.message("assistant", thought, origin=origin))
+                yield _thought(part, begins)
             case ToolCallPart():
-                start = f"call:{part.tool_call_id}:start"
-                made.append(Entry.tool_started(part.tool_call_id, part.tool_name, part.args_as_dict(), origin=start))
+                yield _call(part, begins)
             case _:
-                made.append(Entry.host_record(part.part_kind, origin=origin))
-    yield from made
+                yield _other(part.part_kind, repr(part), begins)
 
 
-def _digest(place: int, content: object) -> str:
-    return f"{place}:{blake2b(repr(content).encode(errors='replace'), digest_size=12).hexdigest()}"
+def _said(role: Any, content: Any, says: object = None, *, begins: bool = False) -> Unit:
+    return Unit(role, lambda _: _records.said(role, content), says or content, begins=begins)
+
+
+def _thought(part: ThinkingPart, begins: bool) -> Unit:
+    thought = [Part.reasoning(_records.whole(part.content), part.signature)]
+    return Unit("assistant", lambda _: Entry.message("assistant", thought), ("thought", part.content), begins=begins)
+
+
+def _call(part: ToolCallPart, begins: bool) -> Unit:
+    # The model's own text and what was read from it are the same call.
+    try:
+        says = json.dumps(part.args_as_dict(), sort_keys=True)
+    except (ValueError, TypeError, AssertionError):
+        says = str(part.args)
+    name, args = part.tool_name, part.args
+    return Unit("call", lambda call: _records.started(call, name, args), (name, says), part.tool_call_id, begins)
+
+
+def _other(kind: str, says: str, begins: bool) -> Unit:
+    return Unit("other", lambda _: Entry.host_record(kind), (kind, says), begins=begins)
+
+
+def _end(id: str, output: str, *, failed: bool) -> Unit:
+    return Unit("end", lambda call: _records.ended(call, output, failed=failed), id=id)
 
 
 def _plain(content: object) -> object:
     """Texts of a prompt; what is no text is left out."""
     if isinstance(content, (list, tuple)):
-        return [part for part in content if isinstance(part, str)]
+        texts = (part if isinstance(part, str) else getattr(part, "content", None) for part in content)
+        return [text for text in texts if isinstance(text, str)]
     return content
 
 
-def _pruned(message: ModelMessage, shown: dict[str, str]) -> ModelMessage:
-    if not isinstance(message, ModelRequest):
+def _pruned(message: ModelMessage, shown: dict[int, str]) -> ModelMessage:
+    if not isinstance(message, ModelRequest) or not any(0 <= place < len(message.parts) for place in shown):
         return message
     parts = [
-        replace(cast(ToolReturnPart, part), content=shown[part.tool_call_id])
-        if type(part) is ToolReturnPart and part.tool_call_id in shown
-        else part
-        for part in message.parts
+        replace(cast("ToolReturnPart[Any]", part), content=shown[place])
+        if type(part) is ToolReturnPart and place in shown else part
+        for place, part in enumerate(message.parts)
     ]
     return replace(message, parts=parts)
