@@ -15,11 +15,12 @@ use crate::keys;
 /// Most checkpoints beside a log that are looked at.
 const KEPT_COUNT_MAX: usize = 10_000;
 
-/// The exit code of one claim. A claim that no known key signed was compared with nothing, so it is no success.
+/// The exit code of one claim. A claim that no known key signed was compared with nothing, so it is no success. A wrong clock is a
+/// remark: the log is as it was signed.
 pub(crate) const fn code_of(standing: Standing) -> Code {
     match standing {
         Standing::Agrees => Code::Ok,
-        Standing::Unproven => Code::Partial,
+        Standing::Unproven | Standing::Misdated => Code::Partial,
         Standing::Ahead | Standing::Replayed => Code::LostTail,
         _ => Code::Damage,
     }
@@ -47,7 +48,7 @@ pub(crate) fn line(claim: &Claim) -> String {
         Standing::Ahead => "is ahead: the log was set back",
         Standing::Replayed => "was replayed: a newer one was seen here",
         Standing::Rewritten => "contradicts the log: it was rewritten, or forked",
-        Standing::Backdated => "contradicts the log: events after it are backdated",
+        Standing::Misdated => "agrees; a clock was wrong: an event after it bears an earlier time",
         Standing::OtherKey => "is signed with another key",
         Standing::OtherStore => "is of another store",
         Standing::Damaged => "is damaged",
@@ -78,7 +79,7 @@ pub(crate) fn values(judged: &Judged) -> Vec<Value> {
 
 /// Whether one of these keys signed a checkpoint that agrees.
 pub(crate) fn is_signed_by(judged: &Judged, keys: &[VerifierKey]) -> bool {
-    let mut agreeing = judged.claims.iter().filter(|claim| claim.standing == Standing::Agrees);
+    let mut agreeing = judged.claims.iter().filter(|claim| claim.standing.holds());
     agreeing.any(|claim| claim.note.as_ref().is_some_and(|note| note.signed_by(keys).is_ok()))
 }
 

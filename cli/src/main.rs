@@ -6,7 +6,7 @@
 //!
 //! stdout is data, stderr is messages and progress. Every command renders one value twice: for people, and with `--json`
 //! for programs. Exit codes: 0 ok, 1 failure, 2 usage, 3 damage, 4 lost tail, 5 conflict, 6 busy, 7 not found,
-//! 8 done in part, 9 no key opens it, 130 interrupted.
+//! 8 done in part, 9 cannot be read, 130 interrupted.
 
 mod args;
 mod claims;
@@ -26,6 +26,7 @@ mod keys;
 mod known;
 mod mistakes;
 mod output;
+mod own_stores;
 mod pager;
 mod passphrases;
 mod reader;

@@ -140,6 +140,13 @@ pub(crate) fn path_in(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
+/// A variable of the environment. A value that is not UTF-8 counts as not set: a path with it can neither be shown nor be written
+/// into a host's settings.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    // Not set, or not UTF-8.
+    std::env::var(name).ok()
+}
+
 /// The path of the settings' file, which may be missing. `None` without a home.
 pub(crate) fn path() -> Option<PathBuf> {
     path_in("ACPDB_CONFIG").or_else(|| {

@@ -2,6 +2,7 @@
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
+use acpdb_proof::claims::Standing;
 use acpdb_proof::{Checkpoint, Judged, Note};
 
 use crate::failure::{Code, Failure};
@@ -53,7 +54,8 @@ fn is_due(store: &Store, every: Every) -> Result<bool, Failure> {
 fn signed_on(store: &Store, name: &str, output: &Output) -> Result<Option<(Checkpoint, String)>, Failure> {
     let key = keys::signer(name)?;
     let Some((last, made)) = tiles::grown(store)? else { return Ok(None) };
-    let checkpoint = Checkpoint { store: store.id(), seq: made.seq(), root: made.root(), time: now() };
+    let time = now().max(last.time);
+    let checkpoint = Checkpoint { store: store.id(), seq: made.seq(), root: made.root(), time };
     if checkpoint.agrees_with(&last).is_err() {
         return Ok(None);
     }
@@ -76,6 +78,8 @@ fn kept_and_pinned(
     Ok(())
 }
 
+/// The time by this machine's clock. A checkpoint is signed with this or the time of the last one, whichever is later: one clock that was ahead
+/// once must not end signing for good.
 fn now() -> u64 {
     u64::try_from(crate::clock::timestamp().as_second()).unwrap_or_default()
 }
@@ -89,7 +93,12 @@ pub(crate) fn signed(store: &Store, name: &str, output: &Output) -> Result<(Chec
     if judged.head == Seq::ZERO {
         return Err(Failure::not_found("nothing was recorded that could be signed"));
     }
-    let checkpoint = Checkpoint { store: store.id(), seq: judged.head, root: judged.root, time: now() };
+    let signed = judged.claims.iter().filter(|claim| claim.standing.holds());
+    let time = signed.filter_map(|claim| claim.checkpoint).map(|before| before.time).fold(now(), u64::max);
+    let checkpoint = Checkpoint { store: store.id(), seq: judged.head, root: judged.root, time };
+    for claim in judged.claims.iter().filter(|claim| claim.standing == Standing::Misdated) {
+        output.note(format!("note: signed past a wrong clock: {}", claims::line(claim)));
+    }
     for before in judged.claims.iter().filter_map(|claim| claim.checkpoint) {
         checkpoint.agrees_with(&before).map_err(|error| {
             let failure = Failure::new(Code::Damage, format!("nothing was signed: {error}"));
@@ -104,7 +113,8 @@ pub(crate) fn signed(store: &Store, name: &str, output: &Output) -> Result<(Chec
 /// Fails unless each claim agrees with the log and is signed by a known key.
 pub(crate) fn agreed(judged: &Judged) -> Result<(), Failure> {
     let code = claims::code(judged);
-    let Some(wrong) = judged.claims.iter().find(|claim| claims::code_of(claim.standing) == code) else {
+    let mut others = judged.claims.iter().filter(|claim| !claim.standing.holds());
+    let Some(wrong) = others.find(|claim| claims::code_of(claim.standing) == code) else {
         return Ok(());
     };
     let failure = Failure::new(code, claims::line(wrong));

@@ -1,4 +1,12 @@
 //! Finds the store that a command means, and opens it.
+//!
+//! ```text
+//! --db, $ACPDB_PATH -> the nearest .acpdb/ upwards -> the setting db -> the user's data directory
+//!                        a person asks:   used, and it is said if the user did not make it here
+//!                        unasked:         used only if the user made it here or trusts it, else passed over
+//! ```
+//!
+//! A folder without `acpdb.json` is no store, and is passed over.
 
 use std::path::{Path, PathBuf};
 
@@ -8,37 +16,91 @@ use acpdb_engine::store::erasure_is_pending;
 use crate::failure::{Code, Failure};
 use crate::global::Global;
 use crate::output::Output;
+use crate::own_stores::{self, FOLDER};
 use crate::redaction::RedactOptions;
 use crate::settings;
 use crate::trust;
-
-/// Name of a store's folder inside a project.
-pub(crate) const FOLDER: &str = ".acpdb";
 
 /// The state of an erasure that a crash or a full disk interrupted.
 pub(crate) const ERASING: &str = "begun and not ended; the next verb that writes, such as seal, ends it";
 
 /// The store's folder: `--db` or `$ACPDB_PATH`, else the nearest `.acpdb/` upwards, else the setting `db`, else the user's data
-/// directory. Warns if a named folder is strange.
+/// directory. Warns if it is strange, and says whose it is if it is not the user's own.
 pub(crate) fn folder(global: &Global, output: &Output) -> Result<PathBuf, Failure> {
     let found = find(global)?;
-    if let Some(objection) = found.objection {
+    if let Some(objection) = &found.objection {
         output.warn(format!("{} {objection}", found.folder.display()));
+    }
+    for passed in &found.passed {
+        output.warn(passed.line());
+    }
+    if found.is_strange {
+        let store = quoted(&found.folder);
+        output.note(format!(
+            "note: this reads {store}, which you did not make here: what it says is its maker's; hooks and other programs that \
+             run unasked pass it over, until you say acpdb trust {store}"
+        ));
     }
     Ok(found.folder)
 }
 
-/// A variable of the environment. A value that is not UTF-8 counts as not set: a path with it can neither be shown nor be written
-/// into a host's settings.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    // Not set, or not UTF-8.
-    std::env::var(name).ok()
+/// As [`folder`], for a program that runs unasked; it says on stderr which stores were passed over.
+pub(crate) fn folder_unasked(global: &Global, output: &Output) -> Result<PathBuf, Failure> {
+    let found = find_unasked(global)?;
+    if let Some(objection) = &found.objection {
+        output.warn(format!("{} {objection}", found.folder.display()));
+    }
+    for passed in &found.passed {
+        output.warn(passed.line());
+    }
+    Ok(found.folder)
 }
 
-/// A store's folder, and the objection to using it.
+/// A store's folder, and what is to be said of it.
 pub(crate) struct Found {
     pub(crate) folder: PathBuf,
     objection: Option<String>,
+    /// It was found upwards, and the user neither made it here nor trusts it.
+    is_strange: bool,
+    /// The folders that were found before it.
+    pub(crate) passed: Vec<PassedStore>,
+}
+
+/// A folder that was found upwards and is not used.
+#[derive(Debug, Clone)]
+pub(crate) struct PassedStore {
+    pub(crate) folder: PathBuf,
+    /// The reason, as the rest of a sentence about the folder.
+    reason: String,
+    /// The command that makes it used, if there is one.
+    pub(crate) next: Option<String>,
+}
+
+impl PassedStore {
+    fn empty(folder: PathBuf) -> Self {
+        let reason = "holds no acpdb.json, so it is no store".to_owned();
+        Self { folder, reason, next: None }
+    }
+
+    /// In a line, without the next step.
+    pub(crate) fn line_only(&self) -> String {
+        format!("{} is passed over: it {}", self.folder.display(), self.reason)
+    }
+
+    /// In a line.
+    pub(crate) fn line(&self) -> String {
+        let next = self.next.as_ref().map(|next| format!("; if you trust it: {next}")).unwrap_or_default();
+        format!("{}{next}", self.line_only())
+    }
+}
+
+/// Who runs the command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    /// A person typed it.
+    Person,
+    /// A host or the machine runs it.
+    Program,
 }
 
 /// The store's folder; prints nothing.
@@ -46,9 +108,18 @@ pub(crate) struct Found {
 /// A folder found upwards may be the choice of any user who could make a folder there. So it has to be the user's own, or trusted.
 /// A named folder is the user's choice.
 pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
+    find_for(global, Asker::Person)
+}
+
+/// As [`find`], for a program that runs unasked: a store that the user neither made here nor trusts is passed over.
+pub(crate) fn find_unasked(global: &Global) -> Result<Found, Failure> {
+    find_for(global, Asker::Program)
+}
+
+fn find_for(global: &Global, asker: Asker) -> Result<Found, Failure> {
     let named = |folder: PathBuf| {
         let objection = trust::objection(&folder).filter(|_| !trust::is_trusted(&global.settings, &folder));
-        Found { folder, objection }
+        Found { folder, objection, is_strange: false, passed: Vec::new() }
     };
     if let Some(path) = &global.db {
         if path.is_file() {
@@ -58,14 +129,14 @@ pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
         }
         return Ok(named(path.clone()));
     }
-    found_from(global, working_folder(global)?, named)
+    found_from(global, working_folder(global)?, asker, named)
 }
 
 /// The store that commands in `here` use if none is named, where there is one. A new store in `here` would take its place.
 pub(crate) fn used_in(global: &Global, here: &Path) -> Option<PathBuf> {
-    let plain = |folder| Found { folder, objection: None };
+    let plain = |folder| Found { folder, objection: None, is_strange: false, passed: Vec::new() };
     // A folder that commands refuse is not used.
-    let found = found_from(global, Some(here.to_owned()), plain).ok()?;
+    let found = found_from(global, Some(here.to_owned()), Asker::Person, plain).ok()?;
     found.folder.join("acpdb.json").symlink_metadata().is_ok().then_some(found.folder)
 }
 
@@ -73,43 +144,73 @@ pub(crate) fn used_in(global: &Global, here: &Path) -> Option<PathBuf> {
 fn found_from(
     global: &Global,
     here: Option<PathBuf>,
+    asker: Asker,
     named: impl Fn(PathBuf) -> Found,
 ) -> Result<Found, Failure> {
+    let mut passed = Vec::new();
     if let Some(here) = here {
         for folder in here.ancestors().map(|folder| folder.join(FOLDER)) {
-            // Folders above may be closed to this user. Such a folder holds no store of this user.
-            let Ok(found) = folder.symlink_metadata() else { continue };
-            if found.is_symlink() {
-                let failure = Failure::new(
-                    Code::Failure,
-                    format!(
-                        "{} is a symbolic link, and is not followed where it is only found",
-                        folder.display()
-                    ),
-                );
-                return Err(failure.hint(format!("name the store with --db {}", quoted(&folder))));
+            match judge(global, &folder, asker)? {
+                Judgement::Nothing => {}
+                Judgement::Passed(store) => passed.push(store),
+                Judgement::Used { is_strange } => {
+                    return Ok(Found { folder, objection: None, is_strange, passed });
+                }
             }
-            if !found.is_dir() {
-                continue;
-            }
-            let objection =
-                trust::objection(&folder).filter(|_| !trust::is_trusted(&global.settings, &folder));
-            let Some(objection) = objection else { return Ok(Found { folder, objection: None }) };
-            let failure = Failure::new(Code::Failure, format!("{} {objection}", folder.display()));
-            return Err(failure.hint(format!(
-                "if you trust it: acpdb trust {0}; to use it once: --db {0}",
-                quoted(&folder)
-            )));
         }
     }
     if let Some(path) = &global.settings.db {
-        return Ok(named(path.clone()));
+        return Ok(Found { passed, ..named(path.clone()) });
     }
     let data = settings::path_in("XDG_DATA_HOME");
     let data = data.or_else(|| Some(settings::path_in("HOME")?.join(".local/share")));
-    data.map(|data| named(data.join("acpdb"))).ok_or_else(|| {
+    data.map(|data| Found { passed, ..named(data.join("acpdb")) }).ok_or_else(|| {
         Failure::usage("there is no home folder to keep a store in").hint("name a store with --db PATH")
     })
+}
+
+/// The use of a folder that was found.
+enum Judgement {
+    Nothing,
+    Passed(PassedStore),
+    Used { is_strange: bool },
+}
+
+fn judge(global: &Global, folder: &Path, asker: Asker) -> Result<Judgement, Failure> {
+    // Folders above may be closed to this user. Such a folder holds no store of this user.
+    let Ok(found) = folder.symlink_metadata() else { return Ok(Judgement::Nothing) };
+    let pass =
+        |reason: String, next| Judgement::Passed(PassedStore { folder: folder.to_owned(), reason, next });
+    let store = quoted(folder);
+    if found.is_symlink() {
+        if asker == Asker::Program {
+            return Ok(pass("is a symbolic link".to_owned(), None));
+        }
+        let message =
+            format!("{} is a symbolic link, and is not followed where it is only found", folder.display());
+        return Err(Failure::new(Code::Failure, message).hint(format!("name the store with --db {store}")));
+    }
+    if !found.is_dir() {
+        return Ok(Judgement::Nothing);
+    }
+    let is_trusted = || trust::is_trusted(&global.settings, folder);
+    if let Some(objection) = trust::objection(folder).filter(|_| !is_trusted()) {
+        if asker == Asker::Program {
+            return Ok(pass(objection, Some(format!("acpdb trust {store}"))));
+        }
+        let failure = Failure::new(Code::Failure, format!("{} {objection}", folder.display()));
+        return Err(
+            failure.hint(format!("if you trust it: acpdb trust {store}; to use it once: --db {store}"))
+        );
+    }
+    if folder.join("acpdb.json").symlink_metadata().is_err() {
+        return Ok(Judgement::Passed(PassedStore::empty(folder.to_owned())));
+    }
+    let is_strange = !own_stores::is_own(folder) && !is_trusted();
+    if is_strange && asker == Asker::Program {
+        return Ok(pass("was not made here by you".to_owned(), Some(format!("acpdb trust {store}"))));
+    }
+    Ok(Judgement::Used { is_strange })
 }
 
 /// The folder from which stores are looked for upwards. It may be gone, such as a removed work tree. Then the project is not known,
@@ -139,39 +240,54 @@ pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
     open_at(&folder(global, output)?, global, output)
 }
 
-/// Opens, and tells of damage that opening found.
-fn told(builder: acpdb_engine::Builder, output: &Output) -> Result<Store, Failure> {
+/// Opens, enters a store that was made now into the list of own stores, and tells of damage that opening found.
+fn told(folder: &Path, builder: acpdb_engine::Builder, output: &Output) -> Result<Store, Failure> {
+    let is_new =
+        own_stores::is_found_upwards(folder) && folder.join("acpdb.json").symlink_metadata().is_err();
     let store = builder.open()?;
+    if is_new {
+        enter(folder, output);
+    }
     report(&store, output);
     Ok(store)
+}
+
+/// Enters a store that was made now into the list of own stores.
+pub(crate) fn enter(folder: &Path, output: &Output) {
+    if let Err(why) = own_stores::enter(folder) {
+        output.warn(format!(
+            "the new store is not on the list of your own, so hooks pass it over until you say acpdb trust {}: {why}",
+            quoted(folder)
+        ));
+    }
 }
 
 /// Longest wait for a lock in a program for which a host waits. A start, a call and the end may each wait for a lock: together they
 /// take less than the ten seconds that a hook has.
 const LIVE_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// As [`open`], for a program that serves a host call by call.
+/// As [`open`], for a program that serves a host call by call, and was not asked for a store.
 pub(crate) fn open_live(global: &Global, output: &Output) -> Result<Store, Failure> {
-    let folder = folder(global, output)?;
+    let folder = folder_unasked(global, output)?;
     let builder = redacting(builder(&folder), global)?;
-    told(builder.lock_wait(LIVE_LOCK_WAIT), output)
+    told(&folder, builder.lock_wait(LIVE_LOCK_WAIT), output)
 }
 
 /// Memory for sessions while they are recorded one after the other: a session is hardly met twice.
 const RECORDING_BYTES: u64 = 16 << 20;
 
-/// Opens the store to append to it, with secrets taken out as asked.
+/// Opens the store in `folder` to append to it, with secrets taken out as asked.
 pub(crate) fn open_redacting(
+    folder: &Path,
     global: &Global,
     redact: &RedactOptions,
     output: &Output,
 ) -> Result<Store, Failure> {
-    let folder = folder(global, output)?;
-    let mut builder = builder(&folder).memory_max(RECORDING_BYTES);
+    let mut builder = builder(folder).memory_max(RECORDING_BYTES);
     if let Some(rules) = crate::redaction::rules(redact, global.settings.redact == Some(true))? {
         builder = builder.redactor(std::sync::Arc::new(rules));
     }
-    told(builder, output)
+    told(folder, builder, output)
 }
 
 /// A store that knows the tools of all hosts.
@@ -197,7 +313,7 @@ pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Fail
 
 /// Opens a store in a given folder to append to it.
 pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result<Store, Failure> {
-    told(redacting(builder(folder), global)?, output)
+    told(folder, redacting(builder(folder), global)?, output)
 }
 
 /// Opens an existing store to read. Nothing in its folder changes, in any state of the store.

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
-use acpdb_proof::{Checkpoint, Gather, Hash, Note, Tile, Tiled, Tiler, claims as judging, event, tiles};
+use acpdb_proof::{Checkpoint, Gather, Hash, Note, Tile, Tiled, Tiler, event, tiles};
 
 use crate::claims;
 use crate::failure::Failure;
@@ -149,9 +149,6 @@ pub(crate) fn grown(store: &Store) -> Result<Option<(Checkpoint, Made)>, Failure
     let head = store.head()?;
     for leaf in store.leaves(pinned.seq.next(), head)? {
         let leaf = leaf?;
-        if judging::is_backdated(leaf.time, &pinned) {
-            return Ok(None);
-        }
         made.push(store, event::hash(&leaf.salt, &leaf.bytes));
     }
     Ok((made.tiler.size() == head.get()).then_some((pinned, made)))

@@ -462,3 +462,69 @@ fn a_store_of_a_former_form_is_refused_by_every_verb() {
         }
     }
 }
+
+/// Without the file that says where the log ends, a lost end cannot be seen, and the verdict was "sound".
+#[test]
+fn a_store_without_its_tail_is_not_sound() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = folder.path().join("store");
+    append(&store, &message(1));
+    let (tail, whole) = (store.join("tail"), std::fs::read(store.join("tail")).unwrap());
+    let zeros = vec![0; whole.len()];
+    let mut foreign = whole.clone();
+    foreign.iter_mut().for_each(|byte| *byte ^= 0x55);
+    for (what, bytes) in
+        [("gone", None), ("empty", Some(&[][..])), ("zeros", Some(&zeros)), ("other", Some(&foreign))]
+    {
+        std::fs::remove_file(&tail).unwrap();
+        if let Some(bytes) = bytes {
+            std::fs::write(&tail, bytes).unwrap();
+        }
+        let verified = run(&store, &["verify"]);
+        let out = String::from_utf8_lossy(&verified.stdout);
+        assert_eq!(verified.status.code(), Some(3), "{what}: {out}");
+        assert!(
+            out.contains("the file that says where it ends is gone") && out.contains("seal"),
+            "{what}: {out}"
+        );
+        let report = run(&store, &["verify", "--json"]);
+        let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+        assert_eq!(report["verdict"], "damaged", "{what}");
+        let doctor = run(&store, &["doctor"]);
+        assert_eq!(doctor.status.code(), Some(3), "{what}");
+        assert!(String::from_utf8_lossy(&doctor.stdout).contains("problem  log"), "{what}: {doctor:?}");
+        // The events that are there can be read, and the next verb that writes makes the file anew.
+        assert_eq!(run(&store, &["list"]).status.code(), Some(0), "{what}");
+        assert_eq!(run(&store, &["seal"]).status.code(), Some(0), "{what}");
+        assert_eq!(run(&store, &["verify"]).status.code(), Some(0), "{what}");
+    }
+}
+
+/// A store that no user could read was "sound" where its log was whole, or a failure without a verdict.
+#[test]
+fn what_cannot_be_read_is_neither_sound_nor_damaged() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = folder.path().join("store");
+    append(&store, &message(1));
+    let kept = folder.path().join("kept");
+    // Something that no user can read as a file: the machine's owner may read every file.
+    for name in ["acpdb.json", "tail", "checkpoint", "log/000000000001.seg"] {
+        std::fs::rename(store.join(name), &kept).unwrap();
+        std::fs::create_dir(store.join(name)).unwrap();
+        for args in [&["verify"][..], &["verify", "--deep"], &["doctor"]] {
+            let done = run(&store, args);
+            let out = String::from_utf8_lossy(&done.stdout);
+            assert_eq!(done.status.code(), Some(9), "{name} {args:?}: {out}");
+            assert!(out.contains("cannot be read") && !out.contains(": sound"), "{name} {args:?}: {out}");
+        }
+        let report = run(&store, &["verify", "--json"]);
+        assert_eq!(report.status.code(), Some(9), "{name}");
+        let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+        assert_eq!(report["verdict"], "unreadable", "{name}");
+        std::fs::remove_dir(store.join(name)).unwrap();
+        std::fs::rename(&kept, store.join(name)).unwrap();
+        assert_eq!(run(&store, &["verify"]).status.code(), Some(0), "{name}");
+    }
+    // A folder without a store stays a failure of its own.
+    assert_eq!(run(&folder.path().join("nothing"), &["verify"]).status.code(), Some(7));
+}

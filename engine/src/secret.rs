@@ -19,7 +19,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::ids::{FactId, Origin, Seq};
+use crate::ids::{FactId, Origin, Seq, StoreId};
 
 /// The beginning of an id that a host derived from the bytes of a record: `digest:` and hex digits.
 pub const DERIVED: &str = "digest:";
@@ -155,6 +155,14 @@ impl Secret {
         let (digest, after) = rest.split_at(end);
         let keyed = blake3::keyed_hash(&self.keys.name, digest.as_bytes()).to_hex();
         Some(format!("{before}{RECORDED}{}{after}", keyed.get(..32).unwrap_or_default()))
+    }
+
+    /// By what a store is told from one that only bears its id: 32 hex digits.
+    pub fn mark(&self, store: StoreId) -> String {
+        let key = blake3::derive_key("acpdb 2026 secret mark v1", &self.keys.bytes);
+        let mut mark = blake3::keyed_hash(&key, store.as_bytes()).to_hex().to_string();
+        mark.truncate(32);
+        mark
     }
 
     /// The digest by which an erased content is recognised.

@@ -27,6 +27,9 @@ const PAYLOAD_INVARIANT: u8 = 9;
 /// The invariant that a body on record as erased cannot be read.
 pub const ERASURE_INVARIANT: u8 = 12;
 
+/// Name of the shape of a report.
+const SCHEMA: &str = "acpdb.verify/1";
+
 /// The verdict on a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,6 +42,8 @@ pub enum Verdict {
     TailLost,
     /// The log is sound, and this program's conclusions from it cannot be: a fault of the program, not of the store.
     Contradicted,
+    /// Sound or not, it cannot be read here: a key is missing, or a file is closed to this user or fails.
+    Unreadable,
 }
 
 /// A conclusion that cannot be.
@@ -134,6 +139,53 @@ impl Report {
         self.witnesses.iter().filter(|witness| witness.contradicts())
     }
 
+    /// Whether the file is gone, or is none, that says where the log ends: the loss of the newest events could not be seen.
+    pub fn has_no_tail(&self) -> bool {
+        let mut tail = self.witnesses.iter().filter(|witness| witness.kind == WitnessKind::Tail);
+        // A torn record of the page is no fault: a power cut leaves one.
+        tail.any(|witness| {
+            witness.name == "tail" && matches!(witness.standing, Standing::Absent | Standing::Damaged)
+        })
+    }
+
+    /// A store that cannot be read, for a reason.
+    fn unreadable(store: StoreId, why: String) -> Self {
+        Self {
+            schema: SCHEMA,
+            store,
+            verdict: Verdict::Unreadable,
+            head_seq: Seq::ZERO,
+            head_link: Link::ZERO,
+            segments: 0,
+            frames: 0,
+            events: 0,
+            bodies: 0,
+            bytes: 0,
+            torn_bytes: 0,
+            unconfirmed_events: 0,
+            violations: Vec::new(),
+            missing: None,
+            witnesses: Vec::new(),
+            saved: Vec::new(),
+            contradictions: Vec::new(),
+            not_proven: vec![why],
+        }
+    }
+
+    /// The report on a store that could not be verified, if that is for a file that cannot be read.
+    ///
+    /// # Errors
+    /// The error, if it is another one: there is no store, or a program of another version made it.
+    pub(crate) fn of_error(error: Error, store: StoreId) -> Result<Self, Error> {
+        use std::io::ErrorKind::NotFound;
+        match &error {
+            Error::Io { source, .. } if source.kind() != NotFound => {
+                Ok(Self::unreadable(store, format!("{error}: {source}")))
+            }
+            _ => Err(error),
+        }
+    }
+
     /// Adds the faults of saved folds and ingest states.
     pub(crate) fn add_saved(&mut self, faults: Vec<SavedFault>) {
         self.saved.extend(faults);
@@ -155,7 +207,11 @@ fn judge(report: &Report, is_lost: bool) -> Verdict {
     if is_lost || report.missing.is_some() || expected(Standing::Ahead) {
         return Verdict::TailLost;
     }
-    if report.contradictions.is_empty() { Verdict::Sound } else { Verdict::Contradicted }
+    match (report.contradictions.is_empty(), report.has_no_tail()) {
+        (true, true) => Verdict::Damaged,
+        (true, false) => Verdict::Sound,
+        (false, _) => Verdict::Contradicted,
+    }
 }
 
 /// Verifies the store in a folder.
@@ -173,7 +229,7 @@ pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
 /// one pass over the log at about the speed of BLAKE3; deep, a fold on top.
 ///
 /// # Errors
-/// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
+/// [`Error::NotAStore`] or [`Error::NewerFormat`]. Damage, and a file that cannot be read, are in the report.
 pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, Error> {
     verify_expecting(storage, deep, &[])
 }
@@ -184,10 +240,16 @@ pub(crate) fn verify_expecting(
     deep: bool,
     expected: &[Expected],
 ) -> Result<Report, Error> {
-    let log = Log::open_to_read(storage)?;
-    let found = verify_log(&log, expected)?;
-    let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
-    Ok(report(found, contradictions))
+    let log = match Log::open_to_read(storage) {
+        Ok(log) => log,
+        Err(error) => return Report::of_error(error.into(), StoreId::ZERO),
+    };
+    let look = || -> Result<Report, Error> {
+        let found = verify_log(&log, expected)?;
+        let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
+        Ok(report(found, contradictions))
+    };
+    look().or_else(|error| Report::of_error(error, log.store()))
 }
 
 /// Checks an open log against its own witnesses and the given ones. A body whose erasure is on record may be zeros.
@@ -211,7 +273,7 @@ fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
     let is_lost = found.is_only_cut();
     let mut report = Report {
         verdict: Verdict::Sound,
-        schema: "acpdb.verify/1",
+        schema: SCHEMA,
         store: found.store,
         head_seq: found.head_seq,
         head_link: found.head_link,

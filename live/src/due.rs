@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use acpdb_engine::event::Scope;
+use acpdb_engine::fold::memory::said_by_label;
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Error, MemoryScope, Store, View};
 use acpdb_query::todos::{Entry, Texts};
@@ -25,7 +26,7 @@ const LINE_CHARS_MAX: usize = 400;
 pub fn text(store: &Store, project: &str, session: StreamId) -> Result<Option<String>, Error> {
     let mut text = String::new();
     if let Some((name, todos)) = open_todos(store, project, session)? {
-        let _ = writeln!(text, "Open todos of the last session here ({name}):");
+        let _ = writeln!(text, "Open todos of the last session here ({name}), as its model wrote them:");
         for (content, status) in todos.iter().take(TODO_COUNT_MAX) {
             let _ = writeln!(text, "- [{status}] {}", line(content));
         }
@@ -65,7 +66,8 @@ fn remembered(store: &Store, project: &str) -> Result<Vec<String>, Error> {
             let text = view.text(&item)?;
             let about = item.key().unwrap_or(item.category());
             let about = if about.is_empty() { String::new() } else { format!(" {about}") };
-            Some(format!("{}{about}: {text}", kind(item.kind())))
+            let by = said_by_label(item.said_by()).map(|by| format!(", {by}")).unwrap_or_default();
+            Some(format!("{}{about}{by}: {text}", kind(item.kind())))
         });
         lines.collect()
     }))

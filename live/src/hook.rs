@@ -165,24 +165,37 @@ impl Hook<'_> {
         }
     }
 
+    /// Imports the recording of the context that the event is about. A subagent's lies beside the session's, and is looked for there.
+    fn import_own(&self, store: &Store, path: &Path, format: Format) -> Result<Recorded, RecordingError> {
+        match self.transcript.filter(|_| self.is_of_agent()) {
+            Some(session) => recording::import_agent(store, session, path, format),
+            None => recording::import(store, path, format),
+        }
+    }
+
     /// Imports the host's recording so far.
     fn import(&self, store: &Store, format: Format, done: &mut Done) -> Result<(), HookError> {
         let Some(path) = self.recording() else { return Ok(()) };
         let path = path.as_path();
-        let agents: Vec<PathBuf> = match &self.told.event {
+        let (agents, are_beside): (Vec<PathBuf>, bool) = match &self.told.event {
             // The new result is compared with results that the model saw, so the recording is read, unless it is too long.
             Event::CallEnded(_) | Event::RowAdded(_) if size(path) > CALL_BYTES_MAX => return Ok(()),
-            Event::AgentStopped { transcript: Some(agent) } => vec![agent.clone()],
+            Event::AgentStopped { transcript: Some(agent) } => (vec![agent.clone()], false),
             Event::AgentStopped { transcript: None } | Event::SessionEnded => {
                 let agents = recording::agents(path)?;
                 done.leave_out(agents.shortage(path));
-                agents.files
+                (agents.files, true)
             }
-            _ => Vec::new(),
+            _ => (Vec::new(), false),
         };
-        let files = std::iter::once(path).chain(agents.iter().map(PathBuf::as_path));
-        for file in files {
-            done.add(recording::import(store, file, format)?);
+        done.add(self.import_own(store, path, format)?);
+        for agent in agents {
+            let read = if are_beside {
+                recording::import_agent(store, path, &agent, format)?
+            } else {
+                recording::import(store, &agent, format)?
+            };
+            done.add(read);
         }
         Ok(())
     }
@@ -256,7 +269,7 @@ impl Hook<'_> {
             if wait > 0 {
                 std::thread::sleep(LATE_WAIT);
                 if let (Some(format), Some(path)) = (self.host.format(), self.recording()) {
-                    done.add(recording::import(store, &path, format)?);
+                    done.add(self.import_own(store, &path, format)?);
                 }
             }
             let view = store.view(self.info().id())?;

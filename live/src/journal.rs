@@ -37,16 +37,46 @@ pub struct Line {
     /// Whether an answer was given.
     #[serde(default)]
     pub has_answered: bool,
+    /// Stores that were found on the way and passed over, with the reasons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed_over: Option<String>,
     /// The error, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The file: `$XDG_STATE_HOME/acpdb/hooks.jsonl`, else below `~/.local/state`. `None` without a home.
-pub fn path(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+/// The folder of what acpdb keeps about its own work: `$XDG_STATE_HOME/acpdb`, else `~/.local/state/acpdb`. `None` without a home.
+pub fn folder(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
-    Some(folder.join("acpdb/hooks.jsonl"))
+    Some(folder.join("acpdb"))
+}
+
+/// The file: `hooks.jsonl` in [`folder`]. `None` without a home.
+pub fn path(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    Some(folder(variable)?.join("hooks.jsonl"))
+}
+
+/// Longest text of a line, in characters. One line with an id of 60 MB took the place of all others.
+const TEXT_CHARS_MAX: usize = 2000;
+
+impl Line {
+    /// The line with its texts cut.
+    fn bounded(&self) -> Self {
+        let cut = |text: &str| match text.char_indices().nth(TEXT_CHARS_MAX) {
+            Some((end, _)) => format!("{}..", text.get(..end).unwrap_or_default()),
+            None => text.to_owned(),
+        };
+        let cut_if_there = |text: &Option<String>| text.as_deref().map(cut);
+        Self {
+            host: cut(&self.host),
+            event: cut(&self.event),
+            session: cut(&self.session),
+            passed_over: cut_if_there(&self.passed_over),
+            error: cut_if_there(&self.error),
+            ..self.clone()
+        }
+    }
 }
 
 /// Adds a line.
@@ -57,8 +87,11 @@ pub fn add(path: &Path, line: &Line) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
-    let mut bytes = serde_json::to_vec(line).map_err(std::io::Error::other)?;
+    let mut options = OpenOptions::new();
+    // Ids of sessions and paths are for their owner alone.
+    std::os::unix::fs::OpenOptionsExt::mode(options.create(true).append(true).read(true), 0o600);
+    let mut file = options.open(path)?;
+    let mut bytes = serde_json::to_vec(&line.bounded()).map_err(std::io::Error::other)?;
     bytes.push(b'\n');
     file.write_all(&bytes)?;
     if file.metadata()?.len() > BYTES_MAX {
@@ -107,5 +140,21 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         add(&path, &line).unwrap();
         assert_eq!(read(&path).unwrap(), [line.clone(), line]);
+    }
+
+    /// A session's id of 60 MB emptied the journal, and all users could read it.
+    #[test]
+    fn a_long_line_is_cut_and_the_file_is_for_its_owner() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hooks.jsonl");
+        let line = Line { host: "codex".to_owned(), ..Line::default() };
+        add(&path, &line).unwrap();
+        let long = "\u{e9}".repeat(1 << 20);
+        add(&path, &Line { session: long.clone(), error: Some(long), ..line.clone() }).unwrap();
+        let lines = read(&path).unwrap();
+        assert_eq!((lines.len(), &lines[0]), (2, &line));
+        assert_eq!(lines[1].session.chars().count(), TEXT_CHARS_MAX + 2);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -3,7 +3,6 @@
 //! The importers give every fact an origin, so a recording may be read again after each event: known facts are skipped, new
 //! ones are added. A fact that a hook told before the recording had it bears the same origin.
 
-use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,7 +11,7 @@ use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::import::{self, Beside, Format, ImportError, ImportReport, Limits, Options};
 
-use crate::below;
+use crate::below::{self, Links};
 use crate::gather::Gather;
 
 /// Most bytes of a file beside a session.
@@ -72,18 +71,43 @@ pub struct Recorded {
 /// # Errors
 /// If the file cannot be read, is no recording of this format, or the store cannot be written; facts before the error are recorded.
 pub fn import(store: &Store, path: &Path, format: Format) -> Result<Recorded, RecordingError> {
+    match below::regular(path) {
+        Ok(file) => import_opened(store, path, file, format),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Recorded::default()),
+        Err(source) => Err(RecordingError::File { path: path.to_owned(), source }),
+    }
+}
+
+/// As [`import`], for a subagent's recording beside the session's own at `session`: no part of its name below the session's folder is
+/// a link, since the maker of that folder would choose the files that are recorded.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_agent(
+    store: &Store,
+    session: &Path,
+    agent: &Path,
+    format: Format,
+) -> Result<Recorded, RecordingError> {
+    let root = session.parent().unwrap_or_else(|| Path::new("."));
+    // A recording that lies elsewhere is not this session's.
+    let name = agent.strip_prefix(root).ok().and_then(Path::to_str);
+    let Some(name) = name else { return Ok(Recorded::default()) };
+    match below::beneath(root, name) {
+        Ok(file) => import_opened(store, agent, file, format),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Recorded::default()),
+        Err(source) => Err(RecordingError::File { path: agent.to_owned(), source }),
+    }
+}
+
+/// Reads a recording that is open into the store.
+fn import_opened(
+    store: &Store,
+    path: &Path,
+    file: impl std::io::Read,
+    format: Format,
+) -> Result<Recorded, RecordingError> {
     let failed = |source| RecordingError::File { path: path.to_owned(), source };
-    // To open a pipe waits for its other end, and a device may have none.
-    let opened = match std::fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => Err(std::io::Error::other("it is not a regular file")),
-        Ok(_) => File::open(path),
-        Err(error) => Err(error),
-    };
-    let file = match opened {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Recorded::default()),
-        Err(error) => return Err(failed(error)),
-    };
     let options = Options { beside: Some(beside(path)), ..Options::default() };
     let mut input = import::decompressed(BufReader::new(file), &options.limits).map_err(failed)?;
     let mut head = Vec::new();
@@ -163,15 +187,15 @@ impl Agents {
 /// # Errors
 /// If their folder is there and cannot be read.
 pub fn agents(path: &Path) -> Result<Agents, RecordingError> {
-    let path = path.with_extension("").join("subagents");
+    let (root, own) = (path.parent().unwrap_or_else(|| Path::new(".")), folder_name(path));
+    let path = root.join(&own).join("subagents");
     let failed = |source| RecordingError::File { path: path.clone(), source };
-    let folder = match std::fs::read_dir(&path) {
-        Ok(folder) => folder,
+    let names = match below::names_beneath(root, &format!("{own}/subagents")) {
+        Ok(names) => names,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Agents::default()),
         Err(error) => return Err(failed(error)),
     };
-    let files = folder.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
-    let mut files = files.map_err(failed)?;
+    let mut files: Vec<PathBuf> = names.iter().map(|name| path.join(name)).collect();
     files.retain(|file| file.extension().is_some_and(|ending| ending == "jsonl"));
     let left_out = files.len().saturating_sub(AGENT_COUNT_MAX); // none, below the limit
     if left_out > 0 {
@@ -184,6 +208,11 @@ pub fn agents(path: &Path) -> Result<Agents, RecordingError> {
     Ok(Agents { files, left_out })
 }
 
+/// The name of the folder that a host keeps beside the recording at `path`.
+fn folder_name(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// A file's name without its endings: the id of a session whose content gives none.
 pub fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -193,7 +222,8 @@ pub fn stem(path: &Path) -> String {
 /// Reads files that the session at `path` names: long results, by their name alone, in the session's own folder of them; and
 /// for Codex the file of another thread, by the thread's id and the number of its file.
 pub fn beside(path: &Path) -> Beside {
-    let folder = path.with_extension("").join("tool-results");
+    let root = path.parent().unwrap_or_else(|| Path::new(".")).to_owned();
+    let folder = format!("{}/tool-results", folder_name(path));
     let own = path.to_owned();
     // The files of the thread that was asked for last: files are asked for one after the other.
     let known: Mutex<Option<(String, Vec<PathBuf>)>> = Mutex::default();
@@ -212,12 +242,16 @@ pub fn beside(path: &Path) -> Beside {
                 }
             };
         }
-        let file = folder.join(Path::new(named).file_name().filter(|_| number == 0)?);
+        let name = Path::new(named).file_name().filter(|_| number == 0)?.to_str()?;
         // The session has the beginning of a file that is not read now. A later import looks again, and knows new facts by their origins.
-        let metadata = std::fs::symlink_metadata(&file).ok()?;
-        let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
+        let mut file = below::beneath(&root, &format!("{folder}/{name}")).ok()?;
+        if file.bytes > BESIDE_BYTES_MAX {
+            return None;
+        }
+        let mut bytes = Vec::new();
         // As above.
-        fits.then(|| std::fs::read(&file).ok())?
+        file.by_ref().take(BESIDE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
     }))
 }
 
@@ -234,7 +268,8 @@ fn rollouts(own: &Path, thread: &str) -> Vec<PathBuf> {
     };
     let endings = [format!("-{thread}.jsonl"), format!("-{thread}.jsonl.zst")];
     // The importer notes a thread that cannot be read as missing, here and below.
-    let found = folders.iter().filter_map(|folder| below::files(folder, below::DEPTH_MAX).ok());
+    let found =
+        folders.iter().filter_map(|folder| below::files(folder, below::DEPTH_MAX, Links::Within).ok());
     let named = found.flat_map(|found| found.files).filter(|(path, _)| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path != own && endings.iter().any(|ending| name.ends_with(ending))
@@ -246,7 +281,7 @@ fn rollouts(own: &Path, thread: &str) -> Vec<PathBuf> {
 
 fn unpacked(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let reader = import::decompressed(BufReader::new(File::open(path)?), &Limits::default())?;
+    let reader = import::decompressed(BufReader::new(below::regular(path)?), &Limits::default())?;
     reader.take(BESIDE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -269,7 +304,7 @@ mod tests {
 
     use acpdb_engine::Store;
 
-    use super::{AGENT_COUNT_MAX, Agents, Format, agents, import};
+    use super::{AGENT_COUNT_MAX, Agents, Format, agents, beside, import, import_agent};
     use crate::hook::Hook;
     use crate::host::{Host, Mode};
 
@@ -341,6 +376,43 @@ mod tests {
         std::fs::remove_dir_all(below.join("subagents")).unwrap();
         std::fs::write(below.join("subagents"), "no folder").unwrap();
         assert!(agents(&session).unwrap_err().to_string().contains("subagents"));
+    }
+
+    /// A folder that was unpacked beside a session led to the user's keys, and what the session named in it was recorded.
+    #[test]
+    fn links_beside_a_session_lead_nowhere() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("keys")).unwrap();
+        std::fs::create_dir_all(at("s/own/tool-results")).unwrap();
+        std::fs::create_dir_all(at("s/own/subagents")).unwrap();
+        std::fs::write(at("keys/id"), "a private key").unwrap();
+        std::fs::write(at("keys/agent-a.jsonl"), format!("{RECORD}\n")).unwrap();
+        std::fs::write(at("s/own/tool-results/id"), "a result").unwrap();
+        std::fs::write(at("s/own/subagents/agent-a.jsonl"), format!("{RECORD}\n")).unwrap();
+        symlink(at("keys/agent-a.jsonl"), at("s/own/subagents/agent-b.jsonl")).unwrap();
+        let read = |session: &str| beside(&at(session)).0("/elsewhere/id", 0);
+        assert_eq!(read("s/own.jsonl").as_deref(), Some(&b"a result"[..]));
+        let store = Store::builder(at("store")).any_file_system().open().unwrap();
+        let own = agents(&at("s/own.jsonl")).unwrap().files;
+        assert_eq!(own.len(), 2);
+        let import = |agent| import_agent(&store, &at("s/own.jsonl"), agent, Format::ClaudeCode);
+        assert!(import(&own[0]).unwrap().event_count > 0);
+        assert!(import(&own[1]).is_err());
+        for (what, to) in [("folder", "keys"), ("tool-results", "keys"), ("subagents", "keys")] {
+            std::fs::create_dir_all(at("s/led")).unwrap();
+            let link = if what == "folder" { at("s/linked") } else { at("s/led").join(what) };
+            symlink(at(to), link).unwrap();
+        }
+        std::fs::create_dir_all(at("keys/tool-results")).unwrap();
+        std::fs::write(at("keys/tool-results/id"), "a private key").unwrap();
+        for session in ["s/led.jsonl", "s/linked.jsonl"] {
+            assert_eq!(read(session), None, "{session}");
+        }
+        assert!(agents(&at("s/led.jsonl")).is_err());
+        symlink(at("keys/id"), at("s/own/tool-results/link")).unwrap();
+        assert_eq!(beside(&at("s/own.jsonl")).0("link", 0), None);
     }
 
     /// Past 256 subagents the last ones by name were never read, and nothing said so.

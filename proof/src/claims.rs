@@ -17,7 +17,7 @@ use crate::note::{Note, VerifierKey};
 use crate::tree::{Frontier, Hash};
 use crate::{ProofError, event};
 
-/// How far a clock may be set back without being taken for a lie.
+/// How far a clock may be set back without a remark.
 const CLOCK_SLACK_SECONDS: u64 = 120;
 
 /// How a checkpoint stands to the log.
@@ -34,14 +34,22 @@ pub enum Standing {
     Replayed,
     /// The log has other events up to its end.
     Rewritten,
-    /// A later event says that it was recorded before this checkpoint was signed.
-    Backdated,
+    /// Its root is the log's, and a clock was wrong: a later event says that it was recorded before this checkpoint was signed. The order of
+    /// events is that of their seqs; a time proves nothing about them.
+    Misdated,
     /// An unknown key signed it, though the store's signer is known.
     OtherKey,
     /// It is of another store.
     OtherStore,
     /// It cannot be read, or its signature is wrong.
     Damaged,
+}
+
+impl Standing {
+    /// Whether a known key signed it and the log is as it says, whatever the clocks.
+    pub const fn holds(self) -> bool {
+        matches!(self, Self::Agrees | Self::Misdated)
+    }
 }
 
 /// Where a claim was found.
@@ -181,8 +189,11 @@ impl Claims {
                     claim.refuse(Standing::Rewritten, Detail::Text(why));
                 }
                 Some(_) => {
-                    if let Some((seq, time)) = walk.backdated(&checkpoint) {
-                        claim.refuse(Standing::Backdated, Detail::Time(seq, time));
+                    // A note that no known key signed says nothing, whatever its time.
+                    if claim.standing == Standing::Agrees
+                        && let Some((seq, time)) = walk.earlier(&checkpoint)
+                    {
+                        claim.refuse(Standing::Misdated, Detail::Time(seq, time));
                     }
                 }
             }
@@ -197,7 +208,7 @@ fn name_replayed(claims: &mut [Claim]) {
     let seen = claims.first().filter(|claim| claim.source == Source::SeenLast).and_then(Claim::seq);
     let newest = claims.iter_mut().rfind(|claim| claim.source == Source::Kept);
     if let (Some(seen), Some(newest)) = (seen, newest)
-        && newest.standing == Standing::Agrees
+        && newest.standing.holds()
         && newest.seq().is_some_and(|seq| seq < seen)
     {
         newest.refuse(Standing::Replayed, Detail::Text(format!("that of {seen}")));
@@ -277,14 +288,14 @@ impl Walk {
     }
 
     /// The event after a checkpoint that says it was recorded before the checkpoint was signed.
-    fn backdated(&self, checkpoint: &Checkpoint) -> Option<(Seq, Micros)> {
+    fn earlier(&self, checkpoint: &Checkpoint) -> Option<(Seq, Micros)> {
         let found = self.earliest.get(&checkpoint.seq).copied();
-        found.filter(|(_, time)| is_backdated(*time, checkpoint))
+        found.filter(|(_, time)| is_earlier(*time, checkpoint))
     }
 }
 
 /// Whether an event after a checkpoint says that it was recorded before the checkpoint was signed.
-pub fn is_backdated(time: Micros, checkpoint: &Checkpoint) -> bool {
+fn is_earlier(time: Micros, checkpoint: &Checkpoint) -> bool {
     // Nothing is older than the beginning of time.
     let signed = checkpoint.time.saturating_sub(CLOCK_SLACK_SECONDS).saturating_mul(1_000_000);
     time < Micros(i64::try_from(signed).unwrap_or(i64::MAX))

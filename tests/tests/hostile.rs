@@ -12,8 +12,12 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+#[path = "hostile/imported.rs"]
+mod imported;
 #[path = "hostile/reading.rs"]
 mod reading;
+#[path = "hostile/unasked.rs"]
+mod unasked;
 #[allow(dead_code, reason = "shared with the transcripts")]
 #[path = "cli/world.rs"]
 mod world;
@@ -304,7 +308,7 @@ fn a_store_of_somebody_else_is_used_only_if_it_is_named_or_trusted() {
         }
         said
     };
-    assert_eq!(says(&["sessions"], 0, &[]), "");
+    says(&["sessions"], 0, &["which you did not make here", "acpdb trust "]);
     set(0o775);
     let refused = [
         "can be written by others than its owner (mode 775)",
@@ -316,7 +320,7 @@ fn a_store_of_somebody_else_is_used_only_if_it_is_named_or_trusted() {
     }
     let named = store.to_string_lossy().into_owned();
     says(&["sessions", "--db", &named], 0, &["warning: ", "can be written by others"]);
-    says(&["trust", "--list"], 0, &["no store of another user is trusted"]);
+    says(&["trust", "--list"], 0, &["no store is trusted"]);
     says(&["trust", &named], 0, &["is trusted"]);
     assert_eq!(says(&["sessions"], 0, &[]), "");
     assert_eq!(says(&["sessions", "--db", &named], 0, &[]), "");

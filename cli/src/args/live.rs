@@ -137,6 +137,9 @@ pub(crate) struct Mcp {
     /// The session that calls are about [default: as the environment says, else the newest of this folder]
     #[arg(long, short, value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
+    /// Let the model read sessions of all projects in the store, and not only those of this folder
+    #[arg(long)]
+    pub(crate) all_projects: bool,
     /// Serve on this address over HTTP, at /mcp [default: 127.0.0.1:4142; port 0 takes a free one]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:4142")]
     pub(crate) http: Option<std::net::SocketAddr>,

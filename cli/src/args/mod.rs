@@ -178,7 +178,7 @@ pub(crate) enum Verb {
     Erase(Erase),
     /// Make the index anew from the log
     Reindex,
-    /// Allow a store in a folder above that belongs to another user, or that others may write to
+    /// Allow hooks a store that you did not make here, and every command one of another user
     Trust(Trust),
     /// Your settings: list, get, set, unset, path
     #[command(subcommand)]

@@ -28,6 +28,12 @@ pub(crate) struct Import {
     /// The project whose memory the sessions share
     #[arg(long, value_name = "NAME")]
     pub(crate) project: Option<String>,
+    /// Also take in files of memory: later sessions are told of their items. Without this, import shows the items
+    #[arg(long)]
+    pub(crate) memory: bool,
+    /// Also follow links that lead out of a folder
+    #[arg(long)]
+    pub(crate) links: bool,
     /// Limits of one file, in place of the usual ones: ratio=500,bytes=4G,record=16M,document=64M,elements=1000000,facts=400000
     #[arg(long, value_name = "NAME=N,..")]
     pub(crate) limits: Vec<String>,

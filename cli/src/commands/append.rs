@@ -15,7 +15,8 @@ use crate::feed::{self, Act};
 pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     // Opens and recovers before it reads a line.
-    let store = store_path::open_redacting(global, &args.redact, output)?;
+    let folder = store_path::folder(global, output)?;
+    let store = store_path::open_redacting(&folder, global, &args.redact, output)?;
     let mut input = std::io::stdin().lock();
     let mut line = Vec::new();
     let (mut recorded, mut refused) = (0_u64, 0_u64);

@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use super::{Code, Escape, Failure, Global, Output, describe, escape};
 use crate::args::{Attach, AttachReach, Detach};
-use crate::store_path::variable;
+use crate::settings::variable;
+use crate::store_path;
 
 fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(Failure::io("find", "the working folder"))
@@ -100,7 +101,7 @@ fn carry_out(
 
 pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Result<Code, Failure> {
     if args.status {
-        return status(args.host, output);
+        return status(global, args.host, output);
     }
     let Some(host) = args.host else { return Err(Failure::usage("name a host")) };
     let mode = args.mode;
@@ -250,7 +251,24 @@ fn lag(host: &'static str, last: &Line) -> Option<u64> {
     u64::try_from(lag / MINUTE_MICROS).ok().filter(|minutes| *minutes > 0)
 }
 
-fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
+/// Says which store hooks use in this folder, and which ones they pass over.
+fn say_store(global: &Global, output: &mut Output) -> Result<(), Failure> {
+    let found = match store_path::find_unasked(global) {
+        Ok(found) => found,
+        Err(failure) => return output.line(format!("  no store is used here: {}", failure.message)),
+    };
+    output.styled(describe::BOLD, "store")?;
+    output.line(format!(
+        "  {} is used in this folder",
+        escape(&found.folder.display().to_string(), Escape::Line)
+    ))?;
+    for passed in &found.passed {
+        output.line(format!("  {}", escape(&passed.line(), Escape::Line)))?;
+    }
+    Ok(())
+}
+
+fn status(global: &Global, asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
     let rows = rows(asked)?;
     let code = if rows.iter().any(|row| !row.unreadable.is_empty()) { Code::Partial } else { Code::Ok };
     if output.json {
@@ -263,6 +281,7 @@ fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
     for row in &rows {
         say(row, output)?;
     }
+    say_store(global, output)?;
     Ok(code)
 }
 
@@ -346,6 +365,9 @@ fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
     let Some(last) = &row.last else {
         return output.line("  no event was seen yet");
     };
+    if let Some(passed) = &last.passed_over {
+        output.line(format!("  at the last event {}", escape(passed, Escape::Line)))?;
+    }
     let when = describe::time(Micros(last.at));
     output.line(match (&*last.event, &*last.session) {
         ("", _) => format!("  last event at {when}, which could not be read"),

@@ -13,11 +13,12 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_hosts::import::{Format, Options};
+use acpdb_live::below::Links;
 
 use super::tour::{self, Source};
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Demo;
-use crate::reader::{self, Candidate, ReadError, Recognised};
+use crate::reader::{self, Candidate, FileChoice, ReadError, Recognised};
 
 /// The session that comes with the program.
 const BUNDLED: &[u8] = include_bytes!("../../assets/demo-session.jsonl");
@@ -67,7 +68,7 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
     if let Some(path) = &args.file {
         let bytes = std::fs::metadata(path).map_err(Failure::io("read", path.display()))?;
         let candidate = Candidate { path: path.clone(), bytes: bytes.len(), named: true };
-        let format = match reader::recognise(&candidate, None) {
+        let format = match reader::recognise(&candidate, FileChoice::sessions(None)) {
             Recognised::Session(format) => format,
             Recognised::Skipped(_) | Recognised::Other => {
                 let failure = Failure::usage(format!("{} is no session of a known format", path.display()));
@@ -105,7 +106,9 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
     // `acpdb import` tells the places of sessions, this verb does not.
     let mut silent = Output::new(global);
     silent.quiet = true;
-    let Ok(candidates) = super::import::usual(&[], &mut Vec::new(), &silent) else { return Ok(None) };
+    let Ok(candidates) = super::import::usual(&[], Links::Within, &mut Vec::new(), &silent) else {
+        return Ok(None);
+    };
     let mut dated: Vec<(SystemTime, Candidate)> = candidates
         .into_iter()
         .filter_map(|candidate| {
@@ -117,7 +120,9 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
         .collect();
     dated.sort_by(|left, right| right.0.cmp(&left.0).then_with(|| left.1.path.cmp(&right.1.path)));
     for (number, (_, candidate)) in dated.into_iter().take(TRIED_COUNT_MAX).enumerate() {
-        let Recognised::Session(format) = reader::recognise(&candidate, None) else { continue };
+        let Recognised::Session(format) = reader::recognise(&candidate, FileChoice::sessions(None)) else {
+            continue;
+        };
         if matches!(format, Format::MemoryDecisions | Format::MemoryPreferences) {
             continue;
         }

@@ -12,6 +12,7 @@ use acpdb_engine::text::paths::shown;
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_proof::claims::Standing;
 
+use super::doctor_git::{self, GitStanding};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::claims;
 
@@ -45,7 +46,8 @@ enum State {
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "doctor")?;
     let folder = store_path::folder(global, output)?;
-    let (findings, code) = look(&folder);
+    let (mut findings, code) = look(&folder);
+    findings.extend(passed_over(global));
     if output.json {
         output.json_object(
             "acpdb.doctor/1",
@@ -71,6 +73,22 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
         count => format!("{}. Begin with the first.", describe::count(count, "problem")),
     })?;
     Ok(code)
+}
+
+/// The stores that hooks find from this folder and pass over.
+fn passed_over(global: &Global) -> Vec<Finding> {
+    let found = match store_path::find_unasked(global) {
+        Ok(found) => found,
+        Err(failure) => {
+            let (detail, next) = (failure.message, failure.hint);
+            return vec![Finding { state: State::Problem, what: "hooks", detail, next }];
+        }
+    };
+    let finding = |passed: &store_path::PassedStore| {
+        let next = passed.next.as_ref().map(|trust| format!("if you trust who made it: {trust}"));
+        Finding { state: State::Note, what: "hooks", detail: passed.line_only(), next }
+    };
+    found.passed.iter().map(finding).collect()
 }
 
 fn look(folder: &Path) -> (Vec<Finding>, Code) {
@@ -103,6 +121,7 @@ fn look(folder: &Path) -> (Vec<Finding>, Code) {
         let next = format!("chmod -R go-rwx {}", folder.display());
         add(State::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
     }
+    git(folder, &mut add);
     hosts(&mut add);
     let code = match verify_store(folder, &VerifyOptions::default()) {
         Ok(report) => {
@@ -145,6 +164,25 @@ fn look(folder: &Path) -> (Vec<Finding>, Code) {
     (findings, code)
 }
 
+/// Adds whether git would take the store.
+fn git(folder: &Path, add: &mut impl FnMut(State, &'static str, String, Option<String>)) {
+    let store = store_path::quoted(folder);
+    match doctor_git::standing(folder) {
+        GitStanding::Apart => {}
+        GitStanding::WouldTake => {
+            let next = format!("echo '*' > {}", store_path::quoted(&folder.join(".gitignore")));
+            let detail = "git add would take it, and a commit would publish what sessions hold".to_owned();
+            add(State::Note, "git", detail, Some(next));
+        }
+        GitStanding::Taken => {
+            let next =
+                format!("git rm -r -q --cached {store}; commits that hold it stay until you rewrite them");
+            let detail = "git has taken it: each commit publishes what sessions hold".to_owned();
+            add(State::Problem, "git", detail, Some(next));
+        }
+    }
+}
+
 /// Adds the state of each host to which acpdb is attached.
 fn hosts(add: &mut impl FnMut(State, &'static str, String, Option<String>)) {
     match super::attach::standings() {
@@ -169,6 +207,16 @@ fn log(
     let path = folder.display();
     match report.verdict() {
         Verdict::Sound => add(State::Ok, "log", format!("{events}, every digest and link holds"), None),
+        Verdict::Damaged if report.violations.is_empty() && report.has_no_tail() => {
+            let next = format!(
+                "look for the file tail, in a backup or on the disk; without it acpdb --db {path} seal, like every verb that writes, \
+                 makes one from what is there"
+            );
+            let detail = format!(
+                "{events} {are} sound, and the file that says where the log ends is gone: later ones may be lost"
+            );
+            add(State::Problem, "log", detail, Some(next));
+        }
         Verdict::Damaged => {
             let places = describe::count(report.violations.len() as u64, "place");
             let next = format!(
@@ -185,6 +233,13 @@ fn log(
                 },
                 Some(next),
             );
+        }
+        Verdict::Unreadable => {
+            let why = report.not_proven.join("; ");
+            let next =
+                "see whether this user may read the folder and its files, and whether the disk is sound"
+                    .to_owned();
+            add(State::Problem, "log", format!("cannot be read: {why}"), Some(next));
         }
         Verdict::Contradicted => {
             add(State::Problem, "fold", "what this program concludes cannot be".to_owned(), None);
@@ -207,7 +262,8 @@ fn log(
         let detail = format!("{} of an unfinished write", describe::bytes(report.torn_bytes));
         add(State::Note, "end", detail, Some("the next append sets it aside by itself".to_owned()));
     }
-    for note in &report.not_proven {
+    let notes: &[String] = if report.verdict() == Verdict::Unreadable { &[] } else { &report.not_proven };
+    for note in notes {
         add(State::Note, "not proven", note.clone(), None);
     }
     super::verify::code_of(report)
@@ -236,14 +292,17 @@ fn signed(
     }
     let mut code = Code::Ok;
     for claim in others.iter().take(CLAIM_COUNT_MAX) {
-        // A key that is not known here is no fault of the store.
-        let is_unproven = claim.standing == Standing::Unproven;
+        // A key that is not known here, or a clock that was wrong, is no fault of the store.
+        let is_remark = matches!(claim.standing, Standing::Unproven | Standing::Misdated);
         let next = match claims::code_of(claim.standing) {
-            _ if is_unproven => None,
+            _ if claim.standing == Standing::Misdated => Some(
+                "see whether the clock of this machine is right; the log is as it was signed, and signing goes on",
+            ),
+            _ if is_remark => None,
             Code::LostTail => Some("look for the newer log: a copy, a snapshot of the disk, another machine"),
             _ => Some("acpdb checkpoint show compares all that was signed with the log"),
         };
-        let state = if is_unproven { State::Note } else { State::Problem };
+        let state = if is_remark { State::Note } else { State::Problem };
         add(state, "signed", claims::line(claim), next.map(str::to_owned));
     }
     for claim in others.iter().filter(|claim| claim.standing != Standing::Unproven) {

@@ -133,6 +133,6 @@ fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<Strea
 fn user() -> Option<String> {
     ["USER", "LOGNAME", "USERNAME"]
         .iter()
-        .find_map(|name| crate::store_path::variable(name))
+        .find_map(|name| crate::settings::variable(name))
         .filter(|name| !name.is_empty())
 }

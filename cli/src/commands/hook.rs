@@ -26,6 +26,8 @@ use crate::failure::chained;
 enum News {
     /// The event and its session.
     Told { event: String, session: String },
+    /// Stores that were found and passed over.
+    Passed(String),
     /// All is done.
     Done { answer: String, event_count: u64, error: Option<String> },
 }
@@ -53,6 +55,7 @@ pub(crate) fn run(global: &Global, args: &Hook) {
         let left = deadline.saturating_sub(began.elapsed());
         match told.recv_timeout(left) {
             Ok(News::Told { event, session }) => (line.event, line.session) = (event, session),
+            Ok(News::Passed(stores)) => line.passed_over = Some(stores),
             Ok(News::Done { answer, event_count, error }) => {
                 (line.event_count, line.error) = (event_count, error);
                 line.has_answered = answer != NOTHING;
@@ -85,7 +88,7 @@ pub(crate) fn line(host: &str) -> Line {
 
 /// Adds a line to the journal.
 fn note(line: &Line) {
-    if let Some(path) = journal::path(&store_path::variable) {
+    if let Some(path) = journal::path(&crate::settings::variable) {
         // The journal is for people and no record; a hook has no user to tell of a failed write.
         let _ = journal::add(&path, line);
     }
@@ -102,6 +105,12 @@ pub(crate) fn refused(why: &str) {
     let host = Host::from_name(named).map_or(named, |host| host.name());
     let line = Line { error: Some(why), ..line(host) };
     note(&line);
+}
+
+/// The stores that were found and passed over, in a line; `None` if there is none.
+pub(crate) fn passed_over(found: &store_path::Found) -> Option<String> {
+    let lines: Vec<String> = found.passed.iter().map(store_path::PassedStore::line).collect();
+    (!lines.is_empty()).then(|| lines.join("; "))
 }
 
 /// The answer that says nothing.
@@ -129,7 +138,7 @@ impl Work {
         let news = News::Told { event: told.name.clone(), session: told.session.clone() };
         // After its deadline the hook receives nothing.
         let _ = tell.send(news);
-        let transcript = hook::transcript(self.host, &told, &store_path::variable);
+        let transcript = hook::transcript(self.host, &told, &crate::settings::variable);
         let hook =
             hook::Hook { host: self.host, mode: self.mode, told: &told, transcript: transcript.as_deref() };
         if hook.is_idle() {
@@ -148,7 +157,12 @@ impl Work {
             enter(folder)?;
         }
         let output = Output::new(&global);
-        let store = store_path::open(&global, &output);
+        let found = store_path::find_unasked(&global).map_err(|failure| failure.message)?;
+        if let Some(passed) = passed_over(&found) {
+            // As above.
+            let _ = tell.send(News::Passed(passed));
+        }
+        let store = store_path::open_at(&found.folder, &global, &output);
         let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
         // The host waits for nothing any more, and the session has its figures.

@@ -10,6 +10,7 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::ids::Micros;
 use acpdb_engine::text::paths::shown;
 use acpdb_hosts::import::Format;
+use acpdb_live::below::Links;
 
 use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
 use crate::follow::Root;
@@ -49,7 +50,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for place in super::import::places(&[])? {
         let row = rows.entry(place.format.name().to_owned()).or_default();
-        let root = Root { path: place.folder.clone(), place: Some(place) };
+        let root = Root { path: place.folder.clone(), place: Some(place), links: Links::Within };
         let name = shown(&root.path);
         if root.path.exists() && !row.places.iter().any(|known| *known == name) {
             row.places.push(name.into_owned());

@@ -1,13 +1,14 @@
 //! `acpdb import [PATH..]`: reads sessions of every host into the store; a second import adds nothing.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_hosts::import::{Format, Limits, Options};
 use acpdb_hosts::session_paths::{SessionPath, usual_paths};
+use acpdb_live::below::Links;
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -17,8 +18,8 @@ use crate::args::Import;
 use crate::follow::{self, Plan, Root};
 use crate::known::{self, Known, KnownFiles};
 use crate::reader::{
-    self, AHEAD_COUNT, Ahead, Begun, Candidate, FileReport, Kept, ReadError, Recognised, Skipped, notes,
-    refused,
+    self, AHEAD_COUNT, Ahead, Begun, Candidate, FileChoice, FileReport, Kept, ReadError, Recognised, Skipped,
+    notes, refused,
 };
 
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
@@ -33,14 +34,15 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         if piped.is_some() {
             return Err(Failure::usage("standard input cannot be followed").hint("name a file or a folder"));
         }
-        return follow(global, args, (format, options), output);
+        return follow(global, args, (choice(args, format), options), output);
     }
     let hosts = hosts(args)?;
+    let choice = choice(args, format);
     let mut skipped = Vec::new();
     let candidates = if args.paths.is_empty() {
-        usual(&hosts, &mut skipped, output)?
+        usual(&hosts, choice.links, &mut skipped, output)?
     } else {
-        named(&files, &mut skipped)
+        named(&files, choice.links, &mut skipped)
     };
     if candidates.is_empty() && skipped.is_empty() && stores.is_empty() {
         return Err(nothing_found(&hosts, output)?);
@@ -51,13 +53,16 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     // An existing store knows which files it has read.
     let folder = store_path::folder(global, output)?;
     let is_there = folder.join("acpdb.json").is_file();
-    let mut opened =
-        if is_there { Some(store_path::open_redacting(global, &args.redact, output)?) } else { None };
+    let mut opened = if is_there {
+        Some(store_path::open_redacting(&folder, global, &args.redact, output)?)
+    } else {
+        None
+    };
     let how = how(global, args, (format, &options));
     let mut known =
         opened.as_ref().map_or_else(KnownFiles::default, |store| KnownFiles::of(store, how.clone()));
     let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);
-    let mut upcoming = Upcoming::start(&candidates, format, &options, &bar)?;
+    let mut upcoming = Upcoming::start(&candidates, choice, &options, &bar)?;
     let mut reports = Vec::new();
     let mut other_count = 0_u64;
     // Events of files that could not be read to their end.
@@ -79,7 +84,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         };
         match begun.recognised(&candidate.path) {
             Recognised::Session(_) => {
-                let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
+                let store = opened_for(&mut opened, &mut known, (&how, &folder), (global, args, output))?;
                 match begun.record(store, &candidate.path) {
                     Ok(report) => {
                         known.keep(&candidate.path, &reading, Some(&report));
@@ -156,11 +161,11 @@ struct Upcoming<'c> {
 impl<'c> Upcoming<'c> {
     fn start(
         all: &'c [Candidate],
-        format: Option<Format>,
+        choice: FileChoice,
         options: &Options,
         bar: &ProgressBar,
     ) -> Result<Self, Failure> {
-        let ahead = Ahead::start(format, options.clone(), bar.clone());
+        let ahead = Ahead::start(choice, options.clone(), bar.clone());
         let ahead = ahead.map_err(Failure::io("begin", "a thread that reads"))?;
         Ok(Self { ahead, rest: all.iter().peekable(), queue: VecDeque::new() })
     }
@@ -205,6 +210,12 @@ fn options(args: &Import) -> Result<Options, Failure> {
         limits,
         beside: None,
     })
+}
+
+/// The files that are read.
+fn choice(args: &Import, format: Option<Format>) -> FileChoice {
+    let links = if args.links { Links::Followed } else { Links::Within };
+    FileChoice { format, with_memory: args.memory, links }
 }
 
 /// Refuses a host and a path together.
@@ -264,21 +275,21 @@ fn code_of(is_nothing: bool, imported: &[Imported], skipped: &[Skipped]) -> Code
 fn opened_for<'o>(
     opened: &'o mut Option<Store>,
     known: &mut KnownFiles,
-    how: &str,
+    (how, folder): (&str, &Path),
     (global, args, output): (&Global, &Import, &Output),
 ) -> Result<&'o Store, Failure> {
     if opened.is_none() {
-        let store = opened.insert(store_path::open_redacting(global, &args.redact, output)?);
+        let store = opened.insert(store_path::open_redacting(folder, global, &args.redact, output)?);
         *known = KnownFiles::of(store, how.to_owned());
     }
     opened.as_ref().ok_or_else(|| Failure::new(Code::Failure, "the store is not open"))
 }
 
 /// Files that the user named, and the files in named folders.
-fn named(paths: &[PathBuf], skipped: &mut Vec<Skipped>) -> Vec<Candidate> {
+fn named(paths: &[PathBuf], links: Links, skipped: &mut Vec<Skipped>) -> Vec<Candidate> {
     let mut all = Vec::new();
     for path in paths {
-        match reader::files(path) {
+        match reader::files(path, links) {
             Ok(found) if found.files.is_empty() && found.unread.is_empty() => {
                 let reason = "the folder holds no files".to_owned();
                 skipped.push(Skipped { path: path.clone(), line: None, reason });
@@ -303,24 +314,26 @@ fn how(global: &Global, args: &Import, (format, options): (Option<Format>, &Opti
 fn follow(
     global: &Global,
     args: &Import,
-    (format, options): (Option<Format>, Options),
+    (choice, options): (FileChoice, Options),
     output: &mut Output,
 ) -> Result<Code, Failure> {
+    let links = choice.links;
     let roots = if args.paths.is_empty() {
         let places = places(&hosts(args)?)?.into_iter();
-        places.map(|place| Root { path: place.folder.clone(), place: Some(place) }).collect()
+        places.map(|place| Root { path: place.folder.clone(), place: Some(place), links }).collect()
     } else {
         let root = |path: &PathBuf| match std::fs::canonicalize(path) {
-            Ok(path) => Ok(Root { path, place: None }),
+            Ok(path) => Ok(Root { path, place: None, links }),
             Err(error) => Err(Failure::io("follow", path.display())(error)
                 .hint("make the folder first, or leave it out to follow the usual places")),
         };
         args.paths.iter().map(root).collect::<Result<_, _>>()?
     };
-    let store = store_path::open_redacting(global, &args.redact, output)?;
-    let known = KnownFiles::of(&store, how(global, args, (format, &options)));
+    let folder = store_path::folder_unasked(global, output)?;
+    let store = store_path::open_redacting(&folder, global, &args.redact, output)?;
+    let known = KnownFiles::of(&store, how(global, args, (choice.format, &options)));
     let every = Duration::from_secs(u64::from(args.every));
-    follow::run(store, known, Plan { roots, format, options, every, sign: global.settings.sign }, output)?;
+    follow::run(store, known, Plan { roots, choice, options, every, sign: global.settings.sign }, output)?;
     Ok(Code::Ok)
 }
 
@@ -334,7 +347,7 @@ pub(crate) fn host_of(name: &str) -> Result<Format, Failure> {
     let named = Format::from_name(name);
     let home = crate::settings::path_in("HOME").unwrap_or_default();
     let mut known: Vec<&str> =
-        usual_paths(&crate::store_path::variable, &home).iter().map(|place| place.format.name()).collect();
+        usual_paths(&crate::settings::variable, &home).iter().map(|place| place.format.name()).collect();
     known.dedup();
     let hint = format!("hosts: {}", known.join(", "));
     match named {
@@ -355,7 +368,7 @@ pub(crate) fn host_of(name: &str) -> Result<Format, Failure> {
 pub(crate) fn places(hosts: &[Format]) -> Result<Vec<SessionPath>, Failure> {
     let home = crate::settings::path_in("HOME")
         .ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
-    let mut places = usual_paths(&crate::store_path::variable, &home);
+    let mut places = usual_paths(&crate::settings::variable, &home);
     if let Some(host) = hosts.iter().find(|host| !places.iter().any(|place| place.format == **host)) {
         return Err(Failure::usage(format!("{host} has no usual place")).hint("give a file or folder"));
     }
@@ -366,12 +379,13 @@ pub(crate) fn places(hosts: &[Format]) -> Result<Vec<SessionPath>, Failure> {
 /// Files in the usual places of some hosts, or of all. A part that cannot be read does not stop the others.
 pub(crate) fn usual(
     hosts: &[Format],
+    links: Links,
     skipped: &mut Vec<Skipped>,
     output: &Output,
 ) -> Result<Vec<Candidate>, Failure> {
     let mut all = Vec::new();
     for place in places(hosts)? {
-        let root = Root { path: place.folder.clone(), place: Some(place) };
+        let root = Root { path: place.folder.clone(), place: Some(place), links };
         let before = all.len();
         let unread = match root.files() {
             Ok(found) => {

@@ -26,8 +26,11 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         (None, Some(parent)) => shadowed(global, parent, &folder),
         _ => None,
     };
-    let made =
-        if folder.join("acpdb.json").symlink_metadata().is_ok() { there(&folder)? } else { make(&folder)? };
+    let made = if folder.join("acpdb.json").symlink_metadata().is_ok() {
+        there(&folder)?
+    } else {
+        make(&folder, output)?
+    };
     if let Some(other) = shadowed.filter(|_| made.created) {
         let other = store_path::quoted(&other);
         output.note(format!("note: commands here used {other} so far, and use the new store from now on; acpdb --db {} import {other} \
@@ -56,14 +59,15 @@ fn folder(global: &Global, args: &Init) -> Result<PathBuf, Failure> {
         .hint("leave one of them out")),
         (Some(store), None) => Ok(store.clone()),
         (None, Some(folder)) if is_store(folder) => Ok(folder.clone()),
-        (None, Some(folder)) => Ok(folder.join(store_path::FOLDER)),
-        (None, None) => Ok(PathBuf::from(store_path::FOLDER)),
+        (None, Some(folder)) => Ok(folder.join(crate::own_stores::FOLDER)),
+        (None, None) => Ok(PathBuf::from(crate::own_stores::FOLDER)),
     }
 }
 
 /// Whether a folder is a store, or named like one. Then it is no folder of a project.
 fn is_store(folder: &Path) -> bool {
-    folder.file_name().is_some_and(|name| name == store_path::FOLDER) || folder.join("acpdb.json").is_file()
+    folder.file_name().is_some_and(|name| name == crate::own_stores::FOLDER)
+        || folder.join("acpdb.json").is_file()
 }
 
 /// The store that commands in a folder used so far, if it is not the new one.
@@ -83,10 +87,11 @@ fn there(folder: &Path) -> Result<Made, Failure> {
     Ok(told(&store, folder, false))
 }
 
-fn make(folder: &Path) -> Result<Made, Failure> {
+fn make(folder: &Path, output: &Output) -> Result<Made, Failure> {
     let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
     let made = told(&store, folder, true);
     store.close()?;
+    store_path::enter(folder, output);
     Ok(made)
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use acpdb_live::mcp::tools::Tools;
+use acpdb_live::mcp::tools::{ProjectReach, Tools};
 
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Mcp;
@@ -16,11 +16,12 @@ pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Co
         may_listen(listen, args.token.as_deref())?;
     }
     let store = store_path::open_live(global, output)?;
-    let set = |name: &&str| store_path::variable(name).filter(|value| !value.is_empty());
+    let set = |name: &&str| crate::settings::variable(name).filter(|value| !value.is_empty());
     let session = args.session.clone().or_else(|| SESSION_VARIABLES.iter().find_map(set));
     // Without a folder, a call that names no session means the newest session of all.
     let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
-    let tools = Tools::new(store.clone(), session, folder);
+    let reach = if args.all_projects { ProjectReach::All } else { ProjectReach::Own };
+    let tools = Tools::new(store.clone(), session, folder).reaching(reach);
     match args.http {
         Some(listen) => serve_http(&tools, listen, args.token.clone(), output)?,
         None => serve(tools)?,

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::memory_rows::{ITEM_SCHEMA, Row};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::MemoryImport;
-use crate::reader::{self, Candidate, Recognised};
+use crate::reader::{self, Candidate, FileChoice, Recognised};
 
 /// Longest line that is read.
 const LINE_BYTES_MAX: u64 = 16 << 20;
@@ -314,17 +314,20 @@ fn foreign(
 ) -> Result<(u64, u64, u64), Failure> {
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let candidate = Candidate { path: path.to_owned(), bytes, named: true };
-    let format = match reader::recognise(&candidate, None) {
-        Recognised::Session(format @ (Format::MemoryDecisions | Format::MemoryPreferences)) => format,
-        Recognised::Session(format) => {
-            let failure = Failure::usage(format!("{} is a {format} session, not memory", path.display()));
-            return Err(failure.hint("acpdb import reads sessions"));
-        }
-        Recognised::Skipped(file) => {
-            return Err(Failure::usage(format!("{}: {}", path.display(), file.reason)));
-        }
-        Recognised::Other => return Err(Failure::usage(format!("{} holds no memory items", path.display()))),
-    };
+    let format =
+        match reader::recognise(&candidate, FileChoice { with_memory: true, ..FileChoice::sessions(None) }) {
+            Recognised::Session(format @ (Format::MemoryDecisions | Format::MemoryPreferences)) => format,
+            Recognised::Session(format) => {
+                let failure = Failure::usage(format!("{} is a {format} session, not memory", path.display()));
+                return Err(failure.hint("acpdb import reads sessions"));
+            }
+            Recognised::Skipped(file) => {
+                return Err(Failure::usage(format!("{}: {}", path.display(), file.reason)));
+            }
+            Recognised::Other => {
+                return Err(Failure::usage(format!("{} holds no memory items", path.display())));
+            }
+        };
     let store = store_path::open(global, output)?;
     let options = Options { memory: Some(stream), ..Options::default() };
     let report = reader::read(&store, path, format, &options, &mut |_| {}).map_err(|error| match error {

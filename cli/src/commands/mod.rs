@@ -16,6 +16,7 @@ pub(crate) mod context;
 pub(crate) mod cost;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+mod doctor_git;
 pub(crate) mod erase;
 pub(crate) mod explain;
 pub(crate) mod export;

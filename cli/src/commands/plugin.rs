@@ -10,19 +10,22 @@ use acpdb_hosts::lines;
 use acpdb_live::journal::{self, Line};
 use acpdb_live::plugin::Desk;
 
-use super::hook::line;
+use super::hook::{line, passed_over};
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Plugin;
 
 pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let global = global.apart();
+    let found_by = global.apart();
     let open = move || {
         let output = Output::new(&global);
         store_path::open_live(&global, &output).map_err(|failure| failure.message)
     };
+    // Without a folder for a store, the first question tells the reason.
+    let passed_over = store_path::find_unasked(&found_by).ok().and_then(|found| passed_over(&found));
     let mut desk = Desk::new(args.host, args.mode, Box::new(open));
-    let journal = journal::path(&store_path::variable);
+    let journal = journal::path(&crate::settings::variable);
     let mut input = std::io::stdin().lock();
     let mut out = std::io::stdout().lock();
     let mut text = Vec::new();
@@ -47,6 +50,7 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
             milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             event_count: done.event_count,
             has_answered: done.has_answered,
+            passed_over: passed_over.clone(),
             error: done.error,
             ..line(args.host.name())
         };

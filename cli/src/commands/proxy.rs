@@ -31,7 +31,7 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
     let store = crate::store_path::open_live(global, output)?;
     let prune = match args.mode {
         ProxyMode::Record => None,
-        ProxyMode::Prune => Some(Places::usual(&crate::store_path::variable)),
+        ProxyMode::Prune => Some(Places::usual(&crate::settings::variable)),
     };
     let options = Options {
         listen: args.listen,

@@ -16,6 +16,10 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
     let done = salvage(&folder, &args.into, &mut |events| bar.set_message(format!("{events} events")));
     bar.finish_and_clear();
     let done = done.map_err(failed)?;
+    // A copy of a store that was found and is not the user's own stays one.
+    if global.db.is_some() || crate::own_stores::is_own(&folder) {
+        store_path::enter(&done.path, output);
+    }
     // If events or texts are missing, or may be, the salvage is done in part.
     let code = if done.is_whole() { Code::Ok } else { Code::Partial };
     if output.json {

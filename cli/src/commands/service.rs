@@ -114,7 +114,7 @@ fn put(
 /// The words of the service's command.
 fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<String>, Failure> {
     let own = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
-    let folder = store_path::folder(global, output)?;
+    let folder = store_path::folder_unasked(global, output)?;
     let store = std::path::absolute(&folder).map_err(Failure::io("name", folder.display()))?;
     let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
     words.extend(["import", "--follow"].map(str::to_owned));

@@ -57,7 +57,7 @@ pub(crate) fn reference() -> String {
     root.build();
     let mut text = "# Command line\n\nEvery command and its options, as `acpdb man --reference` prints them. A test compares this page with \
                     the program.\n\nExit codes: 0 done, 1 failure, 2 usage, 3 damage, 4 acknowledged events are missing, \
-                    5 conflict, 6 busy, 7 not found, 8 done in part, 9 no key opens it, \
+                    5 conflict, 6 busy, 7 not found, 8 done in part, 9 cannot be read, \
                     130 interrupted.\n"
         .to_owned();
     let mut open = vec![(root, 1)];

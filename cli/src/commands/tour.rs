@@ -386,6 +386,7 @@ impl Tour {
             Verdict::Damaged => (describe::BAD, "damaged"),
             Verdict::TailLost => (describe::BAD, "acknowledged events are missing"),
             Verdict::Contradicted => (describe::BAD, "contradicted"),
+            Verdict::Unreadable => (describe::BAD, "cannot be read"),
         };
         let text = format!(
             ": {} and {} bodies, every digest and link checked, {} on disk",

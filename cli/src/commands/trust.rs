@@ -1,5 +1,5 @@
-//! `acpdb trust`: the list of stores that are used where they are found, although they belong to others or others may write to
-//! them.
+//! `acpdb trust`: the list of stores that are used where they are found, although the user did not make them here, they belong to others,
+//! or others may write to them.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Trust, output: &mut Output) -> Result<Code, Failure> {
             output.line(crate::output::escape(&text, crate::output::Escape::Line))?;
         }
         if stores.is_empty() {
-            output.note("no store of another user is trusted");
+            output.note("no store is trusted");
         }
     }
     Ok(Code::Ok)
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Trust, output: &mut Output) -> Result<Code, Failure> {
 
 /// The store's folder that a path means, without links on the way to it.
 fn store_at(path: &Path) -> Result<PathBuf, Failure> {
-    let below = path.join(crate::store_path::FOLDER);
+    let below = path.join(crate::own_stores::FOLDER);
     let folder = if below.is_dir() { &below } else { path };
     // A folder that is not there, or cannot be entered, cannot be trusted; the failure below says so.
     let found = folder.canonicalize().ok().filter(|folder| folder.join("acpdb.json").is_file());

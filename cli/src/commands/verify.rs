@@ -33,6 +33,9 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         let _spinner = super::progress::spinner("verifying", output);
         verify_store(&folder, &VerifyOptions { deep: args.deep, expected })?
     };
+    if report.verdict() == Verdict::Unreadable {
+        return unreadable(&report, &folder, output);
+    }
     if let Some((expected, Some(store))) =
         kept.iter().find(|(_, store)| store.is_some_and(|id| id != report.store))
     {
@@ -71,6 +74,22 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
     }
     advise(&report, &folder, output)?;
     unread.map_or(Ok(code), Err)
+}
+
+/// Says that a store cannot be read: whether it is sound is not known.
+fn unreadable(report: &Report, folder: &Path, output: &mut Output) -> Result<Code, Failure> {
+    if output.json {
+        output.json_line(&Verified { report, signed: &[] })?;
+        return Ok(Code::Locked);
+    }
+    output.line(format!("{}: {}", folder.display(), output.paint(describe::BAD, "cannot be read")))?;
+    for why in &report.not_proven {
+        output.line(format!("  {:<10} {why}", "unread"))?;
+    }
+    output.line(
+        "What to do: see whether this user may read the folder and its files, and whether the disk is sound.",
+    )?;
+    Ok(Code::Locked)
 }
 
 /// The answer for programs.
@@ -125,6 +144,7 @@ pub(crate) fn code_of(report: &Report) -> Code {
         Verdict::Sound => Code::Ok,
         Verdict::Damaged => Code::Damage,
         Verdict::TailLost => Code::LostTail,
+        Verdict::Unreadable => Code::Locked,
         // A file is not as the record of an erasure says.
         Verdict::Contradicted if is_only_erasures(report) => Code::Damage,
         // A fault of this program.
@@ -146,9 +166,13 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
         Verdict::Damaged if is_inconsistent(report) => {
             output.paint(describe::BAD, "inconsistent with links that were kept")
         }
+        Verdict::Damaged if report.has_no_tail() && report.saved.is_empty() => {
+            output.paint(describe::BAD, "the log is sound, and the file that says where it ends is gone")
+        }
         Verdict::Damaged => {
             output.paint(describe::BAD, "the log is sound, and what is saved beside it is not")
         }
+        Verdict::Unreadable => output.paint(describe::BAD, "cannot be read"),
         Verdict::TailLost => output.paint(describe::BAD, "acknowledged events are missing"),
         Verdict::Contradicted if is_only_erasures(report) => {
             output.paint(describe::BAD, "sound, but what was erased can be read")
@@ -315,6 +339,12 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
         Verdict::TailLost => vec![
             "The log is sound in itself, and ends before an event whose link was kept.".to_owned(),
             "What to do: look for a newer copy of the store.".to_owned(),
+        ],
+        Verdict::Unreadable => return Ok(()),
+        Verdict::Damaged if report.has_no_tail() && report.saved.is_empty() => vec![
+            "Works: everything. Events that came after the last one here may be lost: nothing else says where the log ended.".to_owned(),
+            "What to do: look for the file tail, in a backup or on the disk; without it".to_owned(),
+            format!("  acpdb --db {folder} seal   makes one, like every verb that writes, from what is there"),
         ],
         Verdict::Damaged => vec![
             "Works: everything, once those files are gone; the log is whole.".to_owned(),

@@ -35,7 +35,9 @@ use crate::failure::{Code, Failure};
 use crate::kept;
 use crate::known::{KnownFiles, Stamp};
 use crate::output::Output;
-use crate::reader::{self, Candidate, FileReport, Listed, ReadError, Recognised, Skipped, notes, refused};
+use crate::reader::{
+    self, Candidate, FileChoice, FileReport, Listed, ReadError, Recognised, Skipped, notes, refused,
+};
 
 /// A host may still write to a file that changed within this time before the start.
 const RECENT: Duration = Duration::from_secs(60 * 60);
@@ -65,7 +67,7 @@ pub(crate) enum News {
 /// The files to follow, and how to follow them.
 pub(crate) struct Plan {
     pub(crate) roots: Vec<Root>,
-    pub(crate) format: Option<Format>,
+    pub(crate) choice: FileChoice,
     pub(crate) options: Options,
     /// Pause between looks at all files.
     pub(crate) every: Duration,
@@ -303,7 +305,7 @@ impl Follower<'_> {
         }
         let reading = KnownFiles::begin(path);
         self.stamps.insert(path.clone(), stamp.clone());
-        match reader::recognise(candidate, self.plan.format) {
+        match reader::recognise(candidate, self.plan.choice) {
             Recognised::Session(format)
                 if can_grow(format, path) && (!is_first || stamp.is_within(RECENT)) =>
             {

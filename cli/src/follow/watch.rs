@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
 use acpdb_hosts::session_paths::SessionPath;
+use acpdb_live::below::Links;
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
@@ -22,6 +23,8 @@ pub(crate) struct Root {
     pub(crate) path: PathBuf,
     /// The pattern of its files; absent: all files below it.
     pub(crate) place: Option<SessionPath>,
+    /// Whether links below it are followed.
+    pub(crate) links: Links,
 }
 
 impl Root {
@@ -41,7 +44,8 @@ impl Root {
 
     /// The root's files in a folder, and below it if `deep`; none if the folder is not there.
     pub(crate) fn files_below(&self, folder: &Path, deep: bool) -> std::io::Result<Listed> {
-        let found = if deep { reader::files(folder) } else { reader::files_in(folder) };
+        let found =
+            if deep { reader::files(folder, self.links) } else { reader::files_in(folder, self.links) };
         let mut found = match found {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Listed::default(),
             found => found?,

@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use acpdb_engine::Store;
-use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Options, SinkStop};
+use acpdb_hosts::import::{self, ImportError, ImportReport, Options, SinkStop};
 use acpdb_live::gather::{GATHER_BYTES, Gather, weight};
 use indicatif::ProgressBar;
 
-use super::{Candidate, FileReport, ReadError, Recognised, Skipped, report};
+use super::{Candidate, FileChoice, FileReport, ReadError, Recognised, Skipped, report};
 
 /// Files that wait to be read, or were read and wait to be recorded.
 pub(crate) const FILE_COUNT: usize = 8;
@@ -42,15 +42,15 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Begins a thread that reads files of `format`, or of each file's own format, and moves `bar` by the bytes that it read.
+    /// Begins a thread that reads the chosen files, and moves `bar` by the bytes that it read.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub(crate) fn start(format: Option<Format>, options: Options, bar: ProgressBar) -> std::io::Result<Self> {
+    pub(crate) fn start(choice: FileChoice, options: Options, bar: ProgressBar) -> std::io::Result<Self> {
         let (jobs, waiting) = mpsc::sync_channel(FILE_COUNT);
         let read_all = move || {
             for job in waiting {
-                read(&job, format, &options, &bar);
+                read(&job, choice, &options, &bar);
             }
         };
         std::thread::Builder::new().name("acpdb read".to_owned()).spawn(read_all)?;
@@ -106,8 +106,8 @@ impl Begun {
 const LOST: &str = "the thread that reads has ended";
 
 /// Reads one file. If the caller wants no more of it, sending fails.
-fn read(job: &Job, format: Option<Format>, options: &Options, bar: &ProgressBar) {
-    let found = super::recognise(&job.candidate, format);
+fn read(job: &Job, choice: FileChoice, options: &Options, bar: &ProgressBar) {
+    let found = super::recognise(&job.candidate, choice);
     let session = if let Recognised::Session(format) = &found { Some(*format) } else { None };
     if job.to.send(Told::Found(found)).is_err() {
         return;

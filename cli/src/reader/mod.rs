@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Note, Options};
 use acpdb_hosts::sqlite;
-use acpdb_live::below;
+use acpdb_live::below::{self, Links};
 use acpdb_live::gather::Gather;
 use acpdb_live::recording::{beside, stem};
 
@@ -63,19 +63,37 @@ pub(crate) struct Listed {
     pub(crate) unread: Vec<Skipped>,
 }
 
+/// The files that are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FileChoice {
+    /// Of this format; `None`: each of its own.
+    pub(crate) format: Option<Format>,
+    /// Also files of what is remembered: sessions are told of it from then on.
+    pub(crate) with_memory: bool,
+    /// Whether links are followed.
+    pub(crate) links: Links,
+}
+
+impl FileChoice {
+    /// Sessions of this format, or of each file's own.
+    pub(crate) const fn sessions(format: Option<Format>) -> Self {
+        Self { format, with_memory: false, links: Links::Within }
+    }
+}
+
 /// Files below `path`, in order of their paths.
-pub(crate) fn files(path: &Path) -> std::io::Result<Listed> {
-    files_to(path, below::DEPTH_MAX)
+pub(crate) fn files(path: &Path, links: Links) -> std::io::Result<Listed> {
+    files_to(path, below::DEPTH_MAX, links)
 }
 
 /// Files in the folder `path`, and not in folders below.
-pub(crate) fn files_in(path: &Path) -> std::io::Result<Listed> {
-    files_to(path, 0)
+pub(crate) fn files_in(path: &Path, links: Links) -> std::io::Result<Listed> {
+    files_to(path, 0, links)
 }
 
-fn files_to(path: &Path, depth_max: usize) -> std::io::Result<Listed> {
+fn files_to(path: &Path, depth_max: usize, links: Links) -> std::io::Result<Listed> {
     let named = !path.is_dir();
-    let found = below::files(path, depth_max)?;
+    let found = below::files(path, depth_max, links)?;
     let files = found.files.into_iter().map(|(path, bytes)| Candidate { path, bytes, named }).collect();
     let unread = found.unread.into_iter().map(|(path, error)| Skipped::unread(path, &error)).collect();
     Ok(Listed { files, unread })
@@ -107,14 +125,67 @@ pub(crate) enum Recognised {
 }
 
 /// Looks at the beginning of a file.
-pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recognised {
+pub(crate) fn recognise(candidate: &Candidate, choice: FileChoice) -> Recognised {
+    let found = recognise_any(candidate, choice.format);
+    let is_left = !choice.with_memory && choice.format.is_none();
+    match found {
+        Recognised::Session(Format::MemoryDecisions | Format::MemoryPreferences) if is_left => {
+            let reason = format!(
+                "it holds no session but what is to be remembered, of which later sessions are told; --memory takes it in: {}",
+                preview(&candidate.path)
+            );
+            Recognised::Skipped(Skipped { path: candidate.path.clone(), line: None, reason })
+        }
+        found => found,
+    }
+}
+
+/// Most lines, and most bytes, of a file of memory that are shown before it is taken in.
+const PREVIEW_COUNT_MAX: usize = 8;
+const PREVIEW_BYTES_MAX: u64 = 256 << 10;
+/// Longest text of a line that is shown.
+const PREVIEW_CHARS_MAX: usize = 80;
+
+/// The first texts of a file of memory.
+fn preview(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    let input = below::regular(path)
+        .and_then(|file| import::decompressed(BufReader::new(file), &Limits::default()))
+        .and_then(|input| input.take(PREVIEW_BYTES_MAX).read_to_end(&mut bytes));
+    if input.is_err() {
+        return "it cannot be read".to_owned();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let count = text.lines().filter(|line| !line.trim().is_empty()).count();
+    // A line that is cut off, or is none of the format, is counted and not shown.
+    let shown = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut shown: Vec<String> = shown
+        .filter_map(|record| {
+            let part = |name: &str| record.get(name).and_then(serde_json::Value::as_str);
+            let said = match (part("key"), part("value"), part("title")) {
+                (Some(key), Some(value), _) => format!("{key}: {value}"),
+                (_, _, Some(title)) => title.to_owned(),
+                _ => return None,
+            };
+            let said: String = said.chars().take(PREVIEW_CHARS_MAX).collect();
+            Some(format!("{said:?}"))
+        })
+        .take(PREVIEW_COUNT_MAX)
+        .collect();
+    if count > shown.len() {
+        shown.push(format!("and {} more", count - shown.len()));
+    }
+    shown.join(", ")
+}
+
+fn recognise_any(candidate: &Candidate, format: Option<Format>) -> Recognised {
     let path = &candidate.path;
     let skip = |reason: String| Recognised::Skipped(Skipped { path: path.clone(), line: None, reason });
     let worth_a_word = candidate.named || looks_like_a_session(path);
     if candidate.bytes == 0 {
         return if worth_a_word { skip("the file is empty".to_owned()) } else { Recognised::Other };
     }
-    let head = File::open(path)
+    let head = below::regular(path)
         .and_then(|file| {
             import::decompressed(BufReader::new(file), &Limits::default())
                 .map(|reader| reader.take(import::HEAD_BYTES as u64))
@@ -192,8 +263,9 @@ fn database<T>(
     path: &Path,
     with: impl FnOnce(&dyn sqlite::Source, Option<&dyn sqlite::Source>) -> T,
 ) -> std::io::Result<T> {
-    let file = Anywhere(File::open(path)?);
-    let log = match File::open(log_of(path)) {
+    let file = Anywhere(below::regular(path)?);
+    // A pipe in the place of the log would be waited for.
+    let log = match below::regular(&log_of(path)) {
         Ok(log) => Some(Anywhere(log)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
@@ -264,7 +336,7 @@ fn parse(
     sink: &mut dyn import::Sink,
     progress: &mut dyn FnMut(u64),
 ) -> std::io::Result<(u64, Result<ImportReport, ImportError>)> {
-    let mut file = File::open(path)?;
+    let mut file = below::regular(path)?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let name = &stem(path);
     let options = &Options { beside: Some(beside(path)), ..options.clone() };

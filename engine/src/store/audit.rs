@@ -15,7 +15,7 @@ use crate::fold::World;
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
 use crate::log::LogError;
 use crate::storage::{FileStorage, Storage};
-use crate::verify::{Expected, Report, SavedFault, verify_expecting};
+use crate::verify::{Expected, Report, SavedFault, Verdict, verify_expecting};
 
 use super::Store;
 use super::kept::{FOLDER, Loaded, StreamWriter};
@@ -53,9 +53,11 @@ pub fn verify_store(folder: &Path, options: &VerifyOptions) -> Result<Report, Er
 /// As [`verify_store`].
 pub fn verify_store_in(storage: &Arc<dyn Storage>, options: &VerifyOptions) -> Result<Report, Error> {
     let mut report = verify_expecting(Arc::clone(storage), options.deep, &options.expected)?;
-    if options.deep {
-        let faults = saved_faults(storage, &report)?;
-        report.add_saved(faults);
+    if options.deep && report.verdict() != Verdict::Unreadable {
+        match saved_faults(storage, &report) {
+            Ok(faults) => report.add_saved(faults),
+            Err(error) => return Report::of_error(error, report.store),
+        }
     }
     Ok(report)
 }

@@ -13,7 +13,9 @@ use crate::ids::Seq;
 use crate::locks::steady_mut;
 use crate::log::{Log, LogOptions};
 use crate::registry::{NoTools, Registry};
-use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy, untrusted};
+use crate::storage::{
+    Access, Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy, untrusted, write_file,
+};
 
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
@@ -24,6 +26,10 @@ use super::{Inner, Redactor, Store};
 
 /// Bytes of sessions that stay in memory, by default.
 const MEMORY_BYTES: u64 = 256 << 20;
+/// Name of a store's folder inside a project.
+const PROJECT_FOLDER: &str = ".acpdb";
+/// The file by which a store keeps itself out of a project's versions: `git add` would take the log and the secret.
+const IGNORE_LIST: &str = ".gitignore";
 
 /// Settings for [`Store::builder`].
 ///
@@ -222,6 +228,9 @@ impl Builder {
                 return Err(Error::UntrustedFileSystem { path: self.root, file_system });
             }
         }
+        let is_new_in_project = own_files
+            && self.root.file_name().is_some_and(|name| name == PROJECT_FOLDER)
+            && self.root.join("acpdb.json").symlink_metadata().is_err();
         let read_only = self.options.read_only;
         let storage = self.storage.unwrap_or_else(|| {
             let files = FileStorage::new(&self.root);
@@ -234,6 +243,10 @@ impl Builder {
             source,
         })?;
         let (log, recovery) = Log::open_or(storage, self.clock, self.entropy, self.options, self.create)?;
+        if is_new_in_project && log.storage().open(IGNORE_LIST, Access::Read).is_err() {
+            // Without it all works; `acpdb doctor` tells that git would take the store.
+            let _ = write_file(&**log.storage(), IGNORE_LIST, b"*\n");
+        }
         // A store that only newer programs may write to is opened for reading only.
         let read_only = read_only || log.newer().is_some();
         let own_files = own_files && !read_only;

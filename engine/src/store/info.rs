@@ -198,7 +198,10 @@ impl Store {
             _ => None,
         };
         let dated = match opening.event.host_time {
-            Some(time) => Dating::Host { first: time, last: time },
+            Some(time) => {
+                let time = time.min(opening.recorded_at);
+                Dating::Host { first: time, last: time }
+            }
             None => dating(frame, stream, Seq::MAX)?,
         };
         let beside: Vec<Seq> =
@@ -437,7 +440,9 @@ impl Dating {
 
 fn dating(frame: &Frame, stream: StreamId, at: Seq) -> Result<Dating, Error> {
     let own = || frame.events().filter(|event| event.envelope.stream == stream && event.seq <= at);
-    let times: Vec<Micros> = own().filter_map(|event| event.envelope.host_time).collect();
+    // A time in the future counts as that of recording: else a file with a wrong clock is the newest session for ever.
+    let past = |time: Micros| time.min(frame.time());
+    let times: Vec<Micros> = own().filter_map(|event| event.envelope.host_time.map(past)).collect();
     if let (Some(first), Some(last)) = (times.first(), times.iter().max()) {
         return Ok(Dating::Host { first: *first, last: *last });
     }

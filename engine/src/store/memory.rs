@@ -91,6 +91,8 @@ pub struct Remembered {
     pub key: Option<String>,
     /// The text; `None` if it was erased, or is damaged.
     pub value: Option<String>,
+    /// Who stands behind it: who said it, or a person who confirmed it. Words of a model are to be shown as such.
+    pub said_by: Actor,
     /// How sure it is: as recorded, more with each confirmation, less with time.
     pub confidence: Confidence,
 }
@@ -158,6 +160,7 @@ impl Memory {
                 category: item.category().to_owned(),
                 key: item.key().map(str::to_owned),
                 value: view.text(&item),
+                said_by: item.said_by(),
                 confidence: item.confidence(now),
             });
             held.collect()
@@ -207,6 +210,20 @@ impl Store {
     /// [`Error::Rejected`] with the change that is needed; [`Error::NotFound`] for an unknown session; the errors of an
     /// append. Nothing was recorded then.
     pub fn remember(&self, scope: &MemoryScope, command: &MemoryCommand) -> Result<MemoryReceipt, Error> {
+        self.remember_as(scope, command, Actor::User)
+    }
+
+    /// As [`Store::remember`], for a command of `actor`'s: what a model remembers is shown as said by a model, until a person says the
+    /// same.
+    ///
+    /// # Errors
+    /// As [`Store::remember`].
+    pub fn remember_as(
+        &self,
+        scope: &MemoryScope,
+        command: &MemoryCommand,
+        actor: Actor,
+    ) -> Result<MemoryReceipt, Error> {
         let clean = self.inner.clean_memory(command);
         let command = clean.as_ref().unwrap_or(command);
         let project = self.project_of(scope)?.map(|name| self.inner.cleaned(&name));
@@ -223,8 +240,8 @@ impl Store {
             // A project that is named is opened, even if the item goes to the user's stream.
             let named = scope.project.as_deref().filter(|_| matches!(command, MemoryCommand::Add(_)));
             let named = named.map(project_id).filter(|project| *project != stream);
-            let named = named.map(|stream| Recording { stream, actor: Actor::User, drafts: Vec::new() });
-            let own = Recording { stream, actor: Actor::User, drafts };
+            let named = named.map(|stream| Recording { stream, actor, drafts: Vec::new() });
+            let own = Recording { stream, actor, drafts };
             Ok((named.into_iter().chain([own]).collect(), (id, stream, adds)))
         })?;
         // Nothing was recorded: no seq.

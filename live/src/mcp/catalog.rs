@@ -92,7 +92,7 @@ pub fn tools() -> Vec<Tool> {
                 json!({"query": text("Words, or a filter"),
                     "limit": {"type": "integer", "minimum": 1, "maximum": 50, "description": "Default: 10"},
                     "all_sessions": {"type": "boolean",
-                        "description": "Whether to search all sessions of the store, also earlier ones and those of other projects"}}),
+                        "description": "Whether to search all sessions of this project, also earlier ones"}}),
                 &["query"],
             ),
             output: rows("items"),

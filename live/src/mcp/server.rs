@@ -95,9 +95,9 @@ fn schema(value: Value) -> Arc<JsonObject> {
 
 fn internal(error: &ToolError) -> ErrorData {
     match error {
-        ToolError::Store(acpdb_engine::Error::NotFound { .. }) | ToolError::Argument(_) => {
-            ErrorData::resource_not_found(error.to_string(), None)
-        }
+        ToolError::Store(acpdb_engine::Error::NotFound { .. })
+        | ToolError::Argument(_)
+        | ToolError::OtherProject(_) => ErrorData::resource_not_found(error.to_string(), None),
         _ => ErrorData::internal_error(error.to_string(), None),
     }
 }
@@ -109,8 +109,8 @@ impl ServerHandler for Server {
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("acpdb", env!("CARGO_PKG_VERSION")))
             .with_instructions(
-                "Everything of this session and of earlier ones is kept. recall searches this session, or all of them \
-                 with all_sessions; explain says why a result is hidden, context_discard and context_distill make room, \
+                "Everything of this session and of earlier ones is kept. recall searches this session, or all of this \
+                 project with all_sessions; explain says why a result is hidden, context_discard and context_distill make room, \
                  memory_remember keeps decisions.",
             )
     }
@@ -204,7 +204,8 @@ impl ServerHandler for Server {
         } else if let Some(item) = uri.strip_prefix(ITEM).map(decoded) {
             let found = acpdb_query::find(self.tools.store(), &item, None);
             let found = found.map_err(|error| internal(&ToolError::Argument(error.to_string())))?;
-            let text = texts(self.tools.store(), &found.stream, &found.item.to_string());
+            let stream = self.tools.reached(found.stream).map_err(|error| internal(&error))?;
+            let text = texts(self.tools.store(), &stream, &found.item.to_string());
             (text.map_err(|error| internal(&error))?, PLAIN)
         } else {
             return Err(ErrorData::resource_not_found(format!("there is no resource {uri}"), None));

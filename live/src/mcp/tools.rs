@@ -4,8 +4,9 @@ use std::path::Path;
 
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
 use acpdb_engine::entry::MemoryEntry;
-use acpdb_engine::event::{MemoryKind, Scope};
+use acpdb_engine::event::{Actor, MemoryKind, Scope};
 use acpdb_engine::fold::Ix;
+use acpdb_engine::fold::memory::said_by_label;
 use acpdb_engine::ids::{ItemId, Micros, Seq};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_query::sound::or_lost;
@@ -43,6 +44,9 @@ pub enum ToolError {
     /// An argument is missing or wrong.
     #[error("{0}")]
     Argument(String),
+    /// The session is of another project.
+    #[error("session {0} is of another project; acpdb mcp --all-projects lets this server read those, too")]
+    OtherProject(String),
     /// No session is recorded here, and those of other folders are of other projects.
     #[error("no session is recorded here yet; name the one that is meant, in session")]
     NoSession,
@@ -59,12 +63,30 @@ pub struct Tools {
     session: Option<String>,
     /// The working folder.
     folder: Option<String>,
+    /// Sessions of all projects may be read, and not only those of this one.
+    reach: ProjectReach,
+}
+
+/// The sessions that a server may read. A text of another project may say anything, and would go to this project's provider.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ProjectReach {
+    /// Those of the project in whose folder it runs, and those that name no folder.
+    #[default]
+    Own,
+    /// All.
+    All,
 }
 
 impl Tools {
     /// Tools over `store`, for this session, else for the newest one of this folder.
     pub fn new(store: Store, session: Option<String>, folder: Option<String>) -> Self {
-        Self { store, session, folder }
+        Self { store, session, folder, reach: ProjectReach::default() }
+    }
+
+    /// The same tools, with this reach.
+    #[must_use]
+    pub fn reaching(self, reach: ProjectReach) -> Self {
+        Self { reach, ..self }
     }
 
     /// The store.
@@ -110,16 +132,55 @@ impl Tools {
     /// # Errors
     /// If there is none, or none of that name.
     pub fn session(&self, named: Option<&str>) -> Result<StreamName, ToolError> {
-        if let Some(name) = named.or(self.session.as_deref()) {
+        if let Some(name) = named {
+            let found = self.store.find_stream(name)?;
+            return self.reached(found);
+        }
+        if let Some(name) = &self.session {
             return Ok(self.store.find_stream(name)?);
         }
         let Some(folder) = &self.folder else { return Ok(self.store.find_stream("latest")?) };
-        let mut sessions = self.sessions()?;
-        let above = sessions.iter().filter_map(|name| name.folder.as_deref());
-        let above = above.filter(|above| Path::new(folder).starts_with(above));
-        let nearest = above.max_by_key(|above| above.len()).map(str::to_owned);
+        let mut sessions = self.all_sessions()?;
+        let nearest = nearest(&sessions, folder);
         sessions.retain(|name| name.folder == nearest);
         self.store.newest_of(sessions)?.ok_or(ToolError::NoSession)
+    }
+
+    /// The session, if this server may read it.
+    ///
+    /// # Errors
+    /// [`ToolError::OtherProject`]; errors of the store.
+    pub fn reached(&self, session: StreamName) -> Result<StreamName, ToolError> {
+        if self.reach == ProjectReach::All || self.is_own(&session, self.own_folders()?.as_ref()) {
+            return Ok(session);
+        }
+        Err(ToolError::OtherProject(session.name))
+    }
+
+    /// The folders whose sessions are this project's: that of the server's session, the working folder, and the nearest one above it
+    /// that has sessions. `None`: without any, no project is another one.
+    fn own_folders(&self) -> Result<Option<Vec<String>>, ToolError> {
+        let mut own: Vec<String> = Vec::new();
+        if let Some(folder) = &self.folder {
+            own.extend(nearest(&self.all_sessions()?, folder));
+            own.push(folder.clone());
+        }
+        if let Some(name) = &self.session {
+            match self.store.find_stream(name) {
+                Ok(session) => own.extend(session.folder),
+                Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok((!own.is_empty()).then_some(own))
+    }
+
+    fn is_own(&self, session: &StreamName, folders: Option<&Vec<String>>) -> bool {
+        let is_this = self.session.as_ref().is_some_and(|name| *name == session.name);
+        match (folders, &session.folder) {
+            (Some(own), Some(folder)) => is_this || own.contains(folder),
+            _ => true,
+        }
     }
 
     /// As [`Self::session`]; `None` if the call names no session, and the one that it is about is not recorded yet.
@@ -140,11 +201,20 @@ impl Tools {
         }
     }
 
-    /// All sessions but those of subagents.
+    /// The sessions that this server may read, but for those of subagents.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub fn sessions(&self) -> Result<Vec<StreamName>, ToolError> {
+        let mut sessions = self.all_sessions()?;
+        if self.reach == ProjectReach::Own {
+            let folders = self.own_folders()?;
+            sessions.retain(|session| self.is_own(session, folders.as_ref()));
+        }
+        Ok(sessions)
+    }
+
+    fn all_sessions(&self) -> Result<Vec<StreamName>, ToolError> {
         let mut names = self.store.stream_names()?;
         names.retain(|name| name.scope == Scope::Session && name.parent.is_none());
         Ok(names)
@@ -186,7 +256,7 @@ impl Tools {
             (true, None) => self.sessions()?,
             (false, _) => {
                 let Some(stream) = self.here(session)? else {
-                    let text = format!("{}; all_sessions searches all others", self.not_yet());
+                    let text = format!("{}; all_sessions searches the earlier ones", self.not_yet());
                     return Ok(Reply { text, value: json!({"items": []}) });
                 };
                 vec![stream]
@@ -228,7 +298,7 @@ impl Tools {
         };
         let found = found.map_err(|error| ToolError::Argument(error.to_string()))?;
         let ix = found.ix.ok_or_else(|| ToolError::Argument(format!("{item} is no item of a context")))?;
-        Ok((found.stream, found.view, ix))
+        Ok((self.reached(found.stream)?, found.view, ix))
     }
 
     fn chain(&self, session: Option<&str>, item: &str) -> Result<Reply, ToolError> {
@@ -300,7 +370,8 @@ impl Tools {
         if kind == MemoryKind::Preference && entry.key.is_none() {
             return Err(ToolError::Argument("a preference needs a key, such as style/indent".to_owned()));
         }
-        let receipt = self.store.remember(&self.scope(session)?, &MemoryCommand::Add(entry))?;
+        let command = MemoryCommand::Add(entry);
+        let receipt = self.store.remember_as(&self.scope(session)?, &command, Actor::Assistant)?;
         Ok(Reply { text: format!("remembered as {}", receipt.id), value: json!({"id": receipt.id}) })
     }
 
@@ -323,14 +394,17 @@ impl Tools {
                 let about = format!("{kind} {} {} {text}", item.category(), item.key().unwrap_or_default());
                 let about = about.to_lowercase();
                 words.iter().all(|word| about.contains(word)).then(|| {
-                    json!({"id": item.id(), "kind": kind, "category": item.category(), "key": item.key(), "text": text})
+                    json!({"id": item.id(), "kind": kind, "category": item.category(), "key": item.key(), "text": text,
+                        "said_by": said_by_label(item.said_by())})
                 })
             });
             rows.collect()
         });
         let line = |item: &Value| {
             let part = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
-            format!("{} {}: {}", part("id"), part("kind"), part("text"))
+            let by =
+                item.get("said_by").and_then(Value::as_str).map(|by| format!(", {by}")).unwrap_or_default();
+            format!("{} {}{by}: {}", part("id"), part("kind"), part("text"))
         };
         let said: Vec<String> = items.iter().map(line).collect();
         let nothing =
@@ -343,9 +417,17 @@ impl Tools {
         let id = text(arguments, "id")?;
         let reason = arguments.get("reason").and_then(Value::as_str).map(str::to_owned);
         let item = MemoryRef::Id(id.to_owned());
-        let receipt = self.store.remember(&self.scope(session)?, &MemoryCommand::Retract { item, reason })?;
+        let command = MemoryCommand::Retract { item, reason };
+        let receipt = self.store.remember_as(&self.scope(session)?, &command, Actor::Assistant)?;
         Ok(Reply { text: format!("{} no longer holds", receipt.id), value: json!({"id": receipt.id}) })
     }
+}
+
+/// The folder of sessions that is the working folder or the nearest one above it.
+fn nearest(sessions: &[StreamName], folder: &str) -> Option<String> {
+    let above = sessions.iter().filter_map(|name| name.folder.as_deref());
+    let above = above.filter(|above| Path::new(folder).starts_with(above));
+    above.max_by_key(|above| above.len()).map(str::to_owned)
 }
 
 /// Holds the arguments of a call against the schema of its tool. An argument that is passed over would make the tool act on

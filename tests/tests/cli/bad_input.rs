@@ -560,7 +560,7 @@ fn sessions_behind_links_are_recorded() {
     let world = World::new();
     world
         .shell("mkdir -p links real && mv session.jsonl real && ln -s ../real links/to && ln -s .. links/up");
-    let ran = world.run(&["import", "links"]);
+    let ran = world.run(&["import", "links", "--links"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.text().contains("1 file: "), "{}", ran.text());
     assert!(world.list().lines().count() > 200);

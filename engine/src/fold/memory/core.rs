@@ -225,6 +225,8 @@ impl Core {
                         seq,
                         at: before.map_or(at, |before| before.at.max(at)),
                         gained: gained.saturating_add(reinforced.amount.into()),
+                        by_person: event.actor == Actor::User
+                            || before.is_some_and(|before| before.by_person),
                     };
                     node.reinforced.push(entry);
                 }

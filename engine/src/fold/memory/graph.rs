@@ -67,6 +67,8 @@ pub(super) struct Reinforced {
     pub(super) at: Micros,
     /// Hundredths gained by all so far.
     pub(super) gained: u32,
+    /// A person was among those who said it again.
+    pub(super) by_person: bool,
 }
 
 /// A name, and the item that has it once it is recorded.

@@ -41,7 +41,7 @@ use crate::text::Signer;
 pub use self::core::MemoryFacts;
 pub(crate) use self::op::MemoryEvent;
 pub use self::op::Moment;
-pub use self::op::{default_category, default_lifespan, kind_label, lifespan_label};
+pub use self::op::{default_category, default_lifespan, kind_label, lifespan_label, said_by_label};
 pub use chain::{ChainMember, MemoryChain, MemoryEdge};
 pub use confidence::Confidence;
 pub use graph::MemoryRule;

@@ -27,7 +27,8 @@ impl Moment {
     }
 
     pub(super) fn new(host_time: Option<Micros>, recorded_at: Micros) -> Self {
-        Self { at: host_time.unwrap_or(recorded_at), is_dated: host_time.is_some() }
+        // A time in the future counts as that of recording: else an event that is dated later than all others has the last word.
+        Self { at: host_time.map_or(recorded_at, |at| at.min(recorded_at)), is_dated: host_time.is_some() }
     }
 }
 
@@ -78,6 +79,15 @@ impl MemoryEvent {
             actor: recorded.event.stamp.actor,
             what,
         })
+    }
+}
+
+/// Who said something, for texts that a model reads; `None` if it was a person, or the program that runs the agent.
+pub const fn said_by_label(actor: Actor) -> Option<&'static str> {
+    match actor {
+        Actor::Assistant => Some("said by a model"),
+        Actor::Tool => Some("said by a tool"),
+        Actor::User | Actor::Host | Actor::Policy => None,
     }
 }
 

@@ -7,7 +7,7 @@ use super::confidence::{Confidence, micros_between, rate_per_hour};
 use super::core::{Core, MemoryFacts, Place, Row};
 use super::graph::{Ix, Node};
 use super::{MemoryState, TextSource};
-use crate::event::{Body, Lifespan, MemoryKind};
+use crate::event::{Actor, Body, Lifespan, MemoryKind};
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature, StreamId};
 use crate::text::Signer;
 
@@ -281,6 +281,12 @@ impl<'a> MemoryItem<'a> {
     pub fn confirmed(&self) -> Confidence {
         let gained = self.node().and_then(|node| node.reinforced_at(self.at)).map_or(0, |entry| entry.gained);
         Confidence::from_hundredths(gained.saturating_add(self.facts().record.confidence.min(100).into()))
+    }
+
+    /// Who stands behind it: who recorded it, or a person who said the same later.
+    pub fn said_by(&self) -> Actor {
+        let entry = self.node().and_then(|node| node.reinforced_at(self.at));
+        if entry.is_some_and(|entry| entry.by_person) { Actor::User } else { self.facts().actor }
     }
 
     /// When it was last reinforced, if ever.

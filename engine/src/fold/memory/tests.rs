@@ -250,6 +250,8 @@ fn of_a_retraction_and_a_restore_the_later_holds_in_any_order() {
     let told = |seq: u64, hour: i64, payload: Payload| {
         let mut recorded = recorded(seq, stream(PROJECT), payload);
         recorded.event.host_time = Some(Micros(hour * HOUR));
+        // A time after that of recording counts as that one.
+        recorded.recorded_at = Micros(12 * HOUR);
         recorded
     };
     let superseded = || MemorySuperseded { old: "p1".into(), new: "p2".into(), reason: None };

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use crate::entry::{Entry, fact};
 use crate::error::Error;
 use crate::event::InjectedKind;
-use crate::fold::memory::kind_label;
+use crate::fold::memory::{kind_label, said_by_label};
 use crate::ids::{Micros, Seq};
 use crate::serve::reminder::{Reflection, Reminder};
 
@@ -128,6 +128,9 @@ impl Session {
             }
             if let Some(key) = &held.key {
                 let _ = write!(line, "/{key}");
+            }
+            if let Some(by) = said_by_label(held.said_by) {
+                let _ = write!(line, ", {by}");
             }
             let _ = write!(line, ": {}", held.value.unwrap_or_default()); // An erased text says nothing.
             (held.id, line)
