@@ -110,7 +110,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let mut imported = Vec::new();
     for path in &stores {
         let source = import_store::open(path, output)?;
-        let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
+        let store = opened_for(&mut opened, &mut known, (&how, &folder), (global, args, output))?;
         imported.push(Imported::of(path, &source, store)?);
     }
     if let Some(store) = opened {

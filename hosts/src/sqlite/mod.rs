@@ -19,7 +19,7 @@ mod record;
 mod tables;
 mod wal;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 
 pub use record::Value;
@@ -81,6 +81,9 @@ pub struct Database<'s> {
     /// Bytes of a page that are used.
     usable: usize,
     wal: Wal,
+    /// Bytes of rows that may still be read from further pages. In a sound database each of these pages belongs to one row, so that reading all rows
+    /// a few times takes a few times the file; pages that many rows share would take the product of both.
+    further: Cell<u64>,
     /// The page that was read last: rows that are read one by one often lie on the same page.
     last: RefCell<(u32, Vec<u8>)>,
 }
@@ -120,7 +123,9 @@ impl<'s> Database<'s> {
             return Err(Unreadable::Foreign("its texts are not UTF-8"));
         }
         let wal = log.map_or_else(|| Ok(Wal::default()), |log| Wal::read(log, page_bytes))?;
-        Ok(Self { file, log, header, page_bytes, usable, wal, last: RefCell::default() })
+        let bytes = length(file)?.saturating_add(log.map_or(Ok(0), length)?);
+        let further = Cell::new(bytes.saturating_mul(FURTHER_SHARE).saturating_add(FURTHER_BYTES_MIN));
+        Ok(Self { file, log, header, page_bytes, usable, wal, further, last: RefCell::default() })
     }
 
     /// Whether nothing was written since the database was opened.
@@ -161,6 +166,27 @@ impl<'s> Database<'s> {
         };
         if there { Ok(()) } else { Err(missing()) }
     }
+}
+
+/// How often all further pages of a database's rows may be read, and the bytes that may be read at least.
+const FURTHER_SHARE: u64 = 8;
+const FURTHER_BYTES_MIN: u64 = 1 << 20;
+
+/// The length of a source, which only says whether it has bytes at an offset.
+fn length(source: &dyn Source) -> io::Result<u64> {
+    let has = |count: u64| match count.checked_sub(1) {
+        Some(offset) => source.fill(offset, &mut [0]),
+        None => Ok(true),
+    };
+    let (mut low, mut high) = (0, 1_u64);
+    while high < 1 << 48 && has(high)? {
+        (low, high) = (high, high * 2);
+    }
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if has(middle)? { low = middle } else { high = middle }
+    }
+    Ok(low)
 }
 
 /// Pages of a tree that have been read: none is read twice.

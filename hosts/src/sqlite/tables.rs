@@ -9,6 +9,9 @@ const DEPTH_MAX: u32 = 24;
 /// Longest row in bytes, the limit of `SQLite` itself.
 const ROW_BYTES_MAX: u32 = 1 << 30;
 
+/// Most columns of a table that are read: `SQLite` itself takes 2000 by default, and no host has as many.
+const COLUMN_COUNT_MAX: usize = 256;
+
 const LEAF: u8 = 0x0d;
 const INNER: u8 = 0x05;
 
@@ -150,7 +153,15 @@ impl Database<'_> {
         let mut page = Vec::new();
         self.page(number, &mut page)?;
         let head = Head::of(number, &page)?;
+        // Cells of a sound page lie apart, so together they fit in it. One cell that thousands of pointers name would be read as often.
+        let mut room = self.page_bytes;
         for at in head.cells(&page) {
+            if head.is_leaf {
+                let own = self.cell_bytes(&page, at);
+                room = room
+                    .checked_sub(own)
+                    .ok_or(Unreadable::Damaged { page: number, what: "its rows lie on one another" })?;
+            }
             if !head.is_leaf {
                 self.walk(number32(&page, at), count, depth + 1, seen, each)?;
             } else if let Some((id, bytes, row)) = self.cell(&page, at, count)? {
@@ -158,6 +169,29 @@ impl Database<'_> {
             }
         }
         if head.is_leaf { Ok(()) } else { self.walk(head.right, count, depth + 1, seen, each) }
+    }
+
+    /// The bytes of a cell that lie in its leaf.
+    fn cell_bytes(&self, page: &[u8], at: usize) -> usize {
+        let start = page.get(at..self.usable.min(page.len())).unwrap_or_default();
+        let mut rest = start;
+        let (Some(bytes), Some(_)) = (varint(&mut rest), varint(&mut rest)) else { return 1 };
+        let whole = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let numbers = start.len().saturating_sub(rest.len()); // the numbers stand before the rest
+        numbers.saturating_add(self.local_bytes(whole).min(rest.len()))
+    }
+
+    /// The bytes of a row of this length that stay in its leaf, by the rule of the format.
+    fn local_bytes(&self, whole: usize) -> usize {
+        let (most, least) =
+            // A row that claims more than any page has is longer than every page; the numbers stand before the rest.
+            (self.usable.saturating_sub(35), (self.usable.saturating_sub(12) * 32 / 255).saturating_sub(23));
+        if whole <= most {
+            return whole;
+        }
+        // Here the whole is longer than `most`, which is more than `least`; 480 bytes of a page are usable at least.
+        let some = least + (whole.saturating_sub(least)) % self.usable.saturating_sub(4);
+        if some <= most { some } else { least }
     }
 
     /// The row in a cell of a leaf: its id, its length in bytes, and its first `count` values.
@@ -168,16 +202,7 @@ impl Database<'_> {
             return Ok(None);
         };
         let whole = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // The bytes of a row that stay in its leaf, by the rule of the format.
-        let (most, least) =
-            (self.usable.saturating_sub(35), (self.usable.saturating_sub(12) * 32 / 255).saturating_sub(23));
-        let local = if whole <= most {
-            whole
-        } else {
-            // Here the whole is longer than `most`, which is more than `least`; 480 bytes of a page are usable at least.
-            let some = least + (whole.saturating_sub(least)) % self.usable.saturating_sub(4);
-            if some <= most { some } else { least }
-        };
+        let local = self.local_bytes(whole);
         let Some(own) = rest.get(..local) else { return Ok(None) };
         let row = if local == whole || bytes_to(own, count).is_some_and(|end| end <= local) {
             values(own, count)
@@ -203,6 +228,9 @@ impl Database<'_> {
             }
             self.page(next, &mut page)?;
             let own = page.get(4..self.usable).unwrap_or_default();
+            let left = self.further.get().checked_sub(own.len() as u64);
+            let what = "its rows share their further pages";
+            self.further.set(left.ok_or(Unreadable::Damaged { page: next, what })?);
             let wanted = (whole - record.len()).min(own.len());
             record.extend_from_slice(own.get(..wanted).unwrap_or_default());
             next = number32(&page, 0);
@@ -259,6 +287,9 @@ fn columns(sql: &str) -> Vec<String> {
             (None, ',') if depth == 0 => {
                 parts.extend(body.get(start..at));
                 start = at + 1;
+                if parts.len() >= COLUMN_COUNT_MAX {
+                    break;
+                }
             }
             _ => {}
         }
@@ -297,5 +328,123 @@ mod tests {
         check("CREATE TABLE t(a,b text, CONSTRAINT x FOREIGN KEY (a) REFERENCES u(b))", &["a", "b"]);
         check("CREATE TABLE t([odd, name] text, 'q' text, PRIMARY KEY(a, b))", &["odd, name", "q"]);
         check("CREATE TABLE t", &[]);
+        let many = format!("CREATE TABLE t ({})", vec!["c"; 3000].join(","));
+        assert_eq!(columns(&many).len(), COLUMN_COUNT_MAX);
+    }
+}
+
+#[cfg(test)]
+mod work {
+    use super::*;
+    use crate::sqlite::MAGIC;
+
+    const PAGE: usize = 512;
+
+    fn text_record(values: &[&str], root: u8) -> Vec<u8> {
+        // Texts, but for the fourth value: the page of a root.
+        let mut types = Vec::new();
+        let mut body = Vec::new();
+        for (place, value) in values.iter().enumerate() {
+            if place == 3 {
+                types.push(1);
+                body.push(root);
+            }
+            types.push(u8::try_from(13 + 2 * value.len()).unwrap());
+            body.extend_from_slice(value.as_bytes());
+        }
+        let mut record = vec![u8::try_from(types.len() + 1).unwrap()];
+        record.extend(types);
+        record.extend(body);
+        record
+    }
+
+    /// A page of a table's rows in which `count` pointers name one cell.
+    fn leaf(start: usize, cell: &[u8], count: u16) -> Vec<u8> {
+        let mut page = vec![0; PAGE];
+        page[start] = LEAF;
+        page[start + 3..start + 5].copy_from_slice(&count.to_be_bytes());
+        let at = PAGE - cell.len();
+        for pointer in 0..usize::from(count) {
+            let place = start + 8 + 2 * pointer;
+            page[place..place + 2].copy_from_slice(&u16::try_from(at).unwrap().to_be_bytes());
+        }
+        page[at..].copy_from_slice(cell);
+        page
+    }
+
+    /// A database of one table `t`, whose leaf has `count` pointers to this cell, and further pages.
+    fn database(cell: &[u8], count: u16, further: &[Vec<u8>]) -> Vec<u8> {
+        let record = text_record(&["table", "t", "t", "CREATE TABLE t (a)"], 2);
+        let mut schema = vec![u8::try_from(record.len()).unwrap(), 1];
+        schema.extend(record);
+        let mut bytes = leaf(HEADER_BYTES, &schema, 1);
+        bytes[..16].copy_from_slice(MAGIC);
+        bytes[16..18].copy_from_slice(&512_u16.to_be_bytes());
+        bytes.extend(leaf(0, cell, count));
+        further.iter().for_each(|page| bytes.extend(page));
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<usize, Unreadable> {
+        let source: &dyn super::super::Source = &bytes;
+        let database = Database::open(source, None)?;
+        let tables = database.tables()?;
+        let table = tables.first().unwrap();
+        let (mut count, mut places) = (0, Vec::new());
+        database.rows(table, &mut |place, _| {
+            count += 1;
+            places.push(place);
+            Ok(())
+        })?;
+        for place in places {
+            assert!(database.row_at(table, place)?.is_some());
+        }
+        Ok(count)
+    }
+
+    /// One cell that thousands of pointers name, over one chain of pages: a file of a MiB took 52 seconds.
+    #[test]
+    fn rows_that_share_their_bytes_are_damage() {
+        let short = [[5, 1, 2, 19].as_slice(), b"abc"].concat();
+        assert_eq!(read(&database(&short, 1, &[])).unwrap(), 1);
+        let shared = read(&database(&short, 200, &[])).unwrap_err().to_string();
+        assert!(shared.contains("lie on one another"), "{shared}");
+        // A row over further pages, and such a chain read again and again.
+        let whole = 200_000_usize;
+        let mut cell = vec![0, 0, 0, 1];
+        // A record of 200,000 bytes: a header of 4 bytes, one blob of 199,996.
+        let kind = 12 + 2 * (whole - 4);
+        let varint3 = |number: usize| {
+            [
+                0x80 | u8::try_from(number >> 14).unwrap(),
+                0x80 | u8::try_from((number >> 7) & 0x7f).unwrap(),
+                u8::try_from(number & 0x7f).unwrap(),
+            ]
+        };
+        cell[..3].copy_from_slice(&varint3(whole));
+        let (most, least) = (PAGE - 35, (PAGE - 12) * 32 / 255 - 23);
+        let some = least + (whole - least) % (PAGE - 4);
+        let local = if some <= most { some } else { least };
+        let mut own = vec![4];
+        own.extend(varint3(kind));
+        own.resize(local, 7);
+        cell.extend(own);
+        cell.extend(3_u32.to_be_bytes());
+        let count = (whole - local).div_ceil(PAGE - 4);
+        let pages: Vec<Vec<u8>> = (0..count)
+            .map(|number| {
+                let next = if number + 1 < count { u32::try_from(number + 4).unwrap() } else { 0 };
+                let mut page = vec![7; PAGE];
+                page[..4].copy_from_slice(&next.to_be_bytes());
+                page
+            })
+            .collect();
+        let bytes = database(&cell, 1, &pages);
+        assert_eq!(read(&bytes).unwrap(), 1);
+        let source: &dyn super::super::Source = &bytes.as_slice();
+        let database = Database::open(source, None).unwrap();
+        let table = database.tables().unwrap().remove(0);
+        let ended = (0..100).find_map(|_| database.row(&table, 1).err());
+        assert!(ended.unwrap().to_string().contains("share their further pages"));
     }
 }

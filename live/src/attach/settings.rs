@@ -55,14 +55,22 @@ impl Command {
     }
 }
 
-/// Whether a hook's command is one of ours for this host: as `attach` writes it, with a program of any name, or as a person changed
+/// Whether a hook's command is one of ours for this host: exactly as `attach` writes it, with a program of any name, or as a person changed
 /// it. The program's name, `hook` and the host make it ours then.
 fn is_ours(host: Host, command: &str) -> bool {
-    if command.contains(&format!(" hook {} ", host.name())) && command.ends_with("|| true") {
-        return true;
-    }
     // A line that a shell does not understand runs nothing.
     let words = shlex::split(command).unwrap_or_default();
+    let words_as_text: Vec<&str> = words.iter().map(String::as_str).collect();
+    let [_, options @ ..] = words_as_text.as_slice() else { return false };
+    let rest = if let ["--db", _, rest @ ..] = options { rest } else { options };
+    let rest = rest.strip_suffix(&["2>/dev/null", "||", "true"]);
+    if let Some(["hook", name, "--mode", mode, end @ ..]) = rest
+        && *name == host.name()
+        && crate::Mode::from_name(mode).is_some()
+        && matches!(end, [] | ["--event", _])
+    {
+        return true;
+    }
     let is_program = |word: &String| Path::new(word).file_stem().is_some_and(|name| name == "acpdb");
     let rest: Vec<&String> = words.iter().skip_while(|word| !is_program(word)).collect();
     let is_of_host = |name: &str| Host::from_name(name) == Some(host);
@@ -72,8 +80,9 @@ fn is_ours(host: Host, command: &str) -> bool {
 /// Events that each host tells acpdb.
 fn events(host: Host) -> impl Iterator<Item = &'static str> {
     let names = match host {
+        // Not `PreCompact`: Claude Code shows the model the command of a hook that ran before a compaction.
         Host::ClaudeCode => {
-            "SessionStart UserPromptSubmit PostToolUse PostToolBatch PreCompact Stop SubagentStop SessionEnd"
+            "SessionStart UserPromptSubmit PostToolUse PostToolBatch Stop SubagentStop SessionEnd"
         }
         Host::Codex => "SessionStart UserPromptSubmit PostToolUse PreCompact Stop SubagentStop SessionEnd",
         Host::GeminiCli => "SessionStart BeforeAgent AfterAgent SessionEnd",

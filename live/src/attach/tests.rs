@@ -108,6 +108,38 @@ fn hooks_of_others_stay_even_in_the_same_group() {
     expect![[r#"{"hooks":{"Stop":[{"hooks":[{"command":"say done"}]}]}}"#]].assert_eq(&value.to_string());
 }
 
+/// The hook of another program went with ours, since its line had `hook`, the host and `|| true` in it. And Claude Code shows a model the command
+/// of each hook before a compaction.
+#[test]
+fn lines_that_only_look_like_ours_stay() {
+    for line in [
+        "othertool hook claude-code stop || true",
+        "othertool hook claude-code --mode suggest || true",
+        "othertool hook claude-code --mode wild 2>/dev/null || true",
+        "othertool x hook claude-code --mode suggest 2>/dev/null || true",
+        "othertool hook claude-code --mode suggest --extra x 2>/dev/null || true",
+        "othertool --db x hook codex --mode suggest 2>/dev/null || true",
+    ] {
+        let text =
+            format!(r#"{{"hooks":{{"Stop":[{{"hooks":[{{"type":"command","command":"{line}"}}]}}]}}}}"#);
+        assert_eq!(settings::found(&text, Host::ClaudeCode).unwrap(), Vec::<String>::new(), "{line}");
+        let command = Command { words: WORDS.to_owned(), host: Host::ClaudeCode };
+        let with = settings::attached(&text, &command).unwrap();
+        assert!(with.contains(line) && !with.contains("PreCompact"), "{with}");
+        assert_eq!(settings::detached(&text, Host::ClaudeCode).unwrap(), text);
+        assert!(settings::detached(&with, Host::ClaudeCode).unwrap().contains(line));
+    }
+    // Ours, under any name of the program, and with a store.
+    for line in [
+        "/a/b hook claude-code --mode prune 2>/dev/null || true",
+        "'/a b' --db '/c d' hook claude-code --mode record 2>/dev/null || true",
+    ] {
+        let text =
+            format!(r#"{{"hooks":{{"Stop":[{{"hooks":[{{"type":"command","command":"{line}"}}]}}]}}}}"#);
+        assert_eq!(settings::found(&text, Host::ClaudeCode).unwrap(), [line]);
+    }
+}
+
 #[test]
 fn detaching_gives_back_the_very_bytes() {
     for host in hooked() {

@@ -23,7 +23,7 @@ case "$verb" in
     if [ -z "$1" ]; then
       echo "restore what? Name an item such as #812, or a hash such as r_a1b2c"
     else
-      "$program" context restore "$@" --session "$session" 2>&1
+      "$program" context restore --session "$session" -- "$@" 2>&1
     fi ;;
   stats | '') "$program" stats --session "$session" 2>&1 ;;
   *) echo "acpdb knows: why FILE, restore ID, stats" ;;
