@@ -17,6 +17,8 @@ mod audited;
 mod forged;
 #[path = "proofs/hostile.rs"]
 mod hostile;
+#[path = "proofs/reader.rs"]
+mod reader;
 #[path = "proofs/tiles.rs"]
 mod tiles;
 #[allow(dead_code, reason = "shared with other transcripts")]
