@@ -1,7 +1,7 @@
 //! JSON lines of `append --stdin` to facts.
 //!
 //! ```text
-//! {"session":"s1","host":"opencode"?,"project":"p"?,"cwd":"/w"?,"turn":true?, WHAT}
+//! {"session":"s1","host":"opencode"?,"project":"p"?,"cwd":"/w"?,"expect":812?,"turn":true?, WHAT}
 //! WHAT = "message":{"role","text"} | "tool_started":{..} | "tool_finished":{..} | "tool":{..} | "todos":[..]
 //!      | "memory":{..} | "file_changed":{"path"} | "context":{"action","targets"} | "policy":{..} | "events":[{WHAT}..]
 //! ```
@@ -13,6 +13,7 @@ use std::fmt;
 use acpdb_engine::codec::COMMIT_EVENT_COUNT_MAX;
 use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::{FileChanger, Lifespan, MemoryKind, Outcome, Role};
+use acpdb_engine::ids::Seq;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -22,6 +23,8 @@ pub(crate) struct Line {
     pub(crate) stream: StreamInfo,
     /// The line names its host.
     pub(crate) names_host: bool,
+    /// The last seq of the session that the writer of the line knows.
+    pub(crate) expect: Option<Seq>,
     pub(crate) acts: Vec<Act>,
 }
 
@@ -36,8 +39,8 @@ pub(crate) enum Act {
     Policy(String),
 }
 
-/// Fields that name the session of a line.
-const NAMING: &[&str] = &["session", "host", "project", "cwd", "title"];
+/// Fields that name the session of a line, and its head.
+const NAMING: &[&str] = &["session", "host", "project", "cwd", "title", "expect"];
 
 /// Fields that tell of an event, in the order in which they are recorded if a line has several: a turn begins before the events in
 /// it, a call begins before it ends.
@@ -175,6 +178,13 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
         title: text("title")?,
         ..StreamInfo::session(host.unwrap_or_else(|| "acpdb".to_owned()), session)
     };
+    let expect = match raw.get("expect") {
+        Some(seq) => Some(Seq(serde_json::from_str(seq.get()).map_err(|_| {
+            "\"expect\" is the last seq of the session that you know: a number, 0 for a new session"
+                .to_owned()
+        })?)),
+        None => None,
+    };
     let events = raw.get("events");
     let mut acts = Vec::new();
     if events.is_some() && HAPPENING.iter().any(|name| *name != "turn" && raw.get(name).is_some()) {
@@ -216,7 +226,10 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     {
         return Err("\"context\" and \"policy\" each have a line of their own".to_owned());
     }
-    Ok(Line { stream, names_host, acts })
+    if expect.is_some() && acts.iter().any(is_command) {
+        return Err("\"expect\" goes with what happened, not with \"context\" and \"policy\"".to_owned());
+    }
+    Ok(Line { stream, names_host, expect, acts })
 }
 
 fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Result<(), String> {

@@ -17,7 +17,7 @@ pub use crate::serve::reminder::{Reflection, Reminder};
 pub use crate::store::{
     Backup, EraseReport, ErasedContent, ErasedWhy, Erasure, Events, Injection, MemoryReceipt, Obstacle,
     OverBudget, Remembered, Rendered, Resumed, SealReport, Served, ServedAgain, ServedItem, SessionSummary,
-    ShownFace, Space, StateSpace, StoreImport, StoreInfo, StreamName, VerifyOptions,
+    ShownFace, Space, StateSpace, StoreImport, StoreInfo, StreamName, Transaction, VerifyOptions,
 };
 pub use crate::text::{HashTarget, Json, Label};
 pub use crate::verify::{Contradiction, Report, Verdict, verify_folder};

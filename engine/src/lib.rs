@@ -26,7 +26,7 @@
 //! | to do | begin at |
 //! |---|---|
 //! | open, create | [`Store::builder`], [`Builder`] |
-//! | record | [`Session::append`], [`Entry`], [`Session::submit`] with its [`Ticket`] |
+//! | record | [`Session::append`], [`Entry`], [`Session::submit`] with its [`Ticket`], [`Session::write`] |
 //! | send to a model | [`Session::step`], [`Step::context`], [`Renderer`] |
 //! | hide, shorten, restore, pin | [`Store::context`], [`ContextAction`] |
 //! | ask why | [`Session::view`], [`View::explain`], [`View::chain`]; any moment: [`At`] |

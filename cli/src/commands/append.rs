@@ -182,7 +182,11 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
 
 fn flush(store: &Store, line: &feed::Line, entries: &mut Vec<Entry>, last: &mut u64) -> Result<(), Failure> {
     if !entries.is_empty() {
-        let receipt = store.append(&line.stream, std::mem::take(entries))?;
+        let entries = std::mem::take(entries);
+        let receipt = match line.expect {
+            Some(head) => store.session(line.stream.clone()).append_expecting(head, entries)?,
+            None => store.append(&line.stream, entries)?,
+        };
         *last = receipt.last_seq.get().max(*last);
     }
     Ok(())

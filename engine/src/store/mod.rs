@@ -56,6 +56,7 @@ mod tests;
 mod ticket;
 #[cfg(test)]
 mod ticket_tests;
+mod transaction;
 mod unfinished;
 mod view;
 mod wanted;
@@ -100,6 +101,7 @@ pub use space::{SealReport, Space, StateSpace};
 pub use spelling::Params;
 pub use subscribe::{Commit, Subscription};
 pub use ticket::Ticket;
+pub use transaction::Transaction;
 pub use view::{At, ShownFace, View};
 
 use handle::Inner;
@@ -135,7 +137,7 @@ impl Store {
     /// repeated: recorded facts are skipped.
     pub fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
         let routed = batches.iter().any(Batch::is_moved).then(|| self.routed(batches)).transpose()?;
-        let (receipt, placed) = self.inner.commit(routed.as_deref().unwrap_or(batches), atomicity)?;
+        let (receipt, placed) = self.inner.commit(routed.as_deref().unwrap_or(batches), atomicity, None)?;
         self.complete(placed)?;
         Ok(receipt)
     }

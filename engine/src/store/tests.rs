@@ -8,6 +8,7 @@ mod panics;
 mod parts;
 mod serving;
 mod subscribing;
+mod transactions;
 
 use tempfile::TempDir;
 

@@ -125,7 +125,7 @@ impl Store {
         entries: Vec<crate::entry::Entry>,
     ) -> Result<Ticket, Error> {
         let batch = super::Batch { stream: stream.clone(), entries };
-        let (receipt, placed) = self.inner.commit(&self.routed(&[batch])?, super::Atomicity::One)?;
+        let (receipt, placed) = self.inner.commit(&self.routed(&[batch])?, super::Atomicity::One, None)?;
         self.ticket(receipt, placed)
     }
 

@@ -240,8 +240,8 @@ fn what_is_known_by_a_commit_on_its_way_is_acknowledged_with_it() {
     let syncs = count_syncs(&world);
     for split in [Atomicity::One, Atomicity::Split] {
         let batch = || Batch { stream: session(), entries: vec![message(1), message(2)] };
-        let (_, placed) = store.inner.commit(&[batch()], split).unwrap();
-        let (receipt, known) = store.inner.commit(&[batch()], split).unwrap();
+        let (_, placed) = store.inner.commit(&[batch()], split, None).unwrap();
+        let (receipt, known) = store.inner.commit(&[batch()], split, None).unwrap();
         assert_eq!((receipt.event_count, receipt.known_count), (0, 2));
         if split == Atomicity::One {
             assert_eq!(known.unwrap().stretch.end, placed.unwrap().stretch.end, "it waits for the same");

@@ -384,7 +384,7 @@ impl<'a> Import<'a> {
             return Ok(());
         }
         // Memory stands in the streams where it stood: it is not routed anew.
-        let (receipt, placed) = self.store.inner.commit(&batches, Atomicity::Split)?;
+        let (receipt, placed) = self.store.inner.commit(&batches, Atomicity::Split, None)?;
         self.store.complete(placed)?;
         self.report.events_new += receipt.event_count;
         self.report.events_known += receipt.known_count;

@@ -28,14 +28,17 @@ const SPLIT_AT_TURN_COUNT: usize = 128;
 impl Inner {
     /// Records `batches`, without the secrets that are known to be some. All commits have their places, in order: settling the last
     /// settles all. If nothing was to be recorded, returns the commit by which everything was known, or `None` if that one
-    /// is durable.
+    /// is durable. `expected`: the last seq that the caller knows of a stream; [`Error::HeadMoved`] if a commit would stand behind a later
+    /// one.
     pub(in crate::store) fn commit(
         &self,
         batches: &[Batch],
         atomicity: Atomicity,
+        expected: Option<(StreamId, Seq)>,
     ) -> Result<(Receipt, Option<Placed>), Error> {
         let clean = self.without_secrets(batches);
-        let (mut receipt, placed) = self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity)?;
+        let (mut receipt, placed) =
+            self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity, expected)?;
         // Entries about secrets that were taken out are not the caller's.
         receipt.items.truncate(batches.iter().map(|batch| batch.entries.len()).sum());
         Ok((receipt, placed))
@@ -55,6 +58,7 @@ impl Inner {
         &self,
         batches: &[Batch],
         atomicity: Atomicity,
+        expected: Option<(StreamId, Seq)>,
     ) -> Result<(Receipt, Option<Placed>), Error> {
         self.check_writable()?;
         // An id is a hash: each is made once.
@@ -72,6 +76,9 @@ impl Inner {
                     return Ok(None);
                 }
                 let Plan { mut drafts, entries, known_count, rest, .. } = plan;
+                if !drafts.is_empty() {
+                    streams.check_head(expected)?;
+                }
                 filter.replace_erased(&mut drafts);
                 Ok(Some(Drafted { drafts, answer: (entries, known_count, rest), until: filter.until }))
             };

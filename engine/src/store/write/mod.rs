@@ -80,8 +80,17 @@ impl<'w> Streams<'w> {
     }
 
     /// Makes the commits that they know durable: a decision rests on nothing else.
-    fn settle_known(&mut self, inner: &Inner) -> Result<(), Error> {
+    pub(super) fn settle_known(&mut self, inner: &Inner) -> Result<(), Error> {
         self.0.values_mut().try_for_each(|writer| inner.settle_known(writer))
+    }
+
+    /// An error if a stream has an event behind the one that the caller knows as its last.
+    fn check_head(&self, expected: Option<(StreamId, Seq)>) -> Result<(), Error> {
+        let Some((stream, expected)) = expected else { return Ok(()) };
+        match self.get(stream).map(|writer| writer.ingest_state.head) {
+            Some(actual) if actual > expected => Err(Error::HeadMoved { stream, expected, actual }),
+            _ => Ok(()),
+        }
     }
 
     /// The event that opens a stream, with a new key; `None` if the stream is open. If the event is not recorded, the key is
