@@ -58,8 +58,8 @@ impl Laptop {
     ///
     /// # Errors
     /// Those of the import.
-    pub fn import(&self, other: &Self) -> Result<StoreImport, Error> {
-        self.store.import(&other.store)
+    pub fn import_with_memory(&self, other: &Self) -> Result<StoreImport, Error> {
+        self.store.import_with_memory(&other.store)
     }
 }
 

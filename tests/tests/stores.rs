@@ -96,14 +96,27 @@ proptest! {
     fn a_store_that_imports_another_tells_the_same(all in numbers(60)) {
         let [from, into] = laptops();
         go_on(&from.store, "one", &all).unwrap();
-        let first = into.import(&from).unwrap();
+        let first = into.import_with_memory(&from).unwrap();
         prop_assert_eq!(first.left_out_count, 0, "{:#?}", first);
         same(&from, &into);
         sound(&into);
         for (into, from) in [(&into, &from), (&from, &into)] {
-            let again = into.import(from).unwrap();
+            let again = into.import_with_memory(from).unwrap();
             prop_assert_eq!((again.events_new, again.other_words), (0, 0), "{:#?}", again);
         }
+    }
+
+    /// What another store remembers is told to later sessions only if it was asked for, now or later.
+    #[test]
+    fn memory_comes_in_only_on_request(all in numbers(60)) {
+        let [from, into] = laptops();
+        go_on(&from.store, "one", &all).unwrap();
+        let first = into.store.import(&from.store).unwrap();
+        prop_assert!(remembered(&into.store).unwrap().is_empty(), "{:#?}", first);
+        let later = into.import_with_memory(&from).unwrap();
+        prop_assert_eq!(later.left_out_count, 0, "{:#?}", later);
+        same(&from, &into);
+        sound(&into);
     }
 
     /// All that came over a third store is known.
@@ -111,16 +124,16 @@ proptest! {
     fn over_a_third_store_it_is_the_same(first in numbers(40), later in numbers(12)) {
         let [one, two, three] = laptops();
         go_on(&one.store, "one", &first).unwrap();
-        let _ = two.import(&one).unwrap();
-        let _ = three.import(&two).unwrap();
+        let _ = two.import_with_memory(&one).unwrap();
+        let _ = three.import_with_memory(&two).unwrap();
         same(&one, &three);
-        let again = three.import(&one).unwrap();
+        let again = three.import_with_memory(&one).unwrap();
         prop_assert_eq!((again.events_new, again.other_words), (0, 0), "{:#?}", again);
         // And what is new later comes either way.
         go_on(&one.store, "later", &later).unwrap();
-        let _ = two.import(&one).unwrap();
-        let _ = three.import(&one).unwrap();
-        let again = three.import(&two).unwrap();
+        let _ = two.import_with_memory(&one).unwrap();
+        let _ = three.import_with_memory(&one).unwrap();
+        let again = three.import_with_memory(&two).unwrap();
         prop_assert_eq!(again.events_new, 0, "{:#?}", again);
         same(&two, &three);
     }
@@ -131,8 +144,8 @@ proptest! {
         let [left, right, both, whole] = laptops();
         go_on(&left.store, "left", &one).unwrap();
         go_on(&right.store, "right", &other).unwrap();
-        let _ = both.import(&left).unwrap();
-        let _ = both.import(&right).unwrap();
+        let _ = both.import_with_memory(&left).unwrap();
+        let _ = both.import_with_memory(&right).unwrap();
         go_on(&whole.store, "left", &one).unwrap();
         go_on(&whole.store, "right", &other).unwrap();
         same(&both, &whole);
@@ -144,7 +157,7 @@ proptest! {
 fn what_came_with_a_store_is_known_when_its_host_tells_it() {
     let [from, into, alone] = laptops();
     let imported = import_bytes(&from.store, Format::ClaudeCode, "demo", RECORDING).unwrap();
-    let _ = into.import(&from).unwrap();
+    let _ = into.import_with_memory(&from).unwrap();
     let _ = import_bytes(&alone.store, Format::ClaudeCode, "demo", RECORDING).unwrap();
     same(&into, &alone);
     let again = import_bytes(&into.store, Format::ClaudeCode, "demo", RECORDING).unwrap();
@@ -159,7 +172,7 @@ fn an_erased_text_arrives_as_the_word_for_it() {
     let info = session(0);
     let _ = from.store.append(&info, message("m1", "the blue heron")).unwrap();
     let _ = from.store.erase(item(&from, "the blue heron"), "me", "leaked").unwrap();
-    let report = into.import(&from).unwrap();
+    let report = into.import_with_memory(&from).unwrap();
     assert_eq!((report.texts_erased, report.erasures, report.left_out_count), (1, 1, 0), "{report:#?}");
     assert!(says(&into, "[erased]"));
     let again = into.store.append(&info, message("m1", "the blue heron")).unwrap();
@@ -167,7 +180,7 @@ fn an_erased_text_arrives_as_the_word_for_it() {
     // A store that has the text keeps it.
     let [has, _] = laptops();
     let _ = has.store.append(&info, message("m1", "the blue heron")).unwrap();
-    assert_eq!(has.import(&from).unwrap().events_new, 0);
+    assert_eq!(has.import_with_memory(&from).unwrap().events_new, 0);
     assert!(says(&has, "the blue heron"));
     sound(&into);
 }
@@ -182,15 +195,15 @@ fn later_words_come_in_and_other_words_do_not() {
         vec![Entry::message_parts("m", Role::Assistant, parts).origin("msg:m")]
     };
     let _ = from.store.append(&info, parts(&["a", "b"])).unwrap();
-    let _ = into.import(&from).unwrap();
+    let _ = into.import_with_memory(&from).unwrap();
     let _ = from.store.append(&info, parts(&["a", "c", "d"])).unwrap();
     let _ = from.store.append(&info, parts(&["a"])).unwrap();
     let _ = from.store.append(&info, parts(&["a", "last"])).unwrap();
-    assert!(into.import(&from).unwrap().events_new > 0);
+    assert!(into.import_with_memory(&from).unwrap().events_new > 0);
     same(&from, &into);
-    assert_eq!(into.import(&from).unwrap().events_new, 0);
+    assert_eq!(into.import_with_memory(&from).unwrap().events_new, 0);
     let _ = into.store.append(&info, parts(&["here"])).unwrap();
-    let report = into.import(&from).unwrap();
+    let report = into.import_with_memory(&from).unwrap();
     assert_eq!((report.events_new, report.other_words), (0, 1), "{report:#?}");
     assert!(says(&into, "here"));
 }
@@ -205,7 +218,7 @@ fn acts_keep_their_patterns_and_policies_are_not_taken() {
     let _ = from.store.context(info.id(), ContextAction::Discard, vec![(words.clone(), None)]).unwrap();
     let policy = acpdb_engine::Policy::from_json("\"careful\"").unwrap();
     let _ = from.store.set_policy(None, &policy, Some("tried")).unwrap();
-    let report = into.import(&from).unwrap();
+    let report = into.import_with_memory(&from).unwrap();
     assert_eq!((report.policies, report.erasures, report.acts_lost), (1, 0, 0), "{report:#?}");
     let reply = into.store.context(info.id(), ContextAction::Restore, vec![(words, None)]);
     assert!(reply.is_ok(), "{reply:?}");
@@ -237,7 +250,7 @@ fn a_store_is_not_imported_into_itself_or_its_copy_and_damage_is_named() {
     std::fs::write(&segment, bytes).unwrap();
     let damaged = Store::builder(path("copy")).read_only().open().unwrap();
     let other = Store::builder(path("other")).open().unwrap();
-    let report = other.import(&damaged).unwrap();
+    let report = other.import_with_memory(&damaged).unwrap();
     assert_eq!(report.left_out_count, 1, "{report:#?}");
     let all: Vec<String> = events(&other)
         .unwrap()

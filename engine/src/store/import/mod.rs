@@ -22,7 +22,7 @@ use crate::command::Rejection;
 use crate::entry::fact::revision_of;
 use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
-use crate::event::{Payload, Recorded};
+use crate::event::{Payload, Recorded, Scope};
 use crate::ids::{FactId, Micros, Origin, Seq, StoreId, StreamId};
 use crate::secret::{BY_ID_ALONE, ELSEWHERE, first_16_of};
 
@@ -52,6 +52,8 @@ pub struct StoreImport {
     pub texts_erased: u64,
     /// Acts on items that are not here.
     pub acts_lost: u64,
+    /// Items of memory, where they are not taken.
+    pub memories: u64,
     /// Policies, which are not taken.
     pub policies: u64,
     /// Erasures, which are not taken.
@@ -76,12 +78,13 @@ impl StoreImport {
 }
 
 impl Store {
-    /// Records the sessions, acts and memory of another store that are not here yet. The other store is only read.
+    /// Records the sessions and acts of another store that are not here yet. The other store is only read.
     ///
     /// Importing again adds nothing. Durable when it returns. Events that were recorded before an error stay, and the next import adds
     /// the rest.
     ///
-    /// Policies, erasures, keys and records of sent contexts are not taken; the report counts them.
+    /// Memory, policies, erasures, keys and records of sent contexts are not taken; the report counts them. Memory is told to every later
+    /// session, so [`Store::import_with_memory`] takes it only from a store that you trust.
     ///
     /// Cost: two passes over the other store, one of them with its texts, one over the spines of this store, and 60 bytes of memory an
     /// event of the other.
@@ -90,6 +93,18 @@ impl Store {
     /// [`Error::Rejected`] if it is this store or a copy of it; the errors of reading it, except damage, which the report names; and as
     /// [`Store::commit`].
     pub fn import(&self, source: &Self) -> Result<StoreImport, Error> {
+        self.import_from(source, false)
+    }
+
+    /// As [`Store::import`], with the other store's memory: its items and what became of them.
+    ///
+    /// # Errors
+    /// As [`Store::import`].
+    pub fn import_with_memory(&self, source: &Self) -> Result<StoreImport, Error> {
+        self.import_from(source, true)
+    }
+
+    fn import_from(&self, source: &Self, with_memory: bool) -> Result<StoreImport, Error> {
         self.inner.check_writable()?;
         if source.id() == self.id() {
             let path = source.inner.root.display();
@@ -101,7 +116,7 @@ impl Store {
                 "its file `secret` is missing, without which no event can be told from another".to_owned();
             return Err(Error::ReadOnly { path: source.inner.root.clone(), detail });
         }
-        let mut import = Import::new(self, source)?;
+        let mut import = Import::new(self, source, with_memory)?;
         let events = source.events(Seq(1), Seq::MAX)?;
         for event in events {
             match event {
@@ -142,6 +157,7 @@ enum Standing {
 struct Import<'a> {
     store: &'a Store,
     source: &'a Store,
+    with_memory: bool,
     report: StoreImport,
     streams: FxHashMap<StreamId, Stream>,
     places: FxHashMap<Seq, Place>,
@@ -170,7 +186,7 @@ fn first_stood(store: StoreId, seq: Seq) -> FactId {
 }
 
 impl<'a> Import<'a> {
-    fn new(store: &'a Store, source: &'a Store) -> Result<Self, Error> {
+    fn new(store: &'a Store, source: &'a Store, with_memory: bool) -> Result<Self, Error> {
         let (mut revised, mut has_records) = (FxHashSet::default(), FxHashSet::default());
         for event in source.events(Seq(1), Seq::MAX)? {
             // Damage is named in the second pass.
@@ -192,6 +208,7 @@ impl<'a> Import<'a> {
         Ok(Self {
             store,
             source,
+            with_memory,
             report,
             streams: FxHashMap::default(),
             places: FxHashMap::default(),
@@ -218,6 +235,9 @@ impl<'a> Import<'a> {
             Payload::SessionOpened(_) => return self.open(recorded),
             Payload::PolicySet(set) if set.reason.as_deref() == Some("store created") => return Ok(()),
             Payload::PolicySet(_) => self.report.policies += 1,
+            Payload::MemoryRecorded(_) if !self.with_memory => self.report.memories += 1,
+            Payload::MemorySuperseded(_) | Payload::MemoryReinforced(_) | Payload::MemoryRetracted(_)
+                if !self.with_memory => {}
             Payload::Erased(_) => self.report.erasures += 1,
             Payload::DamageNoted(noted) => self.report.leave_out(noted_in_words(noted, recorded.seq)),
             Payload::ContextServed(_) | Payload::ContextRebased(_) => self.report.contexts += 1,
@@ -287,9 +307,13 @@ impl<'a> Import<'a> {
             host_time: self.time(recorded),
         };
         let is_known = self.here(stream, |here| here.opened)?;
-        self.report.streams_new += u64::from(!is_known);
+        // Projects and users have memory alone: without it their streams are not begun.
+        let is_begun = self.with_memory || opened.scope == Scope::Session;
+        self.report.streams_new += u64::from(!is_known && is_begun);
         self.streams.insert(stream, Stream { info, is_known, is_open: is_known, facts: Vec::new() });
-        self.batch(stream);
+        if is_begun {
+            self.batch(stream);
+        }
         Ok(())
     }
 
