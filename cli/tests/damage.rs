@@ -472,7 +472,9 @@ fn a_store_without_its_tail_is_not_sound() {
     let (tail, whole) = (store.join("tail"), std::fs::read(store.join("tail")).unwrap());
     let zeros = vec![0; whole.len()];
     let mut foreign = whole.clone();
-    foreign.iter_mut().for_each(|byte| *byte ^= 0x55);
+    for byte in foreign.iter_mut() {
+        *byte ^= 0x55;
+    }
     for (what, bytes) in
         [("gone", None), ("empty", Some(&[][..])), ("zeros", Some(&zeros)), ("other", Some(&foreign))]
     {

@@ -106,7 +106,7 @@ proptest! {
         }
     }
 
-    /// What another store remembers is told to later sessions only if it was asked for, now or later.
+    /// Memory of another store is told to later sessions only if it was asked for, now or later.
     #[test]
     fn memory_comes_in_only_on_request(all in numbers(60)) {
         let [from, into] = laptops();

@@ -28,7 +28,7 @@ pub(crate) struct Import {
     /// The project whose memory the sessions share
     #[arg(long, value_name = "NAME")]
     pub(crate) project: Option<String>,
-    /// Also take in files of memory: later sessions are told of their items. Without this, import shows the items
+    /// Also take in memory, from files of it and from other stores: later sessions are told of its items. Without this, import shows them
     #[arg(long)]
     pub(crate) memory: bool,
     /// Also follow links that lead out of a folder

@@ -111,7 +111,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     for path in &stores {
         let source = import_store::open(path, output)?;
         let store = opened_for(&mut opened, &mut known, (&how, &folder), (global, args, output))?;
-        imported.push(Imported::of(path, &source, store)?);
+        imported.push(Imported::of(path, &source, store, args.memory)?);
     }
     if let Some(store) = opened {
         crate::kept::leave_with(&mut known, &store);

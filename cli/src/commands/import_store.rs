@@ -47,8 +47,9 @@ pub(crate) fn open(path: &Path, output: &mut Output) -> Result<Store, Failure> {
 
 impl Imported {
     /// Imports a store.
-    pub(crate) fn of(path: &Path, source: &Store, store: &Store) -> Result<Self, Failure> {
-        Ok(Self { path: path.to_owned(), report: store.import(source)? })
+    pub(crate) fn of(path: &Path, source: &Store, store: &Store, with_memory: bool) -> Result<Self, Failure> {
+        let report = if with_memory { store.import_with_memory(source)? } else { store.import(source)? };
+        Ok(Self { path: path.to_owned(), report })
     }
 
     /// The exit code: events that were left out are damage.
@@ -70,6 +71,7 @@ impl Imported {
             output.line(format!("  {streams} new here: sessions, projects, the user"))?;
         }
         let not_taken: Vec<String> = [
+            (report.memories, "item of memory", "items of memory"),
             (report.policies, "policy", "policies"),
             (report.erasures, "erasure", "erasures"),
             (report.contexts, "record of a sent context", "records of sent contexts"),
@@ -82,6 +84,12 @@ impl Imported {
         .collect();
         if !not_taken.is_empty() {
             output.line(format!("  not taken: {}", not_taken.join(", ")))?;
+        }
+        if report.memories > 0 {
+            let other = store_path::quoted(path);
+            output.note(format!(
+                "later sessions would be told of its memory: acpdb --db {other} memory shows it, and import --memory takes it"
+            ));
         }
         if report.texts_erased > 0 {
             let texts = describe::count(report.texts_erased, "text");

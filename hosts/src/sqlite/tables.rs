@@ -381,7 +381,9 @@ mod work {
         bytes[..16].copy_from_slice(MAGIC);
         bytes[16..18].copy_from_slice(&512_u16.to_be_bytes());
         bytes.extend(leaf(0, cell, count));
-        further.iter().for_each(|page| bytes.extend(page));
+        for page in further {
+            bytes.extend(page);
+        }
         bytes
     }
 
