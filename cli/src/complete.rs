@@ -156,6 +156,10 @@ fn store() -> Option<Store> {
     // Without a store nothing is suggested.
     let found = store_path::find(&global).ok()?;
     let builder = Store::builder(&found.folder).registry(acpdb_hosts::registry()).read_only();
+    let builder = match crate::rings::at_hand(&found.folder) {
+        Some(ring) => builder.keys(ring),
+        None => builder,
+    };
     // A store that cannot be opened suggests nothing.
     builder.open().ok()
 }

@@ -29,6 +29,9 @@ impl From<Code> for ExitCode {
     }
 }
 
+/// The hint for a store that no key opens, or that a key was given for in vain.
+pub(crate) const KEY_HINT: &str = "acpdb help encryption says where keys are and how to give them";
+
 /// The hint for a disk that has no room.
 const FULL_HINT: &str = "free some space, or raise the limit on the length of files, then run this again";
 
@@ -156,7 +159,7 @@ impl From<Error> for Failure {
             Error::Rejected(rejection) => (refused(rejection), None),
             Error::Ambiguous { .. } | Error::TooLarge { .. } => (Code::Usage, None),
             Error::Corrupt { .. } => (Code::Damage, Some(DAMAGE_HINT)),
-            Error::Locked { .. } => (Code::Locked, None),
+            Error::Locked { .. } => (Code::Locked, Some(KEY_HINT)),
             _ => (Code::Failure, None),
         };
         let hint = match &error {

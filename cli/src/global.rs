@@ -15,6 +15,9 @@ pub(crate) struct Global {
     /// The store's folder [default: the nearest .acpdb/ upwards, else as set by config, else the user's data directory]
     #[arg(long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
     pub(crate) db: Option<PathBuf>,
+    /// The key of an encrypted store [default: beside your settings, else a passphrase]
+    #[arg(long, global = true, value_name = "FILE", env = "ACPDB_KEY_FILE", hide_env_values = true)]
+    pub(crate) key_file: Option<PathBuf>,
     /// Print JSON, for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -41,7 +44,13 @@ pub(crate) struct Global {
 impl Global {
     /// The options needed to open a store, for work apart from the verb that prints nothing itself.
     pub(crate) fn apart(&self) -> Self {
-        Self { db: self.db.clone(), quiet: true, settings: self.settings.clone(), ..Self::default() }
+        Self {
+            db: self.db.clone(),
+            key_file: self.key_file.clone(),
+            quiet: true,
+            settings: self.settings.clone(),
+            ..Self::default()
+        }
     }
 
     /// Whether there are colours: by the option, else by the settings, else by the terminal.

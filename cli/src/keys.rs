@@ -4,6 +4,7 @@
 //! keys/NAME.key     a private key, 0600, in a folder 0700; or the key's entry in the system's keyring
 //! keys/NAME.pub     its public part, for use when the private key is lost or kept elsewhere
 //! keys/trusted      a public key a line
+//! keys/*.store-key  keys that open encrypted stores (`rings`)
 //! pins/STORE.note   the newest checkpoint of a store that was seen here
 //! ```
 //!
@@ -49,8 +50,23 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
     Ok(Some(text))
 }
 
+/// The entry of the keyring that the file at a path refers to.
+pub(crate) fn entry_of(path: &Path) -> Result<Option<String>, Failure> {
+    // Any other file is left to the reader of its own format.
+    let Ok(Some(text)) = read(path) else { return Ok(None) };
+    Ok(keyring::entry_in(&text, &path.display().to_string())?.map(ToOwned::to_owned))
+}
+
+/// Renames a file; durable when it returns.
+pub(crate) fn put(from: &Path, to: &Path) -> Result<(), Failure> {
+    let folder = to.parent().unwrap_or_else(|| Path::new("."));
+    let done = std::fs::rename(from, to);
+    let done = done.and_then(|()| std::fs::File::open(folder)?.sync_all());
+    done.map_err(Failure::io("write", to.display()))
+}
+
 /// Makes the folder that a file lies in, for its owner only.
-fn make_folder(path: &Path) -> Result<(), Failure> {
+pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(Failure::io("make", folder.display()))
@@ -134,10 +150,10 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
 /// A private key as its file has it: the word, a salt of 16 bytes and the wrapped seed, both in hex.
 fn under_passphrase(seed: &[u8; 32]) -> Result<String, Failure> {
     let ring = passphrases::new_passphrase()?;
-    let salt = StoreId(random()?);
-    let wrapped = ring.wrap(salt, seed, WRAPPED_WORD.as_bytes(), &random()?);
+    let salt: [u8; 16] = random()?;
+    let wrapped = ring.wrap(&salt, seed, WRAPPED_WORD.as_bytes(), &random()?);
     let wrapped = wrapped.map_err(|error| Failure::new(Code::Failure, error.to_string()))?;
-    Ok(format!("{WRAPPED_WORD} {} {}", hex(salt.as_bytes()), hex(&wrapped)))
+    Ok(format!("{WRAPPED_WORD} {} {}", hex(&salt), hex(&wrapped)))
 }
 
 /// The private key in a file whose text begins with [`WRAPPED_WORD`]; `rest` is the text behind that word.
@@ -145,11 +161,10 @@ fn from_passphrase(rest: &str, shown: &str) -> Result<SignerKey, Failure> {
     let damaged =
         || Failure::new(Code::Failure, format!("{shown} is damaged")).hint("put it back from a copy of it");
     let (salt, wrapped) = rest.trim().split_once(' ').ok_or_else(damaged)?;
-    let salt =
-        unhex(salt).and_then(|salt| <[u8; 16]>::try_from(salt).ok()).map(StoreId).ok_or_else(damaged)?;
+    let salt = unhex(salt).and_then(|salt| <[u8; 16]>::try_from(salt).ok()).ok_or_else(damaged)?;
     let wrapped = unhex(wrapped).ok_or_else(damaged)?;
     let ring = passphrases::passphrase_of(shown)?;
-    let seed = ring.unwrap(salt, &wrapped, WRAPPED_WORD.as_bytes());
+    let seed = ring.unwrap(&salt, &wrapped, WRAPPED_WORD.as_bytes());
     let seed = seed.map_err(|error| Failure::new(Code::Failure, error.to_string()))?;
     let seed =
         seed.ok_or_else(|| Failure::new(Code::Locked, format!("that is not the passphrase of {shown}")))?;

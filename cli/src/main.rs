@@ -31,6 +31,7 @@ mod pager;
 mod passphrases;
 mod reader;
 mod redaction;
+mod rings;
 mod settings;
 mod signing;
 mod spread;
@@ -139,7 +140,7 @@ fn printed(said: std::io::Result<()>) -> Code {
 fn is_hook() -> bool {
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {
-        if word == "--db" {
+        if word == "--db" || word == "--key-file" {
             // The value of the option.
             let _ = words.next();
         } else if !word.to_string_lossy().starts_with('-') {

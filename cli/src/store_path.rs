@@ -269,7 +269,7 @@ const LIVE_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(2);
 /// As [`open`], for a program that serves a host call by call, and was not asked for a store.
 pub(crate) fn open_live(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder_unasked(global, output)?;
-    let builder = redacting(builder(&folder), global)?;
+    let builder = redacting(builder(&folder, global)?, global)?;
     told(&folder, builder.lock_wait(LIVE_LOCK_WAIT), output)
 }
 
@@ -283,16 +283,29 @@ pub(crate) fn open_redacting(
     redact: &RedactOptions,
     output: &Output,
 ) -> Result<Store, Failure> {
-    let mut builder = builder(folder).memory_max(RECORDING_BYTES);
+    let mut builder = builder(folder, global)?.memory_max(RECORDING_BYTES);
     if let Some(rules) = crate::redaction::rules(redact, global.settings.redact == Some(true))? {
         builder = builder.redactor(std::sync::Arc::new(rules));
     }
     told(folder, builder, output)
 }
 
-/// A store that knows the tools of all hosts.
-pub(crate) fn builder(folder: &Path) -> acpdb_engine::Builder {
-    Store::builder(folder).registry(acpdb_hosts::registry())
+/// A store that knows the tools of all hosts, with its key if it is encrypted or one was named.
+pub(crate) fn builder(folder: &Path, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
+    let builder = Store::builder(folder).registry(acpdb_hosts::registry());
+    Ok(match crate::rings::of(folder, global.key_file.as_deref())? {
+        Some(ring) => builder.keys(ring),
+        None => builder,
+    })
+}
+
+/// Another store, to read it beside the one that the options name: `--key-file` is that one's, so the key of this one is found beside the settings.
+pub(crate) fn other(folder: &Path) -> Result<acpdb_engine::Builder, Failure> {
+    let builder = Store::builder(folder).registry(acpdb_hosts::registry());
+    Ok(match crate::rings::of(folder, None)? {
+        Some(ring) => builder.keys(ring),
+        None => builder,
+    })
 }
 
 /// Takes secrets out of all that a verb records, if the settings ask for it.
@@ -313,7 +326,7 @@ pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Fail
 
 /// Opens a store in a given folder to append to it.
 pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result<Store, Failure> {
-    told(folder, redacting(builder(folder), global)?, output)
+    told(folder, redacting(builder(folder, global)?, global)?, output)
 }
 
 /// Opens an existing store to read. Nothing in its folder changes, in any state of the store.
@@ -337,7 +350,7 @@ fn read_by(
     set: impl FnOnce(acpdb_engine::Builder) -> acpdb_engine::Builder,
 ) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let store = set(builder(&folder).read_only()).open()?;
+    let store = set(builder(&folder, global)?.read_only()).open()?;
     report(&store, output);
     Ok(store)
 }
@@ -345,7 +358,7 @@ fn read_by(
 /// Opens an existing store to write to it; recovers it if need be, and ends an erasure that was interrupted.
 pub(crate) fn write(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let store = redacting(builder(&folder).create(false), global)?.open()?;
+    let store = redacting(builder(&folder, global)?.create(false), global)?.open()?;
     report(&store, output);
     Ok(store)
 }

@@ -262,6 +262,7 @@ impl From<LogError> for Error {
                      makes it anew from the hosts, in another folder"
                 ),
             },
+            LogError::Locked { detail } => Self::Locked { detail },
             LogError::NotAStore { path } => {
                 Self::NotAStore { path, detail: "it has no acpdb.json".to_owned() }
             }

@@ -2,17 +2,17 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use acpdb_engine::ids::StoreId;
 //! use acpdb_engine::keys::{KeyRing, NONCE_BYTES, PassphraseKeyRing};
 //!
-//! let (ring, salt) = (PassphraseKeyRing::new("correct horse battery")?, StoreId([7; 16]));
-//! let wrapped = ring.wrap(salt, &[1; 32], b"a signing key", &[2; NONCE_BYTES])?;
-//! assert_eq!(ring.unwrap(salt, &wrapped, b"a signing key")?.as_deref(), Some(&[1; 32]));
-//! assert!(ring.unwrap(salt, &wrapped, b"another use")?.is_none());
+//! let (ring, salt) = (PassphraseKeyRing::new("correct horse battery")?, [7; 16]);
+//! let wrapped = ring.wrap(&salt, &[1; 32], b"a signing key", &[2; NONCE_BYTES])?;
+//! assert_eq!(ring.unwrap(&salt, &wrapped, b"a signing key")?.as_deref(), Some(&[1; 32]));
+//! assert!(ring.unwrap(&salt, &wrapped, b"another use")?.is_none());
 //! # Ok(())
 //! # }
 //! ```
 
 pub use crate::codec::NONCE_BYTES;
 pub use crate::storage::{FileKeyRing, KeyRing, PASSPHRASE_BYTES_MIN, PassphraseKeyRing, RawKeyRing};
+pub use crate::vault::{KeyUse, Rotated, ring_id};
 pub use zeroize::Zeroizing;

@@ -126,6 +126,10 @@ pub mod text;
 #[cfg(not(feature = "internals"))]
 mod text;
 #[cfg(feature = "internals")]
+pub mod vault;
+#[cfg(not(feature = "internals"))]
+mod vault;
+#[cfg(feature = "internals")]
 pub mod verify;
 #[cfg(not(feature = "internals"))]
 mod verify;

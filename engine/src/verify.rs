@@ -16,6 +16,7 @@ use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
 use crate::log::{Log, LogError, LogReport, Standing, Violation, Witness, WitnessKind};
 use crate::storage::{FileStorage, Storage};
+use crate::vault::KeyUse;
 
 mod erasures;
 
@@ -225,29 +226,38 @@ pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
 /// Checks a store as it lies there: the log, and the witnesses of its end. Opens it for reading only; a live writer is not
 /// disturbed.
 ///
+/// An encrypted store is checked without its key, by its stored bytes. Zeros in the place of a body are then taken for an erasure, since the
+/// record of it is sealed.
+///
 /// `deep` also folds every event and checks the conclusions. Saved folds are not looked at: see [`verify_store`](crate::store::verify_store). Cost:
 /// one pass over the log at about the speed of BLAKE3; deep, a fold on top.
 ///
 /// # Errors
 /// [`Error::NotAStore`] or [`Error::NewerFormat`]. Damage, and a file that cannot be read, are in the report.
 pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, Error> {
-    verify_expecting(storage, deep, &[])
+    verify_expecting(storage, deep, &KeyUse::None, &[])
 }
 
 /// [`verify_storage`], with links that were kept elsewhere.
 pub(crate) fn verify_expecting(
     storage: Arc<dyn Storage>,
     deep: bool,
+    keys: &KeyUse,
     expected: &[Expected],
 ) -> Result<Report, Error> {
-    let log = match Log::open_to_read(storage) {
+    // Digests and links are over stored bytes: only a fold needs the key of an encrypted store.
+    let keys = match keys {
+        KeyUse::None if !deep => KeyUse::Bytes,
+        keys => keys.clone(),
+    };
+    let log = match Log::open_to_read(storage, keys) {
         Ok(log) => log,
         Err(error) => return Report::of_error(error.into(), StoreId::ZERO),
     };
     let look = || -> Result<Report, Error> {
         let found = verify_log(&log, expected)?;
         let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
-        Ok(report(found, contradictions))
+        Ok(report(found, contradictions, log.is_closed()))
     };
     look().or_else(|error| Report::of_error(error, log.store()))
 }
@@ -260,12 +270,17 @@ pub(crate) fn verify_log(log: &Log, expected: &[Expected]) -> Result<LogReport, 
     erasures.failed().map_or(found, Err)
 }
 
-fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
+fn report(found: LogReport, contradictions: Vec<Contradiction>, log_is_closed: bool) -> Report {
     let mut not_proven = Vec::new();
     let testifies = |witness: &Witness| {
         let is_end = matches!(witness.kind, WitnessKind::Tail | WitnessKind::Checkpoint);
         is_end && !matches!(witness.standing, Standing::Damaged | Standing::Absent | Standing::NotCompared)
     };
+    if log_is_closed {
+        let text =
+            "without the key, zeros in the place of a text are taken for an erasure, and no event was read";
+        not_proven.push(text.to_owned());
+    }
     if !found.witnesses.iter().any(testifies) {
         let text = "without a witness (tail, checkpoint) the loss of the newest events would not be seen";
         not_proven.push(text.to_owned());

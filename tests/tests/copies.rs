@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::ids::{BodyId, Position, Seq};
+use acpdb_engine::keys::KeyUse;
 use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::storage::{SimWorld, SystemEntropy};
 use acpdb_engine::store::{Salvaged, salvage, salvage_storage};
@@ -179,7 +180,7 @@ fn salvaged(world: &SimWorld, said: &[String]) -> (Salvaged, Vec<String>) {
 }
 
 fn tried(world: &SimWorld, into: &SimWorld) -> Result<Salvaged, Error> {
-    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), &mut |_| ())
+    salvage_storage(Arc::new(world.process(9)), Arc::new(into.process(1)), &KeyUse::None, &mut |_| ())
 }
 
 #[test]

@@ -16,6 +16,7 @@ use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo, WirePiece, fact}
 use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::fold::CauseView;
 use acpdb_engine::ids::{BodyId, ItemId, Seq};
+use acpdb_engine::keys::KeyUse;
 use acpdb_engine::storage::{Crash, Fault, FaultKind, FileStorage, Moment, SimWorld, Storage};
 use acpdb_engine::store::salvage_storage;
 use acpdb_engine::testing::whereabouts;
@@ -448,7 +449,7 @@ fn neither_a_backup_nor_a_salvaged_copy_keeps_what_is_on_record_as_erased() {
         assert_eq!(found_in(&copy), [""; 0], "a backup made before {number} ({})", moment.operation);
         let saved = SimWorld::new(9);
         let into = Arc::new(saved.process(1));
-        let _ = salvage_storage(storage(&image), into, &mut |_| ()).unwrap();
+        let _ = salvage_storage(storage(&image), into, &KeyUse::None, &mut |_| ()).unwrap();
         assert_eq!(found_in(&saved), [""; 0], "salvaged before {number} ({})", moment.operation);
         assert_sound(&saved, "salvaged");
     }

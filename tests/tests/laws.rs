@@ -13,6 +13,7 @@
 
 mod laws {
     mod differential;
+    mod encryption;
     mod fold;
     mod imports;
     mod store;

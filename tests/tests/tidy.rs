@@ -65,6 +65,7 @@ const ENGINE_MODULES: &[&str] = &[
     "command",
     "codec",
     "storage",
+    "vault",
     "log",
     "error",
     "index",

@@ -75,6 +75,25 @@ Exit codes
   2  usage           5  conflict: read again              8  done in part
   9  locked: a key is missing, or is the wrong one                              130  interrupted
 "),
+    ("encryption", "\
+Encryption
+
+  acpdb init --encrypt                   a store that only its key opens
+  acpdb init --encrypt --passphrase      the same, with a passphrase
+  acpdb key rotate                       wraps the store's key by another key
+  acpdb verify                           needs no key; verify --deep does
+
+Each store has one key, which seals all that it records. What opens it is a file beside your settings (keys/*.store-key), the
+file of --key-file or $ACPDB_KEY_FILE, or a passphrase: $ACPDB_PASSPHRASE, else asked for on the terminal (a new one:
+$ACPDB_NEW_PASSPHRASE). With --keyring, in a program that was built with --features keyring, the system's keyring holds it, and
+the file beside your settings says where. Keep a copy elsewhere: without it not even you can read the store.
+
+A key file that is named for a store that is missing or not encrypted is refused. To destroy all that a store holds, delete its
+file key and all copies of it. To destroy one session, tenant or person alone, give it a store of its own.
+
+An encrypted store keeps no index and no saved folds, and packs no segments: opening long sessions takes longer.
+Not sealed: how many events there are, when, how long, and which of them are of one session. docs/SECURITY.md says more.
+"),
     ("output", "\
 Output
 

@@ -64,7 +64,7 @@ pub(crate) struct Args {
 pub(crate) enum Verb {
     /// A tour on your newest session, or on the bundled one
     Demo(Demo),
-    /// Make a store here
+    /// Make a store here, encrypted if you want
     Init(Init),
     /// Read sessions of agent hosts into the store; reading them again adds nothing
     Import(Import),

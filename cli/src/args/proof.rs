@@ -18,6 +18,18 @@ pub(crate) enum KeyAct {
         #[arg(long, conflicts_with = "passphrase")]
         keyring: bool,
     },
+    /// Wrap the key of an encrypted store by another key; sealed events stay as they are
+    Rotate {
+        /// The new key: a file, made if there is none [default: a new one beside your settings]
+        #[arg(long, value_name = "FILE")]
+        to: Option<std::path::PathBuf>,
+        /// A passphrase instead; acpdb help encryption says how to give it
+        #[arg(long, conflicts_with = "to")]
+        to_passphrase: bool,
+        /// The system's keyring instead, in a program that was built with the feature keyring
+        #[arg(long, conflicts_with_all = ["to", "to_passphrase"])]
+        to_keyring: bool,
+    },
     /// The key that others need to check signatures of this store
     Show {
         /// Its name

@@ -17,12 +17,22 @@ pub(crate) struct Demo {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Verbs that record also make a store if there is none. A store that exists already stays as it is."
+    after_help = "Verbs that record also make a store if there is none, but only init makes an encrypted one. A store that exists \
+    already stays as it is. acpdb help encryption says more."
 )]
 pub(crate) struct Init {
     /// The folder whose store it is, in DIR/.acpdb [default: this one]
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
+    /// Seal all that it records under one key, wrapped by a key beside your settings or by that of --key-file
+    #[arg(long)]
+    pub(crate) encrypt: bool,
+    /// Wrap that key by a passphrase instead; acpdb help encryption says how to give it
+    #[arg(long, requires = "encrypt", conflicts_with = "key_file")]
+    pub(crate) passphrase: bool,
+    /// Keep the key that wraps it in the system's keyring, in a program that was built with the feature keyring
+    #[arg(long, requires = "encrypt", conflicts_with_all = ["key_file", "passphrase"])]
+    pub(crate) keyring: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -122,6 +122,11 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
     for remark in remarks(host, mode) {
         output.note(remark);
     }
+    if global.key_file.is_some() {
+        output.note(
+            "the host's settings name no key: it is found if it lies beside your settings, or if $ACPDB_KEY_FILE is set where the host runs",
+        );
+    }
     Ok(code)
 }
 

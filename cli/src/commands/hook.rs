@@ -149,7 +149,7 @@ impl Work {
         }
         // A path that was named is of the folder in which the host runs the hook; only the search upwards begins in the agent's folder.
         let mut global = self.global.apart();
-        if let Some(path) = &mut global.db {
+        for path in [&mut global.db, &mut global.key_file].into_iter().flatten() {
             let whole = std::path::absolute(&*path);
             *path = whole.map_err(|error| format!("{} cannot be found: {error}", path.display()))?;
         }

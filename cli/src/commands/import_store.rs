@@ -40,7 +40,7 @@ pub(crate) fn split(args: &Import) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failu
 
 /// Opens another store, for reading only.
 pub(crate) fn open(path: &Path, output: &mut Output) -> Result<Store, Failure> {
-    let source = store_path::builder(path).read_only().open()?;
+    let source = store_path::other(path)?.read_only().open()?;
     store_path::report_end(&source, output);
     Ok(source)
 }

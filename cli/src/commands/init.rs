@@ -1,4 +1,4 @@
-//! `acpdb init`: a store in this folder.
+//! `acpdb init`: a store in this folder, encrypted if asked.
 
 use std::path::{Path, PathBuf};
 
@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Init;
+use crate::passphrases;
+use crate::rings::{self, NewKey};
 
 /// The result, for programs.
 #[derive(Serialize)]
@@ -16,6 +18,10 @@ struct Made {
     id: String,
     /// Whether the store was made now.
     created: bool,
+    encrypted: bool,
+    /// The place of its key, if the store is encrypted and was made now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
 }
 
 pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<Code, Failure> {
@@ -27,9 +33,9 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         _ => None,
     };
     let made = if folder.join("acpdb.json").symlink_metadata().is_ok() {
-        there(&folder)?
+        there(global, args, &folder)?
     } else {
-        make(&folder, output)?
+        make(global, args, &folder, output)?
     };
     if let Some(other) = shadowed.filter(|_| made.created) {
         let other = store_path::quoted(&other);
@@ -41,11 +47,17 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         return output.json_object("acpdb.init/1", &made);
     }
     let shown = made.path.display();
-    output.line(if made.created {
-        format!("{shown} is a new store")
-    } else {
-        format!("{shown} is a store already; nothing was changed")
-    })?;
+    match (&made.key, made.created) {
+        (_, false) => output.line(format!("{shown} is a store already; nothing was changed"))?,
+        (None, true) => output.line(format!("{shown} is a new store"))?,
+        (Some(key), true) => {
+            output.line(format!("{shown} is a new store, encrypted"))?;
+            output.line(format!("its key is {key}"))?;
+            output.note(
+                "keep a copy of the key elsewhere: without it the store cannot be read, not by you either",
+            );
+        }
+    }
     Ok(Code::Ok)
 }
 
@@ -81,21 +93,42 @@ fn shadowed(global: &Global, parent: &Path, new: &Path) -> Option<PathBuf> {
     (!is_new).then_some(used)
 }
 
-/// Leaves an existing store unchanged.
-fn there(folder: &Path) -> Result<Made, Failure> {
-    let store = store_path::builder(folder).read_only().open()?;
-    Ok(told(&store, folder, false))
+/// Leaves an existing store unchanged. Fails if the store is not as the options ask.
+fn there(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
+    let store = store_path::builder(folder, global)?.read_only().open()?;
+    if args.encrypt && !store.is_encrypted() {
+        let message = format!("{} is a store already, and is not encrypted", folder.display());
+        return Err(Failure::new(Code::Conflict, message)
+            .hint("make another, and take this one into it: acpdb --db NEW init --encrypt, then acpdb --db NEW import STORE"));
+    }
+    Ok(told(&store, folder, false, None))
 }
 
-fn make(folder: &Path, output: &Output) -> Result<Made, Failure> {
-    let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
-    let made = told(&store, folder, true);
+fn make(global: &Global, args: &Init, folder: &Path, output: &Output) -> Result<Made, Failure> {
+    if !args.encrypt && global.key_file.is_some() {
+        return Err(Failure::usage("a store that is not encrypted has no key").hint("add --encrypt"));
+    }
+    let builder = Store::builder(folder).registry(acpdb_hosts::registry());
+    let (builder, key) = if args.encrypt {
+        let place = match &global.key_file {
+            _ if args.passphrase => NewKey::Passphrase(passphrases::PASSPHRASE),
+            _ if args.keyring => NewKey::InKeyring,
+            Some(path) => NewKey::InFile(path),
+            None => NewKey::Beside,
+        };
+        let (ring, name) = rings::new(place)?;
+        (builder.encrypt(ring), Some(name))
+    } else {
+        (builder, None)
+    };
+    let store = builder.open()?;
+    let made = told(&store, folder, true, key);
     store.close()?;
     store_path::enter(folder, output);
     Ok(made)
 }
 
-fn told(store: &Store, folder: &Path, created: bool) -> Made {
+fn told(store: &Store, folder: &Path, created: bool, key: Option<String>) -> Made {
     let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    Made { path, id: store.id().to_hex(), created }
+    Made { path, id: store.id().to_hex(), created, encrypted: store.is_encrypted(), key }
 }

@@ -3,17 +3,20 @@
 use std::io::ErrorKind;
 
 use acpdb_engine::Error;
-use acpdb_engine::store::{Salvaged, salvage};
+use acpdb_engine::store::{Salvaged, salvage_with};
 use indicatif::ProgressBar;
 
 use super::{Code, Escape, Failure, Global, Output, backup, describe, store_path};
 use crate::args::Salvage;
+use crate::rings;
 
 pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "salvage")?;
     let folder = store_path::folder(global, output)?;
     let bar = if output.progress { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    let done = salvage(&folder, &args.into, &mut |events| bar.set_message(format!("{events} events")));
+    let keys = rings::used(rings::of(&folder, global.key_file.as_deref())?);
+    let progress = &mut |events| bar.set_message(format!("{events} events"));
+    let done = salvage_with(&folder, &args.into, &keys, progress);
     bar.finish_and_clear();
     let done = done.map_err(failed)?;
     // A copy of a store that was found and is not the user's own stays one.

@@ -116,7 +116,18 @@ fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<
     let own = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
     let folder = store_path::folder_unasked(global, output)?;
     let store = std::path::absolute(&folder).map_err(Failure::io("name", folder.display()))?;
+    if global.key_file.is_none() && crate::rings::needs_passphrase(&folder)? {
+        let failure = Failure::usage(format!(
+            "{} is opened by a passphrase, which a service cannot ask for",
+            folder.display()
+        ));
+        return Err(failure.hint("acpdb key rotate --to FILE makes a key that lies in a file"));
+    }
     let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
+    if let Some(file) = &global.key_file {
+        let failed = Failure::io("name", file.display());
+        words.extend(["--key-file".to_owned(), plain(&std::path::absolute(file).map_err(&failed)?)?]);
+    }
     words.extend(["import", "--follow"].map(str::to_owned));
     for host in &args.hosts {
         words.extend(["--host".to_owned(), host.clone()]);

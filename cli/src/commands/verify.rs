@@ -14,6 +14,7 @@ use acpdb_proof::claims::Judged;
 use super::{Code, Failure, Global, Output, describe, head, store_path};
 use crate::args::Verify;
 use crate::claims;
+use crate::rings;
 
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "verify")?;
@@ -29,9 +30,12 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         kept.extend(head::expected_in(path)?);
     }
     let expected = kept.iter().map(|(expected, _)| *expected).collect();
+    let key_file = global.key_file.as_deref();
+    let ring = if args.deep { rings::of(&folder, key_file)? } else { rings::given_by_name(key_file)? };
+    let keys = rings::used(ring);
     let report = {
         let _spinner = super::progress::spinner("verifying", output);
-        verify_store(&folder, &VerifyOptions { deep: args.deep, expected })?
+        verify_store(&folder, &VerifyOptions { deep: args.deep, expected, keys })?
     };
     if report.verdict() == Verdict::Unreadable {
         return unreadable(&report, &folder, output);
@@ -120,7 +124,12 @@ pub(super) fn signed(
     if matches!(report.verdict(), Verdict::Damaged) && !report.violations.is_empty() {
         return Ok(None);
     }
-    let store = acpdb_engine::Store::builder(folder).registry(acpdb_hosts::registry()).read_only().open();
+    let builder = acpdb_engine::Store::builder(folder).registry(acpdb_hosts::registry()).read_only();
+    // Events of an encrypted store are compared with signed checkpoints only where its key is at hand.
+    let store = match rings::at_hand(folder) {
+        Some(ring) => builder.keys(ring).open(),
+        None => builder.open(),
+    };
     match store {
         Ok(store) if claims::are_there(&store)? => claims::judge(&store, given).map(Some),
         // The report has told why the log cannot be opened.

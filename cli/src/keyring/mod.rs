@@ -1,8 +1,8 @@
 //! The system's keyring: where a key can lie instead of in a file beside the settings.
 //!
 //! ```text
-//! keys/NAME.key      acpdb-in-keyring-1 ENTRY: where the key is, and nothing of it
-//! the keyring        service "acpdb", user ENTRY: 64 hex digits, since KWallet keeps nothing but text
+//! keys/NAME.key, keys/DIGITS.store-key    acpdb-in-keyring-1 ENTRY: where the key is, and nothing of it
+//! the keyring                             service "acpdb", user ENTRY: 64 hex digits, since KWallet keeps nothing but text
 //! ```
 //!
 //! An entry is written once, under a name that no other entry has, and another key never replaces it: no act here loses a key that

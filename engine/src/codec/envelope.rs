@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use super::fields::{Fields, Put, is_zero};
-use super::{BODY_ROW_BYTES, ENVELOPE_BYTES, FrameHeader, Invalid, Part, SALT_BYTES};
+use super::{
+    BODY_ROW_BYTES, ENVELOPE_BYTES, FRAME_NONCE_BYTES, FrameHeader, Invalid, NONCE_BYTES, Part, SALT_BYTES,
+};
 use crate::ids::{Digest, Micros, Origin, StreamId};
 
 /// The version of an event that is in the form that this program writes.
@@ -162,41 +164,50 @@ pub struct BodyRow {
     pub place: BodyPlace,
     /// The codec of the packed bytes; 0: not packed.
     pub codec: u8,
+    /// The nonce of the body as a unit of a sealed frame; `None`: its frame is not sealed.
+    pub unit: Option<[u8; NONCE_BYTES]>,
 }
 
 impl BodyRow {
     /// Whether this program can read such a body as it is stored.
     pub(crate) fn is_known(&self) -> bool {
-        self.codec == 0 && self.stored_bytes == self.bytes
+        // Whether a unit opens, the key says.
+        self.unit.is_some() || (self.codec == 0 && self.stored_bytes == self.bytes)
     }
 }
 
 /// A row as it is on disk: its place counts from the start of the frame's bodies, because the row is hashed before the frame has a
 /// place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DiskRow {
-    pub(super) digest: Digest,
-    pub(super) offset: u32,
-    pub(super) stored_bytes: u32,
-    pub(super) bytes: u32,
+pub(crate) struct DiskRow {
+    pub(crate) digest: Digest,
+    pub(crate) offset: u32,
+    pub(crate) stored_bytes: u32,
+    pub(crate) bytes: u32,
     /// Ordinal of its event in the frame.
-    pub(super) event: u16,
-    pub(super) codec: u8,
+    pub(crate) event: u16,
+    pub(crate) codec: u8,
 }
 
 /// Where in a row the ordinal of its event stands: behind the digest, the offset and two lengths.
 pub(super) const ROW_EVENT_OFFSET: usize = 32 + 4 + 4 + 4;
 
 impl DiskRow {
-    /// The row with its place in the log, given the header of its frame and the stream of its event.
-    pub(super) fn resolve(&self, header: &FrameHeader, stream: StreamId) -> BodyRow {
+    /// The row with its place in the log, given the header of its frame, the stream of its event, and the nonce of a sealed frame.
+    pub(super) fn resolve(
+        &self,
+        header: &FrameHeader,
+        stream: StreamId,
+        nonce: Option<&[u8; FRAME_NONCE_BYTES]>,
+    ) -> BodyRow {
         let start = header.position.offset().saturating_add(header.bodies_start());
         let place = BodyPlace {
             segment: header.position.segment(),
             offset: start.saturating_add(u64::from(self.offset)),
         };
         let Self { digest, stored_bytes, bytes, event, codec, .. } = *self;
-        BodyRow { event: event.into(), digest, bytes, stream, stored_bytes, place, codec }
+        let unit = nonce.map(|nonce| unit_nonce(nonce, body_unit(self.offset)));
+        BodyRow { event: event.into(), digest, bytes, stream, stored_bytes, place, codec, unit }
     }
 
     /// The fields that two rows of one block have in common.
@@ -209,7 +220,7 @@ impl DiskRow {
         SALT_BYTES as u64 + u64::from(self.stored_bytes)
     }
 
-    pub(super) fn encode(&self) -> [u8; BODY_ROW_BYTES] {
+    pub(crate) fn encode(&self) -> [u8; BODY_ROW_BYTES] {
         let mut bytes = [0; BODY_ROW_BYTES];
         Put(&mut bytes)
             .bytes(self.digest.as_bytes())
@@ -223,7 +234,7 @@ impl DiskRow {
     }
 
     /// The row. [`BodyRow::is_known`] says whether this program can read the body.
-    pub(super) fn decode(bytes: &[u8]) -> Self {
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
         let mut fields = Fields(bytes.first_chunk::<BODY_ROW_BYTES>().unwrap_or(&[0; BODY_ROW_BYTES]));
         let digest = Digest(fields.array());
         let (offset, stored_bytes, bytes) = (fields.u32(), fields.u32(), fields.u32());
@@ -232,6 +243,19 @@ impl DiskRow {
         let codec = if flags == 0 { codec } else { NEWER_CODEC };
         Self { digest, offset, stored_bytes, bytes, event, codec }
     }
+}
+
+/// The number of a body's unit in a sealed frame, by the offset of its salt. The spine has the number 0.
+pub(crate) const fn body_unit(offset: u32) -> u32 {
+    // Offsets are far below the limit of a frame.
+    offset.saturating_add(1)
+}
+
+/// The nonce of a unit: the frame's random bytes and the unit's number.
+pub(crate) fn unit_nonce(frame: &[u8; FRAME_NONCE_BYTES], number: u32) -> [u8; NONCE_BYTES] {
+    let mut nonce = [0; NONCE_BYTES];
+    Put(&mut nonce).bytes(frame).u32(number);
+    nonce
 }
 
 /// Separates body digests from all other digests.

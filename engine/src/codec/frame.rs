@@ -18,7 +18,8 @@ use super::fields::is_zero;
 use super::held::Held;
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyPlace, BodyRow, ENVELOPE_BYTES, EVENT_BYTES_MAX, Envelope,
-    FRAME_HEADER_BYTES, FRAME_STREAM_BYTES, FrameHeader, Invalid, Part, SALT_BYTES,
+    FRAME_HEADER_BYTES, FRAME_NONCE_BYTES, FRAME_STREAM_BYTES, FrameHeader, Invalid, Part, SALT_BYTES,
+    SEAL_BLOCK_BYTES, TAG_BYTES,
 };
 use crate::ids::{Digest, Micros, Position, Seq, StreamId};
 
@@ -120,8 +121,14 @@ impl Frame {
         self.held.content()
     }
 
+    /// How many events can be read: none of a sealed frame that is not opened.
     fn event_count(&self) -> usize {
-        self.header.event_count as usize
+        if self.is_closed() { 0 } else { self.header.event_count as usize }
+    }
+
+    /// Whether the frame is sealed and was not opened by its key: it has streams and body rows, and no events.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.header.is_sealed() && !self.held.is_opened()
     }
 
     fn row_count(&self) -> usize {
@@ -130,7 +137,40 @@ impl Frame {
 
     /// Offset of the body rows in the content. No sum here is longer than a content, as the header says, and below.
     fn rows_start(&self) -> usize {
-        (self.header.stream_count as usize).saturating_mul(FRAME_STREAM_BYTES)
+        let streams = (self.header.stream_count as usize).saturating_mul(FRAME_STREAM_BYTES);
+        self.header.block_bytes().saturating_add(streams)
+    }
+
+    /// The block at the start of a sealed frame's content.
+    pub(crate) fn seal_block(&self) -> Option<&[u8; SEAL_BLOCK_BYTES]> {
+        if self.header.is_sealed() { self.content().first_chunk() } else { None }
+    }
+
+    /// The random bytes of a sealed frame, at the start of its block.
+    fn nonce(&self) -> Option<&[u8; FRAME_NONCE_BYTES]> {
+        self.seal_block().and_then(|block| block.first_chunk())
+    }
+
+    /// Streams and body rows, which a sealed frame has in plain behind its block; and the sealed spine.
+    pub(crate) fn plain_and_spine(&self) -> (&[u8], &[u8]) {
+        let start = self.header.block_bytes();
+        let end = self.row_at(self.row_count());
+        (self.part(start, end.saturating_sub(start)), self.content().get(end..).unwrap_or(&[]))
+    }
+
+    /// The frame with its spine opened.
+    ///
+    /// # Errors
+    /// [`Part::Spine`] if the spine is none of this frame.
+    pub(crate) fn opened(self, spine: &[u8]) -> Result<Self, Invalid> {
+        let end = self.row_at(self.row_count());
+        let mut content = AlignedVec::with_capacity(end.saturating_add(spine.len()));
+        content.extend_from_slice(self.part(0, end));
+        content.extend_from_slice(spine);
+        let mut frame = Self { held: self.held.with_opened(content), ..self };
+        frame.check_events()?;
+        frame.mark();
+        Ok(frame)
     }
 
     fn row_at(&self, index: usize) -> usize {
@@ -153,6 +193,7 @@ impl Frame {
     /// The stream of this ordinal; a frame was checked to name no others.
     fn stream(&self, ordinal: u16) -> StreamId {
         let at = usize::from(ordinal).saturating_mul(FRAME_STREAM_BYTES);
+        let at = self.header.block_bytes().saturating_add(at);
         StreamId(self.part(at, FRAME_STREAM_BYTES).first_chunk().copied().unwrap_or_default())
     }
 
@@ -175,12 +216,20 @@ impl Frame {
     }
 
     fn resolved(&self, row: &DiskRow) -> BodyRow {
-        let stream = self.stream(self.disk_envelope(row.event.into()).stream);
-        row.resolve(&self.header, stream)
+        // The stream of an event that is not opened is not known.
+        let stream = if self.is_closed() {
+            StreamId::STORE
+        } else {
+            self.stream(self.disk_envelope(row.event.into()).stream)
+        };
+        row.resolve(&self.header, stream, self.nonce())
     }
 
     /// Payloads fill the spine behind the envelopes. Each stream is there once, in the order of their first events.
     fn check_events(&self) -> Result<(), Invalid> {
+        if self.is_closed() {
+            return self.check_streams();
+        }
         let mut at = self.payloads_start();
         let mut streams = 0_u32;
         for index in 0..self.event_count() {
@@ -206,9 +255,16 @@ impl Frame {
         if streams != self.header.stream_count {
             return wrong(0, format!("{streams} streams"), format!("{} streams", self.header.stream_count));
         }
-        let ids = self.part(0, self.rows_start()).chunks_exact(FRAME_STREAM_BYTES);
+        self.check_streams()
+    }
+
+    fn check_streams(&self) -> Result<(), Invalid> {
+        // The rows begin behind the block.
+        let (start, length) =
+            (self.header.block_bytes(), self.rows_start().saturating_sub(self.header.block_bytes()));
+        let ids = self.part(start, length).chunks_exact(FRAME_STREAM_BYTES);
         let mut seen: HashSet<&[u8]> = HashSet::new();
-        if streams > 1 && !ids.into_iter().all(|id| seen.insert(id)) {
+        if self.header.stream_count > 1 && !ids.into_iter().all(|id| seen.insert(id)) {
             return wrong(0, "each stream once", "one twice");
         }
         Ok(())
@@ -217,6 +273,8 @@ impl Frame {
     /// Rows are in the order of their events. Their blocks tile the bodies exactly, or repeat one that does.
     fn check_rows(&self) -> Result<(), Invalid> {
         let limits = 1..=BODY_CHUNK_BYTES_MAX;
+        let added = if self.header.is_sealed() { TAG_BYTES } else { 0 };
+        let stored_limits = 1 + added..=BODY_CHUNK_BYTES_MAX + added;
         let (mut next, mut event) = (0_u64, 0_u16);
         // Built at the first row that repeats another; most frames have none.
         let mut stored: Option<FxHashMap<u32, (Digest, u32, u32, u8)>> = None;
@@ -226,7 +284,9 @@ impl Frame {
                 return fail("a row of the same or a later event");
             }
             event = row.event;
-            if !limits.contains(&(row.bytes as usize)) || !limits.contains(&(row.stored_bytes as usize)) {
+            if !limits.contains(&(row.bytes as usize))
+                || !stored_limits.contains(&(row.stored_bytes as usize))
+            {
                 return fail("a body within the limits");
             }
             if u64::from(row.offset) == next {
@@ -405,6 +465,7 @@ impl Frame {
             stored_bytes: 0,
             place: BodyPlace { segment: position.segment(), offset: position.offset().saturating_add(at) },
             codec: 0,
+            unit: None,
         }
     }
 }
@@ -448,7 +509,8 @@ impl EventRef<'_> {
     /// Its row `index`, counted from 0 within the event.
     pub fn row(&self, index: usize) -> Option<BodyRow> {
         let number = self.mark.row.checked_add(index).filter(|_| index < self.row_count)?;
-        Some(self.frame.disk_row(number).resolve(&self.frame.header, self.envelope.stream))
+        let row = self.frame.disk_row(number);
+        Some(row.resolve(&self.frame.header, self.envelope.stream, self.frame.nonce()))
     }
 
     /// Its rows in order.

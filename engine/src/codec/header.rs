@@ -3,9 +3,9 @@
 
 use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
 use super::{
-    BODY_ROW_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX, CONTENT_BYTES_MAX, DIGEST_BLAKE3,
-    ENVELOPE_BYTES, FORMAT_VERSION, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FRAME_STREAM_BYTES, Invalid, Part,
-    SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX,
+    BODY_ROW_BYTES, CHECKSUM_CRC32C, CIPHER_NONE, CIPHER_XCHACHA, COMMIT_EVENT_COUNT_MAX, CONTENT_BYTES_MAX,
+    DIGEST_BLAKE3, ENVELOPE_BYTES, FORMAT_VERSION, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FRAME_STREAM_BYTES,
+    Invalid, Part, SEAL_BLOCK_BYTES, SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX, TAG_BYTES,
 };
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId};
 
@@ -19,6 +19,10 @@ const ALGORITHMS: u8 = 1;
 const LINK_DOMAIN: &[u8; 16] = b"acpdb link v2\0\0\0";
 /// The link covers the header up to here: all but the checksum.
 const LINKED_BYTES: usize = FRAME_HEADER_BYTES - 4;
+/// Reserved bytes before the tag.
+const RESERVED_BYTES: usize = 4;
+/// The tag covers the header up to here: all before it.
+const TAGGED_BYTES: usize = LINKED_BYTES - TAG_BYTES;
 
 /// The header of a frame: the facts of a commit that are known before its content is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +53,10 @@ pub struct FrameHeader {
     pub previous: Link,
     /// BLAKE3 of the content.
     pub content_digest: Digest,
+    /// The cipher that spine and bodies are sealed with; 0: none.
+    pub cipher: u8,
+    /// Binds a sealed frame to its place; zeros without a cipher.
+    pub tag: u128,
     /// The store it belongs to. The header has it in its checksum only.
     pub store: StoreId,
 }
@@ -58,12 +66,13 @@ impl FrameHeader {
     pub fn encode(&self) -> [u8; FRAME_HEADER_BYTES] {
         let mut bytes = [0; FRAME_HEADER_BYTES];
         let mut put = Put(&mut bytes);
-        put.bytes(&FRAME_MAGIC).u8(FRAME_VERSION).u8(ALGORITHMS).u8(0).u8(0);
+        put.bytes(&FRAME_MAGIC).u8(FRAME_VERSION).u8(ALGORITHMS).u8(0).u8(self.cipher);
         put.u32(self.event_count).u32(self.stream_count).u32(self.row_count);
         put.u32(self.spine_bytes).u32(self.bodies_bytes).u32(self.content_checksum);
         put.u64(self.first_seq.0).u64(self.position.0).u64(self.durable.0);
         put.i64(self.time.0).i64(self.time_max.0);
         put.bytes(self.previous.as_bytes()).bytes(self.content_digest.as_bytes());
+        put.skip(RESERVED_BYTES).bytes(&self.tag.to_le_bytes());
         put_frame_checksum(&mut bytes, self.store);
         bytes
     }
@@ -91,8 +100,13 @@ impl FrameHeader {
         }
         let (version, algorithms) = (fields.u8(), fields.u8());
         let (flags, cipher) = (fields.u8(), fields.u8());
-        let reserved = bytes.get(136..LINKED_BYTES).is_some_and(is_zero);
-        if (version, algorithms, flags, cipher) != (FRAME_VERSION, ALGORITHMS, 0, 0) || !reserved {
+        let reserved = bytes.get(TAGGED_BYTES - RESERVED_BYTES..TAGGED_BYTES).is_some_and(is_zero);
+        let tag = u128::from_le_bytes(Fields(bytes.get(TAGGED_BYTES..).unwrap_or(&[])).array());
+        let is_known = match cipher {
+            CIPHER_NONE => tag == 0,
+            cipher => cipher == CIPHER_XCHACHA,
+        };
+        if (version, algorithms, flags) != (FRAME_VERSION, ALGORITHMS, 0) || !is_known || !reserved {
             let found =
                 format!("version {version}, algorithms {algorithms}, flags {flags:#04x}, cipher {cipher}");
             return Err(Invalid::new(
@@ -116,6 +130,8 @@ impl FrameHeader {
             time_max: Micros(fields.i64()),
             previous: Link(fields.array()),
             content_digest: Digest(fields.array()),
+            cipher,
+            tag,
             store,
         };
         header.check_sizes()?;
@@ -127,8 +143,7 @@ impl FrameHeader {
         let sound = self.event_count > 0
             && self.event_count as usize <= COMMIT_EVENT_COUNT_MAX
             && (1..=self.event_count).contains(&self.stream_count)
-            && wide(self.event_count) * ENVELOPE_BYTES as u64 <= wide(self.spine_bytes)
-            && self.spine_bytes as usize <= SPINE_BYTES_MAX
+            && self.is_spine_within()
             && self.content_bytes() <= CONTENT_BYTES_MAX as u64
             && self.frame_bytes() <= FRAME_BYTES_MAX as u64
             && self.time <= self.time_max
@@ -150,9 +165,39 @@ impl FrameHeader {
         Err(Invalid::new(Part::FrameHeader, 8, "sizes within the limits", found))
     }
 
+    /// Envelopes fit into the spine. A sealed one is packed, and its own length is known to the key alone.
+    fn is_spine_within(&self) -> bool {
+        let bytes = self.spine_bytes as usize;
+        if self.is_sealed() {
+            return (TAG_BYTES + 1..=SPINE_BYTES_MAX + TAG_BYTES).contains(&bytes);
+        }
+        u64::from(self.event_count) * ENVELOPE_BYTES as u64 <= bytes as u64 && bytes <= SPINE_BYTES_MAX
+    }
+
+    /// Whether spine and bodies are sealed.
+    pub const fn is_sealed(&self) -> bool {
+        self.cipher != CIPHER_NONE
+    }
+
+    /// The tag that a key of tags puts into this header: it covers the store and all of the header before the tag.
+    pub(crate) fn tag_under(&self, key: &[u8; 32]) -> u128 {
+        let header = self.encode();
+        let mut hasher = blake3::Hasher::new_keyed(key);
+        hasher.update(self.store.as_bytes()).update(header.get(..TAGGED_BYTES).unwrap_or(&header));
+        let mut tag = [0; TAG_BYTES];
+        hasher.finalize_xof().fill(&mut tag);
+        u128::from_le_bytes(tag)
+    }
+
+    /// Length of what stands before the streams: the block of a sealed frame.
+    pub(crate) const fn block_bytes(&self) -> usize {
+        if self.is_sealed() { SEAL_BLOCK_BYTES } else { 0 }
+    }
+
     /// Length of the content: streams, body rows and spine; at most [`CONTENT_BYTES_MAX`] once decoded.
     pub fn content_bytes(&self) -> u64 {
-        u64::from(self.stream_count) * FRAME_STREAM_BYTES as u64
+        self.block_bytes() as u64
+            + u64::from(self.stream_count) * FRAME_STREAM_BYTES as u64
             + u64::from(self.row_count) * BODY_ROW_BYTES as u64
             + u64::from(self.spine_bytes)
     }
@@ -262,13 +307,30 @@ pub struct SegmentHeader {
     pub generation_torn: bool,
 }
 
-/// Features as bits; none has a meaning yet. The names are in the store file.
+/// Features as bits. The names are in the store file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FeatureBits {
     /// A program that does not know all of these must not read.
     pub needs: u64,
     /// A program that does not know all of these must not write.
     pub writes: u64,
+}
+
+/// The store is encrypted.
+const ENCRYPTED: u64 = 1;
+/// The features that this program knows how to read.
+const NEEDS_KNOWN: u64 = ENCRYPTED;
+
+impl FeatureBits {
+    /// The features of a store, encrypted or not.
+    pub(crate) const fn of(is_encrypted: bool) -> Self {
+        Self { needs: if is_encrypted { ENCRYPTED } else { 0 }, writes: 0 }
+    }
+
+    /// Whether the store is encrypted.
+    pub(crate) const fn is_encrypted(self) -> bool {
+        self.needs & ENCRYPTED != 0
+    }
 }
 
 /// Where the two records of the generation are: outside of the bytes that the header's checksum covers, since they change in place.
@@ -402,7 +464,7 @@ impl SegmentHeader {
         let record: [u8; GENERATION_BYTES] = fields.array();
         rest &= fields.zeros(SEGMENT_HEADER_BYTES - GENERATION_OFFSET - GENERATION_BYTES - 4);
         let (generation, generation_torn) = generations(number, &record);
-        if features.needs != 0 {
+        if features.needs & !NEEDS_KNOWN != 0 {
             return newer(96, "features that are known", format!("features {:#x}", features.needs));
         }
         if algorithms != (DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags > ABANDONED || !rest {

@@ -19,23 +19,37 @@ pub(super) struct Held {
     content: Range<usize>,
     /// Up to here bodies of the frame follow.
     end: usize,
+    /// The content of a sealed frame with its spine opened, in memory of its own.
+    opened: Option<Arc<AlignedVec<16>>>,
 }
 
 impl Held {
     /// For bytes that are a content and nothing else.
     pub(super) fn all(read: AlignedVec<16>) -> Self {
         let content = 0..read.len();
-        Self { end: content.end, read: Arc::new(read), content }
+        Self { end: content.end, read: Arc::new(read), content, opened: None }
     }
 
     /// For bytes of which a part is the content.
     pub(super) fn within(read: &Arc<AlignedVec<16>>, content: Range<usize>, end: usize) -> Self {
         let end = end.min(read.len()).max(content.end);
-        Self { read: Arc::clone(read), content, end }
+        Self { read: Arc::clone(read), content, end, opened: None }
     }
 
     pub(super) fn content(&self) -> &[u8] {
+        if let Some(opened) = &self.opened {
+            return opened;
+        }
         self.read.get(self.content.clone()).unwrap_or(&[])
+    }
+
+    /// The same bytes, of which the content is known in another form.
+    pub(super) fn with_opened(self, content: AlignedVec<16>) -> Self {
+        Self { opened: Some(Arc::new(content)), ..self }
+    }
+
+    pub(super) const fn is_opened(&self) -> bool {
+        self.opened.is_some()
     }
 
     pub(super) fn bodies(&self) -> &[u8] {
@@ -44,6 +58,10 @@ impl Held {
 
     /// The content in memory of its own.
     pub(super) fn alone(&self) -> Self {
+        if self.opened.is_some() {
+            let nothing = Self::all(AlignedVec::new());
+            return Self { opened: self.opened.clone(), ..nothing };
+        }
         if self.read.len() == self.content.len() {
             return self.clone();
         }

@@ -21,6 +21,14 @@ pub const SALT_BYTES: usize = 16;
 pub const NONCE_BYTES: usize = 24;
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;
+/// Random bytes of a sealed frame. With the number of a unit they are the nonce of that unit.
+pub const FRAME_NONCE_BYTES: usize = NONCE_BYTES - 4;
+/// Bytes of the block at the start of a sealed frame's content.
+pub const SEAL_BLOCK_BYTES: usize = 32;
+/// The cipher of a frame that is not sealed.
+pub const CIPHER_NONE: u8 = 0;
+/// XChaCha20-Poly1305, the only cipher of format 3.
+pub const CIPHER_XCHACHA: u8 = 1;
 /// Bytes that sealing adds.
 pub const SEALING_BYTES: usize = NONCE_BYTES + TAG_BYTES;
 /// Bytes of a segment header; the first frame follows at this offset.

@@ -15,7 +15,7 @@ mod cipher;
 #[cfg(any(test, feature = "testing"))]
 mod decode;
 mod envelope;
-mod fields;
+pub(crate) mod fields;
 mod frame;
 mod header;
 mod held;
@@ -38,6 +38,7 @@ pub use cipher::DataKey;
 pub use decode::decode_frame;
 pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body};
 pub use envelope::{BodyPlace, BodyRow, EncodedBody, EncodedEvent, Envelope};
+pub(crate) use envelope::{DiskRow, body_unit, unit_nonce};
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck};
 pub use header::{FRAME_MAGIC, FeatureBits, FrameHeader, FramePlace, SegmentHeader};
@@ -45,10 +46,11 @@ pub use invalid::{EncodeError, Invalid, Part};
 pub(crate) use leaf::leaf_bytes;
 pub use leaf::{LEAF_DOMAIN, LeafEvent, LeafRow};
 pub use limits::{
-    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, CHECKPOINT_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX,
-    CONTENT_BYTES_MAX, DIGEST_BLAKE3, ENVELOPE_BYTES, EVENT_BYTES_MAX, FORMAT_VERSION, FRAME_BYTES_MAX,
-    FRAME_HEADER_BYTES, FRAME_STREAM_BYTES, NONCE_BYTES, SALT_BYTES, SEALING_BYTES, SEGMENT_HEADER_BYTES,
-    SPINE_BYTES_MAX, STORE_FILE_BYTES_MAX, TAG_BYTES, TAIL_BYTES,
+    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, CHECKPOINT_BYTES, CHECKSUM_CRC32C, CIPHER_NONE, CIPHER_XCHACHA,
+    COMMIT_EVENT_COUNT_MAX, CONTENT_BYTES_MAX, DIGEST_BLAKE3, ENVELOPE_BYTES, EVENT_BYTES_MAX,
+    FORMAT_VERSION, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FRAME_NONCE_BYTES, FRAME_STREAM_BYTES, NONCE_BYTES,
+    SALT_BYTES, SEAL_BLOCK_BYTES, SEALING_BYTES, SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX, STORE_FILE_BYTES_MAX,
+    TAG_BYTES, TAIL_BYTES,
 };
 pub(crate) use map_record::{
     FRAME_ROW_BYTES, FrameRow, MapRecord, POSTING_BYTES, RECORD_BYTES, STREAM_ROW_BYTES, StreamRow,
@@ -57,6 +59,7 @@ pub use pages::{
     Busy, Checkpoint, PageCounts, TailPage, Written, busy_record, claim_record, committed, place_record,
     poison_word, settled,
 };
+pub(crate) use prepare::{FrameParts, SealedParts};
 pub use prepare::{PreparedFrame, encode_frame};
 pub use secret_file::{SECRET_FILE_BYTES, SecretFile};
 pub(crate) use seekable::{
@@ -66,5 +69,6 @@ pub(crate) use seekable::{
 };
 
 pub(crate) use header::{generation_offset, generation_record};
+pub(crate) use store_file::ENCRYPTED;
 pub use store_file::{StoreFile, StoreFileError};
 pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, encode_table};

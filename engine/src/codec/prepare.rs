@@ -8,15 +8,16 @@
 use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
+use zeroize::Zeroizing;
 
 use super::envelope::{DiskRow, body_digest};
 use super::fields::{Put, align16, is_zero};
 use super::frame::Frame;
 use super::header::link_of;
 use super::{
-    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, CONTENT_BYTES_MAX, ENVELOPE_BYTES,
-    EVENT_BYTES_MAX, EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES,
-    FRAME_STREAM_BYTES, FrameHeader, SALT_BYTES, SPINE_BYTES_MAX,
+    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, CIPHER_NONE, CIPHER_XCHACHA, COMMIT_EVENT_COUNT_MAX,
+    CONTENT_BYTES_MAX, ENVELOPE_BYTES, EVENT_BYTES_MAX, EncodeError, EncodedBody, EncodedEvent,
+    FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FRAME_STREAM_BYTES, FrameHeader, SALT_BYTES, SPINE_BYTES_MAX,
 };
 use crate::failpoints::failpoint;
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
@@ -27,6 +28,8 @@ pub struct PreparedFrame {
     bytes: Vec<u8>,
     header: FrameHeader,
     streams: Vec<(StreamId, u32)>,
+    /// The key of the tag in a sealed frame's header.
+    tag_key: Option<Zeroizing<[u8; 32]>>,
 }
 
 impl PreparedFrame {
@@ -75,9 +78,83 @@ impl PreparedFrame {
         let previous = if is_wrong { Link::ZERO } else { previous };
         self.header =
             FrameHeader { first_seq, position, durable, time, time_max, previous, store, ..self.header };
+        if let Some(key) = &self.tag_key {
+            self.header.tag = self.header.tag_under(key);
+        }
         let header = self.header.encode();
         Put(&mut self.bytes).bytes(&header);
         (&self.bytes, link_of(&header, store))
+    }
+}
+
+/// A frame in parts, for the room that seals it.
+pub(crate) struct FrameParts<'a> {
+    pub(crate) streams: &'a [u8],
+    pub(crate) rows: Vec<DiskRow>,
+    pub(crate) spine: &'a [u8],
+    pub(crate) bodies: &'a [u8],
+}
+
+/// The parts of a frame after they were sealed.
+pub(crate) struct SealedParts {
+    /// Block, streams, rows and spine.
+    pub(crate) content: Vec<u8>,
+    pub(crate) spine_bytes: usize,
+    pub(crate) bodies: Vec<u8>,
+    pub(crate) tag_key: Zeroizing<[u8; 32]>,
+}
+
+impl PreparedFrame {
+    /// Its parts, before it is sealed.
+    pub(crate) fn parts(&self) -> FrameParts<'_> {
+        let length = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let behind = self.bytes.get(FRAME_HEADER_BYTES..);
+        let behind = behind.and_then(|behind| behind.split_at_checked(length(self.header.content_bytes())));
+        // This program laid the frame out, so each part is there.
+        let (content, rest) = behind.unwrap_or_default();
+        let streams = (self.header.stream_count as usize).saturating_mul(FRAME_STREAM_BYTES);
+        // As above.
+        let (streams, rest_of_content) = content.split_at_checked(streams).unwrap_or_default();
+        let rows = (self.header.row_count as usize).saturating_mul(BODY_ROW_BYTES);
+        // As above.
+        let (rows, spine) = rest_of_content.split_at_checked(rows).unwrap_or_default();
+        FrameParts {
+            streams,
+            rows: rows.chunks_exact(BODY_ROW_BYTES).map(DiskRow::decode).collect(),
+            spine,
+            bodies: rest.get(..self.header.bodies_bytes as usize).unwrap_or(&[]),
+        }
+    }
+
+    /// The same commit with sealed parts.
+    ///
+    /// # Errors
+    /// [`EncodeError::TooLarge`]: sealing adds a few bytes to each unit.
+    pub(crate) fn sealed(self, parts: SealedParts) -> Result<Self, EncodeError> {
+        let SealedParts { content, spine_bytes, bodies, tag_key } = parts;
+        limit("bytes of a commit without its texts", content.len(), CONTENT_BYTES_MAX)?;
+        let most = FRAME_HEADER_BYTES.saturating_add(content.len()).saturating_add(bodies.len());
+        limit("bytes of a commit", align16(most), FRAME_BYTES_MAX)?;
+        let header = FrameHeader {
+            spine_bytes: narrow(spine_bytes),
+            bodies_bytes: narrow(bodies.len()),
+            content_checksum: crc32c::crc32c(&content),
+            content_digest: Digest(*blake3::hash(&content).as_bytes()),
+            cipher: CIPHER_XCHACHA,
+            ..self.header
+        };
+        let mut bytes = Vec::with_capacity(align16(most));
+        bytes.resize(FRAME_HEADER_BYTES, 0);
+        bytes.extend_from_slice(&content);
+        bytes.extend_from_slice(&bodies);
+        bytes.resize(align16(most), 0);
+        debug_assert_eq!(bytes.len() as u64, header.frame_bytes());
+        Ok(Self { bytes, header, streams: self.streams, tag_key: Some(tag_key) })
+    }
+
+    /// Whether readers of this process can take it as it was made.
+    pub(crate) const fn is_sealed(&self) -> bool {
+        self.header.is_sealed()
     }
 }
 
@@ -147,6 +224,8 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
         time_max: Micros::default(),
         previous: Link::ZERO,
         content_digest: Digest(*blake3::hash(content).as_bytes()),
+        cipher: CIPHER_NONE,
+        tag: 0,
         store: StoreId::ZERO,
     };
     for block in blocks {
@@ -160,7 +239,7 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
     }
     bytes.resize(align16(bytes.len()), 0);
     debug_assert_eq!(bytes.len() as u64, header.frame_bytes());
-    Ok(PreparedFrame { bytes, header, streams })
+    Ok(PreparedFrame { bytes, header, streams, tag_key: None })
 }
 
 /// The streams in the order of their first events, each with the ordinal of its last event; and for each event the ordinal of its

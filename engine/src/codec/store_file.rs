@@ -13,7 +13,7 @@ pub struct StoreFile {
     pub store: StoreId,
     /// When it was created.
     pub created: Micros,
-    /// Features that a program must know to read the store. This program knows none.
+    /// Features that a program must know to read the store. This program knows [`ENCRYPTED`].
     pub needs: Vec<String>,
     /// Features that a program must know to write to the store; others may read it. This program knows none.
     pub writes: Vec<String>,
@@ -45,11 +45,19 @@ pub enum StoreFileError {
     Invalid(#[from] Invalid),
 }
 
+/// The feature of a store whose frames are sealed under its key.
+pub(crate) const ENCRYPTED: &str = "encrypted";
+
 const CHECK_KEY: &str = ",\n  \"check\": \"";
 /// Longest name of a feature.
 const NAME_BYTES_MAX: usize = 48;
 
 impl StoreFile {
+    /// Whether the store is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.needs.iter().any(|name| name == ENCRYPTED)
+    }
+
     /// The file's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let text = format!(
@@ -105,7 +113,8 @@ impl StoreFile {
         if file.encode() != bytes {
             return fail("the canonical text");
         }
-        if file.needs.is_empty() { Ok(file) } else { Err(StoreFileError::Needs { names: file.needs }) }
+        let unknown: Vec<String> = file.needs.iter().filter(|name| *name != ENCRYPTED).cloned().collect();
+        if unknown.is_empty() { Ok(file) } else { Err(StoreFileError::Needs { names: unknown }) }
     }
 }
 

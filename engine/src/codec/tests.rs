@@ -543,6 +543,7 @@ proptest! {
             stored_bytes: 40,
             place: BodyPlace::default(),
             codec: 0,
+            unit: None,
         };
         let _ = check_block(&bytes, &row);
     }

@@ -21,6 +21,7 @@ use super::{Head, Log};
 use crate::codec::{Checkpoint, PageCounts, SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX, TailPage};
 use crate::ids::Seq;
 use crate::storage::{Access, Storage, bytes_between, read_file, read_up_to, sync, write_all, write_file};
+use crate::vault::{KEY, KEY_FILE_BYTES};
 
 const COPY_BYTES: usize = 1 << 20;
 
@@ -71,6 +72,11 @@ impl Log {
         if unfinished.is_some() || self.erased_within(began_at, head)? {
             put(ERASING, &note(unfinished.unwrap_or(began_at).min(began_at)))?;
         }
+        let key =
+            read_file(&*self.storage, KEY, KEY_FILE_BYTES).map_err(fail("read", self.storage.path(KEY)))?;
+        if let Some(key) = key.filter(|_| self.is_encrypted()) {
+            put(KEY, &key)?;
+        }
         let secret = read_file(&*self.storage, SECRET, SECRET_FILE_BYTES);
         // Without a secret the copy is as readable as the store.
         if let Some(secret) = secret.map_err(fail("read", self.storage.path(SECRET)))? {
@@ -88,6 +94,8 @@ impl Log {
     fn erased_within(&self, after: Seq, head: Head) -> Result<bool, LogError> {
         for frame in self.frames_from(after.next(), head)? {
             let mut kinds = match &frame {
+                // The kinds of sealed events are not known without the key.
+                Ok(frame) if frame.is_closed() => return Ok(true),
                 Ok(frame) => frame.events().filter(|event| event.seq > after),
                 Err(LogError::Corrupt(_)) => continue,
                 Err(error) => return Err(error.again()),

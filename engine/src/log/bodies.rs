@@ -18,9 +18,10 @@ use super::Log;
 use super::error::{Corruption, Fault, LogError};
 use super::files::SegmentFile;
 use super::parallel_verify::beside;
-use crate::codec::{BODY_CHUNK_BYTES_MAX, BodyRow, Frame, Invalid, Part, SALT_BYTES, check_body};
+use crate::codec::{BODY_CHUNK_BYTES_MAX, BodyRow, Frame, Invalid, Part, SALT_BYTES, TAG_BYTES, check_body};
 use crate::locks::{steady_read, steady_write};
 use crate::storage::{bytes_between, read_up_to};
+use crate::vault::Vault;
 
 /// Most bytes that are read before they are checked.
 const BATCH_BYTES: usize = 4 << 20;
@@ -49,9 +50,9 @@ enum Stored<'r> {
 type Read = Result<Vec<u8>, Fault>;
 
 /// The body, checked.
-fn checked_body(row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8]) -> Read {
+fn checked_body(vault: &Vault, row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8]) -> Read {
     check_length(row, stored).and_then(|()| check_body(salt, stored, row)).map_err(invalid)?;
-    Ok(stored.to_vec())
+    vault.body(row, stored).map_err(invalid)
 }
 
 /// A short read gives no body.
@@ -63,7 +64,7 @@ fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
 }
 
 /// Checks each piece, on two threads if that is worth it.
-fn settle(pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
+fn settle(vault: &Vault, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
     let checked = |piece: &Piece<'_>| {
         let stored = match &piece.stored {
             Stored::AtHand(stored) => stored,
@@ -73,7 +74,7 @@ fn settle(pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
                 stretch.get(at.start.min(stretch.len())..at.end.min(stretch.len())).unwrap_or(&[])
             }
         };
-        checked_body(piece.row, &piece.salt, stored)
+        checked_body(vault, piece.row, &piece.salt, stored)
     };
     let all = pieces.iter().map(|piece| piece.row.stored_bytes as usize).sum();
     beside(pieces, all, checked, || ()).0
@@ -119,7 +120,7 @@ impl Log {
     pub(crate) fn body_of(&self, frame: &Frame, row: &BodyRow) -> Result<Vec<u8>, LogError> {
         self.check_withheld(row)?;
         let block = frame.block_at_hand(row).and_then(<[u8]>::split_first_chunk::<SALT_BYTES>);
-        let at_hand = block.map(|(salt, stored)| checked_body(row, salt, stored));
+        let at_hand = block.map(|(salt, stored)| checked_body(&self.segments.vault, row, salt, stored));
         // A read of the file tells the reason: the body may have been erased by now.
         at_hand.and_then(Result::ok).map_or_else(|| self.body(row), Ok)
     }
@@ -154,7 +155,7 @@ impl Log {
                 None => order.push((number, row)),
             }
         }
-        for (piece, read) in at_hand.iter().zip(settle(&at_hand, &[])) {
+        for (piece, read) in at_hand.iter().zip(settle(&self.segments.vault, &at_hand, &[])) {
             match read {
                 Ok(body) => {
                     if let Some(place) = answers.get_mut(piece.number) {
@@ -214,6 +215,9 @@ impl Log {
         let count = count.map_err(|error| Fault::Error(LogError::io("read", file.path.clone(), error)))?;
         block.truncate(count);
         let Some((salt, bytes)) = block.split_first_chunk::<SALT_BYTES>() else { return Err(Fault::Nothing) };
+        if row.unit.is_some() {
+            return Ok((*salt, checked_body(&self.segments.vault, row, salt, bytes)?));
+        }
         check_length(row, bytes).and_then(|()| check_body(salt, bytes, row)).map_err(invalid)?;
         let salt = *salt;
         block.drain(..SALT_BYTES);
@@ -222,7 +226,10 @@ impl Log {
 
     /// The segment that a row points into, if its length is one that a body may have.
     fn segment_of(&self, row: &BodyRow) -> Result<Option<Arc<SegmentFile>>, Fault> {
-        if row.bytes as usize > BODY_CHUNK_BYTES_MAX || row.stored_bytes as usize > BODY_CHUNK_BYTES_MAX {
+        let added = if row.unit.is_some() { TAG_BYTES } else { 0 };
+        if row.bytes as usize > BODY_CHUNK_BYTES_MAX
+            || row.stored_bytes as usize > BODY_CHUNK_BYTES_MAX.saturating_add(added)
+        {
             let found = format!("{} bytes, {} stored", row.bytes, row.stored_bytes);
             return Err(invalid(Invalid::new(Part::Body, 0, "a body within the limits", found)));
         }
@@ -292,7 +299,7 @@ impl Log {
             }
             stretches.push(stretch);
         }
-        for (piece, read) in pieces.iter().zip(settle(&pieces, &stretches)) {
+        for (piece, read) in pieces.iter().zip(settle(&self.segments.vault, &pieces, &stretches)) {
             tell(piece.number, piece.row, read);
         }
     }

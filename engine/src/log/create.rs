@@ -8,12 +8,13 @@ use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, Segments, TAIL, segm
 use super::tail::Tail;
 use super::{Log, LogOptions};
 use crate::codec::{
-    Checkpoint, FORMAT_VERSION, FeatureBits, Invalid, PageCounts, Part, SECRET_FILE_BYTES,
+    Checkpoint, ENCRYPTED, FORMAT_VERSION, FeatureBits, Invalid, PageCounts, Part, SECRET_FILE_BYTES,
     SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SecretFile, SegmentHeader, StoreFile, StoreFileError,
 };
 use crate::ids::{Link, Position, Seq, StoreId};
 use crate::secret::Secret;
-use crate::storage::{Access, Clock, Entropy, Storage, read_file, read_up_to, write_file};
+use crate::storage::{Access, Clock, Entropy, KeyRing, Storage, read_file, read_up_to, write_file};
+use crate::vault::{KeyUse, Rotated, StoreKey, Vault, make_key, rotate_key};
 
 /// The contents of the store file.
 pub(crate) enum Identity {
@@ -95,6 +96,10 @@ impl Log {
     /// Replaces this store's secret by another store's, for a store that takes over the other's events. For a store in which nothing was recorded.
     /// This handle keeps its old secret.
     pub fn take_secret(&self, secret: &Secret) -> Result<(), LogError> {
+        // That of an encrypted store follows from its key.
+        if self.is_encrypted() {
+            return Ok(());
+        }
         let file = SecretFile { store: self.store(), key: *secret.as_bytes() };
         write_file(&**self.storage(), SECRET, &file.encode())
             .map_err(|error| LogError::io("write", self.storage().path(SECRET), error))
@@ -103,7 +108,7 @@ impl Log {
     /// The secret in its file, if it can be read.
     pub(crate) fn filed_secret(&self) -> Option<Secret> {
         // The caller takes another secret, or makes one.
-        read_secret(&**self.storage(), self.store()).ok()?.ok()
+        read_secret(&**self.storage(), self.store(), &self.segments.vault).ok()?.ok()
     }
 }
 
@@ -111,8 +116,15 @@ impl Log {
 ///
 /// # Errors
 /// If its file cannot be read now.
-pub(crate) fn read_secret(storage: &dyn Storage, store: StoreId) -> io::Result<Result<Secret, String>> {
+pub(crate) fn read_secret(
+    storage: &dyn Storage,
+    store: StoreId,
+    vault: &Vault,
+) -> io::Result<Result<Secret, String>> {
     use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied};
+    if vault.is_encrypted() {
+        return Ok(vault.key().map(StoreKey::secret).ok_or_else(|| "the key was not given".to_owned()));
+    }
     Ok(match read_file(storage, SECRET, SECRET_FILE_BYTES) {
         Ok(Some(bytes)) => match SecretFile::decode(&bytes, store) {
             Ok(file) => Ok(Secret::new(file.key)),
@@ -185,6 +197,10 @@ pub(crate) fn make(
     let mut id = [0; 16];
     entropy.fill(&mut id).map_err(fail("draw random bytes for", ""))?;
     let store = StoreId(id);
+    let ring = if let KeyUse::Make(ring) = &options.keys { Some(ring) } else { None };
+    if let Some(ring) = ring {
+        make_key(&**storage, &**entropy, &**ring).map_err(fail("make the key of", ""))?;
+    }
     let now = clock.now();
     let header = SegmentHeader {
         store,
@@ -194,7 +210,7 @@ pub(crate) fn make(
         previous_time: now,
         previous: Link::ZERO,
         abandoned: false,
-        features: FeatureBits::default(),
+        features: FeatureBits::of(ring.is_some()),
         generation: 0,
         generation_torn: false,
     };
@@ -203,12 +219,47 @@ pub(crate) fn make(
     tail.write_page(store, &start, PageCounts::default())?;
     let checkpoint = Checkpoint { store, written: start };
     write_file(&**storage, CHECKPOINT, &checkpoint.encode()).map_err(fail("create", CHECKPOINT))?;
-    let mut key = [0; 32];
-    entropy.fill(&mut key).map_err(fail("draw random bytes for", ""))?;
-    write_file(&**storage, SECRET, &SecretFile { store, key }.encode()).map_err(fail("create", SECRET))?;
-    let file = StoreFile { store, created: now, needs: Vec::new(), writes: Vec::new() };
+    if ring.is_none() {
+        let mut key = [0; 32];
+        entropy.fill(&mut key).map_err(fail("draw random bytes for", ""))?;
+        write_file(&**storage, SECRET, &SecretFile { store, key }.encode())
+            .map_err(fail("create", SECRET))?;
+    }
+    let needs = ring.map(|_| ENCRYPTED.to_owned()).into_iter().collect();
+    let file = StoreFile { store, created: now, needs, writes: Vec::new() };
     write_file(&**storage, STORE_FILE, &file.encode()).map_err(fail("create", STORE_FILE))?;
     // Makes the name of the store's own folder durable.
     storage.sync_dir("..").map_err(fail("sync the directory of", ""))?;
     Ok(file)
+}
+
+/// Wraps the key of the store in a folder by another ring, under the write lock. Durable when it returns.
+///
+/// # Errors
+/// [`LogError::NotAStore`], [`LogError::Locked`] if the store is not encrypted or neither ring opens it, [`LogError::Busy`], [`LogError::Io`].
+pub(crate) fn rewrap_key(
+    storage: &Arc<dyn Storage>,
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+    rings: (&dyn KeyRing, &dyn KeyRing),
+) -> Result<Rotated, LogError> {
+    let path = || storage.path("");
+    match identify(&**storage)? {
+        Identity::Store(file) if file.is_encrypted() => {}
+        Identity::Store(_) => {
+            let detail = format!("{} is not encrypted, and has no key", path().display());
+            return Err(LogError::Locked { detail });
+        }
+        Identity::Missing => return Err(LogError::NotAStore { path: path() }),
+        Identity::Damaged(invalid) => {
+            return Err(LogError::corrupt(store_file_damage(&**storage, Some(invalid))));
+        }
+    }
+    let file = storage.open(TAIL, Access::Create);
+    let file = file.map_err(|error| LogError::io("open", storage.path(TAIL), error))?;
+    let tail = Tail::new(storage.clone(), file);
+    let _lock = tail.lock(clock, LogOptions::default().lock_wait)?;
+    let rotated = rotate_key(&**storage, entropy, rings);
+    let rotated = rotated.map_err(|error| LogError::io("wrap the key of", path(), error))?;
+    rotated.map_err(|detail| LogError::Locked { detail })
 }

@@ -219,8 +219,8 @@ impl<'a> Cursor<'a> {
             let content = self.aligned(segment, offset, length).map_err(Fault::Error)?;
             Frame::new(header, content, check)
         };
-        let frame = frame.map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))?;
-        Ok(frame)
+        let frame = frame.and_then(|frame| self.segments.vault.open(frame));
+        frame.map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))
     }
 
     /// As [`Cursor::bytes`], aligned; bytes longer than a window are read straight into the answer.

@@ -90,6 +90,12 @@ pub enum LogError {
         /// The folder of the store.
         path: PathBuf,
     },
+    /// The key of the store cannot be had, or one was given that is not needed.
+    #[error("{detail}")]
+    Locked {
+        /// The reason, and what to do.
+        detail: String,
+    },
     /// There is no store here.
     #[error("{} holds no store", path.display())]
     NotAStore {
@@ -177,6 +183,7 @@ impl LogError {
             Self::Upgraded { path } => Self::Upgraded { path: path.clone() },
             Self::Corrupt(corruption) => Self::Corrupt(corruption.clone()),
             Self::NotAStore { path } => Self::NotAStore { path: path.clone() },
+            Self::Locked { detail } => Self::Locked { detail: detail.clone() },
             Self::Erased { place } => Self::Erased { place: *place },
             Self::Moved { path } => Self::Moved { path: path.clone() },
             Self::Replaced { path } => Self::Replaced { path: path.clone() },

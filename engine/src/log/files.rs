@@ -14,6 +14,7 @@ use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId};
 use crate::locks::steady;
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
+use crate::vault::Vault;
 
 pub(crate) const STORE_FILE: &str = "acpdb.json";
 /// The file of the store's secret.
@@ -115,6 +116,8 @@ pub(crate) struct SegmentFile {
 pub(crate) struct Segments {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) store: StoreId,
+    /// Opens frames that are read, and seals those that are written.
+    pub(crate) vault: Vault,
     open: Mutex<BTreeMap<u32, Arc<SegmentFile>>>,
     maps: Mutex<BTreeMap<u32, Arc<MapFile>>>,
     chunks: Arc<KeptChunks>,
@@ -123,7 +126,7 @@ pub(crate) struct Segments {
 impl Segments {
     pub(crate) fn new(storage: Arc<dyn Storage>, store: StoreId) -> Self {
         let (open, maps, chunks) = (Mutex::default(), Mutex::default(), Arc::default());
-        Self { storage, store, open, maps, chunks }
+        Self { storage, store, vault: Vault::Plain, open, maps, chunks }
     }
 
     /// Numbers of the segments that exist, rising.
@@ -299,6 +302,8 @@ pub(super) fn nothing_at(position: Position, store: StoreId) -> FrameHeader {
         time_max: crate::ids::Micros(0),
         previous: crate::ids::Link::ZERO,
         content_digest: crate::ids::Digest::ZERO,
+        cipher: crate::codec::CIPHER_NONE,
+        tag: 0,
         store,
     }
 }

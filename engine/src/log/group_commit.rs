@@ -396,7 +396,9 @@ impl Log {
                 last_frame: grain_of(position),
             };
             let placed = Appended { first_seq, event_count, time, position };
-            appended.push((*index, placed, Box::new(frame.made())));
+            // A sealed frame is read from the log, where its key opens it.
+            let made = (!frame.is_sealed()).then(|| Box::new(frame.made()));
+            appended.push((*index, placed, made));
         }
         self.write_bytes(tail, writer, &segment, (&start, &place), run, single)?;
         if let Err(error) = tail.publish_written(&mut writer.page, &place, run.streams.iter()) {
@@ -409,7 +411,7 @@ impl Log {
         let stretch = Stretch { start: start.position, end: place, epoch: writer.page.epoch, segment };
         writer.place = place;
         writer.moved.extend(run.streams.drain());
-        let placed = |appended, frame| Placed { appended, frame: Some(frame), stretch: stretch.clone() };
+        let placed = |appended, frame| Placed { appended, frame, stretch: stretch.clone() };
         Ok(appended.into_iter().map(|(index, appended, frame)| (index, placed(appended, frame))).collect())
     }
 

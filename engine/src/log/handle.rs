@@ -19,6 +19,7 @@ use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::secret::Secret;
 use crate::storage::{Access, Bell, Clock, Entropy, Storage, StoredFile};
+use crate::vault::KeyUse;
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -29,11 +30,18 @@ pub struct LogOptions {
     pub lock_wait: Duration,
     /// Never write, not even to recover. Default `false`.
     pub read_only: bool,
+    /// The key of an encrypted store. Default: none.
+    pub keys: KeyUse,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { segment_bytes_max: 64 << 20, lock_wait: Duration::from_secs(5), read_only: false }
+        Self {
+            segment_bytes_max: 64 << 20,
+            lock_wait: Duration::from_secs(5),
+            read_only: false,
+            keys: KeyUse::None,
+        }
     }
 }
 
@@ -190,6 +198,16 @@ impl Log {
     /// The id of the store.
     pub fn store(&self) -> StoreId {
         self.segments.store
+    }
+
+    /// Whether the store is encrypted.
+    pub const fn is_encrypted(&self) -> bool {
+        self.segments.vault.is_encrypted()
+    }
+
+    /// Whether the store is encrypted and was opened without its key: frames have no events, and bodies do not open.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.segments.vault.is_closed()
     }
 
     /// The store's secret; a [missing](Secret::missing) one if its file cannot be read.

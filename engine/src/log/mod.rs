@@ -56,7 +56,7 @@ mod witness;
 
 pub use crate::codec::Written as Head;
 pub use append::Exclusive;
-pub(crate) use create::{Identity, identify, read_secret, store_file_damage};
+pub(crate) use create::{Identity, identify, read_secret, rewrap_key, store_file_damage};
 pub(crate) use cursor::Windows;
 pub(crate) use erase::{ERASED, ERASING};
 pub use erase::{ErasedFigures, Erasing};

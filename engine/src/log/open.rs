@@ -12,12 +12,13 @@ use super::files::{SCAN_WINDOW_BYTES, SECRET, STORE_FILE, Segments};
 use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, torn};
 use super::tail::Tail;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer};
-use crate::codec::{TailPage, Written};
+use crate::codec::{FeatureBits, TailPage, Written};
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, StoreId};
 use crate::locks::steady;
 use crate::secret::Secret;
-use crate::storage::{Bell, Clock, Entropy, Storage, SystemClock, SystemEntropy, write_file};
+use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, SystemClock, SystemEntropy, write_file};
+use crate::vault::{KeyUse, open_vault};
 
 /// How often a reader looks again at bytes that may be damage, or the unfinished write of another process.
 const LOOK_COUNT_MAX: usize = 50;
@@ -29,7 +30,8 @@ impl Log {
     /// known to be durable.
     ///
     /// # Errors
-    /// [`LogError::NewerFormat`], [`LogError::Io`], or [`LogError::NotAStore`] if it may not make a store. Damage is not an error: it is in the
+    /// [`LogError::NewerFormat`], [`LogError::Io`], [`LogError::Locked`] if its key cannot be had, or [`LogError::NotAStore`] if it may not make a
+    /// store. Damage is not an error: it is in the
     /// [`Recovery`], and appends are refused.
     pub fn create_or_open(
         storage: Arc<dyn Storage>,
@@ -54,8 +56,11 @@ impl Log {
         let not_a_store = || LogError::NotAStore { path: storage.path("") };
         let mut created = false;
         let mut writes = Vec::new();
+        // A lost store file does not make a store a plain one: headers of segments say it, too.
+        let mut is_encrypted = false;
         let (store, damage) = match identify(&*storage)? {
             Identity::Store(file) => {
+                is_encrypted = file.is_encrypted();
                 writes = file.writes;
                 (file.store, None)
             }
@@ -67,6 +72,7 @@ impl Log {
                 // The store's file was lost, or another process is making the store right now.
                 Some(store) => match identify(&*storage)? {
                     Identity::Store(file) => {
+                        is_encrypted = file.is_encrypted();
                         writes = file.writes;
                         (file.store, None)
                     }
@@ -74,21 +80,29 @@ impl Log {
                 },
                 None if !create || options.read_only => return Err(not_a_store()),
                 None => {
+                    if let KeyUse::Ring(ring) = &options.keys {
+                        return Err(key_without_store(&*storage, &**ring));
+                    }
                     created = true;
                     let made = make(&storage, &*clock, &entropy, &options)?;
+                    is_encrypted = made.is_encrypted();
                     writes = made.writes;
                     (made.store, None)
                 }
             },
         };
-        let segments = Segments::new(storage.clone(), store);
-        let bits = segment_writes(&segments)?;
-        let newer = unknown_writes(&writes, bits);
+        let mut segments = Segments::new(storage.clone(), store);
+        let bits = segment_features(&segments)?;
+        let is_encrypted = is_encrypted || bits.is_encrypted();
+        let vault = open_vault(&*storage, is_encrypted, &options.keys);
+        let vault = vault.map_err(|error| LogError::io("open the key of", storage.path(""), error))?;
+        segments.vault = vault.map_err(|detail| LogError::Locked { detail })?;
+        let newer = unknown_writes(&writes, bits.writes);
         let reads_only = options.read_only || damage.is_some() || newer.is_some();
         let (tail, on_read_only_disk) = open_tail(&*storage, reads_only)?;
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
         let process = storage.process();
-        let (secret, secret_fault) = match read_secret(&*storage, store) {
+        let (secret, secret_fault) = match read_secret(&*storage, store, &segments.vault) {
             Ok(Ok(secret)) => (secret, None),
             Ok(Err(why)) => (Secret::missing(), Some(why)),
             // It may be read a moment later: a handle without it would refuse appends for as long as it lives.
@@ -146,8 +160,8 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::open`].
-    pub(crate) fn open_to_read(storage: Arc<dyn Storage>) -> Result<Self, LogError> {
-        let options = LogOptions { read_only: true, ..LogOptions::default() };
+    pub(crate) fn open_to_read(storage: Arc<dyn Storage>, keys: KeyUse) -> Result<Self, LogError> {
+        let options = LogOptions { read_only: true, keys, ..LogOptions::default() };
         let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
         let (log, _recovery) = Self::open(storage, clock, entropy, options)?;
         Ok(log)
@@ -315,11 +329,21 @@ impl Log {
     }
 }
 
-/// The features that the last segment requires for writing.
-fn segment_writes(segments: &Segments) -> Result<u64, LogError> {
+/// The features that the last segment requires.
+fn segment_features(segments: &Segments) -> Result<FeatureBits, LogError> {
     let last = segments.numbers()?.last().copied();
     let header = last.map(|number| segments.header(number)).transpose()?.flatten();
-    Ok(header.map_or(0, |header| header.features.writes))
+    Ok(header.map_or_else(FeatureBits::default, |header| header.features))
+}
+
+/// The refusal of a key that was given for a store that is not there: a wrong path would get a store of its own, under that key or under none.
+fn key_without_store(storage: &dyn Storage, ring: &dyn KeyRing) -> LogError {
+    let (store, key) = (storage.path(""), ring.name());
+    let detail = format!(
+        "{} holds no store, and a key was given: {key}; leave the key out, or make an encrypted store there with acpdb init --encrypt",
+        store.display()
+    );
+    LogError::Locked { detail }
 }
 
 /// A feature that this program does not know, and that the store's file or its last segment requires for writing.

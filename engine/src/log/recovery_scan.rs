@@ -119,7 +119,9 @@ fn could_hold(segments: &Segments, header: &SegmentHeader) -> Result<bool, LogEr
             bytes = bytes.saturating_add(length);
         }
     }
-    Ok(bytes / ENVELOPE_BYTES as u64 >= events)
+    // Spines of an encrypted store are packed.
+    let least = if header.features.is_encrypted() { 1 } else { ENVELOPE_BYTES as u64 };
+    Ok(bytes / least >= events)
 }
 
 /// A trusted place, not beyond `durable`, to start walking from: the highest there is.

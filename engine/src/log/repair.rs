@@ -214,7 +214,7 @@ impl Log {
             previous_time: place.time,
             previous: place.link,
             abandoned,
-            features: FeatureBits::default(),
+            features: FeatureBits::of(self.is_encrypted()),
             generation: 0,
             generation_torn: false,
         };

@@ -277,7 +277,11 @@ impl Check<'_> {
         if let Some(damage) = newer {
             self.found(*damage);
         }
-        let read = || read_secret(&*log.storage, log.store());
+        // Without the key of an encrypted store nothing is known of its secret.
+        if log.is_closed() {
+            return;
+        }
+        let read = || read_secret(&*log.storage, log.store(), &log.segments.vault);
         // Only a file that stays unreadable is a fault.
         let secret = read().or_else(|_| read());
         if let Err(found) = secret.unwrap_or_else(|error| Err(format!("it cannot be read: {error}"))) {

@@ -14,7 +14,6 @@ use zeroize::Zeroizing;
 
 use super::clock::{Entropy as _, SystemEntropy};
 use crate::codec::{DataKey, NONCE_BYTES};
-use crate::ids::StoreId;
 use crate::locks::steady;
 
 /// The first word of a key file.
@@ -31,11 +30,11 @@ pub trait KeyRing: Send + Sync {
     /// Where the key is, for messages: a path, or a name.
     fn name(&self) -> String;
     /// An id that tells keys apart, and says nothing of the key.
-    fn id(&self, store: StoreId) -> io::Result<[u8; 16]>;
+    fn id(&self, salt: &[u8; 16]) -> io::Result<[u8; 16]>;
     /// Wraps a key so that it unwraps only with the same context. At most 384 bytes come out. `nonce` is random.
     fn wrap(
         &self,
-        store: StoreId,
+        salt: &[u8; 16],
         key: &[u8; 32],
         context: &[u8],
         nonce: &[u8; NONCE_BYTES],
@@ -43,7 +42,7 @@ pub trait KeyRing: Send + Sync {
     /// The key that was wrapped; `None`: it was wrapped by another key, or with another context.
     fn unwrap(
         &self,
-        store: StoreId,
+        salt: &[u8; 16],
         wrapped: &[u8],
         context: &[u8],
     ) -> io::Result<Option<Zeroizing<[u8; 32]>>>;
@@ -52,7 +51,7 @@ pub trait KeyRing: Send + Sync {
 /// A ring that has its key in memory, or makes it there.
 trait Held: Send + Sync {
     fn shown(&self) -> String;
-    fn key(&self, store: StoreId) -> io::Result<DataKey>;
+    fn key(&self, salt: &[u8; 16]) -> io::Result<DataKey>;
 }
 
 impl<R: Held> KeyRing for R {
@@ -60,30 +59,30 @@ impl<R: Held> KeyRing for R {
         self.shown()
     }
 
-    fn id(&self, store: StoreId) -> io::Result<[u8; 16]> {
-        let key = self.key(store)?;
+    fn id(&self, salt: &[u8; 16]) -> io::Result<[u8; 16]> {
+        let key = self.key(salt)?;
         let id = Zeroizing::new(blake3::derive_key("acpdb 2026 id of a wrapping key v1", key.as_bytes()));
         Ok(id.first_chunk().copied().unwrap_or_default())
     }
 
     fn wrap(
         &self,
-        store: StoreId,
+        salt: &[u8; 16],
         key: &[u8; 32],
         context: &[u8],
         nonce: &[u8; NONCE_BYTES],
     ) -> io::Result<Vec<u8>> {
-        let wrapped = self.key(store)?.seal(nonce, context, key);
+        let wrapped = self.key(salt)?.seal(nonce, context, key);
         wrapped.ok_or_else(|| io::Error::other("the key could not be wrapped"))
     }
 
     fn unwrap(
         &self,
-        store: StoreId,
+        salt: &[u8; 16],
         wrapped: &[u8],
         context: &[u8],
     ) -> io::Result<Option<Zeroizing<[u8; 32]>>> {
-        let plain = self.key(store)?.open(context, wrapped).map(Zeroizing::new);
+        let plain = self.key(salt)?.open(context, wrapped).map(Zeroizing::new);
         Ok(plain.and_then(|plain| <[u8; 32]>::try_from(plain.as_slice()).ok()).map(Zeroizing::new))
     }
 }
@@ -162,7 +161,7 @@ impl Held for FileKeyRing {
         self.path.display().to_string()
     }
 
-    fn key(&self, _: StoreId) -> io::Result<DataKey> {
+    fn key(&self, _: &[u8; 16]) -> io::Result<DataKey> {
         Ok(self.key.clone())
     }
 }
@@ -191,16 +190,16 @@ impl Held for RawKeyRing {
         self.name.clone()
     }
 
-    fn key(&self, _: StoreId) -> io::Result<DataKey> {
+    fn key(&self, _: &[u8; 16]) -> io::Result<DataKey> {
         Ok(self.key.clone())
     }
 }
 
-/// A key that comes out of a passphrase by Argon2id, salted with the store's id.
+/// A key that comes out of a passphrase by Argon2id, with a salt.
 pub struct PassphraseKeyRing {
     passphrase: Zeroizing<Vec<u8>>,
     /// The derived key: deriving it takes tens of milliseconds.
-    known: Mutex<Option<(StoreId, DataKey)>>,
+    known: Mutex<Option<([u8; 16], DataKey)>>,
 }
 
 impl std::fmt::Debug for PassphraseKeyRing {
@@ -227,21 +226,21 @@ impl Held for PassphraseKeyRing {
         "the passphrase".to_owned()
     }
 
-    fn key(&self, store: StoreId) -> io::Result<DataKey> {
+    fn key(&self, salt: &[u8; 16]) -> io::Result<DataKey> {
         let mut known = steady(&self.known);
-        if let Some((_, key)) = known.as_ref().filter(|(of, _)| *of == store) {
+        if let Some((_, key)) = known.as_ref().filter(|(of, _)| of == salt) {
             return Ok(key.clone());
         }
         let failed = |error: argon2::Error| {
             io::Error::other(format!("a key cannot be made of the passphrase: {error}"))
         };
         let params = Params::new(MEMORY_KIB, PASSES, 1, Some(32)).map_err(failed)?;
-        let salt = blake3::derive_key("acpdb 2026 salt of a passphrase v1", store.as_bytes());
+        let derived = blake3::derive_key("acpdb 2026 salt of a passphrase v1", salt);
         let mut key = Zeroizing::new([0; 32]);
         let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-        argon.hash_password_into(&self.passphrase, &salt, &mut *key).map_err(failed)?;
+        argon.hash_password_into(&self.passphrase, &derived, &mut *key).map_err(failed)?;
         let key = DataKey::new(*key);
-        *known = Some((store, key.clone()));
+        *known = Some((*salt, key.clone()));
         Ok(key)
     }
 }

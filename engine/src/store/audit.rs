@@ -15,6 +15,7 @@ use crate::fold::World;
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
 use crate::log::LogError;
 use crate::storage::{FileStorage, Storage};
+use crate::vault::KeyUse;
 use crate::verify::{Expected, Report, SavedFault, Verdict, verify_expecting};
 
 use super::Store;
@@ -32,6 +33,8 @@ pub struct VerifyOptions {
     pub deep: bool,
     /// Links that were kept elsewhere.
     pub expected: Vec<Expected>,
+    /// The key of an encrypted store; only a deep check needs it.
+    pub keys: KeyUse,
 }
 
 /// Checks the store in a folder as it lies there, with the files saved beside its log. Opens the store for reading only; a
@@ -41,7 +44,7 @@ pub struct VerifyOptions {
 /// session.
 ///
 /// # Errors
-/// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
+/// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]; [`Error::Locked`] if a key is needed or was given in vain. Damage is in the report.
 pub fn verify_store(folder: &Path, options: &VerifyOptions) -> Result<Report, Error> {
     let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(folder).read_only());
     verify_store_in(&storage, options)
@@ -52,7 +55,7 @@ pub fn verify_store(folder: &Path, options: &VerifyOptions) -> Result<Report, Er
 /// # Errors
 /// As [`verify_store`].
 pub fn verify_store_in(storage: &Arc<dyn Storage>, options: &VerifyOptions) -> Result<Report, Error> {
-    let mut report = verify_expecting(Arc::clone(storage), options.deep, &options.expected)?;
+    let mut report = verify_expecting(Arc::clone(storage), options.deep, &options.keys, &options.expected)?;
     if options.deep && report.verdict() != Verdict::Unreadable {
         match saved_faults(storage, &report) {
             Ok(faults) => report.add_saved(faults),

@@ -14,8 +14,9 @@ use crate::locks::steady_mut;
 use crate::log::{Log, LogOptions};
 use crate::registry::{NoTools, Registry};
 use crate::storage::{
-    Access, Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy, untrusted, write_file,
+    Access, Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy, untrusted, write_file,
 };
+use crate::vault::KeyUse;
 
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
@@ -185,6 +186,37 @@ impl Builder {
         self
     }
 
+    /// The key ring that opens the store. The store must be there and be encrypted: a key that is given in vain is refused, since the caller
+    /// takes the store for an encrypted one. Default: none; an encrypted store is refused.
+    #[must_use]
+    pub fn keys(mut self, ring: Arc<dyn KeyRing>) -> Self {
+        self.options.keys = KeyUse::Ring(ring);
+        self
+    }
+
+    /// As [`Builder::keys`]; a store that is made is encrypted under a fresh key, which the ring wraps.
+    ///
+    /// An encrypted store keeps no caches: neither an index nor saved folds, and no segment is packed.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use acpdb_engine::{Error, Store, keys::PassphraseKeyRing};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let folder = folder.path().join("store");
+    /// let ring = Arc::new(PassphraseKeyRing::new("correct horse battery")?);
+    /// let store = Store::builder(&folder).encrypt(ring.clone()).open()?;
+    /// assert!(store.is_encrypted());
+    /// assert!(matches!(Store::builder(&folder).open(), Err(Error::Locked { .. })));
+    /// assert_eq!(Store::builder(&folder).keys(ring).open()?.id(), store.id());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn encrypt(mut self, ring: Arc<dyn KeyRing>) -> Self {
+        self.options.keys = KeyUse::Make(ring);
+        self
+    }
+
     /// The storage of the bytes, instead of files in the folder.
     #[must_use]
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
@@ -212,7 +244,7 @@ impl Builder {
     /// Opens the store, making or recovering it as needed.
     ///
     /// # Errors
-    /// [`Error::UntrustedFileSystem`], [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Busy`] (another process recovers and does not end),
+    /// [`Error::UntrustedFileSystem`], [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Locked`], [`Error::Busy`] (another process recovers and does not end),
     /// [`Error::NoSpace`], [`Error::Io`]. Damage inside the log is no error here: see [`Store::recovery`] and `verify`.
     pub fn open(self) -> Result<Store, Error> {
         // redb's file is one of the folder's: a store on other storage does without.
@@ -250,11 +282,14 @@ impl Builder {
         // A store that only newer programs may write to is opened for reading only.
         let read_only = read_only || log.newer().is_some();
         let own_files = own_files && !read_only;
-        let index = self.index && real_files;
+        // Caches would hold in plain what the log has sealed.
+        let is_plain = !log.is_encrypted();
+        let index = self.index && real_files && is_plain;
+        let keeps = self.snapshots && is_plain;
         let snapshots = Snapshots::new(
             Arc::clone(log.storage()),
             log.store(),
-            Uses { reads: self.snapshots, writes: self.snapshots && !read_only, by_itself: own_files },
+            Uses { reads: keeps, writes: keeps && !read_only, by_itself: own_files && is_plain },
         );
         let inner = Inner {
             root: self.root,

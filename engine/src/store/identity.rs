@@ -1,7 +1,7 @@
 //! Which store a folder holds, by its files alone: nothing is opened, locked or recovered.
 //!
 //! A store's id stands in proofs that are handed to others, so an id alone does not tell a store from one that was made to look like it.
-//! The mark is derived from the store's secret, which never leaves its folder.
+//! The mark is derived from the store's secret, or from the random id of an encrypted store's key; neither leaves its folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use crate::error::Error;
 use crate::ids::StoreId;
 use crate::log::{Identity, LogError, identify, read_secret, store_file_damage};
 use crate::storage::{FileStorage, Storage};
+use crate::vault::{Vault, key_mark};
 
 /// The store in a folder, as its files name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreIdentity {
     /// The id.
     pub store: StoreId,
-    /// Derived from the store's secret, as 32 hex digits; `None` if the secret cannot be read.
+    /// Derived from the store's secret, or from the id of its key, as 32 hex digits; `None` if neither can be read.
     pub mark: Option<String>,
 }
 
@@ -32,9 +33,12 @@ pub fn identity_of(folder: &Path) -> Result<Option<StoreIdentity>, Error> {
             let damage = store_file_damage(&*storage, Some(invalid));
             return Err(LogError::Corrupt(Box::new(damage)).into());
         }
+        Identity::Store(file) if file.is_encrypted() => {
+            return Ok(Some(StoreIdentity { store: file.store, mark: key_mark(&*storage, file.store) }));
+        }
         Identity::Store(file) => file.store,
     };
-    let secret = read_secret(&*storage, store).map_err(|source| Error::Io {
+    let secret = read_secret(&*storage, store, &Vault::Plain).map_err(|source| Error::Io {
         action: "read the secret of",
         path: folder.to_owned(),
         source,

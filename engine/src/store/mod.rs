@@ -19,6 +19,7 @@ mod cleaning;
 mod commands;
 #[cfg(test)]
 mod commands_tests;
+mod encryption;
 mod erase;
 mod erase_parts;
 mod erasure_list;
@@ -78,6 +79,7 @@ pub use batch::{Atomicity, Batch, Receipt};
 pub use behind::Durability;
 pub use builder::Builder;
 pub use commands::ActReply;
+pub use encryption::{rotate_key, rotate_key_in};
 pub use erase::{ERASE_REASON_BYTES_MAX, EraseReport, ErasedContent, ErasedWhy, erasure_is_pending};
 pub use erasure_list::Erasure;
 pub use handle::Store;
@@ -87,7 +89,7 @@ pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use leaves::{Leaf, Leaves, SaltedBody};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, Remembered};
 pub use redact::Redactor;
-pub use salvage::{Salvaged, salvage, salvage_storage};
+pub use salvage::{Salvaged, salvage, salvage_storage, salvage_with};
 pub use scan::Events;
 pub use scan::Glimpse;
 pub use serve::{

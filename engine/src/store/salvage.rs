@@ -27,7 +27,8 @@ use crate::error::Error;
 use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
 use crate::ids::{Digest, Micros, Origin, Seq, StreamId};
 use crate::log::{Log, LogError, LogOptions, LogReport, WitnessKind};
-use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
+use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy, read_file, write_file};
+use crate::vault::{KEY, KEY_FILE_BYTES, KeyUse};
 use crate::verify::{recorded_addresses, rows_at, verify_log};
 
 use super::write::settle_text;
@@ -57,6 +58,19 @@ const KEY_BYTES: u32 = 32;
 /// # Errors
 /// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of either side.
 pub fn salvage(from: &Path, into: &Path, progress: &mut dyn FnMut(u64)) -> Result<Salvaged, Error> {
+    salvage_with(from, into, &KeyUse::None, progress)
+}
+
+/// [`salvage`] of an encrypted store: the new one has the same key. Its frames are sealed anew, at their seqs.
+///
+/// # Errors
+/// As [`salvage`]; [`Error::Locked`] if the key cannot be had.
+pub fn salvage_with(
+    from: &Path,
+    into: &Path,
+    keys: &KeyUse,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Salvaged, Error> {
     let fail = |action, path: &Path| {
         let path = path.to_owned();
         move |source| Error::Io { action, path, source }
@@ -73,7 +87,7 @@ pub fn salvage(from: &Path, into: &Path, progress: &mut dyn FnMut(u64)) -> Resul
     name.push(".partial");
     let partial = into.with_file_name(name);
     let on_disk = |path: &Path| Arc::new(FileStorage::new(path)) as Arc<dyn Storage>;
-    let done = salvage_storage(on_disk(from), on_disk(&partial), progress)?;
+    let done = salvage_storage(on_disk(from), on_disk(&partial), keys, progress)?;
     std::fs::rename(&partial, into).map_err(fail("rename", &partial))?;
     let folder = into.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
@@ -120,18 +134,19 @@ fn check_empty(into: &dyn Storage) -> Result<(), Error> {
     }
 }
 
-/// [`salvage`], on any storage.
+/// [`salvage_with`], on any storage.
 ///
 /// # Errors
-/// As [`salvage`].
+/// As [`salvage_with`].
 pub fn salvage_storage(
     from: Arc<dyn Storage>,
     into: Arc<dyn Storage>,
+    keys: &KeyUse,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, Error> {
     check_empty(&*into)?;
     let path = into.path("");
-    let source = Log::open_to_read(from)?;
+    let source = Log::open_to_read(from, keys.clone())?;
     let found = verify_log(&source, &[])?;
     let (source_head, source_head_is_known) = end_of(&found);
     // Events that were written and never confirmed are as sound as the rest.
@@ -140,8 +155,9 @@ pub fn salvage_storage(
     let records = recorded_addresses(&source, Seq::ZERO)?;
     let erased = rows_at(&source, &records)?.into_iter().flatten().map(|row| row.digest).collect();
     let clock = Arc::new(ToldClock { now: AtomicI64::new(0), real: SystemClock::new() });
-    let (target, _recovery) =
-        Log::create_or_open(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default())?;
+    let options =
+        LogOptions { keys: keys_of_copy(&**source.storage(), &*into, keys)?, ..LogOptions::default() };
+    let (target, _recovery) = Log::create_or_open(into, clock.clone(), Arc::new(SystemEntropy), options)?;
     // The new store takes the secret, so origins, revisions and signatures keep their meaning. If the secret is lost, the new store has one of its
     // own.
     let secret = source.filed_secret();
@@ -193,6 +209,18 @@ pub fn salvage_storage(
     copy.finish(has_tail)?;
     target.write_checkpoint()?;
     Ok(copy.done)
+}
+
+/// Puts the wrapped key of an encrypted store into the folder of its salvage, which is then made under that key.
+fn keys_of_copy(from: &dyn Storage, into: &dyn Storage, keys: &KeyUse) -> Result<KeyUse, Error> {
+    let Some(ring) = keys.ring() else { return Ok(KeyUse::None) };
+    let fail = |action, path| move |source| Error::Io { action, path, source };
+    let file = read_file(from, KEY, KEY_FILE_BYTES).map_err(fail("read", from.path(KEY)))?;
+    // The source was opened by it.
+    let file = file.unwrap_or_default();
+    into.create_dir("").map_err(fail("create", into.path("")))?;
+    write_file(into, KEY, &file).map_err(fail("write", into.path(KEY)))?;
+    Ok(KeyUse::Make(Arc::clone(ring)))
 }
 
 /// The last known seq, and whether a witness says that the log ended there.

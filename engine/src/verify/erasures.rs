@@ -105,6 +105,10 @@ impl<'a> Erasures<'a> {
     /// Whether an erasure on record accounts for the bytes in the place of a body: zeros always, a body half zeroed only
     /// as long as the erasure is under way.
     pub(super) fn account_for(&self, row: &BodyRow, part: Part) -> bool {
+        // The record of it is sealed.
+        if self.log.is_closed() {
+            return part == Part::BodyZeroed;
+        }
         if !self.has(row.place) {
             return false;
         }

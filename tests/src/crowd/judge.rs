@@ -66,7 +66,8 @@ pub fn judge(setting: Setting, folder: &Path, killed: &[usize], tally: &mut Tall
     let diaries = Diaries::read(setting, folder, killed, tally)?;
     let path = store_of(folder);
     let mut dice = Dice::new(setting.seed);
-    let mut options = VerifyOptions { deep: true, expected: diaries.knows.clone() };
+    let mut options =
+        VerifyOptions { deep: true, expected: diaries.knows.clone(), ..VerifyOptions::default() };
     sound("before it is opened", &path, &options)?;
     let mut seen = Vec::new();
     for (uses, name) in [(true, "with its index and snapshots"), (false, "without index and snapshots")] {

@@ -100,6 +100,7 @@ fn prepared() -> World {
         "acpdb prove '#297' -o event.tlog-proof",
         "acpdb prove --from last-month.note -o grown.json",
         "printf 'quorum none\\n' > witnesses.txt",
+        "acpdb --db ~/vault init --encrypt",
     ] {
         let ran = type_into(&world, line);
         assert_eq!(ran.code, 0, "{line}: {}", ran.err);

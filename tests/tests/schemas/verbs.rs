@@ -140,6 +140,8 @@ const ACTS: &[&str] = &[
     "check event --policy policy",
     "audit -o audit.json",
     "verify",
+    "--db vault init --encrypt",
+    "--db vault key rotate",
 ];
 
 /// A session without a title, and todos with more fields than they need.

@@ -103,6 +103,14 @@ fn a_power_cut_at_any_operation_loses_nothing_acknowledged() {
     crash_everywhere(Crash::Power, 0..if share(2) == 1 { 20 } else { 2 });
 }
 
+/// Tails that are written again draw new nonces; a making that is cut off begins again with its key.
+#[test]
+fn a_crash_at_any_operation_of_an_encrypted_store_loses_nothing_acknowledged() {
+    encrypt();
+    crash_everywhere(Crash::Kill, 0..1);
+    crash_everywhere(Crash::Power, 0..1);
+}
+
 #[test]
 fn a_power_cut_after_a_kill_loses_nothing_acknowledged() {
     for operation in 0..operations() {

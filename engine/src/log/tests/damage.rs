@@ -27,6 +27,16 @@ fn small_store(segment_bytes_max: u64) -> (SimWorld, Vec<(Seq, String)>) {
 
 #[test]
 fn every_flipped_bit_is_reported_and_costs_at_most_its_commit() {
+    every_flip_is_reported();
+}
+
+#[test]
+fn every_flipped_bit_of_an_encrypted_store_is_reported_and_costs_at_most_its_commit() {
+    encrypt();
+    every_flip_is_reported();
+}
+
+fn every_flip_is_reported() {
     let (world, truth) = small_store(SMALL);
     for name in ["acpdb.json", "checkpoint", "log/000000000001.seg", "log/000000000002.seg"] {
         let Some(bytes) = world.file(name) else { continue };

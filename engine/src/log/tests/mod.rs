@@ -20,7 +20,8 @@ use super::tail::Tail;
 use super::*;
 use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame, FramePlace, Part, SegmentHeader};
 use crate::ids::{Micros, Origin, Position, Seq, StoreId, StreamId};
-use crate::storage::{FixedClock, FixedEntropy, SimStorage, SimWorld, Storage as _};
+use crate::storage::{FixedClock, FixedEntropy, RawKeyRing, SimStorage, SimWorld, Storage as _};
+use crate::vault::KeyUse;
 
 /// Small segments, so that a short script rolls.
 pub(super) const SMALL: u64 = 4096 + 2600;
@@ -30,8 +31,19 @@ pub(super) fn share(part: usize) -> usize {
     if std::env::var_os("ACPDB_TEST_SLOW").is_some() { 1 } else { part }
 }
 
+thread_local! {
+    static ENCRYPTED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// From here on this test's stores are encrypted.
+pub(super) fn encrypt() {
+    ENCRYPTED.set(true);
+}
+
 pub(super) fn options() -> LogOptions {
-    LogOptions { segment_bytes_max: SMALL, lock_wait: Duration::from_millis(3), read_only: false }
+    let ring = || Arc::new(RawKeyRing::new("the ring of a test", &[7; 32]));
+    let keys = if ENCRYPTED.get() { KeyUse::Make(ring()) } else { KeyUse::None };
+    LogOptions { segment_bytes_max: SMALL, lock_wait: Duration::from_millis(3), read_only: false, keys }
 }
 
 pub(super) fn open_with(storage: &SimStorage, options: LogOptions) -> Result<(Log, Recovery), LogError> {

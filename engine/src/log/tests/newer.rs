@@ -90,7 +90,7 @@ fn the_last_segment_says_what_writing_needs() {
 #[test]
 fn a_frame_with_an_unknown_flag_is_never_torn() {
     for (torn_before, at, value) in
-        [(false, 7, 1), (false, 4, 3), (false, 139, 1), (false, 155, 1), (true, 7, 128)]
+        [(false, 7, 2), (false, 4, 3), (false, 139, 1), (false, 155, 1), (true, 7, 128)]
     {
         let world = SimWorld::new(1);
         let large = LogOptions { segment_bytes_max: 1 << 20, ..options() };

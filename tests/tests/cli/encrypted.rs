@@ -1,0 +1,195 @@
+//! Encrypted stores at every door of the program: what opens them, what is refused and in which words.
+
+use crate::world::{FEED, Ran, World, contents, finish};
+
+const PASSPHRASE: &str = "a crossing of horses";
+
+/// Runs with variables of the environment set.
+fn with(world: &World, variables: &[(&str, &str)], arguments: &[&str], typed: &str) -> Ran {
+    let mut command = world.command();
+    command.args(arguments).envs(variables.iter().copied());
+    finish(command, typed.as_bytes())
+}
+
+trait Tells {
+    /// Fails unless the run ended with `code` and said each of `words`.
+    fn tells(&self, code: i32, words: &[&str]);
+}
+
+impl Tells for Ran {
+    #[track_caller]
+    fn tells(&self, code: i32, words: &[&str]) {
+        let said = format!("{}{}", self.text(), self.err);
+        assert_eq!(self.code, code, "{said}");
+        for word in words {
+            assert!(said.contains(word), "{word:?} is not in {said:?}");
+        }
+    }
+}
+
+/// The file of the key that `init` made beside the settings.
+fn key_beside(world: &World) -> std::path::PathBuf {
+    let folder = world.path("home/.config/acpdb/keys").read_dir().unwrap();
+    let mut files = folder.map(|entry| entry.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|end| end == "store-key")).unwrap()
+}
+
+fn line(text: &str) -> String {
+    let line =
+        serde_json::json!({"session": "s1", "cwd": "/srv/zebra", "message": {"role": "user", "text": text}});
+    format!("{line}\n")
+}
+
+fn assert_hidden(world: &World, folder: &str) {
+    for (path, bytes) in contents(&world.path(folder)) {
+        assert!(!bytes.windows(5).any(|part| part == b"zebra"), "{}", path.display());
+    }
+}
+
+/// With the key beside the settings nothing has to be named: all verbs work as on any store.
+#[test]
+fn a_store_whose_key_lies_beside_the_settings_is_used_like_any_other() {
+    let world = World::new();
+    let made = world.run(&["init", "--encrypt"]);
+    made.tells(0, &["is a new store, encrypted", "store-key", "keep a copy of the key elsewhere"]);
+    world.run_with(&["append", "--stdin"], FEED).ok();
+    world.run_with(&["append", "--stdin"], line("the first zebra")).ok();
+    for verb in [
+        &["sessions"] as &[&str],
+        &["context", "s1"],
+        &["history", "s1"],
+        &["list"],
+        &["search", "zebra"],
+        &["log"],
+        &["info"],
+        &["info", "--space"],
+        &["verify"],
+        &["verify", "--deep"],
+        &["doctor"],
+        &["head"],
+        &["backup", "copy"],
+        &["salvage", "--into", "saved"],
+        &["export", "jsonl"],
+    ] {
+        world.run(verb).ok();
+    }
+    world.run(&["seal", "--all"]).tells(0, &["nothing to seal"]);
+    world.run(&["reindex"]).tells(1, &["no index"]);
+    assert!(world.run(&["search", "zebra"]).ok().contains("zebra"));
+    assert!(world.run(&["init", "--encrypt"]).ok().contains("is a store already"));
+    for folder in ["store", "copy", "saved"] {
+        assert_hidden(&world, folder);
+        let shown = world.run(&["--db", folder, "context", "s1"]).ok();
+        assert!(shown.contains("the first zebra"), "{folder}: {shown}");
+        world.run(&["--db", folder, "verify", "--deep"]).ok();
+    }
+    // To another store, and from one.
+    world.run(&["--db", "plain", "import", "store"]).ok();
+    assert!(world.run(&["--db", "plain", "context", "s1"]).ok().contains("the first zebra"));
+    // Erased is erased.
+    let found = world.run(&["list", "--json"]).ok();
+    let item = found.lines().find(|row| row.contains("zebra")).unwrap();
+    let item: serde_json::Value = serde_json::from_str(item).unwrap();
+    let id = format!("#{}", item["seq"]);
+    world.run(&["erase", &id, "--reason", "asked for"]).ok();
+    assert!(!world.run(&["context", "s1"]).ok().contains("the first zebra"));
+    world.run(&["verify"]).ok();
+    world.run(&["verify", "--deep"]).ok();
+}
+
+/// A verb with options before it.
+fn named<'a>(options: &[&'a str], verb: &[&'a str]) -> Vec<&'a str> {
+    [options, verb].concat()
+}
+
+/// Each refusal ends with code 9, names the store and the key, and says what to do.
+#[test]
+fn a_key_that_is_missing_wrong_or_not_needed_is_named() {
+    let world = World::new();
+    world.run(&["init", "--encrypt"]).ok();
+    world.run_with(&["append", "--stdin"], line("the first zebra")).ok();
+    world.run(&["--db", "other", "init", "--encrypt", "--passphrase"]).tells(2, &["ACPDB_PASSPHRASE"]);
+    let key = key_beside(&world);
+    let elsewhere = world.path("elsewhere.key");
+    std::fs::rename(&key, &elsewhere).unwrap();
+    let told = elsewhere.to_str().unwrap();
+    let wrong = world.path("wrong.key");
+    let wrong = wrong.to_str().unwrap();
+    world.run(&["--db", "second", "--key-file", wrong, "init", "--encrypt"]).ok();
+    let verbs: [&[&str]; 9] = [
+        &["sessions"],
+        &["context", "s1"],
+        &["info"],
+        &["append", "--stdin"],
+        &["verify", "--deep"],
+        &["salvage", "--into", "none"],
+        &["backup", "none"],
+        &["key", "rotate"],
+        &["erase", "#2", "--reason", "x"],
+    ];
+    let before = contents(&world.path("store"));
+    for verb in verbs {
+        if verb != ["key", "rotate"] {
+            world
+                .run_with(verb, line("x"))
+                .tells(9, &["store is encrypted, and no key was given", "help encryption"]);
+        }
+        world
+            .run_with(&named(&["--key-file", wrong], verb), line("x"))
+            .tells(9, &["wrong.key does not open", "store"]);
+        let none = named(&["--db", "nowhere", "--key-file", told], verb);
+        let said = world.run_with(&none, line("x"));
+        assert!(said.code == 9 || said.code == 7, "{verb:?}: {}", said.text());
+        assert!(!world.path("none").exists() && !world.path("nowhere").exists(), "{verb:?}");
+    }
+    assert!(contents(&world.path("store")) == before, "a refusal changed something");
+    // Bytes are checked without the key.
+    world.run(&["verify"]).ok();
+    world.run(&["doctor"]).ok();
+    world.run(&["--key-file", told, "context", "s1"]).tells(0, &["the first zebra"]);
+    let variable = [("ACPDB_KEY_FILE", told)];
+    with(&world, &variable, &["context", "s1"], "").tells(0, &["the first zebra"]);
+    with(&world, &variable, &["verify", "--deep"], "").ok();
+    // Neither a plain store nor none takes a key.
+    world.run_with(&["--db", "plain", "append", "--stdin"], line("plain")).ok();
+    let refused = world.run(&["--db", "plain", "--key-file", told, "sessions"]);
+    refused.tells(9, &["plain is not encrypted", "elsewhere.key", "leave it out"]);
+    let refused = world.run_with(&["--db", "nowhere", "--key-file", told, "append", "--stdin"], line("x"));
+    refused.tells(9, &["nowhere holds no store", "elsewhere.key", "init --encrypt"]);
+    world.run(&["--db", "nowhere", "--key-file", told, "init"]).tells(2, &["add --encrypt"]);
+    world.run(&["--db", "plain", "init", "--encrypt"]).tells(5, &["is not encrypted"]);
+    assert!(!world.path("nowhere").exists());
+}
+
+#[test]
+fn a_passphrase_opens_a_store_and_a_key_is_rotated_as_often_as_asked() {
+    let world = World::new();
+    let said = [("ACPDB_PASSPHRASE", PASSPHRASE)];
+    with(&world, &said, &["init", "--encrypt", "--passphrase"], "").ok();
+    with(&world, &said, &["append", "--stdin"], &line("the first zebra")).ok();
+    world.run(&["context", "s1"]).tells(9, &["no key was given"]);
+    with(&world, &[("ACPDB_PASSPHRASE", "another crossing")], &["context", "s1"], "")
+        .tells(9, &["the passphrase does not open"]);
+    with(&world, &said, &["context", "s1"], "").tells(0, &["the first zebra"]);
+    // To a file; asked again after a kill; to a passphrase again.
+    let log = contents(&world.path("store/log"));
+    let file = world.path("vault.key");
+    let file = file.to_str().unwrap();
+    with(&world, &said, &["key", "rotate", "--to", file], "").tells(0, &["wrapped anew", "vault.key"]);
+    with(&world, &said, &["key", "rotate", "--to", file], "").tells(0, &["opens the store already"]);
+    assert!(contents(&world.path("store/log")) == log, "the log is as it was");
+    with(&world, &said, &["context", "s1"], "").tells(9, &["the passphrase does not open"]);
+    world.run(&["--key-file", file, "context", "s1"]).tells(0, &["the first zebra"]);
+    let both = [("ACPDB_NEW_PASSPHRASE", "a third crossing")];
+    with(&world, &both, &["--key-file", file, "key", "rotate", "--to-passphrase"], "")
+        .tells(0, &["a passphrase"]);
+    let third = [("ACPDB_PASSPHRASE", "a third crossing")];
+    with(&world, &third, &["context", "s1"], "").tells(0, &["the first zebra"]);
+    // To a key beside the settings: then nothing has to be named.
+    with(&world, &third, &["key", "rotate"], "").tells(0, &["store-key"]);
+    world.run(&["context", "s1"]).tells(0, &["the first zebra"]);
+    world.run(&["verify", "--deep"]).ok();
+    assert_hidden(&world, "store");
+    world.run_with(&["--db", "plain", "append", "--stdin"], line("plain")).ok();
+    world.run(&["--db", "plain", "key", "rotate"]).tells(2, &["is not encrypted"]);
+}
