@@ -16,7 +16,7 @@ while [ "$number" -lt "${STEPS:-20}" ]; do
   body=$(acpdb step "$session" --format anthropic --inject |
     jq -c --arg model "$model" --argjson tools "$tools" '. + {model: $model, max_tokens: 4096, tools: $tools}')
   answer=$(curl --silent --show-error --fail-with-body "$ANTHROPIC_BASE_URL/v1/messages" \
-    --header "x-api-key: $ANTHROPIC_API_KEY" --header "anthropic-version: 2023-06-01" \
+    --header @<(printf 'x-api-key: %s\n' "$ANTHROPIC_API_KEY") --header "anthropic-version: 2023-06-01" \
     --header "content-type: application/json" --data-binary @- <<<"$body")
   # What it said.
   text=$(jq -r '[.content[] | select(.type == "text").text] | join("\n")' <<<"$answer")

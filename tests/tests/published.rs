@@ -137,3 +137,32 @@ fn what_readers_look_for_is_there() {
     let oldest = whole["workspace"]["package"]["rust-version"].as_str().unwrap();
     assert!(promised.contains(&format!("({oldest})")), "the oldest Rust is {oldest}");
 }
+
+/// A release could not finish, since a runner of its list was retired; each of its actions was named by a tag, which can be moved; and jobs that
+/// run the build scripts of dependencies could sign.
+#[test]
+fn workflows_name_actions_by_digest_and_only_the_job_that_signs_has_an_identity() {
+    for name in ["release.yml", "ci.yml"] {
+        let text = std::fs::read_to_string(root().join(".github/workflows").join(name)).unwrap();
+        for line in
+            text.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("uses: "))
+        {
+            let (_, version) = line.split_once('@').unwrap();
+            let digest = version.split(' ').next().unwrap_or_default();
+            assert!(
+                digest.len() == 40 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()),
+                "{name}: {line}"
+            );
+        }
+        for retired in ["macos-11", "macos-12", "macos-13", "ubuntu-20.04"] {
+            assert!(!text.contains(retired), "{name} wants {retired}, which is no more");
+        }
+        let mut job = "";
+        for line in text.lines() {
+            if line.starts_with("  ") && !line.starts_with("   ") && line.ends_with(':') {
+                job = line.trim();
+            }
+            assert!(!line.contains("id-token: write") || job == "sign:", "{name}: {job}");
+        }
+    }
+}
