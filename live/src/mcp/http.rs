@@ -18,13 +18,14 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::server::{Server, ServerError};
 use super::tools::Tools;
 use crate::proxy::guard::is_same;
+use crate::proxy::peer;
 
 /// The wait before the next connection, after a connection that could not be taken.
 const ACCEPT_WAIT: Duration = Duration::from_millis(20);
@@ -63,20 +64,30 @@ pub fn serve_http(
         let service = service(tools.clone(), address);
         let token = options.token.clone().filter(|token| !token.is_empty()).map(Arc::<str>::from);
         ready(address);
+        // Held once by each connection that is served.
+        let open = Arc::new(());
         loop {
             // A connection that broke before it began is skipped; the next one may be better. Without a free file handle,
             // asking again at once would only keep the processor busy.
-            let Ok((stream, _)) = listener.accept().await else {
+            let Ok((stream, peer)) = listener.accept().await else {
                 tokio::time::sleep(ACCEPT_WAIT).await;
                 continue;
             };
+            let is_own = || stream.local_addr().is_ok_and(|own| peer::is_of_this_user(peer, own));
+            let place = Arc::clone(&open);
+            // Without a token, other users of this machine are not served; past the limit no client is.
+            if token.is_none() && !is_own() || Arc::strong_count(&place) > peer::CONNECTION_COUNT_MAX {
+                continue;
+            }
             let (service, token) = (service.clone(), token.clone());
             tokio::spawn(async move {
+                let _place = place;
                 let answers = service_fn(move |request| {
                     let (service, token) = (service.clone(), token.clone());
                     async move { Ok::<Answer, Infallible>(answer(&service, token.as_deref(), request).await) }
                 });
-                let server = hyper::server::conn::http1::Builder::new();
+                let mut server = hyper::server::conn::http1::Builder::new();
+                let server = server.timer(TokioTimer::new()).header_read_timeout(peer::HEAD_WAIT);
                 // Its client sees a connection that breaks; the call that it asked for is done or refused by then.
                 let _ = server.serve_connection(TokioIo::new(stream), answers).await;
             });

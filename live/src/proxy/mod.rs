@@ -13,6 +13,7 @@
 pub mod guard;
 pub mod hold;
 pub mod identity;
+pub mod peer;
 pub mod prune;
 pub mod record;
 pub mod sent;
@@ -32,7 +33,9 @@ use std::net::SocketAddr;
 #[non_exhaustive]
 pub enum ProxyError {
     /// Others could send requests through it, with the keys of its user.
-    #[error("{0} can be reached by others; listen on 127.0.0.1, or give a token that clients have to send")]
+    #[error(
+        "{0} can be reached by others; give a token that clients have to send, or listen on 127.0.0.1 of a Linux machine"
+    )]
     Exposed(SocketAddr),
     /// The given address is no address of a provider.
     #[error("{0} is no address of a provider; give one such as https://api.anthropic.com")]
@@ -56,5 +59,10 @@ pub enum ProxyError {
 /// If others can reach it, and it asks for no token.
 pub fn may_listen(address: SocketAddr, token: Option<&str>) -> Result<(), ProxyError> {
     let is_guarded = token.is_some_and(|token| !token.is_empty());
-    if address.ip().is_loopback() || is_guarded { Ok(()) } else { Err(ProxyError::Exposed(address)) }
+    // On this machine's own addresses its other users are told apart by their sockets, where the system says whose these are.
+    if is_guarded || address.ip().is_loopback() && peer::can_tell() {
+        Ok(())
+    } else {
+        Err(ProxyError::Exposed(address))
+    }
 }

@@ -16,7 +16,7 @@ use hyper::{Request, Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
 use super::guard::{self, Caller};
 use super::hold::Hold;
@@ -25,7 +25,7 @@ use super::prune::{Asked, Known, Places, Pruned, prune};
 use super::record::{Exchange, KEPT_BYTES_MAX, record};
 use super::sent::Sent;
 use super::talk::Talks;
-use super::{ProxyError, may_listen, tunnel};
+use super::{ProxyError, may_listen, peer, tunnel};
 use crate::plugin::chained;
 
 /// The header in which a client sends the token of a proxy that others can reach.
@@ -82,6 +82,8 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
     let scheme =
         upstream.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https")).ok_or_else(wrong)?;
     let authority = upstream.authority().ok_or_else(wrong)?.as_str();
+    // A name and a password before the host are no part of the host.
+    let authority = authority.rsplit('@').next().unwrap_or(authority);
     let connector = hyper_rustls::HttpsConnectorBuilder::new()
         .with_native_roots()
         .map_err(ProxyError::Start)?
@@ -106,21 +108,31 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
         let failed = |source| ProxyError::Listen { address: options.listen, source };
         let listener = tokio::net::TcpListener::bind(options.listen).await.map_err(failed)?;
         ready(listener.local_addr().map_err(failed)?);
+        // Held once by each connection that is served.
+        let open = Arc::new(());
         loop {
             // A connection that broke before it began is skipped; the next one may be better. Without a free file handle,
             // asking again at once would only keep the processor busy.
-            let Ok((stream, _)) = listener.accept().await else {
+            let Ok((stream, peer)) = listener.accept().await else {
                 tokio::time::sleep(ACCEPT_WAIT).await;
                 continue;
             };
+            let is_own = || stream.local_addr().is_ok_and(|own| peer::is_of_this_user(peer, own));
+            let place = Arc::clone(&open);
+            // Without a token, other users of this machine are not served; past the limit no client is.
+            if proxy.token.is_none() && !is_own() || Arc::strong_count(&place) > peer::CONNECTION_COUNT_MAX {
+                continue;
+            }
             let proxy = Arc::clone(&proxy);
             tokio::spawn(async move {
+                let _place = place;
                 let service = service_fn(move |request| {
                     let proxy = Arc::clone(&proxy);
                     async move { Ok::<Answer, Infallible>(proxy.pass(request).await) }
                 });
                 let mut server = hyper::server::conn::http1::Builder::new();
                 let server = server.preserve_header_case(true);
+                let server = server.timer(TokioTimer::new()).header_read_timeout(peer::HEAD_WAIT);
                 // Its client sees a connection that breaks; the exchange on it is recorded as not whole.
                 let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
             });
@@ -246,7 +258,7 @@ impl Proxy {
 
 /// Whether a request has a body that can be read here: short enough, and not packed.
 fn is_plain(request: &Request<Incoming>) -> bool {
-    let fits = request.body().size_hint().upper().is_none_or(|bytes| bytes <= KEPT_BYTES_MAX as u64);
+    let fits = request.body().size_hint().upper().is_some_and(|bytes| bytes <= KEPT_BYTES_MAX as u64);
     let is_packed = request.headers().contains_key(hyper::header::CONTENT_ENCODING);
     request.method() == hyper::Method::POST && fits && !is_packed
 }

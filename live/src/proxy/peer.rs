@@ -1,0 +1,97 @@
+//! Whose program is at the other end of a connection on this machine.
+//!
+//! An address of this machine can be reached by all of its users, and a store is for one. Linux tells the user of each socket: the row of the
+//! client's own socket is looked up. Elsewhere, and where that cannot be read, a server asks for a token.
+
+use std::net::{IpAddr, SocketAddr};
+
+use acpdb_engine::storage::effective_user;
+
+/// Connections that are served at once.
+pub const CONNECTION_COUNT_MAX: usize = 256;
+/// How long a client may take for the head of a request.
+pub const HEAD_WAIT: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Tables of sockets, and the column of the user in them.
+const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
+const USER_COLUMN: usize = 7;
+/// The state of a connection that is open.
+const OPEN: &str = "01";
+
+/// Whether users of sockets can be looked up here.
+pub fn can_tell() -> bool {
+    TABLES.iter().any(|table| std::fs::metadata(table).is_ok())
+}
+
+/// Whether the program that connected from `peer` to `own` runs as this user, or as the machine's owner.
+pub fn is_of_this_user(peer: SocketAddr, own: SocketAddr) -> bool {
+    // A table that cannot be read names no user.
+    let tables = TABLES.iter().filter_map(|table| std::fs::read_to_string(table).ok());
+    let user = tables.into_iter().find_map(|table| user_in(&table, peer, own));
+    user.is_some_and(|user| user == effective_user() || user == 0)
+}
+
+/// The user of the socket that is bound to `peer` and connected to `own`.
+fn user_in(table: &str, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
+    let (peers, owns) = (forms(peer), forms(own));
+    table.lines().find_map(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, remote, state, ..] = columns.as_slice() else { return None };
+        let is_it = *state == OPEN
+            && peers.iter().any(|form| form == local)
+            && owns.iter().any(|form| form == remote);
+        // A row without a number of a user is none.
+        columns.get(USER_COLUMN).filter(|_| is_it)?.parse().ok()
+    })
+}
+
+/// An address as the tables write it: words in the machine's order, as it is and as one of the newer kind.
+fn forms(address: SocketAddr) -> Vec<String> {
+    let words = |bytes: &[u8]| -> String {
+        let words = bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap_or_default()));
+        words
+            .map(|word| if cfg!(target_endian = "little") { word } else { word.swap_bytes() })
+            .map(|word| format!("{word:08X}"))
+            .collect()
+    };
+    let port = address.port();
+    match address.ip() {
+        IpAddr::V4(ip) => vec![
+            format!("{}:{port:04X}", words(&ip.octets())),
+            format!("{}:{port:04X}", words(&ip.to_ipv6_mapped().octets())),
+        ],
+        IpAddr::V6(ip) => {
+            let mut all = vec![format!("{}:{port:04X}", words(&ip.octets()))];
+            all.extend(ip.to_ipv4_mapped().map(|ip| format!("{}:{port:04X}", words(&ip.octets()))));
+            all
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every user of the machine could read a store of mode 0700 through its server.
+    #[test]
+    fn the_user_of_a_connection_is_looked_up() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+                     0: 0100007F:102D 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1 1 0 100 0 0 10 0\n   \
+                     1: 0100007F:C001 0100007F:102D 01 00000000:00000000 00:00000000 00000000  1001        0 2 1 0 20 4 0 10 -1\n   \
+                     2: 0100007F:C002 0100007F:102D 06 00000000:00000000 00:00000000 00000000     0        0 0 3 0\n";
+        let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        assert_eq!(user_in(table, at(0xC001), at(0x102D)), Some(1001));
+        assert_eq!(user_in(table, at(0xC002), at(0x102D)), None, "a connection that has ended");
+        assert_eq!(user_in(table, at(0x102D), at(0xC001)), None, "the server's own end");
+        assert_eq!(user_in("", at(1), at(2)), None);
+        if !can_tell() {
+            return;
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, peer) = listener.accept().unwrap();
+        assert!(is_of_this_user(peer, server.local_addr().unwrap()));
+        assert!(!is_of_this_user(at(1), server.local_addr().unwrap()));
+        drop(client);
+    }
+}
