@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
+import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import * as acpdb from "acpdb";
 import { AcpdbSaver } from "acpdb/adapters/langgraph";
 import { anywhere, opened } from "../help.mjs";
@@ -43,4 +43,47 @@ test("threads are shared by handles, and a deletion leaves the log whole", async
   assert.equal((await store.verify()).verdict, "sound");
   await store.close();
   await other.close();
+});
+
+async function put(saver, config, value) {
+  const checkpoint = { ...emptyCheckpoint(), id: uuid6(0), channel_values: { x: value }, channel_versions: { x: 1 } };
+  return saver.put(config, checkpoint, { source: "loop", step: 0, parents: {} }, { x: 1 });
+}
+
+test("a deleted thread does not come back", async () => {
+  const store = await opened();
+  const [one, other] = [new AcpdbSaver(store), new AcpdbSaver(store)];
+  const config = { configurable: { thread_id: "t", checkpoint_ns: "" } };
+  const late = await put(one, config, 1);
+  await other.deleteThread("t");
+  await one.putWrites(late, [["x", 2]], "task");
+  const later = await put(one, await put(one, late, 2), 3);
+  await one.putWrites(later, [["x", 4]], "task");
+  for (const saver of [one, other, new AcpdbSaver(store)]) assert.equal(await saver.getTuple(config), undefined);
+  // A run that begins afterwards is a new one.
+  await put(other, config, 5);
+  for (const saver of [one, new AcpdbSaver(store)]) assert.deepEqual((await saver.getTuple(config)).checkpoint.channel_values, { x: 5 });
+  await store.close();
+});
+
+test("a value is recorded as what changed, and a list reads what is asked for", async () => {
+  const store = await opened();
+  const saver = new AcpdbSaver(store);
+  const values = [];
+  let config = { configurable: { thread_id: "t", checkpoint_ns: "" } };
+  for (let turn = 0; turn < 60; turn += 1) {
+    values.push(Array.from({ length: 100 }, (_, at) => ((turn * 7919 + at * 104729) % 99991).toString(36)).join(" "));
+    config = await put(saver, config, [...values]);
+  }
+  const texts = values.join("").length;
+  const { log_bytes: bytes } = await store.info();
+  assert.ok(bytes < 4 * texts, `${bytes} bytes of log for ${texts} of texts`);
+  await put(saver, { configurable: { thread_id: "u", checkpoint_ns: "" } }, 1);
+  const fresh = new AcpdbSaver(store);
+  const found = [];
+  for await (const tuple of fresh.list({}, { limit: 3 })) found.push(tuple);
+  assert.equal(found.length, 3);
+  assert.ok(fresh.storage.t === undefined || fresh.storage.u === undefined, "the other thread was not read");
+  assert.deepEqual((await fresh.getTuple(config)).checkpoint.channel_values.x, values);
+  await store.close();
 });

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import acpdb
 import pytest
+from acpdb.adapters._changes import COPY_BYTES_MIN, changes
 from acpdb.adapters.langgraph import AcpdbSaver
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
@@ -92,7 +96,93 @@ def test_what_is_copied_pruned_and_deleted_is_so_for_every_saver_and_stays_in_th
     assert told(AcpdbSaver(store), "a") == told(saver, "a")
     saver.prune(["b"], strategy="delete")
     assert told(AcpdbSaver(store), "b") == []
-    assert len(saver.session("b").records()) == 8, "three checkpoints, three writes, and what was dropped"
+    assert len(saver.session("b").records()) == 3, "the copy, what was dropped, and the deletion"
     with pytest.raises(acpdb.InvalidError, match="keep_latest"):
         saver.prune(["a"], strategy="everything")
     assert store.verify(deep=True)["verdict"] == "sound"
+
+
+def test_a_value_is_recorded_as_what_changed(store: acpdb.Store) -> None:
+    """The log grew with the square of the turns: each version of a channel stood in it whole."""
+    saver, draw = AcpdbSaver(store), random.Random(1)
+    config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    said: list[str] = []
+    turns = 100
+    for turn in range(turns):
+        said = [*said, *("".join(draw.choices("abcdefghij klmnop", k=800)) for _ in range(2))]
+        version = saver.get_next_version(f"{turn}.", None)
+        checkpoint = {**empty_checkpoint(), "channel_values": {"said": said}, "channel_versions": {"said": version}}
+        config = saver.put(config, checkpoint, {"source": "loop", "step": turn, "parents": {}}, {"said": version})
+        saver.put_writes(config, [("said", said[-2:])], f"task-{turn}")
+    texts = sum(map(len, said))
+    assert store.info()["log_bytes"] < 3 * texts, "each text once in the channel and once in the writes; it was each turn"
+    found = [*AcpdbSaver(store).list({"configurable": {"thread_id": "t"}})]
+    assert [it.checkpoint["channel_values"]["said"] for it in reversed(found)] == [said[: 2 * n + 2] for n in range(turns)]
+    assert [it.pending_writes for it in reversed(found)] == [[(f"task-{n}", "said", said[2 * n : 2 * n + 2])] for n in range(turns)]
+
+
+def test_changes_make_the_value_that_they_were_made_from() -> None:
+    draw = random.Random(5)
+    for _ in range(400):
+        known = [draw.randbytes(draw.choice([0, 3, 100, 2000])) for _ in range(draw.randint(0, 3))]
+        parts = [draw.randbytes(draw.choice([0, 1, 40]))]
+        for _ in range(draw.randint(0, 4) if known else 0):
+            source = draw.choice(known)
+            begin = draw.randint(0, len(source))
+            parts += [source[begin : draw.randint(begin, len(source))], draw.randbytes(draw.choice([0, 1, 40]))]
+        new = b"".join(parts)
+        steps, fresh = changes(new, known)
+        made, rest = b"", fresh
+        for step in steps:
+            if isinstance(step, int):
+                made, rest = made + rest[:step], rest[step:]
+            else:
+                made += known[step[0]][step[1] : step[1] + step[2]]
+        assert made == new and rest == b""
+    old = draw.randbytes(5000)
+    steps, fresh = changes(b"\x91" + old[1:3000] + b"between" + old[3000:], [old])
+    assert len(fresh) < COPY_BYTES_MIN and len(steps) <= 4
+
+
+def put(saver: AcpdbSaver, config: dict[str, object], value: int) -> dict[str, object]:
+    version = saver.get_next_version(str(value), None)
+    checkpoint = {**empty_checkpoint(), "channel_values": {"x": value}, "channel_versions": {"x": version}}
+    return saver.put(config, checkpoint, {"source": "loop", "step": value, "parents": {}}, {"x": version})
+
+
+def test_a_deleted_thread_does_not_come_back(store: acpdb.Store) -> None:
+    """A run that was on its way when its thread was deleted put its next checkpoints, and the thread was there again."""
+    one, other = AcpdbSaver(store), AcpdbSaver(store)
+    config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    late = put(one, config, 1)
+    other.delete_thread("t")
+    one.put_writes(late, [("x", 2)], "task")
+    later = put(one, put(one, late, 2), 3)
+    one.put_writes(later, [("x", 4)], "task")
+    for saver in (one, other, AcpdbSaver(store)):
+        assert saver.get_tuple(config) is None and [*saver.list(None)] == []
+    # A run that begins afterwards is a new one.
+    put(other, config, 5)
+    for saver in (one, other, AcpdbSaver(store)):
+        assert [it.checkpoint["channel_values"] for it in saver.list(None)] == [{"x": 5}]
+
+
+def test_threads_do_not_wait_for_each_other_and_a_list_reads_what_is_asked_for(store: acpdb.Store) -> None:
+    saver = AcpdbSaver(store)
+    for number in range(5):
+        for value in range(3):
+            put(saver, {"configurable": {"thread_id": f"t{number}", "checkpoint_ns": ""}}, value)
+    with saver._thread("t0").lock:
+        done = threading.Thread(target=put, args=(saver, {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}, 9))
+        done.start()
+        done.join(60)
+        assert not done.is_alive()
+    fresh = AcpdbSaver(store)
+    assert len([*fresh.list(None, limit=2)]) == 2 and len(fresh._held) == 1
+    assert len([*fresh.list(None)]) == 16
+    found = asyncio.run(_collected(fresh, 4))
+    assert [it.checkpoint["channel_values"]["x"] for it in found][:3] == [2, 1, 0] and len(found) == 4
+
+
+async def _collected(saver: AcpdbSaver, limit: int) -> list[Any]:
+    return [it async for it in saver.alist(None, limit=limit)]
