@@ -85,6 +85,10 @@ export function dumped(what: string, value: unknown): string {
     if (typeof inner === "bigint") {
       throw new InvalidError(`${what} has no form in JSON: ${key || "it"} is a BigInt; give a number, or a string of its digits`);
     }
+    if (inner instanceof Map || inner instanceof Set) {
+      const [kind, give] = inner instanceof Map ? ["Map", "Object.fromEntries(map)"] : ["Set", "a list"];
+      throw new InvalidError(`${what} has no form in JSON: ${key || "it"} is a ${kind}; give ${give}`);
+    }
     if (typeof inner === "function" || typeof inner === "symbol") {
       throw new InvalidError(`${what} has no form in JSON: ${key || "it"} is a ${typeof inner}; leave it out`);
     }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::fault::{OrRaise as _, invalid, text_error};
-use crate::value::{bytes_of, json_bytes, word, wrong_type};
+use crate::value::{Given, bytes_of, json_bytes, word, wrong_type};
 
 /// A part of a message or of an output.
 #[pyclass(frozen, skip_from_py_object, module = "acpdb")]
@@ -123,12 +123,12 @@ impl Entry {
     #[staticmethod]
     #[pyo3(signature = (role, text, *, key=None, origin=None))]
     fn message(
-        role: &str,
+        role: Given<&str>,
         text: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let role: Role = word("role", role)?;
+        let role: Role = word("role", role.0)?;
         let key = optional("key", key)?.unwrap_or_default();
         Self::one(engine::Entry::message_parts(key, role, parts("text", text)?), origin)
     }
@@ -145,11 +145,14 @@ impl Entry {
     #[pyo3(signature = (key=None, *, number=None, origin=None))]
     fn step(
         key: Option<&Bound<'_, PyAny>>,
-        number: Option<u32>,
+        number: Option<Given<u32>>,
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let key = optional("key", key)?.unwrap_or_default();
-        Self::one(Fact::TurnStarted(fact::TurnStarted { kind: TurnKind::Step, key, number }), origin)
+        Self::one(
+            Fact::TurnStarted(fact::TurnStarted { kind: TurnKind::Step, key, number: number.map(|it| it.0) }),
+            origin,
+        )
     }
 
     /// A tool was called, with parameters as a dict, or as the exact JSON that the model wrote.
@@ -187,7 +190,7 @@ impl Entry {
         call: &Bound<'_, PyAny>,
         output: Option<&Bound<'_, PyAny>>,
         error: Option<&Bound<'_, PyAny>>,
-        outcome: Option<&str>,
+        outcome: Option<Given<&str>>,
         details: Option<&Bound<'_, PyAny>>,
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -198,7 +201,7 @@ impl Entry {
             (None, None) => vec![PartEntry::text("")],
         };
         let outcome = match outcome {
-            Some(outcome) => word::<Outcome>("outcome", outcome)?,
+            Some(outcome) => word::<Outcome>("outcome", outcome.0)?,
             None if error.is_some() => Outcome::Failed,
             None => Outcome::Completed,
         };
@@ -228,37 +231,38 @@ impl Entry {
 
     /// A fact, preference, decision or note that outlives this message.
     #[staticmethod]
-    #[pyo3(signature = (value, *, kind="fact", id="", category="", key=None, subject=None, rationale=None,
-        alternatives=Vec::new(), related_files=Vec::new(), confidence=0.8, lifespan=None, replaces=Vec::new(), origin=None))]
+    #[pyo3(signature = (value, *, kind=Given("fact"), id=Given(""), category=Given(""), key=None, subject=None, rationale=None,
+        alternatives=Given(Vec::new()), related_files=Given(Vec::new()), confidence=0.8, lifespan=None, replaces=Given(Vec::new()), origin=None),
+        text_signature = "(value, *, kind=\"fact\", id=\"\", category=\"\", key=None, subject=None, rationale=None, alternatives=[], related_files=[], confidence=0.8, lifespan=None, replaces=[], origin=None)")]
     #[expect(clippy::too_many_arguments, reason = "each has a name and a default")]
     fn memory(
         value: &Bound<'_, PyAny>,
-        kind: &str,
-        id: &str,
-        category: &str,
-        key: Option<String>,
-        subject: Option<String>,
-        rationale: Option<String>,
-        alternatives: Vec<String>,
-        related_files: Vec<String>,
+        kind: Given<&str>,
+        id: Given<&str>,
+        category: Given<&str>,
+        key: Option<Given<String>>,
+        subject: Option<Given<String>>,
+        rationale: Option<Given<String>>,
+        alternatives: Given<Vec<String>>,
+        related_files: Given<Vec<String>>,
         confidence: f64,
-        lifespan: Option<&str>,
-        replaces: Vec<String>,
+        lifespan: Option<Given<&str>>,
+        replaces: Given<Vec<String>>,
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let entry = MemoryEntry {
-            id: id.to_owned(),
-            kind: word::<MemoryKind>("kind", kind)?,
-            category: category.to_owned(),
-            key,
-            subject,
+            id: id.0.to_owned(),
+            kind: word::<MemoryKind>("kind", kind.0)?,
+            category: category.0.to_owned(),
+            key: key.map(|it| it.0),
+            subject: subject.map(|it| it.0),
             value: name("value", value)?,
-            rationale,
-            alternatives,
-            related_files,
+            rationale: rationale.map(|it| it.0),
+            alternatives: alternatives.0,
+            related_files: related_files.0,
             confidence: confidence_hundredths(confidence).map_err(|error| invalid(error.to_string()))?,
-            lifespan: lifespan.map(|word_| word::<Lifespan>("lifespan", word_)).transpose()?,
-            replaces,
+            lifespan: lifespan.map(|it| word::<Lifespan>("lifespan", it.0)).transpose()?,
+            replaces: replaces.0,
             ..MemoryEntry::default()
         };
         let entry = acpdb_bindings::stores::checked(entry).or_raise()?;
@@ -270,10 +274,10 @@ impl Entry {
     #[pyo3(signature = (path, *, by=None, origin=None))]
     fn file_changed(
         path: &Bound<'_, PyAny>,
-        by: Option<&str>,
+        by: Option<Given<&str>>,
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let by = by.map(|by| word::<FileChanger>("by", by)).transpose()?.unwrap_or_default();
+        let by = by.map(|by| word::<FileChanger>("by", by.0)).transpose()?.unwrap_or_default();
         Self::one(Fact::FileChanged(fact::FileChanged { path: name("path", path)?, by }), origin)
     }
 
@@ -283,14 +287,14 @@ impl Entry {
     fn request(
         system: Option<&Bound<'_, PyAny>>,
         tools: Option<&Bound<'_, PyAny>>,
-        model: Option<String>,
+        model: Option<Given<String>>,
         params: Option<&Bound<'_, PyAny>>,
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let fact = Fact::PromptSet(fact::PromptSet {
             system: system.map(|system| bytes_of("system", system)).transpose()?,
             tools: tools.map(|tools| json_bytes("tools", tools)).transpose()?,
-            model,
+            model: model.map(|it| it.0),
             params: params.map(|params| json_bytes("params", params)).transpose()?,
         });
         Self::one(fact, origin)
@@ -335,10 +339,10 @@ impl Entry {
     }
 
     /// This fact, with a time by the host's clock: microseconds since 1970.
-    fn at_time(&self, micros: i64) -> Self {
+    fn at_time(&self, micros: Given<i64>) -> Self {
         let mut made = self.clone();
         for entry in &mut made.entries {
-            entry.host_time = Some(Micros(micros));
+            entry.host_time = Some(Micros(micros.0));
         }
         made
     }

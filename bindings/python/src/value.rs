@@ -1,7 +1,7 @@
 //! Values across the border: answers to Python, Python to JSON bytes, names of points in time.
 
 use acpdb_engine::entry::Bytes;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use pythonize::pythonize;
@@ -85,6 +85,30 @@ pub(crate) fn point(at: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
         return Err(invalid("at: a seq is from 1 to 18446744073709551615"));
     }
     Err(wrong_type("at", "a seq, a text such as 't3', or a datetime", at))
+}
+
+/// An argument whose number or text may not cross the border: the error says what to give.
+pub(crate) struct Given<T>(pub(crate) T);
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for Given<T>
+where
+    T: FromPyObject<'a, 'py>,
+{
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let py = given.py();
+        given.extract::<T>().map(Self).map_err(|error| {
+            let error: PyErr = error.into();
+            if error.is_instance_of::<PyOverflowError>(py) {
+                return invalid(format!(
+                    "a number is out of range: {}; give a whole number",
+                    error.value(py)
+                ));
+            }
+            text_error(py, "a text", error)
+        })
+    }
 }
 
 /// A `TypeError` that names the expected and the given type.

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast, overload
 from . import _shapes as shapes, _waking
 from ._acpdb import Entry, Receipt, Session as NativeSession, Ticket as NativeTicket
 from ._errors import InvalidError
+from ._typed import typed
 from ._view import View, texts
 
 
@@ -63,6 +64,7 @@ class Served:
     """The budget, if it could not be kept."""
 
 
+@typed
 class Step:
     """A step of the model: a turn. Made by `Session.step`."""
 
@@ -109,6 +111,7 @@ class Step:
         return Served(body=body, **facts)
 
 
+@typed
 class Session:
     """One session of a store, made by `Store.session`. Cheap; opened in the log by its first append."""
 

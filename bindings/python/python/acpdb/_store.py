@@ -13,6 +13,7 @@ from . import _shapes as shapes
 from ._acpdb import Entry, Store as NativeStore, Subscription as NativeSubscription, lint_request, verify_store
 from ._errors import InvalidError
 from ._session import Session
+from ._typed import typed
 from ._view import Looked, texts
 
 #: How long one wait of an iterator is, in seconds; it then waits again.
@@ -74,6 +75,7 @@ class Subscription:
                 waiter.shutdown(wait=False, cancel_futures=True)
 
 
+@typed
 class Store:
     """An open store, made by `acpdb.open`. May be used by all threads of the process; close it, or use `with`."""
 

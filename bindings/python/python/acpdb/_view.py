@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 from . import _shapes as shapes
 from ._acpdb import View as Native
+from ._typed import typed
 
 
 def texts(what: str, values: Sequence[object]) -> list[str]:
@@ -15,6 +16,7 @@ def texts(what: str, values: Sequence[object]) -> list[str]:
     for value in values:
         if not isinstance(value, str):
             raise TypeError(f"{what} are str, not {type(value).__name__}")
+        value.encode()
     return cast("list[str]", list(values))
 
 
@@ -30,7 +32,13 @@ class Looked:
     lines: int
     limit: int
 
+    def __post_init__(self) -> None:
+        for count in (self.lines, self.limit):
+            if isinstance(count, int) and not 0 <= count < 1 << 63:
+                raise OverflowError(f"{count} is no count")
 
+
+@typed
 class View:
     """One session as of one seq. Later appends do not show through it. May be used by several threads."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
 import acpdb
 import pytest
@@ -60,3 +62,32 @@ def test_events_and_states_are_shared_and_understood(store: acpdb.Store) -> None
 
     asyncio.run(main())
     assert store.verify(deep=True)["verdict"] == "sound"
+
+
+def test_threads_with_loops_of_their_own_share_a_service(store: acpdb.Store) -> None:
+    """The runner's synchronous form makes an event loop for each call; two of three such threads failed, and one hung."""
+    service = AcpdbSessionService(store)
+    asyncio.run(service.create_session(**KEY, session_id="s1"))
+
+    async def run(number: int) -> None:
+        session = await service.get_session(**KEY, session_id="s1")
+        assert session is not None
+        for turn in range(5):
+            await service.append_event(session, said("agent", types.Part(text=f"{number}.{turn}"), delta={f"n{number}": turn}))
+
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(asyncio.run, run(number)) for number in range(3)]:
+            done.result(60)
+    found = asyncio.run(AcpdbSessionService(store).get_session(**KEY, session_id="s1"))
+    assert found is not None and len(found.events) == 15 and found.state == {f"n{number}": 4 for number in range(3)}
+
+
+def test_values_that_json_has_no_form_for_are_kept_as_texts(store: acpdb.Store) -> None:
+    async def main() -> None:
+        service = AcpdbSessionService(store)
+        state = {"far": float("inf"), "day": datetime(2026, 1, 1), "cut": "\ud83d"}
+        await service.create_session(**KEY, session_id="s1", state=state)
+        found = await AcpdbSessionService(store).get_session(**KEY, session_id="s1")
+        assert found is not None and found.state == {"far": "inf", "day": "2026-01-01 00:00:00", "cut": "\ud83d"}
+
+    asyncio.run(main())

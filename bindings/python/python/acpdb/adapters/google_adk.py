@@ -75,12 +75,10 @@ class AcpdbSessionService(BaseSessionService):
         if event.partial:
             return event
         names = session.app_name, session.user_id, session.id
-        # What is temporary is the session's alone.
-        self._apply_temp_state(session, event)
-        event = self._trim_temp_delta_state(event)
-        if await asyncio.to_thread(self._append, names, event):
-            self._commit_event_to_session(session, event)
-            session.last_update_time = event.timestamp
+        if not await asyncio.to_thread(self._append, names, event):
+            return event
+        event = await super().append_event(session, event)
+        session.last_update_time = event.timestamp
         return event
 
     # What follows waits for the disk, and runs in threads.
@@ -129,7 +127,12 @@ class AcpdbSessionService(BaseSessionService):
         return ListSessionsResponse(sessions=sorted(found, key=lambda one: (one.last_update_time, one.user_id, one.id)))
 
     def _append(self, names: tuple[str, str, str], event: Event) -> bool:
-        record: Record = {"op": "event", "event": event.model_dump(mode="json", exclude_none=True)}
+        told = event.model_dump(mode="json", exclude_none=True)
+        delta = (told.get("actions") or {}).get("state_delta") or {}
+        # What is temporary is the session's in memory alone.
+        for key in [key for key in delta if _scope(key) == State.TEMP_PREFIX]:
+            del delta[key]
+        record: Record = {"op": "event", "event": told}
 
         def decide(life: list[Record]) -> list[Record]:
             if not life:

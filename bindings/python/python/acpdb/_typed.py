@@ -1,0 +1,37 @@
+"""Values that cannot cross the border: each becomes an error that says what to give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from ._errors import InvalidError
+
+C = TypeVar("C", bound=type)
+#: Their arguments are entries, which were checked as they were made; and they are called most.
+_UNTOUCHED = ("append", "submit")
+
+
+def typed(kind: C) -> C:
+    """The class, whose methods turn what Python itself says of numbers and texts into an `InvalidError`."""
+    for name, method in list(vars(kind).items()):
+        if not name.startswith("_") and name not in _UNTOUCHED and callable(method):
+            setattr(kind, name, _typed(method))
+    return kind
+
+
+def _typed(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*given: Any, **named: Any) -> Any:
+        try:
+            return method(*given, **named)
+        except OverflowError as error:
+            raise InvalidError(f"a number is out of range: {error}; give a whole number from 0") from None
+        except UnicodeEncodeError as error:
+            raise InvalidError(
+                f"{error.object!r} holds half of a surrogate pair, which is no character; "
+                "replace it with text.encode('utf-8', 'replace').decode()"
+            ) from None
+
+    return call
