@@ -224,6 +224,27 @@ def test_what_is_fresh_is_sent_whole_and_the_log_has_each_call_once(name: str, t
                 raise AssertionError(f"seed {seed}: {error}") from error
 
 
+def test_a_window_over_the_conversation_tells_nothing_twice(store: acpdb.Store) -> None:
+    """A framework that keeps the newest messages alone sends a list that begins in the middle."""
+    session, draw = store.session("s"), random.Random(3)
+    history = AcpdbHistory(session)
+    messages: list[ModelMessage] = []
+    calls = 0
+    for run in range(6):
+        ctx: Any = SimpleNamespace(run_id=f"run-{run}")
+        messages.append(ModelRequest([UserPromptPart("look")]))
+        for _ in range(4):
+            asyncio.run(history(ctx, messages[-draw.randint(1, 9) :]))
+            call = ToolCallPart("read", {"filePath": draw.choice("abc")}, f"call_{calls}")
+            calls += 1
+            messages += [ModelResponse([call]), ModelRequest([ToolReturnPart("read", "x" * 200, call.tool_call_id)])]
+            asyncio.run(history(ctx, messages[-draw.randint(2, 9) :]))
+    rows = session.history(tool="read")
+    assert [row["call"] for row in rows] == [f"call_{number}" for number in range(calls)]
+    assert all(row["status"] == "completed" for row in rows)
+    assert len([row for row in session.history() if row["role"] == "user"]) == 6
+
+
 def test_a_common_order_is_the_longest_and_of_equals_the_latest() -> None:
     table = [("", "abc", []), ("abc", "abc", [(0, 0), (1, 1), (2, 2)]), ("bc", "abcbc", [(0, 3), (1, 4)]), ("xbyc", "abc", [(1, 1), (3, 2)])]
     for told, known, expected in table:
