@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use acpdb_engine::event::Scope;
 use acpdb_engine::fold::memory::said_by_label;
 use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::text::project_of;
 use acpdb_engine::{Error, MemoryScope, Store, View};
 use acpdb_query::todos::{Entry, Texts};
 
@@ -87,7 +88,7 @@ fn open_todos(store: &Store, project: &str, session: StreamId) -> Result<Option<
         name.scope == Scope::Session
             && name.parent.is_none()
             && name.id != session
-            && name.folder.as_deref() == Some(project)
+            && name.folder.as_deref().is_some_and(|folder| project_of(folder) == project_of(project))
     });
     let Some(last) = store.newest_of(names)? else { return Ok(None) };
     let view = store.view(last.id)?;

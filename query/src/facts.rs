@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Seq, StreamId};
-use acpdb_engine::text::Globs;
+use acpdb_engine::text::{Globs, project_of};
 use acpdb_engine::{Error, Store, store::StreamName};
 
 use crate::cost::{PriceTable, Pricing, Requests, requests};
@@ -121,7 +121,8 @@ fn holds(store: &Store, term: &Term, name: &StreamName, facts: Option<&SessionFa
             title_at(store, name, changed, None)?.is_some_and(|title| needle.is_in(title.as_bytes()))
         }
         Term::Project(globs) => {
-            name.folder.as_ref().is_some_and(|folder| globs.is_match(&folder.to_lowercase()))
+            let is_it = |folder: &str| globs.is_match(&folder.to_lowercase());
+            name.folder.as_ref().is_some_and(|folder| is_it(folder) || is_it(&project_of(folder)))
         }
         Term::Model(globs) => {
             facts.is_some_and(|facts| facts.models.iter().any(|model| is_model(globs, model)))

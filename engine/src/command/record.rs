@@ -20,6 +20,7 @@ use crate::event::{
 use crate::ids::{ItemId, Origin, Seq, StreamId};
 use crate::registry::Registry;
 use crate::secret::{BY_ID_ALONE, DERIVED, Secret};
+use crate::text::project_of;
 use crate::text::signature::Signer;
 use crate::text::tokens;
 
@@ -62,7 +63,7 @@ pub fn opening(info: &StreamInfo, key: [u8; 32]) -> EventDraft {
         scope: info.scope,
         host: info.host.clone(),
         name: info.name.clone(),
-        project: info.project.clone(),
+        project: info.project.as_deref().map(|project| project_of(project).into_owned()),
         parent: info.parent.clone().map(|(stream, call)| event::Parent { stream, call }),
         cwd: info.cwd.clone(),
         title: info.title.as_ref().map(Text::from),
@@ -87,7 +88,8 @@ pub fn change(info: &StreamInfo, ingest_state: &IngestState) -> Option<Fact> {
     let title = newer(&info.title, &ingest_state.title);
     // A session may visit many folders; relative paths count from its first folder.
     let cwd = info.cwd.clone().filter(|_| ingest_state.cwd.is_none());
-    let project = newer(&info.project, &ingest_state.project);
+    let project = info.project.as_deref().map(|project| project_of(project).into_owned());
+    let project = newer(&project, &ingest_state.project);
     let host_version = newer(&info.host_version, &ingest_state.host_version);
     let any = title.is_some() || cwd.is_some() || project.is_some() || host_version.is_some();
     any.then_some(SessionChanged { title, cwd, project, host_version }.into())

@@ -64,7 +64,8 @@ impl StreamInfo {
 
     /// A project.
     pub fn project(name: impl Into<String>) -> Self {
-        Self { scope: Scope::Project, name: name.into(), ..Self::default() }
+        let name = crate::text::project_of(&name.into()).into_owned();
+        Self { scope: Scope::Project, name, ..Self::default() }
     }
 
     /// The store's user: a store is one person's, so there is one such stream, opened by the first permanent item.

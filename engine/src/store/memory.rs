@@ -308,7 +308,7 @@ impl Store {
 }
 
 fn project_id(name: &str) -> StreamId {
-    crate::event::stream_id(Scope::Project, "", name)
+    crate::event::stream_id(Scope::Project, "", &crate::text::project_of(name))
 }
 
 impl Inner {
