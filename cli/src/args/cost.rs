@@ -14,7 +14,8 @@ use clap::ValueEnum;
     session:, host:, project:, title:, model:, cost:, duration:, since: and until: narrow the requests down, also with \
     not, or and brackets: project:shop not model:haiku.\n\n\
     Requests count once, however often a host copied them into resumed and forked sessions. Costs of subagents are \
-    those of the session that started them. Days are days of UTC."
+    those of the session that started them. Days and hours are those of the local time (TZ), in rows as in conditions. What no \
+    host recorded is in no sum: a request whose stream broke was billed, and is not known."
 )]
 pub(crate) struct Cost {
     /// A session with its subagents [default: all of them], then conditions about requests and their sessions; each may be left out
@@ -35,7 +36,7 @@ pub(crate) struct Cost {
     /// Only sessions of this host
     #[arg(long)]
     pub(crate) host: Option<String>,
-    /// The order [default: days and weeks by time, all else by cost]
+    /// The order [default: times by time, all else by cost]
     #[arg(long, value_name = "WHAT")]
     pub(crate) sort: Option<CostSort>,
     /// At most N rows
@@ -58,16 +59,22 @@ pub(crate) enum CostSort {
     Cost,
     /// Requests, the most first
     Requests,
-    /// The day, week, session, project, host or model, by the alphabet
+    /// The row's name, by the alphabet
     Name,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CostBy {
+    /// An hour
+    Hour,
+    /// Five hours, from the hour of the first request on
+    Block,
     /// A day
     Day,
     /// A week, from Monday on
     Week,
+    /// A month
+    Month,
     /// A session, with its subagents
     Session,
     /// The folder that sessions began in

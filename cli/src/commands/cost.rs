@@ -76,7 +76,8 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
         is_named(request.stream) && is_since && is_until && requests.is_wanted(&filter, request)
     };
     let wasted = if args.waste { Some(wasted(&store, &requests, &table, &is_of, to, output)?) } else { None };
-    let asked = Asked { wanted: &is_of, stale: wasted.as_ref().map(|(stale, _)| stale) };
+    let stale = wasted.as_ref().map(|(stale, _)| stale);
+    let asked = Asked { wanted: &is_of, stale, zone: jiff::tz::TimeZone::system() };
     let mut bill = cost::bill(&requests, by(args.by), &table, &asked);
     if let Some(sort) = args.sort {
         bill.items.sort_by(|one, other| {
@@ -98,7 +99,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     if output.json {
         return output.json_object("acpdb.cost/1", &Answer { bill: &bill, waste });
     }
-    if bill.sum.requests == 0 {
+    if bill.items.is_empty() {
         let silent = silent(&requests, &is_asked);
         output.note(if silent.is_empty() {
             "no such request in the store; hosts tell of requests with the messages of the model".to_owned()
@@ -148,8 +149,11 @@ pub(super) fn table(global: &Global, own: Option<&std::path::Path>) -> Result<Pr
 
 const fn by(by: CostBy) -> By {
     match by {
+        CostBy::Hour => By::Hour,
+        CostBy::Block => By::Block,
         CostBy::Day => By::Day,
         CostBy::Week => By::Week,
+        CostBy::Month => By::Month,
         CostBy::Session => By::Session,
         CostBy::Project => By::Project,
         CostBy::Host => By::Host,
@@ -200,7 +204,7 @@ fn titles(store: &Store, requests: &Requests, bill: &mut Bill) -> Result<(), Fai
 fn name(row: &CostRow, by: CostBy) -> String {
     if row.key.is_empty() {
         let what = match by {
-            CostBy::Day | CostBy::Week => describe::NO_TIME,
+            CostBy::Hour | CostBy::Block | CostBy::Day | CostBy::Week | CostBy::Month => describe::NO_TIME,
             CostBy::Project => "no folder",
             CostBy::Model => "no model named",
             CostBy::Session | CostBy::Host => "-",
@@ -211,10 +215,15 @@ fn name(row: &CostRow, by: CostBy) -> String {
     match by {
         CostBy::Session => key.chars().take(ID_WIDTH).collect(),
         CostBy::Project => clip_path(&key, NAME_WIDTH),
-        // A printed day has the mark of UTC, as in all output.
-        CostBy::Day => format!("{key}Z"),
+        // A printed day has the mark of UTC where it is one, as in all output.
+        CostBy::Day if is_utc() => format!("{key}Z"),
         _ => clip(&key, NAME_WIDTH),
     }
+}
+
+/// Whether the local time is that of UTC.
+fn is_utc() -> bool {
+    jiff::tz::TimeZone::system().to_fixed_offset().is_ok_and(jiff::tz::Offset::is_zero)
 }
 
 fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
@@ -226,6 +235,7 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
         "input" => sum.dollars.input > 0.0,
         "write" => sum.dollars.cache_write > 0.0,
         "write 1h" => sum.dollars.cache_write_long > 0.0,
+        "searches" => sum.dollars.searches > 0.0,
         "subagents" => sum.subagents > 0.0,
         "host says" => sum.host_total.is_some(),
         "stale" => sum.stale.is_some(),
@@ -243,6 +253,7 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
         column("write", 3),
         column("write 1h", 4),
         column("output", 1),
+        column("searches", 4),
         column("total", 0),
         column("subagents", 11),
         column("host says", 10),
@@ -262,6 +273,7 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
             dollars(paid.cache_write),
             dollars(paid.cache_write_long),
             dollars(paid.output),
+            dollars(paid.searches),
             dollars(row.total),
             dollars(row.subagents),
             row.host_total.map_or_else(|| "-".to_owned(), dollars),

@@ -124,9 +124,24 @@ pub struct Usage {
     pub cache_write_long: Option<u64>,
     /// Output tokens spent on reasoning, where told apart.
     pub reasoning: Option<u64>,
+    /// Web searches that the provider ran; they are paid for one by one.
+    pub searches: Option<u64>,
 }
 
-part!(Usage { 0 input, 1 output, 2 cache_read, 3 cache_write, 4 cache_write_long, 5 reasoning });
+part!(Usage {
+    0 input, 1 output, 2 cache_read, 3 cache_write, 4 cache_write_long, 5 reasoning, 6 searches
+});
+
+/// The service tier of a report that sums up requests which no other report tells of, such as the host's sum of a session less
+/// all that it told before. It is no request of its own.
+pub const TOTAL_TIER: &str = "total";
+
+/// The service tier of a report that sums up a session and its subagents from its beginning. Of several the last counts, and of it
+/// what no other report tells.
+pub const SUM_TIER: &str = "sum";
+
+/// The end of the service tier of a report that is a part of a request which another report counts.
+pub const PART_TIER: &str = "+part";
 
 /// The report of a provider and a host about a message.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -189,6 +204,7 @@ impl Kind for MessageFinished {
                     cache_write: Some(4),
                     cache_write_long: Some(2),
                     reasoning: Some(5),
+                    searches: Some(1),
                 },
             },
         }

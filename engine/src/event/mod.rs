@@ -47,7 +47,8 @@ pub use memory::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
 };
 pub use message::{
-    ItemRevised, MessageAbandoned, MessageContinued, MessageFinished, MessageRecorded, Report, Usage,
+    ItemRevised, MessageAbandoned, MessageContinued, MessageFinished, MessageRecorded, PART_TIER, Report,
+    SUM_TIER, TOTAL_TIER, Usage,
 };
 pub use session::{
     ContextReplaced, Forked, HostCleared, HostRecorded, Parent, PromptSet, ReplaceCause, Rewound, Scope,

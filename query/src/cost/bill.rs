@@ -1,21 +1,29 @@
-//! Requests as sums: by day, week, session, project, host or model.
+//! Requests as sums: by time, session, project, host or model. Times are those of the zone that is asked for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use acpdb_engine::event::TOTAL_TIER;
 use acpdb_engine::ids::{Micros, StreamId};
+use acpdb_engine::text::project_of;
 use serde::Serialize;
 
 use super::requests::{Request, Requests};
-use super::table::{Dollars, PriceTable, Pricing};
+use super::table::{Dollars, PriceTable, Pricing, written};
 
 /// The key of a bill's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// A day, of UTC.
+    /// An hour.
+    Hour,
+    /// Five hours from the hour of the first request on; the next ones begin with the first request behind them.
+    Block,
+    /// A day.
     Day,
     /// A week of ISO 8601, which begins on Monday.
     Week,
+    /// A month.
+    Month,
     /// A session, its subagents included.
     Session,
     /// The folder that a session began in.
@@ -27,11 +35,19 @@ pub enum By {
 }
 
 impl By {
+    /// Whether it is a stretch of time.
+    pub const fn is_of_time(self) -> bool {
+        matches!(self, Self::Hour | Self::Block | Self::Day | Self::Week | Self::Month)
+    }
+
     /// The name in answers.
     pub const fn label(self) -> &'static str {
         match self {
+            Self::Hour => "hour",
+            Self::Block => "block",
             Self::Day => "day",
             Self::Week => "week",
+            Self::Month => "month",
             Self::Session => "session",
             Self::Project => "project",
             Self::Host => "host",
@@ -58,9 +74,7 @@ pub struct Tokens {
 impl Tokens {
     fn add(&mut self, request: &Request) {
         let usage = &request.usage;
-        let long = usage.cache_write_long.unwrap_or(0);
-        // A host that tells only the tokens that are kept for an hour wrote no others.
-        let short = usage.cache_write.unwrap_or(0).saturating_sub(long);
+        let (short, long) = written(usage);
         for (sum, count) in [
             (&mut self.input, usage.input.unwrap_or(0)),
             (&mut self.cache_read, usage.cache_read.unwrap_or(0)),
@@ -76,7 +90,7 @@ impl Tokens {
 /// A row of a bill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CostRow {
-    /// The day, week, session, project, host or model; empty if it is not known.
+    /// The stretch of time, session, project, host or model; empty if it is not known.
     pub key: String,
     /// The session's title, if the row is of a session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,6 +101,8 @@ pub struct CostRow {
     pub requests_unpriced: u64,
     /// Tokens.
     pub tokens: Tokens,
+    /// Web searches that providers ran.
+    pub searches: u64,
     /// Dollars by kind of token.
     pub dollars: Dollars,
     /// Dollars in all.
@@ -142,6 +158,8 @@ pub struct Asked<'a> {
     pub wanted: &'a dyn Fn(&Request) -> bool,
     /// Dollars that went to stale items, by request; empty unless they were asked for.
     pub stale: Option<&'a BTreeMap<acpdb_engine::ids::Seq, f64>>,
+    /// The zone of days and hours.
+    pub zone: jiff::tz::TimeZone,
 }
 
 impl std::fmt::Debug for Asked<'_> {
@@ -160,8 +178,13 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
     };
     let mut rows: BTreeMap<String, CostRow> = BTreeMap::new();
     let mut unpriced: BTreeMap<(Option<String>, Option<String>), Unpriced> = BTreeMap::new();
-    let (mut pricing, mut keys) = (Pricing::of(table), Keys::default());
-    for request in requests.all.iter().filter(|request| (asked.wanted)(request)) {
+    let (mut pricing, mut keys) = (Pricing::of(table), Keys::of_zone(&asked.zone));
+    let wanted: Vec<&Request> = requests.all.iter().filter(|request| (asked.wanted)(request)).collect();
+    if by == By::Block {
+        keys.blocks = blocks(&wanted);
+    }
+    let summed = summed(requests);
+    for request in wanted {
         let price = request.model.as_ref().and_then(|model| pricing.price(model, request.at));
         let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
         if dollars.is_none() {
@@ -171,14 +194,19 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
             let row = unpriced.entry((model.clone(), tier.clone())).or_default();
             row.model = model;
             row.service_tier = tier;
-            row.requests += 1;
+            row.requests += u64::from(request.counts());
             row.tokens.add(request);
         }
         let usage = &request.usage;
-        if usage.input.is_none() && usage.cache_read.is_none() && usage.cache_write.is_none() {
+        let root = requests.root(request.stream);
+        let is_silent = usage.input.is_none()
+            && usage.cache_read.is_none()
+            && usage.cache_write.is_none()
+            && request.counts();
+        // A sum of its host's that was told later may hold the rest.
+        if is_silent && summed.get(&root).is_none_or(|sum| *sum < request.seq) {
             bill.requests_without_input += 1;
         }
-        let root = requests.root(request.stream);
         let key = keys.of(requests, root, request, by);
         let row = match rows.get_mut(key) {
             Some(row) => row,
@@ -201,7 +229,7 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
     for row in bill.items.iter_mut().chain([&mut bill.sum]) {
         settle(row);
     }
-    if !matches!(by, By::Day | By::Week) {
+    if !by.is_of_time() {
         bill.items.sort_by(|one, other| {
             other
                 .total
@@ -215,9 +243,32 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
     bill
 }
 
+/// Where the newest sum of each session was told, without which some of its requests would tell too little.
+fn summed(requests: &Requests) -> BTreeMap<StreamId, acpdb_engine::ids::Seq> {
+    let sums = requests.all.iter().filter(|request| request.tier.as_deref() == Some(TOTAL_TIER));
+    sums.map(|request| (requests.root(request.stream), request.seq)).collect()
+}
+
+/// The block of each request, by its seq: the beginning, in microseconds.
+fn blocks(requests: &[&Request]) -> BTreeMap<acpdb_engine::ids::Seq, i64> {
+    let mut timed: Vec<(i64, acpdb_engine::ids::Seq)> =
+        requests.iter().filter_map(|request| Some((request.at?.get(), request.seq))).collect();
+    timed.sort_unstable();
+    let mut begin: Option<i64> = None;
+    let block = |(at, seq): (i64, acpdb_engine::ids::Seq)| {
+        // Times come in order, so none is before its block.
+        let own = begin.filter(|begin| at.saturating_sub(*begin) < BLOCK);
+        let own = own.unwrap_or_else(|| at.div_euclid(HOUR).saturating_mul(HOUR));
+        begin = Some(own);
+        (seq, own)
+    };
+    timed.into_iter().map(block).collect()
+}
+
 fn add(row: &mut CostRow, request: &Request, dollars: Option<&Dollars>, is_subagents: bool) {
-    row.requests += 1;
+    row.requests += u64::from(request.counts());
     row.tokens.add(request);
+    row.searches = row.searches.saturating_add(request.usage.searches.unwrap_or(0));
     match dollars {
         Some(dollars) => {
             row.dollars.add(dollars);
@@ -225,7 +276,7 @@ fn add(row: &mut CostRow, request: &Request, dollars: Option<&Dollars>, is_subag
                 row.subagents += dollars.total();
             }
         }
-        None => row.requests_unpriced += 1,
+        None => row.requests_unpriced += u64::from(request.counts()),
     }
     // Hosts write 0 if a subscription pays.
     if let Some(says) = request.host_says.filter(|says| *says > 0.0) {
@@ -237,39 +288,63 @@ fn add(row: &mut CostRow, request: &Request, dollars: Option<&Dollars>, is_subag
 /// Rounds sums to the millionth of a dollar: smaller parts come from adding and are no money.
 fn settle(row: &mut CostRow) {
     row.total = row.dollars.total();
-    let Dollars { input, cache_read, cache_write, cache_write_long, output } = &mut row.dollars;
+    let Dollars { input, cache_read, cache_write, cache_write_long, output, searches } = &mut row.dollars;
     let optional = [&mut row.host_total, &mut row.host_total_by_table, &mut row.stale];
-    let sums = [input, cache_read, cache_write, cache_write_long, output, &mut row.total, &mut row.subagents];
+    let sums = [
+        input,
+        cache_read,
+        cache_write,
+        cache_write_long,
+        output,
+        searches,
+        &mut row.total,
+        &mut row.subagents,
+    ];
     for sum in sums.into_iter().chain(optional.into_iter().flatten()) {
         *sum = (*sum * 1e6).round() / 1e6;
     }
 }
 
-/// The keys of rows. Requests mostly follow others of the same day and session, so the last key is kept.
-#[derive(Default)]
+/// The keys of rows. Requests mostly follow others of the same hour and session, so the last key is kept.
 struct Keys {
+    zone: jiff::tz::TimeZone,
     last: String,
-    /// Days since 1970, for which the last key holds.
-    day: Option<i64>,
+    /// The quarter of an hour since 1970 for which the last key holds: zones differ by whole quarters.
+    quarter: Option<i64>,
+    blocks: BTreeMap<acpdb_engine::ids::Seq, i64>,
 }
 
-/// Microseconds of a day.
-const DAY: i64 = 86_400_000_000;
+/// Microseconds.
+const HOUR: i64 = 3_600_000_000;
+const QUARTER: i64 = HOUR / 4;
+const BLOCK: i64 = 5 * HOUR;
 
 impl Keys {
+    fn of_zone(zone: &jiff::tz::TimeZone) -> Self {
+        Self { zone: zone.clone(), last: String::new(), quarter: None, blocks: BTreeMap::new() }
+    }
+
     fn of(&mut self, requests: &Requests, root: StreamId, request: &Request, by: By) -> &str {
         let name = requests.streams.get(&root);
         let known = match by {
-            By::Day | By::Week => {
-                let number = request.at.map(|at| at.get().div_euclid(DAY));
-                if number.is_none() || number != self.day {
-                    self.day = number;
-                    self.last = request.at.and_then(|at| dated(at, by)).unwrap_or_default();
+            By::Hour | By::Block | By::Day | By::Week | By::Month => {
+                let at = match by {
+                    By::Block => self.blocks.get(&request.seq).copied(),
+                    _ => request.at.map(Micros::get),
+                };
+                let quarter = at.map(|at| at.div_euclid(QUARTER));
+                if quarter.is_none() || quarter != self.quarter {
+                    self.quarter = quarter;
+                    self.last = at.and_then(|at| dated(at, by, &self.zone)).unwrap_or_default();
                 }
                 return &self.last;
             }
             By::Session => name.map(|name| name.name.as_str()),
-            By::Project => name.and_then(|name| name.folder.as_deref()),
+            By::Project => {
+                let folder = name.and_then(|name| name.folder.as_deref()).unwrap_or_default();
+                self.last = project_of(folder).into_owned();
+                return &self.last;
+            }
             By::Host => name.map(|name| name.host.as_str()),
             By::Model => request.model.as_deref(),
         };
@@ -281,17 +356,18 @@ impl Keys {
     }
 }
 
-fn dated(at: Micros, by: By) -> Option<String> {
-    let day = day(at)?;
-    if by == By::Day {
-        return Some(day.to_string());
-    }
-    let week = day.iso_week_date();
-    Some(format!("{}-W{:02}", week.year(), week.week()))
-}
-
-/// The day of UTC: a bill says the same on every machine.
-fn day(at: Micros) -> Option<jiff::civil::Date> {
-    let time = jiff::Timestamp::from_microsecond(at.get()).ok()?;
-    Some(time.to_zoned(jiff::tz::TimeZone::UTC).date())
+fn dated(at: i64, by: By, zone: &jiff::tz::TimeZone) -> Option<String> {
+    // A time beyond the calendar has no name.
+    let time = jiff::Timestamp::from_microsecond(at).ok()?.to_zoned(zone.clone());
+    let day = time.date();
+    Some(match by {
+        By::Hour => format!("{day}T{:02}", time.hour()),
+        By::Block => format!("{day}T{:02}:{:02}", time.hour(), time.minute()),
+        By::Week => {
+            let week = day.iso_week_date();
+            format!("{}-W{:02}", week.year(), week.week())
+        }
+        By::Month => format!("{}-{:02}", day.year(), day.month()),
+        _ => day.to_string(),
+    })
 }

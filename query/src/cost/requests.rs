@@ -2,15 +2,19 @@
 //!
 //! Hosts copy. A session that is resumed under a new id begins with the records of the old one, and a fork with those of
 //! its parent; their requests were paid once. Copies are told by the provider's request id; without one by the host's time,
-//! the key and the counts; and those of a host's fork, which may bear new times, by the counts that it begins with.
+//! the model, the counts and the cost; and those of a host's fork, which may bear new times, by the counts that it begins with.
+//!
+//! Some hosts also tell sums, of requests that they record nowhere else: what no request told of them stands beside the
+//! requests, and is none itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use acpdb_engine::event::{Scope, Usage};
+use acpdb_engine::event::{PART_TIER, SUM_TIER, Scope, TOTAL_TIER, Usage};
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::{Error, Store, store::StreamName};
 
+use super::table::plain;
 use super::told::{Mark, Telling, Times, Told};
 use crate::kept::Looked;
 
@@ -31,6 +35,34 @@ pub struct Request {
     pub usage: Usage,
     /// The cost that the host tells, in dollars.
     pub host_says: Option<f64>,
+}
+
+impl Request {
+    /// Whether it is a request of its own, and no part of another one or sum of some.
+    pub fn counts(&self) -> bool {
+        let tier = self.tier.as_deref().unwrap_or_default();
+        !tier.ends_with(PART_TIER) && !matches!(tier, TOTAL_TIER | SUM_TIER)
+    }
+
+    /// Whether it is a host's sum of a session.
+    fn is_sum(&self) -> bool {
+        self.tier.as_deref() == Some(SUM_TIER)
+    }
+}
+
+/// The rest of a sum.
+fn less(sum: Usage, part: &Usage) -> Usage {
+    // Where the parts are more than their sum, nothing is left.
+    let rest = |sum: Option<u64>, part: Option<u64>| sum.map(|sum| sum.saturating_sub(part.unwrap_or(0)));
+    Usage {
+        input: rest(sum.input, part.input),
+        output: rest(sum.output, part.output),
+        cache_read: rest(sum.cache_read, part.cache_read),
+        cache_write: rest(sum.cache_write, part.cache_write),
+        cache_write_long: rest(sum.cache_write_long, part.cache_write_long),
+        reasoning: rest(sum.reasoning, part.reasoning),
+        searches: rest(sum.searches, part.searches),
+    }
 }
 
 /// All requests of a store, and their sessions.
@@ -87,16 +119,46 @@ impl Requests {
             read.take(number, telling);
         }
         read.leave_out_beginnings_of_forks(&told.forks);
+        let sums = read.sums(&told.all);
         // There may be a hundred thousand: only those that are no copies are cloned.
         let Reading { all: kept, copies, .. } = read;
         let kept = kept.into_iter().flatten();
-        let all = kept.filter_map(|number| Some(told.all.get(number)?.request.clone())).collect();
+        let mut all: Vec<Request> =
+            kept.filter_map(|number| Some(told.all.get(number)?.request.clone())).collect();
         let span = |(stream, times): (StreamId, Times)| {
             let is_dated = streams.get(&stream)?.began.is_some();
             Some((stream, times.host.or(times.recorded.filter(|_| is_dated))?))
         };
         let spans = told.times.into_iter().filter_map(span).collect();
-        Self { all, copies, streams, spans, titles: told.titles }
+        let mut requests = Self { copies, streams, spans, titles: told.titles, ..Self::default() };
+        requests.add_rests(&mut all, &sums, &told.all);
+        requests.all = all;
+        requests
+    }
+
+    /// Adds what no request told of the hosts' sums. A sum counts the session's subagents, and copies that it began with.
+    fn add_rests(&self, all: &mut Vec<Request>, sums: &[usize], tellings: &[Telling]) {
+        if sums.is_empty() {
+            return;
+        }
+        let mut told: BTreeMap<(StreamId, String), BTreeMap<(StreamId, Mark), Usage>> = BTreeMap::new();
+        for telling in tellings.iter().filter(|telling| !telling.request.is_sum()) {
+            let request = &telling.request;
+            let Some(model) = &request.model else { continue };
+            let own = told.entry((self.root(request.stream), plain(model))).or_default();
+            own.insert((request.stream, telling.key), request.usage);
+        }
+        for request in sums.iter().filter_map(|sum| tellings.get(*sum)).map(|telling| &telling.request) {
+            let model = request.model.as_deref().map(plain).unwrap_or_default();
+            let own = told.get(&(self.root(request.stream), model));
+            let own = own.into_iter().flat_map(BTreeMap::values);
+            let usage = own.fold(request.usage, less);
+            if usage.input.max(usage.output).max(usage.cache_read).max(usage.cache_write).unwrap_or(0) > 0 {
+                let tier = Some(Arc::from(TOTAL_TIER));
+                all.push(Request { tier, usage, ..request.clone() });
+            }
+        }
+        all.sort_by_key(|request| request.seq);
     }
 }
 
@@ -106,7 +168,12 @@ struct Reading {
     all: Vec<Option<usize>>,
     /// Places by message: a later telling of a message replaces an earlier one.
     by_message: HashMap<(StreamId, Mark), usize>,
-    seen: HashSet<Mark>,
+    /// The first request of each mark: its stream and its message.
+    seen: HashMap<Mark, (StreamId, Mark)>,
+    /// The newest sums of hosts, by stream and model.
+    sums: BTreeMap<(StreamId, Mark), usize>,
+    /// Streams that hold copies.
+    copied: HashSet<StreamId>,
     /// Forks that came with a copy of their parent's events, and the parents of such forks.
     forked: HashSet<StreamId>,
     /// Requests of each of these streams as they were told, copies included.
@@ -125,10 +192,21 @@ impl Reading {
             if let Some(known) = self.all.get_mut(place) {
                 *known = Some(number);
             }
+            // Copies are of what it came to.
+            if let Some(identity) = identity {
+                self.seen.entry(*identity).or_insert((stream, key));
+            }
             return;
         }
-        if identity.is_some_and(|identity| !self.seen.insert(identity)) {
+        if request.is_sum() {
+            self.sums.insert((stream, key), number);
+            return;
+        }
+        // Two requests of one session may end at one time, with the same counts.
+        let first = identity.map(|identity| *self.seen.entry(identity).or_insert((stream, key)));
+        if first.is_some_and(|first| first != (stream, key) && (first.0 != stream || first.1 == key)) {
             self.copies += 1;
+            self.copied.insert(stream);
             if self.forked.contains(&stream) {
                 self.told.entry(stream).or_default().push((usage, COPY));
             }
@@ -140,6 +218,15 @@ impl Reading {
         if self.forked.contains(&stream) {
             self.told.entry(stream).or_default().push((usage, place));
         }
+    }
+
+    /// The sums that count: of a session with copies it is not known which part of the sum is its own.
+    fn sums(&self, tellings: &[Telling]) -> Vec<usize> {
+        let is_own = |number: &usize| {
+            let stream = tellings.get(*number).map(|telling| telling.request.stream);
+            stream.is_some_and(|stream| !self.copied.contains(&stream))
+        };
+        self.sums.values().copied().filter(is_own).collect()
     }
 
     /// A fork that came as a copy begins with its parent's requests.

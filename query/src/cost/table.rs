@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use acpdb_engine::event::Usage;
+use acpdb_engine::event::{PART_TIER, SUM_TIER, TOTAL_TIER, Usage};
 use acpdb_engine::fold::policy::Prices;
 use acpdb_engine::ids::Micros;
 use serde::Deserialize;
@@ -85,6 +85,7 @@ struct WrittenProvider {
     tiers: BTreeMap<String, f64>,
     tokens: Option<f64>,
     step_tokens: Option<u32>,
+    searches: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -142,6 +143,8 @@ pub struct ModelPrice {
     ttl_long_seconds: u32,
     above: Option<Above>,
     tiers: BTreeMap<String, f64>,
+    /// Dollars for a thousand web searches.
+    searches: Option<f64>,
     sizes: Sizes,
     source: String,
 }
@@ -159,12 +162,14 @@ pub struct Dollars {
     pub cache_write_long: f64,
     /// Output.
     pub output: f64,
+    /// Web searches that the provider ran.
+    pub searches: f64,
 }
 
 impl Dollars {
     /// The sum.
     pub fn total(&self) -> f64 {
-        self.all_input() + self.output
+        self.all_input() + self.output + self.searches
     }
 
     /// Dollars of the input.
@@ -179,18 +184,21 @@ impl Dollars {
         self.cache_write += other.cache_write;
         self.cache_write_long += other.cache_write_long;
         self.output += other.output;
+        self.searches += other.searches;
     }
 }
 
 impl ModelPrice {
-    /// The dollars of a request; `None` if the table does not know its service tier.
+    /// The dollars of a request; `None` if the table does not know its service tier, or the price of a search that it made.
     pub fn dollars(&self, usage: &Usage, tier: Option<&str>) -> Option<Dollars> {
         let times = self.times(tier)?;
         let count = |tokens: Option<u64>| float(tokens.unwrap_or(0));
-        let (input, output) = self.rates(usage);
-        let long = usage.cache_write_long.unwrap_or(0);
-        // A host that tells only the tokens that are kept for an hour wrote no others.
-        let short = usage.cache_write.unwrap_or(0).saturating_sub(long);
+        let (input, output) = self.rates(usage, tier);
+        let searches = match usage.searches.filter(|searches| *searches > 0) {
+            Some(searches) => float(searches) * self.searches? / 1000.0,
+            None => 0.0,
+        };
+        let (short, long) = written(usage);
         let (per_input, per_output) = (input * times / MILLION, output * times / MILLION);
         Some(Dollars {
             input: count(usage.input) * per_input,
@@ -198,6 +206,7 @@ impl ModelPrice {
             cache_write: float(short) * self.write * per_input,
             cache_write_long: float(long) * self.write_long * per_input,
             output: count(usage.output) * per_output,
+            searches,
         })
     }
 
@@ -205,7 +214,7 @@ impl ModelPrice {
     /// read, the rest written anew.
     pub fn seen_before(&self, tokens: u64, usage: &Usage, tier: Option<&str>) -> Option<f64> {
         let times = self.times(tier)?;
-        let (input, _) = self.rates(usage);
+        let (input, _) = self.rates(usage, tier);
         let all = all_input(usage);
         let tokens = tokens.min(all);
         let read = tokens.min(usage.cache_read.unwrap_or(0));
@@ -244,18 +253,32 @@ impl ModelPrice {
     }
 
     fn times(&self, tier: Option<&str>) -> Option<f64> {
+        let tier = tier.map(|tier| tier.strip_suffix(PART_TIER).unwrap_or(tier));
         match tier {
-            // The tier of requests that ask for no other tier.
-            None | Some("standard" | "default") => Some(1.0),
+            // The tier of requests that ask for no other tier, and of sums of such requests.
+            None | Some("" | "standard" | "default" | TOTAL_TIER | SUM_TIER) => Some(1.0),
             Some(tier) => self.tiers.get(tier).copied(),
         }
     }
 
-    fn rates(&self, usage: &Usage) -> (f64, f64) {
+    /// The prices of input and output. The length of the requests in a sum is not known.
+    fn rates(&self, usage: &Usage, tier: Option<&str>) -> (f64, f64) {
+        let is_sum = matches!(tier, Some(TOTAL_TIER | SUM_TIER));
         match self.above {
-            Some(above) if all_input(usage) > above.tokens => (above.input, above.output),
+            Some(above) if !is_sum && all_input(usage) > above.tokens => (above.input, above.output),
             _ => (self.input, self.output),
         }
+    }
+}
+
+/// Tokens that were written to the cache: for minutes, and for an hour. A part cannot exceed its whole; a host that tells only the
+/// tokens that are kept for an hour wrote no others.
+pub(super) fn written(usage: &Usage) -> (u64, u64) {
+    let long = usage.cache_write_long.unwrap_or(0);
+    match usage.cache_write.filter(|all| *all > 0) {
+        // As said above, a part that exceeds its whole is the whole.
+        Some(all) => (all.saturating_sub(long), long.min(all)),
+        None => (0, long),
     }
 }
 
@@ -439,6 +462,7 @@ fn priced(
             tokens: model.tokens.or(provider.tokens).unwrap_or(same.tokens),
             step_tokens: model.step_tokens.or(provider.step_tokens).unwrap_or(same.step_tokens),
         },
+        searches: provider.searches,
         source: provider.source.clone(),
     };
     if !price.sizes.tokens.is_normal() || price.sizes.tokens < 0.0 {
@@ -446,6 +470,7 @@ fn priced(
     }
     let above = model.above.map_or([0.0; 2], |above| [above.input, above.output]);
     let named = [
+        ("searches", price.searches.unwrap_or(0.0)),
         ("input", price.input),
         ("output", price.output),
         ("read", price.read),
@@ -464,7 +489,7 @@ fn priced(
 
 /// A model's name without the parts that hosts and resellers put around it: `us.anthropic.claude-opus-4.5-20251101-v1:0`,
 /// `anthropic/claude-opus-4.5`, `claude-opus-4-5@20251101` and `claude-opus-4-5[1m]` are one model.
-fn plain(model: &str) -> String {
+pub(super) fn plain(model: &str) -> String {
     let lower = model.trim().to_lowercase();
     let whole = lower.rsplit('/').next().unwrap_or_default();
     let name = whole.split([':', '[']).next().unwrap_or_default();

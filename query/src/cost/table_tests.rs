@@ -18,6 +18,7 @@ fn million() -> Usage {
         cache_write: Some(2_000_000),
         cache_write_long: Some(1_000_000),
         reasoning: None,
+        searches: None,
     }
 }
 

@@ -23,6 +23,7 @@ fn usage(counts: [u64; 5]) -> Usage {
         cache_write: Some(write + long),
         cache_write_long: Some(long),
         reasoning: None,
+        searches: None,
     }
 }
 
@@ -81,7 +82,7 @@ fn told(bill: &Bill) -> String {
 
 fn check(store: &Store, by: By, expected: &Expect) {
     let requests = requests(store, Seq::MAX).unwrap();
-    let asked = Asked { wanted: &|_| true, stale: None };
+    let asked = Asked { wanted: &|_| true, stale: None, zone: jiff::tz::TimeZone::UTC };
     expected.assert_eq(&told(&bill(&requests, by, &PriceTable::built_in().unwrap(), &asked)));
 }
 
@@ -364,7 +365,12 @@ fn other_ways_are_reckoned_at_the_prices_of_the_sessions_model() {
     assert_eq!((prices.read, prices.write, prices.ttl_seconds), (0.05, 2.0, 3600));
     let own: Vec<&Request> = requests.all.iter().collect();
     let found = waste(&store, &table, played.id, &own).unwrap().unwrap();
-    let bill = bill(&requests, By::Host, &table, &Asked { wanted: &|_| true, stale: None });
+    let bill = bill(
+        &requests,
+        By::Host,
+        &table,
+        &Asked { wanted: &|_| true, stale: None, zone: jiff::tz::TimeZone::UTC },
+    );
     assert!((found.input - bill.sum.dollars.all_input()).abs() < 1e-6);
     assert_eq!(found.ways.len(), WASTE_WAYS.len());
     for way in &found.ways {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
-use acpdb_engine::event::{KIND_LABELS, Payload, Recorded, TOLD_KINDS};
+use acpdb_engine::event::{KIND_LABELS, Payload, Recorded, Report, SUM_TIER, TOLD_KINDS, TOTAL_TIER, Usage};
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::locks::steady;
 use acpdb_engine::{
@@ -158,47 +158,54 @@ impl Told {
             Payload::MessageFinished(finished) => {
                 let report = finished.report;
                 let host_says = report.cost.map(dollars_of);
-                if report.usage == acpdb_engine::event::Usage::default() && host_says.is_none() {
+                if report.usage == Usage::default() && host_says.is_none() {
                     return;
                 }
                 let key = mark(&[finished.key.as_bytes()]);
-                let identity = match &report.request {
-                    Some(request) => Some(mark(&[
-                        b"told",
-                        name.host.as_bytes(),
-                        request.as_bytes(),
-                        finished.key.as_bytes(),
-                    ])),
-                    None => known.map(|at| {
-                        let usage = &report.usage;
-                        let counts = [
-                            usage.input,
-                            usage.output,
-                            usage.cache_read,
-                            usage.cache_write,
-                            usage.cache_write_long,
-                            usage.reasoning,
-                        ];
-                        let counts: Vec<u8> = counts.iter().flat_map(|count| count_bytes(*count)).collect();
-                        let model = report.model.as_deref().map_or(&b""[..], str::as_bytes);
-                        let (host, at) = (name.host.as_bytes(), at.get().to_le_bytes());
-                        mark(&[b"same", host, finished.key.as_bytes(), &at, model, &counts])
-                    }),
+                let identity = identity(&finished.key, &report, name, known);
+                let is_possible =
+                    counts(&report.usage).into_iter().flatten().all(|count| count <= TOKENS_MAX);
+                let (tier, usage) = if is_possible {
+                    (report.service_tier.map(Arc::from), report.usage)
+                } else {
+                    (Some(Arc::from(IMPOSSIBLE_TIER)), Usage::default())
                 };
-                let request = Request {
-                    stream,
-                    seq: recorded.seq,
-                    at,
-                    model: report.model.map(Arc::from),
-                    tier: report.service_tier.map(Arc::from),
-                    usage: report.usage,
-                    host_says,
-                };
+                let model = report.model.map(Arc::from);
+                let request = Request { stream, seq: recorded.seq, at, model, tier, usage, host_says };
                 self.all.push(Telling { request, key, identity });
             }
             _ => {}
         }
     }
+}
+
+/// The mark that all copies of a request share. Without the provider's name for it: the host's time, the model, the counts and the cost;
+/// copies may have other keys. The ids that Anthropic gives its answers are names, too.
+fn identity(key: &str, report: &Report, name: &StreamName, at: Option<Micros>) -> Option<Mark> {
+    let host = name.host.as_bytes();
+    if matches!(report.service_tier.as_deref(), Some(SUM_TIER | TOTAL_TIER)) {
+        return None;
+    }
+    if let Some(request) = &report.request {
+        return Some(mark(&[b"told", host, request.as_bytes(), key.as_bytes()]));
+    }
+    if key.len() > 8 && key.starts_with("msg_") && report.provider.is_none() && name.host == "claude-code" {
+        return Some(mark(&[b"named", host, key.as_bytes()]));
+    }
+    let counts: Vec<u8> = counts(&report.usage).into_iter().flat_map(count_bytes).collect();
+    let model = report.model.as_deref().map_or(&b""[..], str::as_bytes);
+    let cost = count_bytes(report.cost);
+    at.map(|at| mark(&[b"same", host, &at.get().to_le_bytes(), model, &counts, &cost]))
+}
+
+/// Most tokens of one report: more than any model takes, and than a session uses.
+const TOKENS_MAX: u64 = 10_000_000_000;
+/// The tier of a report with more tokens than that: it is named, and in no sum.
+const IMPOSSIBLE_TIER: &str = "impossible counts";
+
+fn counts(usage: &Usage) -> [Option<u64>; 7] {
+    let Usage { input, output, cache_read, cache_write, cache_write_long, reasoning, searches } = *usage;
+    [input, output, cache_read, cache_write, cache_write_long, reasoning, searches]
 }
 
 fn count_bytes(count: Option<u64>) -> [u8; 9] {

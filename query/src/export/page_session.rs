@@ -6,9 +6,9 @@
 //!
 //! It writes nothing but texts, which are shared by all sessions of a page.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use acpdb_engine::event::{Face, MessageFinished, PartKind, Payload, Recorded, Role, Usage};
+use acpdb_engine::event::{Face, MessageFinished, PartKind, Payload, Recorded, Role, SUM_TIER, Usage};
 use acpdb_engine::fold::{CauseView, FaceState, FaceView, ItemKind, ItemView, Ix, State, Status};
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
 use acpdb_engine::{Store, View};
@@ -18,7 +18,7 @@ use super::page_data::{
 };
 use super::texts::{TextNumber, Texts};
 use super::{ExportError, page_past};
-use crate::cost::PriceTable;
+use crate::cost::{PriceTable, Request};
 use crate::items::cause_label;
 use crate::sound::or_lost;
 use crate::titles::prompt_in;
@@ -55,6 +55,10 @@ impl<'v> Making<'v> {
             }
             events.take(recorded, view.stream());
         }
+        // One session has one price, here and in every list.
+        let billed = crate::cost::requests(store, view.at())?.all;
+        let billed: Vec<Request> =
+            billed.into_iter().filter(|request| request.stream == view.stream()).collect();
         let (all, places) = {
             let state = view.state();
             let all: Vec<Ix> = state.items(view.at()).collect();
@@ -67,7 +71,7 @@ impl<'v> Making<'v> {
                 .map(|turn| (turn.turn.get(), turn.seq.get(), turn.shown, turn.whole, turn.recorded))
                 .collect();
             data.orders = events.orders.iter().map(|seq| order(state, *seq, &places)).collect();
-            data.requests = events.requests(state, &mut words);
+            data.requests = events.requests(&billed, state, &mut words);
             let first = all.first().and_then(|ix| state.item(*ix, view.at()));
             data.session.began = first.map_or(0, |item| {
                 events.times.get(&item.item.seq).copied().unwrap_or(item.recorded_at).get()
@@ -324,30 +328,43 @@ impl Events {
         spans.into_iter().map(|(turn, (first, last))| (turn, first, last)).collect()
     }
 
-    /// Requests with their counts, and their cost by the table of prices.
-    fn requests(&self, state: &State, words: &mut Words) -> Vec<RequestData> {
+    /// Requests with their counts, and their cost by the table of prices: those that the session is billed for, and copies of
+    /// others, which cost nothing again.
+    fn requests(&self, billed: &[Request], state: &State, words: &mut Words) -> Vec<RequestData> {
         // A table that cannot be used would be a fault of the program: costs are unknown then.
         let table = PriceTable::built_in().ok();
-        let row = |(seq, finished): &(Seq, MessageFinished)| {
-            let report = &finished.report;
-            let at = self.times.get(seq).copied();
-            let price = report.model.as_deref().and_then(|model| table.as_ref()?.price(model, at));
-            let dollars =
-                price.and_then(|price| price.dollars(&report.usage, report.service_tier.as_deref()));
-            let model = place(report.model.as_ref().map(|model| words.number(model)));
+        let mut row = |seq: Seq, model: Option<String>, usage: &Usage, dollars: Option<f64>| {
+            let model = place(model.as_ref().map(|model| words.number(model)));
             let count = |tokens: Option<u64>| tokens.unwrap_or_default();
             RequestData(
                 seq.get(),
-                state.turn(*seq).get(),
+                state.turn(seq).get(),
                 model,
-                count(report.usage.input),
-                count(report.usage.cache_read),
-                count(report.usage.cache_write),
-                count(report.usage.output),
-                dollars.map(|dollars| (dollars.total() * 1e6).round() / 1e6),
+                count(usage.input),
+                count(usage.cache_read),
+                count(usage.cache_write),
+                count(usage.output),
+                dollars.map(|dollars| (dollars * 1e6).round() / 1e6),
             )
         };
-        self.finished.iter().map(row).collect()
+        let own: HashSet<Seq> = billed.iter().map(|request| request.seq).collect();
+        let mut rows: Vec<RequestData> = Vec::new();
+        for request in billed {
+            let price = request.model.as_deref().and_then(|model| table.as_ref()?.price(model, request.at));
+            let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
+            let model = request.model.as_deref().map(str::to_owned);
+            rows.push(row(request.seq, model, &request.usage, dollars.map(|dollars| dollars.total())));
+        }
+        let copies = self.finished.iter().filter(|(seq, _)| !own.contains(seq));
+        for (seq, finished) in copies {
+            let report = &finished.report;
+            if report.service_tier.as_deref() != Some(SUM_TIER) {
+                let model = report.model.as_ref().map(|model| format!("{model} (copied)"));
+                rows.push(row(*seq, model, &report.usage, Some(0.0)));
+            }
+        }
+        rows.sort_by_key(|row| row.0);
+        rows
     }
 }
 

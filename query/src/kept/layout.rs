@@ -14,7 +14,7 @@ use crate::cost::told::{Telling, Times, Told};
 use crate::sessions::{ForkPoint, RewindPoint};
 
 /// Changes with the code below, and with the meaning of a row.
-const LAYOUT: u64 = 5;
+const LAYOUT: u64 = 6;
 
 /// Things that stand once.
 struct Table<T>(Vec<T>, HashMap<T, usize>);
@@ -68,8 +68,9 @@ pub(super) fn encode(told: &Told, figures: &BTreeMap<StreamId, Figures>) -> Vec<
         });
         out.number(models.number(request.model.as_ref()));
         out.number(tiers.number(request.tier.as_ref()));
-        let Usage { input, output, cache_read, cache_write, cache_write_long, reasoning } = request.usage;
-        for count in [input, output, cache_read, cache_write, cache_write_long, reasoning] {
+        let Usage { input, output, cache_read, cache_write, cache_write_long, reasoning, searches } =
+            request.usage;
+        for count in [input, output, cache_read, cache_write, cache_write_long, reasoning, searches] {
             out.maybe(count, Writer::number);
         }
         out.maybe(request.host_says, |out, says| out.exactly(&says.to_le_bytes()));
@@ -167,6 +168,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(Told, BTreeMap<StreamId, Figures>)
             cache_write: count()?,
             cache_write_long: count()?,
             reasoning: count()?,
+            searches: count()?,
         };
         let says = from.maybe(|from| from.exactly().map(f64::from_le_bytes))?;
         let (key, identity) = (from.exactly()?, from.maybe(Reader::exactly)?);

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::Store;
-use acpdb_engine::event::{Payload, ReplaceCause, Scope, TurnKind};
+use acpdb_engine::event::{Payload, ReplaceCause, SUM_TIER, Scope, TurnKind};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_hosts::import::Format;
 use acpdb_tests::support::{bytes_of, import_bytes};
@@ -55,7 +55,8 @@ impl Falls {
                 Payload::TurnStarted(it) if it.kind == TurnKind::Step => {
                     steps.push(Step { key: it.key, mark: mark.take(), size: None });
                 }
-                Payload::MessageFinished(it) => {
+                // A sum of the host's is no request.
+                Payload::MessageFinished(it) if it.report.service_tier.as_deref() != Some(SUM_TIER) => {
                     let usage = it.report.usage;
                     let parts = [usage.input, usage.cache_read, usage.cache_write];
                     let open = |step: &&mut Step| step.size.is_none();

@@ -1,6 +1,6 @@
 //! Bills: the provider's usage for each request equals the usage in the store.
 
-use acpdb_engine::event::{Payload, Scope, Usage};
+use acpdb_engine::event::{Payload, SUM_TIER, Scope, Usage};
 use acpdb_engine::ids::Seq;
 use acpdb_hosts::import::json;
 
@@ -22,6 +22,7 @@ fn said(request: &Request) -> Usage {
         cache_write: writes.then_some(write),
         cache_write_long: writes.then(|| count("long").unwrap_or(0)),
         reasoning: Some(thought),
+        searches: None,
     }
 }
 
@@ -35,7 +36,12 @@ fn told(played: &Played, session: &str) -> Vec<(Option<String>, Usage)> {
     let events = store.stream_events(stream.id, Seq::ZERO, Seq::MAX).unwrap().map(Result::unwrap);
     events
         .filter_map(|it| match it.event.payload {
-            Payload::MessageFinished(finished) => Some((finished.report.model, finished.report.usage)),
+            // Sums of the host are no request.
+            Payload::MessageFinished(finished)
+                if finished.report.service_tier.as_deref() != Some(SUM_TIER) =>
+            {
+                Some((finished.report.model, finished.report.usage))
+            }
             _ => None,
         })
         .collect()
@@ -67,7 +73,7 @@ fn holds(scene: &str, same: fn(&Usage) -> [Option<u64>; 6]) {
 }
 
 fn all(usage: &Usage) -> [Option<u64>; 6] {
-    let Usage { input, output, cache_read, cache_write, cache_write_long, reasoning } = *usage;
+    let Usage { input, output, cache_read, cache_write, cache_write_long, reasoning, .. } = *usage;
     [input, output, cache_read, cache_write, cache_write_long, reasoning]
 }
 

@@ -113,9 +113,13 @@ impl HostFact for MessageFinished {
         for text in [model, provider, request, stop_reason, service_tier] {
             fields.text_option(text.as_ref());
         }
-        let Usage { input, output, cache_read, cache_write, cache_write_long, reasoning } = *usage;
+        let Usage { input, output, cache_read, cache_write, cache_write_long, reasoning, searches } = *usage;
         for count in [input, output, cache_read, cache_write, cache_write_long, reasoning, *cost] {
             fields.number(count.map_or(-1, u64::cast_signed));
+        }
+        // Reports without searches keep the digest that they had before searches were told.
+        if let Some(searches) = searches {
+            fields.number(searches.cast_signed());
         }
     }
 
