@@ -50,7 +50,7 @@ pub enum Point {
 /// An act of a host or user on a whole context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
-    /// The host summarised the context, or set a new one.
+    /// The host summarised the context.
     Compact,
     /// A rewind.
     Rewind,
@@ -361,7 +361,8 @@ fn marks(store: &Store, view: &View, mark: Mark) -> Result<Vec<Seq>, Error> {
         let replaced = store.stream_events(part.stream, Seq(1), part.to)?;
         for recorded in replaced.wanted(|glimpse| glimpse.kind() == CONTEXT_REPLACED) {
             let recorded = recorded?;
-            if matches!(&recorded.event.payload, Payload::ContextReplaced(by) if by.cause != ReplaceCause::Cleared)
+            // A host may tell the order of what it kept as well, or set a context of its own making.
+            if matches!(&recorded.event.payload, Payload::ContextReplaced(by) if by.cause == ReplaceCause::Compaction)
             {
                 marks.push(recorded.seq);
             }

@@ -142,6 +142,20 @@ fn word_len(text: &str) -> usize {
     }
 }
 
+/// Bytes of a quotation of several words, or of a block of code at the beginning of a line, that `text` begins with. A name alone
+/// may be quoted, too.
+fn quoted_len(text: &str, is_line: bool) -> Option<usize> {
+    if is_line && let Some(code) = text.strip_prefix("```") {
+        let fence = text.len() - code.len();
+        return Some(code.find("\n```").map_or(text.len(), |end| fence + end + 4));
+    }
+    let (open, close) = [('"', '"'), ('“', '”')].into_iter().find(|(open, _)| text.starts_with(*open))?;
+    let inner = text.get(open.len_utf8()..)?;
+    let inner = inner.get(..inner.find(close)?)?;
+    let is_phrase = inner.trim().contains(' ') && !inner.contains(is_break);
+    is_phrase.then_some(open.len_utf8() + inner.len() + close.len_utf8())
+}
+
 fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -155,6 +169,13 @@ impl<'t> Scan<'t> {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             let start = text.len() - rest.len();
+            if let Some(len) = quoted_len(rest, start == 0 || gap == Gap::Break) {
+                // Quoted words are of another speaker.
+                scan.push(Token { text: "\"", start, is_word: false, gap, sentence: 0 });
+                gap = Gap::Space;
+                rest = rest.get(len..).unwrap_or_default();
+                continue;
+            }
             if is_space(first) {
                 if is_break(first) {
                     gap = Gap::Break;
