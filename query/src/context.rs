@@ -157,6 +157,7 @@ fn title(store: &Store, view: &View, context: &Context) -> Result<Option<String>
         name: context.session.clone(),
         title: context.title.clone(),
         parent: None,
+        started_by: None,
         head: view.at(),
         began: None,
         folder: None,

@@ -329,6 +329,7 @@ fn by_seq(store: &Store, item: ItemId, head: Seq, session: Option<&StreamName>) 
         name: "store".to_owned(),
         title: None,
         parent: None,
+        started_by: None,
         head,
         began: Some(recorded.recorded_at),
         folder: None,

@@ -33,7 +33,11 @@ pub struct StreamName {
     /// A title for people.
     pub title: Option<String>,
     /// For a subagent: the stream it was started from.
+    #[serde(skip)]
     pub parent: Option<StreamId>,
+    /// The same, with the call that started it.
+    #[serde(rename = "parent")]
+    pub started_by: Option<StartedBy>,
     /// Newest seq.
     pub head: Seq,
     /// The host's time of its opening, else the time when the opening was recorded. `None`: unknown, as for files of
@@ -42,6 +46,15 @@ pub struct StreamName {
     /// The working folder that it began in, else its project.
     #[serde(skip)]
     pub folder: Option<String>,
+}
+
+/// The start of a subagent.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct StartedBy {
+    /// The stream it was started from.
+    pub stream: StreamId,
+    /// The host's id of the call, if it is known.
+    pub call: Option<String>,
 }
 
 /// A session in a line.
@@ -147,6 +160,7 @@ impl Store {
                 name: stream.to_hex(),
                 title: None,
                 parent: None,
+                started_by: None,
                 head: place.head,
                 began: None,
                 folder: None,
@@ -178,7 +192,9 @@ impl Store {
                 name.host = opened.host;
                 name.name = opened.name;
                 name.title = opened.title.map(String::from);
-                name.parent = opened.parent.map(|parent| parent.stream);
+                name.started_by =
+                    opened.parent.map(|parent| StartedBy { stream: parent.stream, call: parent.call });
+                name.parent = name.started_by.as_ref().map(|started| started.stream);
             }
             names.push(name);
         }

@@ -85,7 +85,7 @@ pub use erasure_list::Erasure;
 pub use handle::Store;
 pub use identity::{StoreIdentity, identity_of};
 pub use import::StoreImport;
-pub use info::{SessionSummary, StoreInfo, StreamName};
+pub use info::{SessionSummary, StartedBy, StoreInfo, StreamName};
 pub use leaves::{Leaf, Leaves, SaltedBody};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, Remembered};
 pub use redact::Redactor;
