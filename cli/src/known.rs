@@ -31,7 +31,7 @@ pub(crate) struct Stamp {
     changed: i128,
     inode: u64,
     device: u64,
-    /// Bytes and time of a database's write-ahead log: new data is there first.
+    /// Bytes and time of a database's write-ahead log, where new data is first, or of the files that belong to this one.
     #[serde(default)]
     log: Option<(u64, i128)>,
 }
@@ -45,6 +45,8 @@ impl Stamp {
             // A database may have no write-ahead log.
             let log = std::fs::metadata(crate::reader::log_of(path)).ok().and_then(|log| Self::of(&log));
             stamp.log = log.map(|log| (log.bytes, log.modified));
+        } else if let Some(crate::reader::Stored::Session(session)) = crate::reader::stored(path) {
+            stamp.log = Some(session.stamp());
         }
         Some(stamp)
     }

@@ -273,6 +273,16 @@ pub(crate) fn open_live(global: &Global, output: &Output) -> Result<Store, Failu
     told(&folder, builder.lock_wait(LIVE_LOCK_WAIT), output)
 }
 
+/// As [`open_at`], for a program for which a host waits at each event: opening and recording may each wait for a lock, together for `wait`.
+pub(crate) fn open_briefly(
+    folder: &Path,
+    global: &Global,
+    wait: std::time::Duration,
+    output: &Output,
+) -> Result<Store, Failure> {
+    told(folder, redacting(builder(folder, global)?, global)?.lock_wait(wait / 2), output)
+}
+
 /// Memory for sessions while they are recorded one after the other: a session is hardly met twice.
 const RECORDING_BYTES: u64 = 16 << 20;
 

@@ -50,7 +50,7 @@ fn hostile(folder: &Path) -> Vec<(PathBuf, &'static str, &'static str)> {
     elements.extend(b"1,".repeat(10_000_000));
     elements.extend(b"1]}");
     std::fs::write(path("elements.json"), elements).unwrap();
-    std::fs::write(path("line.jsonl"), [b"{\"type\":\"".to_vec(), vec![b'a'; 20 << 20]].concat()).unwrap();
+    std::fs::write(path("line.jsonl"), [b"{\"type\":\"".to_vec(), vec![b'a'; 70 << 20]].concat()).unwrap();
     let mut string = b"{\"role\":\"user\",\"content\":\"".to_vec();
     string.extend(vec![b'a'; 80 << 20]);
     string.extend(b"\"}");

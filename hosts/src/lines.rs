@@ -61,6 +61,39 @@ pub fn next_line<'l>(
     Ok(Some(text(line)))
 }
 
+/// Reads one JSON object to its end, and no further: who writes it may keep the pipe open. Input that is no object is read to its end.
+///
+/// # Errors
+/// Those of the input.
+pub fn read_value(input: &mut impl io::Read, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let (mut depth, mut in_string, mut is_escaped) = (0_u32, false, false);
+    let mut chunk = [0; 16 << 10];
+    loop {
+        let count = match input.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        for byte in chunk.get(..count).unwrap_or_default() {
+            bytes.push(*byte);
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' if in_string => is_escaped = true,
+                b'"' if depth > 0 => in_string = !in_string,
+                b'{' | b'[' if !in_string => depth = depth.saturating_add(1),
+                b'}' | b']' if !in_string && depth > 0 => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Ok(());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
 /// A line as text without the white space at its end, if it is within both limits.
 ///
 /// # Errors
@@ -114,6 +147,32 @@ mod tests {
             found.push(read.map(str::to_owned));
         }
         found
+    }
+
+    /// A host that kept the pipe open was waited for until the deadline, and nothing of its event was recorded.
+    #[test]
+    fn a_value_ends_where_its_brackets_do() {
+        struct Open<'b>(&'b [u8]);
+        impl io::Read for Open<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                assert!(!self.0.is_empty(), "read behind the value");
+                let count = self.0.len().min(3).min(buffer.len());
+                let (head, rest) = self.0.split_at(count);
+                buffer[..count].copy_from_slice(head);
+                self.0 = rest;
+                Ok(count)
+            }
+        }
+        for value in [r#"{"a":"}\\\"{"}"#, " {\"a\":[{}]}", "[1]"] {
+            let mut bytes = Vec::new();
+            read_value(&mut Open(value.as_bytes()), &mut bytes).unwrap();
+            assert_eq!(String::from_utf8_lossy(&bytes), value);
+        }
+        for whole in ["", "{\"a\":", "word \"{\" "] {
+            let mut bytes = Vec::new();
+            read_value(&mut whole.as_bytes(), &mut bytes).unwrap();
+            assert_eq!(String::from_utf8_lossy(&bytes), whole);
+        }
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub fn usual_paths(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Ses
         Some(file) => paths.extend(file_path(&file)),
         None => paths.push(SessionPath::new(Format::Opencode, opencode.clone(), "opencode*.db")),
     }
-    paths.push(SessionPath::new(Format::Opencode, opencode.join("storage"), "**/*.json"));
+    paths.push(SessionPath::new(Format::Opencode, opencode.join("storage"), "session/*/*.json"));
     for sessions in ["sessions", "archived_sessions"] {
         // Older sessions are packed.
         for pattern in ["**/rollout-*.jsonl", "**/rollout-*.jsonl.zst"] {
@@ -123,7 +123,7 @@ mod tests {
             &expect![[r"
                 claude-code /home/ada/.claude/projects **/*.jsonl
                 opencode /home/ada/.local/share/opencode opencode*.db
-                opencode /home/ada/.local/share/opencode/storage **/*.json
+                opencode /home/ada/.local/share/opencode/storage session/*/*.json
                 codex /home/ada/.codex/sessions **/rollout-*.jsonl
                 codex /home/ada/.codex/sessions **/rollout-*.jsonl.zst
                 codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl
@@ -151,7 +151,7 @@ mod tests {
             &expect![[r"
                 claude-code /c/projects **/*.jsonl
                 opencode /db mine.sqlite
-                opencode /x/opencode/storage **/*.json
+                opencode /x/opencode/storage session/*/*.json
                 codex /home/ada/.codex/sessions **/rollout-*.jsonl
                 codex /home/ada/.codex/sessions **/rollout-*.jsonl.zst
                 codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use acpdb_engine::{Atomicity, Batch, Error, Store, StreamInfo};
 use acpdb_hosts::import::{self, SinkStop};
 
+use crate::taken_back::{Again, taken_back};
+
 /// Bytes of facts that are gathered before they are recorded.
 pub const GATHER_BYTES: usize = 2 << 20;
 /// Facts that are gathered before they are recorded.
@@ -31,6 +33,8 @@ pub struct Gather<'s> {
     too_large: Option<Error>,
     /// Why nothing more can be recorded.
     pub error: Option<Error>,
+    /// Messages that were taken back and are there again, and how often they are told now.
+    again: Again,
 }
 
 impl<'s> Gather<'s> {
@@ -48,6 +52,7 @@ impl<'s> Gather<'s> {
             too_large_count: 0,
             too_large: None,
             error: None,
+            again: Again::default(),
         }
     }
 
@@ -116,7 +121,24 @@ fn second_half(batches: &mut Vec<Batch>) -> Vec<Batch> {
 }
 
 impl import::Sink for Gather<'_> {
-    fn batch(&mut self, batch: import::Batch) -> Result<(), SinkStop> {
+    fn present(&mut self, stream: &Arc<StreamInfo>, keys: Vec<String>) {
+        self.flush();
+        if self.error.is_some() {
+            return;
+        }
+        match taken_back(self.store, stream, &keys) {
+            Ok((rewind, again)) => {
+                self.again = again;
+                if let Some(entry) = rewind {
+                    self.record(vec![Batch { stream: (**stream).clone(), entries: vec![entry] }]);
+                }
+            }
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    fn batch(&mut self, mut batch: import::Batch) -> Result<(), SinkStop> {
+        self.again.rename(&batch.stream, &mut batch.entries);
         self.count += batch.entries.len();
         self.bytes += batch.entries.iter().map(weight).sum::<usize>();
         match self.batches.last_mut() {

@@ -16,6 +16,7 @@
 pub mod attach;
 pub mod below;
 pub mod birth;
+pub mod busy;
 pub mod compaction;
 pub(crate) mod damage;
 pub mod dialect;
@@ -29,6 +30,7 @@ pub mod mcp;
 pub mod plugin;
 pub mod proxy;
 pub mod recording;
+mod taken_back;
 pub mod told;
 
 pub use host::{Host, Mode};

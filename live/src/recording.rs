@@ -242,6 +242,9 @@ pub fn beside(path: &Path) -> Beside {
                 }
             };
         }
+        if matches!(named, import::AGENT_META | import::AGENT_SESSION | import::AGENT_WORKFLOW) {
+            return of_agent(&own, named);
+        }
         let name = Path::new(named).file_name().filter(|_| number == 0)?.to_str()?;
         // The session has the beginning of a file that is not read now. A later import looks again, and knows new facts by their origins.
         let mut file = below::beneath(&root, &format!("{folder}/{name}")).ok()?;
@@ -253,6 +256,39 @@ pub fn beside(path: &Path) -> Beside {
         file.by_ref().take(BESIDE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }))
+}
+
+/// A file beside that of a subagent of Claude Code, by the name under which it is asked for.
+fn of_agent(own: &Path, named: &str) -> Option<Vec<u8>> {
+    let folder = own.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "subagents"));
+    let path = match named {
+        import::AGENT_META => own.with_extension("meta.json"),
+        import::AGENT_WORKFLOW => {
+            let workflow = own.parent().filter(|parent| Some(*parent) != folder && folder.is_some())?;
+            return Some(workflow.file_name()?.to_string_lossy().into_owned().into_bytes());
+        }
+        _ => match folder {
+            Some(folder) => folder.parent()?.with_extension("jsonl"),
+            // Older versions keep it beside the session's file, which names it.
+            None => session_beside(own)?,
+        },
+    };
+    // A file that is not there says nothing about the call.
+    let metadata = std::fs::symlink_metadata(&path).ok()?;
+    let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
+    // As above.
+    fits.then(|| std::fs::read(&path).ok())?
+}
+
+/// The file of the session of a subagent whose file lies beside it, by the session's id in the file's first bytes.
+fn session_beside(own: &Path) -> Option<PathBuf> {
+    let mut head = Vec::new();
+    // A file that cannot be read is named where it is imported.
+    File::open(own).ok()?.take(64 << 10).read_to_end(&mut head).ok()?;
+    let head = String::from_utf8_lossy(&head);
+    let line = head.lines().find(|line| line.contains("\"sessionId\""))?;
+    let id = import::json::owned(import::json::member(Some(line), "sessionId"))?;
+    import::is_uuid(&id).then(|| own.with_file_name(format!("{id}.jsonl")))
 }
 
 /// The files of a thread of Codex, which lie somewhere beside the file at `own`, the longest first.

@@ -106,8 +106,8 @@ const CIRCLES: &[(&str, &str)] = &[
     ("engine/src/storage/sim/", "clock, file, moment, process, schedule"),
     ("hosts/src/", "exchange, export, import, lint"),
     ("hosts/src/export/", "ahead, calls, dialect, prompt, provider, providers, source, thinking, turns"),
-    ("hosts/src/import/", "claude_code, json, limits, report, values, wire"),
-    ("hosts/src/import/claude_code/", "line, rebuilt"),
+    ("hosts/src/import/", "claude_code, detect, json, limits, marks, report, torn, values, wire"),
+    ("hosts/src/import/claude_code/", "line, names, rebuilt"),
     ("live/src/", "compaction, mcp, plugin, proxy"),
     (
         "query/src/",

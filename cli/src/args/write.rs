@@ -34,7 +34,7 @@ pub(crate) struct Import {
     /// Also follow links that lead out of a folder
     #[arg(long)]
     pub(crate) links: bool,
-    /// Limits of one file, in place of the usual ones: ratio=500,bytes=4G,record=16M,document=64M,elements=1000000,facts=400000
+    /// Limits of one file, in place of the usual ones: ratio=500,bytes=4G,record=64M,document=64M,elements=1000000,facts=400000
     #[arg(long, value_name = "NAME=N,..")]
     pub(crate) limits: Vec<String>,
     #[command(flatten)]

@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use acpdb_hosts::lines::{self, LINE_BYTES_MAX};
+use acpdb_live::busy::Busy;
 use acpdb_live::hook::{self, Done};
 use acpdb_live::journal::{self, Line};
 use acpdb_live::told::Event;
@@ -38,12 +39,18 @@ struct Work {
     mode: Mode,
     event: Option<String>,
     global: Global,
+    /// How long the store is waited for.
+    wait: Duration,
 }
 
 /// Answers the host, and always ends well.
 pub(crate) fn run(global: &Global, args: &Hook) {
     let began = Instant::now();
-    let work = Work { host: args.host, mode: args.mode, event: args.event.clone(), global: global.apart() };
+    let journal = journal::path(&store_path::variable);
+    let busy = Busy::beside(journal.as_deref());
+    let wait = busy.wait();
+    let (host, mode, named) = (args.host, args.mode, args.event.clone());
+    let work = Work { host, mode, event: named, global: global.apart(), wait };
     let event = args.event.clone().unwrap_or_default();
     let mut line = Line { event, ..line(work.host.name()) };
     let deadline = Duration::from_millis(args.deadline);
@@ -77,6 +84,11 @@ pub(crate) fn run(global: &Global, args: &Hook) {
         line.error.get_or_insert_with(|| format!("the host did not take the answer: {error}"));
     }
     line.milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let had = began.elapsed() < wait || line.error.is_none();
+    busy.note(had);
+    if let Some(error) = line.error.as_mut().filter(|_| !had) {
+        error.push_str("; until a minute is over, hooks wait for the store for 100 ms");
+    }
     note(&line);
 }
 
@@ -130,7 +142,8 @@ impl Work {
     fn answer(&self, tell: &mpsc::Sender<News>) -> Result<(String, u64, Option<String>), String> {
         let mut bytes = Vec::new();
         // One byte over the limit shows that the event is too long.
-        let input = std::io::stdin().lock().take(LINE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
+        let input =
+            lines::read_value(&mut std::io::stdin().lock().take(LINE_BYTES_MAX as u64 + 1), &mut bytes);
         input.map_err(|error| format!("standard input cannot be read: {error}"))?;
         let text = lines::text(&bytes).map_err(|error| format!("the event is not read: {error}"))?;
         let told =
@@ -162,7 +175,7 @@ impl Work {
             // As above.
             let _ = tell.send(News::Passed(passed));
         }
-        let store = store_path::open_at(&found.folder, &global, &output);
+        let store = store_path::open_briefly(&found.folder, &global, self.wait, &output);
         let store = store.map_err(|failure| failure.message)?;
         let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
         // The host waits for nothing any more, and the session has its figures.

@@ -86,6 +86,12 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
             Recognised::Session(_) => {
                 let store = opened_for(&mut opened, &mut known, (&how, &folder), (global, args, output))?;
                 match begun.record(store, &candidate.path) {
+                    Ok(report) if report.report.is_empty => {
+                        let told = nothing_in(candidate, &report);
+                        known.keep(&candidate.path, &reading, Some(&report).filter(|_| !told.is_empty()));
+                        other_count += u64::from(told.is_empty());
+                        skipped.extend(told);
+                    }
                     Ok(report) => {
                         known.keep(&candidate.path, &reading, Some(&report));
                         skipped.extend(notes(&report));
@@ -123,6 +129,18 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let is_nothing = reports.is_empty() && imported.is_empty() && partly_count == 0;
     render(&reports, &imported, &skipped, (other_count, is_nothing), output)?;
     Ok(code_of(is_nothing, &imported, &skipped))
+}
+
+/// The words for a file of which nothing was understood; none, where its host leaves such files.
+fn nothing_in(candidate: &Candidate, report: &FileReport) -> Vec<Skipped> {
+    let cut = &report.report.cut;
+    if !report.report.skipped.is_empty() || cut.is_some() {
+        return notes(report);
+    }
+    if reader::may_be_empty(candidate) {
+        return Vec::new();
+    }
+    vec![Skipped { path: candidate.path.clone(), line: None, reason: reader::NOTHING.to_owned() }]
 }
 
 fn warn_of(file: &Skipped, output: &mut Output) {
@@ -512,12 +530,18 @@ fn render(
         output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
     }
     if !skipped.is_empty() {
-        let places = match skipped.len() {
-            1 => "1 place needs".to_owned(),
-            count => format!("{count} places need"),
+        // A file without a line is refused as a whole.
+        let refused = skipped.iter().filter(|file| file.line.is_none()).count();
+        let said = |count: usize, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            count => Some(format!("{count} {many}")),
         };
+        let places = said(skipped.len() - refused, "place needs a look", "places need a look");
+        let refused = said(refused, "file is refused", "files are refused");
+        let told: Vec<String> = refused.into_iter().chain(places).collect();
         let rest = if is_nothing { "nothing was recorded" } else { "the rest is recorded" };
-        output.note(format!("{places} a look (see the warnings above); {rest}"));
+        output.note(format!("{} (see the warnings above); {rest}", told.join(", ")));
     }
     Ok(())
 }

@@ -321,6 +321,7 @@ impl Follower<'_> {
                     self.sessions.remove(path);
                 }
                 match result {
+                    Ok(report) if report.report.is_empty => self.known.keep(path, &reading, None),
                     Ok(report) => {
                         self.known.keep(path, &reading, Some(&report));
                         self.read(path, &report)?;

@@ -129,6 +129,10 @@ impl import::Sink for Shared<'_> {
         }
     }
 
+    fn present(&mut self, stream: &Arc<StreamInfo>, keys: Vec<String>) {
+        self.gathered.borrow_mut().gather.present(stream, keys);
+    }
+
     /// The report comes only at the end of the file, an hour after its last change.
     fn left_out(&mut self, note: &import::Note) {
         let (path, reason) = (self.path.clone(), note.reason.clone());

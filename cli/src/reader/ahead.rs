@@ -8,10 +8,11 @@
 //! The recorded facts and their commits do not depend on the thread: its parcels come in the order of the input.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
-use acpdb_engine::Store;
-use acpdb_hosts::import::{self, ImportError, ImportReport, Options, SinkStop};
+use acpdb_engine::{Store, StreamInfo};
+use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Options, SinkStop};
 use acpdb_live::gather::{GATHER_BYTES, Gather, weight};
 use indicatif::ProgressBar;
 
@@ -28,6 +29,7 @@ const PARCEL_COUNT: usize = GATHER_BYTES / PARCEL_BYTES;
 enum Told {
     Found(Recognised),
     Facts(Vec<import::Batch>),
+    Present(Arc<StreamInfo>, Vec<String>),
     End(std::io::Result<(u64, Result<ImportReport, ImportError>)>),
 }
 
@@ -92,6 +94,7 @@ impl Begun {
                         }
                     }
                 }
+                Ok(Told::Present(stream, keys)) => import::Sink::present(&mut gather, &stream, keys),
                 Ok(Told::End(end)) => {
                     let (bytes, result) = end.map_err(ReadError::File)?;
                     return report(&mut gather, path, bytes, result);
@@ -139,6 +142,14 @@ impl Parcel<'_> {
 }
 
 impl import::Sink for Parcel<'_> {
+    fn present(&mut self, stream: &Arc<StreamInfo>, keys: Vec<String>) {
+        // An import that was interrupted takes no more; the next facts say so.
+        if self.send().is_ok() {
+            // The receiver is gone with the import.
+            let _ = self.to.send(Told::Present(Arc::clone(stream), keys));
+        }
+    }
+
     fn batch(&mut self, batch: import::Batch) -> Result<(), SinkStop> {
         self.bytes += batch.entries.iter().map(weight).sum::<usize>();
         self.batches.push(batch);

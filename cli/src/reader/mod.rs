@@ -7,6 +7,8 @@
 mod ahead;
 mod kept;
 mod notes;
+mod place;
+mod storage;
 
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
@@ -22,6 +24,7 @@ use acpdb_live::recording::{beside, stem};
 pub(crate) use self::ahead::{Ahead, Begun, FILE_COUNT as AHEAD_COUNT};
 pub(crate) use self::kept::{Kept, kept};
 pub(crate) use self::notes::{notes, refused};
+pub(crate) use self::storage::{Stored, stored};
 
 /// The result of reading one file.
 #[derive(Debug)]
@@ -182,8 +185,23 @@ fn recognise_any(candidate: &Candidate, format: Option<Format>) -> Recognised {
     let path = &candidate.path;
     let skip = |reason: String| Recognised::Skipped(Skipped { path: path.clone(), line: None, reason });
     let worth_a_word = candidate.named || looks_like_a_session(path);
+    // Hosts leave empty files.
     if candidate.bytes == 0 {
-        return if worth_a_word { skip("the file is empty".to_owned()) } else { Recognised::Other };
+        return if candidate.named { skip("the file is empty".to_owned()) } else { Recognised::Other };
+    }
+    match stored(path) {
+        Some(Stored::Session(session)) if session.is_in_a_database() => {
+            let why = "opencode's database beside it has the session, which is read from there";
+            return if candidate.named { skip(why.to_owned()) } else { Recognised::Other };
+        }
+        Some(Stored::Session(_)) if format.is_none_or(|format| format == Format::Opencode) => {
+            return Recognised::Session(Format::Opencode);
+        }
+        Some(Stored::Other) => {
+            let why = "it is a piece of opencode's storage; name the session's file, or the folder";
+            return if candidate.named { skip(why.to_owned()) } else { Recognised::Other };
+        }
+        _ => {}
     }
     let head = below::regular(path)
         .and_then(|file| {
@@ -214,7 +232,21 @@ fn recognise_any(candidate: &Candidate, format: Option<Format>) -> Recognised {
     if import::is_own_export(&head) {
         return refused("acpdb exported it: rows of items, of which no events can be made");
     }
+    let host = place::host_of(path).filter(|_| !candidate.named);
+    if let Some(reason) = import::foreign(&head) {
+        return if host.is_some() && !reason.contains("UTF-16") {
+            Recognised::Other
+        } else {
+            refused(reason)
+        };
+    }
     let detected = import::detect(path, &head);
+    // In the folder of a host only its own sessions count: fixtures of its plug-ins are none.
+    if let Some(host) = host
+        && (detected.is_some_and(|found| found != host) || detected.is_none() && is_lines_of_json(&head))
+    {
+        return Recognised::Other;
+    }
     // Records stay: a session read with another host's format would stay for ever as records that no importer understands.
     if let (Some(asked), Some(found)) = (format, detected)
         && asked != found
@@ -231,6 +263,21 @@ fn recognise_any(candidate: &Candidate, format: Option<Format>) -> Recognised {
         }
         None => Recognised::Other,
     }
+}
+
+/// Whether a file begins with JSON: it is no session that was damaged.
+fn is_lines_of_json(head: &[u8]) -> bool {
+    let mut values = serde_json::Deserializer::from_slice(head).into_iter::<serde::de::IgnoredAny>();
+    values.next().is_none_or(|first| first.map_or_else(|error| error.is_eof(), |_| true))
+}
+
+/// The words for a file of which nothing was understood.
+pub(crate) const NOTHING: &str =
+    "nothing in it was understood as a message or a call; nothing of it is recorded";
+
+/// Whether a file of which nothing was understood is passed over without a word: in the folder of a host, which leaves such files.
+pub(crate) fn may_be_empty(candidate: &Candidate) -> bool {
+    !candidate.named && place::host_of(&candidate.path).is_some()
 }
 
 fn described(error: &dyn std::error::Error) -> String {
@@ -339,6 +386,10 @@ fn parse(
     let mut file = below::regular(path)?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let name = &stem(path);
+    if let Some(Stored::Session(session)) = stored(path) {
+        progress(bytes);
+        return Ok((bytes, session.read(options, sink)?));
+    }
     let options = &Options { beside: Some(beside(path)), ..options.clone() };
     let mut magic = [0; sqlite::MAGIC.len()];
     let is_database = file.read_exact(&mut magic).is_ok() && magic == *sqlite::MAGIC;

@@ -7,7 +7,7 @@
 //! | host | habit |
 //! |---|---|
 //! | Claude Code | attachments are messages of role `system`, or stand before the prompt; a line feed ends a text that another user's text follows |
-//! | Codex, from 0.169 on | base instructions are the first `developer` message; results and messages stand in the order in which they came |
+//! | Codex, from 0.168 on | base instructions are the first `developer` message; results and messages stand in the order in which they came |
 //! | opencode, Copilot CLI | over chat, reasoning is `reasoning_content` beside a reply's text |
 
 use super::{Format, Selection};
@@ -34,7 +34,7 @@ impl Dialect {
         match (host, format) {
             ("claude-code", Format::Anthropic) => Self::ClaudeCode,
             ("opencode" | "copilot-cli", Format::Openai) => Self::ReasoningInChat,
-            ("codex", Format::Responses) if version.is_some_and(|version| is_from(version, 0, 169)) => {
+            ("codex", Format::Responses) if version.is_some_and(|version| is_from(version, 0, 168)) => {
                 Self::Codex
             }
             _ => Self::Portable,
@@ -57,7 +57,7 @@ mod tests {
     fn habits_are_followed_only_where_they_were_seen() {
         let of = |host, version, format, selection| Dialect::of(host, Some(version), format, selection);
         let recorded = Selection::Recorded;
-        assert_eq!(of("codex", "0.169.0", Format::Responses, recorded), Dialect::Codex);
+        assert_eq!(of("codex", "0.168.0", Format::Responses, recorded), Dialect::Codex);
         assert_eq!(of("codex", "1.0", Format::Responses, recorded), Dialect::Codex);
         assert_eq!(of("codex", "0.98.1", Format::Responses, recorded), Dialect::Portable);
         assert_eq!(of("codex", "0.169.0", Format::Openai, recorded), Dialect::Portable);

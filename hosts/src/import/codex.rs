@@ -49,6 +49,10 @@ pub(super) struct Codex {
     model: Option<String>,
     /// The newest step, until its usage has been told.
     step: Option<String>,
+    /// The running totals that were told last.
+    total: Option<Usage>,
+    /// Each request has a record of its own: counts for display say nothing more.
+    has_records: bool,
     /// Reads the files of other sessions.
     beside: Option<Beside>,
     /// Files in which this one's beginning stands, by their threads and numbers, while they are read; `inherited`: bytes of
@@ -237,13 +241,41 @@ impl Codex {
     /// Takes in the provider's report on the newest step.
     fn usage(&mut self, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
         let Some([usage, request]) = pick(payload, ["usage", "response_id"]) else { return false };
-        self.finished(usage, request, origin, out);
+        self.has_records = true;
+        if let Some(usage) = usage.and_then(usage_of) {
+            self.finished(usage, request, origin, out);
+        }
         true
     }
 
+    /// Takes in the counts that older files tell for display: of the last request, and of all. Where they tell no last one, it is
+    /// what the totals have grown by; totals that fall have begun anew. A growth without a step is a request of no message.
+    fn counted(&mut self, info: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
+        let [last, total] = info
+            .and_then(|info| pick(info, ["last_token_usage", "total_token_usage"]))
+            .unwrap_or_default()
+            .map(|usage| usage.and_then(usage_of));
+        let before = self.total;
+        self.total = total.or(before);
+        let grown = total.map(|total| before.map_or(total, |before| growth(before, total)));
+        let has_grown = |usage: &Usage| usage.input.max(usage.output).max(usage.cache_read).unwrap_or(0) > 0;
+        if self.step.is_some() {
+            // The first totals of a session that goes on count what was before it.
+            if let Some(usage) = last.or(grown.filter(has_grown)) {
+                self.finished(usage, None, origin, out);
+            }
+            return;
+        }
+        let is_known = before.is_some() && !self.has_records;
+        if let Some(usage) = grown.filter(|usage| is_known && has_grown(usage)) {
+            let report = Report { model: self.model.clone(), usage, ..Report::default() };
+            let fact = fact::MessageFinished { key: format!("{origin}/request"), report };
+            out.push(Entry::from(fact).origin(format!("{origin}/finish")));
+        }
+    }
+
     /// The end of the newest step, unless it has been told; a step and its end have one key.
-    fn finished(&mut self, usage: Option<&str>, request: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
-        let Some(usage) = usage.and_then(usage_of) else { return };
+    fn finished(&mut self, usage: Usage, request: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
         let Some(key) = self.step.take() else { return };
         let report =
             Report { model: self.model.clone(), request: owned(request), usage, ..Report::default() };
@@ -306,10 +338,7 @@ impl Codex {
                 }
             }
             // Older files tell usage here only, and once more for each prompt before anything was sent.
-            "token_count" => {
-                let usage = member(member(Some(payload), "info"), "last_token_usage");
-                self.finished(usage, None, origin, out);
-            }
+            "token_count" => self.counted(member(Some(payload), "info"), origin, out),
             "turn_aborted" => {
                 let why = owned(member(Some(payload), "reason")).unwrap_or_else(|| "interrupted".to_string());
                 for (call, finish) in self.calls.give_up() {
@@ -441,7 +470,31 @@ fn usage_of(usage: &str) -> Option<Usage> {
         cache_write: written,
         cache_write_long: None,
         reasoning,
+        searches: None,
     })
+}
+
+/// The growth of running totals; all of them, if they have begun anew.
+fn growth(before: Usage, total: Usage) -> Usage {
+    let pairs =
+        [(before.input, total.input), (before.output, total.output), (before.cache_read, total.cache_read)];
+    if pairs.iter().any(|(before, total)| total.unwrap_or(0) < before.unwrap_or(0)) {
+        return total;
+    }
+    // None of the three has fallen; of the others nothing is below 0.
+    let less = |before: Option<u64>, total: Option<u64>| {
+        // As above.
+        total.map(|total| total.saturating_sub(before.unwrap_or(0)))
+    };
+    Usage {
+        input: less(before.input, total.input),
+        output: less(before.output, total.output),
+        cache_read: less(before.cache_read, total.cache_read),
+        cache_write: less(before.cache_write, total.cache_write),
+        cache_write_long: None,
+        reasoning: less(before.reasoning, total.reasoning),
+        searches: None,
+    }
 }
 
 /// How a call ended, which Codex says in the text of the result only.

@@ -6,8 +6,10 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::limits::{Exceeded, Limits, RATIO_FREE_BYTES};
+use super::torn::records_in;
 use super::values::{Shape, ValueReader};
-use super::{Format, json};
+use super::{Format, json, marks};
+use crate::is_among;
 
 /// Bytes of the beginning of a file that [`detect`] wants; fewer will do for most files.
 pub const HEAD_BYTES: usize = 256 << 10;
@@ -57,6 +59,7 @@ fn by_content(head: &[u8]) -> Option<Format> {
                 .get(..error.valid_up_to())
                 .and_then(|bytes| std::str::from_utf8(bytes).ok())
                 .and_then(by_beginning),
+            (Shape::Broken(_), _) => by_record_in(value.bytes),
             _ => None,
         };
         if found.is_some() {
@@ -66,8 +69,51 @@ fn by_content(head: &[u8]) -> Option<Format> {
     None
 }
 
+/// The format of a record behind bytes that are none.
+fn by_record_in(bytes: &[u8]) -> Option<Format> {
+    let first = records_in(bytes, marks::is_any).into_iter().next()?;
+    by_value(std::str::from_utf8(bytes.get(first)?).ok()?)
+}
+
+/// Why a file that begins with `head` (already decompressed) is not read, if it is of a known kind that acpdb does not read.
+pub fn foreign(head: &[u8]) -> Option<&'static str> {
+    if is_utf16(head) {
+        return Some(
+            "its encoding is UTF-16, as PowerShell writes it; only UTF-8 is read: write it anew as UTF-8",
+        );
+    }
+    let start = String::from_utf8_lossy(head.get(..HEAD_BYTES.min(head.len())).unwrap_or_default());
+    let has = |names: &[&str]| names.iter().all(|name| start.contains(&format!("\"{name}\"")));
+    let is_list = matches!(start.trim_start().as_bytes().first(), Some(b'[' | b'{'));
+    let is_mapped = has(&["mapping", "current_node"]) || has(&["mapping", "author", "content_type"]);
+    if is_list && is_mapped {
+        return Some("it is ChatGPT's export of conversations, which is not read");
+    }
+    if is_list && has(&["chat_messages", "sender"]) {
+        return Some("it is Claude.ai's export of conversations, which is not read");
+    }
+    None
+}
+
+/// Whether a text is UTF-16: it has that mark, or every other byte of its beginning is zero.
+fn is_utf16(head: &[u8]) -> bool {
+    let start = head.get(..64.min(head.len())).unwrap_or_default();
+    let zeros = |from: usize| start.iter().skip(from).step_by(2).all(|byte| *byte == 0);
+    let others = |from: usize| start.iter().skip(from).step_by(2).all(|byte| *byte != 0);
+    let is_either = zeros(0) && others(1) || zeros(1) && others(0);
+    start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) || start.len() >= 4 && is_either
+}
+
+/// Roles of messages, as the hosts and providers that are read name them.
+const ROLES: &str = "system developer user assistant tool function model";
+
+/// Whether a value is the role of a message. Others than messages have roles, too.
+fn is_role(role: Option<&str>) -> bool {
+    json::string(role).is_some_and(|role| is_among(ROLES, &role))
+}
+
 /// The format of one whole value.
-fn by_value(text: &str) -> Option<Format> {
+pub(super) fn by_value(text: &str) -> Option<Format> {
     if text.starts_with('[') {
         let list = json::elements(text)?;
         return list.first().and_then(|first| by_list_element(first));
@@ -143,7 +189,12 @@ fn by_value(text: &str) -> Option<Format> {
     if kind.is_some() && claude {
         return Some(Format::ClaudeCode);
     }
-    if role.is_some() || messages.is_some() {
+    let [history] = json::pick(text, ["history"])?;
+    let is_talk = |list: Option<&str>| {
+        let first = list.and_then(json::elements).and_then(|list| list.first().copied());
+        first.is_some_and(|first| by_list_element(first).is_some())
+    };
+    if is_role(role) || messages.is_some() || is_talk(history) {
         return Some(Format::OpenaiMessages);
     }
     None
@@ -156,7 +207,7 @@ fn is_copilot(kind: &str) -> bool {
 
 fn by_list_element(element: &str) -> Option<Format> {
     let [traj, role, task] = json::pick(element, ["traj", "role", "task_id"])?;
-    (traj.is_some() || role.is_some() || task.is_some()).then_some(Format::OpenaiMessages)
+    (traj.is_some() || is_role(role) || task.is_some()).then_some(Format::OpenaiMessages)
 }
 
 /// The format of a document by its beginning: by the names that it shows first.

@@ -29,11 +29,12 @@ use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 use super::gemini_parts::{content_parts, output, thought, usage};
 use super::json::{elements, member, members, owned, pick};
 use super::lines::{Found, attach, document, keep, opened};
+use super::marks::marks;
 use super::report::Admitted;
 use super::retold::Retold;
 use super::turns::{self, Occurrences, digest, not_for_the_model, prompt, step};
 use super::values::ValueReader;
-use super::{Context, ImportError, Input, time, wire};
+use super::{Context, Format, ImportError, Input, time, wire};
 
 const HOST: &str = "gemini-cli";
 
@@ -44,6 +45,9 @@ struct Live {
     digest: String,
     /// Digest of its content, the same for every form in which it is written.
     says: String,
+    /// Its type and its time: a newer version of it has the same.
+    marks: [Option<String>; 2],
+    text: String,
     items: Vec<ItemRef>,
     origin: String,
 }
@@ -66,12 +70,13 @@ struct Gemini {
 
 /// Reads either form.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
-    let mut reader = ValueReader::documents(input, &context.options.limits);
+    let reader = ValueReader::documents(input, &context.options.limits);
+    let mut reader = reader.finding(marks(Format::GeminiCli));
     let mut gemini = Gemini::default();
     let mut session = Session::default();
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
-        let (line, at) = (value.line, value.offset);
+        let (line, at, raw) = (value.line, value.offset, value.raw);
         let entries = match context.admit(&value) {
             Admitted::Nothing => continue,
             Admitted::Raw(bytes) => {
@@ -87,7 +92,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
                     context.report.records += 1;
                     let mut entries = Vec::new();
                     let found = gemini.line(text, &shape, &mut entries);
-                    found.told(text, (line, at), &mut entries, &mut kept, &mut context.report);
+                    found.told(raw, (line, at), &mut entries, &mut kept, &mut context.report);
                     entries
                 }
             },
@@ -182,12 +187,19 @@ impl Session {
     ) -> Result<(), ImportError> {
         gemini.header(text);
         let mut records: Vec<(&str, String)> = Vec::new();
-        let mut told = Occurrences::default();
+        let mut told: HashMap<String, Vec<String>> = HashMap::new();
         for message in messages {
             let mut entries = Vec::new();
             let id = id_of(message);
-            // A list that names one message twice: the second is a message of its own, or its bytes would be lost.
-            let id = match told.next(&id) {
+            // The same message twice is one; its bytes stay in the text around. Another one of this id is a message of its own.
+            let contents: &mut Vec<String> = told.entry(id.clone()).or_default();
+            let content = digest(message);
+            if contents.contains(&content) {
+                context.report.duplicates += 1;
+                continue;
+            }
+            contents.push(content);
+            let id = match contents.len() {
                 1 => id,
                 n => format!("{id}+{n}"),
             };
@@ -200,7 +212,7 @@ impl Session {
                 entries.push(Entry::from(fact).origin(&own).wire(kept));
                 origin = own;
             } else {
-                attach(message, &mut entries);
+                attach(message.as_bytes(), &mut entries);
             }
             records.push((message, origin));
             context.report.records += 1;
@@ -236,6 +248,7 @@ impl Gemini {
                     self.live.push(answer(id, text, origin));
                     return Found::Known;
                 }
+                let id = self.named(&id, text);
                 if self.live.iter().any(|live| live.id == id) {
                     // The bytes of each version are kept, even where a version says nothing new about the message.
                     let origin = self.lines.origin("line", &digest(text));
@@ -291,6 +304,17 @@ impl Gemini {
         Found::Known
     }
 
+    /// The name of a message of the log: its id, unless another message was told under that.
+    fn named(&self, id: &str, message: &str) -> String {
+        let names = (1..).map(|n: u32| if n == 1 { id.to_owned() } else { format!("{id}+{n}") });
+        let is_free = |name: &String| {
+            let known = self.live.iter().find(|live| live.id == *name);
+            known.is_none_or(|live| !live.is_other(message))
+        };
+        // There are not as many messages as numbers.
+        names.into_iter().find(is_free).unwrap_or_default()
+    }
+
     /// Forgets the messages from `place` on. One that comes back as it was is itself again, others are new.
     fn forget(&mut self, place: usize) {
         for live in self.live.drain(place..) {
@@ -305,7 +329,7 @@ impl Gemini {
         let [kind, content] = pick(message, ["type", "content"]).unwrap_or_default();
         let parts = content.and_then(elements).unwrap_or_default();
         let responses = parts.iter().filter_map(|part| response(part));
-        let ids: Vec<String> = responses.filter_map(|it| owned(member(Some(it), "id"))).collect();
+        let ids: Vec<String> = responses.map(id_of_call).filter(|id| !id.is_empty()).collect();
         owned(kind).as_deref() == Some("user")
             && !ids.is_empty()
             && ids.iter().all(|id| self.answered.contains(id))
@@ -412,7 +436,7 @@ impl Gemini {
         let mut names = Occurrences::default();
         for call in calls.and_then(elements).unwrap_or_default() {
             if member(Some(call), "result").is_some() {
-                self.answered.extend(owned(member(Some(call), "id")));
+                self.answered.insert(id_of_call(call));
             }
             items.push(ItemRef::Origin(tool_call(call, &key, &mut names, out), 1));
         }
@@ -424,7 +448,9 @@ impl Gemini {
         }
         let at = time(timestamp);
         out.iter_mut().skip(first).for_each(|entry| entry.host_time = entry.host_time.or(at));
-        let live = Live { digest: digest(text), says: says(text), items, origin: origin.clone(), id };
+        let (marks, said) = marks_of(text);
+        let says = says(text);
+        let live = Live { digest: digest(text), says, marks, text: said, items, origin: origin.clone(), id };
         match self.live.iter_mut().find(|other| other.id == live.id) {
             Some(other) => *other = live,
             None => self.live.push(live),
@@ -435,7 +461,30 @@ impl Gemini {
 
 /// A message that repeats results of calls: it has its place, and no items.
 fn answer(id: String, text: &str, origin: String) -> Live {
-    Live { id, digest: digest(text), says: says(text), items: Vec::new(), origin }
+    let (marks, said) = marks_of(text);
+    Live { id, digest: digest(text), says: says(text), marks, text: said, items: Vec::new(), origin }
+}
+
+/// A message's type and time, and the text of its content.
+fn marks_of(message: &str) -> ([Option<String>; 2], String) {
+    let [kind, at, content] = pick(message, ["type", "timestamp", "content"]).unwrap_or_default();
+    let pieces = content.map(|content| elements(content).unwrap_or_else(|| vec![content]));
+    let text = |piece: &str| owned(Some(piece)).or_else(|| owned(member(Some(piece), "text")));
+    let said: String = pieces.unwrap_or_default().into_iter().filter_map(text).collect();
+    ([owned(kind), owned(at)], said)
+}
+
+impl Live {
+    /// Whether a message of the same id cannot be a newer version of this one: it is of another type, or of another time and
+    /// says something else.
+    fn is_other(&self, message: &str) -> bool {
+        let (marks, text) = marks_of(message);
+        let differs = |place: usize| match (self.marks.get(place), marks.get(place)) {
+            (Some(Some(own)), Some(Some(other))) => own != other,
+            _ => false,
+        };
+        differs(0) || differs(1) && !self.text.is_empty() && !text.starts_with(&self.text)
+    }
 }
 
 fn response(part: &str) -> Option<&str> {
@@ -448,19 +497,33 @@ fn says(message: &str) -> String {
     let mut all = Vec::new();
     let pieces = content.map(|content| elements(content).unwrap_or_else(|| vec![content]));
     for piece in pieces.unwrap_or_default() {
-        let [text, call] = pick(piece, ["text", "functionCall"]).unwrap_or_default();
+        let [text, call, thought] = pick(piece, ["text", "functionCall", "thought"]).unwrap_or_default();
         let text = owned(Some(piece)).or_else(|| owned(text));
         all.push(match (text, call) {
+            // Thoughts stand beside the content in one form, and in it in another.
+            _ if thought == Some("true") => continue,
             (Some(text), _) if text.is_empty() => continue,
             (Some(text), _) => format!("text {text}"),
-            (None, Some(call)) => format!("call {}", owned(member(Some(call), "id")).unwrap_or_default()),
+            (None, Some(call)) => format!("call {}", id_of_call(call)),
             (None, None) => format!("part {}", digest(piece)),
         });
     }
     for call in calls.and_then(elements).unwrap_or_default() {
-        all.push(format!("call {}", owned(member(Some(call), "id")).unwrap_or_default()));
+        all.push(format!("call {}", id_of_call(call)));
     }
     digest(&format!("{all:?}"))
+}
+
+/// The id by which the provider knows a call: the file may write the tool's name before it.
+fn bare<'i>(id: &'i str, tool: &str) -> &'i str {
+    let own = id.strip_prefix(tool).and_then(|rest| rest.strip_prefix("__"));
+    own.filter(|own| !own.is_empty() && !tool.is_empty()).unwrap_or(id)
+}
+
+/// The same of a call, or of a response, as it stands in a file.
+fn id_of_call(call: &str) -> String {
+    let [id, name] = pick(call, ["id", "name"]).unwrap_or_default().map(owned);
+    bare(&id.unwrap_or_default(), &name.unwrap_or_default()).to_owned()
 }
 
 /// A message without an id is named by its bytes.
@@ -470,6 +533,18 @@ fn id_of(message: &str) -> String {
 
 fn origin_of(entry: Option<&Entry>) -> String {
     entry.and_then(|entry| entry.origin.clone()).unwrap_or_default()
+}
+
+/// The pieces of a result that answer this call: a list that was written anew has the responses of all calls of its message at each.
+fn own_responses<'r>(result: &'r str, call: &str) -> std::borrow::Cow<'r, str> {
+    let pieces = elements(result).unwrap_or_default();
+    let named: Vec<(&str, String)> =
+        pieces.iter().filter_map(|piece| Some((*piece, id_of_call(response(piece)?)))).collect();
+    let own: Vec<&str> = named.iter().filter(|(_, id)| id == call).map(|(piece, _)| *piece).collect();
+    if own.is_empty() || own.len() == named.len() {
+        return std::borrow::Cow::Borrowed(result);
+    }
+    std::borrow::Cow::Owned(format!("[{}]", own.join(",")))
 }
 
 /// Adds a call and, if it has one, its result; gives the origin of its start.
@@ -483,9 +558,7 @@ fn tool_call(call: &str, message: &str, names: &mut Occurrences, out: &mut Vec<E
     };
     let start = format!("{call}:start");
     let tool = owned(name).unwrap_or_default();
-    // The file writes the tool's name before the id that the provider knows.
-    let own = id.strip_prefix(tool.as_str()).and_then(|rest| rest.strip_prefix("__"));
-    let id = own.filter(|own| !own.is_empty() && !tool.is_empty()).unwrap_or(&id).to_string();
+    let id = bare(&id, &tool).to_string();
     out.push(Entry::tool_started(&id, tool, args.unwrap_or("{}")).origin(&start).in_message(message));
     let outcome = match owned(status).as_deref() {
         Some("success") => Some(Outcome::Completed),
@@ -494,7 +567,8 @@ fn tool_call(call: &str, message: &str, names: &mut Occurrences, out: &mut Vec<E
         _ => result.map(|_| Outcome::Completed),
     };
     if let Some(outcome) = outcome {
-        let mut finished = Entry::tool_finished(&id, outcome, output(result))
+        let own = result.map(|result| own_responses(result, &id));
+        let mut finished = Entry::tool_finished(&id, outcome, output(own.as_deref()))
             .origin(format!("{call}:finish"))
             .at(time(timestamp));
         if let Some(display) = display.filter(|display| *display != "\"\"") {

@@ -72,5 +72,6 @@ pub(super) fn usage(tokens: &str) -> Usage {
         cache_write: None,
         cache_write_long: None,
         reasoning: thoughts,
+        searches: None,
     }
 }

@@ -37,7 +37,7 @@ impl Default for Limits {
         Self {
             ratio: 500,
             bytes: 4 << 30,
-            record: 16 << 20,
+            record: 64 << 20,
             document: 64 << 20,
             elements: 1_000_000,
             facts: 400_000,

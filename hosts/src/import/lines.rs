@@ -14,6 +14,7 @@ use std::sync::Arc;
 use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece};
 use acpdb_engine::event::Scope;
 
+use super::marks::marks;
 use super::report::Admitted;
 use super::turns::Occurrences;
 use super::values::ValueReader;
@@ -28,6 +29,8 @@ pub(super) enum Found {
     Unknown(String),
     /// Not in the form of the format's records.
     Unfit(&'static str),
+    /// The same record was there before.
+    Again,
 }
 
 impl Found {
@@ -35,7 +38,7 @@ impl Found {
     /// facts is kept as it is.
     pub(super) fn told(
         self,
-        record: &str,
+        raw: &[u8],
         (line, offset): (u64, u64),
         entries: &mut Vec<Entry>,
         kept: &mut Occurrences,
@@ -44,15 +47,19 @@ impl Found {
         match self {
             Self::Known => {}
             Self::Unknown(kind) => report.unknown(&kind),
+            Self::Again => {
+                report.duplicates += 1;
+                entries.clear();
+            }
             Self::Unfit(reason) => {
                 report.keep_raw(line, offset, format!("{reason}; kept as it is"));
                 entries.clear();
             }
         }
         if entries.is_empty() {
-            entries.push(keep(kept, record.as_bytes()));
+            entries.push(keep(kept, raw));
         } else {
-            attach(record, entries);
+            attach(raw, entries);
         }
     }
 }
@@ -73,17 +80,18 @@ pub(super) fn read_lines(
     importer: &mut dyn LineImporter,
     unnamed: &StreamInfo,
 ) -> Result<(), ImportError> {
-    let mut reader = ValueReader::records(input, &context.options.limits);
+    let reader = ValueReader::records(input, &context.options.limits);
+    let mut reader = reader.finding(marks(context.report.format));
     let mut stream: Option<Arc<StreamInfo>> = None;
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
-        let (line, at) = (value.line, value.offset);
+        let (line, at, raw) = (value.line, value.offset, value.raw);
         context.line = line;
         let mut entries = Vec::new();
         match context.admit(&value) {
             Admitted::Text(text) => {
                 let found = importer.record(text, &mut entries);
-                found.told(text, (line, at), &mut entries, &mut kept, &mut context.report);
+                found.told(raw, (line, at), &mut entries, &mut kept, &mut context.report);
             }
             Admitted::Raw(bytes) => entries.push(keep(&mut kept, bytes)),
             Admitted::Nothing => continue,
@@ -118,14 +126,14 @@ pub(super) fn keep(kept: &mut Occurrences, raw: &[u8]) -> Entry {
 
 /// Gives the record's bytes to one of its facts: to the replacement of a context, whose messages may be known already,
 /// else to the first that is no turn.
-pub(super) fn attach(record: &str, entries: &mut [Entry]) {
+pub(super) fn attach(record: &[u8], entries: &mut [Entry]) {
     let bodies = wire::bodies(entries);
     let replaced = |entry: &Entry| matches!(entry.fact, Fact::ContextReplaced(_));
     let turn = |entry: &Entry| matches!(entry.fact, Fact::TurnStarted(_));
     let place = entries.iter().position(replaced).or_else(|| entries.iter().position(|entry| !turn(entry)));
     let place = place.unwrap_or(0);
     if let Some(entry) = entries.get_mut(place) {
-        entry.wire = wire::build(record.as_bytes(), &bodies);
+        entry.wire = wire::build(record, &bodies);
     }
 }
 

@@ -7,8 +7,8 @@
 //!                                              value null                   -> MemoryRetracted
 //! ```
 //!
-//! A preference's id is `category/key@n`: its n-th value, so that the ids of a longer file agree with those of its
-//! beginning. Fields without a place of their own (`previous`, `commit`, `topic` ..) are kept in `extra`, as written.
+//! A preference's id is `category/key@time`, so that it is the same in every file that holds it; without a time, the number of the
+//! value stands there. Fields without a place of their own (`previous`, `commit`, `topic` ..) are kept in `extra`, as written.
 //!
 //! Links are taken as recorded: an end may be missing, and no `status` decides which record is current.
 
@@ -33,8 +33,17 @@ const REINFORCED: u8 = 10;
 struct Memory {
     stream: StreamInfo,
     lines: Occurrences,
-    /// Values by category and key: their number so far, and the value that holds.
-    values: HashMap<(String, String), (u32, Option<String>)>,
+    values: HashMap<(String, String), PreferenceSlot>,
+}
+
+/// The values of a category and key so far.
+#[derive(Debug, Default)]
+struct PreferenceSlot {
+    count: u32,
+    times: Vec<String>,
+    /// The value that holds, and the id of the last one.
+    value: Option<String>,
+    last: Option<String>,
 }
 
 /// Reads a file of decisions or preferences, or both.
@@ -73,20 +82,32 @@ impl Memory {
         let category = owned(category).unwrap_or_default();
         let at = date(ts);
         let slot = self.values.entry((category.clone(), key.clone())).or_default();
-        let id = |n: u32| format!("{category}/{key}@{n}");
         let Some(value) = value.map(|value| owned(Some(value)).unwrap_or_else(|| value.to_string())) else {
             // Removed, or never there: the id of the value that held last, for the store to find or not.
-            let fact = fact::MemoryRetracted { id: id(slot.0), reason: None, at };
-            slot.1 = None;
+            let held = slot.last.clone().unwrap_or_else(|| format!("{category}/{key}@0"));
+            let fact = fact::MemoryRetracted { id: held, reason: None, at };
+            slot.value = None;
             return Some(Entry::from(fact).at(at));
         };
-        if slot.1.as_deref().is_some_and(|held| held.to_lowercase() == value.to_lowercase()) {
-            let fact = fact::MemoryReinforced { id: id(slot.0), amount: REINFORCED, at };
+        if let Some(id) = slot.last.clone()
+            && slot.value.as_deref().is_some_and(|held| held.to_lowercase() == value.to_lowercase())
+        {
+            let fact = fact::MemoryReinforced { id, amount: REINFORCED, at };
             return Some(Entry::from(fact).at(at));
         }
-        *slot = (slot.0.saturating_add(1), Some(value.clone()));
+        slot.count = slot.count.saturating_add(1);
+        // The time names a value in every file that holds it; a second one of that time has its number, too.
+        let time = owned(ts).filter(|_| at.is_some());
+        let same = slot.times.iter().filter(|known| Some(*known) == time.as_ref()).count();
+        let id = match &time {
+            Some(time) if same == 0 => format!("{category}/{key}@{time}"),
+            Some(time) => format!("{category}/{key}@{time}#{}", same + 1),
+            None => format!("{category}/{key}@{}", slot.count),
+        };
+        slot.times.extend(time);
+        (slot.value, slot.last) = (Some(value.clone()), Some(id.clone()));
         let memory = MemoryEntry {
-            id: id(slot.0),
+            id,
             kind: MemoryKind::Preference,
             category: category.clone(),
             value,

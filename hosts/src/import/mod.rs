@@ -8,6 +8,8 @@
 //!
 //! - An importer never fails because of one record: a record that it cannot understand becomes [`Fact::HostRecorded`]
 //!   with its own bytes, is counted, and is named in the report.
+//! - An input is a session only where something said or called in it was understood: until then its facts are held back, and
+//!   they are dropped if that does not come (see `held`).
 //! - Facts carry canonical origins, so importing a file again, or a longer version of it, adds only new facts.
 //! - Exactly one entry of each host record carries the record's *wire*: pieces that, put together, are the record's bytes.
 //! - Memory stays flat for line-wise formats: one record at a time, plus ids. A JSON document is read whole.
@@ -26,15 +28,19 @@ mod copilot_cli;
 mod detect;
 mod gemini_cli;
 mod gemini_parts;
+mod held;
 mod lines;
+mod marks;
 mod memory;
 mod openai_messages;
 mod opencode;
 mod opencode_db;
+mod opencode_storage;
 mod pi;
 mod report;
 mod retold;
 mod swe_agent;
+mod torn;
 mod turns;
 
 use std::io::{BufRead, BufReader, Read};
@@ -46,15 +52,17 @@ use acpdb_engine::secret::DERIVED;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use claude_code::{ATTACHED, UNCHANGED, untagged};
-pub use detect::{HEAD_BYTES, decompressed, detect, is_own_export};
+pub use claude_code::{META as AGENT_META, SESSION as AGENT_SESSION, WORKFLOW as AGENT_WORKFLOW};
+pub use detect::{HEAD_BYTES, decompressed, detect, foreign, is_own_export};
 pub use limits::{Exceeded, Limits, exceeded};
-pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database};
+pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database, session_ids};
+pub use opencode_storage::{StoredMessage, read_storage};
 pub use report::{ImportError, ImportReport, Note};
 pub use retold::Retold;
 pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
-pub const READERS: u32 = 6;
+pub const READERS: u32 = 7;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -140,7 +148,8 @@ pub struct Options {
     /// Limits of the input.
     pub limits: Limits,
     /// Reads files that a host keeps beside a session and names in it, such as long results. Codex names a thread by its
-    /// id, and means the thread's file.
+    /// id, and means the thread's file. For a subagent's file, [`AGENT_META`] and [`AGENT_SESSION`] are the files that say which
+    /// call started it, and the content of [`AGENT_WORKFLOW`] is the name of its workflow's folder.
     pub beside: Option<Beside>,
 }
 
@@ -198,6 +207,10 @@ pub trait Sink {
     /// # Errors
     /// To end the import. [`read`] then gives [`ImportError::Stopped`].
     fn batch(&mut self, batch: Batch) -> Result<(), SinkStop>;
+
+    /// Hears which messages a host's session has now, by their keys, before their facts are told: others that were told earlier
+    /// have been taken back, and one that was taken back and is there again has to be told anew.
+    fn present(&mut self, _stream: &Arc<StreamInfo>, _keys: Vec<String>) {}
 
     /// Hears at once of a record that is left out because it is too much. The report names it as well.
     fn left_out(&mut self, _note: &Note) {}
@@ -284,19 +297,33 @@ pub(crate) struct Context<'a> {
     /// Facts that were handed out.
     pub(crate) facts: u64,
     tally: report::Tally,
+    held: held::HeldFacts,
 }
 
 impl<'a> Context<'a> {
     /// Nothing was read yet.
     pub(crate) fn new(format: Format, name: &'a str, options: &'a Options, sink: &'a mut dyn Sink) -> Self {
         let (report, tally) = (ImportReport::new(format), report::Tally::default());
-        Self { name, options, sink, report, line: 0, offset: 0, facts: 0, tally }
+        let held = held::HeldFacts::default();
+        Self { name, options, sink, report, line: 0, offset: 0, facts: 0, tally, held }
     }
 
     /// The report, after all was handed out.
     pub(crate) fn finish(mut self) -> ImportReport {
+        self.part_ends();
         self.tally.finish(&mut self.report);
+        self.report.is_empty = self.facts == 0;
         self.report
+    }
+
+    /// Facts that follow belong to sessions that were understood.
+    pub(crate) const fn is_understood(&mut self) {
+        self.held.is_understood();
+    }
+
+    /// Ends a part of the input that is a session of its own. False: nothing of it was understood, and nothing is handed out.
+    pub(crate) fn part_ends(&mut self) -> bool {
+        self.held.part_ends(&mut self.report)
     }
 
     /// As [`ImportReport::admit`]; also tells the sink of a value that is left out.
@@ -313,12 +340,21 @@ impl<'a> Context<'a> {
     pub(crate) fn emit(
         &mut self,
         stream: &Arc<StreamInfo>,
-        mut entries: Vec<Entry>,
+        entries: Vec<Entry>,
         offset: u64,
     ) -> Result<(), ImportError> {
         if entries.is_empty() {
             return Ok(());
         }
+        for held in self.held.let_go(stream, entries, offset, self.report.format) {
+            self.hand_out(held)?;
+        }
+        Ok(())
+    }
+
+    fn hand_out(&mut self, batch: Batch) -> Result<(), ImportError> {
+        let Batch { stream, mut entries, offset } = batch;
+        let stream = &stream;
         self.tally.count(stream, &entries, &mut self.report);
         bounded::keep_within_an_event(&mut entries, |reason| {
             self.report.keep_raw(self.line, offset, reason);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! [ {role, content, ..}, .. ]   {messages: [..]}   {role, ..}\n{role, ..}\n      one conversation
+//! [ {role, parts}, .. ]   {history: [{role, parts}, ..]}      a checkpoint of Gemini CLI: one conversation
 //! [ {task_id, trial, traj: [..]}, .. ]             tau-bench: a stream a run, named `task_id/trial`
 //! {simulations: [ {id, messages: [..]}, .. ]}      tau2: a stream a simulation
 //! ```
@@ -11,6 +12,8 @@
 //! There are no ids but those of calls, and they repeat: origins are the place of a message with its digest, and for
 //! a call the place of its message and its place in it. A result answers a call of the message just before it; ids decide
 //! among parallel calls only.
+//!
+//! A message of which nothing is understood is kept, and named; a conversation of nothing else is left out.
 //!
 //! A conversation inside a document keeps it whole: the text of a run is in its `document` record. Of a file of several
 //! runs, the brackets and commas between them are not kept; members beside `simulations` go to a stream of their own.
@@ -24,7 +27,8 @@ use acpdb_engine::event::{Actor, Outcome, Role};
 use acpdb_engine::secret::DERIVED;
 
 use self::blocks::Blocks;
-use super::json::{elements, member, owned, pick};
+use super::held::says;
+use super::json::{elements, member, owned, pick, pick_with_nulls};
 use super::lines::{attach, document, keep, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, picture, prompt, step};
@@ -44,7 +48,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         let (line, at) = (value.line, value.offset);
         match context.admit(&value) {
             Admitted::Nothing => {}
-            Admitted::Raw(bytes) => loose.push(Line::Kept(bytes.to_vec()), at),
+            Admitted::Raw(bytes) => loose.push(Line::Kept(bytes.to_vec()), line, at),
             Admitted::Text(text) => match Form::of(text) {
                 Form::Runs(runs) => {
                     for run in runs {
@@ -53,11 +57,11 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
                 }
                 Form::Simulations(list, runs) => simulations(text, list, &runs, at, context)?,
                 Form::Conversation => document_of(text, text, at, &mut conversations, context)?,
-                Form::Message => loose.push(Line::Message(text.to_string()), at),
+                Form::Message => loose.push(Line::Message(text.to_string()), line, at),
                 Form::Other => {
                     let reason = "neither messages nor a run of them; kept as it is";
                     context.report.keep_raw(line, at, reason);
-                    loose.push(Line::Kept(text.as_bytes().to_vec()), at);
+                    loose.push(Line::Kept(text.as_bytes().to_vec()), line, at);
                 }
             },
         }
@@ -84,14 +88,14 @@ impl<'a> Form<'a> {
                 () => Self::Other,
             };
         }
-        let Some([simulations, traj, messages, role]) =
-            pick(text, ["simulations", "traj", "messages", "role"])
+        let Some([simulations, traj, messages, role, history]) =
+            pick(text, ["simulations", "traj", "messages", "role", "history"])
         else {
             return Self::Other;
         };
         match simulations.and_then(|list| Some((list, elements(list)?))) {
             Some((list, runs)) => Self::Simulations(list, runs),
-            None if traj.or(messages).is_some() => Self::Conversation,
+            None if traj.or(messages).or(history).is_some() => Self::Conversation,
             None if role.is_some() => Self::Message,
             None => Self::Other,
         }
@@ -106,8 +110,8 @@ fn document_of(
     conversations: &mut Occurrences,
     context: &mut Context<'_>,
 ) -> Result<(), ImportError> {
-    let [id, task, trial, traj, messages] =
-        pick(run, ["id", "task_id", "trial", "traj", "messages"]).unwrap_or_default();
+    let [id, task, trial, traj, messages, history] =
+        pick(run, ["id", "task_id", "trial", "traj", "messages", "history"]).unwrap_or_default();
     let given = context.options.session.clone();
     let name = match (task, traj, owned(id)) {
         // A simulation has an id of its own; a run has a task, whose id is a number in some files and a text in others.
@@ -123,7 +127,7 @@ fn document_of(
         n => format!("{name}/{n}"),
     };
     let base = at.saturating_add(span(whole, run).unwrap_or(0) as u64);
-    let list = traj.or(messages).unwrap_or(run);
+    let list = traj.or(messages).or(history).unwrap_or(run);
     conversation(name, run, list, base, context)
 }
 
@@ -145,17 +149,28 @@ fn conversation(
     let mut talk = Conversation::new(name, context);
     let mut records = Vec::new();
     let messages = elements(list).unwrap_or_default();
+    let count = messages.len();
     talk.blocks(run, &messages, base, context);
     for message in messages {
         let mut entries = Vec::new();
         let origin = talk.record(message, &mut entries);
+        talk.note_unread(message, &entries, (1, base), context);
         records.push((message, origin));
         let end = span(run, message).map_or(0, |start| start + message.len());
         context.emit(&talk.stream, entries, base.saturating_add(end as u64))?;
         context.report.records += 1;
     }
     let around = Entry::host_record("document", None).origin("document").wire(document(run, &records));
-    context.emit(&talk.stream, vec![around], base.saturating_add(run.len() as u64))
+    context.emit(&talk.stream, vec![around], base.saturating_add(run.len() as u64))?;
+    if !context.part_ends() && count > 0 {
+        let name = &talk.stream.name;
+        context.report.skip(
+            1,
+            base,
+            format!("nothing of the conversation {name} is understood; it is left out"),
+        );
+    }
+    Ok(())
 }
 
 fn simulations(
@@ -179,6 +194,10 @@ fn simulations(
     let kept = Entry::host_record("simulations", None)
         .origin(digest_origin("simulations", beside.as_bytes(), 1))
         .wire(vec![WirePiece::Literal(beside.into_bytes())]);
+    if context.facts == 0 {
+        return Ok(());
+    }
+    context.is_understood();
     context.emit(&stream, vec![kept], at.saturating_add(text.len() as u64))
 }
 
@@ -186,7 +205,8 @@ fn simulations(
 #[derive(Debug, Default)]
 struct Loose {
     hasher: blake3::Hasher,
-    lines: Vec<(Line, u64)>,
+    /// Lines, with their numbers and offsets.
+    lines: Vec<(Line, u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -205,14 +225,14 @@ impl Line {
 }
 
 impl Loose {
-    fn push(&mut self, line: Line, at: u64) {
+    fn push(&mut self, line: Line, number: u64, at: u64) {
         let bytes = match &line {
             Line::Message(text) => text.as_bytes(),
             Line::Kept(bytes) => bytes,
         };
         self.hasher.update(bytes);
         self.hasher.update(b"\n");
-        self.lines.push((line, at));
+        self.lines.push((line, number, at));
     }
 
     fn emit(self, end: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
@@ -224,14 +244,15 @@ impl Loose {
         let name = context.options.session.clone().unwrap_or_else(derived);
         let mut talk = Conversation::new(name, context);
         let mut kept = Occurrences::default();
-        let messages: Vec<&str> = self.lines.iter().filter_map(|(line, _)| line.message()).collect();
+        let messages: Vec<&str> = self.lines.iter().filter_map(|(line, ..)| line.message()).collect();
         talk.blocks("", &messages, 0, context);
-        let ends: Vec<u64> = self.lines.iter().skip(1).map(|(_, at)| *at).chain([end]).collect();
-        for ((line, _), end) in self.lines.into_iter().zip(ends) {
+        let ends: Vec<u64> = self.lines.iter().skip(1).map(|(.., at)| *at).chain([end]).collect();
+        for ((message, line, at), end) in self.lines.into_iter().zip(ends) {
             let mut entries = Vec::new();
-            match line {
+            match message {
                 Line::Message(text) => {
                     talk.record(&text, &mut entries);
+                    talk.note_unread(&text, &entries, (line, at), context);
                 }
                 Line::Kept(bytes) => {
                     entries.push(keep(&mut kept, &bytes));
@@ -280,13 +301,26 @@ impl Conversation {
         }
     }
 
+    /// Notes a message of which nothing was understood, though it is not empty.
+    fn note_unread(&self, text: &str, entries: &[Entry], (line, at): (u64, u64), context: &mut Context<'_>) {
+        let inner = blocks::inner(text);
+        let [content, parts] = pick_with_nulls(&inner, ["content", "parts"]).unwrap_or_default();
+        let is_blank = |value: &str| value == "null" || value == "[]" || value.starts_with('"');
+        if entries.iter().any(|entry| says(&entry.fact)) || content.or(parts).is_some_and(is_blank) {
+            return;
+        }
+        let number = self.index.max(self.blocks.as_ref().map_or(0, Blocks::count));
+        let reason = format!("message {number} has content in a form that is not read; it is kept as it is");
+        context.report.keep_raw(line, at, reason);
+    }
+
     /// Adds the facts of the next message, with its record; gives the origin of the fact that stands for it.
     fn record(&mut self, text: &str, out: &mut Vec<Entry>) -> String {
         if let Some(blocks) = &mut self.blocks {
             return blocks.message(text, out);
         }
         let origin = self.message(text, out);
-        attach(text, out);
+        attach(text.as_bytes(), out);
         origin
     }
 
@@ -295,6 +329,8 @@ impl Conversation {
         let index = self.index;
         self.index += 1;
         let origin = format!("msg:{index}:{}", digest(text));
+        let inner = blocks::inner(text);
+        let text = &*inner;
         let [role, content, calls, function, results, timestamp] =
             pick(text, ["role", "content", "tool_calls", "function_call", "tool_messages", "timestamp"])
                 .unwrap_or_default();

@@ -22,17 +22,23 @@
 //! | record with an entry of its own | `record:<message or part id>` |
 //! | compaction, and the question before the summary | `replaced:`, `question:` + id of the summary message |
 //! | cleared output | `cleared:<part id>` |
+//! | a revert by the user: the message, or part, and all behind it | `reverted:<message or part id>` |
 //! | document | `document:<session id>` |
 //!
-//! A part or message without id is named by its message and place.
+//! A part or message without id is named by its message and place. Another one under a known id is told under `<id>+<n>`: a
+//! redactor may have put one word in place of many ids. The same one is told once.
+
+mod undo;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece, fact};
 use acpdb_engine::event::{Actor, Outcome, PartKind, ReplaceCause, Report, Role, Usage};
 
+use self::undo::Undo;
+use super::marks::marks;
 use super::report::{Admitted, NOTES_MAX};
 use super::retold::Retold;
 use super::turns;
@@ -56,7 +62,8 @@ const KNOWN: &[&str] = &["step-finish", "patch", "compaction", "snapshot", "agen
 
 /// Imports one file; it may hold several documents.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
-    let mut values = ValueReader::documents(input, &context.options.limits);
+    let values = ValueReader::documents(input, &context.options.limits);
+    let mut values = values.finding(marks(Format::Opencode));
     while let Some(value) = values.read()? {
         let (line, offset) = (value.line, value.offset);
         match context.admit(&value) {
@@ -68,6 +75,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
                     return Err(other_format(line, offset, "no info and messages"));
                 };
                 document(text, info, &messages, (line, offset), context)?;
+                context.part_ends();
             }
             Admitted::Raw(raw) => {
                 let info =
@@ -113,17 +121,33 @@ pub(super) struct Session {
     pub(super) stream: Arc<StreamInfo>,
     /// Origins of the records that have been handed out.
     origins: HashSet<String>,
+    /// The contents that were told under each id.
+    contents: HashMap<String, Vec<String>>,
     /// The document with references in place of its records.
     pieces: Vec<WirePiece>,
     /// Messages that have been read.
     message_count: usize,
+    undo: Undo,
 }
 
 impl Session {
     /// Opens the session that an info tells of.
     pub(super) fn open(info: &str, context: &mut Context<'_>) -> Self {
         let stream = Arc::new(stream_of(info, context));
-        Self { stream, origins: HashSet::new(), pieces: Vec::new(), message_count: 0 }
+        let (origins, contents, pieces) = (HashSet::new(), HashMap::new(), Vec::new());
+        Self { stream, origins, contents, pieces, message_count: 0, undo: Undo::of(info) }
+    }
+
+    /// The name under which a record with this id is told: the id, unless another record was told under it. A record that is
+    /// told again has the name of the first time.
+    fn name(&mut self, kind: &str, id: &str, record: &str) -> String {
+        let content = turns::digest(record);
+        let known = self.contents.entry(format!("{kind}:{id}")).or_default();
+        let place = known.iter().position(|other| *other == content).unwrap_or_else(|| {
+            known.push(content);
+            known.len() - 1
+        });
+        if place == 0 { id.to_owned() } else { format!("{id}+{}", place + 1) }
     }
 
     /// Adds text of the document that is in no record.
@@ -208,6 +232,8 @@ fn document(
     let end = start.1 + text.len() as u64;
     let mut session = Session::open(info, context);
     let stream = Arc::clone(&session.stream);
+    let id_of = |message: &&str| json::owned(json::member(json::member(Some(message), "info"), "id"));
+    session.present(messages.iter().filter_map(id_of), context);
     let mut document = Document { text, start, done: 0, session: &mut session };
     // A message may be told twice, with other content: each import would revise the facts that the import before recorded
     // last.
@@ -219,6 +245,7 @@ fn document(
         context.emit(&stream, entries, offset)?;
     }
     document.close();
+    session.revert(end, context)?;
     session.close(end, context)
 }
 
@@ -262,7 +289,11 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
         }
         return entries;
     };
-    let head = Head::parse(info, index);
+    let mut head = Head::parse(info, index);
+    head.id = document.session.name("message", &head.id, info);
+    if let Some(Fact::MessageFinished(finish)) = &mut head.finish {
+        finish.key.clone_from(&head.id);
+    }
     let parts = parts.and_then(json::elements).unwrap_or_default();
     let parts: Vec<_> = parts.into_iter().map(|part| (part, Part::parse(part))).collect();
     context.report.records += 1 + parts.len() as u64;
@@ -303,6 +334,7 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
             continue;
         };
         let id = json::owned(read.id).unwrap_or_else(|| format!("{}/{place}", head.id));
+        let id = document.session.name("part", &id, part);
         let mut facts = read_part(&head, &id, read, part, document, context);
         let bodies = wire::bodies(&facts);
         // Only the record of a call that has ended is sure to stay as it is.
@@ -324,11 +356,13 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
         };
         if document.refer(part, wired.origin.as_deref().unwrap_or_default()) {
             wired.wire = wire::build(part.as_bytes(), &bodies);
+            document.session.undo.note(&id, &facts);
             entries.append(&mut facts);
         } else {
             context.report.duplicates += 1;
         }
     }
+    document.session.undo.note(&head.id, &entries);
     entries.extend(head.finished());
     entries
 }
@@ -416,6 +450,7 @@ pub(super) fn usage_of(tokens: Option<&str>) -> Usage {
         cache_write: json::count(write),
         cache_write_long: None,
         reasoning: json::count(reasoning),
+        searches: None,
     }
 }
 

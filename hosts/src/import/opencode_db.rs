@@ -18,8 +18,8 @@
 //! their texts are read message by message. When a database is read again, only sessions with a changed row are read: a row
 //! has changed if its time of change or its length has.
 
-mod broken;
-mod group;
+pub(super) mod broken;
+pub(super) mod group;
 mod next;
 mod states;
 
@@ -56,6 +56,20 @@ pub fn is_opencode(file: &dyn Source, log: Option<&dyn Source>) -> Result<bool, 
     let tables = Database::open(file, log)?.tables()?;
     let has = |names: &[&str]| names.iter().all(|name| tables.iter().any(|table| table.name == *name));
     Ok(has(&["session", "message", "part"]) || has(&["session_v2", "session_message"]))
+}
+
+/// The ids of the sessions of which a database has messages.
+///
+/// # Errors
+/// If it cannot be read, or is of another program.
+pub fn session_ids(
+    file: &dyn Source,
+    log: Option<&dyn Source>,
+) -> Result<std::collections::BTreeSet<String>, Unreadable> {
+    let rows = Rows::of(&Database::open(file, log)?)?;
+    let has_messages =
+        |id: &&String| !rows.messages.of(id).is_empty() || !rows.next_messages.of(id).is_empty();
+    Ok(rows.sessions.keys().filter(has_messages).cloned().collect())
 }
 
 /// Imports a database, with its write-ahead log if there is one. Neither is locked or changed.
@@ -116,6 +130,7 @@ pub fn read_changed(
         if read.0.insert(id.clone(), mark).is_none() {
             session.close(end, &mut context)?;
         }
+        context.part_ends();
     }
     Ok(context.finish())
 }
@@ -254,6 +269,9 @@ impl Rows {
         let mut is_first = true;
         let mut out = Vec::new();
         let mut broken = Broken::default();
+        let ids = self.messages.of(id).iter().map(|row| self.messages.id(row).to_owned());
+        let next = self.next_messages.of(id).iter().map(|row| self.next_messages.id(row).to_owned());
+        session.present(ids.chain(next), context);
         for message in self.messages.of(id) {
             // Each row is looked at only if they make no document together.
             for is_strict in [false, true] {
@@ -279,6 +297,7 @@ impl Rows {
             }
         }
         session.literal("]}");
+        session.revert(end, context)?;
         next::import(self, database, id, &stream, end, context)?;
         states::import(self, database, id, &stream, end, context)?;
         Ok((session, end))
@@ -348,7 +367,7 @@ impl Rows {
 /// Whether a value is all of `bytes`, or too much to tell.
 fn is_one(value: &Value<'_>, bytes: &[u8]) -> bool {
     match value.shape {
-        Shape::Whole => value.bytes.len() == bytes.trim_ascii().len(),
+        Shape::Whole | Shape::Mended(_) => value.bytes.len() == bytes.trim_ascii().len(),
         Shape::TooMuch(_) => true,
         Shape::Cut | Shape::Broken(_) => false,
     }
@@ -360,7 +379,7 @@ fn sessions(
     table: &Table,
     found: &mut BTreeMap<String, String>,
 ) -> Result<(), Unreadable> {
-    let [id, project, parent, directory, title, version, created, updated] = table.places([
+    let [id, project, parent, directory, title, version, created, updated, revert] = table.places([
         "id",
         "project_id",
         "parent_id",
@@ -369,6 +388,7 @@ fn sessions(
         "version",
         "time_created",
         "time_updated",
+        "revert",
     ]);
     database.rows(table, &mut |_, row| {
         let Some(own) = text(&row, id) else { return Ok(()) };
@@ -390,6 +410,9 @@ fn sessions(
         if out.len() > 1 {
             out.push(b',');
         }
+        if let Some(revert) = text(&row, revert).filter(|text| json::pick(text, ["messageID"]).is_some()) {
+            out.extend_from_slice(format!(r#""revert":{},"#, revert.trim()).as_bytes());
+        }
         out.extend_from_slice(times.as_bytes());
         found.insert(own.to_owned(), String::from_utf8(out).unwrap_or_default());
         Ok(())
@@ -407,7 +430,7 @@ fn member(out: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 /// Writes an object with these members before its own.
-fn record(out: &mut Vec<u8>, data: &str, ids: &[(&str, &str)]) {
+pub(super) fn record(out: &mut Vec<u8>, data: &str, ids: &[(&str, &str)]) {
     out.push(b'{');
     for (name, value) in ids {
         member(out, name, value);

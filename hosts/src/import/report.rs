@@ -75,6 +75,9 @@ pub struct ImportReport {
     /// The last value is not complete yet: import again when it is.
     #[serde(skip)]
     pub cut: Option<Note>,
+    /// Nothing of the input was understood, and nothing was handed out.
+    #[serde(skip)]
+    pub is_empty: bool,
     /// Notes beyond a thousand, of all kinds.
     #[serde(skip)]
     pub notes_left_out: u64,
@@ -101,6 +104,7 @@ impl ImportReport {
             kept_raw: Vec::new(),
             skipped: Vec::new(),
             cut: None,
+            is_empty: false,
             notes_left_out: 0,
         }
     }
@@ -142,8 +146,13 @@ impl ImportReport {
     /// `Text` is fit for a parser; `Raw` is to be kept as it is, and is already noted; `Nothing` needs no more.
     pub(crate) fn admit<'a>(&mut self, value: &Value<'a>) -> Admitted<'a> {
         match value.shape {
-            Shape::Whole => match std::str::from_utf8(value.bytes) {
-                Ok(text) => Admitted::Text(text),
+            Shape::Whole | Shape::Mended(_) => match std::str::from_utf8(value.bytes) {
+                Ok(text) => {
+                    if let Shape::Mended(reason) = value.shape {
+                        self.keep_raw(value.line, value.offset, reason);
+                    }
+                    Admitted::Text(text)
+                }
                 Err(error) => {
                     let at = value.offset.saturating_add(error.valid_up_to() as u64);
                     self.keep_raw(value.line, value.offset, format!("not UTF-8 at byte {at}; kept as it is"));

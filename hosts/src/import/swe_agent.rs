@@ -70,13 +70,13 @@ fn run(text: &str, steps: &[&str], at: u64, context: &mut Context<'_>) -> Result
     for (place, turn) in history.and_then(elements).unwrap_or_default().into_iter().enumerate() {
         let Some(entry) = opening(turn, place) else { break };
         let mut entries = vec![entry];
-        attach(turn, &mut entries);
+        attach(turn.as_bytes(), &mut entries);
         records.push((turn, format!("history:{place}")));
         context.emit(&stream, entries, end(turn))?;
     }
     for (place, step) in steps.iter().enumerate() {
         let mut entries = trajectory_step(step, place);
-        attach(step, &mut entries);
+        attach(step.as_bytes(), &mut entries);
         records.push((step, format!("step:{place}")));
         context.report.records += 1;
         context.emit(&stream, entries, end(step))?;

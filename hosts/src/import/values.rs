@@ -8,22 +8,26 @@
 //! {"a":"x\n{"b":2}\n   a value cut short in the middle: kept as broken bytes, reading goes on with the next line
 //! ```
 //!
+//! Where records are read, whole ones that stand behind such bytes, on their line, are found too (see `torn`).
+//!
 //! A value is found by brackets and quotes alone, in one flat scan without recursion; the reader of a value checks that it
 //! is JSON. The scan also measures depth, so nothing deeper than [`DEPTH_MAX`] reaches a parser. Memory: the longest value,
 //! at most [`ValueReader::bytes_max`]; a value that is too long is read over without being kept.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead};
 
 use memchr::memchr3;
 
 use super::ImportError;
 use super::limits::{Exceeded, Limits, exceeded};
+use super::torn::{self, FoundValue, IsRecord, Unread};
 
 /// Deepest nesting that is interpreted.
 pub const DEPTH_MAX: u32 = 128;
 
 /// Longest record of a line-wise format; the longest commit that the store takes holds one such record.
-pub const RECORD_BYTES_MAX: usize = 48 << 20;
+pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// Longest session in one JSON document.
 pub const DOCUMENT_BYTES_MAX: usize = 512 << 20;
@@ -35,6 +39,8 @@ pub enum Shape {
     Whole,
     /// The input ends inside the value.
     Cut,
+    /// It stood in the input in a form that is no JSON, and is whole now; the reason says what was mended.
+    Mended(&'static str),
     /// It cannot be JSON, or must not be parsed; the bytes are all there.
     Broken(&'static str),
     /// Longer, or of more elements, than allowed; the bytes are not kept.
@@ -46,6 +52,8 @@ pub enum Shape {
 pub struct Value<'a> {
     /// The value without white space around it. Empty if it is too much.
     pub bytes: &'a [u8],
+    /// The same as it stands in the input: other bytes only if it was mended.
+    pub raw: &'a [u8],
     /// Line on which it begins, from 1.
     pub line: u64,
     /// Offset of its first byte.
@@ -57,28 +65,46 @@ pub struct Value<'a> {
 /// Reads values in order.
 #[derive(Debug)]
 pub struct ValueReader<R> {
-    input: R,
-    bytes_max: usize,
+    pub(super) input: Unread<R>,
+    pub(super) bytes_max: usize,
     /// The name of that limit.
     limit: &'static str,
     elements_max: u64,
-    buffer: Vec<u8>,
-    line: u64,
-    offset: u64,
+    pub(super) buffer: Vec<u8>,
+    /// A mended value as it stands in the input.
+    raw: Vec<u8>,
+    pub(super) line: u64,
+    pub(super) offset: u64,
+    /// Tells a record of the host, where records are looked for in broken bytes.
+    is_record: Option<IsRecord>,
+    /// Values that were found in broken bytes, and are still to be given.
+    pub(super) found: VecDeque<FoundValue>,
+    /// Bytes that may still be read ahead in vain.
+    pub(super) ahead_max: usize,
 }
 
 impl<R: BufRead> ValueReader<R> {
     /// Reads `input`, keeping values of up to `bytes_max` bytes.
     pub fn new(input: R, bytes_max: usize) -> Self {
         Self {
-            input,
+            input: Unread::new(input),
             bytes_max,
             limit: "record",
             elements_max: u64::MAX,
             buffer: Vec::new(),
+            raw: Vec::new(),
             line: 1,
             offset: 0,
+            is_record: None,
+            found: VecDeque::new(),
+            ahead_max: torn::AHEAD_BYTES_MAX,
         }
+    }
+
+    /// Also finds whole records, as `is_record` tells them, behind broken bytes.
+    #[must_use]
+    pub(super) fn finding(self, is_record: IsRecord) -> Self {
+        Self { is_record: Some(is_record), ..self }
     }
 
     /// Reads `input`, a record a line.
@@ -117,6 +143,9 @@ impl<R: BufRead> ValueReader<R> {
     /// Those of the input.
     pub fn next_value(&mut self) -> io::Result<Option<Value<'_>>> {
         self.buffer.clear();
+        if let Some(piece) = self.found.pop_front() {
+            return Ok(Some(self.given(piece)));
+        }
         if !self.skip_blank()? {
             return Ok(None);
         }
@@ -152,9 +181,25 @@ impl<R: BufRead> ValueReader<R> {
         };
         self.line = self.line.saturating_add(scan.lines);
         if let Some(exceeded) = too_much {
-            return Ok(Some(Value { bytes: &[], line, offset, shape: Shape::TooMuch(exceeded) }));
+            let shape = Shape::TooMuch(exceeded);
+            return Ok(Some(Value { bytes: &[], raw: &[], line, offset, shape }));
         }
-        Ok(Some(Value { bytes: self.buffer.trim_ascii_end(), line, offset, shape }))
+        if let Some(is_record) = self.is_record
+            && self.look_for_records(is_record, (line, offset), shape)?
+            && let Some(piece) = self.found.pop_front()
+        {
+            return Ok(Some(self.given(piece)));
+        }
+        let bytes = self.buffer.trim_ascii_end();
+        Ok(Some(Value { bytes, raw: bytes, line, offset, shape }))
+    }
+
+    fn given(&mut self, piece: FoundValue) -> Value<'_> {
+        let FoundValue { bytes, raw, line, offset, shape } = piece;
+        (self.buffer, self.raw) = (bytes, raw);
+        let bytes = self.buffer.trim_ascii_end();
+        let raw = if self.raw.is_empty() { bytes } else { &self.raw };
+        Value { bytes, raw, line, offset, shape }
     }
 
     /// Skips white space and a byte order mark; false at the end.
@@ -185,15 +230,21 @@ impl<R: BufRead> ValueReader<R> {
     }
 }
 
+/// How many bytes were looked at, and the end of a value that is whole.
+pub(super) fn value_end(bytes: &[u8]) -> (usize, Option<usize>) {
+    let (used, shape) = Scan::default().feed(bytes);
+    (used, (shape == Some(Shape::Whole)).then_some(used))
+}
+
 /// State of the scan of one value, fed in chunks of any size.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about the place in the text")]
-struct Scan {
+pub(super) struct Scan {
     started: bool,
     /// The value is no object or array: it ends with its line.
     bare: bool,
-    in_string: bool,
-    escaped: bool,
+    pub(super) in_string: bool,
+    pub(super) escaped: bool,
     depth: u32,
     too_deep: bool,
     /// Bit n: container n is an object.
@@ -207,7 +258,7 @@ struct Scan {
 
 impl Scan {
     /// Takes bytes of `chunk`; says how many belong to the value, and its shape once it has ended.
-    fn feed(&mut self, chunk: &[u8]) -> (usize, Option<Shape>) {
+    pub(super) fn feed(&mut self, chunk: &[u8]) -> (usize, Option<Shape>) {
         let mut at = 0;
         if !self.started {
             self.started = true;
@@ -234,7 +285,7 @@ impl Scan {
                 match rest.get(next) {
                     Some(b'"') => self.in_string = false,
                     Some(b'\\') => self.escaped = true,
-                    _ => return (at, Some(Shape::Broken("a line ends inside a string"))),
+                    _ => return (at, Some(Shape::Broken(torn::ENDS_IN_STRING))),
                 }
                 at += 1;
                 continue;
@@ -244,8 +295,8 @@ impl Scan {
                 b',' => self.elements = self.elements.saturating_add(1),
                 b'{' | b'[' => {
                     self.elements = self.elements.saturating_add(1);
-                    if self.line_start && self.depth > 0 && self.in_object() && self.last != b':' {
-                        return (at, Some(Shape::Broken("a value ends in the middle of a line")));
+                    if self.line_start && self.depth > 0 && !self.may_open() {
+                        return (at, Some(Shape::Broken(torn::ENDS_EARLY)));
                     }
                     self.open(byte == b'{');
                 }
@@ -278,8 +329,13 @@ impl Scan {
         if self.bare { NOT_A_RECORD } else { Shape::Cut }
     }
 
-    fn in_object(&self) -> bool {
-        self.depth <= DEPTH_MAX && self.objects >> (self.depth - 1) & 1 == 1
+    /// Whether a value may begin here, within another.
+    fn may_open(&self) -> bool {
+        if self.depth > DEPTH_MAX {
+            return true;
+        }
+        let is_object = self.objects >> (self.depth - 1) & 1 == 1;
+        if is_object { self.last == b':' } else { matches!(self.last, b'[' | b',') }
     }
 
     fn open(&mut self, object: bool) {
@@ -294,7 +350,7 @@ impl Scan {
 }
 
 const NOT_A_RECORD: Shape = Shape::Broken("not a JSON object or array");
-const TOO_DEEP: Shape = Shape::Broken("nested more than 128 levels deep");
+pub(super) const TOO_DEEP: Shape = Shape::Broken("nested more than 128 levels deep");
 
 #[cfg(test)]
 mod tests {

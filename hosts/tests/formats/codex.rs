@@ -174,6 +174,7 @@ fn glued_values_and_a_cut_last_line_are_read() {
     let glued = concat!(
         r#"{"type":"event_msg","payload":{"type":"a"}}{"type":"event_msg","payload":{"type":"b"}}"#,
         "\nnot json\n",
+        r#"{"type":"response_item","payload":{"type":"message","role":"user","content":"go"}}"#,
         r#"{"type":"event_msg","pay"#
     );
     let (batches, report) = import(
@@ -181,7 +182,7 @@ fn glued_values_and_a_cut_last_line_are_read() {
         "rollout-2026-01-02T03-04-05-0123456789abcdef0123456789abcdef0123",
         glued.as_bytes(),
     );
-    assert_eq!((batches.len(), report.kept_raw.len(), report.cut.is_some()), (3, 1, true));
+    assert_eq!((batches.len(), report.kept_raw.len(), report.cut.is_some()), (4, 1, true));
     assert_eq!(
         batches[0].stream.name, "0123456789abcdef0123456789abcdef0123",
         "the id is in the file's name"

@@ -68,3 +68,68 @@ fn an_event_file_becomes_messages_calls_and_steps() {
         "#]],
     );
 }
+
+const AGENT: &str = r##"{"type":"session.start","data":{"sessionId":"s2","copilotVersion":"1.0","selectedModel":"m","context":{"cwd":"/w"}},"id":"e1","timestamp":"2026-01-02T03:04:05Z"}
+{"type":"user.message","data":{"content":"look"},"id":"e2"}
+{"type":"tool.execution_start","data":{"toolCallId":"T","toolName":"task","arguments":{}},"id":"e3"}
+{"type":"subagent.started","data":{"toolCallId":"T","agentName":"explore"},"id":"e4","agentId":"a7"}
+{"type":"assistant.message","data":{"messageId":"m1","content":"sub thinks","apiCallId":"c1"},"id":"e5","agentId":"a7"}
+{"type":"tool.execution_start","data":{"toolCallId":"S","toolName":"view","arguments":{},"parentToolCallId":"T"},"id":"e6"}
+{"type":"tool.execution_complete","data":{"toolCallId":"S","success":true,"result":{"content":"text"},"parentToolCallId":"T"},"id":"e7"}
+{"type":"session.usage_record","data":{"apiCallId":"c1","model":"m","inputTokens":90,"cacheReadTokens":50,"outputTokens":7},"id":"e8","agentId":"a7"}
+{"type":"tool.execution_complete","data":{"toolCallId":"T","success":true,"result":{"content":"found"}},"id":"e9"}
+{"type":"assistant.message","data":{"messageId":"m1","content":"done","outputTokens":5},"id":"e10"}
+{"type":"assistant.message","data":{"messageId":"m1","content":"done","outputTokens":5},"id":"e10"}
+{"type":"assistant.message","data":{"messageId":"m1","content":"other","outputTokens":5},"id":"e10"}
+{"type":"session.compaction_complete","data":{"success":false,"error":"no"},"id":"e11"}
+{"type":"session.compaction_complete","data":{"success":true,"summaryContent":"in short","preCompactionTokens":9,"compactionTokensUsed":{"inputTokens":30,"outputTokens":3}},"id":"e12"}
+{"type":"user.message","data":{"content":"more"},"id":"e13"}
+{"type":"session.snapshot_rewind","data":{"upToEventId":"e13"},"id":"e14"}
+{"type":"session.snapshot_rewind","data":{"upToEventId":"e2"},"id":"e15"}
+{"type":"session.context_cleared","data":{},"id":"e16"}
+{"type":"session.shutdown","data":{"currentModel":"m","modelMetrics":{"m":{"usage":{"inputTokens":200,"cacheReadTokens":50,"outputTokens":40}}}},"id":"e17"}
+"##;
+
+/// The events of a subagent were the main session's: its context had texts that the model never saw there, and lost the only copy of a file that the
+/// subagent read as well.
+#[test]
+fn a_subagent_is_a_session_of_its_own_and_sums_tell_what_no_event_told() {
+    let (batches, report) = super::support::import(Format::CopilotCli, "file", AGENT.as_bytes());
+    assert_eq!((report.sessions, report.subagents, report.duplicates), (1, 1, 1));
+    expect![[r#"
+        = copilot-cli s2 cwd=/w
+        kept session.start
+        -- Prompt
+        user [text look]
+        call T task {}
+        kept subagent.started
+        = copilot-cli s2/T cwd=/w
+        assistant [text sub thinks]
+        finished m None/None
+        call S view {}
+        end S Completed [text text]
+        finished m Some(40)/Some(7)
+        = copilot-cli s2 cwd=/w
+        end T Completed [text found]
+        assistant [text done]
+        finished m None/Some(5)
+        kept raw
+        assistant [text other]
+        finished m None/Some(5)
+        kept session.compaction_complete
+        context replaced Compaction []
+        user (not for the user) [text in short]
+        finished m Some(30)/Some(3)
+        -- Prompt
+        user [text more]
+        rewound to before prompt:event:e13
+        kept session.snapshot_rewind
+        context replaced Host []
+        session closed None
+        finished m Some(120)/Some(27)
+    "#]]
+    .assert_eq(&super::support::show(&batches));
+    let agent = batches.iter().find(|batch| batch.stream.parent.is_some()).unwrap();
+    let main = acpdb_engine::entry::StreamInfo::session("copilot-cli", "s2").id();
+    assert_eq!(agent.stream.parent, Some((main, Some("T".to_owned()))));
+}

@@ -43,17 +43,17 @@ fn preferences_are_numbered_values_of_a_key() {
         Format::MemoryPreferences,
         PREFERENCES,
         expect![[r#"
-        =  file cwd=-
-        memory Preference tooling/pm@1 tooling/pm=npm by=[] for=[] created=Some(1748654747) extra={"commit":"1","previous":null}
-        memory Preference tooling/pm@2 tooling/pm=pnpm by=[] for=[] created=Some(1748715947) extra={"commit":"2","previous":"npm"}
-        reinforced tooling/pm@2
-        retracted tooling/pm@2
-        memory Preference tooling/pm@3 tooling/pm=npm by=[] for=[] created=Some(1748822400) extra={"commit":"5","previous":null}
-        memory Preference style/pm@1 style/pm=4 by=[] for=[] created=Some(1748822400) extra={"commit":"5","previous":null}
-        retracted style/never@0
-        retracted style/never@0
-        sessions 1 records 8 calls 0 failed 0 open 0 todos 0 unknown {} raw 0 skipped 0 cut false
-    "#]],
+            =  file cwd=-
+            memory Preference tooling/pm@2025-05-30T18:25:47-07:00 tooling/pm=npm by=[] for=[] created=Some(1748654747) extra={"commit":"1","previous":null}
+            memory Preference tooling/pm@2025-05-31T18:25:47Z tooling/pm=pnpm by=[] for=[] created=Some(1748715947) extra={"commit":"2","previous":"npm"}
+            reinforced tooling/pm@2025-05-31T18:25:47Z
+            retracted tooling/pm@2025-05-31T18:25:47Z
+            memory Preference tooling/pm@2025-06-02T00:00:00Z tooling/pm=npm by=[] for=[] created=Some(1748822400) extra={"commit":"5","previous":null}
+            memory Preference style/pm@2025-06-02T00:00:00Z style/pm=4 by=[] for=[] created=Some(1748822400) extra={"commit":"5","previous":null}
+            retracted style/never@0
+            retracted style/never@0
+            sessions 1 records 8 calls 0 failed 0 open 0 todos 0 unknown {} raw 0 skipped 0 cut false
+        "#]],
     );
 }
 

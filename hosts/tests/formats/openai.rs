@@ -14,27 +14,25 @@ fn a_run_is_a_stream() {
         Format::OpenaiMessages,
         RUNS,
         expect![[r#"
-        = openai-messages 0/1 cwd=-
-        system [text policy]
-        -- Prompt
-        user [text book]
-        -- Step
-        assistant
-        call c1 get {"user": "u"}
-        end c1 Failed [text Error: no user]
-        -- Step
-        assistant
-        call c1 get not json
-        end c1 Completed [text {}]
-        kept document
-        = openai-messages b/0 cwd=-
-        -- Prompt
-        user [text hi]
-        kept document
-        = openai-messages b/0/2 cwd=-
-        kept document
-        sessions 3 records 7 calls 2 failed 1 open 0 todos 0 unknown {} raw 0 skipped 0 cut false
-    "#]],
+            = openai-messages 0/1 cwd=-
+            system [text policy]
+            -- Prompt
+            user [text book]
+            -- Step
+            assistant
+            call c1 get {"user": "u"}
+            end c1 Failed [text Error: no user]
+            -- Step
+            assistant
+            call c1 get not json
+            end c1 Completed [text {}]
+            kept document
+            = openai-messages b/0 cwd=-
+            -- Prompt
+            user [text hi]
+            kept document
+            sessions 2 records 7 calls 2 failed 1 open 0 todos 0 unknown {} raw 0 skipped 0 cut false
+        "#]],
     );
 }
 
@@ -154,7 +152,7 @@ fn the_caller_may_name_the_session() {
         names.dedup();
         names
     };
-    assert_eq!(names(RUNS), ["mine/0/1", "mine/b/0", "mine/b/0/2"]);
+    assert_eq!(names(RUNS), ["mine/0/1", "mine/b/0"]);
     assert_eq!(names(LIST), ["mine"]);
     assert_eq!(names(r#"{"messages":[{"role":"user","content":"a"}]}"#), ["mine"]);
 }
@@ -192,5 +190,59 @@ fn calls_in_blocks_are_calls() {
     // Calls in blocks beside roles that the provider does not have.
     let odd = r#"[{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]},{"role":"tool","content":"a"}]"#;
     let (_, report) = import(Format::OpenaiMessages, "file", odd.as_bytes());
-    assert_eq!((report.calls_main, report.kept_raw.len()), (0, 1));
+    // The conversation, and the message of which nothing is left.
+    assert_eq!((report.calls_main, report.kept_raw.len()), (0, 2));
+}
+
+/// Whatever had a role was a chat: lists of users, messages whose texts were under another name, and junk in a log stays.
+#[test]
+fn a_conversation_is_what_was_understood() {
+    let said = |input: &str| {
+        let (batches, report) = import(Format::OpenaiMessages, "file", input.as_bytes());
+        format!("empty {} kept {}\n{}", report.is_empty, report.kept_raw.len(), show(&batches))
+    };
+    let table = [
+        r#"[{"role":"admin","name":"Ada"},{"role":"user","name":"Bo"}]"#,
+        r#"[{"role":"user","text":"hi"},{"role":"assistant","value":"hello"}]"#,
+        r#"{"messages":{"title":"Hello"}}"#,
+        "{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"assistant\",\"text\":\"hello\"}\n{\"role\":\"assistant\",\"content\":\"\"}\n",
+        r#"[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"A"}}}]}]"#,
+        "{\"role\":\"user\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]}}\n{\"role\":\"assistant\",\"message\":{\"content\":[{\"type\":\"tool_use\",\"name\":\"W\",\"input\":{}}]}}\n",
+    ];
+    let told: Vec<String> = table.iter().map(|input| said(input)).collect();
+    expect![[r#"
+        empty true kept 2
+
+        empty true kept 2
+
+        empty true kept 0
+
+        empty false kept 1
+        = openai-messages digest:05db cwd=-
+        -- Prompt
+        user [text hi]
+        -- Step
+        assistant
+        -- Step
+        assistant
+
+        empty false kept 0
+        = openai-messages digest:09b4 cwd=-
+        -- Prompt
+        user [text hi]
+        -- Step
+        assistant
+        call digest:66e2a4a61f05c68e6ee1b290e91b24d4#1.0 f {}
+        end digest:66e2a4a61f05c68e6ee1b290e91b24d4#1.0 Completed [text A]
+        kept document
+
+        empty false kept 0
+        = openai-messages digest:ea12 cwd=-
+        -- Prompt
+        user [text hi]
+        -- Step
+        assistant
+        call digest:afe26a6e30b16c6df6409240a4ebef5a#1.0 W {}
+    "#]]
+    .assert_eq(&told.join("\n"));
 }

@@ -376,6 +376,7 @@ fn other_records_are_kept_by_kind() {
         r#"{"type":"user","uuid":"q"}"#,
         r#"{"kind":"no type"}"#,
         r#"[1]"#,
+        r#"{"type":"user","uuid":"u","message":{"role":"user","content":"hi"}}"#,
     ];
     check(
         &lines,
@@ -390,6 +391,8 @@ fn other_records_are_kept_by_kind() {
               record user about None <record:q> *
               record raw about None <raw:digest:a3ed797adb2f27f50444b5beb5f3c18b#1> *
               record raw about None <raw:digest:44730cbaaac49851b5b5dd8f1cda6e70#1> *
+              prompt u <prompt:u>
+              User u: Text "hi" <msg:u#0> *
             ! 6:376 a record of type user without a message; kept as it is
             ! 7:403 not an object with a type; kept as it is
             ! 8:422 not an object with a type; kept as it is
@@ -633,4 +636,89 @@ fn a_notification_is_told_in_the_words_that_were_sent() {
         // Nothing is lost, and the order is that of the lines.
         assert_eq!(wires(&batches).concat(), records(&lines).replace('\n', ""));
     }
+}
+
+/// A redactor had put one word in place of many ids: all records but the first, and all answers but the first, were lost without a word.
+#[test]
+fn an_id_is_a_name_and_the_content_decides() {
+    let answer = |uuid: &str, id: &str, content: &str, second: u32| {
+        format!(
+            r#"{{"type":"assistant","uuid":"{uuid}","timestamp":"2026-01-01T00:00:0{second}Z","message":{{"id":"{id}","model":"m","content":[{content}],"usage":{{"input_tokens":5,"output_tokens":2}}}}}}"#
+        )
+    };
+    let text = |said: &str| format!(r#"{{"type":"text","text":"{said}"}}"#);
+    let call = r#"{"type":"tool_use","id":"c1","name":"Read","input":{}}"#;
+    let result = r#"{"type":"user","uuid":"r","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"A"}]}}"#;
+    let prompt = r#"{"type":"user","uuid":"x","message":{"role":"user","content":"go"}}"#;
+    let lines = [
+        prompt.to_owned(),
+        answer("x", "m", &text("one"), 1),
+        answer("x", "m", &text("one"), 1),
+        answer("x", "m", call, 2),
+        result.to_owned(),
+        answer("y", "m", &text("behind the result"), 3),
+        r#"{"type":"user","uuid":"z","message":{"role":"user","content":"on"}}"#.to_owned(),
+        answer("w", "m", &text("two"), 4),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    check(
+        &lines,
+        expect![[r#"
+        [file]
+          prompt x <prompt:x>
+          User x: Text "go" <msg:x#0> *
+          step m <turn:m>
+          Assistant m after x: Text "one" <msg:x+2#0> *
+          record duplicate about None <duplicate:digest:09af2a9ee92a91ea8d6ba2b2408b8589#1> *
+          call c1 of Some("m"): Read {} <call:c1#1:start> *
+          Completed c1: Text "A" <call:c1#1:finish> *
+          end of m Some("m") None in Some(5) out Some(2) <msg:m:finish>
+          step m+2 <turn:m+2>
+          Assistant m+2 after m: Text "behind the result" <msg:y#0> *
+          end of m+2 Some("m") None in Some(5) out Some(2) <msg:m+2:finish>
+          prompt z <prompt:z>
+          User z after m+2: Text "on" <msg:z#0> *
+          step m+3 <turn:m+3>
+          Assistant m+3 after z: Text "two" <msg:w#0> *
+          end of m+3 Some("m") None in Some(5) out Some(2) <msg:m+3:finish>
+        ! 1 duplicates
+    "#]],
+    );
+}
+
+/// Sums of an answer of several inferences were priced as one long request; a faster answer at the usual price; the host's own words as a request.
+#[test]
+fn usage_is_told_by_inference_model_and_tier() {
+    let lines = [
+        r#"{"type":"user","uuid":"u1","sessionId":"s","cwd":"/w","message":{"role":"user","content":"go"}}"#,
+        r#"{"type":"assistant","uuid":"a1","message":{"id":"m1","model":"x","content":[{"type":"text","text":"a"}],"usage":{"input_tokens":9,"output_tokens":9,"service_tier":"standard","iterations":[{"type":"message","input_tokens":1,"output_tokens":2},{"type":"advisor_message","model":"y","input_tokens":3,"output_tokens":4},{"type":"message","input_tokens":5,"output_tokens":3}]}}}"#,
+        r#"{"type":"assistant","uuid":"a2","message":{"id":"m2","model":"x","content":[{"type":"text","text":"b"}],"usage":{"input_tokens":1,"output_tokens":1,"service_tier":"standard","speed":"fast","server_tool_use":{"web_search_requests":2}}}}"#,
+        r#"{"type":"assistant","uuid":"a3","message":{"id":"m3","model":"<synthetic>","content":[{"type":"text","text":"API Error"}],"usage":{"input_tokens":0,"output_tokens":0}}}"#,
+        r#"{"type":"cost-state","sessionId":"s","modelUsage":{"x":{"inputTokens":50,"outputTokens":20}}}"#,
+        r#"{"type":"cost-state","sessionId":"s","modelUsage":{"x":{"inputTokens":10,"outputTokens":5}}}"#,
+    ];
+    let (batches, _) = read(Format::ClaudeCode, lines.join("\n").as_bytes());
+    let entries = batches.iter().flat_map(|batch| &batch.entries);
+    let told: Vec<String> = entries
+        .filter_map(|entry| match &entry.fact {
+            acpdb_engine::entry::Fact::MessageFinished(finished) => {
+                let report = &finished.report;
+                let (usage, tier) = (report.usage, report.service_tier.as_deref());
+                Some(format!(
+                    "{} {:?} {tier:?} {:?}/{:?} {:?}",
+                    finished.key, report.model, usage.input, usage.output, usage.searches
+                ))
+            }
+            _ => None,
+        })
+        .collect();
+    expect![[r#"
+        m1 Some("x") Some("standard") Some(5)/Some(3) None
+        m1/1 Some("x") Some("standard+part") Some(1)/Some(2) None
+        m1/2 Some("y") Some("advisor+part") Some(3)/Some(4) None
+        m2 Some("x") Some("fast") Some(1)/Some(1) Some(2)
+        sum/x Some("x") Some("sum") Some(50)/Some(20) None
+        sum/x Some("x") Some("sum") Some(60)/Some(25) None
+        m3 None None None/None None"#]]
+    .assert_eq(&told.join("\n"));
 }

@@ -128,12 +128,13 @@ fn ids_may_be_missing_or_repeated() {
               record message about Some("msg_1") <record:msg_1> *
               more of msg_1: Text "a" <part:prt_1>
               record text about Some("msg_1") <record:prt_1> *
+              more of msg_1: Text "b" <part:prt_1+2>
+              record text about Some("msg_1") <record:prt_1+2> *
               record message about None <message:digest:8dd9a575433f1dbac9b337556b465858#3> *
               record message about None <message:digest:58d6fd3dc609068615d66b6a2616cce5#4> *
               record document about None <document:ses_1> *
             ! 1:279 message 3 has no info; kept as it is
             ! 1:292 message 4 has no info; kept as it is
-            ! 1 duplicates
         "#]],
     );
 }
@@ -177,13 +178,13 @@ fn a_grown_document_changes_nothing_that_was_there() {
     .assert_eq(&new.join("\n"));
 }
 
-/// An export may hold a message twice. Its end was told as it stands at each place: every import of the file revised it back and forth, and the store
-/// grew.
+/// An export may hold two messages under one id. The end of the second was told as that of the first: every import of the file revised it back and
+/// forth, and the store grew.
 #[test]
-fn a_message_that_is_there_twice_is_told_once() {
+fn each_fact_of_messages_of_one_id_is_told_once() {
     let told = |finish: &str| {
         format!(
-            r#"{{"info":{{"id":"msg_1","role":"assistant","time":{{"created":1,"completed":2}},"finish":"{finish}"}},"parts":[]}}"#
+            r#"{{"info":{{"id":"msg_1","role":"assistant","time":{{"created":1,"completed":2}},"finish":"{finish}"}},"parts":[{{"id":"prt_1","type":"text","text":"done"}}]}}"#
         )
     };
     let text = document(&[told("tool-calls"), told("stop")].join(","));
@@ -208,4 +209,53 @@ fn parts_of_a_prompt_are_the_users() {
     let entries = || batches.iter().flat_map(|batch| &batch.entries);
     let of = |origin: &str| entries().find(|entry| entry.origin.as_deref() == Some(origin)).unwrap().actor;
     assert_eq!((of("part:prt_1"), of("part:prt_2")), (Some(Actor::User), None));
+}
+
+/// A session in many files, as the host kept it before its database: each message was a session of its own, without a text.
+#[test]
+fn a_storage_is_put_together_and_what_is_reverted_is_taken_back() {
+    let message = |id: &str, role: &str, text: &str| acpdb_hosts::import::StoredMessage {
+        id: id.to_owned(),
+        info: format!(r#"{{"role":"{role}"}}"#).into_bytes(),
+        parts: vec![
+            (format!("prt_{id}"), format!(r#"{{"type":"text","text":"{text}"}}"#).into_bytes()),
+            (format!("prt_{id}x"), b"{ torn".to_vec()),
+        ],
+    };
+    let messages = [
+        message("msg_1", "user", "one"),
+        message("msg_2", "assistant", "two"),
+        message("msg_3", "user", "three"),
+    ];
+    let ids = messages.iter().map(|message| message.id.clone()).collect();
+    let info = br#"{"id":"ses_1","directory":"/w","revert":{"messageID":"msg_3"}}"#;
+    let mut batches = Vec::new();
+    let options = acpdb_hosts::import::Options::default();
+    let mut each = messages.into_iter().map(Ok);
+    let report =
+        acpdb_hosts::import::read_storage("ses_1", info, (ids, &mut each), &options, &mut batches).unwrap();
+    assert_eq!((report.sessions, report.kept_raw.len()), (1, 3));
+    let entries = batches.iter().flat_map(|batch| &batch.entries);
+    let origins: Vec<&str> = entries.filter_map(|entry| entry.origin.as_deref()).collect();
+    expect![[r#"
+        broken:part/prt_msg_1x
+        prompt:msg_1
+        msg:msg_1
+        record:msg_1
+        part:prt_msg_1
+        record:prt_msg_1
+        broken:part/prt_msg_2x
+        msg:msg_2
+        record:msg_2
+        part:prt_msg_2
+        record:prt_msg_2
+        broken:part/prt_msg_3x
+        prompt:msg_3
+        msg:msg_3
+        record:msg_3
+        part:prt_msg_3
+        record:prt_msg_3
+        reverted:msg_3
+        document:ses_1"#]]
+    .assert_eq(&origins.join("\n"));
 }

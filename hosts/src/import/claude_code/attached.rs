@@ -24,6 +24,24 @@ use super::record::Record;
 pub(crate) const ATTACHED: &str = "attached:";
 
 impl Line {
+    /// Facts of what a command of the host's own put out; false if it was not sent: versions that record their requests send it.
+    pub(super) fn commanded(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> bool {
+        self.records_requests |= record.kind.starts_with("api-request");
+        let is_output = json::string(record.subtype).as_deref() == Some("local_command");
+        let (Some(uuid), Some(said)) = (record.uuid.as_deref(), json::string(record.content)) else {
+            return false;
+        };
+        if !is_output || !self.records_requests || said.is_empty() {
+            return false;
+        }
+        self.link(record);
+        let (key, parts) = (uuid.to_owned(), vec![PartEntry::text(&*said)]);
+        let fact = fact::MessageRecorded { key, role: Role::User, parts, ..fact::MessageRecorded::default() };
+        entries.push(Entry::from(fact).origin(format!("msg:{uuid}#0")).at(time(record.timestamp)));
+        self.told(uuid, entries);
+        true
+    }
+
     /// Facts of an attachment; false if nothing of it was sent.
     pub(super) fn attached(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> bool {
         let (Some(uuid), Some(attachment)) = (record.uuid.as_deref(), record.attachment) else {

@@ -14,20 +14,25 @@
 //! take the group of their parent. A new group whose parent's group is not the newest of the active path is a rewind.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo, fact};
-use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Usage};
+use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 use acpdb_engine::serve::point::is_pointer;
 
 use super::super::turns::Calls;
 use super::super::{json, small_fields, time};
 use super::blocks::{Block, Blocks};
+use super::names::{AnswerMarks, NamedMessage};
 use super::rebuilt::{Fold, said_key};
 use super::record::{Record, named};
 use super::shared;
 use super::todo::{self, TodoCall};
+use super::usage::{self, Costs, OtherInference, Spent, greatest};
+
+/// The model of words that the host put in the place of an answer.
+const SYNTHETIC: &str = "<synthetic>";
 
 /// Beginnings of user texts that are not the user's prompt.
 const NO_PROMPT: &[&str] = &["<command-", "<local-command-", "[Request interrupted", "<task-notification>"];
@@ -47,6 +52,19 @@ pub(super) struct Line {
     cwd: Option<String>,
     /// Records seen, and the group that they belong to.
     seen: HashMap<Box<str>, Option<usize>>,
+    /// The contents that were told under each id of a record.
+    pub(super) contents: HashMap<Box<str>, Vec<[u8; 16]>>,
+    /// The newest message under each id that the provider gave.
+    pub(super) given: HashMap<Box<str>, NamedMessage>,
+    /// Prompts so far, and results of calls.
+    pub(super) prompt_count: usize,
+    pub(super) answered: HashSet<Box<str>>,
+    /// The user gave the session its title.
+    pub(super) is_titled: bool,
+    /// The host records the requests that it sends.
+    pub(super) records_requests: bool,
+    /// The cost of the session, as its host tells it.
+    pub(super) costs: Costs,
     /// Records without id: how often each was there, by digest.
     occurrences: HashMap<[u8; 16], u64>,
     calls: Calls,
@@ -95,6 +113,8 @@ struct Message {
     id: String,
     group: usize,
     report: Report,
+    /// Inferences beside the one that the report tells.
+    beside: Vec<OtherInference>,
     at: Option<acpdb_engine::ids::Micros>,
 }
 
@@ -105,10 +125,6 @@ impl Line {
 
     pub(super) fn info(&self) -> &Arc<StreamInfo> {
         &self.info
-    }
-
-    pub(super) fn has_seen(&self, uuid: &str) -> bool {
-        self.seen.contains_key(uuid)
     }
 
     /// Number of this record among equal ones, from 1.
@@ -262,8 +278,11 @@ impl Line {
     pub(super) fn finish_message(&mut self, entries: &mut Vec<Entry>) {
         let Some(message) = self.message.take() else { return };
         let origin = format!("msg:{}:finish", message.id);
+        let request = message.report.request.clone();
+        let beside: Vec<Entry> = usage::reports(&message.id, request.as_deref(), &message.beside).collect();
         let fact = fact::MessageFinished { key: message.id, report: message.report };
         entries.push(Entry::from(fact).origin(origin).at(message.at));
+        entries.extend(beside.into_iter().map(|entry| entry.at(message.at)));
     }
 
     /// Adds the facts of a user or assistant record; gives the place of the one that carries the wire, `None` if the record
@@ -279,16 +298,27 @@ impl Line {
         }
         let first = entries.len();
         let wire = if record.kind == "assistant" {
-            let id = named(id).map_or_else(|| uuid.to_owned(), Cow::into_owned);
+            let told = AnswerMarks { model, usage, blocks: &blocks };
+            let id = match named(id) {
+                Some(id) => self.message_id(record, &id, &told),
+                None => uuid.to_owned(),
+            };
             self.join_message(record, uuid, &id, entries);
             if let Some(open) = &mut self.message {
                 let report = &mut open.report;
                 report.model = json::owned(model).or(report.model.take());
                 report.request = json::owned(record.request).or(report.request.take());
                 report.stop_reason = json::owned(stop_reason).or(report.stop_reason.take());
-                let tier = json::owned(json::member(usage, "service_tier"));
-                report.service_tier = tier.or(report.service_tier.take());
-                report.usage = usage.and_then(usage_of).unwrap_or(report.usage);
+                // The host's own words in the place of an answer: no model gave them.
+                let is_synthetic = report.model.take_if(|model| model == SYNTHETIC).is_some();
+                let own = report.model.as_deref();
+                if let Some(spent) = usage.filter(|_| !is_synthetic).and_then(|usage| Spent::of(usage, own)) {
+                    report.service_tier = spent.tier.or(report.service_tier.take());
+                    report.usage = greatest(report.usage, spent.usage);
+                    if !spent.beside.is_empty() {
+                        open.beside = spent.beside;
+                    }
+                }
                 open.at = time(record.timestamp);
             }
             let wire = entries.len();
@@ -386,6 +416,7 @@ impl Line {
             self.new_group(record, uuid, uuid, is_prompt, entries);
         }
         if is_prompt {
+            self.prompt_count += 1;
             entries.push(Entry::prompt(uuid).origin(format!("prompt:{uuid}")).at(at));
         }
         let wire = entries.len();
@@ -433,6 +464,7 @@ impl Line {
             Outcome::Failed
         };
         let origin = self.calls.finish(&call);
+        self.answered.insert(Box::from(&*call));
         let result = record.result.filter(|_| alone);
         let change = self.todo_calls.remove(&call).filter(|_| !failed);
         let todo_change = change.and_then(|change| change.finished(result, &text));
@@ -459,7 +491,8 @@ impl Line {
             entries.push(Entry::step(id).origin(format!("turn:{id}")).at(time(record.timestamp)));
             group
         };
-        self.message = Some(Message { id: id.to_owned(), group, report: Report::default(), at: None });
+        let (report, beside) = (Report::default(), Vec::new());
+        self.message = Some(Message { id: id.to_owned(), group, report, beside, at: None });
     }
 
     /// Puts a record into a group of its own, and adds a rewind if that leaves a branch.
@@ -522,24 +555,4 @@ impl Line {
             self.path.iter().rev().filter_map(|group| self.groups.get(*group)).map(|group| &group.key);
         keys.find(|found| *found != key).cloned()
     }
-}
-
-fn usage_of(usage: &str) -> Option<Usage> {
-    let names = [
-        "input_tokens",
-        "output_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-        "cache_creation",
-        "output_tokens_details",
-    ];
-    let [input, output, cache_read, cache_write, creation, details] = json::pick(usage, names)?;
-    Some(Usage {
-        input: json::count(input),
-        output: json::count(output),
-        cache_read: json::count(cache_read),
-        cache_write: json::count(cache_write),
-        cache_write_long: json::count(json::member(creation, "ephemeral_1h_input_tokens")),
-        reasoning: json::count(json::member(details, "thinking_tokens")),
-    })
 }

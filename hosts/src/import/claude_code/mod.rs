@@ -12,7 +12,8 @@
 //! attachment with its words as sent        the session       a message of the host's (see `attached`)
 //! content-replacement                      the session       HostCleared for each result, with the text sent in its place
 //! continued-in                             the session       HostRecorded about the session that goes on
-//! custom-title                             the session       SessionChanged
+//! custom-title, ai-title                   the session       SessionChanged
+//! cost-state                               the session       MessageFinished of tier `sum` by model (see `usage`)
 //! messages that a fold wrote again         the session       the items of before (see `rebuilt`)
 //! all others                               the session       HostRecorded
 //! ```
@@ -28,15 +29,20 @@
 //! | messages that a fold wrote again: their order, a shorter result | `folded:` + uuid of the boundary, `shortened:<uuid>/<call>` |
 //! | any other record | `record:<uuid>`; without uuid: type, digest and number among equal ones |
 //!
-//! A record whose uuid was there before is kept as a record, says nothing more, and is counted.
+//! A record that was there before is kept as a record, says nothing more, and is counted. Another record under a known uuid is
+//! told under `<uuid>+<n>`, and likewise a message under a known id that it cannot be part of: redactors put one word in place
+//! of many ids.
 
 mod attached;
 mod blocks;
 mod line;
+mod names;
 mod notice;
 mod rebuilt;
 mod record;
+mod started;
 mod todo;
+mod usage;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -47,11 +53,14 @@ use acpdb_engine::event::ReplaceCause;
 
 pub(crate) use self::attached::{ATTACHED, untagged};
 use self::line::Line;
+use self::names::SeenBefore;
 use self::notice::Waiting;
 use self::record::Record;
+pub use self::started::{META, SESSION, WORKFLOW};
+use super::marks::marks;
 use super::report::Admitted;
 use super::values::ValueReader;
-use super::{Context, ImportError, Input, bytes, digest_origin, is_uuid, json, time, wire};
+use super::{Context, Format, ImportError, Input, bytes, digest_origin, is_uuid, json, time, wire};
 use crate::is_among;
 
 /// Name of the host.
@@ -70,11 +79,12 @@ const KNOWN: &str = "
     custom-title mode pr-link api-request api-request-shape api-request-blob tools-used atis-latch
     cost-state content-replacement continued-in
     agent-color agent-name agent-setting ai-title attribution-snapshot bridge-session file-history-delta
-    frame-link tag worktree-state";
+    frame-link tag worktree-state permission-mode history-suppression";
 
 /// Imports one file.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
-    let mut values = ValueReader::records(input, &context.options.limits);
+    let values = ValueReader::records(input, &context.options.limits);
+    let mut values = values.finding(marks(Format::ClaudeCode));
     let mut importer = Importer {
         context,
         lines: Vec::new(),
@@ -88,9 +98,9 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     while let Some(value) = values.read()? {
         let admitted = importer.context.admit(&value);
         let place =
-            Place { line: value.line, offset: value.offset, end: value.offset + value.bytes.len() as u64 };
+            Place { line: value.line, offset: value.offset, end: value.offset + value.raw.len() as u64 };
         let (raw, text) = match admitted {
-            Admitted::Text(text) => (text.as_bytes(), Some(text)),
+            Admitted::Text(text) => (value.raw, Some(text)),
             Admitted::Raw(raw) => (raw, None),
             Admitted::Nothing => continue,
         };
@@ -108,7 +118,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
             importer.catch_up(opened, std::mem::take(&mut pending), &[])?;
             importer.next(opened, raw, text, place)?;
         } else {
-            pending.push(Pending { raw: raw.to_vec(), place, is_text: text.is_some() });
+            pending.push(Pending::of(raw, text, place));
         }
     }
     if home.is_none() && !pending.is_empty() {
@@ -136,6 +146,21 @@ struct Pending {
     place: Place,
     /// It is text that may be parsed.
     is_text: bool,
+    /// That text, if the record was mended.
+    mended: Option<String>,
+}
+
+impl Pending {
+    fn of(raw: &[u8], text: Option<&str>, place: Place) -> Self {
+        let mended = text.filter(|text| text.as_bytes() != raw).map(str::to_owned);
+        Self { raw: raw.to_vec(), place, is_text: text.is_some(), mended }
+    }
+
+    fn text(&self) -> Option<&str> {
+        // `is_text` says whether it was one when it came.
+        let own = || std::str::from_utf8(&self.raw).ok().filter(|_| self.is_text);
+        self.mended.as_deref().or_else(own)
+    }
 }
 
 struct Importer<'c, 'x> {
@@ -155,8 +180,7 @@ impl Importer<'_, '_> {
         let earlier = || {
             pending.iter().find_map(|waiting| {
                 // A row that is no text names no session; it is kept as it is, and noted.
-                let text = std::str::from_utf8(&waiting.raw).ok()?;
-                let [session] = json::pick(text, ["sessionId"])?;
+                let [session] = json::pick(waiting.text()?, ["sessionId"])?;
                 json::owned(session)
             })
         };
@@ -172,7 +196,14 @@ impl Importer<'_, '_> {
         // A session's file may begin with a side line of its own; an agent's file bears the agent's id.
         if record.is_side && !is_uuid(stem) && stem != session {
             let agent = self.agent_of(record);
-            return self.open_child(&session, &agent, None, record);
+            let prompt = pending
+                .iter()
+                .filter_map(Pending::text)
+                .find_map(prompt_of)
+                .or_else(|| prompt_in(record.message));
+            let beside = self.context.options.beside.as_ref();
+            let call = beside.and_then(|beside| started::call(beside, &agent, prompt.as_deref()));
+            return self.open_child(&session, &agent, call, record);
         }
         self.context.report.sessions += 1;
         let session = if is_uuid(stem) { stem.to_owned() } else { session };
@@ -221,18 +252,15 @@ impl Importer<'_, '_> {
         if !self.waiting.takes(text) {
             return self.record(home, raw, text, place);
         }
-        let record = Pending { raw: raw.to_vec(), place, is_text: text.is_some() };
-        let Some((records, words)) = self.waiting.push(record) else { return Ok(()) };
+        let Some((records, words)) = self.waiting.push(Pending::of(raw, text, place)) else { return Ok(()) };
         self.catch_up(home, records, &words)
     }
 
     /// Imports records that have waited.
     fn catch_up(&mut self, home: usize, pending: Vec<Pending>, words: &[String]) -> Result<(), ImportError> {
         for waiting in pending {
-            // `is_text` says whether it was one when it came.
-            let text = std::str::from_utf8(&waiting.raw).ok().filter(|_| waiting.is_text);
-            self.sent = notice::sent(text, words);
-            self.record(home, &waiting.raw, text, waiting.place)?;
+            self.sent = notice::sent(waiting.text(), words);
+            self.record(home, &waiting.raw, waiting.text(), waiting.place)?;
         }
         Ok(())
     }
@@ -262,15 +290,20 @@ impl Importer<'_, '_> {
         {
             record.uuid = Some(Cow::Owned(digest_origin("record", raw, state.occurrence(raw))));
         }
-        let record = &record;
-        let line = if record.is_side { self.side_line(home, record) } else { home };
+        let line = if record.is_side { self.side_line(home, &record) } else { home };
         let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
-        if let Some(uuid) = record.uuid.as_deref()
-            && state.has_seen(uuid)
-        {
-            self.context.report.duplicates += 1;
-            return self.keep(line, "duplicate", raw, place);
+        let content = record.content();
+        if let Some(uuid) = &mut record.uuid {
+            match state.has_seen(uuid, content) {
+                SeenBefore::New => {}
+                SeenBefore::Again => {
+                    self.context.report.duplicates += 1;
+                    return self.keep(line, "duplicate", raw, place);
+                }
+                SeenBefore::Other(count) => *uuid = Cow::Owned(format!("{uuid}+{count}")),
+            }
         }
+        let record = &record;
         let mut entries = Vec::new();
         state.moved_to(record, &mut entries);
         let first = entries.len();
@@ -279,7 +312,7 @@ impl Importer<'_, '_> {
             _ => None,
         };
         let Some(wire) = spoke else {
-            if state.attached(record, &mut entries) {
+            if state.attached(record, &mut entries) || state.commanded(record, &mut entries) {
                 return self.wired(line, entries, first, raw, place);
             }
             return self.other(line, raw, record, entries, place);
@@ -359,8 +392,8 @@ impl Importer<'_, '_> {
                 let reason = format!("a record of type {name} without a message; kept as it is");
                 self.context.report.keep_raw(place.line, place.offset, reason);
             }
-            _ if !is_among(KNOWN, &record.kind) => self.context.report.unknown(&name),
-            _ => {}
+            _ if is_among(KNOWN, &record.kind) || record.kind.starts_with("artifact-autoreact-") => {}
+            _ => self.context.report.unknown(&name),
         }
         if name == "progress/agent_progress" && self.nested(line, raw, record, place)? {
             return Ok(());
@@ -382,10 +415,11 @@ impl Importer<'_, '_> {
                 let calls = calls.unwrap_or_default().into_iter().filter_map(|id| json::owned(Some(id)));
                 Fact::HostCleared(fact::HostCleared { items: Vec::new(), calls: calls.collect(), text: None })
             }
-            "custom-title" if record.title.is_some() => Fact::SessionChanged(fact::SessionChanged {
-                title: json::owned(record.title),
-                ..fact::SessionChanged::default()
-            }),
+            // A title that the user gave stays.
+            "custom-title" | "ai-title" if record.title.is_some() && state.may_be_titled(&record.kind) => {
+                let title = json::owned(record.title);
+                Fact::SessionChanged(fact::SessionChanged { title, ..fact::SessionChanged::default() })
+            }
             _ => {
                 state.link(record);
                 let about = json::owned(record.about).or_else(|| json::owned(record.parent_call));
@@ -405,9 +439,16 @@ impl Importer<'_, '_> {
         if name == "content-replacement" {
             entries.extend(replacements(raw, &origin));
         }
+        let mut sums = Vec::new();
+        if name == "cost-state"
+            && let Ok(text) = std::str::from_utf8(raw)
+        {
+            state.costs.told(text, &origin, &mut sums);
+        }
         let bodies = wire::bodies(&entries);
         let entry = Entry::from(fact).origin(origin).at(time(record.timestamp));
         entries.push(entry.wire(wire::build(raw, &bodies)));
+        entries.append(&mut sums);
         self.emit(line, entries, place.end)
     }
 
@@ -442,8 +483,9 @@ impl Importer<'_, '_> {
         let mut bodies = Vec::new();
         if let Some(state) = self.lines.get_mut(child) {
             bodies.push(state.prompt(json::string(prompt).as_deref()));
-            let seen = nested.uuid.as_deref().is_some_and(|uuid| state.has_seen(uuid));
-            if !seen {
+            // A record of the agent's may be told by several records of the session.
+            let seen = nested.uuid.as_deref().map(|uuid| state.has_seen(uuid, nested.content()));
+            if !matches!(seen, Some(SeenBefore::Again | SeenBefore::Other(_))) {
                 // Its record is kept with that of the main line.
                 let _ = state.speech(&nested, &mut entries);
             }
@@ -493,6 +535,20 @@ impl Importer<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// The prompt of a record of the user's side.
+fn prompt_of(text: &str) -> Option<String> {
+    prompt_in(json::member(Some(text), "message"))
+}
+
+fn prompt_in(message: Option<&str>) -> Option<String> {
+    let [role, content] = json::pick(message?, ["role", "content"])?;
+    let text = |content: &str| {
+        json::elements(content)?.into_iter().find_map(|it| json::owned(json::member(Some(it), "text")))
+    };
+    let said = json::owned(content).or_else(|| content.and_then(text));
+    said.filter(|_| json::string(role).as_deref() == Some("user"))
 }
 
 /// The session that goes on where this one was left.

@@ -29,7 +29,7 @@ impl Waiting {
     /// Lets a record wait. Gives all waiting records once the words of the notification are known, or will not come; and
     /// the words.
     pub(super) fn push(&mut self, record: Pending) -> Option<(Vec<Pending>, Vec<String>)> {
-        let text = std::str::from_utf8(&record.raw).unwrap_or_default();
+        let text = record.text().unwrap_or_default();
         let kind = json::string(json::member(Some(text), "type")).unwrap_or_default();
         let words = if kind == "api-request-blob" { copied(text) } else { Vec::new() };
         let ends = !words.is_empty() || matches!(&*kind, "api-request" | "assistant");

@@ -34,6 +34,8 @@ pub(super) struct Record<'a> {
     pub(super) attachment: Option<&'a str>,
     pub(super) rendered: Option<&'a str>,
     pub(super) rendered_role: Option<&'a str>,
+    /// The text of a record of the host's own.
+    pub(super) content: Option<&'a str>,
     /// Parameters of calls as the model made them and as they are sent, by the calls' ids, where the host ran others.
     pub(super) wire_inputs: Option<&'a str>,
     /// The words in which it was sent, where they are not its own.
@@ -63,12 +65,14 @@ impl<'a> Record<'a> {
             "compactMetadata",
             "microcompactMetadata",
             "customTitle",
+            "aiTitle",
             "messageId",
             "leafUuid",
             "attachment",
             "rendered",
             "renderedRole",
             "wireToolInputs",
+            "content",
         ];
         let [
             kind,
@@ -91,12 +95,14 @@ impl<'a> Record<'a> {
             compact,
             microcompact,
             title,
+            ai_title,
             about,
             leaf,
             attachment,
             rendered,
             rendered_role,
             wire_inputs,
+            content,
         ] = json::pick_with_nulls(text, names)?;
         let is_root = parent == Some("null");
         let given = |value: Option<&'a str>| value.filter(|text| *text != "null");
@@ -120,14 +126,41 @@ impl<'a> Record<'a> {
             data: given(data),
             parent_call: given(parent_call),
             metadata: given(compact).or(given(microcompact)),
-            title: given(title),
+            title: given(title).or(given(ai_title)),
             about: given(about).or(given(leaf)),
             attachment: given(attachment),
             rendered: given(rendered),
             rendered_role: given(rendered_role),
+            content: given(content),
             wire_inputs: given(wire_inputs),
             sent: None,
         })
+    }
+
+    /// A digest of what it says, without what a copy of it may change: its session, its folder, its parent.
+    pub(super) fn content(&self) -> [u8; 16] {
+        let mut hasher = blake3::Hasher::new();
+        let said = [
+            Some(&*self.kind),
+            self.timestamp,
+            self.message,
+            self.result,
+            self.subtype,
+            self.data,
+            self.metadata,
+            self.title,
+            self.attachment,
+            self.rendered,
+            self.content,
+        ];
+        for part in said {
+            let part = part.unwrap_or_default();
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let mut digest = [0; 16];
+        hasher.finalize_xof().fill(&mut digest);
+        digest
     }
 
     /// The record of a subagent that a progress record holds.

@@ -3,16 +3,19 @@
 //! ```text
 //! {role: assistant, content: [{type: tool_use, id, name, input}]}
 //! {role: user, content: [{type: tool_result, tool_use_id, content}]}
+//! {role: model, parts: [{text}, {functionCall}]}                           contents of Gemini, as its checkpoints list them
+//! {role: assistant, message: {content: [..]}}                              lines of Cursor's transcripts
 //! ```
 //!
 //! Such messages are read like a request to that provider. A conversation with such blocks that is no such request is read
 //! as chat, and a note says that its calls are not read: else they would be lost in silence.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use acpdb_engine::entry::{Entry, Fact};
 
-use super::super::json::{elements, member, string};
+use super::super::json::{elements, member, pick, string};
 use super::super::turns::digest;
 use super::super::wire;
 use crate::exchange;
@@ -20,12 +23,18 @@ use crate::export::Format;
 
 /// The facts of each message, if any of them holds calls or results as blocks; `Err`: some do, and they cannot be read.
 pub(super) fn read(head: &str, messages: &[&str]) -> Option<Result<Blocks, &'static str>> {
-    if !messages.iter().any(|message| has_calls(message)) {
+    let has_parts =
+        |message: &&str| member(Some(message), "parts").is_some_and(|parts| parts.starts_with('['));
+    let is_gemini = !messages.is_empty() && messages.iter().all(has_parts);
+    let inner: Vec<Cow<'_, str>> = messages.iter().map(|message| inner(message)).collect();
+    if !is_gemini && !inner.iter().any(|message| has_calls(message)) {
         return None;
     }
-    let whole = head.starts_with('{') && member(Some(head), "messages").is_some();
-    let body = if whole { head.to_owned() } else { format!("{{\"messages\":[{}]}}", messages.join(",")) };
-    let talk = exchange::request(Format::Anthropic, "", &body);
+    let whole = !is_gemini && head.starts_with('{') && member(Some(head), "messages").is_some();
+    let list = if is_gemini { "contents" } else { "messages" };
+    let body = if whole { head.to_owned() } else { format!("{{\"{list}\":[{}]}}", inner.join(",")) };
+    let provider = if is_gemini { Format::Gemini } else { Format::Anthropic };
+    let talk = exchange::request(provider, "", &body);
     let Some(talk) = talk.filter(|talk| talk.messages.len() == messages.len()) else {
         return Some(Err(
             "calls stand in blocks, in a form that is not read; their messages are read without them",
@@ -38,6 +47,17 @@ pub(super) fn read(head: &str, messages: &[&str]) -> Option<Result<Blocks, &'sta
     });
     let head = whole.then(|| talk.head.entry().origin("head"));
     Some(Ok(Blocks { told: told.collect::<Vec<_>>().into_iter(), head, index: 0, used: HashSet::new() }))
+}
+
+/// A message that stands in a member `message`, as in transcripts of Cursor, with its role; else the message itself.
+pub(super) fn inner(message: &str) -> Cow<'_, str> {
+    let Some([role, content, inner]) = pick(message, ["role", "content", "message"]) else {
+        return Cow::Borrowed(message);
+    };
+    match (role, content, member(inner, "content")) {
+        (Some(role), None, Some(content)) => Cow::Owned(format!("{{\"role\":{role},\"content\":{content}}}")),
+        _ => Cow::Borrowed(message),
+    }
 }
 
 fn has_calls(message: &str) -> bool {
@@ -60,6 +80,11 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
+    /// Messages that were told.
+    pub(super) const fn count(&self) -> usize {
+        self.index
+    }
+
     /// Adds the facts of the next message, with its record; gives the origin of the fact that has it.
     pub(super) fn message(&mut self, text: &str, out: &mut Vec<Entry>) -> String {
         let index = self.index;

@@ -11,7 +11,7 @@ use super::is_one;
 
 /// Rows of one message that are kept as they are.
 #[derive(Debug, Default)]
-pub(super) struct Broken {
+pub(in crate::import) struct Broken {
     /// Whether a row that begins like an object is read to its end.
     is_strict: bool,
     rows: Vec<(&'static str, String, Vec<u8>)>,
@@ -19,13 +19,13 @@ pub(super) struct Broken {
 
 impl Broken {
     /// Begins with a message.
-    pub(super) fn begin(&mut self, is_strict: bool) {
+    pub(in crate::import) fn begin(&mut self, is_strict: bool) {
         self.is_strict = is_strict;
         self.rows.clear();
     }
 
     /// The object that a row holds; other content is kept.
-    pub(super) fn object(&mut self, table: &'static str, id: &str, data: Data) -> Option<String> {
+    pub(in crate::import) fn object(&mut self, table: &'static str, id: &str, data: Data) -> Option<String> {
         match data {
             Data::Object(text) if !self.is_strict || is_object(&text) => Some(text),
             other => {
@@ -36,7 +36,7 @@ impl Broken {
     }
 
     /// Keeps the content of a row.
-    pub(super) fn keep(&mut self, table: &'static str, id: &str, data: Data) {
+    pub(in crate::import) fn keep(&mut self, table: &'static str, id: &str, data: Data) {
         let bytes = match data {
             Data::Object(text) => text.into_bytes(),
             Data::Other(bytes) => bytes,
@@ -46,7 +46,7 @@ impl Broken {
     }
 
     /// Hands out the rows that were kept.
-    pub(super) fn hand_out(
+    pub(in crate::import) fn hand_out(
         &mut self,
         stream: &Arc<StreamInfo>,
         end: u64,
@@ -54,6 +54,8 @@ impl Broken {
     ) -> Result<(), ImportError> {
         for (table, id, bytes) in self.rows.drain(..) {
             context.report.records += 1;
+            // Something stood there.
+            context.is_understood();
             context.report.keep_raw(0, 0, format!("row {id} of table {table} cannot be read; kept as it is"));
             let origin = format!("broken:{table}/{id}");
             let fact = fact::HostRecorded { record: table.to_owned(), about: Some(id), raw: None };

@@ -60,7 +60,7 @@ pub(super) struct Group {
 
 /// The content of a row.
 #[derive(Debug)]
-pub(super) enum Data {
+pub(in crate::import) enum Data {
     /// A JSON object.
     Object(String),
     /// Bytes that should be such an object, and are none.

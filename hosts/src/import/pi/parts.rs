@@ -123,6 +123,7 @@ pub(super) fn usage_of(usage: Option<&str>) -> Usage {
         cache_write: count(write),
         cache_write_long: count(long),
         reasoning: count(reasoning),
+        searches: None,
     }
 }
 

@@ -185,5 +185,6 @@ fn usage_of(usage: &Value) -> Usage {
         cache_write: count(usage, "/cache_creation_input_tokens"),
         cache_write_long: count(usage, "/cache_creation/ephemeral_1h_input_tokens"),
         reasoning: count(usage, "/output_tokens_details/thinking_tokens"),
+        searches: count(usage, "/server_tool_use/web_search_requests").filter(|count| *count > 0),
     }
 }

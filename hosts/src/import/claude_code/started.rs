@@ -1,0 +1,85 @@
+//! The call that started a subagent whose records lie in a file of their own.
+//!
+//! ```text
+//! agent-<id>.meta.json     toolUseId                                      newer versions: the call by its id
+//! <session>.jsonl          toolUseResult.agentId of a result              the call of that result
+//!                          progress with data.agentId                     parentToolUseID
+//!                          a result that names the workflow's folder      the call of that result
+//!                          one call alone with the subagent's prompt      that call
+//! ```
+
+use memchr::memmem;
+
+use super::super::Beside;
+use super::super::json::{elements, member, owned, pick, string};
+
+/// The name under which a reader of files beside a subagent's file is asked for what its host noted about the subagent.
+pub const META: &str = "agent:meta";
+/// The same for the file of the session that started it.
+pub const SESSION: &str = "agent:session";
+/// The same for the name of the folder of its workflow.
+pub const WORKFLOW: &str = "agent:workflow";
+
+/// The call that started the subagent; `prompt`: the text that it was given.
+pub(super) fn call(beside: &Beside, agent: &str, prompt: Option<&str>) -> Option<String> {
+    // Bytes that are no text say nothing about the call.
+    let read = |name: &str| String::from_utf8((beside.0)(name, 0)?).ok();
+    let named = read(META).and_then(|meta| owned(member(Some(&meta), "toolUseId")));
+    if let Some(call) = named.filter(|call| !call.is_empty()) {
+        return Some(call);
+    }
+    let session = (beside.0)(SESSION, 0)?;
+    let workflow = read(WORKFLOW).filter(|name| !name.is_empty());
+    let by_agent = records(&session, agent).find_map(|record| call_of(record, agent));
+    by_agent
+        .or_else(|| {
+            workflow.and_then(|name| records(&session, &name).find_map(|record| result_of(record, &name)))
+        })
+        .or_else(|| prompt.and_then(|prompt| by_prompt(&session, prompt)))
+}
+
+/// The lines of a session that hold a text.
+fn records<'s>(session: &'s [u8], text: &'s str) -> impl Iterator<Item = &'s str> {
+    let lines = session.split(|byte| *byte == b'\n');
+    let holds = move |line: &&[u8]| memmem::find(line, text.as_bytes()).is_some();
+    // A line that is no text is noted where the session is imported.
+    lines.filter(holds).filter_map(|line| std::str::from_utf8(line).ok())
+}
+
+/// The call of a record that says which subagent its result or its progress is of.
+fn call_of(record: &str, agent: &str) -> Option<String> {
+    let [result, data, parent] = pick(record, ["toolUseResult", "data", "parentToolUseID"])?;
+    let is_it = |holder: Option<&str>| string(member(holder, "agentId")).as_deref() == Some(agent);
+    if is_it(data) {
+        return owned(parent);
+    }
+    if is_it(result) { answered(record) } else { None }
+}
+
+/// The call of a result in whose details a name stands.
+fn result_of(record: &str, name: &str) -> Option<String> {
+    let [result] = pick(record, ["toolUseResult"])?;
+    if result?.contains(name) { answered(record) } else { None }
+}
+
+/// The call that a record brings the result of.
+fn answered(record: &str) -> Option<String> {
+    let content = member(member(Some(record), "message"), "content").and_then(elements)?;
+    content.into_iter().find_map(|block| owned(member(Some(block), "tool_use_id")))
+}
+
+/// The only call of a session that gave a subagent this prompt.
+fn by_prompt(session: &[u8], prompt: &str) -> Option<String> {
+    let mut found = Vec::new();
+    for record in records(session, "\"tool_use\"") {
+        let content = member(member(Some(record), "message"), "content").and_then(elements);
+        for block in content.unwrap_or_default() {
+            let [id, input] = pick(block, ["id", "input"]).unwrap_or_default();
+            if string(member(input, "prompt")).as_deref() == Some(prompt) {
+                found.extend(owned(id));
+            }
+        }
+    }
+    found.dedup();
+    found.pop().filter(|_| found.is_empty())
+}

@@ -1,0 +1,222 @@
+//! Tokens of requests, which the host tells in several places.
+//!
+//! ```text
+//! assistant.message        outputTokens alone, before 1.0.95                    the end of the message
+//! session.usage_record     all tokens of one request                            the end of its message, told again
+//! session.compaction_complete.compactionTokensUsed                              a request of no message
+//! session.shutdown.modelMetrics                                                 sums by model since the last start
+//!    less what requests told since then                                         a report of tier `total`, if anything is left
+//! ```
+//!
+//! The host's input counts tokens from the cache, too. A message without a model is of the model that was chosen last; where none
+//! was chosen before, its end waits for a later event that names one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use acpdb_engine::entry::{Entry, fact};
+use acpdb_engine::event::{Report, TOTAL_TIER, Usage};
+use acpdb_engine::ids::Micros;
+
+use super::super::json::{count, member, members, owned, pick};
+
+/// The line of a message, and its key.
+type Answer = (usize, String);
+
+/// The ends and models that were told so far.
+#[derive(Debug, Default)]
+pub(super) struct Reckoned {
+    model: Option<String>,
+    /// Keys of the ends by the ids of their requests.
+    requests: HashMap<String, Answer>,
+    /// The newest answer without tokens.
+    open: Option<Answer>,
+    /// Usage of each end since the last sums, by its key.
+    ends: BTreeMap<String, (Option<String>, Usage)>,
+    /// Ends that wait for a model.
+    unnamed: Vec<(Answer, Entry, Report)>,
+    /// Of these, those of the event that is read.
+    undated: bool,
+}
+
+impl Reckoned {
+    /// A model was chosen.
+    pub(super) fn model_is(&mut self, model: Option<String>) {
+        self.model = model.or(self.model.take());
+    }
+
+    /// The model that was used, told afterwards.
+    pub(super) fn model_was(&mut self, model: Option<String>) {
+        if self.model.is_none() {
+            self.model = model;
+        }
+    }
+
+    /// The times of ends that wait are those of their events.
+    pub(super) fn dated(&mut self, at: Option<Micros>) {
+        if std::mem::take(&mut self.undated)
+            && let Some((_, entry, _)) = self.unnamed.last_mut()
+        {
+            entry.host_time = at;
+        }
+    }
+
+    /// The end of an answer.
+    pub(super) fn answer(
+        &mut self,
+        answer: Answer,
+        mut report: Report,
+        data: &str,
+        origin: &str,
+        out: &mut Vec<Entry>,
+    ) {
+        for id in ids_of(data) {
+            self.requests.entry(id).or_insert_with(|| answer.clone());
+        }
+        self.open = report.usage.output.is_none().then(|| answer.clone());
+        report.model = report.model.take().or_else(|| self.model.clone());
+        self.ends.insert(answer.1.clone(), (report.model.clone(), report.usage));
+        let origin = format!("{origin}/finished");
+        if report.model.is_none() {
+            let entry = finished(&answer.1, report.clone()).origin(origin);
+            self.undated = true;
+            self.unnamed.push((answer, entry, report));
+            return;
+        }
+        out.push(finished(&answer.1, report).origin(origin));
+    }
+
+    /// The tokens of one request.
+    pub(super) fn record(&mut self, data: &str, origin: &str, out: &mut Vec<Entry>) {
+        let Some(usage) = usage_of(data).or_else(|| usage_of(member(Some(data), "usage")?)) else { return };
+        let ids = ids_of(data);
+        let known = ids.iter().find_map(|id| self.requests.get(id).cloned());
+        let known = known.or_else(|| self.open.take());
+        let key = known.map_or_else(|| format!("{origin}/request"), |(_, key)| key);
+        self.request(&key, owned(member(Some(data), "model")), usage, ids, origin, out);
+    }
+
+    /// The request of a compaction, unless a record tells of it.
+    pub(super) fn compacted(&mut self, data: &str, origin: &str, out: &mut Vec<Entry>) {
+        let Some(used) = member(Some(data), "compactionTokensUsed") else { return };
+        let Some(usage) = usage_of(used) else { return };
+        let ids = ids_of(data);
+        if ids.iter().any(|id| self.requests.contains_key(id)) {
+            return;
+        }
+        let key = format!("{origin}/request");
+        let model = owned(member(Some(used), "model")).or_else(|| owned(member(Some(data), "model")));
+        self.request(&key, model, usage, ids, origin, out);
+    }
+
+    fn request(
+        &mut self,
+        key: &str,
+        model: Option<String>,
+        usage: Usage,
+        ids: Vec<String>,
+        origin: &str,
+        out: &mut Vec<Entry>,
+    ) {
+        let model = model.or_else(|| self.model.clone());
+        self.ends.insert(key.to_owned(), (model.clone(), usage));
+        let request = ids.first().cloned();
+        for id in ids {
+            self.requests.entry(id).or_insert_with(|| (0, key.to_owned()));
+        }
+        let report = Report { model, request, usage, ..Report::default() };
+        out.push(finished(key, report).origin(format!("{origin}/usage")));
+    }
+
+    /// Sums by model: the rest that no request told is a report of its own.
+    pub(super) fn sums(&mut self, metrics: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
+        out.extend(self.named());
+        let ends = std::mem::take(&mut self.ends);
+        for (model, metric) in metrics.and_then(members).unwrap_or_default() {
+            let Some(all) = member(Some(metric), "usage").and_then(usage_of) else { continue };
+            let own = ends.values().filter(|(told, _)| told.as_deref() == Some(&*model));
+            let rest = own.fold(all, |rest, (_, told)| less(rest, *told));
+            if [rest.input, rest.output, rest.cache_read, rest.cache_write]
+                .iter()
+                .all(|it| it.unwrap_or(0) == 0)
+            {
+                continue;
+            }
+            let tier = Some(TOTAL_TIER.to_owned());
+            let key = format!("{origin}/{model}");
+            let report = Report { model: Some(model), service_tier: tier, usage: rest, ..Report::default() };
+            out.push(finished(&key, report).origin(key));
+        }
+    }
+
+    /// Ends that have waited, once a model is known.
+    fn named(&mut self) -> Vec<Entry> {
+        let Some(model) = self.model.clone() else { return Vec::new() };
+        let waiting = std::mem::take(&mut self.unnamed);
+        let named = waiting.into_iter().map(|((_, key), entry, mut report)| {
+            report.model = Some(model.clone());
+            if let Some((known, _)) = self.ends.get_mut(&key) {
+                *known = Some(model.clone());
+            }
+            Entry { fact: finished(&key, report).fact, ..entry }
+        });
+        named.collect()
+    }
+
+    /// Ends for which no model came.
+    pub(super) fn unnamed(&mut self) -> impl Iterator<Item = (usize, Entry)> {
+        std::mem::take(&mut self.unnamed).into_iter().map(|((owner, _), entry, _)| (owner, entry))
+    }
+}
+
+fn finished(key: &str, report: Report) -> Entry {
+    fact::MessageFinished { key: key.to_owned(), report }.into()
+}
+
+/// The ids of a request, under each name that the host has for one.
+fn ids_of(data: &str) -> Vec<String> {
+    let names = ["apiCallId", "providerCallId", "requestId", "serviceRequestId"];
+    pick(data, names).unwrap_or_default().into_iter().filter_map(owned).filter(|id| !id.is_empty()).collect()
+}
+
+fn usage_of(usage: &str) -> Option<Usage> {
+    let names = [
+        "inputTokens",
+        "outputTokens",
+        "cacheReadTokens",
+        "cacheWriteTokens",
+        "reasoningTokens",
+        "input",
+        "output",
+        "cachedInput",
+    ];
+    let [input, output, read, written, reasoning, old_input, old_output, old_read] =
+        pick(usage, names)?.map(count);
+    let (input, output, read) = (input.or(old_input), output.or(old_output), read.or(old_read));
+    input.or(output)?;
+    let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
+    Some(Usage {
+        // If the host counts more tokens from the cache than in all, nothing else was sent.
+        input: input.map(|input| input.saturating_sub(cached)),
+        output,
+        cache_read: read,
+        cache_write: written,
+        cache_write_long: None,
+        reasoning: reasoning.filter(|count| *count > 0),
+        searches: None,
+    })
+}
+
+/// The rest of a sum.
+fn less(sum: Usage, part: Usage) -> Usage {
+    // Where the parts are more than their sum, nothing is left.
+    let rest = |sum: Option<u64>, part: Option<u64>| sum.map(|sum| sum.saturating_sub(part.unwrap_or(0)));
+    Usage {
+        input: rest(sum.input, part.input),
+        output: rest(sum.output, part.output),
+        cache_read: rest(sum.cache_read, part.cache_read),
+        cache_write: rest(sum.cache_write, part.cache_write),
+        cache_write_long: None,
+        reasoning: rest(sum.reasoning, part.reasoning),
+        searches: None,
+    }
+}
