@@ -19,6 +19,8 @@
 
 #[path = "hosts/bills.rs"]
 mod bills;
+#[path = "hosts/counted.rs"]
+mod counted;
 #[path = "hosts/crafted.rs"]
 mod crafted;
 #[path = "hosts/law.rs"]
