@@ -35,6 +35,7 @@ export interface NativeSession {
   readonly host: string;
   readonly stream: string;
   append(described: string, texts: Text[]): Promise<Receipt>;
+  appendExpecting(head: number, described: string, texts: Text[]): Promise<Receipt>;
   submit(described: string, texts: Text[]): Promise<NativeTicket>;
   appendLines(format: string, lines: Uint8Array, prefix: string, salt: string): Promise<number>;
   act(act: string, json: string): Promise<string>;

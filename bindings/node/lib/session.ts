@@ -146,6 +146,15 @@ export class Session {
     return settled(this.#native.append(facts, texts));
   }
 
+  /**
+   * As `append`, if the session has no event behind `head`: the `seq` of the view that was read, or 0 for a session that is new. Else a
+   * `HeadMovedError` names both, and nothing is recorded: read again, and decide anew.
+   */
+  async appendExpecting(head: number, ...entries: Entry[]): Promise<Receipt> {
+    const [facts, texts] = described(entries);
+    return settled(this.#native.appendExpecting(count("head", head), facts, texts));
+  }
+
   /** As `append`, without waiting for the disk: the ticket's `wait` does. */
   async submit(...entries: Entry[]): Promise<Ticket> {
     const [facts, texts] = described(entries);

@@ -197,6 +197,22 @@ impl NativeSession {
         }))
     }
 
+    /// Appends entries if the session has no event behind `head`, in the order of the calls.
+    #[napi]
+    pub fn append_expecting(
+        &self,
+        head: i64,
+        described: String,
+        given: Vec<Either<String, Uint8Array>>,
+    ) -> AsyncTask<Job<Receipt>> {
+        let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
+        promise(self.held.lane.queued(move || {
+            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
+            let session = held.store()?.session((*info).clone());
+            Ok(session.append_expecting(Seq(head.unsigned_abs()), entries)?.into())
+        }))
+    }
+
     /// Submits entries, in the order of the calls.
     #[napi]
     pub fn submit(

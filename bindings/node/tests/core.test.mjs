@@ -227,3 +227,18 @@ test("a context says where marks of the cache go", async () => {
   assert.deepEqual((await step.context("openai", { breakpoints: true })).body, (await step.context("openai")).body);
   await store.close();
 });
+
+test("what rests on a view is recorded if no other writer came between", async () => {
+  const store = await opened();
+  const session = store.session("s1");
+  await session.appendExpecting(0, Entry.message("user", "one"));
+  const { seq } = await session.view();
+  await store.session("s2").append(Entry.message("user", "another session is no matter"));
+  await session.appendExpecting(seq, Entry.message("user", "two"));
+  await assert.rejects(session.appendExpecting(seq, Entry.message("user", "late")), (error) => {
+    assert.ok(error instanceof acpdb.HeadMovedError && error.message.includes(String(seq)), error.message);
+    return true;
+  });
+  assert.equal((await session.history()).length, 2);
+  await store.close();
+});

@@ -60,6 +60,11 @@ impl Session {
         Ok(self.ask(py, |session| session.append(entries))?.into())
     }
 
+    fn append_expecting(&self, py: Python<'_>, head: u64, given: &Bound<'_, PyAny>) -> PyResult<Receipt> {
+        let entries = entries(given)?;
+        Ok(self.ask(py, |session| session.append_expecting(Seq(head), entries))?.into())
+    }
+
     fn submit(&self, py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Ticket> {
         let entries = entries(given)?;
         Ok(Ticket::new(self.ask(py, |session| session.submit(entries))?))

@@ -327,3 +327,14 @@ def test_a_context_says_where_marks_of_the_cache_go(store: acpdb.Store) -> None:
     # Others keep by themselves what they read.
     bodies = [session.step("t4").context("openai", breakpoints=marks).body for marks in (False, True)]
     assert bodies[0] == bodies[1]
+
+
+def test_what_rests_on_a_view_is_recorded_if_no_other_writer_came_between(store: Store) -> None:
+    session = store.session("s1")
+    session.append_expecting(0, Entry.message("user", "one"))
+    seq = session.view().seq
+    store.session("s2").append(Entry.message("user", "another session is no matter"))
+    session.append_expecting(seq, Entry.message("user", "two"))
+    with pytest.raises(acpdb.HeadMovedError, match=str(seq)):
+        session.append_expecting(seq, Entry.message("user", "late"))
+    assert len(session.history()) == 2

@@ -24,7 +24,7 @@ import {
 
 import { Entry, NotFoundError, type Session, type Store, type View } from "../index.js";
 import { applied, changes, type Step } from "./changes.mjs";
-import { Turns } from "./records.mjs";
+import { Turns, decided } from "./records.mjs";
 
 const HOST = "langgraph";
 /** How a record begins; those of another form are kept in the log. */
@@ -67,8 +67,7 @@ class Thread {
   isRecorded = false;
 
   forget(): void {
-    // Values stay: another process may have made its next one from them, and not known of the deletion.
-    for (const map of [this.saved, this.latest]) map.clear();
+    for (const map of [this.saved, this.values, this.latest]) map.clear();
     this.recent = [];
   }
 
@@ -154,7 +153,9 @@ export class AcpdbSaver extends MemorySaver {
       if (id === undefined || thread === undefined || saved === undefined) return made;
       const [bytes, meta, parent] = saved;
       const record = { op: "put" as const, ns, id: checkpoint.id, checkpoint: bytes, metadata: meta, values };
-      await this.#record(id, thread, parent === undefined ? record : { ...record, parent });
+      const stays = (): boolean => !this.#isGone(thread, ns, before);
+      await this.#record(id, thread, parent === undefined ? record : { ...record, parent }, stays);
+      if (!stays()) this.#leave(id, thread, ns, checkpoint.id);
       return made;
     });
   }
@@ -169,7 +170,8 @@ export class AcpdbSaver extends MemorySaver {
       if (id === undefined || thread === undefined) return;
       const all = Object.entries(this.writes[place(id, ns, of)] ?? {}).filter(([, [task]]) => task === taskId);
       const each = all.map(([key, [task, channel, bytes, path]]) => [key, [task, channel, bytes, path ?? ""]] as const);
-      await this.#record(id, thread, { op: "writes", ns, id: of, writes: Object.fromEntries(each) as never });
+      const stays = (): boolean => !this.#isGone(thread, ns, of);
+      await this.#record(id, thread, { op: "writes", ns, id: of, writes: Object.fromEntries(each) as never }, stays);
     });
   }
 
@@ -198,6 +200,12 @@ export class AcpdbSaver extends MemorySaver {
   /** Whether a checkpoint was deleted with its thread. */
   #isGone(thread: Thread | undefined, ns: string, id: string | undefined): boolean {
     return id !== undefined && thread?.deleted.has(place(ns, id, "")) === true;
+  }
+
+  /** Forgets a checkpoint that came too late. */
+  #leave(id: string, thread: Thread, ns: string, of: string): void {
+    delete this.storage[id]?.[ns]?.[of];
+    thread.deleted.add(place(ns, of, ""));
   }
 
   async #names(): Promise<string[]> {
@@ -251,11 +259,15 @@ export class AcpdbSaver extends MemorySaver {
     }
   }
 
-  /** Records a thread's change, and folds it as the log has it. */
-  async #record(id: string, thread: Thread, record: Record_<Uint8Array>): Promise<void> {
-    const maker = new Maker(thread);
-    const header = Buffer.from(`${FORM}${JSON.stringify(piecesOf(record, maker)).slice(1)}\n`);
-    await this.session(id).append(Entry.hostRecord(`checkpoint_${record.op}`, Buffer.concat([header, ...maker.fresh])));
+  /** Records a thread's change, and folds it as the log has it. If another writer came between, `stays` says whether it is still one. */
+  async #record(id: string, thread: Thread, record: Record_<Uint8Array>, stays = (): boolean => true): Promise<void> {
+    await decided(this.session(id), async () => {
+      await this.#catchUp(id, thread);
+      if (!stays()) return { head: thread.last, entries: [] };
+      const maker = new Maker(thread);
+      const header = Buffer.from(`${FORM}${JSON.stringify(piecesOf(record, maker)).slice(1)}\n`);
+      return { head: thread.last, entries: [Entry.hostRecord(`checkpoint_${record.op}`, Buffer.concat([header, ...maker.fresh]))] };
+    });
     await this.#catchUp(id, thread);
   }
 }

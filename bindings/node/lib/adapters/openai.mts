@@ -19,7 +19,7 @@ import type {
 } from "@openai/agents-core";
 
 import { AcpdbError, Entry, InvalidError, type Session, type Store, type View } from "../index.js";
-import { History as Records, Turns, dumped, ended, kept, said, started, whole, type Known, type Use } from "./records.mjs";
+import { History as Records, Turns, decided, dumped, ended, kept, said, started, whole, type Known, type Use } from "./records.mjs";
 
 const HOST = "openai-agents";
 
@@ -93,16 +93,19 @@ export class AcpdbSession implements SessionHistoryTransactionAwareSession {
   async applyHistoryTransaction({ operationId, transaction }: SessionHistoryTransactionArgs): Promise<void> {
     if (operationId === "") throw new InvalidError("operationId is empty; give an id that stays the same when it is tried again");
     const digest = createHash("sha256").update(JSON.stringify(transaction)).digest("hex");
-    await this.#turns.take(async () => {
-      const { items, applied } = await this.#history();
+    let dropped: Known<AgentInputItem>[] = [];
+    const decide = async (): Promise<{ head: number; entries: readonly Entry[] }> => {
+      const { items, applied, view } = await this.#history();
+      const head = view?.seq ?? 0;
+      dropped = [];
       const known = applied.get(operationId);
-      if (known === digest) return;
+      if (known === digest) return { head, entries: [] };
       if (known !== undefined) {
         throw new InvalidError(`operation ${operationId} was applied with another transaction; give a new id`);
       }
       const isSuffix = transaction.type === "replace_suffix";
       const expected = isSuffix ? transaction.expectedSuffix : [];
-      const dropped = expected.length === 0 ? [] : items.slice(-expected.length);
+      dropped = expected.length === 0 ? [] : items.slice(-expected.length);
       const plain = JSON.parse(JSON.stringify(expected)) as unknown;
       if (!isDeepStrictEqual(dropped.map(({ value }) => value), plain)) {
         throw new InvalidError("the history does not end with the expected items; read it again");
@@ -114,7 +117,10 @@ export class AcpdbSession implements SessionHistoryTransactionAwareSession {
       }
       const told: Applied = { acpdb_operation: operationId, digest, dropped: dropped.length, taken };
       const added = isSuffix ? transaction.replacement : transaction.items;
-      await this.session.append(...(await this.#records.entries([told, ...added], entries)));
+      return { head, entries: await this.#records.entries([told, ...added], entries) };
+    };
+    await this.#turns.take(async () => {
+      if ((await decided(this.session, decide)) === undefined) return;
       // The history is right already; the context follows.
       const gone = dropped.map(({ seq }) => `#${seq}`);
       for (const item of gone) {

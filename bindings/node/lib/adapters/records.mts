@@ -6,7 +6,7 @@
  * for an output is asked for by the event that ended the call.
  */
 
-import { Entry, NotFoundError, type Session, type View } from "../index.js";
+import { Entry, HeadMovedError, NotFoundError, type Receipt, type Session, type View } from "../index.js";
 
 /** A record, and its seq. */
 export interface Known<T> {
@@ -65,6 +65,25 @@ function params(given: unknown): string {
     return given.isWellFormed() ? given : dumped({ arguments: given });
   } catch {
     return dumped({ arguments: given });
+  }
+}
+
+/**
+ * Appends what is decided of the session as it was read: the seq of that view, and the facts. If another writer came between, it is read
+ * and decided again. Undefined if there is nothing to append.
+ */
+export async function decided(
+  session: Session,
+  decide: () => Promise<{ head: number; entries: readonly Entry[] }>,
+): Promise<Receipt | undefined> {
+  for (;;) {
+    const { head, entries } = await decide();
+    if (entries.length === 0) return undefined;
+    try {
+      return await session.appendExpecting(head, ...entries);
+    } catch (error) {
+      if (!(error instanceof HeadMovedError)) throw error;
+    }
   }
 }
 

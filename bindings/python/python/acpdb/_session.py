@@ -155,6 +155,23 @@ class Session:
         """
         return self._native.append(entries)
 
+    def append_expecting(self, head: int, *entries: Entry) -> Receipt:
+        """As `append`, if the session has no event behind `head`: the `seq` of the view that was read, or 0 for a session that is new.
+
+        Else `HeadMovedError` names both, and nothing is recorded: read again, and decide anew.
+
+        >>> import acpdb, tempfile
+        >>> with acpdb.open(tempfile.mkdtemp()) as store:
+        ...     session = store.session("s1")
+        ...     first = session.append_expecting(0, acpdb.Entry.message("user", "hello"))
+        ...     try:
+        ...         _ = session.append_expecting(0, acpdb.Entry.message("user", "hello?"))
+        ...     except acpdb.HeadMovedError:
+        ...         print("somebody was faster")
+        somebody was faster
+        """
+        return self._native.append_expecting(head, entries)
+
     def submit(self, *entries: Entry) -> Ticket:
         """As `append`, without waiting for the disk: await the ticket, or `wait` for it.
 

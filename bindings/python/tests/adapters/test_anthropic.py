@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import acpdb
@@ -75,6 +78,27 @@ def test_what_a_file_said_stays_known(store: acpdb.Store) -> None:
     assert tool.files(at=before) == {"/memories/a.md": "npm\n"}
     tool.clear_all_memory()
     assert tool.files() == {} and tool.to_dict() == {"type": "memory_20250818", "name": "memory"}
+
+
+def test_two_processes_lose_no_change_of_each_other(store: acpdb.Store, python: Callable[..., CompletedProcess[str]]) -> None:
+    """Both read, both inserted, and the later one wrote what it had read: 56 of 80 lines were kept, without an error."""
+    tool = AcpdbMemoryTool(store)
+    tool.call({"command": "create", "path": "/memories/a.md", "file_text": "begun\n"})
+    script = """
+import sys, acpdb
+from acpdb.adapters.anthropic import AcpdbMemoryTool
+with acpdb.open(sys.argv[1]) as store:
+    tool = AcpdbMemoryTool(store)
+    for number in range(40):
+        tool.call({"command": "insert", "path": "/memories/a.md", "insert_line": 0, "insert_text": f"theirs {number}"})
+"""
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(python, script)
+        for number in range(40):
+            tool.call({"command": "insert", "path": "/memories/a.md", "insert_line": 1, "insert_text": f"ours {number}"})
+        assert other.result().returncode == 0, other.result().stderr
+    lines = tool.files()["/memories/a.md"].splitlines()
+    assert sorted(lines) == sorted(["begun", *(f"{who} {n}" for who in ("ours", "theirs") for n in range(40))])
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/memories/../x", "/memories/a/../../x", "/memoriesx", "memories/a"])

@@ -82,6 +82,18 @@ def test_threads_with_loops_of_their_own_share_a_service(store: acpdb.Store) -> 
     assert found is not None and len(found.events) == 15 and found.state == {f"n{number}": 4 for number in range(3)}
 
 
+def test_of_services_that_make_one_session_one_does(store: acpdb.Store) -> None:
+    def make(number: int) -> bool:
+        try:
+            asyncio.run(AcpdbSessionService(store).create_session(**KEY, session_id="s1", state={"n": number}))
+            return True
+        except AlreadyExistsError:
+            return False
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(make, range(8))) == 1
+
+
 def test_values_that_json_has_no_form_for_are_kept_as_texts(store: acpdb.Store) -> None:
     async def main() -> None:
         service = AcpdbSessionService(store)

@@ -14,7 +14,7 @@ from copy import deepcopy
 from threading import RLock
 from typing import Any
 
-from .. import Entry, NotFoundError, Session
+from .. import Entry, HeadMovedError, NotFoundError, Receipt, Session
 from .._view import View
 
 #: What a record says of calls: `("call", id)`, `("end", id)`; anything else, such as `("turn", "")`, ends an answer of the model.
@@ -101,6 +101,19 @@ def ended(name: str, output: Any, *, failed: bool = False) -> Entry:
     """A call ends."""
     shown = whole(text(output))
     return Entry.tool_finished(name, error=shown) if failed else Entry.tool_finished(name, shown)
+
+
+def decided(session: Session, decide: Callable[[], tuple[int, Sequence[Entry]]]) -> Receipt | None:
+    """Appends what is decided of the session as it was read: the seq of that view, and the facts. If another writer came between, it is
+    read and decided again. None if there is nothing to append."""
+    while True:
+        head, entries = decide()
+        if not entries:
+            return None
+        try:
+            return session.append_expecting(head, *entries)
+        except HeadMovedError:
+            continue
 
 
 class Calls:

@@ -96,10 +96,10 @@ class Thread:
         self._last = max(self._last, view.seq)
 
     def record(self, maker: Maker, record: dict[str, Any]) -> None:
-        """Records what was made."""
+        """Records what was made, if the thread is as it was known."""
         header = FORM + json.dumps(record, separators=(",", ":")).encode()[1:]
         entry = Entry.host_record(f"checkpoint_{record['op']}", header + b"\n" + maker.fresh)
-        self.session.append(entry)
+        self.session.append_expecting(self._last, entry)
 
     def typed(self, name: Name) -> Typed:
         """A value."""
@@ -166,10 +166,7 @@ class Thread:
                     self._fold(reader, part)
             case "delete":
                 self.deleted |= {(of, id) for of, checkpoints in self.spaces.items() for id in checkpoints}
-                # Another process may have made its next value from one of these, and not known of the deletion.
-                pieces = self._pieces
                 self._forget()
-                self._pieces = pieces
             case "drop":
                 for of, id in record["ids"]:
                     self.spaces.get(of, {}).pop(id, None)

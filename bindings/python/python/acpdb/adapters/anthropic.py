@@ -12,6 +12,7 @@ written to the disk but the store.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError
@@ -24,7 +25,7 @@ from anthropic.types.beta import (
     BetaMemoryTool20250818ViewCommand,
 )
 
-from .. import Store
+from .. import Entry, NotFoundError, Store
 from .._shapes import At
 from . import _records
 
@@ -32,6 +33,9 @@ HOST = "anthropic-memory"
 ROOT = "/memories"
 LINES_MAX = 999_999
 WIDTH = 6
+
+#: What a command answers, the texts that files have then, and the files that are gone.
+Change = tuple[str, dict[str, str], list[str]]
 
 
 class AcpdbMemoryTool(BetaAbstractMemoryTool):
@@ -43,20 +47,36 @@ class AcpdbMemoryTool(BetaAbstractMemoryTool):
 
     def files(self, at: At | None = None) -> dict[str, str]:
         """The files and their texts, now or at any moment."""
-        if at is None:
-            records = [record for _, record in _records.load(self.session)]
-        else:
-            records = [json.loads(raw) for _, raw in self.session.records(at=at)]
+        return self._read(at)[1]
+
+    def _read(self, at: At | None = None) -> tuple[int, dict[str, str]]:
+        """The seq that was read, and the files."""
         files: dict[str, str] = {}
-        for record in records:
+        try:
+            view = self.session.view(at)
+        except NotFoundError:
+            if at is not None:
+                raise
+            return 0, files
+        for record in (json.loads(raw) for _, raw in view.records()):
             for path in record.get("gone", []):
                 files.pop(path, None)
             files.update(record.get("files", {}))
-        return files
+        return view.seq, files
 
-    def _change(self, what: str, files: dict[str, str], gone: list[str]) -> None:
-        record: dict[str, Any] = {"op": what, "gone": gone, "files": files}
-        self.session.append(_records.kept(record, f"memory_{what}"))
+    def _change(self, what: str, decide: Callable[[dict[str, str]], Change]) -> str:
+        """Records what is decided of the files as they are. If another writer came between, it is decided again."""
+        answer = ""
+
+        def made() -> tuple[int, list[Entry]]:
+            nonlocal answer
+            head, files = self._read()
+            answer, changed, gone = decide(files)
+            record: dict[str, Any] = {"op": what, "gone": gone, "files": changed}
+            return head, [_records.kept(record, f"memory_{what}")]
+
+        _records.decided(self.session, made)
+        return answer
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         files, path = self.files(), _path(command.path)
@@ -71,87 +91,103 @@ class AcpdbMemoryTool(BetaAbstractMemoryTool):
         return "\n".join([head, *rows])
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        files, path = self.files(), _path(command.path)
-        if path in files or path == ROOT or _below(files, path):
-            raise ToolError(f"File {command.path} already exists")
-        _no_file_above(files, path)
-        self._change("create", {path: command.file_text}, [])
-        return f"File created successfully at: {command.path}"
+        path = _path(command.path)
+
+        def decide(files: dict[str, str]) -> Change:
+            if path in files or path == ROOT or _below(files, path):
+                raise ToolError(f"File {command.path} already exists")
+            _no_file_above(files, path)
+            return f"File created successfully at: {command.path}", {path: command.file_text}, []
+
+        return self._change("create", decide)
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        path, text = self._text(command.path)
         old, new = command.old_str, command.new_str or ""
-        places = [at for at in range(len(text)) if text.startswith(old, at)] if old else []
-        if not places:
-            raise ToolError(
-                f"No replacement was performed, old_str `{old}` did not appear verbatim in {command.path}."
-            )
-        if text.count(old) > 1:
-            lines = ", ".join(str(text[:at].count("\n") + 1) for at in places)
-            raise ToolError(
-                f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
-                "Please ensure it is unique"
-            )
-        changed = text.replace(old, new)
-        self._change("str_replace", {path: changed}, [])
-        at = text[: places[0]].count("\n")
-        lines_ = changed.split("\n")
-        shown = [_line(number, lines_[number]) for number in range(max(0, at - 2), min(len(lines_), at + 3))]
-        head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
-        return "\n".join([head, *shown])
+
+        def decide(files: dict[str, str]) -> Change:
+            path, text = _text(files, command.path)
+            places = [at for at in range(len(text)) if text.startswith(old, at)] if old else []
+            if not places:
+                raise ToolError(
+                    f"No replacement was performed, old_str `{old}` did not appear verbatim in {command.path}."
+                )
+            if text.count(old) > 1:
+                lines = ", ".join(str(text[:at].count("\n") + 1) for at in places)
+                raise ToolError(
+                    f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
+                    "Please ensure it is unique"
+                )
+            changed = text.replace(old, new)
+            at = text[: places[0]].count("\n")
+            lines_ = changed.split("\n")
+            shown = [_line(number, lines_[number]) for number in range(max(0, at - 2), min(len(lines_), at + 3))]
+            head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
+            return "\n".join([head, *shown]), {path: changed}, []
+
+        return self._change("str_replace", decide)
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        path, text = self._text(command.path)
-        lines = text.split("\n")
-        if lines[-1] == "":
-            lines.pop()
-        if not 0 <= command.insert_line <= len(lines):
-            raise ToolError(
-                f"Invalid `insert_line` parameter: {command.insert_line}. "
-                f"It should be within the range [0, {len(lines)}]."
-            )
-        lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
-        changed = "\n".join(lines)
-        self._change("insert", {path: changed if changed.endswith("\n") else changed + "\n"}, [])
-        return f"The file {command.path} has been edited."
+        def decide(files: dict[str, str]) -> Change:
+            path, text = _text(files, command.path)
+            lines = text.split("\n")
+            if lines[-1] == "":
+                lines.pop()
+            if not 0 <= command.insert_line <= len(lines):
+                raise ToolError(
+                    f"Invalid `insert_line` parameter: {command.insert_line}. "
+                    f"It should be within the range [0, {len(lines)}]."
+                )
+            lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
+            changed = "\n".join(lines)
+            changed = changed if changed.endswith("\n") else changed + "\n"
+            return f"The file {command.path} has been edited.", {path: changed}, []
+
+        return self._change("insert", decide)
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        files, path = self.files(), _path(command.path)
+        path = _path(command.path)
         if path == ROOT:
             raise ToolError("Cannot delete the /memories directory itself")
-        gone = [path] if path in files else list(_below(files, path))
-        if not gone:
-            raise ToolError(f"The path {command.path} does not exist")
-        self._change("delete", {}, gone)
-        return f"Successfully deleted {command.path}"
+
+        def decide(files: dict[str, str]) -> Change:
+            gone = [path] if path in files else list(_below(files, path))
+            if not gone:
+                raise ToolError(f"The path {command.path} does not exist")
+            return f"Successfully deleted {command.path}", {}, gone
+
+        return self._change("delete", decide)
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        files, old, new = self.files(), _path(command.old_path), _path(command.new_path)
+        old, new = _path(command.old_path), _path(command.new_path)
         if old == ROOT:
             raise ToolError("Cannot rename the /memories directory itself")
-        if new in files or new == ROOT or _below(files, new):
-            raise ToolError(f"The destination {command.new_path} already exists")
-        moved = {old: files[old]} if old in files else _below(files, old)
-        if not moved:
-            raise ToolError(f"The path {command.old_path} does not exist")
-        if new.startswith(old + "/"):
-            raise ToolError(f"The path {command.old_path} cannot be moved into itself")
-        _no_file_above(files, new)
-        self._change("rename", {new + path[len(old) :]: text for path, text in moved.items()}, list(moved))
-        return f"Successfully renamed {command.old_path} to {command.new_path}"
+
+        def decide(files: dict[str, str]) -> Change:
+            if new in files or new == ROOT or _below(files, new):
+                raise ToolError(f"The destination {command.new_path} already exists")
+            moved = {old: files[old]} if old in files else _below(files, old)
+            if not moved:
+                raise ToolError(f"The path {command.old_path} does not exist")
+            if new.startswith(old + "/"):
+                raise ToolError(f"The path {command.old_path} cannot be moved into itself")
+            _no_file_above(files, new)
+            renamed = {new + path[len(old) :]: text for path, text in moved.items()}
+            return f"Successfully renamed {command.old_path} to {command.new_path}", renamed, list(moved)
+
+        return self._change("rename", decide)
 
     def clear_all_memory(self) -> str:
-        self._change("clear", {}, list(self.files()))
-        return "All memory cleared"
+        return self._change("clear", lambda files: ("All memory cleared", {}, list(files)))
 
-    def _text(self, given: str) -> tuple[str, str]:
-        """The path and the text of a file."""
-        files, path = self.files(), _path(given)
-        if path in files:
-            return path, files[path]
-        if path == ROOT or _below(files, path):
-            raise ToolError(f"The path {given} is not a file.")
-        raise ToolError(f"The path {given} does not exist. Please provide a valid path.")
+
+def _text(files: dict[str, str], given: str) -> tuple[str, str]:
+    """The path and the text of a file."""
+    path = _path(given)
+    if path in files:
+        return path, files[path]
+    if path == ROOT or _below(files, path):
+        raise ToolError(f"The path {given} is not a file.")
+    raise ToolError(f"The path {given} does not exist. Please provide a valid path.")
 
 
 def _path(given: str) -> str:

@@ -207,11 +207,14 @@ def _life(known: list[tuple[int, Any]]) -> list[Record]:
 
 def _appended(history: _records.History, decide: Callable[[list[Record]], list[Record]]) -> bool:
     """Appends what is decided of the session as it is."""
+
+    def made() -> tuple[int, list[Entry]]:
+        known, view = history.read()
+        records = decide(_life(known))
+        return view.seq if view is not None else 0, history.entries(records, entries) if records else []
+
     with history.lock:
-        records = decide(_life(history.read()[0]))
-        if records:
-            history.session.append(*history.entries(records, entries))
-        return bool(records)
+        return _records.decided(history.session, made) is not None
 
 
 def _parts(record: Any) -> Iterator[dict[str, Any]]:

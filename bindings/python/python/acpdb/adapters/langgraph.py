@@ -32,7 +32,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from .. import InvalidError, Session, Store
+from .. import HeadMovedError, InvalidError, Session, Store
 from ._threads import Maker, Name, Saved, Thread
 
 HOST = "langgraph"
@@ -274,13 +274,18 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
     # What both need.
 
     def _record(self, thread: Thread, decide: Callable[[], Record | None]) -> None:
-        """Records what is decided of a thread as it is. Other threads are not waited for."""
+        """Records what is decided of a thread as it is, and decides again if another writer came between. Other threads are not waited for."""
         with thread.lock:
-            thread.catch_up()
-            record = decide()
-            if record is not None:
+            while True:
+                thread.catch_up()
+                record = decide()
+                if record is None:
+                    return
                 maker = Maker(thread)
-                thread.record(maker, _made(record, maker))
+                try:
+                    return thread.record(maker, _made(record, maker))
+                except HeadMovedError:
+                    continue
 
     def _thread(self, id: str) -> Thread:
         with self._lock:
