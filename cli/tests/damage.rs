@@ -472,7 +472,7 @@ fn a_store_without_its_tail_is_not_sound() {
     let (tail, whole) = (store.join("tail"), std::fs::read(store.join("tail")).unwrap());
     let zeros = vec![0; whole.len()];
     let mut foreign = whole.clone();
-    for byte in foreign.iter_mut() {
+    for byte in &mut foreign {
         *byte ^= 0x55;
     }
     for (what, bytes) in

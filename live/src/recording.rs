@@ -3,6 +3,7 @@
 //! The importers give every fact an origin, so a recording may be read again after each event: known facts are skipped, new
 //! ones are added. A fact that a hook told before the recording had it bears the same origin.
 
+use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

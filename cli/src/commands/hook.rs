@@ -46,7 +46,7 @@ struct Work {
 /// Answers the host, and always ends well.
 pub(crate) fn run(global: &Global, args: &Hook) {
     let began = Instant::now();
-    let journal = journal::path(&store_path::variable);
+    let journal = journal::path(&crate::settings::variable);
     let busy = Busy::beside(journal.as_deref());
     let wait = busy.wait();
     let (host, mode, named) = (args.host, args.mode, args.event.clone());

@@ -119,16 +119,27 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         let store = opened_for(&mut opened, &mut known, (&how, &folder), (global, args, output))?;
         imported.push(Imported::of(path, &source, store, args.memory)?);
     }
-    if let Some(store) = opened {
-        crate::kept::leave_with(&mut known, &store);
-        store.close()?;
-    }
-    for file in &skipped {
-        warn_of(file, output);
-    }
+    close(opened, &mut known, &skipped, output)?;
     let is_nothing = reports.is_empty() && imported.is_empty() && partly_count == 0;
     render(&reports, &imported, &skipped, (other_count, is_nothing), output)?;
     Ok(code_of(is_nothing, &imported, &skipped))
+}
+
+/// Keeps what is known of the files, closes the store, and warns of the files that were skipped.
+fn close(
+    opened: Option<Store>,
+    known: &mut KnownFiles,
+    skipped: &[Skipped],
+    output: &mut Output,
+) -> Result<(), Failure> {
+    if let Some(store) = opened {
+        crate::kept::leave_with(known, &store);
+        store.close()?;
+    }
+    for file in skipped {
+        warn_of(file, output);
+    }
+    Ok(())
 }
 
 /// The words for a file of which nothing was understood; none, where its host leaves such files.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use acpdb_engine::{Store, StreamInfo};
-use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Options, SinkStop};
+use acpdb_hosts::import::{self, ImportError, ImportReport, Options, SinkStop};
 use acpdb_live::gather::{GATHER_BYTES, Gather, weight};
 use indicatif::ProgressBar;
 

@@ -21,7 +21,7 @@ pub(crate) fn host_of(path: &Path) -> Option<Format> {
     let places = PLACES.get_or_init(|| {
         // Without a home there are no usual places.
         let home = crate::settings::path_in("HOME").unwrap_or_default();
-        let places = usual_paths(&crate::store_path::variable, &home).into_iter();
+        let places = usual_paths(&crate::settings::variable, &home).into_iter();
         // A place without folders of its own, such as a database that a variable names, may lie anywhere.
         places
             .filter(|place| place.pattern.contains("*/"))

@@ -8,13 +8,14 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use acpdb_engine::locks::steady;
 use acpdb_hosts::import::{self, ImportError, ImportReport, Options, Sink, StoredMessage};
+use acpdb_live::below;
 
 /// Most bytes of one file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -119,9 +120,21 @@ impl StoredSession {
     }
 
     fn message(&self, path: &Path) -> io::Result<StoredMessage> {
-        let part = |path: PathBuf| Ok((name_of(&path), content(&path)?));
+        let part = |path: PathBuf| Ok((name_of(&path), self.content(&path)?));
         let parts = in_order(&self.parts_of(path)).into_iter().map(part).collect::<io::Result<_>>()?;
-        Ok(StoredMessage { id: name_of(path), info: content(path)?, parts })
+        Ok(StoredMessage { id: name_of(path), info: self.content(path)?, parts })
+    }
+
+    /// A file of the storage. No link below the storage is followed: the maker of the folder would choose the files that are read.
+    fn content(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let name = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
+        let mut file = below::beneath(&self.root, name.unwrap_or_default())?;
+        if file.bytes > FILE_BYTES_MAX {
+            return Err(io::Error::other(format!("{} has more than {FILE_BYTES_MAX} bytes", path.display())));
+        }
+        let mut bytes = Vec::new();
+        file.by_ref().take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// Imports the session.
@@ -130,7 +143,7 @@ impl StoredSession {
         options: &Options,
         sink: &mut dyn Sink,
     ) -> io::Result<Result<ImportReport, ImportError>> {
-        let info = content(&self.info)?;
+        let info = self.content(&self.info)?;
         let files = in_order(&self.messages);
         let ids = files.iter().map(|path| name_of(path)).collect();
         let mut messages = files.into_iter().map(|path| self.message(&path));
@@ -150,15 +163,6 @@ fn in_order(folder: &Path) -> Vec<PathBuf> {
 
 fn name_of(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn content(path: &Path) -> io::Result<Vec<u8>> {
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
-        let why = format!("{} is no file of up to {FILE_BYTES_MAX} bytes", path.display());
-        return Err(io::Error::other(why));
-    }
-    std::fs::read(path)
 }
 
 type KnownSessions = (PathBuf, Option<(u64, i64, i64)>, Arc<BTreeSet<String>>);
@@ -207,5 +211,28 @@ mod tests {
             assert_eq!(found, is_session, "{path}");
         }
         assert_eq!(stored(&folder.path().join("session/p1/ses_1.json")), None);
+    }
+
+    /// A storage that a repository brings must not choose which of the user's files are read.
+    #[test]
+    fn links_below_a_storage_lead_nowhere() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("opencode/storage");
+        for name in ["session/p1", "message/ses_1", "part"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        std::fs::create_dir(folder.path().join("own")).unwrap();
+        for name in ["own/prt_1.json", "opencode/storage/message/ses_1/msg_1.json"] {
+            std::fs::write(folder.path().join(name), "{}").unwrap();
+        }
+        symlink(folder.path().join("own"), root.join("part/msg_1")).unwrap();
+        symlink(folder.path().join("own/prt_1.json"), root.join("message/ses_1/msg_2.json")).unwrap();
+        let Some(Stored::Session(session)) = stored(&root.join("session/p1/ses_1.json")) else { panic!() };
+        assert_eq!(session.content(&root.join("message/ses_1/msg_1.json")).unwrap(), b"{}");
+        for name in ["message/ses_1/msg_2.json", "part/msg_1/prt_1.json", "../../own/prt_1.json"] {
+            assert!(session.content(&root.join(name)).is_err(), "{name}");
+        }
     }
 }

@@ -107,6 +107,7 @@ pub fn ring_id(folder: &Path) -> Option<[u8; 16]> {
 /// By what an encrypted store is told, without its key, from one that only bears its id: 32 hex digits. It stays when the key is wrapped anew.
 /// `None`: the file of the wrapped key cannot be read.
 pub(crate) fn key_mark(storage: &dyn Storage, store: StoreId) -> Option<String> {
+    // As above.
     let file = read_key_file(storage).ok()?.ok()?;
     let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 mark of an encrypted store v1");
     hasher.update(store.as_bytes()).update(&file.key_id);
