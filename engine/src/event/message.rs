@@ -128,6 +128,31 @@ pub struct Usage {
     pub searches: Option<u64>,
 }
 
+impl Usage {
+    /// The rest of a sum without a part of it; where the parts are more than their sum, nothing is.
+    ///
+    /// ```
+    /// use acpdb_engine::Usage;
+    ///
+    /// let sum = Usage { input: Some(20), output: Some(9), ..Usage::default() };
+    /// let part = Usage { input: Some(15), output: Some(10), ..Usage::default() };
+    /// assert_eq!(sum.without(&part), Usage { input: Some(5), output: Some(0), ..Usage::default() });
+    /// ```
+    #[must_use]
+    pub fn without(self, part: &Self) -> Self {
+        let rest = |sum: Option<u64>, part: Option<u64>| sum.map(|sum| sum.saturating_sub(part.unwrap_or(0)));
+        Self {
+            input: rest(self.input, part.input),
+            output: rest(self.output, part.output),
+            cache_read: rest(self.cache_read, part.cache_read),
+            cache_write: rest(self.cache_write, part.cache_write),
+            cache_write_long: rest(self.cache_write_long, part.cache_write_long),
+            reasoning: rest(self.reasoning, part.reasoning),
+            searches: rest(self.searches, part.searches),
+        }
+    }
+}
+
 part!(Usage {
     0 input, 1 output, 2 cache_read, 3 cache_write, 4 cache_write_long, 5 reasoning, 6 searches
 });

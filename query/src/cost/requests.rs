@@ -50,21 +50,6 @@ impl Request {
     }
 }
 
-/// The rest of a sum.
-fn less(sum: Usage, part: &Usage) -> Usage {
-    // Where the parts are more than their sum, nothing is left.
-    let rest = |sum: Option<u64>, part: Option<u64>| sum.map(|sum| sum.saturating_sub(part.unwrap_or(0)));
-    Usage {
-        input: rest(sum.input, part.input),
-        output: rest(sum.output, part.output),
-        cache_read: rest(sum.cache_read, part.cache_read),
-        cache_write: rest(sum.cache_write, part.cache_write),
-        cache_write_long: rest(sum.cache_write_long, part.cache_write_long),
-        reasoning: rest(sum.reasoning, part.reasoning),
-        searches: rest(sum.searches, part.searches),
-    }
-}
-
 /// All requests of a store, and their sessions.
 #[derive(Debug, Default)]
 pub struct Requests {
@@ -152,7 +137,7 @@ impl Requests {
             let model = request.model.as_deref().map(plain).unwrap_or_default();
             let own = told.get(&(self.root(request.stream), model));
             let own = own.into_iter().flat_map(BTreeMap::values);
-            let usage = own.fold(request.usage, less);
+            let usage = own.fold(request.usage, Usage::without);
             if usage.input.max(usage.output).max(usage.cache_read).max(usage.cache_write).unwrap_or(0) > 0 {
                 let tier = Some(Arc::from(TOTAL_TIER));
                 all.push(Request { tier, usage, ..request.clone() });

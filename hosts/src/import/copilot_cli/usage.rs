@@ -134,7 +134,7 @@ impl Reckoned {
         for (model, metric) in metrics.and_then(members).unwrap_or_default() {
             let Some(all) = member(Some(metric), "usage").and_then(usage_of) else { continue };
             let own = ends.values().filter(|(told, _)| told.as_deref() == Some(&*model));
-            let rest = own.fold(all, |rest, (_, told)| less(rest, *told));
+            let rest = own.fold(all, |rest, (_, told)| rest.without(told));
             if [rest.input, rest.output, rest.cache_read, rest.cache_write]
                 .iter()
                 .all(|it| it.unwrap_or(0) == 0)
@@ -204,19 +204,4 @@ fn usage_of(usage: &str) -> Option<Usage> {
         reasoning: reasoning.filter(|count| *count > 0),
         searches: None,
     })
-}
-
-/// The rest of a sum.
-fn less(sum: Usage, part: Usage) -> Usage {
-    // Where the parts are more than their sum, nothing is left.
-    let rest = |sum: Option<u64>, part: Option<u64>| sum.map(|sum| sum.saturating_sub(part.unwrap_or(0)));
-    Usage {
-        input: rest(sum.input, part.input),
-        output: rest(sum.output, part.output),
-        cache_read: rest(sum.cache_read, part.cache_read),
-        cache_write: rest(sum.cache_write, part.cache_write),
-        cache_write_long: None,
-        reasoning: rest(sum.reasoning, part.reasoning),
-        searches: None,
-    }
 }
