@@ -127,8 +127,10 @@ impl StoredSession {
 
     /// A file of the storage. No link below the storage is followed: the maker of the folder would choose the files that are read.
     fn content(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let name = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
-        let mut file = below::beneath(&self.root, name.unwrap_or_default())?;
+        let name = path.strip_prefix(&self.root).map_err(io::Error::other)?.to_str();
+        let name =
+            name.ok_or_else(|| io::Error::other(format!("{} is not named in UTF-8", path.display())))?;
+        let mut file = below::beneath(&self.root, name)?;
         if file.bytes > FILE_BYTES_MAX {
             return Err(io::Error::other(format!("{} has more than {FILE_BYTES_MAX} bytes", path.display())));
         }

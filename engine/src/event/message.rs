@@ -140,6 +140,7 @@ impl Usage {
     /// ```
     #[must_use]
     pub fn without(self, part: &Self) -> Self {
+        // A host that counts a part and not its sum, or more than its sum, leaves no rest.
         let rest = |sum: Option<u64>, part: Option<u64>| sum.map(|sum| sum.saturating_sub(part.unwrap_or(0)));
         Self {
             input: rest(self.input, part.input),
