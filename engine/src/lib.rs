@@ -35,27 +35,18 @@
 //! | erase for good | [`Store::erase`] |
 //!
 //! All other names are in the modules: recorded facts ([`entry`] told, [`event`] kept, [`ids`]), the parts of answers
-//! ([`answers`]), settings ([`settings`]), keys that wrap keys ([`keys`]). The modules behind these are public with the
-//! feature `internals`, without any promise: acpdb's own crates use them.
+//! ([`answers`]), settings ([`settings`]), keys that wrap keys ([`keys`]).
+//!
+//! This is the inner crate. Add `acpdb`, which names what is promised: the root and the six modules above. The other modules
+//! are public for acpdb's own crates, and promised to nobody.
 //!
 //! ```text
-//! ids secret text event registry entry travel fold serve command codec storage log index verify store
-//! <---------------- pure -------------------------------->  <----------- shell ----------->
+//! ids secret text event registry entry fold serve command codec storage log index verify store
+//! <---------------- pure ------------------------->  <----------- shell ----------->
 //! ```
 //!
 //! A module may use the modules to its left, and none to its right. The pure part does no IO and knows no clock, randomness
 //! or threads.
-#![cfg_attr(
-    not(feature = "internals"),
-    allow(
-        dead_code,
-        unused_imports,
-        unreachable_pub,
-        unfulfilled_lint_expectations,
-        clippy::pedantic,
-        reason = "used by what the feature opens"
-    )
-)]
 
 #[cfg(not(unix))]
 compile_error!(
@@ -63,76 +54,31 @@ compile_error!(
 );
 
 pub mod answers;
-#[cfg(feature = "internals")]
 pub mod codec;
-#[cfg(not(feature = "internals"))]
-mod codec;
-#[cfg(feature = "internals")]
 pub mod command;
-#[cfg(not(feature = "internals"))]
-mod command;
 pub mod entry;
 mod error;
 pub mod event;
-#[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod failpoints;
-#[cfg(not(feature = "internals"))]
-mod failpoints;
-#[cfg(feature = "internals")]
 pub mod fold;
-#[cfg(not(feature = "internals"))]
-mod fold;
 pub mod ids;
-#[cfg(feature = "internals")]
 pub mod index;
-#[cfg(not(feature = "internals"))]
-mod index;
 pub mod keys;
-#[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod locks;
-#[cfg(not(feature = "internals"))]
-mod locks;
-#[cfg(feature = "internals")]
 pub mod log;
-#[cfg(not(feature = "internals"))]
-mod log;
-#[cfg(feature = "internals")]
 pub mod registry;
-#[cfg(not(feature = "internals"))]
-mod registry;
-#[cfg(feature = "internals")]
 pub mod secret;
-#[cfg(not(feature = "internals"))]
-mod secret;
-#[cfg(feature = "internals")]
 pub mod serve;
-#[cfg(not(feature = "internals"))]
-mod serve;
 pub mod settings;
-#[cfg(feature = "internals")]
 pub mod storage;
-#[cfg(not(feature = "internals"))]
-mod storage;
-#[cfg(feature = "internals")]
 pub mod store;
-#[cfg(not(feature = "internals"))]
-mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-#[cfg(feature = "internals")]
 pub mod text;
-#[cfg(not(feature = "internals"))]
-mod text;
-#[cfg(feature = "internals")]
 pub mod vault;
-#[cfg(not(feature = "internals"))]
-mod vault;
-#[cfg(feature = "internals")]
 pub mod verify;
-#[cfg(not(feature = "internals"))]
-mod verify;
 
 pub use command::memory::MemoryCommand;
 pub use command::{ContextAction, Target};

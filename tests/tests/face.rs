@@ -120,8 +120,7 @@ fn block(line: &str) -> Option<(Block, &str)> {
     Some((kind, name)).filter(|(_, name)| !name.is_empty())
 }
 
-/// Adds the members of types that a file shows to all users, as rustfmt writes them: members hidden without `internals` are left
-/// out.
+/// Adds the members of types that a file shows to all users, as rustfmt writes them: hidden members are left out.
 fn members(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
     let mut of: Option<(Block, &str)> = None;
     let mut is_hidden = false;
@@ -251,4 +250,32 @@ fn each_name_has_an_example() {
         .filter(|name| !has_example(name))
         .collect();
     assert!(without.is_empty(), "without an example: {without:?}");
+}
+
+/// Functions of the inner crate that no document shows: `#[doc(hidden)]` above them.
+fn hidden(text: &str) -> BTreeSet<String> {
+    let after = text.split("#[doc(hidden)]").skip(1);
+    let signatures = after.filter_map(|rest| rest.lines().map(str::trim).find(|line| line.starts_with("pub ")));
+    let named = signatures.filter_map(|line| line.split_once("fn ")?.1.split(['(', '<']).next().map(str::to_owned));
+    named.collect()
+}
+
+/// An embedder who copies an example, and meets a method that the documents do not have, cannot go on.
+#[test]
+fn no_example_calls_a_hidden_method() {
+    let mut engine = Vec::new();
+    sources(&root().join("engine/src"), &mut engine);
+    let hidden: BTreeSet<String> = engine.iter().flat_map(|text| hidden(text)).collect();
+    assert!(hidden.contains("view_once"), "the hidden methods are found: {hidden:?}");
+    let mut shown = BTreeMap::new();
+    for text in &engine {
+        members(text, &mut shown);
+    }
+    let shown: Vec<&String> = shown.values().flatten().collect();
+    let is_shown = |name: &str| shown.iter().any(|member| member.contains(&format!("fn {name}(")));
+    let mut examples = vec![read(&root().join("README.md")), read(&root().join("docs/EMBEDDING.md"))];
+    sources(&root().join("hosts/examples"), &mut examples);
+    let calls = |name: &&String| examples.iter().any(|text| text.contains(&format!(".{name}(")));
+    let called: Vec<_> = hidden.iter().filter(|name| !is_shown(name)).filter(calls).collect();
+    assert!(called.is_empty(), "hidden, and called by an example: {called:?}");
 }

@@ -67,7 +67,7 @@ fn digest(header: &[u8], bytes: &[u8]) -> [u8; DIGEST_BYTES] {
 
 impl Store {
     /// The bytes kept under a name, if the file is still there, whole, and of this log.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn aside(&self, name: &str) -> Option<Vec<u8>> {
         let snapshots = &self.inner.snapshots;
         if !snapshots.uses.reads {
@@ -96,13 +96,13 @@ impl Store {
     }
 
     /// Whether this handle keeps bytes aside at all: not if it is open for reading only.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn puts_aside(&self) -> bool {
         self.inner.snapshots.uses.writes
     }
 
     /// Keeps bytes under a name, in the place of earlier ones. `false`: the bytes are not kept.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn put_aside(&self, name: &str, bytes: &[u8]) -> bool {
         let snapshots = &self.inner.snapshots;
         if !snapshots.uses.writes || bytes.len() as u64 > BYTES_MAX / 2 {

@@ -203,7 +203,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if that commit is damaged; [`Error::Io`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn head_place(&self, seq: Option<Seq>) -> Result<Option<HeadPlace>, Error> {
         let log = &self.inner.log;
         let head = log.refresh()?;

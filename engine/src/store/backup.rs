@@ -44,7 +44,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::backup`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn backup_storage(
         &self,
         target: Arc<dyn Storage>,

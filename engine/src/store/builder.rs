@@ -219,7 +219,7 @@ impl Builder {
 
     /// The storage of the bytes, instead of files in the folder.
     #[must_use]
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = Some(storage);
         self
@@ -227,7 +227,7 @@ impl Builder {
 
     /// The clock, instead of the machine's.
     #[must_use]
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -235,7 +235,7 @@ impl Builder {
 
     /// The source of random bytes, instead of the machine's.
     #[must_use]
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn entropy(mut self, entropy: Arc<dyn Entropy>) -> Self {
         self.entropy = entropy;
         self

@@ -28,7 +28,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::erase`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn erase_bodies(&self, bodies: &[BodyAddress], by: &str, reason: &str) -> Result<EraseReport, Error> {
         self.erase_wanted(first_of(bodies), (by, reason), &|inner| inner.wanted_rows(bodies), None)
     }
@@ -37,7 +37,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::erase_preview`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn erase_bodies_preview(&self, bodies: &[BodyAddress]) -> Result<EraseReport, Error> {
         self.preview_wanted(first_of(bodies), self.inner.wanted_rows(bodies)?)
     }
@@ -50,7 +50,7 @@ impl Store {
     /// # Errors
     /// [`Error::Rejected`] if the item has no text of one piece, or the span is not within it, cuts a character, or was erased before;
     /// [`Error::HeadMoved`] if the text was revised meanwhile, so that the span may be of other bytes; else as [`Store::erase`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn erase_span(
         &self,
         stream: StreamId,
@@ -92,7 +92,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::erase_span`] and [`Store::erase_preview`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn erase_span_preview(
         &self,
         stream: StreamId,

@@ -271,7 +271,7 @@ impl Store {
     ///
     /// # Errors
     /// If the stream has no events or cannot be read; [`Error::ReadOnly`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn save_snapshot(&self, stream: StreamId) -> Result<bool, Error> {
         let inner = &self.inner;
         inner.check_writable()?;
@@ -294,7 +294,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`] if one is there and cannot be removed.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn forget_snapshots(&self, stream: Option<StreamId>) -> Result<(), Error> {
         let inner = &self.inner;
         inner.check_writable()?;

@@ -138,7 +138,7 @@ impl Store {
     ///
     /// # Errors
     /// If the log cannot be read.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn stream_names_among(&self, streams: &BTreeSet<StreamId>) -> Result<Vec<StreamName>, Error> {
         if let (Some(one), 1) = (streams.first(), streams.len()) {
             return Ok(self.stream_name(*one)?.into_iter().collect());
@@ -282,7 +282,7 @@ impl Store {
     ///
     /// # Errors
     /// If the log cannot be read.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn newest_of(&self, names: Vec<StreamName>) -> Result<Option<StreamName>, Error> {
         let mut newest = None;
         for name in names {

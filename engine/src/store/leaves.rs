@@ -127,7 +127,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the store's secret is lost; [`Error::Io`]. Damage comes as an item.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn leaves(&self, from: Seq, to: Seq) -> Result<Leaves, Error> {
         let inner = &self.inner;
         inner.check_secret()?;
@@ -141,7 +141,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if it is damaged or the store's secret is lost.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn leaf(&self, seq: Seq) -> Result<Option<Leaf>, Error> {
         let inner = &self.inner;
         inner.check_secret()?;
@@ -153,7 +153,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if one is damaged.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn salted_bodies(&self, seq: Seq) -> Result<Vec<SaltedBody>, Error> {
         let Some(frame) = self.inner.frame_of(seq)? else { return Ok(Vec::new()) };
         let Some(event) = frame.event(seq) else { return Ok(Vec::new()) };
@@ -177,7 +177,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::TooLarge`], [`Error::Io`]; [`Error::Busy`] if another process is at this seq and does not end.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn keep_checkpoint(&self, seq: Seq, note: &str) -> Result<(), Error> {
         let storage = self.inner.log.storage();
         let name = checkpoint_name(seq);
@@ -214,7 +214,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Io`] if their folder cannot be read.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn checkpoint_seqs(&self) -> Result<Vec<Seq>, Error> {
         let storage = self.inner.log.storage();
         let names = match storage.list(FOLDER) {
@@ -239,7 +239,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] if it is no text.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn kept_checkpoint(&self, seq: Seq) -> Result<Option<String>, Error> {
         let storage = self.inner.log.storage();
         let name = checkpoint_name(seq);
@@ -258,7 +258,7 @@ impl Store {
 
     /// A tile of the tree as it lies beside the log, unchecked; `None` if there is none that can be read. Its hashes have to lead to a
     /// root that was signed.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn kept_tile(&self, path: &str) -> Option<Vec<u8>> {
         let name = format!("{TILES}/{path}");
         // A tile is a cache: without it the hashes are made of the log.
@@ -270,7 +270,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`]: then there is no tile, or the one of before.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn keep_tile(&self, path: &str, bytes: &[u8]) -> Result<(), Error> {
         let storage = self.inner.log.storage();
         let name = format!("{TILES}/{path}");
@@ -293,7 +293,7 @@ impl Store {
     }
 
     /// Removes a tile that a wider one took the place of, if it is there.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn remove_tile(&self, path: &str) {
         if !self.inner.read_only {
             // A tile that stays is not read, and goes with the folder.

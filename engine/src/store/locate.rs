@@ -361,7 +361,7 @@ impl Store {
     ///
     /// `None` if there is no index, or it does not go up to the head: then only a fold can tell. A name that is not found is
     /// a hint, not a proof.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
         self.inner.named(kind, text, prefix, limit)
     }
@@ -370,7 +370,7 @@ impl Store {
     ///
     /// # Errors
     /// If the log cannot be read.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn stream_count(&self) -> Result<usize, Error> {
         Ok(self.inner.stream_places()?.len())
     }
@@ -382,7 +382,7 @@ impl Store {
     ///
     /// # Errors
     /// If the log cannot be read.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn bearers(&self, kind: NameKind, text: &str, limit: usize) -> Result<Option<Vec<StreamId>>, Error> {
         let places = self.inner.stream_places()?;
         let Some(index) = ({
@@ -409,7 +409,7 @@ impl Store {
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`] if the disk is full or the log cannot be read; the old
     /// index stays.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn reindex(&self) -> Result<Rebuilt, Error> {
         let inner = &self.inner;
         let mut locator = inner.locator_mut();

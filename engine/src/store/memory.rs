@@ -138,7 +138,7 @@ impl Memory {
     }
 
     /// Whether nothing was ever remembered, as far as that is known without a look at it.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn is_empty(&self) -> bool {
         let is_empty = |view: &View| !view.state().may_remember();
         self.layers.iter().all(|layer| layer.view.as_ref().is_none_or(is_empty))
@@ -168,7 +168,7 @@ impl Memory {
     }
 
     /// Calls `read` with the memory as of the time `now`.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn read<T>(&self, now: Micros, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
         static EMPTY: LazyLock<MemoryState> = LazyLock::new(MemoryState::default);
         let layers = self.layers.iter().map(|layer| MemoryLayer {

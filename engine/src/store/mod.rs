@@ -99,7 +99,7 @@ pub use serve::{
 pub use session::Session;
 pub use session_message::{MessageStream, Resumed};
 pub use space::{SealReport, Space, StateSpace};
-#[cfg_attr(not(feature = "internals"), doc(hidden))]
+#[doc(hidden)]
 pub use spelling::Params;
 pub use subscribe::{Commit, Subscription};
 pub use ticket::Ticket;
@@ -170,7 +170,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::events`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn events_of_streams(&self, mut streams: Vec<StreamId>, from: Seq, to: Seq) -> Result<Events, Error> {
         streams.sort_unstable();
         let after = from.before();
@@ -291,7 +291,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if it is damaged.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn body_count(&self, seq: Seq) -> Result<u32, Error> {
         let frame = self.inner.frame_of(seq)?;
         let count = frame.and_then(|frame| frame.event(seq).map(|event| event.row_count()));
@@ -302,7 +302,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a body it needs is damaged.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn record(&self, recorded: &Recorded) -> Result<Option<Vec<u8>>, Error> {
         let Some(template) = recorded.event.stamp.wire else { return Ok(None) };
         let stream = recorded.event.stream;

@@ -215,7 +215,7 @@ impl std::fmt::Debug for Events {
 impl Events {
     /// Only events that `wanted` accepts at a look: the others are not decoded.
     #[must_use]
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn wanted(mut self, wanted: impl FnMut(&Glimpse<'_>) -> bool + Send + 'static) -> Self {
         self.wanted = Some(Box::new(wanted));
         self
@@ -244,7 +244,7 @@ impl Events {
     }
 
     /// How many events were looked at so far.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn looked_at(&self) -> u64 {
         self.looked_at
     }

@@ -41,7 +41,7 @@ impl Store {
     /// A stream as this store records it: without the secrets that its redactor takes out, and under a name of the store's
     /// own if the host derived it from a record's bytes; that name means itself. For nearly all streams the same as
     /// `info`.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn recorded_info(&self, info: &StreamInfo) -> StreamInfo {
         super::redact::stream(self.inner.redactor.as_deref(), self.inner.log.secret(), info)
     }

@@ -13,14 +13,14 @@ use super::{Store, View};
 
 impl Store {
     /// The id that this store records in place of one that a host derived from a record's bytes; other ids stay as they are.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn recorded_id<'a>(&self, id: &'a str) -> Cow<'a, str> {
         self.inner.log.secret().name(id).map_or(Cow::Borrowed(id), Cow::Owned)
     }
 }
 
 /// Parameters of a call whose keys are spelled.
-#[cfg_attr(not(feature = "internals"), doc(hidden))]
+#[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Params<'a> {
     /// A body that has to be read.
@@ -35,7 +35,7 @@ impl View {
     ///
     /// By the registry of this handle: other tools than those that the call was recorded with may give other keys, so count
     /// them before you put them in the place of others. Cost: one read of the parameters that the caller has not read.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn spell_keys(&self, calls: &[(Params<'_>, &str)]) -> Vec<Option<Vec<String>>> {
         if calls.is_empty() {
             return Vec::new();
@@ -65,7 +65,7 @@ impl View {
     /// A line for each edge of this view, with keys in words; where those were erased, their signs.
     ///
     /// Cost: a pass over all items; the parameters of calls whose keys are signs are read.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn log_lines(&self, form: HashForm) -> Vec<String> {
         let (mut calls, mut signs) = (Vec::new(), Vec::new());
         {

@@ -37,7 +37,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::view_at`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn view_once(&self, stream: StreamId, at: &At) -> Result<View, Error> {
         View::once(self, stream, at)
     }
@@ -164,7 +164,7 @@ impl View {
 
     /// The same stream as of another seq.
     #[must_use]
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn with_at(&self, at: Seq) -> Self {
         Self { at, ..self.clone() }
     }
@@ -206,13 +206,13 @@ impl View {
     }
 
     /// The state of the stream. Pass [`View::at`] to its reads.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn state(&self) -> &State {
         &self.state
     }
 
     /// All streams of the fold: the session, its project, the parents of forks, the store's own.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn world(&self) -> &World {
         &self.fold.world
     }
@@ -239,7 +239,7 @@ impl View {
     ///
     /// # Errors
     /// Those of `read`.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn placeholder_text_of(
         &self,
         placeholder: &Placeholder,
@@ -272,14 +272,14 @@ impl View {
     /// Many faces as the model sees them, each at a moment of its own, in the order of `faces`; each as from [`View::shown`].
     ///
     /// Cost: as [`View::bodies`]. Where memory counts, ask for a few thousand at a time.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn shown_all(&self, faces: &[(Ix, Face, Seq)]) -> Vec<Result<ShownFace, Error>> {
         self.all_by(faces, State::placeholder)
     }
 
     /// Many faces as the host had them, in the order of `faces`: as recorded, but without texts that the host cleared
     /// itself or that were erased. Cost: as [`View::shown_all`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn recorded_all(&self, faces: &[(Ix, Face, Seq)]) -> Vec<Result<ShownFace, Error>> {
         self.all_by(faces, State::recorded_placeholder)
     }

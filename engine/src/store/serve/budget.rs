@@ -47,7 +47,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::NotFound`] if nothing was recorded yet.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn tokens_least(&self) -> Result<u64, Error> {
         let view = self.view()?;
         let whole = view.served_eagerly().tokens();

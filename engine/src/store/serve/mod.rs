@@ -157,7 +157,7 @@ impl Session {
 
     /// A step whose beginning the host's own recording tells: nothing is recorded for it. `key` names it where the context is
     /// recorded as sent.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn step_begun(&self, key: impl Into<String>) -> Step {
         Step { session: self.clone(), key: key.into() }
     }
@@ -310,7 +310,6 @@ impl Store {
     /// # Errors
     /// [`Error::NotFound`] if none was sent then; [`Error::Rejected`] naming the renderer if none of `renderers` has the
     /// format and version that the log names.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn served_again(
         &self,
         stream: StreamId,

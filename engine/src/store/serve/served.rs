@@ -72,7 +72,7 @@ impl Served {
 
     /// Many faces as the model sees them, in the order of `faces`; each as from [`Served::shown`]. Cost: as
     /// [`View::bodies`].
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn shown_all(&self, faces: &[(&ServedItem, Face)]) -> Vec<Result<ShownFace, Error>> {
         let pointed = |item: &ServedItem, face: Face| item.pointed.clone().filter(|_| face == Face::Output);
         let read = faces.iter().filter(|(item, face)| pointed(item, *face).is_none());
@@ -261,7 +261,7 @@ impl View {
     /// The context as a host without a prompt cache sends it: all conclusions apply at once.
     ///
     /// Cost: O(items); no bodies.
-    #[cfg_attr(not(feature = "internals"), doc(hidden))]
+    #[doc(hidden)]
     pub fn served_eagerly(&self) -> Served {
         let items = {
             let state = self.state();
