@@ -19,8 +19,8 @@
 //! charged to the target, for as long as the text stays; so with pointers the figure is an upper bound of the best.
 
 use acpdb_engine::fold::policy::Prices;
-use acpdb_engine::serve::plan::is_cold;
 use acpdb_query::simulate::{Traced, TracedSlot};
+use acpdb_serve::plan::is_cold;
 
 use crate::measure::float;
 

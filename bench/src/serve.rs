@@ -6,7 +6,7 @@ use std::process::Command;
 use acpdb_engine::Store;
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
-use acpdb_engine::store::{PlainText, Renderer, ServeOptions};
+use acpdb_serve::{PlainText, Renderer, ServeOptions, Served, Step};
 
 use acpdb_hosts::export::{Exporter, Format};
 
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
         }
     }
     let _ = session.append(entries)?;
-    let warm = session.step("warm")?.context(&PlainText, &ServeOptions::default())?;
+    let warm = Step::begin(&session, "warm")?.context(&PlainText, &ServeOptions::default())?;
     report.row("serve: bytes of the context", float(warm.bytes.len()) / 1e6, "MB", Target::None);
     let rounds = if options.quick { 3 } else { 15 };
     let mut round = 0;
@@ -59,7 +59,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     report.row(format!("serve: what is new among {items} items"), delta, "ms", Target::AtMost(1.0));
     let bytes = median(rounds, || {
         let view = session.view()?;
-        let (rendered, seconds) = own(|| PlainText.render(&view.served()));
+        let (rendered, seconds) = own(|| PlainText.render(&Served::of(&view)));
         let _ = rendered?;
         Ok(seconds * 1e3)
     })?;
@@ -68,7 +68,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let mut size = 0;
     let request = median(rounds, || {
         let view = session.view()?;
-        let (rendered, seconds) = own(|| exporter.render(&view.served()));
+        let (rendered, seconds) = own(|| exporter.render(&Served::of(&view)));
         size = rendered?.bytes.len();
         Ok(seconds * 1e3)
     })?;
@@ -83,7 +83,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let mut step = 0;
     let whole = median(rounds, || {
         step += 1;
-        let next = session.step(format!("more {step}"))?;
+        let next = Step::begin(&session, format!("more {step}"))?;
         let (context, seconds) = own(|| next.context(&PlainText, &ServeOptions::default()));
         let _ = context?;
         Ok(seconds * 1e3)
@@ -97,7 +97,7 @@ pub(crate) fn child(folder: &str, name: &str) -> Outcome<()> {
     let store = Store::builder(folder).registry(acpdb_hosts::registry()).read_only().open()?;
     let view = store.view(store.find_stream(name)?.id)?;
     let before = reset_peak_mb().ok_or("the system does not tell of peaks of memory")?;
-    let rendered = Exporter::new(Format::Anthropic).render(&view.served())?;
+    let rendered = Exporter::new(Format::Anthropic).render(&Served::of(&view))?;
     println!("{}", (peak_mb() - before) * 1e6 / float(rendered.bytes.len()));
     Ok(())
 }

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use acpdb::hosts::export::{Exporter, Format};
-//! use acpdb::{Entry, Role, ServeOptions, StreamInfo};
+//! use acpdb::{Entry, Role, ServeOptions, Step, StreamInfo};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = std::env::temp_dir().join(format!("acpdb-first-{}", std::process::id()));
@@ -18,7 +18,7 @@
 //! let session = store.session(StreamInfo::session("my-host", "ses_01"));
 //! let _ = session.append([Entry::prompt("p1"), Entry::message("p1", Role::User, "why is the build red?")])?; // durable
 //!
-//! let step = session.step("step-1")?; // a request to the model
+//! let step = Step::begin(&session, "step-1")?; // a request to the model
 //! let context = step.context(&Exporter::new(Format::Anthropic), &ServeOptions::default())?;
 //! let body: serde_json::Value = serde_json::from_slice(&context.bytes)?;
 //! assert_eq!(body["messages"][0]["role"], "user");
@@ -31,15 +31,24 @@
 use std::path::PathBuf;
 
 pub use acpdb_engine::{
-    ActReply, At, Atomicity, Batch, BodyId, Builder, Chain, Commit, Context, ContextAction, Durability,
-    Entry, Error, Explanation, Face, ItemId, ItemView, Memory, MemoryCommand, MemoryScope, MessageStream,
-    Micros, PartEntry, PlainText, Policy, Receipt, Recorded, Redactor, Registry, Renderer, Role, Seq,
-    ServeOptions, Session, Step, Store, StreamId, StreamInfo, Subscription, Target, Ticket, ToolFacts, Turn,
-    Usage, View,
+    ActReply, At, Atomicity, Batch, BodyId, Builder, Chain, Commit, ContextAction, Durability, Entry, Error,
+    Explanation, Face, ItemId, ItemView, Memory, MemoryCommand, MemoryScope, MessageStream, Micros,
+    PartEntry, Policy, Receipt, Recorded, Redactor, Registry, Role, Seq, Session, Store, StreamId,
+    StreamInfo, Subscription, Target, Ticket, ToolFacts, Turn, Usage, View,
 };
-pub use acpdb_engine::{answers, entry, event, ids, keys, settings};
+pub use acpdb_engine::{entry, event, ids, keys, settings};
 pub use acpdb_hosts as hosts;
 pub use acpdb_query as query;
+pub use acpdb_serve::{Context, PlainText, Renderer, ServeOptions, Step};
+
+/// The parts of answers: of views, explanations, chains, receipts, reports and contexts.
+pub mod answers {
+    pub use acpdb_engine::answers::*;
+    pub use acpdb_serve::{
+        FlushPlan, Injection, Obstacle, OverBudget, Reflection, Reminder, Rendered, Served, ServedAgain,
+        ServedItem, flush, inject, plan_flush,
+    };
+}
 
 /// Opens the store in `folder`, and creates it if there is none, with the tools of all hosts that acpdb knows.
 ///

@@ -12,12 +12,10 @@ pub use crate::fold::{
     Placeholder, Protection, Rested, RuleKind, ShortenKind, Stats, StatsKind, Status, Visibility,
 };
 pub use crate::log::Recovery;
-pub use crate::serve::plan::FlushPlan;
-pub use crate::serve::reminder::{Reflection, Reminder};
 pub use crate::store::{
-    Backup, EraseReport, ErasedContent, ErasedWhy, Erasure, Events, Injection, MemoryReceipt, Obstacle,
-    OverBudget, Remembered, Rendered, Resumed, SealReport, Served, ServedAgain, ServedItem, SessionSummary,
-    ShownFace, Space, StateSpace, StoreImport, StoreInfo, StreamName, Transaction, VerifyOptions,
+    Backup, EraseReport, ErasedContent, ErasedWhy, Erasure, Events, MemoryReceipt, Remembered, Resumed,
+    SealReport, SessionSummary, ShownFace, Space, StateSpace, StoreImport, StoreInfo, StreamName,
+    Transaction, VerifyOptions,
 };
 pub use crate::text::{HashTarget, Json, Label};
 pub use crate::verify::{Contradiction, Report, Verdict, verify_folder};

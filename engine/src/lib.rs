@@ -1,7 +1,7 @@
 //! The acpdb store: an append-only log of what an agent saw and did, folded into its current context and full history.
 //!
 //! ```
-//! use acpdb_engine::{Entry, PlainText, Role, ServeOptions, Store, StreamInfo};
+//! use acpdb_engine::{Entry, Role, Store, StreamInfo};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -9,10 +9,6 @@
 //! let store = Store::builder(&folder).open()?;
 //! let session = store.session(StreamInfo::session("my-host", "ses_01"));
 //! let _ = session.append([Entry::prompt("p1"), Entry::message("p1", Role::User, "why is the build red?")])?; // durable
-//!
-//! let step = session.step("step-1")?; // a request to the model
-//! let context = step.context(&PlainText, &ServeOptions::default())?;
-//! assert!(String::from_utf8_lossy(&context.bytes).contains("why is the build red?"));
 //!
 //! for item in session.view()?.history() {
 //!     println!("{} {:?}", item.item, item.output.state); // all there was, and how the model sees it
@@ -27,7 +23,7 @@
 //! |---|---|
 //! | open, create | [`Store::builder`], [`Builder`] |
 //! | record | [`Session::append`], [`Entry`], [`Session::submit`] with its [`Ticket`], [`Session::write`] |
-//! | send to a model | [`Session::step`], [`Step::context`], [`Renderer`] |
+//! | send to a model | `Step::begin`, `Step::context` of `acpdb-serve`, the crate above |
 //! | hide, shorten, restore, pin | [`Store::context`], [`ContextAction`] |
 //! | ask why | [`Session::view`], [`View::explain`], [`View::chain`]; any moment: [`At`] |
 //! | remember across sessions | [`Store::remember`], [`MemoryScope`] |
@@ -38,11 +34,11 @@
 //! ([`answers`]), settings ([`settings`]), keys that wrap keys ([`keys`]).
 //!
 //! This is the inner crate. Add `acpdb`, which names what is promised: the root and the six modules above. The other modules
-//! are public for acpdb's own crates, and promised to nobody.
+//! are public for acpdb's own crates, without any promise.
 //!
 //! ```text
-//! ids secret text event registry entry fold serve command codec storage log index verify store
-//! <---------------- pure ------------------------->  <----------- shell ----------->
+//! ids secret text event registry entry fold command codec storage log index verify store
+//! <---------------- pure ------------------->  <----------- shell ----------->
 //! ```
 //!
 //! A module may use the modules to its left, and none to its right. The pure part does no IO and knows no clock, randomness
@@ -70,7 +66,6 @@ pub mod locks;
 pub mod log;
 pub mod registry;
 pub mod secret;
-pub mod serve;
 pub mod settings;
 pub mod storage;
 pub mod store;
@@ -89,6 +84,6 @@ pub use fold::{Chain, Explanation, ItemView, Policy};
 pub use ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
 pub use registry::{Registry, ToolFacts};
 pub use store::{
-    ActReply, At, Atomicity, Batch, Builder, Commit, Context, Durability, Memory, MemoryScope, MessageStream,
-    PlainText, Receipt, Redactor, Renderer, ServeOptions, Session, Step, Store, Subscription, Ticket, View,
+    ActReply, At, Atomicity, Batch, Builder, Commit, Durability, Memory, MemoryScope, MessageStream, Receipt,
+    Redactor, Session, Store, Subscription, Ticket, View,
 };

@@ -10,9 +10,10 @@
 use acpdb_engine::entry::{Entry, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{ReplaceCause, Report, Role, Usage};
 use acpdb_engine::ids::Seq;
-use acpdb_engine::store::{ServeOptions, Session};
+use acpdb_engine::store::Session;
 use acpdb_engine::{At, Error, Store};
 use acpdb_hosts::export::{Exporter, Format};
+use acpdb_serve::{ServeOptions, ServedAgain, Step};
 
 /// A model's answer: parts, calls as (id, tool, parameters); or it breaks off in the middle.
 pub(crate) struct Answer {
@@ -59,7 +60,7 @@ fn step(session: &Session, outside: &mut dyn Outside) -> Result<(), Error> {
     // Memory and reminders that are due are recorded and sent along; the bytes begin with those sent before, as long as it
     // pays.
     let options = ServeOptions { inject: true, ..ServeOptions::default() };
-    let context = session.step(&key)?.context(&Exporter::new(Format::Anthropic), &options)?;
+    let context = Step::begin(session, &key)?.context(&Exporter::new(Format::Anthropic), &options)?;
     let answer = outside.ask(&context.bytes, &key);
     let mut message = session.message(&key);
     for part in answer.parts {
@@ -142,7 +143,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ask(&resume(&store, child(&session, "call"))?, &mut Fake, "sub", "Look closer.")?;
     compact(&session, "summary", "We have read /a and /b.")?;
     ask(&session, &mut Fake, "last", "What was in them?")?;
-    let sent = store.served_again(session.id(), &At::Head, &[&Exporter::new(Format::Anthropic)])?;
+    let sent = ServedAgain::find(&store, session.id(), &At::Head, &[&Exporter::new(Format::Anthropic)])?;
     println!("{}", String::from_utf8_lossy(&sent.bytes)); // the bytes that were sent last, made again from the log
     Ok(())
 }

@@ -9,9 +9,10 @@
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
-use acpdb_engine::store::{ServeOptions, Session};
+use acpdb_engine::store::Session;
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::export::{Exporter, Format};
+use acpdb_serve::{ServeOptions, Step};
 
 /// A tool that takes its time; meanwhile others run.
 async fn tool(session: Session, number: u32) -> Result<(), Error> {
@@ -35,7 +36,7 @@ async fn step(session: Session) -> Result<usize, Box<dyn std::error::Error>> {
         tool.await??;
     }
     let context = move || -> Result<usize, Error> {
-        let step = session.step("step-1")?;
+        let step = Step::begin(&session, "step-1")?;
         Ok(step.context(&Exporter::new(Format::Anthropic), &ServeOptions::default())?.bytes.len())
     };
     Ok(tokio::task::spawn_blocking(context).await??)

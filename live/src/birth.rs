@@ -10,9 +10,9 @@
 
 use acpdb_engine::event::{Outcome, PartKind};
 use acpdb_engine::fold::{FaceState, ItemKind, ItemView, Status};
-use acpdb_engine::serve::point::{Lines, POINTER_TOKENS, PointLimits, Seen, pointed};
 use acpdb_engine::text::tokens::estimate;
 use acpdb_engine::{Error, View};
+use acpdb_serve::point::{Lines, POINTER_TOKENS, PointLimits, Seen, pointed};
 
 use crate::told::Call;
 

@@ -15,9 +15,10 @@ use acpdb_engine::Error;
 use acpdb_engine::event::{Face, PartKind, Role};
 use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::fold::{FaceState, ItemKind, Status};
-use acpdb_engine::serve::point::{Lines, PointLimits, Seen, is_pointer};
-use acpdb_engine::store::{ServeOptions, Served, Session};
+use acpdb_engine::store::Session;
 use acpdb_engine::text::tokens::estimate;
+use acpdb_serve::point::{Lines, PointLimits, Seen, is_pointer};
+use acpdb_serve::{ServeOptions, Served, Step, tokens_least};
 use serde::Deserialize;
 
 use crate::birth;
@@ -34,16 +35,16 @@ const KEPT_PERCENT: u64 = 50;
 /// Cost: O(items), and the bodies of items that are shown otherwise.
 ///
 /// # Errors
-/// As [`acpdb_engine::store::Step::context`].
+/// As [`acpdb_serve::Step::context`].
 pub fn answer(session: &Session, asked: &Asked, key: &str) -> Result<Option<Folded>, Error> {
     let kept_max = asked.tokens.saturating_mul(100 - FREED_PERCENT_MIN) / 100;
     if asked.has_words || asked.tokens == 0 {
         return Ok(None);
     }
-    let now = session.view()?.served_eagerly();
+    let now = Served::eager(&session.view()?);
     let pointed = pointed(&now)?;
     let given_back: u64 = pointed.iter().map(|one| u64::from(estimate(one.original.as_bytes()))).sum();
-    if !is_all_text(&now) || session.tokens_least()?.saturating_add(given_back) > kept_max {
+    if !is_all_text(&now) || tokens_least(session)?.saturating_add(given_back) > kept_max {
         return Ok(None);
     }
     let tokens_max = asked.tokens.saturating_mul(KEPT_PERCENT) / 100;
@@ -53,7 +54,7 @@ pub fn answer(session: &Session, asked: &Asked, key: &str) -> Result<Option<Fold
         cold: true,
         ..ServeOptions::default()
     };
-    let context = session.step_begun(key).context(&Shown::bare(false), &options)?;
+    let context = Step::begun(session, key).context(&Shown::bare(false), &options)?;
     let mut calls = calls(&context.bytes);
     give_back(&context.served, pointed, &mut calls)?;
     Ok(Some(Folded { calls, texts: texts(&context.served)? }))

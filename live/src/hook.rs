@@ -239,7 +239,7 @@ impl Hook<'_> {
 
     fn reminder(&self, store: &Store) -> Result<Option<String>, HookError> {
         let view = if_there(store.view(self.info().id()))?;
-        Ok(view.and_then(|view| view.reminder_due()).map(|reminder| reminder.text))
+        Ok(view.as_ref().and_then(acpdb_serve::Reminder::due).map(|reminder| reminder.text))
     }
 
     /// Puts a pointer in place of a result that the model still sees; the original is recorded before.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::collections::hash_map;
 
-use acpdb_engine::answers::Reminder;
 use acpdb_engine::fold::todo::{TodoEntry, TodoSource, TodoView};
 use acpdb_engine::ids::{BodyId, Seq, Turn};
 use acpdb_engine::{Error, View};
+use acpdb_serve::Reminder;
 use serde_json::{Map, Value, json};
 
 use crate::sound::or_lost;
@@ -179,6 +179,6 @@ pub fn list(view: &View) -> Result<List, Error> {
         seq: found.as_ref().map(|list| list.seq),
         turn: found.as_ref().map(|list| list.turn),
         entries,
-        reminder_due: view.reminder_due(),
+        reminder_due: Reminder::due(view),
     })
 }

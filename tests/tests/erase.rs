@@ -21,8 +21,9 @@ use acpdb_engine::storage::{Crash, Fault, FaultKind, FileStorage, Moment, SimWor
 use acpdb_engine::store::salvage_storage;
 use acpdb_engine::testing::whereabouts;
 use acpdb_engine::verify::{Verdict, verify_storage};
-use acpdb_engine::{At, Error, PlainText, ServeOptions, Store, store::ErasedWhy};
+use acpdb_engine::{At, Error, Store, store::ErasedWhy};
 use acpdb_hosts::import::Format;
+use acpdb_serve::{PlainText, ServeOptions, Step};
 use acpdb_tests::support::{fixed, import_bytes, line_of, lines, texts_of};
 
 const SEGMENT_BYTES: u64 = 4096 + 3000;
@@ -200,7 +201,7 @@ fn what_was_served_before_an_erasure_is_not_told_as_served() {
     let store = open(&world, 2);
     let (item, handle) = (item_of(&store, &session(0), "c1"), store.session(session(0)));
     let serve = |key: &str| {
-        let step = handle.step(key).unwrap();
+        let step = Step::begin(&handle, key).unwrap();
         step.context(&PlainText, &ServeOptions::default()).unwrap()
     };
     let told = || {

@@ -152,7 +152,9 @@ fn judge(sim: &SimWorld, world: &World, context: &str) {
     let served: Vec<Seq> = sent.state().served(Seq::MAX).iter().map(|(seq, _)| *seq).collect();
     assert!(served.len() > 4, "{context}");
     for seq in served {
-        let again = store.served_again(session.id(), &acpdb_engine::At::Seq(seq), &[&exporter]).unwrap();
+        let again =
+            acpdb_serve::ServedAgain::find(&store, session.id(), &acpdb_engine::At::Seq(seq), &[&exporter])
+                .unwrap();
         assert!(again.is_same && again.seq == seq, "{context}: {seq}");
     }
     // An effect was preceded by a durable start, and happened once; every completed call had its effect.

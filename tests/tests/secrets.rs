@@ -18,12 +18,12 @@ use acpdb_engine::command::memory::MemoryCommand;
 use acpdb_engine::entry::{Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry, fact};
 use acpdb_engine::event::{BodyAddress, InjectedKind, MemoryKind, Payload, Role};
 use acpdb_engine::ids::{BodyId, Seq, StreamId};
-use acpdb_engine::store::ServeOptions;
 use acpdb_engine::text::Label;
 use acpdb_engine::{Error, MemoryScope, Store};
 use acpdb_hosts::export::{Exporter, Format as Wire};
 use acpdb_hosts::import::Format;
 use acpdb_hosts::redact::Rules;
+use acpdb_serve::{ServeOptions, Step};
 use acpdb_tests::support::{events, import_bytes};
 use sha2::{Digest as _, Sha256};
 
@@ -381,7 +381,7 @@ fn what_is_taken_out_is_nowhere_in_the_folder() {
     let folder = home.path().join("store");
     let store = open(&folder, true);
     plant(&store, &secret);
-    let step = store.session(StreamInfo::session("opencode", "served")).step(secret(6)).unwrap();
+    let step = Step::begin(&store.session(StreamInfo::session("opencode", "served")), secret(6)).unwrap();
     let _ = step.context(&Exporter::new(Wire::Anthropic), &ServeOptions::default()).unwrap();
     drop(store);
     assert_eq!(traces(&folder), Vec::<String>::new());

@@ -117,9 +117,9 @@ fn acted(store: &Store, info: &StreamInfo, act: &str, json: &str) -> Result<Told
     let it: Acted = arguments(json)?;
     let names = || it.targets.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     match act {
-        "step" => told(&session.step(&it.key).map(drop)?),
+        "step" => told(&acpdb_serve::Step::begin(&session, &it.key).map(drop)?),
         "resume" => told(&sessions::resumed(&session)?),
-        "flush" => told(&session.flush()?),
+        "flush" => told(&acpdb_serve::flush(&session)?),
         "context" => told(&sessions::act(store, &session, &it.action, it.targets, it.pin)?),
         "context_tool" => told(&ActAnswer::from(store.context_tool(session.id(), &it.json)?)),
         "pin" => told(&sessions::pin(store, &session, &names(), it.pin)?),

@@ -105,7 +105,7 @@ impl Session {
     }
 
     fn begin_step(&self, py: Python<'_>, key: &str) -> PyResult<()> {
-        self.ask(py, |session| session.step(key).map(drop))
+        self.ask(py, |session| acpdb_serve::Step::begin(session, key).map(drop))
     }
 
     /// The context of a step, recorded as sent.
@@ -130,7 +130,7 @@ impl Session {
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        Ok(self.ask(py, engine::Session::flush)?.map(Seq::get))
+        Ok(self.ask(py, acpdb_serve::flush)?.map(Seq::get))
     }
 
     /// Hides items, hides them behind a summary, or shows them again.

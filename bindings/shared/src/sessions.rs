@@ -4,10 +4,11 @@ use acpdb_engine::command::memory::MemoryCommand;
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{MemoryEntry, StreamInfo};
 use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::store::{Receipt, ServeOptions, Session};
+use acpdb_engine::store::{Receipt, Session};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_hosts::export::Exporter;
 use acpdb_query::when;
+use acpdb_serve::ServeOptions;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -76,7 +77,7 @@ pub fn served(session: &Session, serving: Serving) -> Result<(Vec<u8>, Value), F
     let mode = serving.mode.map(|mode| word("mode", &mode)).transpose()?;
     let Serving { tokens_max, cold, prefix_tokens, inject, .. } = serving;
     let options = ServeOptions { mode, tokens_max, cold, prefix_tokens, inject, price: None };
-    let context = session.step(&serving.key)?.context(&exporter, &options)?;
+    let context = acpdb_serve::Step::begin(session, &serving.key)?.context(&exporter, &options)?;
     let facts = json!({
         "seq": context.seq,
         "tokens": context.tokens,

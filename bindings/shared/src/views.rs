@@ -221,7 +221,7 @@ impl Asked<'_> {
         let unfinished = if synthetic_results { Unfinished::Synthetic } else { Unfinished::LeaveOut };
         let options = Options { selection, unfinished, model, server_side, ..Options::default() };
         let export = if is_served {
-            export_served(&self.view.to_send(), format, &options)?
+            export_served(&acpdb_serve::Served::to_send(self.view), format, &options)?
         } else {
             export(self.view, format, &options)?
         };

@@ -49,7 +49,7 @@ pub(crate) fn run(
         ..Options::default()
     };
     let export = match args.mode {
-        Some(ExportMode::Batched) => export_served(&view.to_send(), format, &options)?,
+        Some(ExportMode::Batched) => export_served(&acpdb_serve::Served::to_send(view), format, &options)?,
         _ => export(view, format, &options)?,
     };
     if output.json {

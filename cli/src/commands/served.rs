@@ -1,10 +1,10 @@
 //! `acpdb context --served`: the exact bytes that were sent, made again from the log.
 
 use acpdb_engine::store::StreamName;
-use acpdb_engine::store::{PlainText, Renderer, ServedAgain};
 use acpdb_engine::{At, Error, Store};
 use acpdb_hosts::export::Exporter;
 use acpdb_query::when::{self, Point};
+use acpdb_serve::{PlainText, Renderer, ServedAgain};
 use serde::Serialize;
 
 use super::{Code, Failure, Global, Output};
@@ -41,7 +41,8 @@ pub(crate) fn run(
     let mut renderers: Vec<&dyn Renderer> = vec![&PlainText];
     renderers.extend(acpdb_live::plugin::shown::Shown::ALL.iter().map(|shown| -> &dyn Renderer { shown }));
     renderers.extend(exporters.iter().map(|exporter| -> &dyn Renderer { exporter }));
-    let again = store.served_again(session.id, &at, &renderers).map_err(|error| none_or(error, session))?;
+    let again =
+        ServedAgain::find(store, session.id, &at, &renderers).map_err(|error| none_or(error, session))?;
     if !again.is_same {
         output.warn(format!(
             "{} was recorded with another digest: what was sent was changed by its host, or made with other choices",

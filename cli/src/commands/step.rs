@@ -4,8 +4,8 @@
 
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::event::Scope;
-use acpdb_engine::store::{Injection, Obstacle, ServeOptions};
 use acpdb_hosts::export::Exporter;
+use acpdb_serve::{Injection, Obstacle, ServeOptions};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -61,8 +61,8 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
     };
     let format = args.format;
     let exporter = if args.no_breakpoints { Exporter::new(format) } else { Exporter::marked(format) };
-    let context = session.step(key.as_str())?.context(&exporter, &options)?;
-    let due = session.injections()?;
+    let context = acpdb_serve::Step::begin(&session, key.as_str())?.context(&exporter, &options)?;
+    let due = Injection::due(&session)?;
     let obstacles = context.over_budget.as_ref().map(|over| over.obstacles.clone()).unwrap_or_default();
     store.close()?;
     if output.json {

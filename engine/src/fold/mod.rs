@@ -24,6 +24,7 @@ mod apply;
 mod claims;
 pub mod eviction;
 mod facts;
+mod figures;
 mod history;
 pub mod memory;
 mod names;

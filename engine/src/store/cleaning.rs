@@ -1,9 +1,23 @@
 //! Secrets taken out of the texts of commands.
 
-use super::Inner;
 use super::redact::Pass;
+use super::{Inner, Store};
 use crate::entry::Bytes;
 use crate::entry::fact::Cleaner as _;
+
+impl Store {
+    /// A text without the secrets that the store's redactor takes out.
+    #[doc(hidden)]
+    pub fn cleaned(&self, text: &str) -> String {
+        self.inner.cleaned(text)
+    }
+
+    /// The digest by which the store knows a context that was sent.
+    #[doc(hidden)]
+    pub fn served_digest(&self, bytes: &[u8]) -> [u8; 32] {
+        self.inner.log.secret().served(bytes)
+    }
+}
 
 impl Inner {
     /// Takes secrets out of a text of a command.

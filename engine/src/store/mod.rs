@@ -44,7 +44,6 @@ mod saved_fold;
 mod saved_ingest_state;
 mod saving;
 mod scan;
-mod serve;
 mod session;
 mod session_message;
 mod settling;
@@ -92,11 +91,7 @@ pub use redact::Redactor;
 pub use salvage::{Salvaged, salvage, salvage_storage, salvage_with};
 pub use scan::Events;
 pub use scan::Glimpse;
-pub use serve::{
-    Context, Injection, Obstacle, OverBudget, PlainText, Rendered, Renderer, ServeOptions, Served,
-    ServedAgain, ServedItem, Step,
-};
-pub use session::Session;
+pub use session::{Drafts, Session};
 pub use session_message::{MessageStream, Resumed};
 pub use space::{SealReport, Space, StateSpace};
 #[doc(hidden)]

@@ -1,10 +1,13 @@
 //! A session as a host uses it: open or resume, append, look, act.
 
+use crate::command::draft::EventDraft;
 use crate::command::ingest_state::OpenCall;
 use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
-use crate::ids::StreamId;
+use crate::event::Actor;
+use crate::ids::{Seq, StreamId};
 
+use super::write::Recording;
 use super::{At, Receipt, Store, Ticket, View};
 
 /// One session (or project) of a store. Cheap to clone; opened in the log by its first append.
@@ -37,6 +40,10 @@ pub struct Session {
     info: StreamInfo,
 }
 
+/// What a decision records, and its answer.
+#[doc(hidden)]
+pub type Drafts<T> = (Vec<EventDraft>, T);
+
 impl Store {
     /// A stream as this store records it: without the secrets that its redactor takes out, and under a name of the store's
     /// own if the host derived it from a record's bytes; that name means itself. For nearly all streams the same as
@@ -60,8 +67,28 @@ impl Session {
         self.info.id()
     }
 
-    pub(super) const fn store(&self) -> &Store {
+    /// The store that it is in.
+    pub const fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Decides what to record in this session, and records it: durable when it returns. `decide` is given the session as it is,
+    /// and is called again if another writer came first. Returns its answer, and the last seq if something was recorded.
+    ///
+    /// # Errors
+    /// As [`Store::append`], or those of `decide`.
+    #[doc(hidden)]
+    pub fn decide<T>(
+        &self,
+        actor: Actor,
+        decide: &mut dyn FnMut(&View) -> Result<Drafts<T>, Error>,
+    ) -> Result<(T, Option<Seq>), Error> {
+        let stream = self.id();
+        let (answer, written) = self.store.inner.decided(&[], &[stream], &mut |_| {
+            let (drafts, answer) = decide(&self.view()?)?;
+            Ok((vec![Recording { stream, actor, drafts }], answer))
+        })?;
+        Ok((answer, written.map(|written| written.last_seq)))
     }
 
     /// The host's facts about the session.

@@ -6,7 +6,6 @@ mod one_commit;
 mod own_frames;
 mod panics;
 mod parts;
-mod serving;
 mod subscribing;
 mod transactions;
 

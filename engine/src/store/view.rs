@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::event::{Face, PartKind};
 use crate::fold::{
-    Chain, Explanation, FaceState, ItemView, Ix, Placeholder, State, Stats, Visibility, World, render,
+    Chain, Explanation, FaceState, ItemView, Ix, PendingItem, Placeholder, State, Stats, Visibility, World,
+    render,
 };
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
 
@@ -198,6 +199,11 @@ impl View {
     /// How many items each rule hid, and the tokens saved by that.
     pub fn stats(&self) -> Stats {
         self.state.stats(self.at)
+    }
+
+    /// Conclusions that are not served yet, in the order of the served context. Cost: O(items).
+    pub fn pending(&self) -> Vec<PendingItem> {
+        self.state.pending(self.at)
     }
 
     /// The turn: how many steps the model had begun.

@@ -34,8 +34,8 @@ mod write;
 
 use std::borrow::Cow;
 
-use acpdb_engine::store::{Rendered, Renderer, Served};
 use acpdb_engine::{Error, View};
+use acpdb_serve::{Rendered, Renderer, Served};
 
 pub use breakpoints::{BREAKPOINT_COUNT_MAX, with_breakpoints};
 pub use provider::preserves_thinking;
@@ -246,7 +246,7 @@ fn served_before(context: &Served, format: Format) -> Option<Served> {
     let (seq, record) = view.state().served(view.at()).last()?;
     let is_ours = record.format == format.name() || Some(record.format.as_str()) == format.marked();
     let at = seq.before();
-    is_ours.then(|| view.with_at(at).to_send())
+    is_ours.then(|| Served::to_send(&view.with_at(at)))
 }
 
 /// The export with marks for the provider's cache.

@@ -7,8 +7,8 @@ use acpdb_engine::fold::{
     CauseView, FaceState, ItemHeader, ItemKind, Ix, PartView, Placeholder, ServedPlace, State, Status,
 };
 use acpdb_engine::ids::{BodyId, ItemId, Seq, Turn};
-use acpdb_engine::store::Served;
 use acpdb_engine::{Error, View};
+use acpdb_serve::Served;
 use rustc_hash::FxHashMap;
 
 use super::ahead::Ahead;

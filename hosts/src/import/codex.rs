@@ -319,7 +319,7 @@ impl Codex {
             outcome = Outcome::Failed;
         }
         // The text that the result points to has to stay: nothing was read.
-        if parts.iter().any(|part| acpdb_engine::serve::point::is_pointer(&part.bytes)) {
+        if parts.iter().any(|part| acpdb_serve::point::is_pointer(&part.bytes)) {
             outcome = Outcome::Aborted;
         }
         let finish = self.calls.finish(&id);

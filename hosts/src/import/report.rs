@@ -6,7 +6,7 @@ use std::io;
 use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::Outcome;
 use acpdb_engine::ids::StreamId;
-use acpdb_engine::serve::point::is_pointer;
+use acpdb_serve::point::is_pointer;
 use serde::{Deserialize, Serialize};
 
 use super::Format;

@@ -28,9 +28,10 @@ use std::path::PathBuf;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::event::{Face, InjectedKind, Role};
 use acpdb_engine::fold::{FaceState, HashForm, ItemKind};
-use acpdb_engine::store::{Renderer as _, ServeOptions, Session};
+use acpdb_engine::store::Session;
 use acpdb_engine::{Error, Store, View};
 use acpdb_hosts::export::preserves_thinking;
+use acpdb_serve::{Renderer as _, ServeOptions, Served, Step, flush, inject};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -290,14 +291,14 @@ impl Desk {
         let shown = Shown::new(preserves_thinking(&request.model));
         if self.mode == Mode::Suggest {
             // The notes below show the injected texts.
-            let _ = session.inject()?;
-            let notes = shown.notes(&session.view()?.served())?;
+            let _ = inject(&session)?;
+            let notes = shown.notes(&Served::of(&session.view()?))?;
             done.has_answered = !notes.is_empty();
             return Ok(json!({"changes": lines(&notes)}));
         }
         let options =
             ServeOptions { inject: true, mode: Self::waits(&session, request), ..ServeOptions::default() };
-        let context = session.step_begun(request.key.as_str()).context(&shown, &options)?;
+        let context = Step::begun(&session, request.key.as_str()).context(&shown, &options)?;
         let view = session.view()?;
         done.has_answered = !context.bytes.is_empty();
         let rebased = context.rebased.is_some();
@@ -326,7 +327,7 @@ impl Desk {
         let is_bound = preserves_thinking(&request.model);
         let shown = Shown::new(is_bound);
         let options = ServeOptions { mode: Self::waits(session, request), ..ServeOptions::default() };
-        let context = session.step_begun(request.key.as_str()).context(&shown, &options)?;
+        let context = Step::begun(session, request.key.as_str()).context(&shown, &options)?;
         let stale = if is_bound { shown::stale(&context.served) } else { HashSet::new() };
         let mut signatures = Vec::new();
         for item in context.served.items().iter().filter(|item| stale.contains(&item.view.item)) {
@@ -361,7 +362,7 @@ impl Desk {
             if !reply.hidden.is_empty() || !reply.shown.is_empty() {
                 let name = store.session(self.info(&session));
                 // The model does not need the number of changes.
-                let _ = name.flush()?;
+                let _ = flush(&name)?;
             }
             return Ok(json!({"text": reply.text}));
         }

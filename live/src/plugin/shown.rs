@@ -17,7 +17,7 @@ use acpdb_engine::Error;
 use acpdb_engine::event::{Face, Role};
 use acpdb_engine::fold::{FaceState, ItemKind};
 use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::store::{Rendered, Renderer, Served, ServedItem};
+use acpdb_serve::{Rendered, Renderer, Served, ServedItem};
 use serde_json::{Map, Value};
 
 /// Renders the changes that a plug-in makes.

@@ -20,12 +20,12 @@ use std::sync::LazyLock;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::fold::ItemKind;
 use acpdb_engine::fold::policy::{Prices, ServeMode};
-use acpdb_engine::store::ServeOptions;
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::exchange::{self, Extent, Talk};
 use acpdb_hosts::export::{self, preserves_thinking, with_breakpoints};
 use acpdb_hosts::import::{Format, json};
 use acpdb_query::cost::PriceTable;
+use acpdb_serve::{ServeOptions, Step};
 use serde::Serialize;
 
 use super::hold::Hold;
@@ -247,7 +247,7 @@ fn changes(
     if !known.hold.begin() {
         return Err(Error::Busy { detail: "the request has gone on as it was".to_owned() });
     }
-    let context = session.step_begun(key).context(&Shown::bare(is_bound), &options)?;
+    let context = Step::begun(&session, key).context(&Shown::bare(is_bound), &options)?;
     let mut changes = Changes::default();
     let stale = if is_bound { shown::stale(&context.served) } else { HashSet::new() };
     for item in context.served.items() {

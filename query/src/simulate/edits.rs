@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use acpdb_engine::serve::point::Lines;
+use acpdb_serve::point::Lines;
 use serde_json::Value;
 
 /// Names under which tools take the text that is replaced.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use acpdb_engine::event::{Face, Payload, Recorded, Role, ToolClass, TurnKind};
 use acpdb_engine::fold::{ItemKind, Ix, State, World};
 use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId};
-use acpdb_engine::serve::point::Lines;
 use acpdb_engine::{Error, Store};
+use acpdb_serve::point::Lines;
 
 use super::edits::Replaced;
 use super::{Outcome, Request};

@@ -17,8 +17,8 @@ use acpdb_engine::event::{Actor, Face, Payload, PolicySet, Recorded, Stamp, Tool
 use acpdb_engine::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
 use acpdb_engine::fold::{CauseView, ItemKind, Ix, Policy, State, World};
 use acpdb_engine::ids::{ItemId, Micros, Origin, Seq, StreamId};
-use acpdb_engine::serve::plan::{Advice, Bound, Cache, Candidate, bound_before, is_cold, plan};
-use acpdb_engine::serve::point::Seen;
+use acpdb_serve::plan::{Advice, Bound, Cache, Candidate, bound_before, is_cold, plan};
+use acpdb_serve::point::Seen;
 
 use slot::{Slot, rule_of};
 

@@ -165,7 +165,7 @@ impl Run {
                 "turns_since_update": due.turns_since_update,
                 "stuck_turns": due.stuck_turns,
             }));
-            let text = acpdb_engine::answers::Reminder::from(due).text.as_bytes().into();
+            let text = acpdb_serve::Reminder::from(due).text.as_bytes().into();
             self.tape.entry(fact::Injected { what: InjectedKind::Reminder, text });
         }
     }

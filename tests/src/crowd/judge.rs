@@ -130,8 +130,10 @@ fn sound(when: &str, path: &Path, options: &VerifyOptions) -> Result<(), String>
 /// The faults in a report, without its witnesses.
 #[must_use]
 pub fn faults(report: &Report) -> String {
-    let Report { verdict, violations, missing, saved, contradictions, .. } = report;
-    format!("{verdict:?}: {violations:?}, missing {missing:?}, saved {saved:?}, {contradictions:?}")
+    let Report { verdict, violations, missing, saved, contradictions, not_proven, .. } = report;
+    format!(
+        "{verdict:?}: {violations:?}, missing {missing:?}, saved {saved:?}, {contradictions:?}, not proven {not_proven:?}"
+    )
 }
 
 fn found(store: &Store, recorded: &Recorded) -> Result<Found, Error> {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::{Seq, StreamId};
-use acpdb_engine::store::ServeOptions;
-use acpdb_engine::{Error, PlainText, Store};
+use acpdb_engine::{Error, Store};
+use acpdb_serve::{PlainText, ServeOptions, Step};
 
 use super::board::Post;
 use super::diary::Line;
@@ -82,7 +82,7 @@ impl Hand<'_> {
         let gone = Gone::of(self.member.board.posts()?);
         let mut shown = None;
         self.records("serve", vec![Line::new(name, "context_served", "")], |store| {
-            let step = store.session(info).step_begun(key);
+            let step = Step::begun(&store.session(info), key);
             let context =
                 step.context(&PlainText, &ServeOptions { tokens_max, ..ServeOptions::default() })?;
             shown = gone.in_text(&context.bytes).cloned();

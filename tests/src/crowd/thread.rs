@@ -92,6 +92,11 @@ impl<'a> Hand<'a> {
         SKY.excuses(self.mark, error)
     }
 
+    /// Whether calls could fail since this act began.
+    pub(super) fn was_bad(&self) -> bool {
+        SKY.was_bad(self.mark)
+    }
+
     /// The name of this act, part of all its texts.
     pub(super) fn tag(&self) -> String {
         format!("p{}t{}n{}", self.member.number, self.thread, self.number)

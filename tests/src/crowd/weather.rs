@@ -83,13 +83,17 @@ impl Heaven {
     /// Whether an error comes of bad weather at some moment since a mark.
     #[must_use]
     pub fn excuses(&self, mark: u64, error: &Error) -> bool {
-        let was_bad = mark % 2 == 1 || self.mark() != mark;
         match error {
             // Another thread or process may have failed.
             Error::Poisoned => self.is_used(),
-            Error::Io { .. } | Error::NoSpace { .. } => was_bad,
+            Error::Io { .. } | Error::NoSpace { .. } => self.was_bad(mark),
             _ => false,
         }
+    }
+
+    /// Whether calls could fail at some time since a mark.
+    pub fn was_bad(&self, mark: u64) -> bool {
+        mark % 2 == 1 || self.mark() != mark
     }
 
     fn turn(&self, kind: Kind, rate: u32) {

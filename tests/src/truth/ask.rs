@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::event::Payload;
 use acpdb_engine::ids::{Micros, Seq};
-use acpdb_engine::store::ServedItem;
 use acpdb_engine::{Error, Store, View, store::StreamName};
 use acpdb_hosts::export::{Format, Options, Thinking, export, export_served};
 use acpdb_query::context::Layer;
 use acpdb_query::export::page::{PageOptions, page};
 use acpdb_query::export::rows::{RowsReport, lines};
 use acpdb_query::{Window, explain};
+use acpdb_serve::{Served, ServedItem};
 use serde_json::Value;
 
 use super::{Sent, Testimony};
@@ -95,7 +95,7 @@ pub fn with_served(
     served: &[u8],
     is_eager: bool,
 ) -> Result<(), Error> {
-    let context = view.to_send();
+    let context = Served::to_send(view);
     let made = export_served(&context, format, &Options::default())?;
     let moment = |item: &ServedItem| (item.view.item.to_string(), item.place.output_at.get());
     let as_of = context.items().iter().map(moment).collect();

@@ -117,7 +117,7 @@ fn check(numbers: &[u16], seen: &mut Seen) {
             let _ = judged(&view, format, &options, &context);
             // The engine's own hand-off, before anything was served: the current context.
             let renderer = Exporter::new(format);
-            let served = acpdb_engine::store::Renderer::render(&renderer, &view.served()).unwrap();
+            let served = acpdb_serve::Renderer::render(&renderer, &acpdb_serve::Served::of(&view)).unwrap();
             let _ = (served, signatures_are_whole(&usual.bytes));
             exports.insert(format, usual);
         }

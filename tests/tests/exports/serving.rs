@@ -8,10 +8,10 @@ use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::storage::SimWorld;
-use acpdb_engine::store::{Context, ServeOptions};
 use acpdb_engine::{At, MemoryScope, Store};
 use acpdb_hosts::export::{Exporter, Format};
 use acpdb_hosts::lint::{Known, lint};
+use acpdb_serve::{Context, ServeOptions, ServedAgain, Step};
 use acpdb_tests::adjacency::complaints;
 use acpdb_tests::support::{cases, fixed};
 use proptest::prelude::*;
@@ -85,7 +85,8 @@ fn check(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, seen: &
             cold: number % 31 == 0,
             ..ServeOptions::default()
         };
-        let now = session.step(format!("serve-{place}")).unwrap().context(&exporter, &options).unwrap();
+        let now =
+            Step::begin(&session, format!("serve-{place}")).unwrap().context(&exporter, &options).unwrap();
         let findings = lint(format, &now.bytes, Known::default());
         assert_eq!(findings, [], "{context}: {}", String::from_utf8_lossy(&now.bytes));
         let body = serde_json::from_slice(&now.bytes).unwrap();
@@ -128,7 +129,7 @@ fn check(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, seen: &
     // Another process, later, gives the very bytes again.
     let other = store(&world, 2);
     for (seq, bytes) in sent {
-        let again = other.served_again(life.info.id(), &At::Seq(seq), &[&exporter]).unwrap();
+        let again = ServedAgain::find(&other, life.info.id(), &At::Seq(seq), &[&exporter]).unwrap();
         assert!(again.is_same && again.bytes == bytes, "{numbers:?} {mode:?} {format} {preset}: {seq}");
     }
 }

@@ -10,9 +10,9 @@ use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::ids::ItemId;
 use acpdb_engine::storage::SimWorld;
-use acpdb_engine::store::ServeOptions;
 use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_hosts::export::{Exporter, Format};
+use acpdb_serve::{ServeOptions, Step};
 use acpdb_tests::support::{cases, fixed};
 use acpdb_tests::truth::ask::{testimony, with_served};
 use acpdb_tests::truth::judge;
@@ -298,7 +298,7 @@ fn check_served(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, 
         told.act(*number);
         told.finish(0);
         let options = ServeOptions { mode: Some(mode), cold: number % 37 == 0, ..ServeOptions::default() };
-        let step = session.step(format!("serve-{place}")).unwrap();
+        let step = Step::begin(&session, format!("serve-{place}")).unwrap();
         // The context that was sent can be told from the log afterwards, as the log was when it was sent.
         let sent = step.context(&exporter, &options).unwrap();
         let view = told.store.view(told.info.id()).unwrap();

@@ -2,7 +2,7 @@
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
-use acpdb_engine::store::{PlainText, ServeOptions};
+use acpdb_serve::{PlainText, ServeOptions, Step};
 use serde_json::Value;
 
 use crate::world::{SESSION, World, finish};
@@ -309,7 +309,7 @@ fn serve(world: &World) {
         .registry(acpdb_hosts::registry())
         .open()
         .unwrap();
-    let step = store.session(StreamInfo::session("acpdb", "s1")).step("served").unwrap();
+    let step = Step::begin(&store.session(StreamInfo::session("acpdb", "s1")), "served").unwrap();
     let sent = step.context(&PlainText, &ServeOptions::default()).unwrap();
     assert!(!sent.bytes.is_empty());
     store.close().unwrap();

@@ -77,7 +77,8 @@ fn module_of(path: &str) -> String {
 }
 
 fn is_checked(file: &File) -> bool {
-    let crates = ["engine/src/", "query/src/", "hosts/src/", "live/src/", "proof/src/", "cli/src/"];
+    let crates =
+        ["engine/src/", "serve/src/", "query/src/", "hosts/src/", "live/src/", "proof/src/", "cli/src/"];
     let is_told = !file.path.starts_with("engine/src/testing") && !file.path.contains("/sim/");
     is_told
         && file.is("rs")

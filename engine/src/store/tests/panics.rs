@@ -64,7 +64,7 @@ fn an_earlier_view_is_served_whole_whatever_became_of_the_newest_fold() {
     // A new view has to be folded from the log, and says why it cannot be.
     assert!(matches!(store.view(session().id()), Err(Error::Io { .. })));
     process.heal();
-    assert_eq!(before.to_send().items().len(), 3);
+    assert_eq!(before.current().len(), 3);
     assert_eq!(shown(&store.view(session().id()).unwrap()), 3);
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
-use acpdb_engine::serve::point::is_pointer;
+use acpdb_serve::point::is_pointer;
 
 use super::super::turns::Calls;
 use super::super::{json, small_fields, time};

@@ -1,6 +1,6 @@
 //! Pointers at birth: they replace lines that stand elsewhere in seen texts. If their target is hidden, the lines come back.
 
-use acpdb_engine::serve::point::PointLimits;
+use acpdb_serve::point::PointLimits;
 
 use super::slot::Slot;
 use super::{Simulation, signed};

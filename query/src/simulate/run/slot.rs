@@ -3,7 +3,7 @@
 use acpdb_engine::event::Face;
 use acpdb_engine::fold::CauseView;
 use acpdb_engine::ids::{BodyId, ItemId};
-use acpdb_engine::serve::point::Run;
+use acpdb_serve::point::Run;
 
 /// A face that is, or was, in the context.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use acpdb_engine::event::Face;
 use acpdb_engine::fold::{Ix, Placeholder, State, render};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::registry::NoTools;
-use acpdb_engine::serve::point::Lines;
+use acpdb_serve::point::Lines;
 
 use super::slot::Shown;
 use super::{Missed, Simulation, Slot, float};

@@ -6,15 +6,15 @@
 //!
 //! Messages of the user and the model, the newest steps and items that steer the work stay.
 
-use crate::command::draft::{Bodies, EventDraft};
-use crate::error::Error;
-use crate::event::{Discarded, Face, Hidden, Role, ToolClass};
-use crate::fold::{FaceState, ItemKind, ServedPlace, State};
-use crate::ids::{ItemId, Seq};
+use acpdb_engine::Error;
+use acpdb_engine::command::draft::{Bodies, EventDraft};
+use acpdb_engine::event::{Discarded, Face, Hidden, Role, ToolClass};
+use acpdb_engine::fold::{FaceState, ItemKind, ServedPlace, State};
+use acpdb_engine::ids::{ItemId, Seq};
 
-use super::served::Served;
-use crate::store::View;
-use crate::store::session::Session;
+use crate::served::Served;
+use acpdb_engine::Session;
+use acpdb_engine::View;
 
 /// Items that are named as standing in the way of a budget.
 const OBSTACLE_COUNT_MAX: usize = 16;
@@ -41,24 +41,21 @@ pub struct OverBudget {
     pub obstacles: Vec<Obstacle>,
 }
 
-impl Session {
-    /// Tokens of the context if everything pending were applied and each output that a budget may hide were hidden. Records
-    /// nothing. Cost: O(items).
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] if nothing was recorded yet.
-    #[doc(hidden)]
-    pub fn tokens_least(&self) -> Result<u64, Error> {
-        let view = self.view()?;
-        let whole = view.served_eagerly().tokens();
-        let (state, at) = (view.state(), view.at());
-        let places = state.served_places(at);
-        let hidden = places.iter().filter(|place| obstacle(state, place, at).is_none());
-        let freed: u64 =
-            hidden.map(|place| freed_by_hiding(state.face(place.ix, Face::Output, at).tokens_shown)).sum();
-        // The tokens freed may be all of them.
-        Ok(whole.saturating_sub(freed))
-    }
+/// Tokens of a session's context if everything pending were applied and each output that a budget may hide were hidden. Records
+/// nothing. Cost: O(items).
+///
+/// # Errors
+/// [`Error::NotFound`] if nothing was recorded yet.
+pub fn tokens_least(session: &Session) -> Result<u64, Error> {
+    let view = session.view()?;
+    let whole = Served::eager(&view).tokens();
+    let (state, at) = (view.state(), view.at());
+    let places = state.served_places(at);
+    let hidden = places.iter().filter(|place| obstacle(state, place, at).is_none());
+    let freed: u64 =
+        hidden.map(|place| freed_by_hiding(state.face(place.ix, Face::Output, at).tokens_shown)).sum();
+    // The tokens freed may be all of them.
+    Ok(whole.saturating_sub(freed))
 }
 
 /// Whether a budget may hide an output, or why not.
@@ -75,10 +72,10 @@ fn obstacle(state: &State, place: &ServedPlace, at: Seq) -> Option<&'static str>
     }
     if let Some(protection) = state.protection(place.ix, at) {
         return Some(match protection {
-            crate::fold::Protection::Pinned => "it is pinned",
-            crate::fold::Protection::File => "its file is protected",
-            crate::fold::Protection::Tool => "its tool is protected",
-            crate::fold::Protection::Turn => "its turn is protected",
+            acpdb_engine::fold::Protection::Pinned => "it is pinned",
+            acpdb_engine::fold::Protection::File => "its file is protected",
+            acpdb_engine::fold::Protection::Tool => "its tool is protected",
+            acpdb_engine::fold::Protection::Turn => "its turn is protected",
         });
     }
     let policy = state.policy(at);
@@ -102,7 +99,7 @@ const fn freed_by_hiding(tokens: u64) -> u64 {
 
 /// The discard of the oldest outputs that frees at least `excess` tokens, as far as the policy allows. Views of files go
 /// last: the output that was unused for longest is needed least, and edits rest on views.
-pub(super) fn shortening(view: &View, excess: u64) -> Option<EventDraft> {
+pub(crate) fn shortening(view: &View, excess: u64) -> Option<EventDraft> {
     let state = view.state();
     let at = view.at();
     let may = state.served_places(at);
@@ -127,7 +124,7 @@ pub(super) fn shortening(view: &View, excess: u64) -> Option<EventDraft> {
     (!items.is_empty()).then(|| EventDraft::of(Discarded { targets, items }, bodies))
 }
 
-pub(super) fn obstacles(served: &Served) -> Vec<Obstacle> {
+pub(crate) fn obstacles(served: &Served) -> Vec<Obstacle> {
     let view = served.view();
     let state = view.state();
     let mut found: Vec<Obstacle> = served

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use crate::fold::todo::ReminderDue;
-use crate::ids::Turn;
+use acpdb_engine::View;
+use acpdb_engine::fold::todo::ReminderDue;
+use acpdb_engine::ids::Turn;
 
 /// A reminder that is due.
 #[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
@@ -16,6 +17,15 @@ pub struct Reminder {
     pub stuck_turns: Option<u32>,
     /// The text to show.
     pub text: String,
+}
+
+impl Reminder {
+    /// The reminder of the todo list that is due at a view's watermark, if one is. A host that shows it records it as injected.
+    pub fn due(view: &View) -> Option<Self> {
+        let state = view.state();
+        let settings = state.policy(view.at()).reminder;
+        state.todos().reminder_due(view.at(), state.turn(view.at()), &settings).map(Self::from)
+    }
 }
 
 impl From<ReminderDue> for Reminder {
@@ -35,9 +45,13 @@ pub struct Reflection {
 }
 
 impl Reflection {
-    /// The reflection that is due in a turn.
-    pub(crate) fn due_in(turn: Turn) -> Self {
-        Self { turn, text: REFLECTION_TEXT.to_owned() }
+    /// The reflection that is due at a view's watermark, if automata mode is on and one is.
+    pub fn due(view: &View) -> Option<Self> {
+        let state = view.state();
+        let settings = state.policy(view.at()).automata;
+        let (at, turn) = (view.at(), state.turn(view.at()));
+        let is_due = state.todos().is_reflection_due(at, turn, &settings);
+        is_due.then(|| Self { turn, text: REFLECTION_TEXT.to_owned() })
     }
 }
 

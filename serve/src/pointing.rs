@@ -10,13 +10,13 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Face, PartKind, ToolClass};
-use crate::fold::{FaceState, ItemKind, Ix, State};
-use crate::ids::{BodyId, ItemId, Seq};
-use crate::serve::point::{Lines, PointLimits, Run, Seen, pointed};
+use crate::point::{Lines, PointLimits, Run, Seen, pointed};
+use acpdb_engine::event::{Face, PartKind, ToolClass};
+use acpdb_engine::fold::{FaceState, ItemKind, Ix, State};
+use acpdb_engine::ids::{BodyId, ItemId, Seq};
 
-use super::served::{Served, ServedItem};
-use crate::store::view::View;
+use crate::served::{Served, ServedItem};
+use acpdb_engine::View;
 
 /// Bytes of a string in parameters from which on it is worth pointing at.
 const STRING_BYTES_MIN: usize = 200;
@@ -28,25 +28,30 @@ struct Known {
     face: Face,
 }
 
-impl View {
-    /// The context to send: as [`View::served`], with pointers in place of lines that the model sees elsewhere, if the
+impl Served {
+    /// The context of a view to send: as [`Served::of`], with pointers in place of lines that the model sees elsewhere, if the
     /// policy in force says so.
     ///
     /// Cost: O(items), and with pointers all texts that were ever sent in this context. Texts that are damaged or erased are
     /// nothing to point at.
-    pub fn to_send(&self) -> Served {
-        let mut served = self.served();
-        let settings = self.state().policy(self.at()).serve;
-        if settings.pointing {
-            let mut items = served.items().to_vec();
-            self.point(&mut items, PointLimits::from(&settings));
-            served = Served::new(self.clone(), served.epoch(), items);
+    pub fn to_send(view: &View) -> Self {
+        let served = Self::of(view);
+        let settings = view.state().policy(view.at()).serve;
+        if !settings.pointing {
+            return served;
         }
-        served
+        let mut items = served.items().to_vec();
+        Pointing(view).point(&mut items, PointLimits::from(&settings));
+        served.with_items(items)
     }
+}
 
+/// Pointers over the contexts that a view knows of.
+struct Pointing<'a>(&'a View);
+
+impl Pointing<'_> {
     fn point(&self, items: &mut [ServedItem], limits: PointLimits) {
-        let at = self.at();
+        let at = self.0.at();
         let moments = self.first_sent(items, at);
         let mut order: Vec<usize> = (0..items.len()).collect();
         // If two items were first sent together, the order of the context decides.
@@ -57,7 +62,7 @@ impl View {
         let mut rebases = usize::MAX;
         for place in order {
             let (Some(item), Some(moment)) = (items.get(place), moments.get(place)) else { continue };
-            let count = self.state().rebases(*moment).len();
+            let count = self.0.state().rebases(*moment).len();
             if count != rebases {
                 rebases = count;
                 self.look(&mut seen, &known, *moment);
@@ -70,7 +75,7 @@ impl View {
             if item.view.input.state == FaceState::Whole
                 && matches!(item.view.class, Some(ToolClass::Write | ToolClass::Edit))
                 // A text that cannot be read is not pointed to, here and below.
-                && let Some(params) = item.view.params.and_then(|params| self.text(params).ok())
+                && let Some(params) = item.view.params.and_then(|params| self.0.text(params).ok())
             {
                 for lines in strings_of(&params) {
                     add(Face::Input, &lines, &[]);
@@ -105,7 +110,7 @@ impl View {
 
     /// For each item the first context that was sent with it, or `at`.
     fn first_sent(&self, items: &[ServedItem], at: Seq) -> Vec<Seq> {
-        let served = self.state().served(at);
+        let served = self.0.state().served(at);
         let first = |item: &ServedItem| {
             let born = item.view.finished.unwrap_or(item.view.item.seq).max(item.view.item.seq);
             let place = served.partition_point(|(seq, _)| *seq < born);
@@ -126,7 +131,7 @@ impl View {
         if known.is_empty() {
             return Vec::new();
         }
-        let state: &State = self.state();
+        let state: &State = self.0.state();
         let places: HashMap<Ix, (Seq, Seq)> = state
             .served_places(moment)
             .into_iter()
@@ -142,7 +147,7 @@ impl View {
 
     fn joined(&self, bodies: &[BodyId]) -> Option<String> {
         // As above.
-        let texts: Option<Vec<String>> = bodies.iter().map(|body| self.text(*body).ok()).collect();
+        let texts: Option<Vec<String>> = bodies.iter().map(|body| self.0.text(*body).ok()).collect();
         texts.map(|texts| texts.join("\n")).filter(|text| !text.is_empty())
     }
 }

@@ -1,19 +1,19 @@
 //! The served context as a value, and the renderers that turn it into bytes.
 //!
 //! ```text
-//! View --served()--> Served { items, each with the moments it shows } --Renderer--> bytes a provider accepts
+//! View --Served::of--> Served { items, each with the moments it shows } --Renderer--> bytes a provider accepts
 //! ```
 //!
 //! The engine knows no provider: a [`Renderer`] does, and it is named with its version in `ContextServed`, so that the
 //! same bytes can be made again. [`PlainText`] is always there. The fold holds conclusions, and says which are pending;
-//! [`super::serve`] sends and records.
+//! [`Step`](crate::Step) sends and records.
 
-use crate::error::Error;
-use crate::event::Face;
-use crate::fold::{FaceState, ItemKind, ItemView, PendingItem, ServedPlace};
-use crate::ids::{BodyId, Seq};
+use acpdb_engine::Error;
+use acpdb_engine::event::Face;
+use acpdb_engine::fold::{FaceState, ItemKind, ItemView, ServedPlace};
+use acpdb_engine::ids::{BodyId, Seq};
 
-use crate::store::view::{ShownFace, View};
+use acpdb_engine::store::{ShownFace, View};
 
 /// An item as it is served.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,8 +35,34 @@ pub struct Served {
 }
 
 impl Served {
-    pub(super) fn new(view: View, epoch: u32, items: Vec<ServedItem>) -> Self {
-        Self { view, epoch, items }
+    /// The context of a view as it is to be served: sent items stay as they were sent, later conclusions are pending.
+    ///
+    /// Cost: O(items); no bodies.
+    pub fn of(view: &View) -> Self {
+        Self::at_places(view, view.state().served_places(view.at()))
+    }
+
+    /// The context as a host without a prompt cache sends it: all conclusions apply at once.
+    ///
+    /// Cost: O(items); no bodies.
+    pub fn eager(view: &View) -> Self {
+        let at = view.at();
+        let places = view.state().served_places(at).into_iter();
+        Self::at_places(
+            view,
+            places.map(|place| ServedPlace { input_at: at, output_at: at, ..place }).collect(),
+        )
+    }
+
+    fn at_places(view: &View, places: Vec<ServedPlace>) -> Self {
+        let state = view.state();
+        let items = places.into_iter().filter_map(|place| served_item(state, place)).collect();
+        Self { view: view.clone(), epoch: state.epoch(view.at()), items }
+    }
+
+    /// The same context with other items.
+    pub(crate) fn with_items(self, items: Vec<ServedItem>) -> Self {
+        Self { items, ..self }
     }
 
     /// The view it was made from.
@@ -72,7 +98,6 @@ impl Served {
 
     /// Many faces as the model sees them, in the order of `faces`; each as from [`Served::shown`]. Cost: as
     /// [`View::bodies`].
-    #[doc(hidden)]
     pub fn shown_all(&self, faces: &[(&ServedItem, Face)]) -> Vec<Result<ShownFace, Error>> {
         let pointed = |item: &ServedItem, face: Face| item.pointed.clone().filter(|_| face == Face::Output);
         let read = faces.iter().filter(|(item, face)| pointed(item, *face).is_none());
@@ -103,7 +128,7 @@ impl ServedItem {
     /// Estimated tokens as shown.
     pub fn tokens(&self) -> u64 {
         let output = match &self.pointed {
-            Some(text) => u64::from(crate::text::tokens::estimate(text.as_bytes())),
+            Some(text) => u64::from(acpdb_engine::text::tokens::estimate(text.as_bytes())),
             None => self.view.output.tokens_shown,
         };
         self.view.input.tokens_shown.saturating_add(output)
@@ -133,8 +158,8 @@ pub struct Rendered {
 /// #     acpdb_engine::Entry::tool_completed("call-1", &long),
 /// # ])?;
 /// # let item = read.items[1].ok_or("it is new")?;
-/// use acpdb_engine::answers::{Rendered, Served};
-/// use acpdb_engine::{Error, Face, Renderer, ServeOptions};
+/// use acpdb_engine::{Error, Face};
+/// use acpdb_serve::{Rendered, Renderer, ServeOptions, Served, Step};
 ///
 /// /// Results alone, each on its own lines.
 /// struct Results;
@@ -158,7 +183,7 @@ pub struct Rendered {
 ///     }
 /// }
 ///
-/// let context = session.step("step-2")?.context(&Results, &ServeOptions::default())?;
+/// let context = Step::begin(&session, "step-2")?.context(&Results, &ServeOptions::default())?;
 /// assert!(context.bytes.starts_with(b"fn main() {}"));
 /// # Ok(())
 /// # }
@@ -194,9 +219,9 @@ pub trait Renderer: Send + Sync {
 /// #     acpdb_engine::Entry::tool_completed("call-1", &long),
 /// # ])?;
 /// # let item = read.items[1].ok_or("it is new")?;
-/// use acpdb_engine::{PlainText, ServeOptions};
+/// use acpdb_serve::{PlainText, ServeOptions};
 ///
-/// let context = session.step("step-2")?.context(&PlainText, &ServeOptions::default())?;
+/// let context = acpdb_serve::Step::begin(&session, "step-2")?.context(&PlainText, &ServeOptions::default())?;
 /// assert!(String::from_utf8_lossy(&context.bytes).contains("src/main.rs"));
 /// # Ok(())
 /// # }
@@ -245,47 +270,8 @@ impl Renderer for PlainText {
     }
 }
 
-impl View {
-    /// The context as it is to be served: sent items stay as they were sent, later conclusions are pending.
-    ///
-    /// Cost: O(items); no bodies.
-    pub fn served(&self) -> Served {
-        let items = {
-            let state = self.state();
-            let places = state.served_places(self.at());
-            places.into_iter().filter_map(|place| served_item(state, place)).collect()
-        };
-        self.served_of(items)
-    }
-
-    /// The context as a host without a prompt cache sends it: all conclusions apply at once.
-    ///
-    /// Cost: O(items); no bodies.
-    #[doc(hidden)]
-    pub fn served_eagerly(&self) -> Served {
-        let items = {
-            let state = self.state();
-            let at = self.at();
-            let places = state.served_places(at).into_iter();
-            let places = places.map(|place| ServedPlace { input_at: at, output_at: at, ..place });
-            places.filter_map(|place| served_item(state, place)).collect()
-        };
-        self.served_of(items)
-    }
-
-    fn served_of(&self, items: Vec<ServedItem>) -> Served {
-        let epoch = self.state().epoch(self.at());
-        Served::new(self.clone(), epoch, items)
-    }
-
-    /// Conclusions that are not served yet, in the order of the served context. Cost: O(items).
-    pub fn pending(&self) -> Vec<PendingItem> {
-        self.state().pending(self.at())
-    }
-}
-
 /// An item with its faces as they are served.
-fn served_item(state: &crate::fold::State, place: ServedPlace) -> Option<ServedItem> {
+fn served_item(state: &acpdb_engine::fold::State, place: ServedPlace) -> Option<ServedItem> {
     let newest: Seq = place.output_at.max(place.input_at);
     let mut view = state.item(place.ix, newest)?;
     if place.output_at != newest {

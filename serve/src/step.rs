@@ -1,40 +1,28 @@
 //! Serving a host: a step, the context for it as bytes, and the record of both.
 //!
 //! ```text
-//! step(key) -> context(options): injections due -> pending, cache, prices -> plan -> ContextRebased?
+//! Step::begin(key) -> context(options): injections due -> pending, cache, prices -> plan -> ContextRebased?
 //!                                 -> budget: flush, shorten, or say what stands in the way
 //!                                 -> render -> ContextServed { epoch, renderer, digest, tokens } -> bytes
-//! served_again(turn, renderers)  -> the same bytes, their digest checked
+//! ServedAgain::find(turn, renderers) -> the same bytes, their digest checked
 //! ```
 //!
 //! The context to send is decided under the log's own condition: if another writer wrote to the session in between, it is
 //! decided again. A digest that does not match is told and stops nothing.
 
-use crate::command::Rejection;
-use crate::command::draft::{Bodies, EventDraft};
-use crate::entry::Entry;
-use crate::error::Error;
-use crate::event::{Actor, ContextRebased, ContextServed, Face, RebaseCause};
-use crate::fold::policy::{Prices, ServeMode, ServeSettings};
-use crate::fold::{PendingItem, ServedPlace, State};
-use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
-use crate::serve::breakpoints::breakpoints;
-use crate::serve::plan::{Advice, Bound, Cache, Candidate, FlushPlan, is_cold, plan};
+use acpdb_engine::command::Rejection;
+use acpdb_engine::command::draft::{Bodies, EventDraft};
+use acpdb_engine::event::{Actor, ContextRebased, ContextServed, Face, RebaseCause};
+use acpdb_engine::fold::policy::{Prices, ServeMode, ServeSettings};
+use acpdb_engine::fold::{PendingItem, ServedPlace, State};
+use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
+use acpdb_engine::{At, Entry, Error, Session, Store, View};
 
-use super::session::Session;
-use super::write::Recording;
-use super::{At, Store, View};
-
-use self::budget::{obstacles, shortening};
-
-pub use budget::{Obstacle, OverBudget};
-pub use injections::Injection;
-pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
-
-mod budget;
-mod injections;
-mod pointing;
-mod served;
+use crate::breakpoints::breakpoints;
+use crate::budget::{OverBudget, obstacles, shortening};
+use crate::injections::inject;
+use crate::plan::{Advice, Bound, Cache, Candidate, FlushPlan, is_cold, plan};
+use crate::served::{Renderer, Served};
 
 /// How often a context is rendered anew because other processes erased texts meanwhile.
 const RENDER_COUNT_MAX: u32 = 8;
@@ -46,10 +34,10 @@ const RENDER_COUNT_MAX: u32 = 8;
 /// # let folder = tempfile::tempdir()?;
 /// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
 /// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
-/// use acpdb_engine::{PlainText, ServeOptions};
+/// use acpdb_serve::{PlainText, ServeOptions};
 ///
 /// let options = ServeOptions { tokens_max: Some(20_000), ..ServeOptions::default() };
-/// let context = session.step("step-2")?.context(&PlainText, &options)?;
+/// let context = acpdb_serve::Step::begin(&session, "step-2")?.context(&PlainText, &options)?;
 /// assert!(context.over_budget.is_none());
 /// # Ok(())
 /// # }
@@ -78,9 +66,9 @@ pub struct ServeOptions {
 /// # let folder = tempfile::tempdir()?;
 /// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
 /// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
-/// use acpdb_engine::{PlainText, ServeOptions};
+/// use acpdb_serve::{PlainText, ServeOptions};
 ///
-/// let context = session.step("step-2")?.context(&PlainText, &ServeOptions::default())?;
+/// let context = acpdb_serve::Step::begin(&session, "step-2")?.context(&PlainText, &ServeOptions::default())?;
 /// println!("{} bytes, ~{} tokens, cached up to item {}", context.bytes.len(), context.tokens, context.first_changed);
 /// # Ok(())
 /// # }
@@ -129,9 +117,9 @@ pub struct ServedAgain {
 /// # let folder = tempfile::tempdir()?;
 /// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
 /// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
-/// use acpdb_engine::{PlainText, ServeOptions};
+/// use acpdb_serve::{PlainText, ServeOptions};
 ///
-/// let step = session.step("step-2")?; // the same key again begins nothing new
+/// let step = acpdb_serve::Step::begin(&session, "step-2")?; // the same key again begins nothing new
 /// let first = step.context(&PlainText, &ServeOptions::default())?;
 /// let again = step.context(&PlainText, &ServeOptions::default())?;
 /// assert_eq!(first.bytes, again.bytes);
@@ -144,52 +132,26 @@ pub struct Step {
     key: String,
 }
 
-impl Session {
-    /// Begins a step of the model. Asking again with the same key begins nothing new. Durable when it returns.
-    ///
-    /// # Errors
-    /// As [`Store::append`].
-    pub fn step(&self, key: impl Into<String>) -> Result<Step, Error> {
-        let key = key.into();
-        let _ = self.append([Entry::step(key.as_str()).origin(format!("turn:{key}"))])?; // Named by its key.
-        Ok(Step { session: self.clone(), key })
-    }
+/// The changes, cost and savings of a flush of a session, under the policy in force. Records nothing. Cost: O(items).
+///
+/// # Errors
+/// [`Error::NotFound`] if nothing was recorded yet.
+pub fn plan_flush(session: &Session, options: &ServeOptions) -> Result<FlushPlan, Error> {
+    Ok(situation(&session.view()?, options, session.store().now()).plan)
+}
 
-    /// A step whose beginning the host's own recording tells: nothing is recorded for it. `key` names it where the context is
-    /// recorded as sent.
-    #[doc(hidden)]
-    pub fn step_begun(&self, key: impl Into<String>) -> Step {
-        Step { session: self.clone(), key: key.into() }
-    }
-
-    /// The changes, cost and savings of a flush, under the policy in force. Records nothing. Cost: O(items).
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] if nothing was recorded yet.
-    pub fn plan_flush(&self, options: &ServeOptions) -> Result<FlushPlan, Error> {
-        let view = self.view()?;
-        Ok(situation(&view, options, self.store().now()).plan)
-    }
-
-    /// Applies all pending conclusions from the next context on, at any cost. Durable when it returns. Returns the seq of
-    /// the rebase, or `None` if nothing is pending.
-    ///
-    /// # Errors
-    /// As [`Store::append`].
-    pub fn flush(&self) -> Result<Option<Seq>, Error> {
-        let stream = self.id();
-        let store = self.store().clone();
-        let ((), written) = store.inner.decided(&[], &[stream], &mut |_| {
-            let view = View::new(&store, stream, &At::Head)?;
-            let drafts: Vec<EventDraft> = if view.pending().is_empty() {
-                Vec::new()
-            } else {
-                vec![rebase(&view, RebaseCause::Asked, Vec::new())]
-            };
-            Ok((vec![Recording { stream, actor: Actor::Host, drafts }], ()))
-        })?;
-        Ok(written.map(|written| written.last_seq))
-    }
+/// Applies all pending conclusions of a session from the next context on, at any cost. Durable when it returns. Returns the seq of
+/// the rebase, or `None` if nothing is pending.
+///
+/// # Errors
+/// As [`Store::append`].
+pub fn flush(session: &Session) -> Result<Option<Seq>, Error> {
+    let ((), seq) = session.decide(Actor::Host, &mut |view| {
+        let is_pending = !view.pending().is_empty();
+        let drafts = is_pending.then(|| rebase(view, RebaseCause::Asked, Vec::new()));
+        Ok((drafts.into_iter().collect(), ()))
+    })?;
+    Ok(seq)
 }
 
 impl Context {
@@ -205,6 +167,22 @@ impl Context {
 }
 
 impl Step {
+    /// Begins a step of the model. Asking again with the same key begins nothing new. Durable when it returns.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn begin(session: &Session, key: impl Into<String>) -> Result<Self, Error> {
+        let key = key.into();
+        let _ = session.append([Entry::step(key.as_str()).origin(format!("turn:{key}"))])?; // Named by its key.
+        Ok(Self::begun(session, key))
+    }
+
+    /// A step whose beginning the host's own recording tells: nothing is recorded for it. `key` names it where the context is
+    /// recorded as sent.
+    pub fn begun(session: &Session, key: impl Into<String>) -> Self {
+        Self { session: session.clone(), key: key.into() }
+    }
+
     /// The session.
     pub const fn session(&self) -> &Session {
         &self.session
@@ -217,18 +195,17 @@ impl Step {
     /// # Errors
     /// As [`Store::append`]; and the errors of the renderer, with nothing recorded as sent.
     pub fn context(&self, renderer: &dyn Renderer, options: &ServeOptions) -> Result<Context, Error> {
-        let store = self.session.store().clone();
-        let stream = self.session.id();
+        let session = &self.session;
+        let store = session.store();
         store.sync()?;
         if options.inject {
-            self.session.inject()?;
+            inject(session)?;
         }
-        let ((plan, mut rebased), _) = store.inner.decided(&[], &[stream], &mut |_| {
-            let view = View::new(&store, stream, &At::Head)?;
-            let now = situation(&view, options, store.now());
+        let ((plan, mut rebased), _) = session.decide(Actor::Policy, &mut |view| {
+            let now = situation(view, options, store.now());
             let (why, items) = now.rebase();
-            let drafts: Vec<EventDraft> = why.map(|why| rebase(&view, why, items)).into_iter().collect();
-            Ok((vec![Recording { stream, actor: Actor::Policy, drafts }], (now.plan, why)))
+            let drafts: Vec<EventDraft> = why.map(|why| rebase(view, why, items)).into_iter().collect();
+            Ok((drafts, (now.plan, why)))
         })?;
         let mut over_budget = None;
         if let Some(tokens_max) = options.tokens_max {
@@ -236,33 +213,32 @@ impl Step {
             rebased = rebased.or(shortened.then_some(RebaseCause::Budget));
             over_budget = over;
         }
-        let (made, written) = store.inner.decided(&[], &[stream], &mut |_| {
+        let (made, seq) = session.decide(Actor::Host, &mut |view| {
             let mut tries = 0;
+            let mut view = view.clone();
             let (served, first_changed, rendered) = loop {
-                let view = View::new(&store, stream, &At::Head)?;
-                let served = view.to_send();
+                let served = Served::to_send(&view);
                 tries += 1;
                 match renderer.render(&served) {
                     // Another process erased a text since the view was made: the next view has a placeholder there.
-                    Err(Error::Erased { .. }) if tries < RENDER_COUNT_MAX => {}
+                    Err(Error::Erased { .. }) if tries < RENDER_COUNT_MAX => view = session.view()?,
                     rendered => break (served, first_changed(&view), rendered?),
                 }
             };
             let tokens = served.tokens();
             let record = ContextServed {
-                step: store.inner.cleaned(&self.key),
+                step: store.cleaned(&self.key),
                 epoch: served.epoch(),
                 renderer: renderer.version(),
-                digest: store.inner.log.secret().served(&rendered.bytes),
+                digest: store.served_digest(&rendered.bytes),
                 tokens,
                 format: renderer.format().to_owned(),
             };
             let drafts = vec![EventDraft::of(record, Bodies::default())];
-            let made = (served, rendered, first_changed, tokens);
-            Ok((vec![Recording { stream, actor: Actor::Host, drafts }], made))
+            Ok((drafts, (served, rendered, first_changed, tokens)))
         })?;
         let (served, rendered, first_changed, tokens) = made;
-        let seq = written.map(|written| written.last_seq).unwrap_or_default(); // Nothing was recorded.
+        let seq = seq.unwrap_or_default(); // Nothing was recorded.
         Ok(Context {
             bytes: rendered.bytes,
             notes: rendered.notes,
@@ -278,45 +254,40 @@ impl Step {
 
     /// Brings the context within a budget: applies pending conclusions, then hides the oldest outputs that may be hidden.
     fn keep_to(&self, tokens_max: u64) -> Result<(bool, Option<OverBudget>), Error> {
-        let store = self.session.store().clone();
-        let stream = self.session.id();
-        let ((), written) = store.inner.decided(&[], &[stream], &mut |_| {
-            let view = View::new(&store, stream, &At::Head)?;
-            let served = view.served();
-            let tokens = served.tokens();
+        let ((), seq) = self.session.decide(Actor::Policy, &mut |view| {
             let mut drafts = Vec::new();
-            if tokens > tokens_max {
-                let current: u64 = view.served_eagerly().tokens();
+            if Served::of(view).tokens() > tokens_max {
+                let current = Served::eager(view).tokens();
                 if current > tokens_max {
-                    drafts.extend(shortening(&view, current - tokens_max));
+                    drafts.extend(shortening(view, current - tokens_max));
                 }
                 if !drafts.is_empty() || !view.pending().is_empty() {
-                    drafts.push(rebase(&view, RebaseCause::Budget, Vec::new()));
+                    drafts.push(rebase(view, RebaseCause::Budget, Vec::new()));
                 }
             }
-            Ok((vec![Recording { stream, actor: Actor::Policy, drafts }], ()))
+            Ok((drafts, ()))
         })?;
-        let served = self.session.view()?.served();
+        let served = Served::of(&self.session.view()?);
         let tokens = served.tokens();
         let over =
             (tokens > tokens_max).then(|| OverBudget { tokens, tokens_max, obstacles: obstacles(&served) });
-        Ok((written.is_some(), over))
+        Ok((seq.is_some(), over))
     }
 }
 
-impl Store {
+impl ServedAgain {
     /// A context that was sent, made again: the last one in a turn, at or before a seq, or of all.
     ///
     /// # Errors
     /// [`Error::NotFound`] if none was sent then; [`Error::Rejected`] naming the renderer if none of `renderers` has the
     /// format and version that the log names.
-    pub fn served_again(
-        &self,
+    pub fn find(
+        store: &Store,
         stream: StreamId,
         at: &At,
         renderers: &[&dyn Renderer],
-    ) -> Result<ServedAgain, Error> {
-        let view = self.view(stream)?;
+    ) -> Result<Self, Error> {
+        let view = store.view(stream)?;
         let found = {
             let state = view.state();
             let mut served = state.served(view.at()).iter().rev();
@@ -346,12 +317,12 @@ impl Store {
             )))
         };
         let renderer = exact.or(other).ok_or_else(lacking)?;
-        let bytes = renderer.render(&view.with_at(seq.before()).to_send())?.bytes;
-        let is_same = self.inner.log.secret().served(&bytes) == record.digest;
+        let bytes = renderer.render(&Served::to_send(&view.with_at(seq.before())))?.bytes;
+        let is_same = store.served_digest(&bytes) == record.digest;
         if !is_same && exact.is_none() {
             return Err(lacking());
         }
-        Ok(ServedAgain { bytes, record, seq, turn, is_same })
+        Ok(Self { bytes, record, seq, turn, is_same })
     }
 }
 

@@ -14,7 +14,7 @@
 /// Cost: O(items).
 ///
 /// ```
-/// use acpdb_engine::serve::breakpoints::breakpoints;
+/// use acpdb_serve::breakpoints::breakpoints;
 ///
 /// assert_eq!(breakpoints(&[1, 1, 2, 3, 3], 5), [3, 5]);
 /// assert_eq!(breakpoints(&[1, 1, 2, 3, 3], 2), [2, 3, 5]);

@@ -18,8 +18,8 @@
 //! Most supersession is near the end, where a rewrite is cheap; half of all hiding can wait for a cold cache and
 //! then costs nothing. Pure; figures are estimated tokens.
 
-use crate::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
-use crate::ids::Micros;
+use acpdb_engine::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
+use acpdb_engine::ids::Micros;
 
 /// The saving that a rewrite must promise by the rule `hybrid`, as a multiple of its cost.
 const HYBRID_RETURN_MIN: f64 = 2.0;

@@ -2,13 +2,17 @@
 
 use tempfile::TempDir;
 
-use super::super::*;
-use crate::command::memory::MemoryCommand;
-use crate::entry::{Entry, MemoryEntry, StreamInfo};
-use crate::event::{InjectedKind, RebaseCause, Role};
-use crate::fold::policy::ServeMode;
-use crate::ids::{ItemId, Seq, Turn};
-use crate::testing::TestTools;
+use acpdb_engine::command::memory::MemoryCommand;
+use acpdb_engine::entry::{Entry, MemoryEntry, StreamInfo};
+use acpdb_engine::event::{InjectedKind, RebaseCause, Role};
+use acpdb_engine::fold::policy::ServeMode;
+use acpdb_engine::ids::{ItemId, Seq, Turn};
+use acpdb_engine::testing::TestTools;
+use acpdb_engine::{At, Error, MemoryScope, Session, Store};
+
+use crate::{
+    Context, Injection, PlainText, Rendered, Renderer, ServeOptions, Served, ServedAgain, Step, flush,
+};
 
 struct Fixture {
     _folder: TempDir,
@@ -44,7 +48,7 @@ impl Fixture {
     }
 
     fn context(&self, key: &str, options: &ServeOptions) -> Context {
-        self.session.step(key).unwrap().context(&PlainText, options).unwrap()
+        Step::begin(&self.session, key).unwrap().context(&PlainText, options).unwrap()
     }
 }
 
@@ -68,7 +72,7 @@ impl Renderer for Other {
         7
     }
 
-    fn render(&self, context: &Served) -> Result<Rendered, crate::Error> {
+    fn render(&self, context: &Served) -> Result<Rendered, Error> {
         PlainText.render(context)
     }
 }
@@ -84,7 +88,7 @@ impl Renderer for Changed {
         8
     }
 
-    fn render(&self, context: &Served) -> Result<Rendered, crate::Error> {
+    fn render(&self, context: &Served) -> Result<Rendered, Error> {
         let mut rendered = PlainText.render(context)?;
         rendered.bytes.push(b'\n');
         Ok(rendered)
@@ -105,11 +109,11 @@ fn between_two_rebases_each_context_begins_with_the_one_before() {
     assert!(third.bytes.starts_with(&second.bytes), "the read is superseded, and still sent");
     assert_eq!((third.rebased, third.first_changed), (None, 2));
     assert_eq!(fixture.session.view().unwrap().pending().len(), 1);
-    assert!(fixture.session.flush().unwrap().is_some());
+    assert!(flush(&fixture.session).unwrap().is_some());
     let fourth = fixture.context("k4", &append_only);
     assert!(!fourth.bytes.starts_with(&third.bytes));
     assert!(String::from_utf8_lossy(&fourth.bytes).contains("[auto-superseded: file superseded by write]"));
-    assert!(fixture.session.flush().unwrap().is_none(), "nothing is pending");
+    assert!(flush(&fixture.session).unwrap().is_none(), "nothing is pending");
 }
 
 #[test]
@@ -178,30 +182,28 @@ fn what_was_sent_can_be_made_again_and_an_unknown_renderer_is_named() {
     }
     let stream = fixture.session.id();
     for (turn, bytes) in (1..).zip(&sent) {
-        let again = fixture
-            .session
-            .store()
-            .served_again(stream, &At::Turn(Turn(turn)), &[&Other, &PlainText])
-            .unwrap();
+        let again =
+            ServedAgain::find(fixture.session.store(), stream, &At::Turn(Turn(turn)), &[&Other, &PlainText])
+                .unwrap();
         assert!(again.is_same);
         assert_eq!(&again.bytes, bytes);
     }
     // A renderer of another version may make the same bytes; one that makes others is no renderer of that context.
-    let other = fixture.session.store().served_again(stream, &At::Head, &[&Other]).unwrap();
+    let other = ServedAgain::find(fixture.session.store(), stream, &At::Head, &[&Other]).unwrap();
     assert!(other.is_same);
-    let refused = fixture.session.store().served_again(stream, &At::Head, &[&Changed]).unwrap_err();
+    let refused = ServedAgain::find(fixture.session.store(), stream, &At::Head, &[&Changed]).unwrap_err();
     assert!(refused.to_string().contains("version 1 of the format `plain`"), "{refused}");
     let missing =
-        fixture.session.store().served_again(stream, &At::Turn(Turn(99)), &[&PlainText]).unwrap_err();
-    assert!(matches!(missing, crate::Error::NotFound { .. }), "{missing}");
+        ServedAgain::find(fixture.session.store(), stream, &At::Turn(Turn(99)), &[&PlainText]).unwrap_err();
+    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
 }
 
 #[test]
 fn bytes_that_do_not_match_their_digest_are_told_and_stop_nothing() {
     let fixture = fixture();
     fixture.say("hello");
-    let step = fixture.session.step("k1").unwrap();
-    let served = crate::event::ContextServed {
+    let step = Step::begin(&fixture.session, "k1").unwrap();
+    let served = acpdb_engine::event::ContextServed {
         step: "k1".to_owned(),
         epoch: 0,
         renderer: 1,
@@ -210,16 +212,11 @@ fn bytes_that_do_not_match_their_digest_are_told_and_stop_nothing() {
         format: "plain".to_owned(),
     };
     let stream = step.session().id();
-    let draft = crate::command::draft::EventDraft::of(served, crate::command::draft::Bodies::default());
+    let draft =
+        acpdb_engine::command::draft::EventDraft::of(served, acpdb_engine::command::draft::Bodies::default());
     let store = fixture.session.store().clone();
-    store
-        .inner
-        .decided(&[], &[stream], &mut |_| {
-            let drafts = vec![draft.clone()];
-            Ok((vec![write::Recording { stream, actor: crate::event::Actor::Host, drafts }], ()))
-        })
-        .unwrap();
-    assert!(!store.served_again(stream, &At::Head, &[&PlainText]).unwrap().is_same);
+    fixture.session.decide(acpdb_engine::event::Actor::Host, &mut |_| Ok((vec![draft.clone()], ()))).unwrap();
+    assert!(!ServedAgain::find(&store, stream, &At::Head, &[&PlainText]).unwrap().is_same);
     let next = fixture.context("k2", &ServeOptions::default());
     assert!(!next.bytes.is_empty());
 }
@@ -228,8 +225,8 @@ fn bytes_that_do_not_match_their_digest_are_told_and_stop_nothing() {
 fn asking_for_a_step_twice_begins_one() {
     let fixture = fixture();
     fixture.say("hello");
-    let _ = fixture.session.step("k1").unwrap();
-    let _ = fixture.session.step("k1").unwrap();
+    let _ = Step::begin(&fixture.session, "k1").unwrap();
+    let _ = Step::begin(&fixture.session, "k1").unwrap();
     let view = fixture.session.view().unwrap();
     assert_eq!(view.state().turn(Seq::MAX), Turn(1));
 }
@@ -257,7 +254,7 @@ fn a_budget_is_kept_or_what_stands_in_the_way_is_named() {
     let discarded = hidden
         .current()
         .into_iter()
-        .find(|item| matches!(item.output.cause, Some(crate::fold::CauseView::Discarded { .. })));
+        .find(|item| matches!(item.output.cause, Some(acpdb_engine::fold::CauseView::Discarded { .. })));
     assert!(discarded.is_some());
 }
 
@@ -284,7 +281,7 @@ fn memory_is_pinned_and_its_changes_are_appended() {
     let _ = fixture.context("k3", &inject);
     fixture.call("write", "a", 2);
     let _ = fixture.context("k4", &inject);
-    assert!(fixture.session.flush().unwrap().is_some());
+    assert!(flush(&fixture.session).unwrap().is_some());
     let anew = text(&fixture.context("k5", &inject));
     assert_eq!(
         (anew.matches("[memory]").count(), anew.matches("[memory changed]").count()),
@@ -302,16 +299,16 @@ fn nothing_is_injected_while_a_call_is_open() {
     let entry = fact("tabs are four wide");
     let _ = fixture.session.store().remember(&scope, &MemoryCommand::Add(entry)).unwrap();
     let _ = fixture.session.append([Entry::tool_started("open", "read", r#"{"filePath":"a"}"#)]).unwrap();
-    assert_eq!(fixture.session.injections().unwrap(), Vec::new());
+    assert_eq!(Injection::due(&fixture.session).unwrap(), Vec::new());
     let _ = fixture.session.append([Entry::tool_completed("open", "text")]).unwrap();
-    let due = fixture.session.injections().unwrap();
+    let due = Injection::due(&fixture.session).unwrap();
     assert_eq!(due.iter().map(|due| due.what).collect::<Vec<_>>(), [InjectedKind::Memory]);
 }
 
 #[test]
 fn what_the_model_still_sees_is_pointed_at_and_is_text_again_when_it_is_hidden() {
     let fixture = fixture();
-    let policy = crate::fold::Policy::from_json(r#"{"preset":"acp","serve.pointing":true}"#).unwrap();
+    let policy = acpdb_engine::fold::Policy::from_json(r#"{"preset":"acp","serve.pointing":true}"#).unwrap();
     fixture.say("what does a do?");
     let _ = fixture.session.store().set_policy(Some(fixture.session.id()), &policy, None).unwrap();
     let file: String = (0..50).map(|n| format!("let value_{n} = compute(\"{n}\");\n")).collect();
@@ -340,13 +337,17 @@ fn what_the_model_still_sees_is_pointed_at_and_is_text_again_when_it_is_hidden()
         .unwrap();
     let third = fixture.context("k3", &append_only);
     assert!(third.bytes.starts_with(&second.bytes));
-    assert!(fixture.session.flush().unwrap().is_some());
+    assert!(flush(&fixture.session).unwrap().is_some());
     let fourth = fixture.context("k4", &append_only);
     assert!(text(&fourth).contains("[auto-superseded") && !text(&fourth).contains("the same as lines"));
     assert_eq!(text(&fourth).matches("let value_7 ").count(), 1);
     for (turn, context) in (1..).zip([&first, &second, &third, &fourth]) {
-        let again =
-            fixture.session.store().served_again(fixture.session.id(), &At::Turn(Turn(turn)), &[&PlainText]);
+        let again = ServedAgain::find(
+            fixture.session.store(),
+            fixture.session.id(),
+            &At::Turn(Turn(turn)),
+            &[&PlainText],
+        );
         assert_eq!(again.unwrap().bytes, context.bytes, "turn {turn}");
     }
 }
@@ -366,7 +367,7 @@ impl Renderer for Erases {
         1
     }
 
-    fn render(&self, context: &Served) -> Result<Rendered, crate::Error> {
+    fn render(&self, context: &Served) -> Result<Rendered, Error> {
         let _ = self.other.erase(self.item, "another process", "to see it gone")?;
         PlainText.render(context)
     }
@@ -381,7 +382,7 @@ fn a_context_is_made_anew_if_a_text_of_it_is_erased_meanwhile() {
     let other = Store::builder(fixture.session.store().root()).open().unwrap();
     let erases = Erases { other, item: said.items[0].unwrap() };
     let options = ServeOptions::default();
-    let context = fixture.session.step("k1").unwrap().context(&erases, &options).unwrap();
+    let context = Step::begin(&fixture.session, "k1").unwrap().context(&erases, &options).unwrap();
     let text = String::from_utf8(context.bytes).unwrap();
     assert!(text.contains("keep this") && !text.contains("forget this"), "{text}");
 }

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use crate::fold::policy::ServeSettings;
-use crate::text::tokens::estimate;
+use acpdb_engine::fold::policy::ServeSettings;
+use acpdb_engine::text::tokens::estimate;
 
 /// Equal lines that make a place worth a look.
 const SEED_LINES: usize = 5;
@@ -331,7 +331,7 @@ pub fn pointed(text: &Lines, runs: &[Run], label: &dyn Fn(usize) -> String) -> S
 /// The model was shown no content by such an output: it is no newer view of the text to which it points.
 ///
 /// ```
-/// use acpdb_engine::serve::point::is_pointer;
+/// use acpdb_serve::point::is_pointer;
 ///
 /// assert!(is_pointer(b"1\t[60 lines, the same as lines 1-60 of Read src/a.rs above]\n"));
 /// assert!(!is_pointer(b"$ cat\n[60 lines, the same as lines 1-60 of Read src/a.rs above]\n"));
@@ -351,7 +351,7 @@ pub fn is_pointer(output: &[u8]) -> bool {
 /// The output itself if nothing is to be saved.
 ///
 /// ```
-/// use acpdb_engine::serve::point::point_at;
+/// use acpdb_serve::point::point_at;
 ///
 /// let file: String = (0..60).map(|n| format!("let value_{n} = compute_the_value({n});\n")).collect();
 /// let fresh = format!("$ cat main.rs\n{file}done\n");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::fold::{KindStats, RuleKind, ShortenKind, Stats, StatsKind};
+use super::{KindStats, RuleKind, ShortenKind, Stats, StatsKind};
 
 impl Stats {
     /// The short form of one kind, such as `🔄 hash: 1 prune`.
