@@ -40,7 +40,7 @@ pub struct Session {
     info: StreamInfo,
 }
 
-/// What a decision records, and its answer.
+/// The drafts that a decision records, and its answer.
 #[doc(hidden)]
 pub type Drafts<T> = (Vec<EventDraft>, T);
 
