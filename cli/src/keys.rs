@@ -40,7 +40,7 @@ pub(crate) fn below(name: &str) -> Result<PathBuf, Failure> {
 /// The text of a file; `None` if there is none.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
     let failed = Failure::io("read", path.display());
-    let file = match std::fs::File::open(path) {
+    let file = match acpdb_live::below::regular(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),

@@ -3,7 +3,7 @@
 //! ```text
 //! keys/DIGITS.store-key   beside the user's settings, 0600; named by the id that the store's wrapped key names; the key, or its entry
 //!                         in the system's keyring
-//! asked in this order: --key-file, the file of that name, $ACPDB_PASSPHRASE, the terminal
+//! asked in this order: --key-file, the file of that name, $ACPDB_PASSPHRASE, the terminal; then, but for --key-file, all of these files
 //! ```
 //!
 //! A key file that is named is used for any store: one that is missing or is not encrypted is then refused. Without one, nothing is asked
@@ -13,7 +13,9 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use acpdb_engine::keys::{FileKeyRing, KeyRing, KeyUse, PassphraseKeyRing, RawKeyRing, Zeroizing, ring_id};
+use acpdb_engine::keys::{
+    FileKeyRing, KeyRing, KeyUse, NONCE_BYTES, PassphraseKeyRing, RawKeyRing, Zeroizing, ring_id,
+};
 
 use crate::failure::{Code, Failure};
 use crate::keyring;
@@ -43,10 +45,68 @@ pub(crate) fn given(folder: &Path, key_file: Option<&Path>) -> Result<Option<Rin
         return file(path).map(Some);
     }
     let Some(wanted) = ring_id(folder) else { return Ok(None) };
-    if let Some(ring) = kept(&wanted)? {
-        return Ok(Some(ring));
+    let first = match kept(&wanted)? {
+        Some(ring) => Some(ring),
+        None => passphrases::told(passphrases::PASSPHRASE)?.map(|passphrase| Arc::new(passphrase) as Ring),
+    };
+    // Without a home there are no other rings.
+    let others = keys::below("keys").ok();
+    Ok(first.map(|first| Arc::new(RingsAtHand { first, others }) as Ring))
+}
+
+/// A ring, and those in files beside the user's settings. Between the look for the ring that a store's key names and the opening, another process
+/// may have wrapped that key anew: then it is a ring of these.
+struct RingsAtHand {
+    first: Ring,
+    others: Option<PathBuf>,
+}
+
+impl RingsAtHand {
+    fn others(&self) -> impl Iterator<Item = FileKeyRing> {
+        // A folder that cannot be read offers no ring; the message is that of the first.
+        let entries = self.others.iter().filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let paths = paths.filter(|path| path.extension().is_some_and(|kind| kind == "store-key"));
+        // Nor does a file that cannot be read.
+        paths.filter_map(|path| FileKeyRing::open(&path).ok())
     }
-    Ok(passphrases::told(passphrases::PASSPHRASE)?.map(|passphrase| Arc::new(passphrase) as Ring))
+}
+
+impl KeyRing for RingsAtHand {
+    fn name(&self) -> String {
+        self.first.name()
+    }
+
+    fn id(&self, salt: &[u8; 16]) -> io::Result<[u8; 16]> {
+        self.first.id(salt)
+    }
+
+    fn wrap(
+        &self,
+        salt: &[u8; 16],
+        key: &[u8; 32],
+        context: &[u8],
+        nonce: &[u8; NONCE_BYTES],
+    ) -> io::Result<Vec<u8>> {
+        self.first.wrap(salt, key, context, nonce)
+    }
+
+    fn unwrap(
+        &self,
+        salt: &[u8; 16],
+        wrapped: &[u8],
+        context: &[u8],
+    ) -> io::Result<Option<Zeroizing<[u8; 32]>>> {
+        if let Some(key) = self.first.unwrap(salt, wrapped, context)? {
+            return Ok(Some(key));
+        }
+        for ring in self.others() {
+            if let Some(key) = ring.unwrap(salt, wrapped, context)? {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The ring of a key file that was named: a verb that needs no key uses it all the same.
@@ -169,6 +229,49 @@ fn asked(folder: &Path) -> Result<Ring, Failure> {
     let locked = |error: io::Error| Failure::new(Code::Locked, format!("no passphrase: {error}"));
     let text = rpassword::prompt_password(format!("passphrase of {}: ", folder.display())).map_err(locked)?;
     Ok(Arc::new(PassphraseKeyRing::new(&text).map_err(locked)?))
+}
+
+#[cfg(test)]
+mod rotation_tests {
+    use acpdb_engine::store::rotate_key;
+    use acpdb_engine::{Entry, Role, Store, StreamInfo};
+
+    use super::*;
+
+    /// Of the processes beside a rotation that had chosen their ring, each failed: the key was wrapped by another one when they opened the store.
+    #[test]
+    fn a_key_that_is_wrapped_anew_between_the_choice_and_the_opening_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("keys");
+        std::fs::create_dir(&keys).unwrap();
+        let ring = |name: &str| -> Ring { Arc::new(FileKeyRing::create(&keys.join(name)).unwrap()) };
+        let (old, new) = (ring("old.store-key"), ring("new.store-key"));
+        let root = folder.path().join("store");
+        let store = Store::builder(&root).any_file_system().encrypt(Arc::clone(&old)).open().unwrap();
+        let info = StreamInfo::session("test", "one");
+        // The message is read again below.
+        let _ = store.append(&info, vec![Entry::message("m1", Role::User, "the same words")]).unwrap();
+        store.close().unwrap();
+        let others = Some(keys.clone());
+        let chosen: Ring = Arc::new(RingsAtHand { first: Arc::clone(&old), others });
+        let _ = rotate_key(&root, &*old, &*new).unwrap();
+        let open = |ring: Ring| Store::builder(&root).any_file_system().keys(ring).read_only().open();
+        assert!(open(Arc::clone(&old)).is_err());
+        assert_eq!(open(Arc::clone(&chosen)).unwrap().view(info.id()).unwrap().current().len(), 1);
+        std::fs::remove_file(keys.join("new.store-key")).unwrap();
+        assert!(open(chosen).unwrap_err().to_string().contains("old.store-key does not open"));
+    }
+
+    /// A pipe in the place of a key was waited for without end.
+    #[test]
+    fn a_pipe_is_no_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe.store-key");
+        assert!(
+            std::process::Command::new("mkfifo").arg("-m").arg("600").arg(&pipe).status().unwrap().success()
+        );
+        assert!(file(&pipe).err().unwrap().message.contains("pipe.store-key"));
+    }
 }
 
 #[cfg(all(test, feature = "keyring"))]

@@ -27,6 +27,10 @@ pub(crate) const ERASING: &str = "begun and not ended; the next verb that writes
 /// The store's folder: `--db` or `$ACPDB_PATH`, else the nearest `.acpdb/` upwards, else the setting `db`, else the user's data
 /// directory. Warns if it is strange, and says whose it is if it is not the user's own.
 pub(crate) fn folder(global: &Global, output: &Output) -> Result<PathBuf, Failure> {
+    Ok(told_of(global, output)?.folder)
+}
+
+fn told_of(global: &Global, output: &Output) -> Result<Found, Failure> {
     let found = find(global)?;
     if let Some(objection) = &found.objection {
         output.warn(format!("{} {objection}", found.folder.display()));
@@ -41,7 +45,7 @@ pub(crate) fn folder(global: &Global, output: &Output) -> Result<PathBuf, Failur
              run unasked pass it over, until you say acpdb trust {store}"
         ));
     }
-    Ok(found.folder)
+    Ok(found)
 }
 
 /// As [`folder`], for a program that runs unasked; it says on stderr which stores were passed over.
@@ -302,11 +306,15 @@ pub(crate) fn open_redacting(
 
 /// A store that knows the tools of all hosts, with its key if it is encrypted or one was named.
 pub(crate) fn builder(folder: &Path, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
+    Ok(keyed(folder, crate::rings::of(folder, global.key_file.as_deref())?.as_ref()))
+}
+
+fn keyed(folder: &Path, ring: Option<&crate::rings::Ring>) -> acpdb_engine::Builder {
     let builder = Store::builder(folder).registry(acpdb_hosts::registry());
-    Ok(match crate::rings::of(folder, global.key_file.as_deref())? {
-        Some(ring) => builder.keys(ring),
+    match ring {
+        Some(ring) => builder.keys(std::sync::Arc::clone(ring)),
         None => builder,
-    })
+    }
 }
 
 /// Another store, to read it beside the one that the options name: `--key-file` is that one's, so the key of this one is found beside the settings.
@@ -339,7 +347,7 @@ pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result
     told(folder, redacting(builder(folder, global)?, global)?, output)
 }
 
-/// Opens an existing store to read. Nothing in its folder changes, in any state of the store.
+/// Opens an existing store to read. Nothing in its folder changes, but for commits that a killed writer left at its end: see [`settle`].
 pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
     read_by(global, output, |builder| builder)
 }
@@ -357,12 +365,39 @@ pub(crate) fn read_to_show(global: &Global, output: &Output) -> Result<Store, Fa
 fn read_by(
     global: &Global,
     output: &Output,
-    set: impl FnOnce(acpdb_engine::Builder) -> acpdb_engine::Builder,
+    set: impl Fn(acpdb_engine::Builder) -> acpdb_engine::Builder,
 ) -> Result<Store, Failure> {
-    let folder = folder(global, output)?;
-    let store = set(builder(&folder, global)?.read_only()).open()?;
+    let found = told_of(global, output)?;
+    let ring = crate::rings::of(&found.folder, global.key_file.as_deref())?;
+    let open = || set(keyed(&found.folder, ring.as_ref()).read_only()).open();
+    let mut store = open()?;
+    // A store of another user is only read.
+    if found.objection.is_none()
+        && !found.is_strange
+        && is_unsettled(&store)
+        && settle(keyed(&found.folder, ring.as_ref()))
+    {
+        store = open()?;
+    }
     report(&store, output);
     Ok(store)
+}
+
+/// Longest wait of a reader for the lock under which the end is settled.
+const SETTLE_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Whether whole commits at the end are neither confirmed nor given up.
+fn is_unsettled(store: &Store) -> bool {
+    let recovery = store.recovery();
+    recovery.unconfirmed_event_count > 0 && recovery.damage.is_none()
+}
+
+/// Opens the store to write and closes it, so that what a killed writer wrote and did not confirm is confirmed. Else a program that reads, does not
+/// find what it sent, and sends it again would have it twice. `false`: it could not be written.
+fn settle(builder: acpdb_engine::Builder) -> bool {
+    let builder = builder.create(false).index(false).sealing(false).snapshots(false).lock_wait(SETTLE_WAIT);
+    // The reader says what is left.
+    builder.open().and_then(|store| store.close()).is_ok()
 }
 
 /// Opens an existing store to write to it; recovers it if need be, and ends an erasure that was interrupted.

@@ -99,17 +99,50 @@ fn a_salvage_has_its_name_once_it_is_whole() {
     drop(store);
     let killed = std::panic::catch_unwind(|| salvage(&path, &into, &mut |_| panic!("half way")));
     assert!(killed.is_err() && !into.exists());
-    let refused = salvage(&path, &into, &mut |_| ()).unwrap_err();
-    assert!(
-        refused.to_string().contains("new.partial"),
-        "what is left of it is for a user to remove: {refused}"
-    );
-    std::fs::remove_dir_all(folder.path().join("new.partial")).unwrap();
+    assert!(folder.path().join("new.partial").exists(), "a kill leaves what there was");
     let done = salvage(&path, &into, &mut |_| ()).unwrap();
     assert_eq!((done.is_whole(), done.path.as_path()), (true, into.as_path()));
     let of = |path: &std::path::Path| lines(&Store::builder(path).any_file_system().open().unwrap()).unwrap();
     // Behind them stands a note of the salvage.
     assert!(of(&into).starts_with(&of(&path)));
+    assert!(!folder.path().join("new.partial").exists());
+}
+
+/// Of 91 backups that were killed, 68 left a folder under the final name, 58 of these no whole store; and the next backup was refused.
+#[test]
+fn a_backup_has_its_name_once_it_is_whole() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (path, into) = (folder.path().join("store"), folder.path().join("new"));
+    let partial = folder.path().join("new.partial");
+    let store = Store::builder(&path).any_file_system().segment_bytes_max(20_000).open().unwrap();
+    for number in 0..100 {
+        let _ = store.append(&session(), message(number)).unwrap();
+    }
+    // At each stretch that is copied.
+    let mut count = 0;
+    let _ = store.backup(&folder.path().join("counted"), &mut |_| count += 1).unwrap();
+    for at in 1..=count {
+        let mut seen = 0;
+        let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            store.backup(&into, &mut |_| {
+                seen += 1;
+                assert!(seen < at, "killed");
+                // Another backup does not take what this one fills.
+                let refused = store.backup(&into, &mut |_| ()).unwrap_err();
+                assert!(matches!(&refused, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::ResourceBusy), "{refused}");
+            })
+        }));
+        assert!(killed.is_err() && !into.exists() && partial.exists(), "{at}");
+    }
+    let done = store.backup(&into, &mut |_| ()).unwrap();
+    assert_eq!(
+        (done.report.verdict(), done.path.as_path(), partial.exists()),
+        (Verdict::Sound, into.as_path(), false)
+    );
+    // One that fails leaves nothing.
+    let gone = folder.path().join("gone");
+    assert!(salvage(&folder.path().join("nothing"), &gone, &mut |_| ()).is_err());
+    assert_eq!((gone.exists(), folder.path().join("gone.partial").exists()), (false, false));
 }
 
 #[test]

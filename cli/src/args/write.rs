@@ -45,7 +45,8 @@ pub(crate) struct Import {
 #[command(after_help = "One JSON object a line, one commit each:\n  \
     {\"session\":\"s1\",\"message\":{\"role\":\"user\",\"text\":\"hello\"}}\n  \
     {\"session\":\"s1\",\"turn\":true,\"tool\":{\"call\":\"c1\",\"tool\":\"read\",\"params\":{\"filePath\":\"/a\"},\"output\":\"..\"}}\n  \
-    {\"session\":\"s1\",\"events\":[{..},{..}]}   several in one commit")]
+    {\"session\":\"s1\",\"events\":[{..},{..}]}   several in one commit\n\n\
+    If it was killed, the line that was not acknowledged may be there, whole: look with acpdb list before you send it again.")]
 pub(crate) struct Append {
     /// Read from standard input
     #[arg(long, required = true)]

@@ -30,15 +30,18 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
     Ok(code)
 }
 
-/// The failure for a folder that holds something already: a mistake of the call, with a hint.
+/// The failure for a folder that holds something already, or that another process fills: with a hint.
 pub(crate) fn taken(error: acpdb_engine::Error, what: &str) -> Failure {
-    let is_taken = matches!(
-        &error,
-        acpdb_engine::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists
-    );
-    let failure = Failure::from(error);
-    if !is_taken {
-        return failure;
-    }
-    failure.coded(Code::Usage).hint(format!("a {what} needs a folder that is empty or does not exist yet"))
+    let acpdb_engine::Error::Io { path, source, .. } = &error else { return Failure::from(error) };
+    let (code, hint) = match source.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            (Code::Usage, format!("a {what} needs a folder that is empty or does not exist yet"))
+        }
+        std::io::ErrorKind::InvalidInput => (Code::Usage, "name another folder".to_owned()),
+        std::io::ErrorKind::ResourceBusy => {
+            (Code::Busy, format!("another process makes a {what} in {}; wait for it", path.display()))
+        }
+        _ => return Failure::from(error),
+    };
+    Failure::from(error).coded(code).hint(hint)
 }

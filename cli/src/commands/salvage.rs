@@ -39,13 +39,6 @@ fn failed(error: Error) -> Failure {
         Error::Io { source, .. } if source.kind() == ErrorKind::InvalidInput => {
             Failure::from(error).coded(Code::Usage).hint("name a folder beside it")
         }
-        Error::Io { path, source, .. }
-            if source.kind() == ErrorKind::AlreadyExists
-                && path.as_os_str().to_string_lossy().trim_end_matches('/').ends_with(".partial") =>
-        {
-            let hint = "a salvage that was interrupted left it, or one is at work; remove it if none is";
-            Failure::from(error).coded(Code::Usage).hint(hint)
-        }
         _ => backup::taken(error, "new store"),
     }
 }

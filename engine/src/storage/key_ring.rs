@@ -109,8 +109,18 @@ impl FileKeyRing {
     /// # Errors
     /// If it cannot be read, is no key, or users other than its owner may read it. The error says what to do.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = std::fs::File::open(path)?;
-        let mode = file.metadata()?.mode() & 0o777;
+        // A pipe would be waited for until another program writes into it.
+        let no_file = || invalid("this is no key: a regular file is expected".to_owned());
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(no_file());
+        }
+        let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(no_file());
+        }
+        let mode = about.mode() & 0o777;
         if mode & 0o077 != 0 {
             let text = format!(
                 "others may read this key (mode {mode:03o}); run chmod 600 on it, and take a new one with acpdb key \

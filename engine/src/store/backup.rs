@@ -9,6 +9,9 @@ use crate::storage::{FileStorage, Storage};
 use crate::verify::{Report, verify_storage};
 
 use super::Store;
+use super::unnamed::Unnamed;
+
+const MAKE: &str = "make a backup in";
 
 /// The result of [`Store::backup`].
 #[derive(Clone, Debug, serde::Serialize)]
@@ -34,10 +37,16 @@ impl Store {
     /// anew. Cost: a read and a write of the log, then a verification. Durable when it returns. `progress` is told of
     /// every stretch copied, in bytes.
     ///
+    /// The copy is made under the name `folder` with `.partial` behind it, and gets its own name once it is verified. After a kill it can be asked
+    /// for again: what is left of the first copy is removed.
+    ///
     /// # Errors
-    /// [`Error::Io`] if the folder is not empty, or if reading or writing fails; [`Error::NoSpace`].
+    /// [`Error::Io`] if the folder is not empty, if another backup is filling it, or if reading or writing fails; [`Error::NoSpace`].
     pub fn backup(&self, folder: &Path, progress: &mut dyn FnMut(u64)) -> Result<Backup, Error> {
-        self.backup_storage(Arc::new(FileStorage::new(folder)), progress)
+        let copy = Unnamed::begin(MAKE, folder)?;
+        let done = self.backup_storage(Arc::new(FileStorage::new(copy.path())), progress)?;
+        copy.name()?;
+        Ok(Backup { path: folder.to_owned(), ..done })
     }
 
     /// [`Store::backup`], to any storage.
@@ -53,7 +62,7 @@ impl Store {
         let path = target.path("");
         if target.list("").is_ok_and(|names| !names.is_empty()) {
             let source = std::io::ErrorKind::AlreadyExists.into();
-            return Err(Error::Io { action: "make a backup in", path, source });
+            return Err(Error::Io { action: MAKE, path, source });
         }
         let mut bytes = 0_u64;
         let head = self.inner.log.copy_to(&*target, |count| {

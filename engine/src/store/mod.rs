@@ -58,6 +58,7 @@ mod ticket;
 mod ticket_tests;
 mod transaction;
 mod unfinished;
+mod unnamed;
 mod view;
 mod wanted;
 mod write;

@@ -31,10 +31,13 @@ use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy, re
 use crate::vault::{KEY, KEY_FILE_BYTES, KeyUse};
 use crate::verify::{recorded_addresses, rows_at, verify_log};
 
+use super::unnamed::Unnamed;
 use super::write::settle_text;
 pub use report::Salvaged;
 
 mod report;
+
+const MAKE: &str = "make a store in";
 
 /// Notes written in one commit.
 const NOTES_PER_COMMIT: u64 = 4096;
@@ -53,7 +56,7 @@ const KEY_BYTES: u32 = 32;
 /// is not changed.
 ///
 /// The new store is made under the name `into` with `.partial` behind it, and gets its own name once it is whole: a part of it would pass for a sound
-/// store. If the salvage is interrupted, the partial folder stays; remove it and begin again.
+/// store. After a kill it can be asked for again: what is left of the first one is removed.
 ///
 /// # Errors
 /// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of either side.
@@ -71,28 +74,11 @@ pub fn salvage_with(
     keys: &KeyUse,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, Error> {
-    let fail = |action, path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::Io { action, path, source }
-    };
-    check_empty(&FileStorage::new(into))?;
     check_outside(into, from)?;
-    let mut name = into
-        .file_name()
-        .ok_or_else(|| {
-            let source = std::io::ErrorKind::InvalidInput.into();
-            Error::Io { action: "make a store in", path: into.to_owned(), source }
-        })?
-        .to_owned();
-    name.push(".partial");
-    let partial = into.with_file_name(name);
+    let copy = Unnamed::begin(MAKE, into)?;
     let on_disk = |path: &Path| Arc::new(FileStorage::new(path)) as Arc<dyn Storage>;
-    let done = salvage_storage(on_disk(from), on_disk(&partial), keys, progress)?;
-    std::fs::rename(&partial, into).map_err(fail("rename", &partial))?;
-    let folder = into.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or_else(|| Path::new("."));
-    let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(fail("sync", folder))?;
+    let done = salvage_storage(on_disk(from), on_disk(copy.path()), keys, progress)?;
+    copy.name()?;
     Ok(Salvaged { path: into.to_owned(), ..done })
 }
 
@@ -104,7 +90,7 @@ fn check_outside(into: &Path, read: &Path) -> Result<(), Error> {
     }
     let why = format!("it lies in {}, which is only read", crate::text::paths::shown(&read));
     let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
-    Err(Error::Io { action: "make a store in", path: into.to_owned(), source })
+    Err(Error::Io { action: MAKE, path: into.to_owned(), source })
 }
 
 /// A path without links and steps up. Parts that do not exist yet are taken as they are.
@@ -128,7 +114,7 @@ fn check_empty(into: &dyn Storage) -> Result<(), Error> {
     match into.list("") {
         Ok(names) if !names.is_empty() => {
             let source = std::io::ErrorKind::AlreadyExists.into();
-            Err(Error::Io { action: "make a store in", path: into.path(""), source })
+            Err(Error::Io { action: MAKE, path: into.path(""), source })
         }
         _ => Ok(()),
     }

@@ -33,12 +33,47 @@ fn a_folder_inside_the_damaged_store_is_refused() {
     assert!(!world.path("new").exists());
 }
 
+/// A backup that was killed had its name already: it passed for a whole one, or stood in the way of the next.
 #[test]
-fn what_an_interrupted_salvage_left_is_named() {
+fn what_an_interrupted_copy_left_is_removed_by_the_next() {
     let world = World::fed();
-    std::fs::create_dir(world.path("new.partial")).unwrap();
-    std::fs::write(world.path("new.partial/tail"), "").unwrap();
-    world.run(&["salvage", "--into", "new"]).says(2, &["new.partial", "remove it if none is"]);
+    for verb in [&["salvage", "--into", "new"][..], &["backup", "new"]] {
+        std::fs::create_dir_all(world.path("new.partial/log")).unwrap();
+        std::fs::write(world.path("new.partial/tail"), "").unwrap();
+        world.run(verb).ok();
+        assert!(!world.path("new.partial").exists());
+        std::fs::remove_dir_all(world.path("new")).unwrap();
+        // A file that is no part of a copy is the user's.
+        std::fs::create_dir(world.path("new.partial")).unwrap();
+        std::fs::write(world.path("new.partial/tail"), "").unwrap();
+        std::fs::write(world.path("new.partial/mine"), "").unwrap();
+        world.run(verb).says(2, &["new.partial", "needs a folder that is empty"]);
+        assert!(world.path("new.partial/tail").exists() && !world.path("new").exists());
+        std::fs::remove_dir_all(world.path("new.partial")).unwrap();
+    }
+}
+
+/// A salvage into a file read the whole store before it failed, and left a copy of it.
+#[test]
+fn a_file_in_the_place_of_a_copy_is_refused_at_once() {
+    let world = World::fed();
+    std::fs::write(world.path("new"), "mine").unwrap();
+    for verb in [&["salvage", "--into", "new"][..], &["backup", "new"]] {
+        world.run(verb).says(2, &["new", "there is a file of this name"]);
+        assert!(!world.path("new.partial").exists());
+    }
+    assert_eq!(std::fs::read(world.path("new")).unwrap(), b"mine");
+}
+
+/// A link to an empty folder, as to a disk for backups, stays a link.
+#[test]
+fn a_copy_may_be_named_by_a_link_to_an_empty_folder() {
+    let world = World::fed();
+    std::fs::create_dir(world.path("disk")).unwrap();
+    std::os::unix::fs::symlink(world.path("disk"), world.path("new")).unwrap();
+    world.run(&["backup", "new"]).ok();
+    assert!(world.path("new").is_symlink() && world.path("disk/acpdb.json").exists());
+    world.run(&["--db", "new", "verify"]).ok();
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Verbs that read leave a store as it is, whatever state it is in: bytes, names, modes, times.
+//! Verbs that read leave a store as it is: bytes, names, modes, times. Only what a killed writer wrote and did not confirm is settled by them.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -143,6 +143,18 @@ fn killed(world: &World) {
     child.wait().unwrap();
 }
 
+/// A store whose writer was killed when all was written, and before it told that its sync had ended.
+fn killed_before_it_confirmed(world: &World) {
+    let tail = world.path("store/tail");
+    // docs/FORMAT.md: the places of the page that are durable.
+    let durable = 704..920;
+    let before = std::fs::read(&tail).unwrap();
+    killed(world);
+    let mut page = std::fs::read(&tail).unwrap();
+    page[durable.clone()].copy_from_slice(&before[durable]);
+    std::fs::write(&tail, page).unwrap();
+}
+
 fn last_segment(world: &World) -> PathBuf {
     let mut names: Vec<PathBuf> =
         world.path("store/log").read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -162,13 +174,38 @@ fn of_a_store_that_was_closed() {
     assert!(info.contains("index      used, up to"), "{info}");
 }
 
+/// The last commit of a killed writer was hidden from readers, who sent it again; the next writer showed it, so that it was there twice.
 #[test]
 fn of_a_store_whose_writer_was_killed() {
     let world = World::fed();
-    killed(&world);
-    assert_untouched(&world, "killed");
-    let list = world.list();
+    killed_before_it_confirmed(&world);
+    // A look that must not change what it looks at does not.
+    let before = tree(&world.path("store"));
+    for verb in ["verify", "doctor", "salvage --into looked"] {
+        let args: Vec<&str> = verb.split(' ').collect();
+        world.run(&args);
+        assert!(tree(&world.path("store")) == before, "{verb}");
+    }
+    let list = world.run(&["list"]);
+    assert!(!list.err.contains("not confirmed"), "{}", list.err);
+    let list = list.ok();
     assert!((0..3).all(|number| list.contains(&format!("last words {number}"))), "{list}");
+    world.assert_sound();
+    // Sent again by who looked and did not find it, it would be there twice; who looks finds it.
+    assert_untouched(&world, "settled");
+    assert_eq!(world.list(), list);
+}
+
+/// A store that the reader may not write to is shown as it was confirmed, and the rest is told.
+#[test]
+fn of_a_store_whose_writer_was_killed_and_that_is_not_the_users() {
+    let world = World::fed();
+    killed_before_it_confirmed(&world);
+    let store = world.path("store");
+    std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let said = assert_untouched(&world, "others may write to it");
+    let list = said.iter().find(|line| line.starts_with("list:")).unwrap();
+    assert!(list.contains("written and not confirmed"), "{list}");
 }
 
 /// Reading verbs recovered the store that they were asked about. They leave that to verbs that write now, and say so.
