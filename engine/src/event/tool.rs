@@ -136,7 +136,7 @@ pub struct Shown {
     pub line_bytes: u32,
     /// Estimated tokens of the same.
     pub line_tokens: u32,
-    /// Bytes of the shown parameters as a JSON object.
+    /// Bytes of the parameters with their long strings set aside.
     pub object_bytes: u32,
     /// Estimated tokens of the same.
     pub object_tokens: u32,

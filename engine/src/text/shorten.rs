@@ -2,16 +2,20 @@
 //!
 //! ```text
 //! ShownParams         read({filePath: "/src/app.ts"}) → completed
+//! set_aside           {"filePath":"/src/app.ts","content":"[acpdb set aside 512 characters ..]"}
 //! clip, label50       the beginning of a text ...
 //! preview             Found...files
 //! ```
 
 use std::borrow::Cow;
 
+use super::json::string_spans;
 use super::{Json, write_json_string};
 
 /// Strings of params are shown up to this many characters.
 const SHOWN_CHARACTERS_MAX: usize = 50;
+/// Strings of an input that steps aside are kept up to this many bytes: longer than any mark in their place.
+const KEPT_BYTES_MAX: usize = 200;
 
 /// The few params by which a reader recognises a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -58,21 +62,45 @@ impl ShownParams {
             format!("{tool}({{{}}}) → {status}", fields.join(", "))
         }
     }
+}
 
-    /// The shown params as a JSON object.
-    pub fn object_json(&self) -> String {
-        let mut object = String::from("{");
-        for (index, (name, value)) in self.fields.iter().enumerate() {
-            if index > 0 {
-                object.push(',');
-            }
-            write_json_string(&mut object, name);
-            object.push(':');
-            object.push_str(value);
-        }
-        object.push('}');
-        object
+/// An input with a mark in place of each long string, at any depth; `None`: no string is that long.
+///
+/// Every key stays: a model that sees calls without their required keys makes such calls itself. A mark says that it is no content, for
+/// what a model reads in a call it may write into a file.
+pub fn set_aside(input: &[u8]) -> Option<String> {
+    if input.len() <= KEPT_BYTES_MAX {
+        return None;
     }
+    marked(input, KEPT_BYTES_MAX, &|text| {
+        format!("[acpdb set aside {} characters here; this is not the value]", text.chars().count())
+    })
+}
+
+/// `input` with `mark` in place of every string value of more than `bytes_max` bytes, at any depth; `None`: no string is that long.
+///
+/// Everything else keeps its spelling: keys, order, numbers, white space. Bytes that are not JSON count as one string.
+pub fn marked(input: &[u8], bytes_max: usize, mark: &dyn Fn(&str) -> String) -> Option<String> {
+    // As the text above says: bytes that are not JSON count as one string.
+    let spans = std::str::from_utf8(input).ok().and_then(|text| Some((text, string_spans(text).ok()?)));
+    let Some((text, spans)) = spans else {
+        return (input.len() > bytes_max).then(|| mark(&String::from_utf8_lossy(input)));
+    };
+    let mut out = String::new();
+    let mut copied = 0;
+    for (span, value) in &spans {
+        let value = value.to_lossy();
+        if value.len() > bytes_max {
+            out.push_str(text.get(copied..span.start)?);
+            write_json_string(&mut out, &mark(&value));
+            copied = span.end;
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    out.push_str(text.get(copied..)?);
+    Some(out)
 }
 
 /// `text`, or as much of its beginning as makes `max` characters with `...` behind it.

@@ -9,7 +9,7 @@ use crate::event::{
 };
 use crate::ids::Signature;
 use crate::text::json::{Json, ParamPath, canonical_or_text};
-use crate::text::shorten::shown_params;
+use crate::text::shorten::{set_aside, shown_params};
 use crate::text::signature::Label;
 use crate::text::signature::mask;
 use crate::text::{collapse_space, paths, tokens};
@@ -30,8 +30,9 @@ impl Recorder<'_> {
         let shown = shown_params(&json, &facts.shown);
         let line = shown.call_line(tool, "");
         let line = line.strip_suffix(" \u{2192} ").unwrap_or(&line);
-        let object = shown.object_json();
-        let size = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
+        let aside = set_aside(params);
+        let object = aside.as_deref().map_or(&params[..], str::as_bytes);
+        let size = |text: &[u8]| u32::try_from(text.len()).unwrap_or(u32::MAX);
         let label = Label::of(tool, canonical.as_bytes());
         ToolCallStarted {
             call: call.clone(),
@@ -48,10 +49,10 @@ impl Recorder<'_> {
             todo: facts.todo,
             todos: facts.todos.and_then(|list| self.todo_list(&Bytes::from(list), bodies)),
             shown: Shown {
-                line_bytes: size(line),
+                line_bytes: size(line.as_bytes()),
                 line_tokens: tokens::estimate(line.as_bytes()),
-                object_bytes: size(&object),
-                object_tokens: tokens::estimate(object.as_bytes()),
+                object_bytes: size(object),
+                object_tokens: tokens::estimate(object),
             },
             registry: self.registry.version(),
             provider_signature: provider_signature.as_ref().map(|bytes| bodies.add_uncounted(bytes)),

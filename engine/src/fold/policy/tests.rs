@@ -66,9 +66,6 @@ fn presets_differ_in_these_keys() {
         economy idle.searches [4,10,16]
         economy idle.changes 10
         economy idle.others [5,10,16]
-        economy idle.superseded 40
-        economy idle.edits 120
-        economy idle.writes 80
         economy idle.inputs 40
         economy idle.reasoning 1
         economy idle.search_lines [2,2,0]
@@ -89,9 +86,6 @@ fn presets_differ_in_these_keys() {
         calm idle.searches [4,10,16]
         calm idle.changes 10
         calm idle.others [5,10,16]
-        calm idle.superseded 40
-        calm idle.edits 120
-        calm idle.writes 80
         calm idle.inputs 40
         calm idle.reasoning 1
         calm idle.search_lines [2,2,0]
@@ -113,9 +107,6 @@ fn presets_differ_in_these_keys() {
         safe idle.searches [4,10,16]
         safe idle.changes 10
         safe idle.others [5,10,16]
-        safe idle.superseded 40
-        safe idle.edits 120
-        safe idle.writes 80
         safe idle.inputs 40
         safe idle.reasoning 1
         safe idle.search_lines [2,2,0]

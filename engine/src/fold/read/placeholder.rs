@@ -17,7 +17,7 @@ use crate::fold::state::Status;
 use crate::ids::{BodyId, Seq};
 use crate::registry::Registry;
 use crate::text::json::canonical_or_text;
-use crate::text::shorten::shown_params;
+use crate::text::shorten::{set_aside, shown_params};
 use crate::text::tokens::{estimate, estimate_pieces};
 
 use super::FaceState;
@@ -54,12 +54,8 @@ pub enum Render {
         /// `completed`, `error`, ...
         status: &'static str,
     },
-    /// An object of the shown parameters.
-    ShownParams {
-        /// The host program, for its registry.
-        host: String,
-        /// Name of the tool.
-        tool: String,
+    /// The parameters with their long strings set aside.
+    SetAside {
         /// The parameters.
         params: BodyId,
     },
@@ -119,7 +115,7 @@ impl Placeholder {
     pub fn needs(&self) -> Vec<BodyId> {
         match &self.render {
             Render::Whole | Render::Nothing | Render::Text { .. } => Vec::new(),
-            Render::CallLine { params, .. } | Render::ShownParams { params, .. } => vec![*params],
+            Render::CallLine { params, .. } | Render::SetAside { params } => vec![*params],
             Render::Around { body, .. } => vec![*body],
             Render::Evicted { summary, .. } => vec![*summary],
             Render::Cut { bodies, .. } => bodies.clone(),
@@ -157,9 +153,7 @@ pub fn render(
                 .map_or_else(|| format!("{tool}(){ARROW}{status}"), |shown| shown.call_line(tool, status));
             Some(format!("{CALL_REMOVED}{line}"))
         }
-        Render::ShownParams { host, tool, params } => {
-            Some(shown(host, tool, *params).map_or_else(|| "{}".to_owned(), |shown| shown.object_json()))
-        }
+        Render::SetAside { params } => set_aside(&body(*params)?),
         Render::Around { before, body, after } => Some(format!("{before}{}{after}", text_of(*body)?)),
         Render::Evicted { task, session, words, summary } => {
             let summary = text_of(*summary)?;
@@ -262,7 +256,7 @@ impl State {
             Cause::Distilled { act, at } => self.distilled(act, at, size),
             Cause::Evicted { .. } => self.evicted_placeholder(ix, row, at),
             Cause::Superseded { edge } => match self.history.edges.get(edge) {
-                Some(edge) if face == Face::Input => self.shown_params(ix, edge.since, size),
+                Some(edge) if face == Face::Input => self.set_aside(ix, edge.since, size),
                 Some(edge) => {
                     let text = superseded_text(edge.kind, self.facts.tool(Ix(edge.new)));
                     if text.is_empty() { Self::nothing() } else { Self::fitting(size, text) }
@@ -386,20 +380,16 @@ impl State {
         self.info(at).map(|info| info.host.clone()).unwrap_or_default()
     }
 
-    fn shown_params(&self, ix: Ix, since: Seq, size: Size) -> Placeholder {
+    fn set_aside(&self, ix: Ix, since: Seq, size: Size) -> Placeholder {
         let Some(call) = self.facts.call(ix) else { return Self::whole(size) };
         let Some((seq, params)) = self.input_body(ix, since) else { return Self::whole(size) };
-        if u64::from(call.shown.object_bytes) > size.bytes {
+        if u64::from(call.shown.object_bytes) >= size.bytes {
             return Self::whole(size);
         }
         Placeholder {
             state: FaceState::Shortened,
             tokens: u64::from(call.shown.object_tokens),
-            render: Render::ShownParams {
-                host: self.host(since),
-                tool: self.facts.names.text(call.tool).to_owned(),
-                params: params.id(seq),
-            },
+            render: Render::SetAside { params: params.id(seq) },
             signature: None,
         }
     }
@@ -448,7 +438,7 @@ impl State {
         let part = match (rule.described().leaves)(face) {
             Leaves::Nothing => return Self::nothing(),
             Leaves::Text(text) => return Self::fitting(size, text.to_owned()),
-            Leaves::ShownParams => return self.shown_params(ix, row.since, size),
+            Leaves::SetAside => return self.set_aside(ix, row.since, size),
             Leaves::Part(part) => part,
         };
         let bodies: Vec<BodyId> = match face {

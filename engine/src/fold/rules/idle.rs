@@ -40,7 +40,8 @@ macro_rules! idle {
 }
 
 const ASIDE: Leaves = Leaves::Text(TEXT_ASIDE);
-const PARAMS: Leaves = Leaves::ShownParams;
+const PARAMS: Leaves = Leaves::SetAside;
+const OFF: Ages = Ages::all(0);
 
 idle! {
     SUBAGENTS "idle_subagents" "idle.subagents" "Idle Subagents"
@@ -71,18 +72,19 @@ idle! {
         ASIDE, Ages::of(5, 10, 16), |look, resting| {
             resting.is_output_of(ToolClass::Other) && !resting.is_command(look)
         };
-    // To take superseded parameters at once would save more, and take away twice as much that the model still uses.
+    // Writes and edits keep their inputs unless a policy gives an age: a model that saw shortened ones wrote marks into files.
+    // To take superseded ones at once would save more, and take away twice as much that the model still uses.
     SUPERSEDED "idle_superseded" "idle.superseded" "Idle Superseded"
         "the parameters of a superseded change are set aside after some turns without a touch of the file"
-        PARAMS, Ages::all(40), |_, resting| {
+        PARAMS, OFF, |_, resting| {
             resting.is_superseded && resting.is_input_of(&[ToolClass::Write, ToolClass::Edit])
         };
     EDITS "idle_edits" "idle.edits" "Idle Edits"
         "the parameters of an edit are set aside after many turns without a touch of its file"
-        PARAMS, Ages::all(120), |_, resting| resting.is_input_of(&[ToolClass::Edit]);
+        PARAMS, OFF, |_, resting| resting.is_input_of(&[ToolClass::Edit]);
     WRITES "idle_writes" "idle.writes" "Idle Writes"
         "the parameters of a write are set aside after many turns without a touch of its file"
-        PARAMS, Ages::all(80), |_, resting| resting.is_input_of(&[ToolClass::Write]);
+        PARAMS, OFF, |_, resting| resting.is_input_of(&[ToolClass::Write]);
     INPUTS "idle_inputs" "idle.inputs" "Idle Inputs"
         "the parameters of a call are set aside after some turns"
         PARAMS, Ages::all(40), |_, resting| {

@@ -10,8 +10,7 @@ use super::Look;
 use super::shorten::{Acts, Cuts, Cutting, Leaves, Part, Shortening, Subject};
 use crate::event::Face;
 use crate::fold::policy_values::Ages;
-use crate::text::json::string_spans;
-use crate::text::write_json_string;
+use crate::text::shorten::marked;
 
 /// The text in place of a long string.
 const MARK: &str = "[input removed due to failed tool call]";
@@ -39,7 +38,7 @@ fn age(look: Look<'_>, subject: &Subject<'_>, _: Ages) -> Option<u32> {
 
 #[derive(Debug, Clone, Copy)]
 struct ShortValues {
-    /// Tokens of the parameters that tombstones show.
+    /// Tokens of the parameters with their long strings set aside.
     shown_tokens: u32,
 }
 
@@ -53,28 +52,9 @@ impl Cuts for ShortValues {
         u64::from(self.shown_tokens).saturating_add(MARK_TOKENS)
     }
 
-    /// The parameters with [`MARK`] in place of every string value longer than it, at any depth.
-    ///
-    /// Everything else keeps its spelling: keys, order, numbers, white space. Bytes that are not JSON count as one string. `None`: no
-    /// string is that long.
+    /// The parameters with [`MARK`] in place of every string value longer than it.
     fn cut(&self, bytes: &[u8]) -> Option<String> {
-        // As the text above says: bytes that are not JSON count as one string.
-        let spans = std::str::from_utf8(bytes).ok().and_then(|text| Some((text, string_spans(text).ok()?)));
-        let Some((text, spans)) = spans else {
-            return (bytes.len() > MARK.len()).then(|| MARK.to_owned());
-        };
-        let mut purged = String::new();
-        let mut copied = 0;
-        for (span, _) in spans.iter().filter(|(_, value)| value.to_lossy().len() > MARK.len()) {
-            purged.push_str(text.get(copied..span.start)?);
-            write_json_string(&mut purged, MARK);
-            copied = span.end;
-        }
-        if copied == 0 {
-            return None;
-        }
-        purged.push_str(text.get(copied..)?);
-        Some(purged)
+        marked(bytes, MARK.len(), &|_| MARK.to_owned())
     }
 }
 

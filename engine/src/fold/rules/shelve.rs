@@ -11,7 +11,7 @@ pub(crate) const RULE: Shortening = Shortening {
     figure: "Shelving",
     reason: "what nothing has touched for some turns is shelved",
     leaves: |face| match face {
-        Face::Input => Leaves::ShownParams,
+        Face::Input => Leaves::SetAside,
         Face::Output => {
             Leaves::Text("[shelved: not used lately; restore it, or run the call again, to see it]")
         }

@@ -48,8 +48,8 @@ pub(crate) enum Leaves {
     Text(&'static str),
     /// Nothing.
     Nothing,
-    /// The parameters that tombstones show.
-    ShownParams,
+    /// The parameters, their long strings set aside.
+    SetAside,
     /// A part of its text, as the rule cuts it.
     Part(Part),
 }

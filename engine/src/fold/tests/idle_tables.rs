@@ -89,37 +89,53 @@ fn searches_commands_and_others() {
     );
 }
 
-#[test]
-fn inputs() {
-    rows(
-        r#"{"preset":"acp","idle.tokens_min":0,"idle.superseded":3,"idle.edits":5,"idle.writes":6,"idle.inputs":4}"#,
-        &["1 edit a ok; 5 turn", "1 edit a ok; 6 turn", "1 write a ok; 7 turn", "1 webfetch a ok; 5 turn"],
-        &expect![[r#"
-            1 edit a ok; 5 turn  ->  nothing
-            1 edit a ok; 6 turn  ->  c1 idle_edits t6
-            1 write a ok; 7 turn  ->  c1 idle_writes t7
-            1 webfetch a ok; 5 turn  ->  c1 idle_inputs t5
-        "#]],
-    );
+/// A script in whose lines `LONG` is a name so long that it is set aside.
+fn with_long_names(script: &str) -> String {
+    script.replace("LONG", &"n".repeat(201))
+}
+
+fn first_input(policy: &str, script: &str) -> String {
+    let played = Script::parse(&with_long_names(script)).play(&Policy::from_json(policy).unwrap());
+    let state = played.tape.state();
+    let ix = state.items(Seq::MAX).next().unwrap();
+    let face = state.face(ix, Face::Input, Seq::MAX);
+    format!("{:?} {}", face.state, serde_json::to_value(&face.cause).unwrap())
 }
 
 #[test]
-fn the_input_of_a_superseded_change_rests_as_well() {
-    check_under(
-        r#"{"preset":"acp","idle.tokens_min":0,"idle.superseded":3}"#,
-        "1 write a ok
-         2 edit a ok
-         3 write b ok
-         4 turn
-         5 edit b ok
-         7 turn",
-        &expect![[r#"
-            c1 write a: input shortened (idle_superseded); superseded by c2 (file, t2)
-            c2 edit a: current
-            c3 write b: superseded by c4 (file, t5)
-            c4 edit b: current
-        "#]],
-    );
+fn inputs() {
+    let policy = r#"{"preset":"acp","idle.tokens_min":0,"idle.superseded":3,"idle.edits":5,"idle.writes":6,"idle.inputs":4}"#;
+    let mut said = String::new();
+    for script in [
+        "1 edit LONG ok\n5 turn",
+        "1 edit LONG ok\n6 turn",
+        "1 write LONG ok\n7 turn",
+        "1 webfetch LONG ok\n5 turn",
+        "1 write LONG ok\n2 edit LONG ok\n5 turn",
+        // Nothing in it is long.
+        "1 webfetch a ok\n5 turn",
+    ] {
+        said += &format!("{}  ->  {}\n", script.replace('\n', "; "), first_input(policy, script));
+    }
+    expect![[r#"
+        1 edit LONG ok; 5 turn  ->  Whole null
+        1 edit LONG ok; 6 turn  ->  Shortened {"cause":"shortened","seq":6,"turn":6,"rule":"idle_edits"}
+        1 write LONG ok; 7 turn  ->  Shortened {"cause":"shortened","seq":6,"turn":7,"rule":"idle_writes"}
+        1 webfetch LONG ok; 5 turn  ->  Shortened {"cause":"shortened","seq":6,"turn":5,"rule":"idle_inputs"}
+        1 write LONG ok; 2 edit LONG ok; 5 turn  ->  Shortened {"cause":"shortened","seq":9,"turn":5,"rule":"idle_superseded"}
+        1 webfetch a ok; 5 turn  ->  Whole {"cause":"shortened","seq":6,"turn":5,"rule":"idle_inputs"}
+    "#]].assert_eq(&said);
+}
+
+/// Models that saw shortened writes wrote the marks into files.
+#[test]
+fn by_default_writes_and_edits_keep_their_inputs() {
+    for preset in ["economy", "calm", "safe"] {
+        let policy = format!(r#"{{"preset":"{preset}","idle.tokens_min":0}}"#);
+        for script in ["1 edit LONG ok\n900 turn", "1 write LONG ok\n2 edit LONG ok\n900 turn"] {
+            assert_eq!(first_input(&policy, script), "Whole null", "{preset} {script}");
+        }
+    }
 }
 
 #[test]
@@ -214,9 +230,9 @@ fn what_is_left_of_a_shortened_call_goes_after_another_policy_and_an_unpinning()
     for act in ["4 turn".to_owned(), format!("4 policy {POLICY}"), "4 pin c1\n6 unpin c1".to_owned()] {
         check_under(
             POLICY,
-            &format!("1 webfetch x ok\n3 turn\n{act}\n7 turn"),
+            &with_long_names(&format!("1 webfetch LONG ok\n3 turn\n{act}\n7 turn")),
             &expect![[r#"
-                c1 webfetch ~6687886aefebac66: input shortened (idle_inputs); shortened (idle_others)
+                c1 webfetch ~32c7f257d3fa4ef5: input shortened (idle_inputs); shortened (idle_others)
             "#]],
         );
     }

@@ -107,9 +107,9 @@ fn dedup_leaves_nulls_out_and_takes_failed_calls_of_the_same_turn() {
         r#""dcp""#,
         "1 read a fail\n1 read a ok",
         &expect![[r#"
-        c1 read a: input superseded by c2 (repeat, t1); superseded by c2 (repeat, t1)
-        c2 read a: current
-    "#]],
+            c1 read a: input superseded by c2 (repeat, t1), shown whole; superseded by c2 (repeat, t1)
+            c2 read a: current
+        "#]],
     );
     check_under(
         r#""dcp""#,
@@ -198,10 +198,10 @@ fn dcp_hides_a_write_that_was_read_later() {
         r#""dcp""#,
         "1 write a ok\n2 read a fail\n3 read a:2 ok",
         &expect![[r#"
-        c1 write a: input superseded by c3 (supersede_write, t3); superseded by c3 (supersede_write, t3)
-        c2 read a: current
-        c3 read a: current
-    "#]],
+            c1 write a: input superseded by c3 (supersede_write, t3), shown whole; superseded by c3 (supersede_write, t3)
+            c2 read a: current
+            c3 read a: current
+        "#]],
     );
     check_under(
         r#""dcp-supersede-reads""#,
@@ -243,18 +243,18 @@ fn rules_of_the_later_version() {
         r#""acp-head""#,
         "1 webfetch u ok\n2 webfetch u:1 ok\n3 bash git ok\n4 bash git:1 ok\n5 snapshot a ok\n6 snapshot b ok\n7 make a fail\n7 make a fail\n7 make a ok\n8 context_prune a ok\n9 context_prune b ok\n10 grep x ok\n11 grep x:1 ok",
         &expect![[r#"
-            c1 webfetch ~b6f14ecd27eca8de: input superseded by c2 (url, t2); superseded by c2 (url, t2)
+            c1 webfetch ~b6f14ecd27eca8de: input superseded by c2 (url, t2), shown whole; superseded by c2 (url, t2)
             c2 webfetch ~b6f14ecd27eca8de: current
-            c3 bash bash:git:status: input superseded by c4 (state_query, t4); superseded by c4 (state_query, t4)
+            c3 bash bash:git:status: input superseded by c4 (state_query, t4), shown whole; superseded by c4 (state_query, t4)
             c4 bash bash:git:status: current
-            c5 snapshot: input superseded by c6 (snapshot, t6); superseded by c6 (snapshot, t6)
+            c5 snapshot: input superseded by c6 (snapshot, t6), shown whole; superseded by c6 (snapshot, t6)
             c6 snapshot: current
-            c7 make: input superseded by c9 (retry, t7); superseded by c9 (retry, t7)
-            c8 make: input superseded by c9 (retry, t7); superseded by c9 (retry, t7)
+            c7 make: input superseded by c9 (retry, t7), shown whole; superseded by c9 (retry, t7)
+            c8 make: input superseded by c9 (retry, t7), shown whole; superseded by c9 (retry, t7)
             c9 make: current
-            c10 context_prune: input superseded by c11 (context, t9); superseded by c11 (context, t9)
+            c10 context_prune: input superseded by c11 (context, t9), shown whole; superseded by c11 (context, t9)
             c11 context_prune: current
-            c12 grep grep::~6687886aefebac66:: input superseded by c13 (file, t11); superseded by c13 (file, t11)
+            c12 grep grep::~6687886aefebac66:: input superseded by c13 (file, t11), shown whole; superseded by c13 (file, t11)
             c13 grep grep::~6687886aefebac66:: current
         "#]],
     );

@@ -203,9 +203,9 @@ fn placeholders_are_these_texts() {
         }
     }
     expect![[r##"
-        #4 Input Shortened: {"filePath":"a"}
+        #4 Input Whole: (whole)
         #4 Output Tombstone: [auto-superseded: hash duplicate]
-        #7 Input Shortened: {"filePath":"a"}
+        #7 Input Whole: (whole)
         #7 Output Tombstone: [auto-superseded: file superseded by edit]
         #13 Output Tombstone: [Output removed to save context - information superseded or no longer needed]
         read({filePath: "b"}) → completed
@@ -217,7 +217,7 @@ fn placeholders_are_these_texts() {
 
         ✅ [Sigma Validation] All criteria met (Score: 1.00)]
         #31 Input Shortened: (whole)
-        #34 Input Shortened: {"url":"u"}
+        #34 Input Whole: (whole)
         #34 Output Tombstone: [auto-superseded: URL superseded by webfetch]
     "##]].assert_eq(&lines);
 }

@@ -2,7 +2,6 @@ use super::*;
 
 #[test]
 fn a_call_is_shown_in_one_line() {
-    let long = "y".repeat(51);
     let rows: [(&str, &[&str], &str); 9] = [
         (
             r#"{"filePath":"/src/app.ts","limit":5}"#,
@@ -25,11 +24,39 @@ fn a_call_is_shown_in_one_line() {
     for (params, names, line) in rows {
         let shown = shown_params(&Json::parse(params.as_bytes()).unwrap(), names);
         assert_eq!(shown.call_line("read", "completed"), line, "{params}");
-        Json::parse(shown.object_json().as_bytes()).unwrap();
     }
-    let shown =
-        shown_params(&Json::Obj(vec![("k\"".into(), long.into()), ("n".into(), Json::Num(1.0))]), &[]);
-    assert_eq!(shown.object_json(), format!("{{\"k\\\"\":\"{}...\",\"n\":1}}", "y".repeat(47)));
+    let shown = shown_params(&Json::Obj(vec![("k".into(), "y".repeat(51).into())]), &[]);
+    assert_eq!(shown.call_line("t", "error"), format!("t({{k: \"{}...\"}}) → error", "y".repeat(47)));
+}
+
+/// A Write of long ago stood in requests without its `content`; models took such calls for an example.
+#[test]
+fn an_input_that_steps_aside_keeps_every_key() {
+    let mark = |count: usize| format!("[acpdb set aside {count} characters here; this is not the value]");
+    let (long, path) = ("é".repeat(101), "p".repeat(200));
+    let rows = [
+        (
+            format!(r#"{{"file_path":"/a","content":"{long}"}}"#),
+            Some(format!(r#"{{"file_path":"/a","content":"{}"}}"#, mark(101))),
+        ),
+        (
+            format!(r#"{{ "edits":[{{"old":"{long}","new":"","all":true}}, null], "path":"{path}"}}"#),
+            Some(format!(
+                r#"{{ "edits":[{{"old":"{}","new":"","all":true}}, null], "path":"{path}"}}"#,
+                mark(101)
+            )),
+        ),
+        (format!(r#"{{"{long}":1,"path":"{path}"}}"#), None),
+        (format!("*** Begin Patch\n{long}"), Some(mark(117))),
+        ("{}".to_owned(), None),
+    ];
+    for (input, shown) in rows {
+        assert_eq!(set_aside(input.as_bytes()), shown, "{input}");
+        if let Some(shown) = shown {
+            assert!(shown.len() < input.len());
+            assert_eq!(set_aside(shown.as_bytes()), None);
+        }
+    }
 }
 
 #[test]
