@@ -37,12 +37,13 @@ const NAMED_COUNT_MAX: usize = 16;
 #[derive(Debug)]
 pub(crate) struct StreamNames {
     store: Store,
+    times: acpdb_query::EventTimes,
     names: RefCell<BTreeMap<StreamId, Option<StreamName>>>,
 }
 
 impl StreamNames {
     pub(crate) fn new(store: &Store) -> Self {
-        Self { store: store.clone(), names: RefCell::default() }
+        Self { store: store.clone(), times: acpdb_query::EventTimes::new(store), names: RefCell::default() }
     }
 
     /// The host's name of a stream, whole.
@@ -56,7 +57,7 @@ impl StreamNames {
     /// The time of an event, as far as it is known.
     pub(crate) fn time(&self, recorded: &Recorded) -> Option<Micros> {
         let name = if recorded.event.host_time.is_some() { None } else { self.of(recorded.event.stream) };
-        acpdb_query::time_of(recorded, name.as_ref())
+        self.times.of(recorded, name.as_ref())
     }
 
     fn of(&self, stream: StreamId) -> Option<StreamName> {

@@ -1,16 +1,19 @@
 //! Blame: the calls that read or wrote a file, and the events that changed how an item stands.
 
+use std::collections::BTreeSet;
+
 use acpdb_engine::event::{Actor, Face, ToolClass};
 use acpdb_engine::fold::{FaceState, Ix, Status};
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::locks::steady;
+use acpdb_engine::text::paths::ends_in;
 use acpdb_engine::{Error, Store, View};
 use serde::Serialize;
 
 use crate::explain::explain;
 use crate::items::{ItemRow, Which, items};
 use crate::lineage::lineage;
-use crate::names::time_of;
+use crate::times::EventTimes;
 
 /// A call on a file.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -30,6 +33,8 @@ pub struct FileStep {
 pub struct FileBlame {
     /// The host's id of the session.
     pub session: String,
+    /// The files that the path means: several may end in it.
+    pub files: Vec<String>,
     /// Its calls on the file, oldest first.
     pub items: Vec<FileStep>,
     /// The last call that wrote it and completed.
@@ -46,6 +51,7 @@ pub struct FileBlame {
 /// If the log cannot be read.
 pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Option<FileBlame>, Error> {
     let name = store.stream_name(view.stream())?;
+    let times = EventTimes::new(store);
     let mut steps = Vec::new();
     for row in items(view, session, Which::File(path)) {
         let class = {
@@ -54,7 +60,7 @@ pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Opt
             ix.and_then(|ix| state.item(ix, view.at())).and_then(|item| item.class)
         };
         let recorded = store.event(row.seq)?;
-        let time = recorded.and_then(|recorded| time_of(&recorded, name.as_ref()));
+        let time = recorded.and_then(|recorded| times.of(&recorded, name.as_ref()));
         steps.push(FileStep { class, time, row });
     }
     if steps.is_empty() {
@@ -72,11 +78,20 @@ pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Opt
     };
     Ok(Some(FileBlame {
         session: session.to_owned(),
+        files: files(&steps, path),
         last_write: last_write.map(|step| step.row.item.clone()),
         stale: visible.clone().filter(is_stale).map(|step| step.row.item.clone()).collect(),
         visible: visible.map(|step| step.row.item.clone()).collect(),
         items: steps,
     }))
+}
+
+/// The files of some calls that end in a path. A path that is the end of another one of them is told by that one.
+fn files(steps: &[FileStep], path: &str) -> Vec<String> {
+    let named: BTreeSet<&str> = steps.iter().flat_map(|step| step.row.files.iter().map(AsRef::as_ref)).collect();
+    let meant: Vec<&str> = named.into_iter().filter(|file| ends_in(file, path)).collect();
+    let is_end = |file: &str| meant.iter().any(|other| *other != file && ends_in(other, file));
+    meant.iter().filter(|file| !is_end(file)).map(|file| (*file).to_owned()).collect()
 }
 
 /// A change of how an item stands.
@@ -151,6 +166,7 @@ pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<
         }
     }
     let name = store.stream_name(view.stream())?;
+    let times = EventTimes::new(store);
     let mut steps = Vec::with_capacity(changes.len());
     for seq in changes {
         let Some(recorded) = store.event(seq)? else { continue };
@@ -163,7 +179,7 @@ pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<
             event: recorded.event.payload.label(),
             actor: recorded.event.stamp.actor,
             turn: then.state().turn(seq).get(),
-            time: time_of(&recorded, name.as_ref()),
+            time: times.of(&recorded, name.as_ref()),
             says: first.join(" "),
         });
     }

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use acpdb_engine::event::{Payload, Recorded};
-use acpdb_engine::ids::{ItemId, Seq, StreamId};
+use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
 use acpdb_engine::text::paths::plain;
 use acpdb_engine::{
     At, Error, Store, View,
@@ -27,6 +27,7 @@ use crate::cursor::Cursor;
 use crate::filter::{Filter, Needs, Term};
 use crate::items::{ItemRow, spell};
 use crate::names::Names;
+use crate::times::EventTimes;
 
 /// Events of the first stretch that is read backwards; each further stretch is twice as long.
 const STRETCH_MIN: u64 = 512;
@@ -65,6 +66,7 @@ pub struct EventRows {
     filter: Filter,
     needs: Needs,
     names: Arc<Names>,
+    times: EventTimes,
     /// The streams that can hold matching events, if they are known.
     streams: Option<Vec<StreamId>>,
     /// The range that is left to read.
@@ -109,6 +111,7 @@ pub fn events(store: &Store, question: EventsQuestion) -> Result<EventRows, Erro
     };
     Ok(EventRows {
         store: store.clone(),
+        times: EventTimes::new(store),
         needs: filter.needs(),
         filter,
         names: Arc::new(names),
@@ -226,8 +229,8 @@ impl EventRows {
             return Ok(false);
         }
         let filter = self.filter.clone();
-        let names = Arc::clone(&self.names);
-        let shallow = |term: &Term| known(term, recorded, &names);
+        let (names, times) = (Arc::clone(&self.names), self.times.clone());
+        let shallow = |term: &Term| known(term, recorded, &names, &times);
         if let Some(verdict) = filter.judge(&shallow) {
             return Ok(verdict);
         }
@@ -299,15 +302,19 @@ impl Iterator for EventRows {
 /// The verdict of a filter on an event's envelope.
 fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool> {
     let number = glimpse.kind();
-    let time = || names.time(glimpse.stream(), glimpse.host_time(), glimpse.into());
+    // Without a time of its own, other events of its stream tell when it was.
+    let judged = |fits: &dyn Fn(Micros) -> bool| match glimpse.host_time() {
+        Some(time) => Some(fits(time)),
+        None => None,
+    };
     let envelope = |term: &Term| match term {
         Term::Kind(words) => any(words.iter().map(|word| word.is_event(number, None))),
         Term::Session(globs) => Some(globs.is_match(names.name(glimpse.stream()))),
         Term::Host(globs) => Some(globs.is_match(names.host(glimpse.stream()))),
         Term::In(streams) => Some(streams.contains(&glimpse.stream())),
         Term::Seq(range) => Some(range.holds(glimpse.seq().get())),
-        Term::Since(since) => Some(time().is_some_and(|time| time >= *since)),
-        Term::Until(until) => Some(time().is_some_and(|time| time <= *until)),
+        Term::Since(since) => judged(&|time| time >= *since),
+        Term::Until(until) => judged(&|time| time <= *until),
         // Only the start of a call, its end and a changed file name these.
         Term::Tool(_) if number != 32 => Some(false),
         Term::File(_) if number != 32 && number != 34 => Some(false),
@@ -318,10 +325,13 @@ fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool>
 }
 
 /// The verdict of a term on a decoded event.
-fn known(term: &Term, recorded: &Recorded, names: &Names) -> Option<bool> {
+fn known(term: &Term, recorded: &Recorded, names: &Names, times: &EventTimes) -> Option<bool> {
     let event = &recorded.event;
     let number = event.payload.number();
-    let time = || names.time(event.stream, event.host_time, recorded.into());
+    let time = || {
+        let is_undated = names.is_undated(event.stream);
+        times.time(event.stream, recorded.seq, event.host_time, recorded.into(), is_undated)
+    };
     Some(match term {
         Term::Kind(words) => {
             let parts: Vec<_> = match &event.payload {

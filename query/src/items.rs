@@ -3,7 +3,7 @@
 //! A row says how an item stands and why, without any body. States and causes are those of the content (for a call:
 //! its output), because a reader misses the content; tokens are those of both faces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use acpdb_engine::View;
@@ -134,7 +134,7 @@ pub fn cause_label(cause: &CauseView) -> &'static str {
 pub enum Which<'a> {
     /// All of the session.
     All,
-    /// Calls that name this file, as given or as resolved; else those whose file ends in this path.
+    /// Calls that name this file, as given or as resolved, and those whose file ends in this path.
     File(&'a str),
     /// Calls of this tool; else of tools whose name differs in case only.
     Tool(&'a str),
@@ -228,11 +228,13 @@ impl Words {
 }
 
 fn of_file(state: &State, path: &str, at: Seq) -> Vec<Ix> {
-    let exact = state.calls_by_file(path, at);
-    if !exact.is_empty() || path.is_empty() {
-        return exact;
+    if path.is_empty() {
+        return Vec::new();
     }
-    state.items(at).filter(|ix| state.files(*ix).iter().any(|file| ends_in(file, path))).collect()
+    // A shell call may name a file by a part of its path, a call that writes it by the whole path: a reader means both.
+    let exact: BTreeSet<Ix> = state.calls_by_file(path, at).into_iter().collect();
+    let ends = |ix: &Ix| state.files(*ix).iter().any(|file| ends_in(file, path));
+    state.items(at).filter(|ix| exact.contains(ix) || ends(ix)).collect()
 }
 
 fn of_tool(state: &State, tool: &str, at: Seq) -> Vec<Ix> {

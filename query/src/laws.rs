@@ -21,6 +21,19 @@ fn script() -> impl Strategy<Value = String> {
     prop::collection::vec(line, 1..24).prop_map(|lines| lines.join("\n"))
 }
 
+/// A script with acts on its calls, whose ids are the numbers of their lines.
+fn acting() -> impl Strategy<Value = String> {
+    let verb = prop::sample::select(vec!["discard", "discard", "distill", "restore", "pin", "rewind"]);
+    let act = (verb, 0_usize..24).prop_map(|(verb, call)| format!("act {verb} s-{call}"));
+    (script(), prop::collection::vec((0_usize..24, act), 1..8)).prop_map(|(script, acts)| {
+        let mut lines: Vec<String> = script.lines().map(str::to_owned).collect();
+        for (place, act) in acts {
+            lines.insert(place.min(lines.len()), act);
+        }
+        lines.join("\n")
+    })
+}
+
 /// A handle on a simulated machine, without an index.
 fn handle(world: &SimWorld, process: u32) -> Builder {
     let builder = Store::builder("/sim").storage(Arc::new(world.process(process)));
@@ -86,6 +99,51 @@ proptest! {
             let superseded = rows.iter().filter(|row| row.rule.is_some()).count() as u64;
             prop_assert_eq!(stats.total.superseded, superseded);
             prop_assert_eq!(half_time(&view).now.shown, context.tokens_shown);
+        }
+    }
+
+    /// A read that was discarded and then superseded counted under `discard`, its tokens under `file`, and `explain` told of the
+    /// file; items that were shown again counted as superseded, and no other answer said so.
+    #[test]
+    fn figures_and_reasons_agree_after_every_act(script in acting()) {
+        let store = store();
+        let session = play(&store, "s", &script);
+        let head = view(&store, &session);
+        for seq in session_seqs(head.state().first(), head.at()) {
+            let view = head.with_at(seq);
+            let stats = stats([("host", &view)]);
+            let explained = items(&view, &session.name, Which::All).into_iter().map(|row| {
+                let ix = view.state().find(row.item.parse().unwrap()).unwrap();
+                (explain(&view, &session.name, ix).unwrap(), row)
+            });
+            let (mut edged, mut again) = (0_u64, 0_u64);
+            let mut by_rule = std::collections::BTreeMap::<&str, u64>::new();
+            let mut by_cause = std::collections::BTreeMap::<&str, u64>::new();
+            for (explained, row) in explained {
+                prop_assert_eq!(&explained.row, &row);
+                let held = explained.edges_to_newer.iter().filter(|edge| !edge.released).count();
+                edged += u64::from(!explained.edges_to_newer.is_empty());
+                again += u64::from(held == 0 && !explained.edges_to_newer.is_empty());
+                prop_assert_eq!(row.rule.is_some(), held > 0, "{}", row.item);
+                if let Some(first) = explained.edges_to_newer.first() {
+                    *by_rule.entry(first.rule.label()).or_default() += 1;
+                }
+                if row.in_context && row.tokens > row.tokens_shown {
+                    *by_cause.entry(row.cause.unwrap_or_default()).or_default() += row.tokens - row.tokens_shown;
+                }
+            }
+            prop_assert_eq!((stats.total.superseded, stats.total.shown_again), (edged, again));
+            for row in &stats.items {
+                let label = row.kind.label();
+                if matches!(row.kind, acpdb_engine::fold::StatsKind::Rule(_)) {
+                    prop_assert_eq!(row.count, by_rule.remove(label).unwrap_or_default(), "{} at {}", label, seq);
+                    prop_assert_eq!(row.freed, by_cause.remove(label).unwrap_or_default(), "{} at {}", label, seq);
+                } else {
+                    let cause = format!("{label}ed");
+                    prop_assert_eq!(row.freed, by_cause.remove(cause.as_str()).unwrap_or_default(), "{} at {}", label, seq);
+                }
+            }
+            prop_assert!(by_rule.is_empty() && by_cause.is_empty(), "{:?} {:?}", by_rule, by_cause);
         }
     }
 

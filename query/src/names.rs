@@ -16,16 +16,9 @@ use crate::kinds::SESSION_OPENED;
 /// The log's own knowledge about the time of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recording {
-    at: Micros,
+    pub(crate) at: Micros,
     /// A host told of the event; it was not made by a person's act.
-    is_told: bool,
-}
-
-impl Recording {
-    /// The time of recording; `None` if it says nothing: facts from files without times were recorded when the file was read.
-    const fn time(self, is_undated: bool) -> Option<Micros> {
-        if is_undated && self.is_told { None } else { Some(self.at) }
-    }
+    pub(crate) is_told: bool,
 }
 
 impl From<&Recorded> for Recording {
@@ -43,10 +36,11 @@ impl From<&Glimpse<'_>> for Recording {
     }
 }
 
-/// The time of an event of a stream, as far as it is known: by its host's clock, else the time of recording.
-pub fn time_of(recorded: &Recorded, stream: Option<&StreamName>) -> Option<Micros> {
+/// The time of an event of a stream, as far as it tells it itself: by its host's clock, else the time of recording.
+pub(crate) fn own_time(recorded: &Recorded, stream: Option<&StreamName>) -> Option<Micros> {
     let is_undated = stream.is_some_and(|stream| stream.began.is_none());
-    recorded.event.host_time.or_else(|| Recording::from(recorded).time(is_undated))
+    let recording = Recording::from(recorded);
+    recorded.event.host_time.or((!is_undated || !recording.is_told).then_some(recording.at))
 }
 
 /// The name of the store's own stream.
@@ -102,9 +96,9 @@ impl Names {
         self.by_id.get(&stream).map_or("", |(name, _)| name)
     }
 
-    /// The time of an event, as far as it is known.
-    pub(crate) fn time(&self, stream: StreamId, host: Option<Micros>, recorded: Recording) -> Option<Micros> {
-        host.or_else(|| recorded.time(self.undated.contains(&stream)))
+    /// Whether no time of a stream is known.
+    pub(crate) fn is_undated(&self, stream: StreamId) -> bool {
+        self.undated.contains(&stream)
     }
 
     pub(crate) fn host(&self, stream: StreamId) -> &str {

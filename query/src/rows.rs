@@ -15,7 +15,8 @@ use crate::bodies::{self, Scanned};
 use crate::events::is_tool;
 use crate::filter::{Filter, Term};
 use crate::items::{ItemRow, spell};
-use crate::names::{of_stream, time_of};
+use crate::names::of_stream;
+use crate::times::EventTimes;
 
 /// Items that are read from the fold at once.
 const CHUNK_COUNT: usize = 256;
@@ -26,6 +27,7 @@ pub struct ItemRows {
     store: Store,
     view: View,
     stream: StreamName,
+    times: EventTimes,
     filter: Filter,
     todo: VecDeque<Ix>,
     ready: VecDeque<Candidate>,
@@ -58,6 +60,7 @@ pub fn item_rows(
         store: store.clone(),
         view: view.clone(),
         stream: stream.clone(),
+        times: EventTimes::new(store),
         filter,
         todo,
         ready: VecDeque::new(),
@@ -97,7 +100,7 @@ impl ItemRows {
         }
         let recorded = self.store.event(candidate.item.seq)?;
         let shallow = |term: &Term| known(term, &candidate.row, &self.stream);
-        let deeper = |term: &Term| shallow(term).or_else(|| of_event(term, recorded.as_ref(), &self.stream));
+        let deeper = |term: &Term| shallow(term).or_else(|| of_event(term, recorded.as_ref(), &self.stream, &self.times));
         self.filter.judge_texts(&deeper, |needle| {
             let (params, content) = (candidate.params, candidate.content.iter().copied());
             let (store, scanned) = (&self.store, &mut self.scanned);
@@ -179,8 +182,13 @@ pub(crate) fn known_of_session(term: &Term, stream: &StreamName) -> Option<bool>
 }
 
 /// The verdict of a term on the event that recorded an item.
-pub(crate) fn of_event(term: &Term, recorded: Option<&Recorded>, stream: &StreamName) -> Option<bool> {
-    let time = || recorded.and_then(|recorded| time_of(recorded, Some(stream)));
+pub(crate) fn of_event(
+    term: &Term,
+    recorded: Option<&Recorded>,
+    stream: &StreamName,
+    times: &EventTimes,
+) -> Option<bool> {
+    let time = || recorded.and_then(|recorded| times.of(recorded, Some(stream)));
     match term {
         Term::Since(since) => Some(time().is_some_and(|time| time >= *since)),
         Term::Until(until) => Some(time().is_some_and(|time| time <= *until)),

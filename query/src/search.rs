@@ -20,8 +20,8 @@ use serde::Serialize;
 use crate::bodies::{Scanned, telling};
 use crate::filter::{Filter, Term};
 use crate::items::{ItemRow, spell};
-use crate::names::time_of;
 use crate::sound::{or_lost, sound};
+use crate::times::EventTimes;
 use crate::{lineage, params, rows};
 
 mod excerpt;
@@ -257,7 +257,7 @@ fn search_in(
     scanned: &mut Scanned,
     found: &mut dyn FnMut(Hit) -> bool,
 ) -> Result<(), Error> {
-    let mut search = Search { store, stream, question, view: None };
+    let mut search = Search { store, stream, question, times: EventTimes::new(store), view: None };
     let mut held: Vec<(Recorded, Vec<Body>)> = Vec::new();
     let (mut bytes, mut room) = (0_u64, READ_BYTES_FIRST);
     for recorded in events {
@@ -288,6 +288,7 @@ struct Search<'s> {
     store: &'s Store,
     stream: &'s StreamName,
     question: &'s SearchQuestion,
+    times: EventTimes,
     view: Option<View>,
 }
 
@@ -372,7 +373,7 @@ impl Search<'_> {
             seq: recorded.seq,
             session: self.stream.name.clone(),
             host: self.stream.host.clone(),
-            time: time_of(recorded, Some(self.stream)),
+            time: self.times.of(recorded, Some(self.stream)),
             face,
             visible,
             row,
@@ -401,7 +402,7 @@ impl Search<'_> {
 
     /// Whether the filter leaves out an event however its item stands, so that its texts need not be read.
     fn is_ruled_out(&self, recorded: &Recorded) -> bool {
-        let known = |term: &Term| rows::of_event(term, Some(recorded), self.stream);
+        let known = |term: &Term| rows::of_event(term, Some(recorded), self.stream, &self.times);
         self.question.filter.judge(&known) == Some(false)
     }
 
@@ -415,7 +416,7 @@ impl Search<'_> {
                 Some(row) => rows::known(term, row, self.stream),
                 None => rows::known_of_session(term, self.stream),
             };
-            known.or_else(|| rows::of_event(term, Some(recorded), self.stream))
+            known.or_else(|| rows::of_event(term, Some(recorded), self.stream, &self.times))
         });
         verdict == Some(true)
     }

@@ -16,6 +16,8 @@ pub struct KindRow {
     pub kind: StatsKind,
     /// Items; each once.
     pub count: u64,
+    /// Those of a rule's items that were shown again on request.
+    pub shown_again: u64,
     /// Estimated tokens of their canonical parameters and outputs, as the originals count.
     pub acp_saved: u64,
     /// Estimated tokens that the contexts are really shorter by.
@@ -41,8 +43,10 @@ pub struct Total {
     pub sessions: u64,
     /// Tool calls.
     pub calls: u64,
-    /// Items superseded by a rule, each once.
+    /// Items superseded by a rule, each once, also if they were shown again on request.
     pub superseded: u64,
+    /// Those of them that were shown again.
+    pub shown_again: u64,
     /// Estimated tokens of everything recorded.
     pub tokens: u64,
     /// Estimated tokens of the current contexts as recorded.
@@ -79,14 +83,18 @@ impl Sum {
         let total = &mut self.total;
         total.sessions += 1;
         total.calls += stats.calls;
-        total.superseded += rules.map(|(_, figures)| figures.count).sum::<u64>();
+        for (_, figures) in rules {
+            total.superseded += figures.count;
+            total.shown_again += figures.shown_again;
+        }
         total.tokens += stats.tokens_recorded;
         total.tokens_whole += stats.tokens_whole;
         total.tokens_shown += stats.tokens_shown;
         total.tokens_freed += stats.freed();
         for (kind, figures) in &stats.kinds {
-            let KindStats { count, acp_saved, freed } = self.stats.kinds.entry(*kind).or_default();
+            let KindStats { count, shown_again, acp_saved, freed } = self.stats.kinds.entry(*kind).or_default();
             *count += figures.count;
+            *shown_again += figures.shown_again;
             *acp_saved += figures.acp_saved;
             *freed += figures.freed;
         }
@@ -121,6 +129,7 @@ fn own(view: &View) -> Stats {
     for (kind, before) in &shared.kinds {
         if let Some(figures) = own.kinds.get_mut(kind) {
             less(&mut figures.count, before.count);
+            less(&mut figures.shown_again, before.shown_again);
             less(&mut figures.acp_saved, before.acp_saved);
             less(&mut figures.freed, before.freed);
         }
@@ -261,6 +270,7 @@ fn rows(stats: &Stats) -> Vec<KindRow> {
         .map(|(kind, figures)| KindRow {
             kind: *kind,
             count: figures.count,
+            shown_again: figures.shown_again,
             acp_saved: figures.acp_saved,
             freed: figures.freed,
         })

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::storage::SimWorld;
@@ -18,6 +19,7 @@ pub(crate) fn store() -> Store {
 ///
 /// ```text
 /// turn | user TEXT | say TEXT | TOOL ARGUMENT [ok|failed|pending] [=CALL]
+/// act discard|distill|restore|pin|rewind CALL
 /// ```
 pub(crate) fn play(store: &Store, session: &str, script: &str) -> StreamName {
     let stream = StreamInfo::session("acpdb", session);
@@ -27,12 +29,40 @@ pub(crate) fn play(store: &Store, session: &str, script: &str) -> StreamName {
             "turn" => vec![Entry::step("")],
             "user" => vec![Entry::message("", Role::User, rest)],
             "say" => vec![Entry::message("", Role::Assistant, rest)],
+            "act" => {
+                act(store, session, rest);
+                continue;
+            }
             tool => call(session, number, tool, rest),
         };
         // The script goes on from the head; the receipt is not needed.
         let _ = store.append(&stream, entries).unwrap();
     }
     store.find_stream(session).unwrap()
+}
+
+/// An act on a call. One that is refused changes nothing.
+fn act(store: &Store, session: &str, act: &str) {
+    let (verb, call) = act.split_once(' ').unwrap();
+    let Ok(stream) = store.find_stream(session) else { return };
+    let target = || Target::Call(call.to_owned());
+    let hide = |action, summary: Option<&str>| {
+        let targets = vec![(target(), summary.map(str::to_owned))];
+        let _ = store.context(stream.id, action, targets);
+    };
+    match verb {
+        "discard" => hide(ContextAction::Discard, None),
+        "distill" => hide(ContextAction::Distill, Some("what it said, in short")),
+        "restore" => hide(ContextAction::Restore, None),
+        "pin" => drop(store.pin(stream.id, vec![target()])),
+        "rewind" => {
+            let view = store.view(stream.id).unwrap();
+            let ix = view.state().calls_by_host_id(call, view.at()).pop();
+            let item = ix.and_then(|ix| view.state().item_id(ix));
+            drop(item.map(|item| store.rewind(stream.id, item.seq)));
+        }
+        other => panic!("no act is called {other}"),
+    }
 }
 
 fn call(session: &str, number: usize, tool: &str, rest: &str) -> Vec<Entry> {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::Role;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::{Store, View, store::StreamName};
 use expect_test::{Expect, expect};
@@ -434,4 +436,60 @@ fn a_time_in_a_session_is_one_of_its_hosts_clock() {
     // A fork reads the history that it shares, up to the point where it left.
     let found: Vec<u64> = [100, 300, 500].map(|time| at("fork", time)).into();
     assert_eq!(found, [4, 6, 6]);
+}
+
+/// A shell call names a file by a part of its path: the calls that edited it by the whole path were left out, and `blame` said that
+/// it was never written.
+#[test]
+fn a_path_means_all_files_that_end_in_it() {
+    let store = store();
+    let session = play(&store, "s", "turn\nedit /p/web/src/a.ts ok =w\nread src/a.ts ok =r\nread /p/src/b.ts ok\nread /q/src/a.ts ok =q");
+    let view = store.view(session.id).unwrap();
+    let calls = |path: &str| -> Vec<String> {
+        items(&view, "s", Which::File(path)).into_iter().filter_map(|row| row.call).collect()
+    };
+    assert_eq!(calls("src/a.ts"), ["w", "r", "q"]);
+    assert_eq!(calls("a.ts"), ["w", "r", "q"]);
+    assert_eq!(calls("/p/web/src/a.ts"), ["w"]);
+    assert_eq!(calls("web/src/a.ts"), ["w"]);
+    let blamed = blame::file(&store, &view, "s", "src/a.ts").unwrap().unwrap();
+    assert!(blamed.last_write.is_some());
+    assert_eq!(blamed.files, ["/p/web/src/a.ts", "/q/src/a.ts"]);
+}
+
+/// An import takes records without a time together with those that have one: they counted as of the import, so `since:2d` gave noise
+/// of sessions that were months old.
+#[test]
+fn a_record_without_a_time_is_of_the_time_of_the_record_before_it() {
+    let store = store();
+    let stream = StreamInfo { host_time: Some(Micros(1_000_000_000)), ..StreamInfo::session("acpdb", "old") };
+    let told = |key: &str, seconds: Option<i64>| Entry {
+        host_time: seconds.map(|seconds| Micros(seconds * 1_000_000)),
+        origin: Some(key.to_owned()),
+        ..Entry::message(key, Role::User, key)
+    };
+    let entries = vec![told("a", Some(1_000)), told("b", None), told("c", Some(3_000)), told("d", None)];
+    let _ = store.append(&stream, entries).unwrap();
+    let later = StreamInfo::session("acpdb", "live");
+    let _ = store.append(&later, vec![Entry::message("", Role::User, "now")]).unwrap();
+    let texts = |query: &str| -> Vec<String> {
+        let filter = filter::Filter::parse(&format!("kind:message_recorded {query}"), Micros(10_000_000_000)).unwrap();
+        let question = EventsQuestion { filter: filter.clone(), ..EventsQuestion::default() };
+        let events = events::events(&store, question).unwrap().map(|event| event.unwrap().seq);
+        let mut all: Vec<_> = events.collect();
+        let mut rows = Vec::new();
+        for stream in store.stream_names().unwrap() {
+            let view = store.view(stream.id).unwrap();
+            rows.extend(item_rows(&store, &view, &stream, &filter).unwrap().map(|row| row.unwrap().seq));
+        }
+        rows.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(all, rows, "{query}");
+        all.iter().map(ToString::to_string).collect()
+    };
+    // From here on: c, d. Up to here: a, b; and of the live session nothing.
+    let late = "1970-01-01T00:30:00Z";
+    assert_eq!(texts(&format!("since:{late} session:old")).len(), 2);
+    assert_eq!(texts(&format!("until:{late} session:old")).len(), 2);
+    assert_eq!(texts("until:1970-01-01T00:10:00Z session:old").len(), 0);
 }

@@ -122,7 +122,7 @@ fn what_is_signed_proven_and_checked_in_words() {
 fn both_checkers_accept_what_is_true_and_nothing_that_was_changed() {
     let world = signed();
     let key = key(&world);
-    world.run(&["prove", "#6", "--with-body", "-o", "event"]).ok();
+    world.run(&["prove", "#6", "--event", "--with-body", "-o", "event"]).ok();
     world.run(&["prove", "#1", "-o", "first"]).ok();
     world.run(&["prove", "--from", "#29", "-o", "growth"]).ok();
     world.write("note", world.run(&["checkpoint", "export"]).out);
@@ -253,7 +253,7 @@ fn rewritten(lines: &[String]) {
     tells(&ran, 3, &["seen last at #", "contradicts the log: it was rewritten, or forked"]);
     tells(&world.run(&["--db", "forged", "verify", "--json"]), 3, &["\"standing\":\"rewritten\""]);
     tells(&world.run(&["--db", "forged", "checkpoint", "sign"]), 3, &["nothing was signed"]);
-    tells(&world.run(&["--db", "forged", "prove", "#6"]), 3, &["are not those that were signed"]);
+    tells(&world.run(&["--db", "forged", "prove", "#6", "--event"]), 3, &["are not those that were signed"]);
     tells(
         &world.run(&["--db", "forged", "prove", "--session", "s9"]),
         3,
@@ -350,7 +350,7 @@ fn two_faces_of_one_store_are_named() {
     let key = key(&world);
     tells(&world.run(&["check", "face.note", "--key", &key]), 3, &["the store was forked"]);
     // Each face has a proof for itself; the checkpoint seen before says which of them is new.
-    world.write("proof", elsewhere(&["--db", "face", "prove", "#6"]).out);
+    world.write("proof", elsewhere(&["--db", "face", "prove", "#6", "--event"]).out);
     tells(&elsewhere(&["check", "proof"]), 0, &["proves"]);
     tells(&world.run(&["check", "proof"]), 3, &["contradicts what was seen last", "forked"]);
     tells(&world.run(&["prove", "--from", "face.note"]), 3, &["are not those that were signed"]);
@@ -382,7 +382,7 @@ fn two_stores_that_were_exchanged_are_named() {
     copy(&other.path("store"), &world.path("store"));
     // The signer of one is a stranger to the other.
     tells(&world.run(&["verify"]), 8, &["proves nothing here"]);
-    world.write("proof", world.run(&["prove", "#6"]).out);
+    world.write("proof", world.run(&["prove", "#6", "--event"]).out);
     tells(&world.run(&["check", "proof", "--key", &key]), 3, &["it is of another store"]);
     tells(&world.run(&["verify", "--key", &key]), 3, &["it is of another store"]);
     let shown = self::key(&other);
@@ -463,9 +463,9 @@ fn leaves_stay_what_they_are_and_each_has_a_salt_of_its_own() {
     // Over a file that others may read, too: it kept its mode.
     std::fs::write(world.path("with"), "longer than a proof ".repeat(1000)).unwrap();
     std::fs::set_permissions(world.path("with"), PermissionsExt::from_mode(0o644)).unwrap();
-    world.run(&["prove", "#6", "--with-body", "-o", "with"]).ok();
+    world.run(&["prove", "#6", "--event", "--with-body", "-o", "with"]).ok();
     assert_eq!(world.path("with").metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    world.run(&["prove", "#6", "-o", "without"]).ok();
+    world.run(&["prove", "#6", "--event", "-o", "without"]).ok();
     world.run(&["erase", "#6", "--reason", "a name"]).ok();
     world.run(&["seal", "--all"]).ok();
     assert_eq!(leaves(&open())[..before.len()], before);
@@ -473,7 +473,7 @@ fn leaves_stay_what_they_are_and_each_has_a_salt_of_its_own() {
     // Proofs that were made before still hold, and the same one can be made again; the text is gone.
     both(&world, "with", &key, true);
     both(&world, "without", &key, true);
-    world.run(&["prove", "#6", "--with-body", "-o", "after"]).ok();
+    world.run(&["prove", "#6", "--event", "--with-body", "-o", "after"]).ok();
     assert_eq!(std::fs::read(world.path("after")).unwrap(), std::fs::read(world.path("without")).unwrap());
 }
 
@@ -482,7 +482,7 @@ fn lost_and_wrong_keys_and_secrets_say_what_to_do() {
     let world = World::fed();
     tells(&world.run(&["checkpoint", "sign"]), 7, &["there is no key default", "acpdb key new default"]);
     tells(&world.run(&["checkpoint", "export"]), 7, &["no checkpoint was signed", "acpdb checkpoint sign"]);
-    tells(&world.run(&["prove", "#6"]), 7, &["no checkpoint was signed"]);
+    tells(&world.run(&["prove", "#6", "--event"]), 7, &["no checkpoint was signed"]);
     tells(&world.run(&["key", "new", "../x"]), 2, &["is no name of a key"]);
     world.run(&["key", "new"]).ok();
     tells(&world.run(&["key", "new"]), 5, &["there is a key default already"]);
@@ -569,7 +569,7 @@ fn a_key_under_a_passphrase_signs_with_it_alone() {
     with("correct horse", &["checkpoint", "sign"]).ok();
     // Its public part needs no passphrase.
     tells(&world.run(&["checkpoint", "show"]), 0, &["agrees"]);
-    world.run(&["prove", "#6", "-o", "event"]).ok();
+    world.run(&["prove", "#6", "--event", "-o", "event"]).ok();
     let key = world.run(&["key", "show"]).ok();
     both(&world, "event", key.trim(), true);
 }

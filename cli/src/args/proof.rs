@@ -111,7 +111,7 @@ pub(crate) struct Push {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  acpdb prove '#297' -o event.tlog-proof     one event, without its texts\n  \
+    after_help = "Examples:\n  acpdb prove '#297' -o event.tlog-proof     a call from its start to its result, without texts\n  \
     acpdb prove '#297' --with-body             with them\n  \
     acpdb prove '#290..#297'                   several, in one file\n  \
     acpdb prove --session latest -o session.json   all that was signed of a session\n  \
@@ -119,9 +119,12 @@ pub(crate) struct Push {
     A checkpoint has to cover the event: acpdb checkpoint sign. The file shows nothing of other events."
 )]
 pub(crate) struct Prove {
-    /// The event, or the first and the last of several
+    /// The event, with its item a call from start to result; or the first and the last of several events
     #[arg(value_name = "SEQ", required_unless_present_any = ["from", "session"], conflicts_with_all = ["from", "to", "session"])]
     pub(crate) seq: Option<String>,
+    /// Only this event, and not the others of its item
+    #[arg(long, requires = "seq")]
+    pub(crate) event: bool,
     /// All events of this session that the newest checkpoint covers
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["from", "to"])]
     pub(crate) session: Option<String>,

@@ -51,7 +51,7 @@ pub(crate) struct Append {
     /// Read from standard input
     #[arg(long, required = true)]
     pub(crate) stdin: bool,
-    /// Print the last seq of each commit once it is durable
+    /// Answer each line: with the last seq of its commit once it is durable, or with refused: and the reason
     #[arg(long)]
     pub(crate) ack: bool,
     #[command(flatten)]

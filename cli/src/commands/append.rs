@@ -44,9 +44,10 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             ));
         }
         let mut last_seq = 0;
+        let mut unchanged = None;
         let done = match parsed {
             Ok(parsed) => {
-                let done = record(&store, &parsed, &mut last_seq, output);
+                let done = record(&store, &parsed, &mut last_seq, output).map(|reply| unchanged = reply);
                 if last_seq > 0 {
                     hosts.know(store.recorded_info(&parsed.stream));
                 }
@@ -57,9 +58,11 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         match done {
             Ok(()) => {
                 recorded += 1;
+                if let Some(reply) = &unchanged {
+                    output.note(format!("line {number} changed nothing: {}", one_line(reply)));
+                }
                 if args.ack {
-                    output.line(last_seq.to_string())?;
-                    output.flush()?;
+                    Ack { line: number, seq: Some(last_seq), refused: None }.print(output)?;
                 }
             }
             // The next line may succeed.
@@ -71,6 +74,10 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
                 // A session and a turn may come before a command.
                 let what = if last_seq > 0 { ": only its session and turn were" } else { " was not" };
                 output.warn(format!("line {number}{what} recorded: {}", failure.message));
+                if args.ack {
+                    let seq = (last_seq > 0).then_some(last_seq);
+                    Ack { line: number, seq, refused: Some(&failure.message) }.print(output)?;
+                }
             }
             // A full disk, a failed sync: the next lines would only fail again.
             Err(failure) => {
@@ -93,6 +100,28 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         return Ok(Code::Partial);
     }
     Ok(Code::Ok)
+}
+
+/// The answer to a line: each line of input has one, so that a host that waits for it goes on.
+#[derive(serde::Serialize)]
+struct Ack<'a> {
+    /// The number of the line, from 1.
+    line: u64,
+    /// The last seq of what was recorded of it; if it changed nothing, the store's newest.
+    seq: Option<u64>,
+    /// The reason, if the line was refused.
+    refused: Option<&'a str>,
+}
+
+impl Ack<'_> {
+    fn print(&self, output: &mut Output) -> Result<(), Failure> {
+        match (output.json, self.refused) {
+            (true, _) => drop(output.json_object("acpdb.ack/1", self)?),
+            (false, Some(reason)) => output.line(format!("refused: {}", one_line(reason)))?,
+            (false, None) => output.line(self.seq.unwrap_or_default().to_string())?,
+        }
+        output.flush()
+    }
 }
 
 /// The hosts of the sessions of each name, for lines that name no host.
@@ -141,9 +170,16 @@ impl Hosts {
     }
 }
 
-/// Records one line. `last` is the last seq of its events, or the store's head if all of it was known.
-fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output) -> Result<(), Failure> {
+/// Records one line. `last` is the last seq of its events, or the store's head if all of it was known. Gives the reply to an act
+/// that changed nothing, as one whose pattern matches no text.
+fn record(
+    store: &Store,
+    line: &feed::Line,
+    last: &mut u64,
+    output: &mut Output,
+) -> Result<Option<String>, Failure> {
     let mut entries = Vec::new();
+    let mut unchanged = None;
     for act in &line.acts {
         match act {
             Act::Record(entry) => entries.push(entry.clone()),
@@ -157,11 +193,13 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
                     )));
                 }
                 let reply = store.context_tool(stream, json)?;
-                let Some(seq) = reply.last_seq else {
-                    return Err(Failure::not_found(format!("nothing changed: {}", reply.text)));
-                };
-                output.note(&reply.text);
-                *last = seq.get();
+                match reply.last_seq {
+                    Some(seq) => {
+                        output.note(&reply.text);
+                        *last = seq.get();
+                    }
+                    None => unchanged = Some(reply.text),
+                }
             }
             Act::Policy(json) => {
                 // A policy may be the first act about a session.
@@ -177,7 +215,7 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
     if *last == 0 {
         *last = store.head()?.get();
     }
-    Ok(())
+    Ok(unchanged)
 }
 
 fn flush(store: &Store, line: &feed::Line, entries: &mut Vec<Entry>, last: &mut u64) -> Result<(), Failure> {

@@ -105,8 +105,7 @@ fn imported(text: &str) -> Result<Imported, String> {
     if !config.is_object() {
         return Err("not a JSON object".to_owned());
     }
-    let mut keys = Map::new();
-    keys.insert("preset".to_owned(), json!("acp"));
+    let mut keys = base(&config);
     for (pointer, key) in COPIED {
         if let Some(value) = config.pointer(pointer) {
             keys.insert((*key).to_owned(), value.clone());
@@ -115,11 +114,6 @@ fn imported(text: &str) -> Result<Imported, String> {
     let off = |pointer: &str| config.pointer(pointer) == Some(&Value::Bool(false));
     if off("/strategies/deduplication/enabled") {
         keys.insert("repeat".to_owned(), json!("off"));
-    }
-    if off("/strategies/supersedeWrites/enabled") || off("/strategies/supersedeReads/enabled") {
-        for class in ["write", "edit", "delete", "read", "search"] {
-            keys.insert(format!("file.{class}_clears"), json!([]));
-        }
     }
     let is_manual = config.pointer("/manualMode/enabled") == Some(&Value::Bool(true));
     if is_manual && off("/manualMode/automaticStrategies") {
@@ -133,6 +127,58 @@ fn imported(text: &str) -> Result<Imported, String> {
     });
     let left = left.iter().map(|pointer| pointer.trim_start_matches('/').replace('/', ".")).collect();
     Ok(Imported { keys, left })
+}
+
+/// Settings that only the plug-in acp has: there, the two switches of files mean its file rule.
+const ACP: &[&str] = &[
+    "/strategies/aggressivePruning",
+    "/strategies/truncation",
+    "/strategies/thinkingCompression",
+    "/tools/todoReminder",
+    "/tools/automataMode",
+];
+
+/// The preset, and the keys of its file rule.
+///
+/// The plug-in dcp has two rules of files: `supersedeWrites` hides a write that was read later, `supersedeReads` a read of a file that
+/// was written later. A configuration with one of them means the preset of what is on.
+fn base(config: &Value) -> Map<String, Value> {
+    let mut keys = Map::new();
+    let mut put = |key: &str, value: Value| drop(keys.insert(key.to_owned(), value));
+    let is = |name: &str| config.pointer(&format!("/strategies/{name}/enabled")).and_then(Value::as_bool);
+    let (writes, reads) = (is("supersedeWrites"), is("supersedeReads"));
+    let are_off = |classes: &[&str], put: &mut dyn FnMut(&str, Value)| {
+        for class in classes {
+            put(&format!("file.{class}_clears"), json!([]));
+        }
+    };
+    let is_acp = ACP.iter().any(|pointer| config.pointer(pointer).is_some());
+    if is_acp || (writes, reads) == (None, None) {
+        put("preset", json!("acp"));
+        if [writes, reads].iter().flatten().count() > 0 && writes != Some(true) && reads != Some(true) {
+            are_off(&["write", "edit", "delete", "read", "search"], &mut put);
+        }
+        return keys;
+    }
+    let clears_reads = ["file.write_clears", "file.edit_clears", "file.delete_clears"];
+    match (writes.unwrap_or_default(), reads.unwrap_or_default()) {
+        (true, false) => put("preset", json!("dcp")),
+        (true, true) => {
+            put("preset", json!("dcp"));
+            clears_reads.iter().for_each(|key| put(key, json!(["read"])));
+        }
+        (false, true) => {
+            put("preset", json!("dcp-supersede-reads"));
+            // The preset is that rule alone; the plug-in has these two as well, unless they are switched off.
+            put("repeat", json!("dedup"));
+            put("purge_errors", json!(true));
+        }
+        (false, false) => {
+            put("preset", json!("dcp"));
+            are_off(&["read"], &mut put);
+        }
+    }
+    keys
 }
 
 /// Pointers to all values that are no objects.
@@ -224,6 +270,34 @@ mod tests {
             let (found, names) = policy(text);
             assert_eq!(found, changed, "{text}");
             assert_eq!(names, left, "{text}");
+        }
+    }
+
+    /// `supersedeWrites` was taken for all of the file rule: what the plug-in recommends switched the rule off, and its own rule alone
+    /// made writes hide reads.
+    #[test]
+    fn the_rules_of_dcp_are_told_apart() {
+        let strategies = |text: &str| policy(&format!("{{\"strategies\": {{{text}}}}}")).0;
+        let (writes, reads) = (|on| format!(r#""supersedeWrites": {{"enabled": {on}}}"#), |on| {
+            format!(r#""supersedeReads": {{"enabled": {on}}}"#)
+        });
+        let reads_alone = json!({"preset": "dcp-supersede-reads", "repeat": "dedup", "purge_errors": true});
+        for (text, expected) in [
+            (writes(true), json!({"preset": "dcp"})),
+            (reads(true), reads_alone.clone()),
+            (format!("{}, {}", writes(false), reads(true)), reads_alone),
+            (format!("{}, {}", writes(true), reads(false)), json!({"preset": "dcp"})),
+            (
+                format!("{}, {}", writes(true), reads(true)),
+                json!({"preset": "dcp", "file.write_clears": ["read"], "file.edit_clears": ["read"], "file.delete_clears": ["read"]}),
+            ),
+            (format!("{}, {}", writes(false), reads(false)), json!({"preset": "dcp", "file.read_clears": []})),
+            (
+                format!(r#"{}, "truncation": {{"enabled": true}}"#, writes(true)),
+                json!({"preset": "acp", "truncate": true}),
+            ),
+        ] {
+            assert_eq!(strategies(&text), expected, "{text}");
         }
     }
 

@@ -16,7 +16,7 @@ use acpdb_proof::{
 };
 use serde_json::json;
 
-use super::{Code, Failure, Global, Output, describe, head, session, store_path};
+use super::{Code, Failure, Global, Output, describe, find, head, session, store_path};
 use crate::args::Prove;
 use crate::{claims, keys, tiles};
 
@@ -37,7 +37,8 @@ pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<
                 let seqs = (range.start().get()..=range.end().get()).map(Seq).collect();
                 (of_events(&store, seqs, &note, &newest, args.with_body)?, newest)
             }
-            None => of_event(&store, head::seq_of(seq)?, args.with_body)?,
+            None if args.event => of_event(&store, head::seq_of(seq)?, args.with_body)?,
+            None => of_item(&store, seq, args.with_body, output)?,
         },
         (None, Some(session), _) => of_session(&store, session, args.with_body, output)?,
         (None, None, Some(from)) => of_growth(&store, from, args.to.as_deref())?,
@@ -56,7 +57,7 @@ pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<
     if output.json {
         let printed = args.output.is_none().then_some(&text);
         let value = json!({
-            // The seq was parsed above; without one, all is proven.
+            // An item goes by other names, too; without a seq, all is proven.
             "seq": args.seq.as_deref().and_then(|seq| head::seq_of(seq).ok()), "checkpoint": checkpoint.seq,
             "path": args.output.as_deref().map(shown), "bytes": text.len(), "proof": printed,
         });
@@ -91,6 +92,44 @@ fn named(store: &Store, name: Option<&str>) -> Result<(String, Checkpoint), Fail
         return Err(Failure::usage(format!("{shown} is of store {}, this is {}", found.store, store.id())));
     }
     Ok((note, found))
+}
+
+/// The events of an item: of a call its start and its end, and the newest revision of either. Another event stands alone.
+fn of_item(
+    store: &Store,
+    text: &str,
+    with_body: bool,
+    output: &mut Output,
+) -> Result<(String, Checkpoint), Failure> {
+    let Ok(seq) = head::seq_of(text) else {
+        let found = find::item(store, text, None)?;
+        return of_item(store, &found.item.seq.to_string(), with_body, output);
+    };
+    let found = if store.event(seq)?.is_some() { find::item(store, &seq.to_string(), None).ok() } else { None };
+    let mut seqs = vec![seq];
+    if let Some((found, ix)) = found.as_ref().and_then(|found| Some((found, found.ix?))) {
+        let state = found.view.state();
+        seqs.extend(state.item_id(ix).map(|item| item.seq));
+        seqs.extend(found.finish);
+        seqs.push(state.settled(ix, found.view.at()));
+    }
+    seqs.retain(|seq| *seq > Seq::ZERO);
+    seqs.sort_unstable();
+    seqs.dedup();
+    if seqs.len() == 1 {
+        return of_event(store, seq, with_body);
+    }
+    let (note, newest) = named(store, None)?;
+    let all = seqs.len();
+    seqs.retain(|seq| *seq <= newest.seq);
+    if seqs.is_empty() {
+        return of_event(store, seq, with_body);
+    }
+    if seqs.len() < all {
+        let left = describe::count((all - seqs.len()) as u64, "event");
+        output.note(format!("{left} of it after {}, up to which was signed, left out", newest.seq));
+    }
+    Ok((of_events(store, seqs, &note, &newest, with_body)?, newest))
 }
 
 fn of_event(store: &Store, seq: Seq, with_body: bool) -> Result<(String, Checkpoint), Failure> {

@@ -169,8 +169,12 @@ fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(),
         output.line(rules.to_string())?;
         output.line("")?;
     }
+    let again = match total.shown_again {
+        0 => String::new(),
+        count => format!(" ({count} shown again)"),
+    };
     output.line(format!(
-        "{} in {}: {} superseded; contexts hold ~{} of ~{} tokens, ~{} freed",
+        "{} in {}: {} superseded{again}; contexts hold ~{} of ~{} tokens, ~{} freed",
         describe::count(total.calls, "call"),
         describe::count(total.sessions, "session"),
         total.superseded,

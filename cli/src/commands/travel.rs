@@ -52,7 +52,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     let recorded = last_event(&store, &session, at)?;
     let context =
         acpdb_query::context(&store, &view, Window { last: Some(0), ..Window::default() }, store.now())?;
-    let time = recorded.as_ref().and_then(|event| acpdb_query::time_of(event, Some(&session)));
+    let time = recorded.as_ref().and_then(|event| acpdb_query::EventTimes::new(&store).of(event, Some(&session)));
     let time = time.map(describe::time);
     let event = recorded.as_ref().map_or("", |event| event.event.payload.label());
     if output.json {
@@ -278,6 +278,10 @@ fn of_item(report: &ItemBlame, output: &mut Output) -> Result<Code, Failure> {
 
 fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
     output.styled(describe::BOLD, one_line(&report.session))?;
+    if report.files.len() > 1 {
+        let files: Vec<String> = report.files.iter().map(|file| one_line(file)).collect();
+        output.line(format!("{} files: {}", files.len(), files.join(", ")))?;
+    }
     let plain: Vec<_> = report.items.iter().map(|step| step.row.clone()).collect();
     let stands = plain.iter().map(|row| standing(row).into());
     let widths = Widths::of(&plain, output, behind(stands, CHANGE_WIDTH, output) + 12);

@@ -242,19 +242,30 @@ fn named(state: &State, targets: &[Target]) -> Result<Vec<ItemId>, Rejection> {
     Ok(items)
 }
 
-/// The calls that a hash means to a person: the calls that are shown with it, else the calls whose hash begins with it.
-fn shown_as(state: &State, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
+/// The calls that are shown with a hash, by signature; if there are none, all whose hash begins with it. Two signatures may read
+/// alike in their first digits: the one that was shown so is the one that is meant.
+fn displayed(state: &State, hash: &HashTarget, text: &str) -> Vec<Vec<Ix>> {
     let mut groups = state.calls_by_hash(hash, Seq::MAX);
+    let text = text.trim().to_lowercase();
+    let is_shown = |ix: &Ix| {
+        !state.is_off_branch(*ix, Seq::MAX)
+            && state.hash(*ix, Seq::MAX, HashForm::Shown).as_deref() == Some(text.as_str())
+    };
+    let is_it = |calls: &Vec<Ix>| calls.iter().any(is_shown);
+    if groups.len() > 1 && groups.iter().any(is_it) {
+        groups.retain(is_it);
+    }
+    groups
+}
+
+/// The calls that a hash means to a person: as [`displayed`], and a hash that could mean several is refused.
+fn shown_as(state: &State, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
+    let groups = displayed(state, hash, text);
     if groups.len() < 2 {
         return Ok(groups);
     }
     let text = text.trim().to_lowercase();
     let shown = |ix: &Ix| state.hash(*ix, Seq::MAX, HashForm::Shown);
-    let is_it = |calls: &Vec<Ix>| calls.last().and_then(shown).as_deref() == Some(text.as_str());
-    if groups.iter().filter(|calls| is_it(calls)).count() == 1 {
-        groups.retain(is_it);
-        return Ok(groups);
-    }
     let newest = groups.iter().filter_map(|calls| calls.last());
     let named = newest.map(|ix| {
         let item = state.item_id(*ix).map(|item| item.to_string()).unwrap_or_default();
@@ -364,7 +375,7 @@ impl Asked<'_> {
     fn groups(&self, target: &Target, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
         match target {
             Target::Shown(_) => shown_as(self.state, hash, text),
-            _ => Ok(self.state.calls_by_hash(hash, Seq::MAX)),
+            _ => Ok(displayed(self.state, hash, text)),
         }
     }
 

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::requests::Request;
 use crate::kinds::{ERASED, FORKED, INJECTED, MESSAGE_FINISHED, REWOUND, SESSION_CHANGED, SESSION_OPENED};
-use crate::names::time_of;
+use crate::names::own_time;
 use crate::sound::sound;
 
 /// Whether an event is an act of acpdb or a person, told by no host.
@@ -147,7 +147,7 @@ impl Told {
 
     fn take(&mut self, recorded: Recorded, name: &StreamName) {
         let (stream, known) = (recorded.event.stream, recorded.event.host_time);
-        let at = time_of(&recorded, Some(name));
+        let at = own_time(&recorded, Some(name));
         match recorded.event.payload {
             Payload::SessionChanged(changed) if changed.title.is_some() => {
                 self.titles.insert(stream, recorded.seq);

@@ -7,6 +7,7 @@ use super::*;
 use crate::events::EventsQuestion;
 use crate::filter::Needle;
 use crate::testing::{play, store};
+use crate::times::EventTimes;
 
 fn ask(patterns: &[&str], reading: Reading, filter: &str) -> SearchQuestion {
     let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
@@ -288,7 +289,7 @@ fn texts_of_events_that_the_filter_leaves_out_are_not_read() {
     let all: Vec<Recorded> =
         store.stream_events(stream.id, Seq(1), Seq::MAX).unwrap().map(Result::unwrap).collect();
     let last = all.iter().rev().find(|recorded| !telling(&recorded.event.payload).is_empty()).unwrap();
-    let time = time_of(last, Some(&stream)).unwrap();
+    let time = EventTimes::new(&store).of(last, Some(&stream)).unwrap();
     let body_count = |term: Option<Term>| {
         let mut question = ask(&["parser"], Reading::default(), "");
         question.filter = term.map(Filter::term).unwrap_or_default();

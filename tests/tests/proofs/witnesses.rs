@@ -100,7 +100,7 @@ fn enough_witnesses_sign_and_what_is_missing_is_said() {
         &["witnesses", "signed: w1 ", "missing: w3"],
     );
     tells(&world.run(&["check", "note", "--policy", "all"]), 3, &["too few witnesses", "missing: w3"]);
-    world.run(&["prove", "#6", "-o", "event"]).ok();
+    world.run(&["prove", "#6", "--event", "-o", "event"]).ok();
     tells(&world.run(&["check", "event", "--policy", "policy"]), 0, &["tool_call_started was recorded"]);
     let (code, text) = python(&world, "event", &key);
     assert_eq!(code, 0, "{text}");

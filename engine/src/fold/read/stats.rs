@@ -83,9 +83,12 @@ impl StatsKind {
 /// Figures of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct KindStats {
-    /// Items; each counts once, under its first cause (an erased one as erased), and stays counted when it is restored.
+    /// Items; each counts once: an erased one as erased, else under the first rule that superseded it, else under the first act or
+    /// rule that hid or shortened it. It stays counted when it is restored.
     pub count: u64,
-    /// Estimated tokens of their canonical parameters and outputs, as the originals count.
+    /// Those of a rule's items that were shown again on request: no rule hides them now.
+    pub shown_again: u64,
+    /// Estimated tokens of their canonical parameters and outputs, as the originals count; of a shortened text, those that it lost.
     pub acp_saved: u64,
     /// Estimated tokens by which the context is really shorter, under the cause that shows.
     pub freed: u64,
@@ -143,11 +146,14 @@ impl State {
         for kind in RuleKind::all().filter(|kind| kind.described().is_always_shown) {
             stats.kinds.insert(StatsKind::Rule(kind), KindStats::default());
         }
-        // An item counts under its first conclusion; in one event, edges come before shortening.
+        // An item that was discarded first and superseded later is told as superseded, here as everywhere.
         let edges = self.edge_rows(at);
-        let edges = edges.iter().map(|edge| (edge.seq, 0, edge.old, StatsKind::rule(edge.kind)));
-        let mut concluded: Vec<(Seq, u8, Ix, StatsKind)> = edges.collect();
+        let held: BTreeSet<Ix> =
+            edges.iter().filter(|edge| is_before(at, edge.released)).map(|edge| edge.old).collect();
+        let edges = edges.iter().map(|edge| (1, edge.seq, edge.old, StatsKind::rule(edge.kind)));
+        let mut concluded: Vec<(u8, Seq, Ix, StatsKind)> = edges.collect();
         let mut faces = BTreeSet::new();
+        let mut lost: BTreeMap<Ix, u64> = BTreeMap::new();
         for row in self.history.rows.iter().filter(|row| row.since <= at && is_before(at, row.undone)) {
             if row.cause.rank().is_none() {
                 continue;
@@ -160,19 +166,29 @@ impl State {
             let is_there = self.face_size(row.ix, row.face, at).is_some();
             if is_there && !matches!(kind, StatsKind::Rule(_)) {
                 // An erased item counts as erased, whatever came before: a fork learns of an erasure when it begins.
-                let is_gone = matches!(kind, StatsKind::Erased | StatsKind::Lost);
-                let since = if is_gone { Seq::ZERO } else { row.since };
-                concluded.push((since, 1, row.ix, kind));
+                let order = if matches!(kind, StatsKind::Erased | StatsKind::Lost) { 0 } else { 2 };
+                concluded.push((order, row.since, row.ix, kind));
+            }
+            // The originals count what a shortened text lost, and the whole input of a failed call.
+            if row.face == Face::Output
+                && matches!(kind, StatsKind::Shortened(_))
+                && let Some(size) = self.face_size(row.ix, row.face, at)
+            {
+                let kept = self.placeholder_for(row.ix, row.face, &row, size, at).tokens;
+                *lost.entry(row.ix).or_default() += size.tokens.saturating_sub(kept);
             }
         }
         // Stable: of one event, edges stay in the order in which they came about.
-        concluded.sort_by_key(|(seq, order, _, _)| (*seq, *order));
+        concluded.sort_by_key(|(order, seq, _, _)| (*order, *seq));
         let mut counted = BTreeSet::new();
         for (_, _, ix, kind) in concluded {
             if counted.insert(ix) {
                 let entry = stats.kinds.entry(kind).or_default();
                 entry.count += 1;
-                entry.acp_saved += self.acp_saved(ix, at);
+                let part = lost.get(&ix).filter(|_| matches!(kind, StatsKind::Shortened(_)));
+                entry.acp_saved += part.copied().unwrap_or_else(|| self.acp_saved(ix, at));
+                let is_rule = matches!(kind, StatsKind::Rule(_));
+                entry.shown_again += u64::from(is_rule && !held.contains(&ix));
             }
         }
         for (ix, face) in faces {

@@ -270,7 +270,7 @@ fn the_stats_block_has_the_layout_of_the_documents() {
             ✅ todo              1 prunes, ~20
           Manual Discard         1 prunes, ~474 saved"#]]
     .assert_eq(&stats.acp_block());
-    expect![[r#"{"kinds":{"discard":{"count":1,"acp_saved":474,"freed":444},"file":{"count":1,"acp_saved":474,"freed":459},"repeat":{"count":1,"acp_saved":474,"freed":462},"todo":{"count":1,"acp_saved":20,"freed":6}},"tokens_shown":565,"tokens_whole":1936,"tokens_recorded":1936,"items":6,"calls":6}"#]].assert_eq(&serde_json::to_string(&stats).unwrap());
+    expect![[r#"{"kinds":{"discard":{"count":1,"shown_again":0,"acp_saved":474,"freed":444},"file":{"count":1,"shown_again":0,"acp_saved":474,"freed":459},"repeat":{"count":1,"shown_again":0,"acp_saved":474,"freed":462},"todo":{"count":1,"shown_again":0,"acp_saved":20,"freed":6}},"tokens_shown":565,"tokens_whole":1936,"tokens_recorded":1936,"items":6,"calls":6}"#]].assert_eq(&serde_json::to_string(&stats).unwrap());
     let empty = Script::default().play(&Policy::default());
     expect![[r#"
         Strategy Effectiveness:
@@ -293,6 +293,29 @@ fn equal_labels_are_told_apart() {
     assert!(hashes.get(1).unwrap().starts_with(short.as_str()) && hashes.get(1).unwrap().len() > short.len());
     let named = |text: &str| state.calls_by_hash(&HashTarget::parse(text).unwrap(), Seq::MAX).concat().len();
     assert_eq!((named(short), named(hashes.get(1).unwrap()), named(hashes.get(2).unwrap())), (2, 1, 1));
+}
+
+/// A model was shown `g_160cf` for one call and `g_160cfc` for another: discarding the first took both.
+#[test]
+fn a_hash_that_is_shown_means_the_calls_that_are_shown_with_it() {
+    use crate::command::{Command, ContextAction, Target};
+    for wanted in [0, 1] {
+        let mut played = Script::parse("1 glob x ok\n1 grab x ok\n2 read z ok").play(&Policy::default());
+        let hash = |place: usize| {
+            let state = played.tape.state();
+            let ix = state.items(Seq::MAX).nth(place).unwrap();
+            state.hash(ix, Seq::MAX, super::HashForm::Shown).unwrap()
+        };
+        assert!(hash(1).starts_with(&hash(0)));
+        let target = Target::Auto(hash(wanted).to_uppercase());
+        let targets = vec![(target, None)];
+        played.tape.command(&Command::Context { action: ContextAction::Discard, targets, pin: false }).unwrap();
+        let state = played.tape.state();
+        let hidden = |ix: &Ix| state.placeholder(*ix, Face::Output, Seq::MAX).is_some();
+        let hidden: Vec<usize> =
+            state.items(Seq::MAX).enumerate().filter(|(_, ix)| hidden(ix)).map(|(place, _)| place).collect();
+        assert_eq!(hidden, [wanted]);
+    }
 }
 
 /// A result whose call was never seen stayed when its task was completed, though it named the task.
