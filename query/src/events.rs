@@ -303,10 +303,7 @@ impl Iterator for EventRows {
 fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool> {
     let number = glimpse.kind();
     // Without a time of its own, other events of its stream tell when it was.
-    let judged = |fits: &dyn Fn(Micros) -> bool| match glimpse.host_time() {
-        Some(time) => Some(fits(time)),
-        None => None,
-    };
+    let judged = |fits: &dyn Fn(Micros) -> bool| glimpse.host_time().map(fits);
     let envelope = |term: &Term| match term {
         Term::Kind(words) => any(words.iter().map(|word| word.is_event(number, None))),
         Term::Session(globs) => Some(globs.is_match(names.name(glimpse.stream()))),
