@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::ids::Seq;
 use crate::storage::{FileStorage, Storage};
-use crate::verify::{Report, verify_storage};
+use crate::verify::{Report, Verdict, verify_storage};
 
 use super::Store;
 use super::unnamed::Unnamed;
@@ -41,7 +41,7 @@ impl Store {
     /// for again: what is left of the first copy is removed.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder is not empty, if another backup is filling it, or if reading or writing fails; [`Error::NoSpace`].
+    /// [`Error::Io`] if the folder is not empty, if another backup is filling it, or if reading or writing fails, the copy's too; [`Error::NoSpace`].
     pub fn backup(&self, folder: &Path, progress: &mut dyn FnMut(u64)) -> Result<Backup, Error> {
         let copy = Unnamed::begin(MAKE, folder)?;
         let done = self.backup_storage(Arc::new(FileStorage::new(copy.path())), progress)?;
@@ -70,6 +70,11 @@ impl Store {
             progress(count);
         })?;
         let report = verify_storage(target, false)?;
+        if report.verdict() == Verdict::Unreadable {
+            // Nothing is known of such a copy: it gets no name.
+            let source = std::io::Error::other(report.not_proven.join("; "));
+            return Err(Error::Io { action: "verify", path, source });
+        }
         Ok(Backup { schema: "acpdb.backup/1", path, head: head.seq, bytes, report })
     }
 }
