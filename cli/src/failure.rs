@@ -102,11 +102,14 @@ impl Failure {
     pub(crate) fn io(action: &str, what: impl std::fmt::Display) -> impl Fn(std::io::Error) -> Self {
         move |error| {
             let failure = Self::new(Code::Failure, format!("cannot {action} {what}: {error}"));
-            let failure = if is_full(&error) { failure.hint(FULL_HINT) } else { failure };
-            let is_output = || what.to_string() == "standard output";
-            let broken_pipe = error.kind() == std::io::ErrorKind::BrokenPipe && is_output();
-            Self { broken_pipe, ..failure }
+            if is_full(&error) { failure.hint(FULL_HINT) } else { failure }
         }
+    }
+
+    /// The failure of a write to standard output. That its reader went away is no news to it.
+    pub(crate) fn output(error: std::io::Error) -> Self {
+        let broken_pipe = error.kind() == std::io::ErrorKind::BrokenPipe;
+        Self { broken_pipe, ..Self::io("write", "standard output")(error) }
     }
 }
 

@@ -149,7 +149,7 @@ impl Output {
                 self.out = BufWriter::new(Box::new(io::sink()));
                 Ok(())
             }
-            written => written.map_err(Failure::io("write", "standard output")),
+            written => written.map_err(Failure::output),
         }
     }
 

@@ -34,10 +34,10 @@ use crate::log::LogError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another process held the write lock for longer than this handle waits.
+    /// Others hold a lock, or go on changing a stream or a file, for longer than this handle waits. Nothing was recorded.
     #[error("the store is busy: {detail}")]
     Busy {
-        /// The process that holds it, and how long this handle waited.
+        /// The lock and the process that holds it, or what changes again and again.
         detail: String,
     },
     /// Another writer wrote to the stream first. Nothing was recorded.

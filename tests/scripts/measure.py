@@ -6,7 +6,8 @@
     python3 tests/scripts/measure.py --bytes PROGRAM      bytes of the log for each tool call, beyond its texts
 
 A line of production is any line of a `.rs` file below a crate's `src`, tests apart: files named `tests.rs` or `*_tests.rs`, folders
-named `tests`, and items under `#[cfg(test)]`. Types are structs, enums, traits and unions of production code. A type name counts as
+named `tests`, and items under `#[cfg(test)]`. What is compiled for tests alone behind the feature `testing` (the simulated storage, generators,
+samples) has a row of its own. Types are structs, enums, traits and unions of production code. A type name counts as
 repeated if it stands at more than one place of the workspace. Crates are those that `cargo tree` names for a normal build.
 """
 
@@ -29,15 +30,28 @@ def is_test(path: pathlib.PurePath) -> bool:
     return "tests" in path.parts[:-1] or path.stem == "tests" or path.stem.endswith("_tests")
 
 
+FOR_TESTS = re.compile(r'\s*#\[cfg\((?:test|any\(test, feature = "testing"\))\)\]')
+
+
 def production(text: str) -> list[str]:
-    """The lines of a file without its items under `#[cfg(test)]`."""
+    """The lines of a file without its items that only tests compile."""
     kept, lines = [], iter(text.splitlines())
     for line in lines:
-        if re.match(r"\s*#\[cfg\(test\)\]", line):
+        if FOR_TESTS.match(line):
             skip_item(lines)
         else:
             kept.append(line)
     return kept
+
+
+def modules_for_tests(folder: pathlib.Path) -> set[pathlib.Path]:
+    """The files and folders of modules that are declared for tests alone, below a crate's `src`."""
+    found = set()
+    for path in folder.rglob("*.rs"):
+        inside = path.parent if path.stem in ("lib", "main", "mod") else path.with_suffix("")
+        for match in re.finditer(FOR_TESTS.pattern + r"\n\s*(?:pub(?:\([^)]*\))? )?mod (\w+);", path.read_text()):
+            found |= {inside / match[1], inside / f"{match[1]}.rs"}
+    return found
 
 
 def skip_item(lines) -> None:
@@ -52,10 +66,18 @@ def skip_item(lines) -> None:
 
 
 def sources(folder: pathlib.Path):
+    apart = modules_for_tests(folder)
     for path in sorted(folder.rglob("*.rs")):
         below = path.relative_to(folder)
-        if not is_test(below):
+        if not is_test(below) and not apart.intersection({path, *path.parents}):
             yield below, production(path.read_text())
+
+
+def lines_for_testing(folder: pathlib.Path) -> int:
+    """The lines of modules behind the feature `testing`, the tests of these apart."""
+    apart = modules_for_tests(folder)
+    files = (path for path in folder.rglob("*.rs") if apart.intersection({path, *path.parents}))
+    return sum(len(path.read_text().splitlines()) for path in files if not is_test(path.relative_to(folder)))
 
 
 def tree(package: str, *features: str) -> int:
@@ -83,6 +105,7 @@ def sizes() -> None:
     print("\nrooms of the engine")
     for room, lines in rooms.most_common():
         print(f"{room:<18}{lines:>8}")
+    print(f"{'for tests, apart':<18}{lines_for_testing(ROOT / 'engine/src'):>8}")
     print(f"{'of it ' + ', '.join(STORAGE):<30}{sum(rooms[room] for room in STORAGE)}")
     repeated = {name: count for name, count in names.items() if count > 1}
     print(f"\ntype names at more than one place: {len(repeated)}, {sum(repeated.values())} types")

@@ -34,6 +34,12 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     if let Some(format) = args.export.format {
         return super::export::run(&view, &args.export, args.recorded, format, output);
     }
+    if view.not_understood() > 0 {
+        let events = describe::count(view.not_understood(), "event");
+        output.warn(format!(
+            "not fully understood: a newer acpdb recorded {events} that this one does not know; update acpdb"
+        ));
+    }
     let layer = if args.recorded { Layer::Recorded } else { Layer::Current };
     let window = Window { last: args.last, layer };
     if output.json {

@@ -96,6 +96,11 @@ pub(crate) struct Counts {
 }
 
 impl State {
+    /// Events whose kind, or a field of which, this program does not know.
+    pub const fn not_understood(&self) -> u64 {
+        self.counts.unknown
+    }
+
     /// An empty stream under the store's policy.
     pub(crate) fn new(id: StreamId, policy: Arc<Policy>) -> Self {
         Self {

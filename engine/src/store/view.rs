@@ -201,6 +201,12 @@ impl View {
         self.state.stats(self.at)
     }
 
+    /// Events of the stream that this program does not understand, because a newer one wrote them. They are kept, and count for nothing in
+    /// what the view shows.
+    pub fn not_understood(&self) -> u64 {
+        self.state.not_understood()
+    }
+
     /// Conclusions that are not served yet, in the order of the served context. Cost: O(items).
     pub fn pending(&self) -> Vec<PendingItem> {
         self.state.pending(self.at)

@@ -105,3 +105,25 @@ fn what_an_older_program_does_not_understand_is_told_of() {
         assert!(status.contains("config.toml"), "{text}: {status}");
     }
 }
+
+/// What a newer program recorded is kept, and the view says that it does not show it.
+#[test]
+fn a_view_says_that_it_does_not_understand_all() {
+    use acpdb_engine::command::draft::{Bodies, EventDraft};
+    use acpdb_engine::event::{Actor, Payload};
+    use acpdb_engine::{Entry, Role, Store, StreamInfo};
+
+    let world = World::new();
+    let store = Store::builder(world.path("store")).open().unwrap();
+    let session = store.session(StreamInfo::session("a-host", "s1"));
+    let _ = session.append([Entry::message("m1", Role::User, "why is the build red?")]).unwrap();
+    let shown = || world.run(&["context", "s1"]);
+    assert_eq!(shown().err, "");
+    let newer = Payload::Unknown { number: 9999, version: 1, bytes: vec![0xa0] };
+    let draft = EventDraft::of(newer, Bodies::default());
+    session.decide(Actor::Host, &mut |_| Ok((vec![draft.clone()], ()))).unwrap();
+    store.close().unwrap();
+    let ran = shown();
+    assert!(ran.err.contains("not fully understood: a newer acpdb recorded 1 event"), "{}", ran.err);
+    assert!(ran.ok().contains("why is the build red?"));
+}

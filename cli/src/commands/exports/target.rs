@@ -101,14 +101,14 @@ impl Sink {
         match self {
             Self::Stdout => {
                 let mut out = BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
-                let report = write(&mut out).map_err(|error| failure(error, "standard output"))?;
-                out.flush().map_err(Failure::io("write", "standard output"))?;
+                let report = write(&mut out).map_err(|stop| failure(stop, Failure::output))?;
+                out.flush().map_err(Failure::output)?;
                 Ok((report, To::Stdout))
             }
             Self::File { path, temporary, force } => {
                 let name = path.display().to_string();
                 let mut out = BufWriter::with_capacity(256 << 10, temporary.as_file());
-                let report = write(&mut out).map_err(|error| failure(error, &name))?;
+                let report = write(&mut out).map_err(|stop| failure(stop, Failure::io("write", &name)))?;
                 out.flush().map_err(Failure::io("write", &name))?;
                 drop(out);
                 Ok((report, Self::name(temporary, path, force)?))
@@ -116,7 +116,7 @@ impl Sink {
             Self::Into { path, file } => {
                 let name = path.display().to_string();
                 let mut out = BufWriter::with_capacity(64 << 10, Counted { file, bytes: 0 });
-                let report = write(&mut out).map_err(|error| failure(error, &name))?;
+                let report = write(&mut out).map_err(|stop| failure(stop, Failure::io("write", &name)))?;
                 out.flush().map_err(Failure::io("write", &name))?;
                 let bytes = out.get_ref().bytes;
                 Ok((report, To::File { path, bytes }))
@@ -163,11 +163,11 @@ fn exists(path: &Path) -> Failure {
     Failure::new(Code::Failure, format!("{} exists", path.display())).hint(hint)
 }
 
-fn failure(stop: Stop, what: &str) -> Failure {
+fn failure(stop: Stop, written: impl FnOnce(io::Error) -> Failure) -> Failure {
     match stop {
         Stop::Failure(failure) => failure,
         Stop::Export(ExportError::Store(error)) => error.into(),
-        Stop::Export(ExportError::Write(error)) => Failure::io("write", what)(error),
+        Stop::Export(ExportError::Write(error)) => written(error),
         Stop::Export(other) => Failure::new(Code::Failure, other.to_string()),
     }
 }
