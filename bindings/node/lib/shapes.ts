@@ -294,6 +294,7 @@ export interface StoreInfo {
   log_bytes: number;
   quarantine_bytes: number;
   index: string;
+  encrypted: boolean;
   erasing: boolean;
 }
 

@@ -29,6 +29,9 @@ pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<C
         format!("{} in {}", describe::bytes(info.log_bytes), describe::count(info.segment_count, "segment")),
     )?;
     field("index", info.index.clone())?;
+    if info.encrypted {
+        field("encrypted", "all that it records, under one key; acpdb help encryption".to_owned())?;
+    }
     if info.erasing {
         field("erasure", store_path::ERASING.to_owned())?;
     }

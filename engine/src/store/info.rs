@@ -111,6 +111,8 @@ pub struct StoreInfo {
     pub index: String,
     /// Whether an erasure was begun and has not ended.
     pub erasing: bool,
+    /// Whether all that it records is sealed under a key.
+    pub encrypted: bool,
 }
 
 impl Store {
@@ -426,6 +428,7 @@ impl Store {
             quarantine_bytes,
             index: self.inner.index_state(),
             erasing: self.inner.log.is_erasing()?,
+            encrypted: self.is_encrypted(),
         })
     }
 }

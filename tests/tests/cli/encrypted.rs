@@ -73,6 +73,7 @@ fn a_store_whose_key_lies_beside_the_settings_is_used_like_any_other() {
     ] {
         world.run(verb).ok();
     }
+    world.run(&["info"]).tells(0, &["encrypted  all that it records, under one key"]);
     world.run(&["seal", "--all"]).tells(0, &["nothing to seal"]);
     world.run(&["reindex"]).tells(1, &["no index"]);
     assert!(world.run(&["search", "zebra"]).ok().contains("zebra"));
@@ -85,6 +86,7 @@ fn a_store_whose_key_lies_beside_the_settings_is_used_like_any_other() {
     }
     // To another store, and from one.
     world.run(&["--db", "plain", "import", "store"]).ok();
+    assert!(!world.run(&["--db", "plain", "info"]).ok().contains("encrypted"));
     assert!(world.run(&["--db", "plain", "context", "s1"]).ok().contains("the first zebra"));
     // Erased is erased.
     let found = world.run(&["list", "--json"]).ok();

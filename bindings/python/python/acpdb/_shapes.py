@@ -319,6 +319,7 @@ class StoreInfo(TypedDict):
     log_bytes: int
     quarantine_bytes: int
     index: str
+    encrypted: bool
     erasing: bool
 
 
