@@ -52,7 +52,7 @@ pub const ALL: [(Planted, &str); 22] = [
     (Planted::Within(Failpoint::RestoreForgets), "naive fold"),
     (Planted::Within(Failpoint::WatermarkOffByOne), "crash images"),
     (Planted::Within(Failpoint::PinsReadAsUnpins), "crash images"),
-    (Planted::Within(Failpoint::DedupeByLength), "crash images"),
+    (Planted::Within(Failpoint::DedupeByLength), "a failed sync beside another process"),
     (Planted::Within(Failpoint::PoisonWithoutEpoch), "a failed sync that was slept through"),
     (Planted::Within(Failpoint::CoveredReadLate), "a failed sync beside another process"),
     (Planted::Within(Failpoint::KnownTooEarly), "known by what is not durable"),
