@@ -114,8 +114,6 @@ const CIRCLES: &[(&str, &str)] = &[
         "bearers, bodies, cost, events, export, facts, filter, kept, names, rows, sessions, simulate",
     ),
     ("query/src/", "chain, items"),
-    ("query/src/cost/", "requests, told"),
-    ("query/src/export/", "page_data, texts"),
 ];
 
 /// Names that a pure module may not use: files, network, clocks, threads, environment, randomness, output.

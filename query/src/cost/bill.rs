@@ -8,7 +8,8 @@ use acpdb_engine::ids::{Micros, StreamId};
 use acpdb_engine::text::project_of;
 use serde::Serialize;
 
-use super::requests::{Request, Requests};
+use super::request::Request;
+use super::requests::Requests;
 use super::table::{Dollars, PriceTable, Pricing, written};
 
 /// The key of a bill's rows.

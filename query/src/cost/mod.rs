@@ -10,6 +10,7 @@
 //! count once. Requests that no table prices are named and counted, and add nothing to any sum.
 
 mod bill;
+mod request;
 mod requests;
 mod table;
 pub(crate) mod told;
@@ -17,7 +18,8 @@ mod wanted;
 mod waste;
 
 pub use bill::{Asked, Bill, By, CostRow, Tokens, Unpriced, bill};
-pub use requests::{Request, Requests, requests};
+pub use request::Request;
+pub use requests::{Requests, requests};
 pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, Sizes, TableError};
 pub(crate) use table::{Pricing, float};
 pub use wanted::{is_of_requests, settled};

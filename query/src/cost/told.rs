@@ -15,7 +15,7 @@ use acpdb_engine::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::requests::Request;
+use super::request::Request;
 use crate::kinds::{ERASED, FORKED, INJECTED, MESSAGE_FINISHED, REWOUND, SESSION_CHANGED, SESSION_OPENED};
 use crate::names::own_time;
 use crate::sound::sound;

@@ -13,7 +13,7 @@ use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{At, Error, Store};
 use serde::Serialize;
 
-use super::requests::Request;
+use super::request::Request;
 use super::table::{Dollars, ModelPrice, PriceTable};
 use crate::simulate::{self, Recording, Setup};
 

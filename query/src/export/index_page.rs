@@ -10,7 +10,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::page::{PageOptions, frame};
-use super::page_data::Redaction;
+use super::redaction::Redaction;
 use super::{ExportError, JsonText};
 use crate::cost::PriceTable;
 use crate::sessions::SessionRow;

@@ -20,6 +20,7 @@ mod page_data;
 mod page_past;
 mod page_session;
 pub mod poster;
+mod redaction;
 pub mod rows;
 mod texts;
 

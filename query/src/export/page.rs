@@ -21,8 +21,9 @@ use acpdb_engine::{At, Store, View};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::page_data::{PageData, Redaction};
+use super::page_data::PageData;
 use super::page_session::Making;
+use super::redaction::Redaction;
 use super::texts::Texts;
 use super::{ExportError, JsonText, html_text};
 

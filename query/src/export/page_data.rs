@@ -3,13 +3,11 @@
 //! Rows are arrays. Items are named by their place in `items`, texts by their place among the texts, short words (tools,
 //! rules, kinds) by their place in `words`; -1 is "none".
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use acpdb_engine::store::Redactor;
 use serde::Serialize;
 
+use super::redaction::Redaction;
 use super::texts::TextNumber;
 
 /// Place of an item, a text or a word; -1 for none.
@@ -174,24 +172,6 @@ pub(super) struct MemoryData {
     /// The seq at which another item took its place, and the id of that item.
     pub(super) ended: Option<u64>,
     pub(super) by: Option<String>,
-}
-
-/// Takes secrets out of a page, if that was asked for.
-#[derive(Clone, Default)]
-pub(super) struct Redaction(pub(super) Option<Arc<dyn Redactor>>);
-
-impl Redaction {
-    /// The text, without secrets.
-    pub(super) fn of<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let redacted = self.0.as_ref().and_then(|redactor| redactor.redact(text.as_bytes()));
-        redacted.map_or(Cow::Borrowed(text), |(bytes, _)| String::from_utf8_lossy(&bytes).into_owned().into())
-    }
-}
-
-impl std::fmt::Debug for Redaction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "Redaction(on)" } else { "Redaction(off)" })
-    }
 }
 
 /// Short texts that occur often.

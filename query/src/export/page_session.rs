@@ -14,8 +14,9 @@ use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
 use acpdb_engine::{Store, View};
 
 use super::page_data::{
-    HiddenData, ItemData, PointData, Redaction, RequestData, SessionData, SessionPage, Words, place,
+    HiddenData, ItemData, PointData, RequestData, SessionData, SessionPage, Words, place,
 };
+use super::redaction::Redaction;
 use super::texts::{TextNumber, Texts};
 use super::{ExportError, page_past};
 use crate::cost::{PriceTable, Request};

@@ -14,7 +14,7 @@ use acpdb_engine::ids::BodyId;
 use acpdb_engine::{Error, View};
 use sha2::{Digest as _, Sha256};
 
-use super::page_data::Redaction;
+use super::redaction::Redaction;
 use super::{ExportError, JsonText};
 use crate::sound::or_lost;
 

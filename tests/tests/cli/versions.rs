@@ -106,7 +106,7 @@ fn what_an_older_program_does_not_understand_is_told_of() {
     }
 }
 
-/// What a newer program recorded is kept, and the view says that it does not show it.
+/// Events that a newer program recorded are kept, and the view says that it does not show them.
 #[test]
 fn a_view_says_that_it_does_not_understand_all() {
     use acpdb_engine::command::draft::{Bodies, EventDraft};
