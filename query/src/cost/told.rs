@@ -17,8 +17,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::request::Request;
 use crate::kinds::{ERASED, FORKED, INJECTED, MESSAGE_FINISHED, REWOUND, SESSION_CHANGED, SESSION_OPENED};
-use crate::names::own_time;
 use crate::sound::sound;
+use crate::times::own_time;
 
 /// Whether an event is an act of acpdb or a person, told by no host.
 fn is_act(glimpse: &Glimpse<'_>) -> bool {
