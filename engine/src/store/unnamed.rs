@@ -142,9 +142,9 @@ fn hold(partial: &Path) -> Result<File, IoError> {
     }
     for entry in left {
         if entry.file_type()?.is_dir() {
-            std::fs::remove_dir_all(entry.path())?
+            std::fs::remove_dir_all(entry.path())?;
         } else {
-            std::fs::remove_file(entry.path())?
+            std::fs::remove_file(entry.path())?;
         }
     }
     Ok(held)
