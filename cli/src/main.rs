@@ -37,6 +37,7 @@ mod signing;
 mod spread;
 mod store_path;
 mod tiles;
+mod tokens;
 mod trust;
 
 use std::io::Write as _;

@@ -333,7 +333,7 @@ fn escape_json(text: &str) -> std::borrow::Cow<'_, str> {
 /// C0 but tab and line feed, DEL, C1, bidi controls, zero-width characters and tags.
 fn is_hostile(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
         || matches!(c, '\u{61c}' | '\u{180e}' | '\u{e0000}'..='\u{e007f}')
 }
 
@@ -362,6 +362,7 @@ mod tests {
             ("\u{1b}[31mred", "\\u{1b}[31mred"),
             ("a\u{202e}b", "a\\u{202e}b"),
             ("a\u{200b}b\u{7f}\u{9b}", "a\\u{200b}b\\u{7f}\\u{9b}"),
+            ("a\u{ad}b", "a\\u{ad}b"),
             ("c:\\x", "c:\\x"),
         ] {
             assert_eq!(escape(text, Escape::Text), shown);

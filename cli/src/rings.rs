@@ -227,7 +227,9 @@ fn made(path: &Path) -> Result<Ring, Failure> {
 /// The ring of a passphrase that is asked for on the terminal.
 fn asked(folder: &Path) -> Result<Ring, Failure> {
     let locked = |error: io::Error| Failure::new(Code::Locked, format!("no passphrase: {error}"));
-    let text = rpassword::prompt_password(format!("passphrase of {}: ", folder.display())).map_err(locked)?;
+    let shown =
+        crate::output::escape(&folder.display().to_string(), crate::output::Escape::Line).into_owned();
+    let text = rpassword::prompt_password(format!("passphrase of {shown}: ")).map_err(locked)?;
     Ok(Arc::new(PassphraseKeyRing::new(&text).map_err(locked)?))
 }
 

@@ -211,6 +211,12 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             continue;
         }
         let Some(known) = KEYS.iter().find(|key| key.name == name) else {
+            // Texts that were to be taken out would be recorded.
+            if near(name) == Some("redact") {
+                let message =
+                    format!("{}: there is no setting {name:?}; did you mean redact?", path.display());
+                return Err(Failure::usage(message));
+            }
             let hint = near(name).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
             settings.remarks.push(format!("{}: there is no setting {name:?}{hint}", path.display()));
             continue;

@@ -16,7 +16,7 @@ use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
 use crate::log::{Log, LogError, LogReport, Standing, Violation, Witness, WitnessKind};
 use crate::storage::{FileStorage, Storage};
-use crate::vault::KeyUse;
+use crate::vault::{KeyUse, key_fault};
 
 mod erasures;
 
@@ -257,7 +257,11 @@ pub(crate) fn verify_expecting(
     let look = || -> Result<Report, Error> {
         let found = verify_log(&log, expected)?;
         let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
-        Ok(report(found, contradictions, log.is_closed()))
+        let report = report(found, contradictions, log.is_closed());
+        // Sound bytes that no key opens any more are no sound store.
+        let fault =
+            key_fault(&**log.storage()).filter(|_| log.is_encrypted() && report.verdict() == Verdict::Sound);
+        Ok(fault.map_or(report, |why| Report::unreadable(log.store(), why)))
     };
     look().or_else(|error| Report::of_error(error, log.store()))
 }

@@ -55,9 +55,8 @@ pub fn replace(path: &Path, bytes: &[u8], mode: Mode<'_>) -> io::Result<()> {
 fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>, is_private: bool) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    if is_private {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
+    // Hosts run what these files say: with a loose mask others could have written them.
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, if is_private { 0o600 } else { 0o644 });
     let mut file = options.open(path)?;
     // The mode is set before the bytes are in the file: settings may hold texts that others are not to read.
     permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
@@ -98,6 +97,15 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// Under a mask of 0 every user could write the plug-in that a host runs.
+    #[test]
+    fn a_new_file_can_be_written_by_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plugin.js");
+        replace(&path, b"new", Mode::Kept).unwrap();
+        assert_eq!(mode(&path) & 0o022, 0);
     }
 
     /// `acpdb config set` put a file in the place of a link into a folder of settings, and gave it another mode.

@@ -563,8 +563,9 @@ def through_the_proxy(scene, mode):
     """Starts a proxy before the provider, and has the host speak to it."""
     command = [PROGRAM, "--db", scene.root + "/store", "proxy", scene.url, "--listen", "127.0.0.1:0", "--mode", mode]
     with open(scene.root + "/proxy.err", "wb") as errors:
-        process = subprocess.Popen(command, cwd=scene.project, env=scene.environment, stdout=subprocess.PIPE, stderr=errors, text=True)
-    scene.url = process.stdout.readline().split()[0]
+        environment = {**scene.environment, "ACPDB_PROXY_TOKEN": "laboratory"}
+        process = subprocess.Popen(command, cwd=scene.project, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
+    scene.url = process.stdout.readline().split()[0] + "/key/laboratory"
     return process
 
 

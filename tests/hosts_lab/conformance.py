@@ -40,6 +40,11 @@ NOT_OFFERED = {
 }
 
 
+# The suite sends no header of its own, so the token stands in the address.
+TOKEN = "laboratory"
+PATH = "/key/%s/mcp" % TOKEN
+
+
 class Renaming(http.server.BaseHTTPRequestHandler):
     """Passes requests on with other names."""
 
@@ -51,7 +56,7 @@ class Renaming(http.server.BaseHTTPRequestHandler):
             body = body.replace(json.dumps(name), json.dumps(own))
         connection = http.client.HTTPConnection("127.0.0.1", self.server_port_of_acpdb)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "content-length", "connection")}
-        connection.request("POST", "/mcp", body.encode(), headers)
+        connection.request("POST", PATH, body.encode(), headers)
         answer = connection.getresponse()
         payload = answer.read()
         self.send_response(answer.status)
@@ -102,10 +107,11 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         store(program, os.path.join(scratch, "store"))
         command = [program, "--db", os.path.join(scratch, "store"), "mcp", "--http", "127.0.0.1:0", "--session", "s123"]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "ACPDB_MCP_TOKEN": TOKEN})
         try:
             url = server.stdout.readline().strip()
             Renaming.server_port_of_acpdb = int(url.split(":")[2].split("/")[0])
+            url = "http://127.0.0.1:%d%s" % (Renaming.server_port_of_acpdb, PATH)
             between = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Renaming)
             threading.Thread(target=between.serve_forever, daemon=True).start()
             named = "http://127.0.0.1:%d/mcp" % between.server_address[1]

@@ -8,6 +8,8 @@ pub mod cuts;
 #[cfg(target_os = "linux")]
 pub mod hostile;
 pub mod naive;
+#[cfg(target_os = "linux")]
+pub mod repository;
 pub mod soak;
 pub mod support;
 pub mod truth;

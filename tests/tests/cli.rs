@@ -231,6 +231,8 @@ fn a_file_of_settings_that_is_wrong_is_named_and_never_stands_in_the_way_of_mend
         ("color = 3", ["config.toml", "a text, true or false"]),
         ("color = ", ["config.toml:1", "hint: mend the file"]),
         ("[color]\nx = 1", ["config.toml", "a text, true or false"]),
+        // A secret was recorded that was to be taken out.
+        ("redcat = true", ["config.toml", "did you mean redact"]),
     ] {
         world.write(settings, text);
         world.run(&["sessions"]).says(2, &words);

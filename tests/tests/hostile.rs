@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use acpdb_tests::binary::binary;
 use acpdb_tests::hostile::{PLACES, Sandbox, Trap, traps};
+use acpdb_tests::repository;
 use acpdb_tests::support::cases;
 use proptest::prelude::*;
 
@@ -268,6 +269,17 @@ proptest! {
         let before = sandbox.bait().unwrap();
         sandbox.exercise();
         prop_assert_eq!(sandbox.bait().unwrap(), before, "{:?}", traps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(16)))]
+
+    /// The body of the fuzz target `hostile_repository`.
+    #[test]
+    fn whatever_a_repository_holds_a_hook_in_it_ends_well_and_changes_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+        let (sandbox, told) = repository::prepare(&bytes).unwrap();
+        repository::judge(&sandbox, &told).unwrap();
     }
 }
 

@@ -1,9 +1,10 @@
 //! The options of opening a store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use acpdb_engine::store::OwnList;
 use acpdb_engine::{Durability, Store};
 use serde::Deserialize;
 
@@ -41,7 +42,8 @@ impl Opening {
         };
         let lock_wait = Duration::try_from_secs_f64(self.lock_wait)
             .map_err(|_| Fault::invalid(format!("lock_wait is 0 seconds or more, not {}", self.lock_wait)))?;
-        let mut builder = Store::builder(self.path)
+        let path = self.path;
+        let mut builder = Store::builder(&path)
             .registry(acpdb_hosts::registry())
             .create(self.create)
             .durability(durability)
@@ -58,6 +60,46 @@ impl Opening {
                 acpdb_hosts::redact::Rules::usual().map_err(|error| Fault::invalid(error.to_string()))?;
             builder = builder.redactor(Arc::new(rules));
         }
-        Ok(builder.open()?)
+        let is_new = is_found_upwards(&path) && path.join("acpdb.json").symlink_metadata().is_err();
+        let store = builder.open()?;
+        if is_new && let Some(list) = own_list(&|name| std::env::var(name).ok()) {
+            // A list that cannot be written keeps no program from recording: `acpdb trust` names the store as well.
+            let _ = list.enter(store.root());
+        }
+        Ok(store)
+    }
+}
+
+/// Whether the command line and hooks find a store by this folder's name.
+fn is_found_upwards(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == ".acpdb")
+}
+
+/// The list of stores that this user made, which the command line keeps: hooks use only these where they find them.
+fn own_list(variable: &dyn Fn(&str) -> Option<String>) -> Option<OwnList> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
+    Some(OwnList::new(state.join("acpdb/stores.jsonl")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_that_of_the_command_line() {
+        let list = |variables: &[(&str, &str)]| {
+            let found = own_list(&|name| {
+                let value = variables.iter().find(|(known, _)| *known == name);
+                value.map(|(_, value)| (*value).to_owned())
+            });
+            found.map(|list| format!("{list:?}"))
+        };
+        assert!(list(&[]).is_none());
+        let home = list(&[("HOME", "/h"), ("XDG_STATE_HOME", "")]).unwrap_or_default();
+        assert!(home.contains("/h/.local/state/acpdb/stores.jsonl"), "{home}");
+        let state = list(&[("HOME", "/h"), ("XDG_STATE_HOME", "/s")]).unwrap_or_default();
+        assert!(state.contains("/s/acpdb/stores.jsonl"), "{state}");
+        assert!(is_found_upwards(Path::new("/w/.acpdb")) && !is_found_upwards(Path::new("agent.db")));
     }
 }

@@ -143,7 +143,8 @@ pub(crate) struct Mcp {
     /// Serve on this address over HTTP, at /mcp [default: 127.0.0.1:4142; port 0 takes a free one]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:4142")]
     pub(crate) http: Option<std::net::SocketAddr>,
-    /// The token that clients have to send as `Authorization: Bearer TOKEN`; needed to listen where others can reach it
+    /// The token that clients have to show; better in the variable, since others see arguments. With one, other machines may be let in [default: made
+    /// once, in keys/mcp.token beside your settings, for programs of yours on this machine]
     #[arg(long, value_name = "TOKEN", env = "ACPDB_MCP_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
 }
@@ -168,7 +169,8 @@ pub(crate) struct Proxy {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
     pub(crate) listen: std::net::SocketAddr,
-    /// The token that clients have to send in x-acpdb-token; needed to listen where others can reach it
+    /// The token that clients have to show; better in the variable, since others see arguments. With one, other machines may be let in [default: made
+    /// once, in keys/proxy.token beside your settings, for programs of yours on this machine]
     #[arg(long, value_name = "TOKEN", env = "ACPDB_PROXY_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! `acpdb backup`: a verified copy beside the writers.
 
-use super::{Code, Failure, Global, Output, describe, progress, store_path};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, progress, store_path};
 use crate::args::Backup;
 
 pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
@@ -15,7 +15,7 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
         output.json_line(&done)?;
         return Ok(code);
     }
-    let folder = done.path.display();
+    let folder = escape(&done.path.display().to_string(), Escape::Line).into_owned();
     output.line(format!(
         "{folder}: {} up to {}, {}, verified",
         describe::count(done.report.events, "event"),

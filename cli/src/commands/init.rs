@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::Store;
 use serde::Serialize;
 
-use super::{Code, Failure, Global, Output, store_path};
+use super::{Code, Escape, Failure, Global, Output, escape, store_path};
 use crate::args::Init;
 use crate::passphrases;
 use crate::rings::{self, NewKey};
@@ -46,7 +46,7 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
     if output.json {
         return output.json_object("acpdb.init/1", &made);
     }
-    let shown = made.path.display();
+    let shown = escape(&made.path.display().to_string(), Escape::Line).into_owned();
     match (&made.key, made.created) {
         (_, false) => output.line(format!("{shown} is a store already; nothing was changed"))?,
         (None, true) => output.line(format!("{shown} is a new store"))?,

@@ -6,15 +6,17 @@ use acpdb_live::mcp::tools::{ProjectReach, Tools};
 
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Mcp;
+use crate::tokens::Token;
 
 /// Variables in which hosts name the session for which they run a program.
 const SESSION_VARIABLES: [&str; 2] = ["ACPDB_SESSION", "CLAUDE_CODE_SESSION_ID"];
 
 pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    if let Some(listen) = args.http {
-        may_listen(listen, args.token.as_deref())?;
-    }
+    let access = match args.http {
+        Some(listen) => Some((listen, may_listen(listen, args.token.as_deref())?)),
+        None => None,
+    };
     let store = store_path::open_live(global, output)?;
     let set = |name: &&str| crate::settings::variable(name).filter(|value| !value.is_empty());
     let session = args.session.clone().or_else(|| SESSION_VARIABLES.iter().find_map(set));
@@ -22,8 +24,8 @@ pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Co
     let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
     let reach = if args.all_projects { ProjectReach::All } else { ProjectReach::Own };
     let tools = Tools::new(store.clone(), session, folder).reaching(reach);
-    match args.http {
-        Some(listen) => serve_http(&tools, listen, args.token.clone(), output)?,
+    match access {
+        Some((listen, token)) => serve_http(&tools, listen, &token, output)?,
         None => serve(tools)?,
     }
     store.close()?;
@@ -31,28 +33,31 @@ pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Co
 }
 
 /// Refused before a store is opened.
-fn may_listen(listen: SocketAddr, token: Option<&str>) -> Result<(), Failure> {
-    acpdb_live::proxy::may_listen(listen, token).map_err(|error| Failure::usage(error.to_string()))
+fn may_listen(listen: SocketAddr, given: Option<&str>) -> Result<Token, Failure> {
+    let token = crate::tokens::of("mcp", given)?;
+    let may = acpdb_live::proxy::may_listen(listen, token.access.clients);
+    may.map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(token)
 }
 
 #[cfg(feature = "mcp-http")]
-fn serve_http(
-    tools: &Tools,
-    listen: SocketAddr,
-    token: Option<String>,
-    output: &mut Output,
-) -> Result<(), Failure> {
+fn serve_http(tools: &Tools, listen: SocketAddr, token: &Token, output: &mut Output) -> Result<(), Failure> {
     use acpdb_live::mcp::http::{Options, PATH, serve_http};
     let mut told = Ok(());
-    let served = serve_http(tools, &Options { listen, token }, &mut |address| {
+    let served = serve_http(tools, &Options { listen, access: token.access.clone() }, &mut |address| {
         told = output.line(format!("http://{address}{PATH}")).and_then(|()| output.flush());
+        output.note(format!(
+            "clients show a token, such as: claude mcp add --transport http acpdb http://{address}{PATH} --header \"Authorization: \
+             Bearer {token}\"; or in the address: http://{address}/key/{token}{PATH}",
+            token = token.typed()
+        ));
     });
     served.map_err(|error| Failure::new(Code::Failure, crate::failure::chained(&error)))?;
     told
 }
 
 #[cfg(not(feature = "mcp-http"))]
-fn serve_http(_: &Tools, _: SocketAddr, _: Option<String>, _: &mut Output) -> Result<(), Failure> {
+fn serve_http(_: &Tools, _: SocketAddr, _: &Token, _: &mut Output) -> Result<(), Failure> {
     let failure = Failure::usage("this program was built without the Model Context Protocol over HTTP");
     Err(failure.hint(
         "build it with --features mcp-http, or leave --http out: it then speaks on standard input and output",

@@ -26,7 +26,8 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
             _ => Failure::new(Code::Failure, message),
         }
     };
-    may_listen(args.listen, args.token.as_deref()).map_err(|error| failure(&error))?;
+    let token = crate::tokens::of("proxy", args.token.as_deref())?;
+    may_listen(args.listen, token.access.clients).map_err(|error| failure(&error))?;
     // A request waits while the proxy waits for a lock, so the wait is short.
     let store = crate::store_path::open_live(global, output)?;
     let prune = match args.mode {
@@ -36,7 +37,7 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
     let options = Options {
         listen: args.listen,
         upstream: args.upstream.clone(),
-        token: args.token.clone(),
+        access: token.access.clone(),
         prune,
         unrecorded,
     };
@@ -45,6 +46,10 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
         told = output
             .line(format!("http://{address} passes on to {}", options.upstream))
             .and_then(|()| output.flush());
+        output.note(format!(
+            "clients show a token, such as: ANTHROPIC_BASE_URL=\"http://{address}/key/{}\" claude",
+            token.typed()
+        ));
     });
     served.map_err(|error| failure(&error))?;
     told?;

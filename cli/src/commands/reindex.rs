@@ -7,6 +7,10 @@ use super::{Code, Failure, Global, Output, describe, store_path};
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "reindex")?;
     let store = store_path::write(global, output)?;
+    if store.is_encrypted() {
+        let message = format!("{} is encrypted, and such a store keeps no index", store.root().display());
+        return Err(Failure::usage(message).hint("there is nothing to make anew"));
+    }
     let done = {
         let _spinner = super::progress::spinner("reading the log", output);
         let done = store.reindex()?;

@@ -48,7 +48,8 @@ const NAMED_COUNT_MAX: usize = 10;
 
 fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
     let events = describe::count(done.events, "event");
-    output.line(format!("{}: {events} copied, as store {}", done.path.display(), done.store))?;
+    let shown = super::escape(&done.path.display().to_string(), Escape::Line).into_owned();
+    output.line(format!("{shown}: {events} copied, as store {}", done.store))?;
     for (first, last) in &done.lost_events {
         let text = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
         output

@@ -114,6 +114,16 @@ pub(crate) fn key_mark(storage: &dyn Storage, store: StoreId) -> Option<String> 
     Some(hasher.finalize().to_hex().chars().take(32).collect())
 }
 
+/// Why no ring can open an encrypted store: its wrapped key is gone. `None`: it is there.
+pub(crate) fn key_fault(storage: &dyn Storage) -> Option<String> {
+    match read_key_file(storage) {
+        Ok(Ok(file)) if file.is_destroyed() => Some("the key of the store was destroyed".to_owned()),
+        Ok(Ok(_)) => None,
+        Ok(Err(locked)) => Some(locked),
+        Err(error) => Some(format!("{} cannot be read: {error}", storage.path(KEY).display())),
+    }
+}
+
 /// The file of the wrapped key, or why it cannot be had.
 fn read_key_file(storage: &dyn Storage) -> io::Result<Result<KeyFile, Locked>> {
     let path = storage.path(KEY);

@@ -7,12 +7,14 @@
 //!
 //! Parameters of calls and records of hosts are JSON, which writes the line break before a secret as `\n`: to a pattern that begins
 //! with `\b`, this `n` is part of the word. The output of programs has codes of a terminal before a secret, or in it. So each text is also read
-//! as it is without escapes, without codes, and with `%5F` decoded, and finds are brought back to their places.
+//! as it is without escapes, without codes, with `%5F` decoded, with wrapped words put together, and so are runs of base64 and hex that stand for
+//! a text. Finds are brought back to their places.
 //!
 //! A secret becomes `[redacted:RULE]`. Patterns are linear in time (no look-around, no back-references) and bounded in size. A
 //! pattern that would match anything is refused, as it would leave nothing of a session. Nothing here prints or returns a
 //! secret: finds are ranges of bytes.
 
+mod encoded;
 mod forms;
 mod holds;
 mod plain;
@@ -221,17 +223,45 @@ impl Rules {
             let inner = self.find_as_written(&decoded.bytes).into_iter();
             found.extend(inner.map(|it| Found { place: outside(&it.place), ..it }));
         }
+        found.extend(self.find_encoded(shown).into_iter().map(|it| Found {
+            place: bare.as_ref().map_or(it.place.clone(), |bare| bare.place_in_text(&it.place)),
+            ..it
+        }));
+        found
+    }
+
+    /// Finds secrets in another spelling. A find that begins where one stands as it is written is that one: what follows in the next line is no
+    /// part of it.
+    fn find_encoded(&self, text: &[u8]) -> Vec<Found> {
+        let mut found = Vec::new();
+        for decoded in encoded::all_in(text) {
+            let inner = self.find_by_rules(&decoded.bytes).into_iter();
+            found.extend(inner.map(|it| Found { place: decoded.place_in_text(&it.place), ..it }));
+        }
+        if let Some(whole) = encoded::unwrapped(text) {
+            let known = self.find_by_rules(text);
+            let inner = self.find_by_rules(&whole.bytes).into_iter();
+            let inner = inner.map(|it| Found { place: whole.place_in_text(&it.place), ..it });
+            found.extend(inner.filter(|it| known.iter().all(|known| !known.place.contains(&it.place.start))));
+        }
         found
     }
 
     /// Finds secrets in a text as it stands, in the order of the rules.
     fn find_as_written(&self, text: &[u8]) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
-        self.rules.iter().for_each(|rule| rule.find(text, &mut found));
+        let mut found = self.find_by_rules(text);
         if self.entropy {
             let runs = runs(text).filter(|run| text.get(run.clone()).is_some_and(looks_random));
             found.extend(runs.map(|place| Found { rule: "entropy".to_owned(), place }));
         }
+        found
+    }
+}
+
+impl Rules {
+    fn find_by_rules(&self, text: &[u8]) -> Vec<Found> {
+        let mut found: Vec<Found> = Vec::new();
+        self.rules.iter().for_each(|rule| rule.find(text, &mut found));
         found
     }
 }
@@ -382,6 +412,24 @@ mod tests {
         }
     }
 
+    fn in_hex(text: &str) -> String {
+        text.bytes().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn in_base64(text: &str) -> String {
+        let signs = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut out = String::new();
+        for group in text.as_bytes().chunks(3) {
+            let byte = |place: usize| u32::from(group.get(place).copied().unwrap_or_default());
+            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+            for place in 0..4 {
+                let sign = signs[(bits >> (18 - 6 * place) & 63) as usize];
+                out.push(if place <= group.len() { char::from(sign) } else { '=' });
+            }
+        }
+        out
+    }
+
     #[test]
     fn a_secret_is_found_as_terminals_and_programs_write_it() {
         let rules = Rules::usual().unwrap();
@@ -394,6 +442,13 @@ mod tests {
             (format!("12{token}"), "12[redacted:github-token]".to_owned()),
             (format!("{first}\u{200b}{rest}."), "[redacted:github-token].".to_owned()),
             (format!("{first}\\\n{rest}."), "[redacted:github-token].".to_owned()),
+            (format!("{first}\n{rest}."), "[redacted:github-token].".to_owned()),
+            (format!("the value is {first}\r\n{rest}"), "the value is [redacted:github-token]".to_owned()),
+            (format!("a={}&b", token.replace('_', "&#95;")), "a=[redacted:github-token]&b".to_owned()),
+            (format!("a='{}'", token.replace('g', r"\x67")), "a='[redacted:github-token]'".to_owned()),
+            (format!("a: {};", in_base64(&token)), "a: [redacted:github-token]==;".to_owned()),
+            (format!("a: {};", in_hex(&token)), "a: [redacted:github-token];".to_owned()),
+            (format!("{token}\nnext1 line"), "[redacted:github-token]\nnext1 line".to_owned()),
             (format!("a={}&b", token.replace('_', "%5F")), "a=[redacted:github-token]&b".to_owned()),
             (format!("\u{1b}[32m{token}\u{1b}[0m"), "\u{1b}[32m[redacted:github-token]\u{1b}[0m".to_owned()),
             (token.chars().map(colour).collect(), "\u{1b}[7m[redacted:github-token]\u{1b}[m".to_owned()),

@@ -1,4 +1,5 @@
-//! A text as a person sees it: without the codes of a terminal and signs that take no room, and with `%5F` as the sign that it stands for.
+//! A text as a person sees it: without the codes of a terminal and signs that take no room, and with `%5F`, `&#95;`, `&#x5f;` and `\x5f` as the sign
+//! that they stand for.
 //!
 //! ```text
 //! ESC[32mghp_..ESC[0m  ->  ghp_..      each stretch of it knows its place in the text
@@ -50,17 +51,26 @@ impl Plain {
         )
     }
 
-    /// The text with each `%` and two digits as the sign that they stand for; `None` if it has none. Cost: a pass.
+    /// The text with each sign that is written by its number, as in addresses, pages and programs; `None` if it has none. Cost: a pass.
     pub(super) fn decoded(text: &[u8]) -> Option<Self> {
         Self::of(
             text,
-            |byte| byte == b'%',
+            |byte| matches!(byte, b'%' | b'&' | b'\\'),
             |rest| {
-                // As below.
-                let digits = std::str::from_utf8(rest.get(1..3)?).ok()?;
-                // Other signs behind a `%` stand for themselves.
-                let byte = u8::from_str_radix(digits, 16).ok().filter(u8::is_ascii_graphic)?;
-                Some((3, Some(byte)))
+                let (skipped, length, radix) = match rest {
+                    [b'%', ..] => (1, 2, 16),
+                    [b'\\', b'x', ..] => (2, 2, 16),
+                    [b'&', b'#', b'x' | b'X', after @ ..] => {
+                        (3, after.iter().take(5).position(|it| *it == b';')?, 16)
+                    }
+                    [b'&', b'#', after @ ..] => (2, after.iter().take(5).position(|it| *it == b';')?, 10),
+                    _ => return None,
+                };
+                // Other signs behind such a beginning stand for themselves.
+                let digits = std::str::from_utf8(rest.get(skipped..skipped + length)?).ok()?;
+                let byte = u8::from_str_radix(digits, radix).ok().filter(u8::is_ascii_graphic)?;
+                let closing = usize::from(rest.first() == Some(&b'&'));
+                Some((skipped + length + closing, Some(byte)))
             },
         )
     }
@@ -175,6 +185,9 @@ mod tests {
         let found = Plain::decoded(b"a%5Fb%zz%00").unwrap();
         assert_eq!(found.bytes, b"a_b%zz%00");
         assert_eq!((found.place_in_text(&(0..2)), found.place_in_text(&(1..3))), (0..4, 1..5));
+        let found = Plain::decoded(br"a&#95;b&#x5F;c\x5fd&#;&#300;&amp;").unwrap();
+        assert_eq!(found.bytes, b"a_b_c_d&#;&#300;&amp;");
+        assert_eq!(found.place_in_text(&(3..4)), 7..13);
         let found = Plain::without_codes(b"x \x1b[7mg\x1b[mh\x1b[m y").unwrap();
         assert_eq!((found.bytes.as_slice(), found.place_in_text(&(2..4))), (&b"x gh y"[..], 6..11));
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! plan: read the file -> merge -> the change               nothing is written
 //! apply: backup beside it with the same mode, new file under another name, rename
+//! NAME.made-by-acpdb, beside it: how many folders attaching made, so that detaching removes these and no other
 //! ```
 //!
 //! Detaching gives back the very bytes of before, if nothing else changed the file: then the backup, with our hooks put in once
@@ -24,7 +25,7 @@ use crate::host::{Host, Mode};
 /// Largest settings file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Folders that attaching may have made.
+/// Folders that attaching may make.
 const FOLDERS: &str = ".claude .codex .gemini .cursor hooks .github .opencode plugin .pi agent extensions";
 
 /// The owner of the settings.
@@ -315,13 +316,18 @@ impl Plan {
             replace(&self.backup, before.as_bytes(), mode).map_err(failed("write", &self.backup))?;
         }
         if let Some(after) = &self.after {
+            let missing = self.missing_folders();
             replace(&self.path, after.as_bytes(), files::Mode::Kept).map_err(failed("write", &self.path))?;
+            if missing > 0 {
+                let (path, text) = (made(&self.path), format!("{missing}\n"));
+                replace(&path, text.as_bytes(), files::Mode::Kept).map_err(failed("write", &path))?;
+            }
         } else {
             // A link is the user's, and so is its folder; the file that it leads to held our hooks.
             let file = files::followed(&self.path).map_err(failed("remove", &self.path))?;
             std::fs::remove_file(&file).map_err(failed("remove", &file))?;
             if file == self.path {
-                self.remove_empty_folder();
+                self.remove_made_folders();
             }
         }
         if self.kept == Kept::Goes && self.backup.exists() {
@@ -330,20 +336,38 @@ impl Plan {
         Ok(())
     }
 
-    /// Removes the folders that were made for the file: no other file is in them. A folder that holds something cannot be removed so.
-    fn remove_empty_folder(&self) {
-        let mut folder = self.path.parent();
-        while let Some(path) = folder {
-            let is_own = path.file_name().is_some_and(|name| FOLDERS.split(' ').any(|known| name == known));
-            if !is_own {
+    /// The folders that may hold the file, the innermost first.
+    fn folders(&self) -> impl Iterator<Item = &Path> {
+        let is_known =
+            |path: &&Path| path.file_name().is_some_and(|name| FOLDERS.split(' ').any(|known| name == known));
+        self.path.ancestors().skip(1).take_while(is_known)
+    }
+
+    fn missing_folders(&self) -> usize {
+        self.folders().take_while(|folder| folder.symlink_metadata().is_err()).count()
+    }
+
+    /// Removes the folders that attaching made for the file, as far as no other file is in them. One that was there before stays, if empty.
+    fn remove_made_folders(&self) {
+        let made = made(&self.path);
+        // Without the note no folder was made.
+        let count = read(&made).ok().flatten().and_then(|text| text.trim().parse().ok()).unwrap_or(0_usize);
+        // A note that cannot be removed keeps its folder.
+        let _ = std::fs::remove_file(&made);
+        for folder in self.folders().take(count) {
+            // A folder that holds something cannot be removed so, nor one above it.
+            if std::fs::remove_dir(folder).is_err() {
                 return;
             }
-            if std::fs::remove_dir(path).is_err() {
-                return;
-            }
-            folder = path.parent();
         }
     }
+}
+
+/// The note of how many folders were made for a file.
+fn made(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".made-by-acpdb");
+    path.with_file_name(name)
 }
 
 fn backup(path: &Path) -> PathBuf {

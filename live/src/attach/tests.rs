@@ -176,6 +176,24 @@ fn a_file_that_attaching_made_goes_with_its_folder() {
     }
 }
 
+/// Detaching removed an empty `~/.claude` that was there before.
+#[test]
+fn a_folder_that_was_there_empty_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = |_: &str| None;
+    for host in hooked() {
+        let path = place(host, Reach::Project, folder.path(), &none).unwrap();
+        let above = path.parent().unwrap();
+        std::fs::create_dir_all(above).unwrap();
+        for _ in 0..2 {
+            attach(&path, &command(host).words, host).unwrap().apply().unwrap();
+            detach(&path, host).unwrap().apply().unwrap();
+        }
+        let left: Vec<_> = std::fs::read_dir(above).unwrap().collect();
+        assert!(left.is_empty(), "{host}: {left:?}");
+    }
+}
+
 #[test]
 fn what_others_changed_meanwhile_stays() {
     let folder = tempfile::tempdir().unwrap();

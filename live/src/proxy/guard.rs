@@ -2,7 +2,9 @@
 //!
 //! A page of any site can send requests to this machine, also by a name of its own that it points here: it could put words into
 //! sessions. Browsers name the page of such a request (`Origin`) and the name that it was sent to (`Host`); the programs that a
-//! proxy serves run outside of browsers. A token says more than both.
+//! proxy serves run outside of browsers. All show a token; where only this user's programs are served, the names count as well.
+
+use super::access::{Access, Clients};
 
 /// The facts that a client sends about itself.
 #[derive(Clone, Copy, Default, Debug)]
@@ -16,10 +18,15 @@ pub struct Caller<'a> {
 }
 
 /// Why a request is not passed on, as a status of HTTP and in words; `None`: it is passed on.
-pub fn refused(caller: Caller<'_>, token: Option<&str>) -> Option<(u16, &'static str)> {
-    if let Some(token) = token {
-        let is_known = caller.token.is_some_and(|given| is_same(given, token.as_bytes()));
-        return (!is_known).then_some((401, "the token is missing; send it in x-acpdb-token"));
+pub fn refused(caller: Caller<'_>, access: &Access) -> Option<(u16, &'static str)> {
+    if !caller.token.is_some_and(|given| access.knows(given)) {
+        return Some((
+            401,
+            "the token is missing; send it in x-acpdb-token, or put /key/TOKEN before the path",
+        ));
+    }
+    if access.clients == Clients::Any {
+        return None;
     }
     if caller.host.is_some_and(|host| !is_here(host)) {
         return Some((421, "it is reached by a name of this machine alone"));
@@ -84,14 +91,15 @@ mod tests {
             (Some("127.0.0.1:4141"), Some("vscode-file://vscode-app"), 0),
             (Some("rebound.example:4141"), Some("http://rebound.example:4141"), 421),
         ] {
-            let caller = Caller { host, origin, token: None };
-            let said = refused(caller, None).map_or(0, |(status, _)| status);
+            let caller = Caller { host, origin, token: Some(b"own") };
+            let access = Access::new("own", Clients::OfThisUser).unwrap();
+            let said = refused(caller, &access).map_or(0, |(status, _)| status);
             assert_eq!(said, status, "{host:?} {origin:?}");
         }
     }
 
     #[test]
-    fn a_token_says_more_than_names() {
+    fn a_token_says_more_than_names_if_others_are_served() {
         let caller =
             |token| Caller { host: Some("proxy.example"), origin: Some("https://app.example"), token };
         for (given, is_refused) in [
@@ -101,7 +109,7 @@ mod tests {
             (Some(b""), true),
             (None, true),
         ] {
-            let said = refused(caller(given), Some("secret"));
+            let said = refused(caller(given), &Access::new("secret", Clients::Any).unwrap());
             assert_eq!(said.map(|(status, _)| status), is_refused.then_some(401), "{given:?}");
         }
     }

@@ -10,6 +10,7 @@
 //! record. Headers are never recorded, nor the part of a path behind its `?`: keys are in them. For sessions without a
 //! recording of their own the conversation is recorded, too (`talk`).
 
+pub mod access;
 pub mod guard;
 pub mod hold;
 pub mod identity;
@@ -33,9 +34,7 @@ use std::net::SocketAddr;
 #[non_exhaustive]
 pub enum ProxyError {
     /// Others could send requests through it, with the keys of its user.
-    #[error(
-        "{0} can be reached by others; give a token that clients have to send, or listen on 127.0.0.1 of a Linux machine"
-    )]
+    #[error("{0} can be reached by others; give a token that clients have to send, or listen on 127.0.0.1")]
     Exposed(SocketAddr),
     /// The given address is no address of a provider.
     #[error("{0} is no address of a provider; give one such as https://api.anthropic.com")]
@@ -56,11 +55,9 @@ pub enum ProxyError {
 /// Checks whether a proxy may listen on an address.
 ///
 /// # Errors
-/// If others can reach it, and it asks for no token.
-pub fn may_listen(address: SocketAddr, token: Option<&str>) -> Result<(), ProxyError> {
-    let is_guarded = token.is_some_and(|token| !token.is_empty());
-    // On this machine's own addresses its other users are told apart by their sockets, where the system says whose these are.
-    if is_guarded || address.ip().is_loopback() && peer::can_tell() {
+/// If other machines can reach it, and it is for this user only.
+pub const fn may_listen(address: SocketAddr, clients: access::Clients) -> Result<(), ProxyError> {
+    if matches!(clients, access::Clients::Any) || address.ip().is_loopback() {
         Ok(())
     } else {
         Err(ProxyError::Exposed(address))

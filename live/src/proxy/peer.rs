@@ -1,7 +1,7 @@
 //! Whose program is at the other end of a connection on this machine.
 //!
-//! An address of this machine can be reached by all of its users, and a store is for one. Linux tells the user of each socket: the row of the
-//! client's own socket is looked up. Elsewhere, and where that cannot be read, a server asks for a token.
+//! A token may get into other hands. Linux tells the user of each socket: the row of the client's own socket is looked up, and other users are not
+//! served whatever they show. Elsewhere, and where that cannot be read, the token alone counts.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,9 @@ use acpdb_engine::storage::effective_user;
 /// Connections that are served at once.
 pub const CONNECTION_COUNT_MAX: usize = 256;
 /// How long a client may take for the head of a request.
-pub const HEAD_WAIT: std::time::Duration = std::time::Duration::from_secs(60);
+pub const HEAD_WAIT: std::time::Duration = std::time::Duration::from_secs(30);
+/// Longest head of a request.
+pub const HEAD_BYTES_MAX: usize = 256 << 10;
 
 /// Tables of sockets, and the column of the user in them.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];

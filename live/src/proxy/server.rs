@@ -18,6 +18,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
+use super::access::{Access, keyed};
 use super::guard::{self, Caller};
 use super::hold::Hold;
 use super::identity::{self, Identity};
@@ -28,7 +29,7 @@ use super::talk::Talks;
 use super::{ProxyError, may_listen, peer, tunnel};
 use crate::plugin::chained;
 
-/// The header in which a client sends the token of a proxy that others can reach.
+/// The header in which a client sends the token.
 const TOKEN: HeaderName = HeaderName::from_static("x-acpdb-token");
 
 type Outgoing = Client<HttpsConnector<HttpConnector>, Copied<BoxBody<Bytes, hyper::Error>>>;
@@ -41,8 +42,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The provider, such as `https://api.anthropic.com`.
     pub upstream: String,
-    /// The token that clients have to send in `x-acpdb-token`.
-    pub token: Option<String>,
+    /// The token that clients have to show.
+    pub access: Access,
     /// The folders of hosts' recordings. With them, requests are sent as acpdb serves them.
     pub prune: Option<Places>,
     /// Called with the reason why an exchange was not recorded. The exchange went through all the same.
@@ -63,7 +64,7 @@ struct Proxy {
     authority: String,
     /// A path of the provider's own, before those of its API.
     base: String,
-    token: Option<String>,
+    access: Access,
     prune: Option<Places>,
     unrecorded: fn(&str),
     sent: Arc<Sent>,
@@ -76,7 +77,7 @@ struct Proxy {
 /// # Errors
 /// If it may not or cannot listen on the address, or the provider's address is no address.
 pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr)) -> Result<(), ProxyError> {
-    may_listen(options.listen, options.token.as_deref())?;
+    may_listen(options.listen, options.access.clients)?;
     let wrong = || ProxyError::Upstream(options.upstream.clone());
     let upstream: Uri = options.upstream.parse().map_err(|_| wrong())?;
     let scheme =
@@ -96,7 +97,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
         scheme: scheme.to_owned(),
         authority: authority.to_owned(),
         base: upstream.path().trim_end_matches('/').to_owned(),
-        token: options.token.clone().filter(|token| !token.is_empty()),
+        access: options.access.clone(),
         prune: options.prune.clone(),
         unrecorded: options.unrecorded,
         sent: Arc::default(),
@@ -117,24 +118,25 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
                 tokio::time::sleep(ACCEPT_WAIT).await;
                 continue;
             };
-            let is_own = || stream.local_addr().is_ok_and(|own| peer::is_of_this_user(peer, own));
             let place = Arc::clone(&open);
-            // Without a token, other users of this machine are not served; past the limit no client is.
-            if proxy.token.is_none() && !is_own() || Arc::strong_count(&place) > peer::CONNECTION_COUNT_MAX {
+            // A connection whose own end is not known any more is over; past the limit no client is served.
+            if Arc::strong_count(&place) > peer::CONNECTION_COUNT_MAX
+                || !proxy.access.takes(peer, stream.local_addr().ok())
+            {
                 continue;
             }
             let proxy = Arc::clone(&proxy);
             tokio::spawn(async move {
-                let _place = place;
                 let service = service_fn(move |request| {
                     let proxy = Arc::clone(&proxy);
                     async move { Ok::<Answer, Infallible>(proxy.pass(request).await) }
                 });
                 let mut server = hyper::server::conn::http1::Builder::new();
-                let server = server.preserve_header_case(true);
+                let server = server.preserve_header_case(true).max_buf_size(peer::HEAD_BYTES_MAX);
                 let server = server.timer(TokioTimer::new()).header_read_timeout(peer::HEAD_WAIT);
                 // Its client sees a connection that breaks; the exchange on it is recorded as not whole.
                 let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+                drop(place);
             });
         }
     })
@@ -149,14 +151,16 @@ fn said(status: StatusCode, text: &str) -> Answer {
 
 impl Proxy {
     async fn pass(&self, mut request: Request<Incoming>) -> Answer {
-        let token = self.token.as_ref().and_then(|_| request.headers_mut().remove(TOKEN));
+        let sent = request.headers_mut().remove(TOKEN);
+        let asked = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let (whole, before) = keyed(&asked);
         let told = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
         let caller = Caller {
             host: told(HOST),
             origin: told(ORIGIN),
-            token: token.as_ref().map(HeaderValue::as_bytes),
+            token: sent.as_ref().map(HeaderValue::as_bytes).or(before.map(str::as_bytes)),
         };
-        if let Some((status, why)) = guard::refused(caller, self.token.as_deref()) {
+        if let Some((status, why)) = guard::refused(caller, &self.access) {
             return said(StatusCode::from_u16(status).unwrap_or(StatusCode::FORBIDDEN), why);
         }
         let header = |name: &str| Some(request.headers().get(name)?.to_str().ok()?.to_owned());
@@ -164,9 +168,8 @@ impl Proxy {
             AUTHORIZATION.as_str() == "authorization",
             "keys are in headers, which are not recorded"
         );
-        let whole = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        let identity = identity::of(&whole, &header);
-        let (path, _) = identity::split(&whole);
+        let identity = identity::of(whole, &header);
+        let (path, _) = identity::split(whole);
         let plain = path.split('?').next().unwrap_or_default().to_owned();
         let uri = format!("{}://{}{}{path}", self.scheme, self.authority, self.base).parse::<Uri>();
         let (Ok(uri), Ok(host)) = (uri, HeaderValue::from_str(&self.authority)) else {
@@ -176,8 +179,7 @@ impl Proxy {
         request.headers_mut().insert(HOST, host);
         let began = Instant::now();
         let (sent, sent_told) = tokio::sync::oneshot::channel();
-        let number = self.talks.number();
-        let mut exchange = Exchange { number, path: plain, ..Exchange::default() };
+        let mut exchange = Exchange { number: self.talks.number(), path: plain, ..Exchange::default() };
         // The bytes behind an upgrade are no request: they go through as they are.
         let asked = tunnel::asked(&mut request);
         if identity.is_some() {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::access::Clients;
 use super::identity;
 use super::may_listen;
 use super::record::{Exchange, summary};
@@ -44,14 +45,13 @@ fn the_session_in_a_path_is_taken_off() {
 
 #[test]
 fn others_may_not_send_through_it() {
-    for (address, token, may) in [
-        ("127.0.0.1:1", None, true),
-        ("[::1]:1", None, true),
-        ("0.0.0.0:1", None, false),
-        ("0.0.0.0:1", Some(""), false),
-        ("192.168.1.2:1", Some("secret"), true),
+    for (address, clients, may) in [
+        ("127.0.0.1:1", Clients::OfThisUser, true),
+        ("[::1]:1", Clients::OfThisUser, true),
+        ("0.0.0.0:1", Clients::OfThisUser, false),
+        ("192.168.1.2:1", Clients::Any, true),
     ] {
-        assert_eq!(may_listen(address.parse().unwrap(), token).is_ok(), may, "{address} {token:?}");
+        assert_eq!(may_listen(address.parse().unwrap(), clients).is_ok(), may, "{address} {clients:?}");
     }
 }
 

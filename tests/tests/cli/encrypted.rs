@@ -110,6 +110,7 @@ fn a_key_that_is_missing_wrong_or_not_needed_is_named() {
     let world = World::new();
     world.run(&["init", "--encrypt"]).ok();
     world.run_with(&["append", "--stdin"], line("the first zebra")).ok();
+    world.run(&["reindex"]).says(2, &["keeps no index", "nothing to make anew"]);
     world.run(&["--db", "other", "init", "--encrypt", "--passphrase"]).tells(2, &["ACPDB_PASSPHRASE"]);
     let key = key_beside(&world);
     let elsewhere = world.path("elsewhere.key");
@@ -148,6 +149,16 @@ fn a_key_that_is_missing_wrong_or_not_needed_is_named() {
     // Bytes are checked without the key.
     world.run(&["verify"]).ok();
     world.run(&["doctor"]).ok();
+    // A store was called sound, and nothing to be done, after all that could open it was gone.
+    let wrapped = std::fs::read(world.path("store/key")).unwrap();
+    std::fs::remove_file(world.path("store/key")).unwrap();
+    world.run(&["verify"]).tells(9, &["cannot be read", "key is missing", "from a backup"]);
+    assert!(world.run(&["verify", "--json"]).text().contains("\"verdict\":\"unreadable\""));
+    assert_eq!(world.run(&["doctor"]).code, 9);
+    std::fs::write(world.path("store/key"), &wrapped[1..]).unwrap();
+    world.run(&["verify"]).tells(9, &["key is damaged"]);
+    std::fs::write(world.path("store/key"), &wrapped).unwrap();
+    world.run(&["verify"]).ok();
     world.run(&["--key-file", told, "context", "s1"]).tells(0, &["the first zebra"]);
     let variable = [("ACPDB_KEY_FILE", told)];
     with(&world, &variable, &["context", "s1"], "").tells(0, &["the first zebra"]);

@@ -187,7 +187,7 @@ impl Server {
                 };
             }
         });
-        said(StatusCode::OK, "text/event-stream", Answer::Pieces(receiver))
+        said(StatusCode::OK, "text/event-stream", Answer::Pieces(receiver, Arc::new(true.into())))
     }
 }
 

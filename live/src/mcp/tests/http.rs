@@ -11,13 +11,17 @@ use serde_json::{Value, json};
 use super::super::http::{Options, serve_http};
 use super::super::server::ServerError;
 use super::super::tools::Tools;
+use crate::proxy::access::{Access, Clients};
 
-fn serve(folder: &std::path::Path, token: Option<&str>) -> SocketAddr {
+fn serve(folder: &std::path::Path) -> SocketAddr {
     let store = Store::builder(folder.join("store")).any_file_system().open().unwrap();
     let entries = vec![Entry::prompt("p1"), Entry::message("p1", Role::User, "Where is port 4142 opened?")];
     let _ = store.append(&StreamInfo::session("host", "s1"), entries).unwrap();
     let tools = Tools::new(store, None, None);
-    let options = Options { listen: "127.0.0.1:0".parse().unwrap(), token: token.map(str::to_owned) };
+    let options = Options {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        access: Access::new(TOKEN, Clients::OfThisUser).unwrap(),
+    };
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let _ = serve_http(&tools, &options, &mut |address| tell.send(address).unwrap());
@@ -25,11 +29,18 @@ fn serve(folder: &std::path::Path, token: Option<&str>) -> SocketAddr {
     told.recv().unwrap()
 }
 
-/// Status and body of an answer. A line of `headers` that names the host takes the place of the usual one.
+const TOKEN: &str = "secret";
+
+/// Status and body of an answer. A line of `headers` that names the host takes the place of the usual one; so does one with a token.
 fn sent(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
     let host = if headers.contains("Host:") { String::new() } else { format!("Host: {address}\r\n") };
+    let token = if headers.contains("Authorization:") || path.starts_with("/key/") {
+        String::new()
+    } else {
+        format!("Authorization: Bearer {TOKEN}\r\n")
+    };
     let head = format!(
-        "{method} {path} HTTP/1.1\r\n{host}{headers}Content-Type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\n{host}{token}{headers}Content-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
@@ -59,7 +70,7 @@ fn asked(address: SocketAddr, method: &str, params: &Value) -> Value {
 #[test]
 fn a_client_is_greeted_in_its_own_version() {
     let folder = tempfile::tempdir().unwrap();
-    let address = serve(folder.path(), None);
+    let address = serve(folder.path());
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let (status, body) = sent(address, "POST", "/mcp", "", &initialize(version));
         let answer: Value = serde_json::from_str(&body).unwrap();
@@ -76,7 +87,7 @@ fn a_client_is_greeted_in_its_own_version() {
 #[test]
 fn all_that_is_offered_has_the_members_that_clients_read() {
     let folder = tempfile::tempdir().unwrap();
-    let address = serve(folder.path(), None);
+    let address = serve(folder.path());
     assert_eq!(asked(address, "ping", &json!({}))["result"], json!({}));
     for (list, name, members) in [
         ("tools/list", "tools", &["name", "description", "inputSchema"][..]),
@@ -113,7 +124,7 @@ fn all_that_is_offered_has_the_members_that_clients_read() {
 #[test]
 fn what_cannot_be_done_is_said_where_it_belongs() {
     let folder = tempfile::tempdir().unwrap();
-    let address = serve(folder.path(), None);
+    let address = serve(folder.path());
     // The model can mend its own mistake, so that is a result.
     let wrong = asked(address, "tools/call", &json!({"name": "explain", "arguments": {}}));
     assert_eq!(wrong["result"]["isError"], true, "{wrong}");
@@ -133,7 +144,7 @@ fn what_cannot_be_done_is_said_where_it_belongs() {
 #[test]
 fn half_a_character_costs_itself() {
     let folder = tempfile::tempdir().unwrap();
-    let address = serve(folder.path(), None);
+    let address = serve(folder.path());
     let body = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"recall","arguments":{"query":"4142 \ud83d"}}}"#;
     let (status, answer) = sent(address, "POST", "/mcp", "MCP-Protocol-Version: 2025-11-25\r\n", body);
     assert_eq!(status, 200, "{answer}");
@@ -143,7 +154,7 @@ fn half_a_character_costs_itself() {
 #[test]
 fn pages_of_others_and_other_places_get_no_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let address = serve(folder.path(), None);
+    let address = serve(folder.path());
     let port = address.port();
     let begin = initialize("2025-11-25");
     for (method, path, headers, want) in [
@@ -168,22 +179,42 @@ fn pages_of_others_and_other_places_get_no_answer() {
 #[test]
 fn a_token_is_asked_for_and_others_are_not_let_in_without() {
     let folder = tempfile::tempdir().unwrap();
-    let address = serve(folder.path(), Some("secret"));
+    let address = serve(folder.path());
     let begin = initialize("2025-11-25");
-    for (header, want) in [
-        ("", 401),
-        ("Authorization: Bearer secre\r\n", 401),
-        ("Authorization: Bearer secrets\r\n", 401),
-        ("Authorization: secret\r\n", 401),
-        ("Authorization: Bearer secret\r\n", 200),
+    for (path, header, want) in [
+        ("/mcp", "Authorization: \r\n", 401),
+        ("/mcp", "Authorization: Bearer secre\r\n", 401),
+        ("/mcp", "Authorization: Bearer secrets\r\n", 401),
+        ("/mcp", "Authorization: secret\r\n", 401),
+        ("/mcp", "Authorization: Bearer secret\r\n", 200),
+        ("/key/secre/mcp", "", 401),
+        ("/key/secret/mcp", "", 200),
+        ("/key/secret/other", "", 404),
+        ("/key/secret", "", 401),
     ] {
-        assert_eq!(sent(address, "POST", "/mcp", header, &begin).0, want, "{header}");
+        assert_eq!(sent(address, "POST", path, header, &begin).0, want, "{path} {header}");
     }
     let other = tempfile::tempdir().unwrap();
     let store = Store::builder(other.path().join("store")).any_file_system().open().unwrap();
-    for token in [None, Some(String::new())] {
-        let options = Options { listen: "0.0.0.0:0".parse().unwrap(), token };
-        let refused = serve_http(&Tools::new(store.clone(), None, None), &options, &mut |_| unreachable!());
-        assert!(matches!(refused, Err(ServerError::Exposed(_))), "{refused:?}");
-    }
+    let access = Access::new(TOKEN, Clients::OfThisUser).unwrap();
+    let options = Options { listen: "0.0.0.0:0".parse().unwrap(), access };
+    let refused = serve_http(&Tools::new(store, None, None), &options, &mut |_| unreachable!());
+    assert!(matches!(refused, Err(ServerError::Exposed(_))), "{refused:?}");
+}
+
+/// A body without an end was kept in memory as it came.
+#[test]
+fn a_body_without_an_end_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = serve(folder.path());
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST /key/{TOKEN}/mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let piece = [b"100000\r\n".as_slice(), &vec![b' '; 1 << 20], b"\r\n"].concat();
+    // The server gives up long before all is sent.
+    let sent = (0..1 << 12).take_while(|_| stream.write_all(&piece).is_ok()).count();
+    assert!(sent < 1 << 10, "{sent} MiB were taken");
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use acpdb_engine::Store;
 use acpdb_engine::event::Payload;
 
+use super::super::access::{Access, Clients};
 use super::super::prune::Places;
 use super::super::server::{Options, serve};
 
@@ -58,13 +59,22 @@ fn proxy_that(folder: &std::path::Path, upstream: String, prune: Option<Places>)
 
 fn proxy_over(store: Store, upstream: String, prune: Option<Places>) -> (Store, SocketAddr) {
     let (tell, told) = std::sync::mpsc::channel();
-    let options =
-        Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None, prune, unrecorded: note };
+    let options = Options {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        upstream,
+        access: access(),
+        prune,
+        unrecorded: note,
+    };
     let own = store.clone();
     std::thread::spawn(move || {
         let _ = serve(own, &options, &mut |address| tell.send(address).unwrap());
     });
     (store, told.recv().unwrap())
+}
+
+fn access() -> Access {
+    Access::new("own-token", Clients::OfThisUser).unwrap()
 }
 
 fn asked(address: SocketAddr, body: &[u8]) -> Vec<u8> {
@@ -75,7 +85,7 @@ fn asked_at(path: &str, header: &str, address: SocketAddr, body: &[u8]) -> Vec<u
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nX-Api-Key: SECRET-KEY\r\n\
-         {header}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+         X-Acpdb-Token: own-token\r\n{header}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).unwrap();
@@ -120,6 +130,40 @@ fn a_page_of_another_site_is_not_passed_on_and_nothing_is_recorded() {
     }
     assert!(provider.accept().is_err(), "nothing was sent on");
     assert!(store.find_stream("shop-1").is_err(), "nothing was recorded");
+}
+
+/// Every user of the machine could send requests through it, and words into sessions.
+#[test]
+fn a_request_without_the_token_is_not_passed_on_and_one_that_has_it_leaves_it_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}".to_vec();
+    let (upstream, provider) = provider(vec![answer]);
+    let (store, address) = proxy(folder.path(), format!("http://{upstream}"));
+    let asked = |path: &str, header: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\n{header}Content-Length: 19\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(b"the end of the body").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    for (path, header) in [
+        ("/v1/messages", ""),
+        ("/v1/messages", "X-Acpdb-Token: own-toke\r\n"),
+        ("/key/own-toke/v1/messages", ""),
+        ("/acp/shop-1/v1/messages", ""),
+    ] {
+        let answer = asked(path, header);
+        assert!(answer.starts_with("HTTP/1.1 401"), "{path} {header}: {answer}");
+    }
+    let answer = asked("/key/own-token/v1/messages?a=b", "X-Claude-Code-Session-Id: c1\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let got = String::from_utf8(provider.join().unwrap()).unwrap();
+    assert!(got.starts_with("POST /v1/messages?a=b HTTP/1.1") && !got.contains("own-token"), "{got}");
+    assert!(!recorded(&store).contains("own-token"));
 }
 
 #[test]
@@ -212,7 +256,9 @@ fn a_websocket_goes_through_and_is_counted() {
         );
         let (store, address) = proxy_that(folder.path(), format!("http://{upstream}"), prune);
         let mut stream = TcpStream::connect(address).unwrap();
-        let head = format!("GET /v1/responses?key=SECRET HTTP/1.1\r\nHost: {address}\r\n{ASK}\r\n\r\n");
+        let head = format!(
+            "GET /v1/responses?key=SECRET HTTP/1.1\r\nHost: {address}\r\nX-Acpdb-Token: own-token\r\n{ASK}\r\n\r\n"
+        );
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {
@@ -255,7 +301,7 @@ fn a_provider_that_takes_no_upgrade_is_heard() {
     let header = "Upgrade: websocket\r\nSec-WebSocket-Key: a-key\r\nConnection: upgrade\r\nX-Claude-Code-Session-Id: c1";
     let mut stream = TcpStream::connect(address).unwrap();
     stream
-        .write_all(format!("GET /v1/responses HTTP/1.1\r\nHost: {address}\r\n{header}\r\n\r\n").as_bytes())
+        .write_all(format!("GET /v1/responses HTTP/1.1\r\nHost: {address}\r\nX-Acpdb-Token: own-token\r\n{header}\r\n\r\n").as_bytes())
         .unwrap();
     let mut answer = vec![0; 400];
     let count = stream.read(&mut answer).unwrap();
@@ -437,7 +483,7 @@ fn a_port_that_is_taken_is_said() {
     let options = Options {
         listen,
         upstream: "http://127.0.0.1:1".to_owned(),
-        token: None,
+        access: access(),
         prune: None,
         unrecorded: note,
     };

@@ -1,0 +1,139 @@
+//! The list of stores that a user made here: programs that run unasked, such as hooks, use only these where they are found.
+//!
+//! ```text
+//! a store is made -> a line in the list      a store is found -> is its line there?
+//! {"store":"6b6f4218..","mark":"91c0..","path":"/w/app/.acpdb"}
+//! ```
+//!
+//! A store that lies in a folder of a project may have come with it. Its maker decides what it says, and would get what is written
+//! into it. Its files belong to the user who cloned it, so they tell nothing; this list, which lies outside of all projects, does. The
+//! mark comes from the store's secret, so that a store which only bears a known id is none of these; and a store that was moved is.
+//! Callers say where the list is: the engine reads no environment.
+
+use std::fs::OpenOptions;
+use std::io::{Error as IoError, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::identity::{StoreIdentity, identity_of};
+use crate::error::Error;
+
+/// Largest list that is read: some ten thousand stores.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// A list of the stores that a user made.
+#[derive(Debug, Clone)]
+pub struct OwnList {
+    path: PathBuf,
+}
+
+/// A store of the user's own.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct OwnStore {
+    store: String,
+    #[serde(default)]
+    mark: Option<String>,
+    /// Where it was made, as text: a path of other bytes is compared by its mark alone.
+    #[serde(serialize_with = "crate::text::paths::serialize_shown")]
+    path: PathBuf,
+}
+
+impl OwnList {
+    /// The list in a file, which need not exist. Nothing is read.
+    #[must_use]
+    pub const fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The lines that can be read. A list that cannot be read names no store.
+    fn known(&self) -> Vec<OwnStore> {
+        let mut text = String::new();
+        // Without a list no store was made here.
+        let Ok(file) = std::fs::File::open(&self.path) else { return Vec::new() };
+        if file.take(FILE_BYTES_MAX).read_to_string(&mut text).is_err() {
+            return Vec::new();
+        }
+        // A torn line costs itself.
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Whether the store in a folder is on the list. Cost: the list and two small files.
+    #[must_use]
+    pub fn has(&self, folder: &Path) -> bool {
+        let known = self.known();
+        let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        match identity_of(folder) {
+            Ok(Some(found)) => known.iter().any(|own| is_same(own, &found, &path)),
+            Ok(None) => false,
+            // The store file is damaged: a store at a known place is not taken for a stranger's.
+            Err(_) => known.iter().any(|own| own.path == path),
+        }
+    }
+
+    /// Enters a store that was just made. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the list cannot be written; the store is there all the same.
+    pub fn enter(&self, folder: &Path) -> Result<(), Error> {
+        let fail = |action, path: &Path, source: IoError| Error::Io { action, path: path.to_owned(), source };
+        let path = folder.canonicalize().map_err(|error| fail("resolve", folder, error))?;
+        let Some(found) = identity_of(&path)? else { return Ok(()) };
+        let own = OwnStore { store: found.store.to_hex(), mark: found.mark, path };
+        if self.known().contains(&own) {
+            return Ok(());
+        }
+        let write = || -> Result<(), IoError> {
+            let mut line = serde_json::to_vec(&own)?;
+            line.push(b'\n');
+            std::fs::create_dir_all(self.path.parent().unwrap_or_else(|| Path::new("/")))?;
+            let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path)?;
+            file.write_all(&line)?;
+            file.sync_all()
+        };
+        write().map_err(|error| fail("write", &self.path, error))
+    }
+}
+
+fn is_same(own: &OwnStore, found: &StoreIdentity, path: &Path) -> bool {
+    let is_known = match (&own.mark, &found.mark) {
+        (Some(own), Some(found)) => own == found,
+        (None, None) => own.path == path,
+        _ => false,
+    };
+    is_known && own.store == found.store.to_hex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    /// Whoever clones a repository owns its files: a store in it was taken for the user's own.
+    #[test]
+    fn a_store_is_on_the_list_where_it_was_made_and_where_it_was_moved_and_a_likeness_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let list = OwnList::new(at("state/stores.jsonl"));
+        for name in ["mine", "theirs"] {
+            let store = Store::builder(at(name)).any_file_system().open().unwrap();
+            store.close().unwrap();
+        }
+        assert!(!list.has(&at("mine")));
+        list.enter(&at("mine")).unwrap();
+        list.enter(&at("mine")).unwrap();
+        assert_eq!(std::fs::read_to_string(at("state/stores.jsonl")).unwrap().lines().count(), 1);
+        assert_eq!(
+            (list.has(&at("mine")), list.has(&at("theirs")), list.has(&at("none"))),
+            (true, false, false)
+        );
+        // Another store with its id, which proofs tell to others.
+        std::fs::copy(at("mine/acpdb.json"), at("theirs/acpdb.json")).unwrap();
+        assert!(!list.has(&at("theirs")));
+        std::fs::rename(at("mine"), at("moved")).unwrap();
+        assert!(list.has(&at("moved")));
+        std::fs::write(at("state/stores.jsonl"), "torn\n").unwrap();
+        assert!(!list.has(&at("moved")));
+    }
+}
