@@ -50,6 +50,7 @@ use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, StreamInfo, fact};
 use acpdb_engine::event::ReplaceCause;
+use acpdb_engine::ids::Micros;
 
 pub(crate) use self::attached::{ATTACHED, SENT, untagged};
 use self::line::Line;
@@ -85,12 +86,14 @@ const KNOWN: &str = "
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let values = ValueReader::records(input, &context.options.limits);
     let mut values = values.finding(marks(Format::ClaudeCode));
+    let grows = context.options.grows;
     let mut importer = Importer {
         context,
         lines: Vec::new(),
         by_name: HashMap::new(),
         side: HashMap::new(),
-        waiting: Waiting::default(),
+        waiting: Waiting::new(grows),
+        newest: None,
         sent: None,
     };
     let mut pending: Vec<Pending> = Vec::new();
@@ -176,6 +179,8 @@ struct Importer<'c, 'x> {
     waiting: Waiting,
     /// The words in which the next record was sent, where they are not its own.
     sent: Option<Words>,
+    /// The time of the newest record that has one.
+    newest: Option<Micros>,
 }
 
 impl Importer<'_, '_> {
@@ -300,6 +305,7 @@ impl Importer<'_, '_> {
             return self.keep(home, "raw", raw, place);
         };
         record.sent = self.sent.take();
+        self.newest = time(record.timestamp).or(self.newest);
         let is_speech = matches!(&*record.kind, "user" | "assistant");
         if record.uuid.is_none()
             && is_speech
@@ -465,7 +471,9 @@ impl Importer<'_, '_> {
         let bodies = wire::bodies(&entries);
         let entry = Entry::from(fact).origin(origin).at(time(record.timestamp));
         entries.push(entry.wire(wire::build(raw, &bodies)));
-        entries.append(&mut sums);
+        // The host's sums have no time of their own.
+        let newest = self.newest;
+        entries.extend(sums.into_iter().map(|entry| entry.at(newest)));
         self.emit(line, entries, place.end)
     }
 

@@ -39,6 +39,8 @@ pub(super) struct Waiting {
     requests: Vec<Request>,
     /// The file has recorded a request.
     has_requests: bool,
+    /// The file grows while it is read: what came is told at once, and only notifications wait.
+    grows: bool,
 }
 
 struct Copied {
@@ -113,6 +115,10 @@ impl Words {
 }
 
 impl Waiting {
+    pub(super) fn new(grows: bool) -> Self {
+        Self { grows, ..Self::default() }
+    }
+
     /// Whether a record is to wait. An answer ends the wait; but a host tells an answer with several calls in several records, with
     /// results between them, and then no request is between them.
     pub(super) fn takes(&self, text: Option<&str>) -> bool {
@@ -122,7 +128,8 @@ impl Waiting {
         }
         let is_said = matches!(&*kind, "user" | "attachment" | "system");
         let is_sent = matches!(&*kind, "api-request-blob" | "api-request");
-        !self.records.is_empty() || is_sent || (is_said && (self.has_requests || tells_requests(text)))
+        let tells = || !self.grows && (self.has_requests || tells_requests(text));
+        !self.records.is_empty() || (is_sent && !self.grows) || (is_said && (tells() || is_notice(text)))
     }
 
     /// Lets a record wait; gives all, if they are too many.
@@ -208,12 +215,15 @@ impl Waiting {
     }
 }
 
-/// Whether a record is of a version that records its requests, or a notification: of these the words differ always.
+/// Whether a record is of a version that records its requests.
 fn tells_requests(text: Option<&str>) -> bool {
-    let [version, message] = text.and_then(|it| json::pick(it, ["version", "message"])).unwrap_or_default();
-    let is_notice =
-        || json::string(json::member(message, "content")).is_some_and(|it| it.starts_with(NOTICE));
-    json::string(version).is_some_and(|version| !is_before(&version, REQUESTS_SINCE)) || is_notice()
+    json::string(json::member(text, "version")).is_some_and(|version| !is_before(&version, REQUESTS_SINCE))
+}
+
+/// Whether a record is a notification: it is never sent in its own words.
+fn is_notice(text: Option<&str>) -> bool {
+    let content = json::member(json::member(text, "message"), "content");
+    json::string(content).is_some_and(|it| it.starts_with(NOTICE))
 }
 
 /// Whether a version is older than another; what is no version is older than all.
