@@ -508,3 +508,30 @@ fn every_rule_has_a_body_that_breaks_it() {
         assert!(corpus.contains(&format!("{rule} /")), "no body breaks {rule}");
     }
 }
+
+/// A compaction by the server goes back as it came; OpenAI's of that name hold other things.
+#[test]
+fn compactions_of_the_server_are_the_models_and_hold_their_summary() {
+    let talk = |role: &str, block: &str| {
+        format!(
+            r#"{{"messages":[{{"role":"user","content":"x"}},{{"role":"{role}","content":[{block},{{"type":"text","text":"y"}}]}}]}}"#
+        )
+    };
+    let whole = r#"{"type":"compaction","content":"in short"}"#;
+    check(Format::Anthropic, &talk("assistant", whole), &expect![[""]]);
+    check(Format::Anthropic, &talk("assistant", r#"{"type":"compaction","content":null}"#), &expect![[""]]);
+    check(
+        Format::Anthropic,
+        &talk("assistant", r#"{"type":"compaction"}"#),
+        &expect![[r#"
+        A9 /messages/1/content/0: none
+    "#]],
+    );
+    check(
+        Format::Anthropic,
+        &talk("user", whole),
+        &expect![[r#"
+        A9 /messages/1/content/0: user
+    "#]],
+    );
+}

@@ -93,10 +93,13 @@ def recording(scene, place, out):
     for path in sorted(glob.glob(os.path.join(source, "**", "*"), recursive=True)) + glob.glob(os.path.join(source, "*", ".*")):
         if not os.path.isfile(path):
             continue
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except UnicodeDecodeError:  # Copilot's own database beside its events.
+            continue
         to = os.path.join(out, os.path.relpath(path, source))
         os.makedirs(os.path.dirname(to), exist_ok=True)
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
         if path.endswith(".jsonl"):
             text = "".join(lean(scene.host, line) for line in text.splitlines(True))
         if scene.host == "pi":
@@ -115,6 +118,13 @@ def lean(host, line):
                 value["attachment"][name] = [CUT % len(dumps(value["attachment"][name]))]
         if "shape" in value:
             value["shape"] = CUT % len(dumps(value["shape"]))
+        return dumps(value) + "\n"
+    if host == "copilot" and ('"type":"model.' in line):
+        # Whole requests, and the system prompt with them.
+        value = json.loads(line)
+        for name in ("requestMessages", "messages", "response"):
+            if name in value["data"]:
+                value["data"][name] = CUT % len(dumps(value["data"][name]))
         return dumps(value) + "\n"
     if host == "copilot" and '"type":"system.message"' in line:
         value = json.loads(line)

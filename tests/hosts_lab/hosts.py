@@ -8,17 +8,65 @@ MEANWHILE = "And this was typed meanwhile."
 
 # ---- Claude Code
 
-def claude(scene, *words, prompt=None, lines=None, flags=("--disable-slash-commands",)):
+def claude(scene, *words, prompt=None, lines=None, until=None, flags=("--disable-slash-commands",)):
     scene.environment.update(
         ANTHROPIC_BASE_URL=scene.url, ANTHROPIC_API_KEY="sk-ant-lab", IS_SANDBOX="1", DISABLE_AUTOUPDATER="1",
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1", DISABLE_TELEMETRY="1")
     form = ["--output-format", "stream-json", "--input-format", "stream-json", "--verbose"] if lines else ["--output-format", "json"]
     command = ["claude", "-p", "--dangerously-skip-permissions", *flags, *form, *words]
-    return scene.run(*command, *([prompt] if prompt else []), lines=lines)
+    return scene.run(*command, *([prompt] if prompt else []), lines=lines, until=until)
 
 
 def claude_main(scene):
     claude(scene, prompt="Rename the greeting. <play:main>")
+    claude(scene, "--continue", prompt="Look at it again. <play:second>")
+
+
+def claude_on(scene, model):
+    """Other models get reminders where the default one gets messages of role system."""
+    claude(scene, "--model", model, prompt="Rename the greeting. <play:main>")
+    claude(scene, "--model", model, "--continue", prompt="Look at it again. <play:second>")
+
+
+def claude_opus(scene):
+    claude_on(scene, "claude-opus-4-5")
+
+
+def claude_sonnet(scene):
+    claude_on(scene, "claude-sonnet-5")
+
+
+def claude_haiku(scene):
+    claude_on(scene, "claude-haiku-4-5")
+
+
+def claude_mention(scene):
+    claude(scene, prompt="Look at @src/b.py first. <play:second>")
+    claude(scene, "--continue", prompt="Now @src/a.py and @src/b.py once more. <play:helper>")
+
+
+def claude_slash(scene):
+    claude(scene, prompt="Look at it. <play:second>", flags=())
+    claude(scene, "--continue", prompt="/context", flags=())
+    claude(scene, "--continue", prompt="/cost", flags=())
+    claude(scene, "--continue", prompt="Go on. <play:helper>", flags=())
+
+
+def claude_agents(scene):
+    claude(scene, prompt="Ask for help. <play:agents>")
+    claude(scene, "--continue", prompt="Look at it again. <play:second>")
+
+
+def claude_twice(scene):
+    claude(scene, prompt="Look at it. <play:second>", flags=())
+    claude(scene, "--continue", prompt="/compact", flags=())
+    claude(scene, "--continue", prompt="Go on. <play:helper>", flags=())
+    claude(scene, "--continue", prompt="/compact once more", flags=())
+    claude(scene, "--continue", prompt="And further. <play:second>", flags=())
+
+
+def claude_killed(scene):
+    claude(scene, prompt="Wait. <play:stuck>", until="stuck")
     claude(scene, "--continue", prompt="Look at it again. <play:second>")
 
 
@@ -80,7 +128,7 @@ def claude_rewind(scene):
 
 # ---- Codex
 
-def codex(scene, *words, prompt, head="", tables="", exec_words=()):
+def codex(scene, *words, prompt, head="", tables="", exec_words=(), until=None):
     scene.environment.update(CODEX_HOME=scene.home + "/.codex")
     scene.put("home/.codex/own.md", "You are a program in a laboratory.")
     scene.put("home/.codex/config.toml", """model = "gpt-5.5"
@@ -102,7 +150,7 @@ trust_level = "trusted"
 %s
 """ % (scene.home, head, scene.url, scene.project, tables))
     flags = ["--dangerously-bypass-approvals-and-sandbox", "--json", *exec_words]
-    return scene.run("codex", "exec", *flags, *words, prompt)
+    return scene.run("codex", "exec", *flags, *words, prompt, until=until)
 
 
 def codex_main(scene):
@@ -130,6 +178,11 @@ def codex_hooks(scene):
     codex(scene, "resume", "--last", prompt="Look at it again. <play:second>", exec_words=trust)
 
 
+def codex_killed(scene):
+    codex(scene, prompt="Wait. <play:stuck>", until="stuck")
+    codex(scene, "resume", "--last", prompt="Look at it again. <play:second>")
+
+
 def codex_find(scene):
     server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mcp_server.py")
     table = '[mcp_servers.labsrv]\ncommand = "python3"\nargs = ["%s"]\n' % server
@@ -144,7 +197,7 @@ def codex_compact(scene):
 
 # ---- opencode
 
-def opencode(scene, *words, prompt, package="@ai-sdk/anthropic", window=200000, model="claude-lab"):
+def opencode(scene, *words, prompt, package="@ai-sdk/anthropic", window=200000, model="claude-lab", until=None):
     config = {
         "$schema": "https://opencode.ai/config.json", "autoupdate": False, "share": "disabled", "permission": {"*": "allow"},
         "model": "lab/" + model, "small_model": "lab/" + model, "enabled_providers": ["lab"],
@@ -157,7 +210,7 @@ def opencode(scene, *words, prompt, package="@ai-sdk/anthropic", window=200000, 
     scene.environment.update(
         npm_config_registry="http://127.0.0.1:9/", npm_config_fetch_retries="0", OPENCODE_DISABLE_AUTOUPDATE="1",
         OPENCODE_DISABLE_MODELS_FETCH="1", OPENCODE_DISABLE_LSP_DOWNLOAD="1", OPENCODE_DISABLE_SHARE="1")
-    return scene.run("opencode", "run", "--format", "json", "--print-logs", *words, prompt)
+    return scene.run("opencode", "run", "--format", "json", "--print-logs", *words, prompt, until=until)
 
 
 def opencode_main(scene):
@@ -186,6 +239,26 @@ def opencode_compact(scene):
     opencode(scene, "--continue", prompt="Look at it again. <play:second>", window=200000)
 
 
+def opencode_fork(scene):
+    opencode(scene, prompt="Rename the greeting. <play:main>")
+    opencode(scene, "--continue", "--fork", prompt="Look at it again. <play:second>")
+
+
+def opencode_undo(scene):
+    opencode(scene, prompt="Look at it. <play:second>")
+    opencode(scene, "--continue", prompt="Now the helper. <play:helper>")
+    with scene.serving("opencode", "serve", "--port", "0") as url:
+        session = scene.ask(url + "/session")[0]["id"]
+        prompts = [it["info"]["id"] for it in scene.ask(url + "/session/%s/message" % session) if it["info"]["role"] == "user"]
+        scene.ask(url + "/session/%s/revert" % session, {"messageID": prompts[-1]})
+    opencode(scene, "--continue", prompt="Another way. <play:helper>")
+
+
+def opencode_killed(scene):
+    opencode(scene, prompt="Wait. <play:stuck>", until="stuck")
+    opencode(scene, "--continue", prompt="Look at it again. <play:second>")
+
+
 # ---- Gemini CLI
 
 def gemini(scene, *words, prompt, more=None):
@@ -206,6 +279,13 @@ def gemini_resume(scene):
     gemini(scene, "--resume", "latest", prompt="Look at it again. <play:helper>")
 
 
+def gemini_again(scene):
+    """Reasoning and two calls at once, then a resume, which lists all messages in another form."""
+    gemini(scene, prompt="Rename the greeting. <play:main>")
+    gemini(scene, "--resume", "latest", prompt="Look at it again. <play:second>")
+    gemini(scene, "--resume", "latest", prompt="And the other. <play:helper>")
+
+
 def gemini_more(scene):
     gemini(scene, prompt="Look at more. <play:more>")
 
@@ -222,6 +302,20 @@ def copilot(scene, *words, prompt):
 def copilot_main(scene):
     copilot(scene, prompt="Rename the greeting. <play:main>")
     copilot(scene, "--continue", prompt="Look at it again. <play:second>")
+
+
+def copilot_agent(scene):
+    copilot(scene, prompt="Ask for help. <play:agent>")
+    copilot(scene, "--continue", prompt="Look at it again. <play:second>")
+
+
+def copilot_compact(scene):
+    copilot(scene, prompt="Rename the greeting. <play:main>")
+    copilot(scene, "--continue", prompt="Look at it again. <play:second>")
+    copilot(scene, "--continue", prompt="/compact")
+    copilot(scene, "--continue", prompt="Now the helper. <play:helper>")
+    copilot(scene, "--continue", prompt="/compact")
+    copilot(scene, "--continue", prompt="And further. <play:second>")
 
 
 # ---- Pi

@@ -14,10 +14,13 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import time
+import urllib.request
+from contextlib import contextmanager
 
 import fixtures
 from provider import PICTURE
@@ -121,12 +124,19 @@ class Scene:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def run(self, *command, stdin=None, lines=None):
-        """Runs the host once. `lines`: (seconds to wait, text) to type meanwhile."""
+    def run(self, *command, lines=None, until=None):
+        """Runs the host once. `lines`: (seconds to wait, text) to type meanwhile. `until`: it is killed, and all that it started,
+        once the project has a file of this name."""
         self.said += 1
         outs = [open(os.path.join(self.root, "%d.%s" % (self.said, end)), "wb") for end in ("out", "err")]
         process = subprocess.Popen(command, cwd=self.project, env=self.environment, stdout=outs[0], stderr=outs[1],
-                                   stdin=subprocess.PIPE if lines else subprocess.DEVNULL)
+                                   stdin=subprocess.PIPE if lines else subprocess.DEVNULL, start_new_session=True)
+        if until:
+            while process.poll() is None and not os.path.exists(os.path.join(self.project, until)):
+                time.sleep(0.05)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return 0
         for wait, line in lines or []:
             time.sleep(wait)
             process.stdin.write(line.encode() + b"\n")
@@ -142,6 +152,25 @@ class Scene:
         if code:
             print("  %s/%s: run %d ended with %s" % (self.host, self.name, self.said, code))
         return code
+
+    @contextmanager
+    def serving(self, *command):
+        """The host as a server of its own, as long as it is asked; gives its address, which it prints."""
+        process = subprocess.Popen(command, cwd=self.project, env=self.environment, stdout=subprocess.PIPE, stderr=self.errors,
+                                   text=True, start_new_session=True)
+        try:
+            line = next(line for line in process.stdout if "http://" in line)
+            yield "http://" + line.split("http://")[1].strip()
+        finally:
+            process.terminate()
+            process.wait()
+
+    @staticmethod
+    def ask(url, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data=data, headers={"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
 
     def end(self):
         self.provider.kill()

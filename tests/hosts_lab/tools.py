@@ -77,6 +77,8 @@ def copilot(call, path):
         "run": lambda: ("bash", {"command": call["command"], "description": "Run it"}),
         "search": lambda: ("bash", {"command": "grep -rn %s src" % call["pattern"], "description": "Search"}),
         "image": lambda: ("view", {"path": path}),
+        "agent": lambda: ("task", {"name": "look", "description": "Look", "prompt": call["prompt"], "agent_type": "general-purpose",
+                                   "mode": "sync"}),
     }[call["do"]]()
 
 

@@ -9,6 +9,7 @@
 //! | Claude Code | attachments are messages of role `system`, or stand before the prompt; a line feed ends a text that another user's text follows |
 //! | Codex, from 0.168 on | base instructions are the first `developer` message; results and messages stand in the order in which they came |
 //! | opencode, Copilot CLI | over chat, reasoning is `reasoning_content` beside a reply's text |
+//! | Codex, opencode | a call that was cut off, as by a kill, has a result of the host's own with the next prompt |
 
 use super::{Format, Selection};
 
@@ -38,6 +39,25 @@ impl Dialect {
                 Self::Codex
             }
             _ => Self::Portable,
+        }
+    }
+}
+
+/// The result that a host gives to a call that was cut off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct CutOff {
+    pub(super) text: &'static str,
+    pub(super) failed: bool,
+}
+
+impl CutOff {
+    /// The result in a host's own requests; `None`: the host records one itself, or its result was not seen.
+    pub(super) fn of(host: &str, selection: Selection) -> Option<Self> {
+        match host {
+            _ if selection != Selection::Recorded => None,
+            "codex" => Some(Self { text: "aborted", failed: false }),
+            "opencode" => Some(Self { text: "[Tool execution was interrupted]", failed: true }),
+            _ => None,
         }
     }
 }

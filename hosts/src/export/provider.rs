@@ -4,6 +4,9 @@ use super::Provider;
 use super::calls::{is_object, object_type};
 use crate::import::json::{member, owned};
 
+/// The type of Anthropic's compaction here, whose own name OpenAI uses as well.
+pub(super) const COMPACTION: &str = "summarized compaction";
+
 impl Provider {
     /// The provider that a model's or a provider's name tells; `None` if it tells none.
     pub(super) fn of_name(name: &str) -> Option<Self> {
@@ -59,13 +62,20 @@ pub(super) fn unwrapped(host: &str, kept: &str, target: Provider) -> Option<Opaq
 /// none.
 pub(super) fn fits(provider: Provider, json: &str) -> bool {
     let owns = |provider: &Provider| provider.maker().and_then(|maker| maker.owns);
-    match object_type(json) {
+    match kind_of(json) {
         Some(kind) => {
             let mut others = Provider::KNOWN.iter().filter(|other| **other != provider).filter_map(owns);
             owns(&provider).is_some() && !others.any(|owns| owns(&kind))
         }
         None => provider.maker().is_some_and(|maker| maker.owns.is_none()) && is_object(json),
     }
+}
+
+/// The type of an object. Two providers have one of the same name: Anthropic's compaction holds its summary, OpenAI's is sealed.
+fn kind_of(json: &str) -> Option<String> {
+    let kind = object_type(json)?;
+    let holds_summary = kind == "compaction" && member(Some(json), "content").is_some();
+    Some(if holds_summary { COMPACTION.to_owned() } else { kind })
 }
 
 /// An opaque field.

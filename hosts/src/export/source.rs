@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acpdb_engine::event::Face;
+use acpdb_engine::event::{Face, Role};
 use acpdb_engine::fold::{
     CauseView, FaceState, ItemHeader, ItemKind, Ix, PartView, Placeholder, ServedPlace, State, Status,
 };
@@ -12,7 +12,7 @@ use acpdb_serve::Served;
 use rustc_hash::FxHashMap;
 
 use super::ahead::Ahead;
-use super::dialect::Dialect;
+use super::dialect::{CutOff, Dialect};
 use super::report::{LeftOut, Report};
 use super::thinking;
 use super::turns::{self, Group};
@@ -224,6 +224,13 @@ impl<'v> Source<'v> {
     pub(super) fn provider(&self, item: &Item) -> Option<Provider> {
         let by_message = item.brief.message.as_ref().and_then(|key| self.providers.get(key)).copied();
         by_message.or(self.home)
+    }
+
+    /// The result of a call that was cut off, in the host's own words: it has none, and the user went on behind it.
+    pub(super) fn cut_off(&self, item: &Item) -> Option<CutOff> {
+        let cut_off = CutOff::of(&self.host, self.options.selection).filter(|_| !item.is_finished())?;
+        let later = |it: &&Item| it.id().seq > item.id().seq && it.brief.role == Role::User;
+        self.items.iter().rev().any(|it| later(&it)).then_some(cut_off)
     }
 
     /// The provider of the session's tools and parameters; `None` if nothing tells.

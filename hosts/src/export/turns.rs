@@ -517,7 +517,8 @@ fn call(
     ids: &mut CallIds,
 ) -> Result<Option<CallPiece>, Error> {
     let id = item.id();
-    if !item.is_finished() && source.options.unfinished == Unfinished::LeaveOut {
+    let cut_off = source.cut_off(item);
+    if !item.is_finished() && cut_off.is_none() && source.options.unfinished == Unfinished::LeaveOut {
         source.report.note(LeftOut::CallUnfinished, Some(id));
         return Ok(None);
     }
@@ -547,14 +548,18 @@ fn call(
         None => None,
     };
     let mut result = Vec::new();
-    if item.is_finished() {
+    if let Some(cut_off) = cut_off {
+        result.push(Said::Text { text: cut_off.text.to_owned(), role: Role::Tool, key: None });
+    } else if item.is_finished() {
         content(source, item, Role::Tool, ids.provider(), &mut result)?;
     } else {
         source.report.note(LeftOut::ResultSynthetic, Some(id));
         result.push(Said::Text { text: NO_RESULT.to_owned(), role: Role::Tool, key: None });
     }
-    let failed = item.brief.status != Some(acpdb_engine::fold::Status::Completed);
-    let finished = item.brief.finished.unwrap_or(Seq::MAX);
+    let failed =
+        cut_off.map_or(item.brief.status != Some(acpdb_engine::fold::Status::Completed), |it| it.failed);
+    // The host answers what was cut off before anything else.
+    let finished = item.brief.finished.unwrap_or(if cut_off.is_some() { id.seq } else { Seq::MAX });
     Ok(Some(CallPiece { item: id, id: name, tool, input, signature, failed, result, finished }))
 }
 

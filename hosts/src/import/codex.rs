@@ -29,7 +29,7 @@ use acpdb_engine::ids::Seq;
 use super::json::{count, elements, member, owned, pick};
 use super::lines::{Found, LineImporter, read_lines, span};
 use super::turns::{Calls, Occurrences, digest, message, picture, prompt, step};
-use super::{Beside, Context, ImportError, Input, time};
+use super::{Beside, Context, ImportError, Input, time, without_cached};
 
 const HOST: &str = "codex";
 
@@ -461,17 +461,9 @@ fn usage_of(usage: &str) -> Option<Usage> {
         "reasoning_output_tokens",
     ];
     let [input, read, written, output, reasoning] = pick(usage, names)?.map(count);
-    let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
-    Some(Usage {
-        // If the host counts more tokens from the cache than in all, nothing else was sent.
-        input: input.map(|input| input.saturating_sub(cached)),
-        output,
-        cache_read: read,
-        cache_write: written,
-        cache_write_long: None,
-        reasoning,
-        searches: None,
-    })
+    let usage =
+        Usage { input, output, cache_read: read, cache_write: written, reasoning, ..Usage::default() };
+    Some(without_cached(usage))
 }
 
 /// The growth of running totals; all of them, if they have begun anew.
@@ -481,20 +473,7 @@ fn growth(before: Usage, total: Usage) -> Usage {
     if pairs.iter().any(|(before, total)| total.unwrap_or(0) < before.unwrap_or(0)) {
         return total;
     }
-    // None of the three has fallen; of the others nothing is below 0.
-    let less = |before: Option<u64>, total: Option<u64>| {
-        // As above.
-        total.map(|total| total.saturating_sub(before.unwrap_or(0)))
-    };
-    Usage {
-        input: less(before.input, total.input),
-        output: less(before.output, total.output),
-        cache_read: less(before.cache_read, total.cache_read),
-        cache_write: less(before.cache_write, total.cache_write),
-        cache_write_long: None,
-        reasoning: less(before.reasoning, total.reasoning),
-        searches: None,
-    }
+    total.without(&before)
 }
 
 /// How a call ended, which Codex says in the text of the result only.

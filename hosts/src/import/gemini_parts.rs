@@ -4,6 +4,7 @@ use acpdb_engine::entry::PartEntry;
 use acpdb_engine::event::Usage;
 
 use super::json::{count, elements, member, owned, pick};
+use super::without_cached;
 
 /// `{subject, description}` as the model writes it: a bold line, then the text.
 pub(super) fn thought(thought: &str) -> Option<PartEntry> {
@@ -63,15 +64,12 @@ pub(super) fn output(result: Option<&str>) -> Vec<PartEntry> {
 pub(super) fn usage(tokens: &str) -> Usage {
     let [input, output, cached, thoughts] =
         pick(tokens, ["input", "output", "cached", "thoughts"]).unwrap_or_default().map(count);
-    Usage {
-        // The host's `input` includes tokens from the cache.
-        input: input.map(|input| input.saturating_sub(cached.unwrap_or(0))),
-        // Its `output` does not include thoughts, which are paid for as output.
+    without_cached(Usage {
+        input,
+        // The host's `output` does not include thoughts, which are paid for as output.
         output: output.map(|output| output.saturating_add(thoughts.unwrap_or(0))),
         cache_read: cached,
-        cache_write: None,
-        cache_write_long: None,
         reasoning: thoughts,
-        searches: None,
-    }
+        ..Usage::default()
+    })
 }

@@ -47,11 +47,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, StreamInfo, WirePiece, fact};
+use acpdb_engine::event::Usage;
 use acpdb_engine::ids::Micros;
 use acpdb_engine::secret::DERIVED;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use claude_code::{ATTACHED, UNCHANGED, untagged};
+pub(crate) use claude_code::{ATTACHED, SENT, UNCHANGED, untagged};
 pub use claude_code::{META as AGENT_META, SESSION as AGENT_SESSION, WORKFLOW as AGENT_WORKFLOW};
 pub use detect::{HEAD_BYTES, decompressed, detect, foreign, is_own_export};
 pub use limits::{Exceeded, Limits, exceeded};
@@ -388,6 +389,12 @@ pub(crate) fn kept_record(record: &str, raw: &[u8], occurrence: u64) -> Entry {
     Entry::host_record(record, None)
         .origin(digest_origin(record, raw, occurrence))
         .wire(vec![WirePiece::Literal(raw.to_vec())])
+}
+
+/// The usage of a host whose `input` includes the tokens that were read from the cache and written to it.
+fn without_cached(usage: Usage) -> Usage {
+    let cached = usage.cache_read.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
+    usage.without(&Usage { input: Some(cached), ..Usage::default() })
 }
 
 /// Origin of a record without an id: its kind, a digest of its bytes, and its number among equal ones, from 1.

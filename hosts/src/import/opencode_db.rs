@@ -297,8 +297,8 @@ impl Rows {
             }
         }
         session.literal("]}");
+        next::import(self, database, id, &mut session, end, context)?;
         session.revert(end, context)?;
-        next::import(self, database, id, &stream, end, context)?;
         states::import(self, database, id, &stream, end, context)?;
         Ok((session, end))
     }

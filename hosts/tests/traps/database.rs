@@ -637,6 +637,29 @@ fn a_row_of_version_2_that_is_rewritten_is_read_again() {
     assert!(facts(&again(&made)).contains(&"User more".to_owned()));
 }
 
+/// A revert counted only once the session was read again.
+#[test]
+fn what_is_reverted_in_version_2_is_taken_back_at_the_first_reading() {
+    let rows = vec![
+        row("m1", "user", 1, 1, r#"{"time":{"created":1},"text":"fix"}"#),
+        row("m2", "assistant", 2, 5, ENDED),
+        row("m3", "user", 3, 7, r#"{"time":{"created":9},"text":"more"}"#),
+    ];
+    let mut made = version_2(rows);
+    let text = |text: &str| Value::Text(text.to_owned());
+    let session = vec![text("ses_9"), text("/w"), text("nine"), text("2.0.1"), text(r#"{"messageID":"m3"}"#)];
+    let columns = "CREATE TABLE session_v2(id, directory, title, version, revert)";
+    made.tables[0] = ("session_v2", columns, vec![session]);
+    let (mut batches, file) = (Vec::new(), made.bytes());
+    let mut read = ReadSessions::default();
+    let _ = read_changed(&&file[..], None, "x", &Options::default(), &mut read, &mut batches).unwrap();
+    let origins: Vec<&str> =
+        batches.iter().flat_map(|batch| &batch.entries).filter_map(|entry| entry.origin.as_deref()).collect();
+    let place = |name: &str| origins.iter().position(|origin| *origin == name);
+    assert!(place("msg:m3") < place("reverted:m3"), "{origins:?}");
+    assert_eq!(origins.iter().filter(|origin| origin.starts_with("reverted:")).count(), 1);
+}
+
 /// A message that stands in the tables of both versions is told once.
 #[test]
 fn a_message_of_both_versions_is_told_by_the_first() {

@@ -262,3 +262,23 @@ fn a_call_is_shown_as_the_model_made_it() {
         assert_eq!(body["messages"][1]["content"][0]["input"], serde_json::json!({"file_path": path}));
     }
 }
+
+/// Anthropic's compaction by the server was taken for OpenAI's item of that name, and left out.
+#[test]
+fn a_compaction_of_the_server_goes_back_to_its_provider_alone() {
+    let block = r#"{"type":"compaction","content":"In short: b.py waits."}"#;
+    let (_home, store) = session(&[
+        &prompt("u1", None, "Go on."),
+        &says("a1", "u1", block),
+        &says("a2", "a1", r#"{"type":"text","text":"Where were we?"}"#),
+        &prompt("u2", Some("a2"), "At b.py."),
+    ]);
+    assert!(body(&store, Selection::Recorded).contains(block));
+    assert!(body(&store, Selection::Current).contains(block));
+    let session = store.stream_names().unwrap().into_iter().next().unwrap();
+    let view = store.view(session.id).unwrap();
+    for format in [Format::Responses, Format::Openai, Format::Gemini] {
+        let body = String::from_utf8(export(&view, format, &Options::default()).unwrap().bytes).unwrap();
+        assert!(!body.contains("compaction"), "{body}");
+    }
+}

@@ -58,8 +58,9 @@ fn real_requests_are_clean() {
     assert!(count > 150, "{count} requests");
     // A fault of that host: after a resume it sends each old result twice.
     expect![[r#"
-        gemini G1: 1 responses: 2
-        gemini G1: a call of that name (and id) in the turn before: 2
+        gemini G1: 1 responses: 48
+        gemini G1: 2 responses: 4
+        gemini G1: a call of that name (and id) in the turn before: 56
     "#]]
     .assert_eq(&rows.concat());
 }

@@ -14,7 +14,25 @@ use super::scenes::imported;
 #[test]
 fn requests_are_proven_by_the_hosts_own_digests() {
     let mut rows = Vec::new();
-    for scene in ["main", "thread", "more", "agent", "hooks", "meanwhile", "compact", "rewind", "fold"] {
+    for scene in [
+        "main",
+        "thread",
+        "more",
+        "agent",
+        "hooks",
+        "meanwhile",
+        "compact",
+        "rewind",
+        "fold",
+        "opus",
+        "haiku",
+        "sonnet",
+        "mention",
+        "slash",
+        "agents",
+        "twice",
+        "killed",
+    ] {
         let played = imported(&format!("claude/{scene}"));
         let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
         for stream in played.store.stream_names().unwrap().into_iter().filter(|it| it.scope == Scope::Session)
@@ -50,6 +68,14 @@ fn requests_are_proven_by_the_hosts_own_digests() {
         compact: {"proven": 4}
         rewind: {"proven": 6}
         fold: {"proven": 15}
+        opus: {"proven": 15}
+        haiku: {"proven": 15}
+        sonnet: {"proven": 15}
+        mention: {"proven": 4}
+        slash: {"proven": 4}
+        agents: {"proven": 9}
+        twice: {"proven": 6}
+        killed: {"proven": 4}
     "#]]
     .assert_eq(&rows.concat());
 }

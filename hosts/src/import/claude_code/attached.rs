@@ -4,8 +4,11 @@
 //! attachment with `rendered`            a message of role system or user, as `renderedRole` says; the user did not write it
 //! queued_command, a prompt              the same, and before it the prompt itself, for the history: the user did write that
 //! .. with `humanTurn`, `hostsOwnTurn`   the words were sent as the user's own, without tags, whatever `renderedRole` says
+//! the words stand in a result           nothing more was sent: kept as a record
 //! the others                            nothing was sent: kept as records
 //! ```
+//!
+//! Where the host's copy of the message has other words, another role or another order, these count: see `sent`.
 //!
 //! Versions before `rendered` record the attachment, but not the words in which it was sent: of these only prompts are
 //! messages.
@@ -16,12 +19,58 @@ use acpdb_engine::event::{PartKind, Role};
 use super::super::{json, time};
 use super::line::Line;
 use super::record::Record;
+use super::sent::Words;
 
 /// Beginning of the key of a message that the host attached for the user's side.
 ///
 /// The host sends such texts before those that the user wrote, wherever the record stands: see
 /// `export::providers::anthropic`.
 pub(crate) const ATTACHED: &str = "attached:";
+
+/// Beginning of the key of a message in the very words in which it was sent; the number behind it is its place among the texts of
+/// the user's side.
+pub(crate) const SENT: &str = "sent:";
+
+/// Where a text of the host's stands among the messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// In a message of role system.
+    System,
+    /// Before the user's own texts.
+    Attached,
+    /// Among the user's own texts.
+    Own,
+}
+
+/// An attachment, as it is told.
+pub(super) struct Told {
+    /// A prompt's own words, for people.
+    prompt: Vec<PartEntry>,
+    pub(super) place: Place,
+    pub(super) parts: Vec<PartEntry>,
+}
+
+/// How an attachment is told; `None`: it says nothing.
+pub(super) fn told(record: &Record<'_>) -> Option<Told> {
+    let [kind, prompt, mode, human, own] =
+        json::pick(record.attachment?, ["type", "prompt", "commandMode", "humanTurn", "hostsOwnTurn"])
+            .unwrap_or_default();
+    let is_prompt = json::string(kind).as_deref() == Some("queued_command")
+        && json::string(mode).is_none_or(|mode| mode == "prompt");
+    let prompt = prompt.filter(|_| is_prompt).map(prompt_parts).unwrap_or_default();
+    let rendered = record.rendered.and_then(json::elements).unwrap_or_default();
+    let rendered = rendered.into_iter().flat_map(rendered_parts);
+    let place = match json::string(record.rendered_role).as_deref() {
+        _ if is_prompt && [human, own].contains(&Some("true")) => Place::Own,
+        Some("system") => Place::System,
+        _ => Place::Attached,
+    };
+    let parts: Vec<PartEntry> = match place {
+        Place::Own => rendered.map(without_tags).collect(),
+        _ => rendered.collect(),
+    };
+    (!prompt.is_empty() || !parts.is_empty()).then_some(Told { prompt, place, parts })
+}
 
 impl Line {
     /// Facts of what a command of the host's own put out; false if it was not sent: versions that record their requests send it.
@@ -35,7 +84,8 @@ impl Line {
             return false;
         }
         self.link(record);
-        let (key, parts) = (uuid.to_owned(), vec![PartEntry::text(&*said)]);
+        let sent = record.sent.as_ref().and_then(|sent| sent.text(0));
+        let (key, parts) = (uuid.to_owned(), vec![PartEntry::text(sent.unwrap_or(&said))]);
         let fact = fact::MessageRecorded { key, role: Role::User, parts, ..fact::MessageRecorded::default() };
         entries.push(Entry::from(fact).origin(format!("msg:{uuid}#0")).at(time(record.timestamp)));
         self.told(uuid, entries);
@@ -44,20 +94,15 @@ impl Line {
 
     /// Facts of an attachment; false if nothing of it was sent.
     pub(super) fn attached(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> bool {
-        let (Some(uuid), Some(attachment)) = (record.uuid.as_deref(), record.attachment) else {
-            return false;
-        };
-        let [kind, prompt, mode, human, own] =
-            json::pick(attachment, ["type", "prompt", "commandMode", "humanTurn", "hostsOwnTurn"])
-                .unwrap_or_default();
-        let is_prompt = json::string(kind).as_deref() == Some("queued_command")
-            && json::string(mode).is_none_or(|mode| mode == "prompt");
-        let prompt = prompt.filter(|_| is_prompt).map(prompt_parts).unwrap_or_default();
-        let rendered = record.rendered.and_then(json::elements).unwrap_or_default();
-        let rendered: Vec<PartEntry> = rendered.into_iter().flat_map(rendered_parts).collect();
-        if prompt.is_empty() && rendered.is_empty() {
+        let sent = record.sent.as_ref();
+        if sent.is_some_and(Words::is_in_result) {
             return false;
         }
+        let (Some(uuid), Some(Told { prompt, place, parts: rendered })) =
+            (record.uuid.as_deref(), told(record))
+        else {
+            return false;
+        };
         let first = entries.len();
         let prompt_is_none = prompt.is_empty();
         self.link(record);
@@ -72,20 +117,26 @@ impl Line {
             // Where the sent words are known, the prompt itself is for people.
             entries.push(message(uuid.to_owned(), Role::User, prompt, !rendered.is_empty(), false));
         }
+        let role = if place == Place::System { Role::System } else { Role::User };
         if self.fold.is_some() && prompt_is_none && !rendered.is_empty() {
-            let is_system = json::string(record.rendered_role).as_deref() == Some("system");
-            let role = if is_system { Role::System } else { Role::User };
             let kept = fact::HostRecorded { record: "attachment".to_owned(), about: None, raw: None };
             entries.push(Entry::from(kept).origin(format!("record:{uuid}")));
             entries.extend(self.again(&format!("{ATTACHED}{uuid}"), role, rendered));
-        } else if is_prompt && [human, own].contains(&Some("true")) {
-            // Its key does not begin as those of attachments do: it stands where the user's own texts stand.
-            let words = rendered.into_iter().map(without_tags).collect();
-            entries.push(message(format!("meanwhile:{uuid}"), Role::User, words, false, true));
         } else if !rendered.is_empty() {
-            let is_system = json::string(record.rendered_role).as_deref() == Some("system");
-            let role = if is_system { Role::System } else { Role::User };
-            entries.push(message(format!("{ATTACHED}{uuid}"), role, rendered, false, true));
+            // The key of one that stands among the user's own texts does not begin as those of others do.
+            let name = if place == Place::Own { "meanwhile:" } else { ATTACHED };
+            let origin = format!("msg:{name}{uuid}#0");
+            let words = rendered
+                .into_iter()
+                .enumerate()
+                .map(|(number, part)| sent.and_then(|sent| sent.text(number)).map_or(part, PartEntry::text));
+            let words = words.collect();
+            entries.push(match sent.and_then(Words::place).filter(|_| place != Place::Own) {
+                Some((role, at)) => {
+                    message(format!("{SENT}{at}:{uuid}"), role, words, false, true).origin(origin)
+                }
+                None => message(format!("{name}{uuid}"), role, words, false, true),
+            });
         }
         let own = entries.get_mut(first..).unwrap_or_default();
         for entry in own {

@@ -43,6 +43,14 @@ impl<'a> Blocks<'a> {
     }
 }
 
+/// The parts of a result with this content.
+pub(super) fn parts_of(content: &str) -> Vec<PartEntry> {
+    match Blocks::parse(Some(content)) {
+        Some(blocks) => blocks.list.iter().map(Block::part).collect(),
+        None => vec![PartEntry::opaque(content)],
+    }
+}
+
 impl<'a> Block<'a> {
     fn parse(raw: &'a str) -> Self {
         let names = [
@@ -81,15 +89,14 @@ impl<'a> Block<'a> {
         if self.is("tool_result") { named(self.call) } else { None }
     }
 
+    /// The content of a result, as JSON.
+    pub(super) const fn content(&self) -> Option<&'a str> {
+        self.content
+    }
+
     /// The parts of a result.
     pub(super) fn result_parts(&self) -> Vec<PartEntry> {
-        match self.content {
-            None => Vec::new(),
-            Some(content) => match Blocks::parse(Some(content)) {
-                Some(blocks) => blocks.list.iter().map(Block::part).collect(),
-                None => vec![PartEntry::opaque(content)],
-            },
-        }
+        self.content.map(parts_of).unwrap_or_default()
     }
 
     /// The block as a part; a block that is not text, thinking or media stays as it is.

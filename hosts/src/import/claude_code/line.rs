@@ -23,7 +23,7 @@ use acpdb_serve::point::is_pointer;
 
 use super::super::turns::Calls;
 use super::super::{json, small_fields, time};
-use super::blocks::{Block, Blocks};
+use super::blocks::{Block, Blocks, parts_of};
 use super::names::{AnswerMarks, NamedMessage};
 use super::rebuilt::{Fold, said_key};
 use super::record::{Record, named};
@@ -303,7 +303,8 @@ impl Line {
                 Some(id) => self.message_id(record, &id, &told),
                 None => uuid.to_owned(),
             };
-            self.join_message(record, uuid, &id, entries);
+            let is_own = json::string(model).as_deref() == Some(SYNTHETIC);
+            self.join_message(record, uuid, &id, is_own, entries);
             if let Some(open) = &mut self.message {
                 let report = &mut open.report;
                 report.model = json::owned(model).or(report.model.take());
@@ -422,13 +423,16 @@ impl Line {
         let wire = entries.len();
         let mut parts = Vec::new();
         let mut first = None;
+        let mut text_count = 0;
         for (index, block) in blocks.list.iter().enumerate() {
             if block.is("tool_result") {
                 let entry = self.result(record, uuid, block, results == 1);
                 entries.push(entry.at(at));
             } else {
                 first = first.or(Some(index));
-                let sent = record.sent.as_ref().filter(|_| block.is("text"));
+                let sent =
+                    record.sent.as_ref().filter(|_| block.is("text")).and_then(|it| it.text(text_count));
+                text_count += usize::from(block.is("text"));
                 parts.push(sent.map_or_else(|| block.part(), PartEntry::text));
             }
         }
@@ -448,7 +452,8 @@ impl Line {
 
     fn result(&mut self, record: &Record<'_>, uuid: &str, block: &Block<'_>, alone: bool) -> Entry {
         let call = named(block.call).map_or_else(|| uuid.to_owned(), Cow::into_owned);
-        let output = block.result_parts();
+        let sent = record.sent.as_ref().and_then(|sent| sent.result(&call)).map(parts_of);
+        let output = sent.unwrap_or_else(|| block.result_parts());
         let failed = json::boolean(block.is_error) == Some(true);
         let text = output.first().map_or_else(|| Bytes::from([]), |part| Bytes::clone(&part.bytes));
         let kind = record.result.and_then(|result| json::string(json::member(Some(result), "type")));
@@ -472,8 +477,15 @@ impl Line {
         Entry::from(fact::ToolFinished { call, outcome, output, details, todo_change }).origin(origin)
     }
 
-    /// Makes the message with this id the open one; a new one is a new model step.
-    fn join_message(&mut self, record: &Record<'_>, uuid: &str, id: &str, entries: &mut Vec<Entry>) {
+    /// Makes the message with this id the open one; a new one is a new model step, if it is not the host's own (`is_own`).
+    fn join_message(
+        &mut self,
+        record: &Record<'_>,
+        uuid: &str,
+        id: &str,
+        is_own: bool,
+        entries: &mut Vec<Entry>,
+    ) {
         let known = self.by_message.get(id).copied();
         if self.message.as_ref().is_some_and(|open| open.id == id)
             && let Some(group) = known
@@ -488,7 +500,9 @@ impl Line {
         } else {
             let group = self.new_group(record, uuid, id, false, entries);
             self.by_message.insert(Box::from(id), group);
-            entries.push(Entry::step(id).origin(format!("turn:{id}")).at(time(record.timestamp)));
+            if !is_own {
+                entries.push(Entry::step(id).origin(format!("turn:{id}")).at(time(record.timestamp)));
+            }
             group
         };
         let (report, beside) = (Report::default(), Vec::new());

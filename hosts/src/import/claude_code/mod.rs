@@ -37,9 +37,9 @@ mod attached;
 mod blocks;
 mod line;
 mod names;
-mod notice;
 mod rebuilt;
 mod record;
+mod sent;
 mod started;
 mod todo;
 mod usage;
@@ -50,12 +50,13 @@ use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, StreamInfo, fact};
 use acpdb_engine::event::ReplaceCause;
+use acpdb_engine::ids::Micros;
 
-pub(crate) use self::attached::{ATTACHED, untagged};
+pub(crate) use self::attached::{ATTACHED, SENT, untagged};
 use self::line::Line;
 use self::names::SeenBefore;
-use self::notice::Waiting;
 use self::record::Record;
+use self::sent::{Flushed, Waiting, Words};
 pub use self::started::{META, SESSION, WORKFLOW};
 use super::marks::marks;
 use super::report::Admitted;
@@ -85,12 +86,14 @@ const KNOWN: &str = "
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let values = ValueReader::records(input, &context.options.limits);
     let mut values = values.finding(marks(Format::ClaudeCode));
+    let grows = context.options.grows;
     let mut importer = Importer {
         context,
         lines: Vec::new(),
         by_name: HashMap::new(),
         side: HashMap::new(),
-        waiting: Waiting::default(),
+        waiting: Waiting::new(grows),
+        newest: None,
         sent: None,
     };
     let mut pending: Vec<Pending> = Vec::new();
@@ -115,7 +118,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         if names_all || pending.len() >= PENDING_MAX {
             let opened = importer.open_home(record.as_ref(), &pending);
             home = Some(opened);
-            importer.catch_up(opened, std::mem::take(&mut pending), &[])?;
+            importer.resume(opened, std::mem::take(&mut pending))?;
             importer.next(opened, raw, text, place)?;
         } else {
             pending.push(Pending::of(raw, text, place));
@@ -123,12 +126,16 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     }
     if home.is_none() && !pending.is_empty() {
         let opened = importer.open_home(None, &pending);
-        importer.catch_up(opened, pending, &[])?;
+        importer.resume(opened, pending)?;
+        home = Some(opened);
     }
     if let Some(home) = home {
-        let waiting = importer.waiting.take();
-        importer.catch_up(home, waiting, &[])?;
+        let mut waiting = importer.waiting.take();
+        // No answer of the model's says which request these words are of.
+        waiting.beside.clear();
+        importer.catch_up(home, waiting, values.offset())?;
     }
+    importer.context.report.kept_raw.sort_by_key(|note| note.line);
     importer.finish(values.offset())
 }
 
@@ -171,7 +178,9 @@ struct Importer<'c, 'x> {
     side: HashMap<String, usize>,
     waiting: Waiting,
     /// The words in which the next record was sent, where they are not its own.
-    sent: Option<String>,
+    sent: Option<Words>,
+    /// The time of the newest record that has one.
+    newest: Option<Micros>,
 }
 
 impl Importer<'_, '_> {
@@ -249,20 +258,33 @@ impl Importer<'_, '_> {
 
     /// Imports the next record, or lets it wait for the words in which it was sent.
     fn next(&mut self, home: usize, raw: &[u8], text: Option<&str>, place: Place) -> Result<(), ImportError> {
-        if !self.waiting.takes(text) {
-            return self.record(home, raw, text, place);
+        if self.waiting.takes(text) {
+            let full = self.waiting.push(Pending::of(raw, text, place));
+            return full.map_or(Ok(()), |full| self.catch_up(home, full, place.end));
         }
-        let Some((records, words)) = self.waiting.push(Pending::of(raw, text, place)) else { return Ok(()) };
-        self.catch_up(home, records, &words)
+        let waited = self.waiting.take();
+        self.catch_up(home, waited, place.offset)?;
+        self.record(home, raw, text, place)
     }
 
-    /// Imports records that have waited.
-    fn catch_up(&mut self, home: usize, pending: Vec<Pending>, words: &[String]) -> Result<(), ImportError> {
+    /// Imports records from before the one that named the session.
+    fn resume(&mut self, home: usize, pending: Vec<Pending>) -> Result<(), ImportError> {
         for waiting in pending {
-            self.sent = notice::sent(waiting.text(), words);
-            self.record(home, &waiting.raw, waiting.text(), waiting.place)?;
+            self.next(home, &waiting.raw, waiting.text(), waiting.place)?;
         }
         Ok(())
+    }
+
+    /// Imports records that have waited. `end`: the place up to which the file is told then.
+    fn catch_up(&mut self, home: usize, waited: Flushed, end: u64) -> Result<(), ImportError> {
+        for (waiting, words) in waited.records {
+            self.sent = words;
+            self.record(home, &waiting.raw, waiting.text(), waiting.place)?;
+        }
+        if waited.beside.is_empty() {
+            return Ok(());
+        }
+        self.emit(home, waited.beside, end)
     }
 
     /// Imports one record.
@@ -283,6 +305,7 @@ impl Importer<'_, '_> {
             return self.keep(home, "raw", raw, place);
         };
         record.sent = self.sent.take();
+        self.newest = time(record.timestamp).or(self.newest);
         let is_speech = matches!(&*record.kind, "user" | "assistant");
         if record.uuid.is_none()
             && is_speech
@@ -448,7 +471,9 @@ impl Importer<'_, '_> {
         let bodies = wire::bodies(&entries);
         let entry = Entry::from(fact).origin(origin).at(time(record.timestamp));
         entries.push(entry.wire(wire::build(raw, &bodies)));
-        entries.append(&mut sums);
+        // The host's sums have no time of their own.
+        let newest = self.newest;
+        entries.extend(sums.into_iter().map(|entry| entry.at(newest)));
         self.emit(line, entries, place.end)
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::json;
+use super::sent::Words;
 
 /// The fields of a record that are read, borrowed from it.
 #[derive(Default)]
@@ -39,7 +40,7 @@ pub(super) struct Record<'a> {
     /// Parameters of calls as the model made them and as they are sent, by the calls' ids, where the host ran others.
     pub(super) wire_inputs: Option<&'a str>,
     /// The words in which it was sent, where they are not its own.
-    pub(super) sent: Option<String>,
+    pub(super) sent: Option<Words>,
 }
 
 impl<'a> Record<'a> {

@@ -98,11 +98,21 @@ impl Costs {
                 "outputTokens",
                 "cacheReadInputTokens",
                 "cacheCreationInputTokens",
+                "cacheCreationEphemeral1hInputTokens",
                 "webSearchRequests",
             ];
             let Some(counts) = json::pick(used, names) else { continue };
-            let [input, output, cache_read, cache_write, searches] = counts.map(json::count);
-            let used = Usage { input, output, cache_read, cache_write, searches, ..Usage::default() };
+            let [input, output, cache_read, cache_write, cache_write_long, searches] =
+                counts.map(json::count);
+            let used = Usage {
+                input,
+                output,
+                cache_read,
+                cache_write,
+                cache_write_long,
+                searches,
+                ..Usage::default()
+            };
             let (before, last) = self.0.entry(model.clone()).or_default();
             if used.output < last.output {
                 *before = sum(*before, *last);

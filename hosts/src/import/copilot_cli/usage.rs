@@ -18,6 +18,7 @@ use acpdb_engine::event::{Report, TOTAL_TIER, Usage};
 use acpdb_engine::ids::Micros;
 
 use super::super::json::{count, member, members, owned, pick};
+use super::super::without_cached;
 
 /// The line of a message, and its key.
 type Answer = (usize, String);
@@ -193,15 +194,8 @@ fn usage_of(usage: &str) -> Option<Usage> {
         pick(usage, names)?.map(count);
     let (input, output, read) = (input.or(old_input), output.or(old_output), read.or(old_read));
     input.or(output)?;
-    let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
-    Some(Usage {
-        // If the host counts more tokens from the cache than in all, nothing else was sent.
-        input: input.map(|input| input.saturating_sub(cached)),
-        output,
-        cache_read: read,
-        cache_write: written,
-        cache_write_long: None,
-        reasoning: reasoning.filter(|count| *count > 0),
-        searches: None,
-    })
+    let reasoning = reasoning.filter(|count| *count > 0);
+    let usage =
+        Usage { input, output, cache_read: read, cache_write: written, reasoning, ..Usage::default() };
+    Some(without_cached(usage))
 }

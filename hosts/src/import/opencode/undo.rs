@@ -51,6 +51,11 @@ impl Session {
         context.sink.present(&self.stream, keys);
     }
 
+    /// Takes note of the facts of a message: it may be the one that is reverted to.
+    pub(in crate::import) fn note(&mut self, id: &str, entries: &[Entry]) {
+        self.undo.note(id, entries);
+    }
+
     /// Takes back what is reverted, once it has been told.
     pub(in crate::import) fn revert(&self, end: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
         let (Some((message, part)), Some(origin)) = (&self.undo.to, &self.undo.first) else { return Ok(()) };

@@ -19,11 +19,12 @@
 
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact};
+use acpdb_engine::entry::{Entry, Fact, PartEntry, fact};
 use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Report, Role};
 use acpdb_engine::ids::Micros;
 
 use super::super::json::{self, elements, member, owned, pick};
+use super::super::opencode::Session;
 use super::super::opencode::{ABORTED, usage_of};
 use super::super::turns::message;
 use super::super::{Context, ImportError, bytes, millis, small_fields, wire};
@@ -36,15 +37,16 @@ use crate::sqlite::Database;
 pub(super) fn import(
     rows: &Rows,
     database: &Database<'_>,
-    session: &str,
-    stream: &Arc<StreamInfo>,
+    id: &str,
+    session: &mut Session,
     end: u64,
     context: &mut Context<'_>,
 ) -> Result<(), ImportError> {
     let Some((table, _)) = rows.next_messages.table() else { return Ok(()) };
+    let (stream, session_id) = (&Arc::clone(&session.stream), id);
     let [kind] = table.places(["type"]);
     let mut broken = Broken::default();
-    for row in rows.next_messages.of(session) {
+    for row in rows.next_messages.of(session_id) {
         let Some(mut found) = database.row_at(table, row.place()).map_err(unreadable)? else { continue };
         let Some(data) = rows.next_messages.data_of(&found) else {
             let data = Data::Other(rows.next_messages.bytes_of(&mut found));
@@ -54,12 +56,13 @@ pub(super) fn import(
         };
         let kind = text(&found, kind).unwrap_or("untyped");
         let id = rows.next_messages.id(row);
-        let is_told = rows.messages.of(session).iter().any(|message| rows.messages.id(message) == id);
+        let is_told = rows.messages.of(session_id).iter().any(|message| rows.messages.id(message) == id);
         let message = Message::of(id, data);
         let mut entries = Vec::new();
         if !is_told && !message.facts(kind, &mut entries) {
             context.report.unknown(&format!("session_message/{kind}"));
         }
+        session.note(id, &entries);
         let bodies = wire::bodies(&entries);
         let record = format!("session_message/{kind}");
         let fact = fact::HostRecorded { record, about: Some(id.to_owned()), raw: None };

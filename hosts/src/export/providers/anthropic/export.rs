@@ -21,7 +21,7 @@ use crate::export::source::Source;
 use crate::export::turns::{CallPiece, Piece, Rules, Said, Turned};
 use crate::export::write::Json;
 use crate::export::{Export, Provider, prompt, turns};
-use crate::import::{ATTACHED, UNCHANGED, untagged};
+use crate::import::{ATTACHED, SENT, UNCHANGED, untagged};
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 4;
@@ -152,11 +152,13 @@ impl Writer {
         let is_system = |said: &&Said| matches!(said, Said::Text { role: Role::System, .. });
         let (system, said): (Vec<&Said>, Vec<&Said>) = turned.said.iter().partition(is_system);
         let (mut users, own): (Vec<&Said>, Vec<&Said>) = said.into_iter().partition(is_attached);
+        let place_of = |said: &&Said| key(said)?.strip_prefix(SENT)?.split(':').next()?.parse::<usize>().ok();
+        let (sent, own): (Vec<&Said>, Vec<&Said>) = own.into_iter().partition(|said| place_of(said).is_some());
         let attached = users.len();
-        users.extend(own);
+        users.extend(in_places(sent, place_of, own));
         for (place, said) in users.iter().enumerate() {
             self.begin("user", source);
-            let next = users.get(place + 1).filter(|_| place + 1 >= attached);
+            let next = users.get(place + 1).filter(|_| place + 1 >= attached && place_of(said).is_none());
             match (said, next) {
                 (Said::Text { text, .. }, Some(next @ Said::Text { .. })) if key(said) != key(next) => {
                     text_block(&format!("{text}\n"), &mut self.json);
@@ -164,7 +166,10 @@ impl Writer {
                 _ => said_block(source, said, &mut self.json),
             }
         }
-        let told: Vec<&str> = system.into_iter().filter_map(unwrapped).collect();
+        let (sent, system): (Vec<&Said>, Vec<&Said>) = system.into_iter().partition(|it| place_of(it).is_some());
+        let told = in_places(sent, place_of, Vec::new());
+        let told = told.into_iter().filter_map(text_of).chain(system.into_iter().filter_map(unwrapped));
+        let told: Vec<&str> = told.collect();
         if !told.is_empty() {
             self.begin("system", source);
             text_block(&told.join("\n\n"), &mut self.json);
@@ -227,6 +232,25 @@ impl Writer {
     }
 }
 
+/// Texts whose places are known, each in its place or behind it, and the others in the places between them.
+fn in_places<'s>(
+    mut sent: Vec<&'s Said>,
+    place_of: impl Fn(&&'s Said) -> Option<usize>,
+    own: Vec<&'s Said>,
+) -> Vec<&'s Said> {
+    sent.sort_by_key(&place_of);
+    let mut out = Vec::with_capacity(sent.len() + own.len());
+    let mut own = own.into_iter();
+    for said in sent {
+        let place = place_of(&said).unwrap_or_default();
+        let before = place.saturating_sub(out.len());
+        out.extend(own.by_ref().take(before));
+        out.push(said);
+    }
+    out.extend(own);
+    out
+}
+
 /// Whether a host answered a read with a note about an earlier read: it read nothing, and that is no error.
 fn is_unchanged(call: &CallPiece) -> bool {
     matches!(call.result.as_slice(), [Said::Text { text, .. }] if text.starts_with(UNCHANGED))
@@ -234,8 +258,11 @@ fn is_unchanged(call: &CallPiece) -> bool {
 
 /// A text of the host's without the tags that tell it from the user's texts.
 fn unwrapped(said: &Said) -> Option<&str> {
-    let Said::Text { text, .. } = said else { return None };
-    Some(untagged(text))
+    text_of(said).map(untagged)
+}
+
+fn text_of(said: &Said) -> Option<&str> {
+    if let Said::Text { text, .. } = said { Some(text) } else { None }
 }
 
 fn said_block(source: &mut Source<'_>, said: &Said, json: &mut Json) {

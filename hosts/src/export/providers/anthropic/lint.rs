@@ -1,4 +1,4 @@
-//! A1 to A8.
+//! A1 to A9.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,6 +60,7 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
                     }
                 }
                 Some("thinking" | "redacted_thinking") => thinking(block, &at, role, out),
+                Some("compaction") => compaction(block, &at, role, out),
                 _ => {}
             }
         }
@@ -310,6 +311,17 @@ fn unanswered(ids: &BTreeSet<&str>, at: &str, out: &mut Findings) {
             "`tool_use` ids were found without `tool_result` blocks immediately after: {id}. Each `tool_use` block must have a corresponding `tool_result` block in the next message"
         );
         out.add("A1", at.to_owned(), format!("a result of {id} in the next message"), "none", says);
+    }
+}
+
+/// A compaction of the provider's own: it goes back in the model's message, with its summary. A compaction that failed has none.
+fn compaction(block: &Value, at: &str, role: &str, out: &mut Findings) {
+    if role != "assistant" {
+        let says = "`compaction` blocks can only be in `assistant` messages";
+        out.add("A9", at.to_owned(), "a compaction in a message of the assistant", role.to_owned(), says);
+    }
+    if !block.get("content").is_some_and(|content| content.is_string() || content.is_null()) {
+        out.add("A9", at.to_owned(), "the summary of a compaction", "none", "compaction.content: Field required");
     }
 }
 

@@ -5,7 +5,7 @@ mod export;
 mod lint;
 
 use super::{Form, Maker, Provider, Request, Tools, Wire, no_model};
-use crate::export::provider::Opaque;
+use crate::export::provider::{COMPACTION, Opaque};
 use crate::import::json::member;
 
 pub(super) const FORM: Form = Form {
@@ -51,7 +51,7 @@ pub(super) const MAKER: Maker = Maker {
     },
     owns: Some(|kind| {
         let known =
-            ["thinking", "redacted_thinking", "tool_use", "tool_result", "tool_reference", "search_result"];
+            ["thinking", "redacted_thinking", "tool_use", "tool_result", "tool_reference", "search_result", COMPACTION];
         known.contains(&kind) || kind.starts_with("server_tool") || kind.ends_with("_tool_result")
     }),
 };
