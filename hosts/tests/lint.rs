@@ -509,7 +509,7 @@ fn every_rule_has_a_body_that_breaks_it() {
     }
 }
 
-/// A compaction by the server goes back as it came; OpenAI's of that name hold other things.
+/// A compaction by the server goes back as it came; those of `OpenAI` with that name hold other things.
 #[test]
 fn compactions_of_the_server_are_the_models_and_hold_their_summary() {
     let talk = |role: &str, block: &str| {

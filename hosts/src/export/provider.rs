@@ -4,7 +4,7 @@ use super::Provider;
 use super::calls::{is_object, object_type};
 use crate::import::json::{member, owned};
 
-/// The type of Anthropic's compaction here, whose own name OpenAI uses as well.
+/// The type of Anthropic's compaction here, whose own name `OpenAI` uses as well.
 pub(super) const COMPACTION: &str = "summarized compaction";
 
 impl Provider {
@@ -71,7 +71,7 @@ pub(super) fn fits(provider: Provider, json: &str) -> bool {
     }
 }
 
-/// The type of an object. Two providers have one of the same name: Anthropic's compaction holds its summary, OpenAI's is sealed.
+/// The type of an object. Two providers have one of the same name: Anthropic's compaction holds its summary, that of `OpenAI` is sealed.
 fn kind_of(json: &str) -> Option<String> {
     let kind = object_type(json)?;
     let holds_summary = kind == "compaction" && member(Some(json), "content").is_some();

@@ -263,7 +263,7 @@ fn a_call_is_shown_as_the_model_made_it() {
     }
 }
 
-/// Anthropic's compaction by the server was taken for OpenAI's item of that name, and left out.
+/// Anthropic's compaction by the server was taken for the item of that name of `OpenAI`, and left out.
 #[test]
 fn a_compaction_of_the_server_goes_back_to_its_provider_alone() {
     let block = r#"{"type":"compaction","content":"In short: b.py waits."}"#;
