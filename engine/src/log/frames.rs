@@ -1,4 +1,4 @@
-//! Reading forward over sound and damaged stretches; frames that were passed are remembered, so that later look-ups begin near them.
+//! Reading forward over sound and damaged stretches.
 //!
 //! ```text
 //! frame ok ........ yield it
@@ -399,7 +399,6 @@ impl Iterator for Frames<'_> {
         while !self.done {
             match self.walk.step() {
                 Ok(Step::Frame(frame)) => {
-                    self.log.remember(frame.header().first_seq, frame.position());
                     if frame.header().last_seq() >= self.skip {
                         return Some(Ok(frame));
                     }
@@ -476,10 +475,7 @@ impl Log {
             let header = strict(&mut cursor, &place, false)
                 .and_then(|header| each(&mut cursor, &header).map(|()| header));
             match header {
-                Ok(header) => {
-                    self.remember(header.first_seq, header.position);
-                    place = after(&header);
-                }
+                Ok(header) => place = after(&header),
                 Err(fault) => return self.met(Err(damaged(&self.segments, place.position, fault))),
             }
         }

@@ -5,10 +5,10 @@ use super::cursor::Cursor;
 use super::error::{Corruption, LogError, sound};
 use super::files::{POINT_WINDOW_BYTES, SPINE_WINDOW_BYTES, damaged};
 use super::frames::Frames;
-use crate::codec::{BodyPlace, Frame, FrameCheck, FrameHeader, FramePlace, Part, SegmentHeader};
-use crate::ids::{Position, Seq, StreamId};
+use crate::codec::{BodyPlace, Frame, FrameCheck, FrameHeader, Part, SegmentHeader};
+use crate::ids::{Position, Seq};
 
-/// Frames that are stepped over by their headers alone, before a look-up asks the tables of the segment.
+/// Frames that are stepped over by their headers alone, before a look-up reads closely.
 const STEP_COUNT_MAX: usize = 4096;
 
 /// Looks at frames by their positions. Neighbours share the bytes that were read: a caller that goes through the log in order keeps
@@ -66,44 +66,7 @@ impl Log {
         self.met(damage.map_or(Ok(None), Err))
     }
 
-    /// The frames of a complete segment that hold events of `stream` past `after`. Without usable tables all its frames are
-    /// read.
-    ///
-    /// # Errors
-    /// [`LogError::Io`] if the storage fails. Damaged frames are left out.
-    pub fn segment_frames_of(
-        &self,
-        segment: u32,
-        stream: StreamId,
-        after: Seq,
-    ) -> Result<Vec<FramePlace>, LogError> {
-        if let Some(tables) = self.tables(segment)?
-            && let Some(frames) = tables.ask(|source, tables| tables.frames_of(source, stream, after))?
-        {
-            return Ok(frames);
-        }
-        let mut until = self.head();
-        if let Some(next) = self.segments.header(segment.saturating_add(1))? {
-            until.position = until.position.min(next.previous_end);
-            until.seq = until.seq.min(next.first_seq.before());
-        }
-        let mut found = Vec::new();
-        for frame in self.frames(SegmentHeader::start(segment), until) {
-            let frame = match frame {
-                Ok(frame) => frame,
-                Err(LogError::Corrupt(_)) => continue,
-                Err(error) => return Err(error),
-            };
-            let header = frame.header();
-            if header.last_seq() > after && frame.events().any(|event| event.envelope.stream == stream) {
-                let (first_seq, last_seq) = (header.first_seq, header.last_seq());
-                found.push(FramePlace { first_seq, last_seq, position: header.position });
-            }
-        }
-        Ok(found)
-    }
-
-    /// The frame at `position`, as an index names it.
+    /// The frame at `position`.
     ///
     /// # Errors
     /// [`LogError::Corrupt`] if no sound frame of this store begins there.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
-//! log is the truth: everything kept here (locator, ingest states, folds) can be thrown away and made again.
+//! log is the truth: everything kept here (index, ingest states, folds) can be thrown away and made again.
 
 mod aside;
 mod audit;
@@ -31,11 +31,11 @@ mod footing;
 mod handle;
 mod identity;
 mod import;
+mod index_use;
 mod info;
 mod kept;
 mod leaves;
 mod locate;
-mod locator;
 mod memory;
 mod redact;
 mod routes;

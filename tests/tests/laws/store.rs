@@ -85,8 +85,8 @@ fn any_flipped_bit_is_reported_and_never_served() {
             damaged.set_file(&name, changed);
             flips += 1;
             // An error that refuses the whole store is a report, too.
-            // However a map is damaged, the log answers without it and the map is made anew: only served events count.
-            if !name.ends_with(".map")
+            // However rows of places are damaged, the frames answer and the rows are made anew: only served events count.
+            if !name.ends_with(".places")
                 && let Ok(report) = verify_storage(Arc::new(damaged.process(4)), true)
             {
                 assert_ne!(
