@@ -41,8 +41,6 @@ pub enum Failpoint {
     UndoUnsynced,
     /// A reader reports a write in progress as damage.
     ReaderLooksOnce,
-    /// Rows of places are written before their frame.
-    PlacesBeforeFrame,
     /// That no row of places names a stream counts as a proof, though the run of rows breaks.
     PlacesRunUnchecked,
     /// Rows of places are appended to their file.

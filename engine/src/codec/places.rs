@@ -137,6 +137,7 @@ impl PlaceRow {
             grain: narrow(header.position.0 & u64::from(u32::MAX)),
             grains: narrow(header.frame_bytes() / Position::GRAIN_BYTES),
             last: 0,
+            // A frame has at least one stream.
             others: short(streams.len().saturating_sub(1)),
             header: header.checksum(),
         };
@@ -256,4 +257,66 @@ impl PlacesRecord {
 pub(crate) fn places_digest(bytes: &[u8]) -> [u8; 16] {
     let digest = blake3::hash(bytes);
     digest.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of() -> PlacesOf {
+        PlacesOf::new(StoreId([5; 16]), 3, Seq(100))
+    }
+
+    /// The layouts of `docs/FORMAT.md` 7.1, and no bit that may differ.
+    #[test]
+    fn rows_are_what_they_were_written_as_or_none() {
+        let row =
+            PlaceRow { key: 0x0807, seq: 9, grain: 256, grains: 20, last: 2, others: 1, header: 0xabcd };
+        let bytes = row.encode(of(), 7);
+        let expected =
+            [7, 8, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 1, 0, 0, 20, 0, 0, 0, 2, 0, 1, 0, 0xcd, 0xab, 0, 0];
+        assert_eq!(bytes[..COVERED_BYTES], expected);
+        let mut covered = [5_u8; 16].to_vec();
+        covered.extend([3, 0, 0, 0, 7, 0, 0, 0]);
+        covered.extend(expected);
+        assert_eq!(bytes[COVERED_BYTES..], crc32c::crc32c(&covered).to_le_bytes());
+        assert_eq!(PlaceRow::decode(of(), 7, &bytes), Some(row));
+        assert_eq!(
+            (row.head(of()), of().position(row.end())),
+            (Seq(111), Position::new(3, 276 * 16).unwrap())
+        );
+        let stream = PlacesStream { stream: StreamId([4; 16]), first: 1, count: 2, ordinals: 3 };
+        assert_eq!(PlacesStream::decode(of(), 0, &stream.encode(of(), 0)), Some(stream));
+        for bit in 0..PLACE_BYTES * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(PlaceRow::decode(of(), 7, &flipped), None, "bit {bit}");
+        }
+        let others =
+            [PlacesOf::new(StoreId([6; 16]), 3, Seq(100)), PlacesOf::new(StoreId([5; 16]), 4, Seq(100))];
+        assert!(others.iter().all(|other| PlaceRow::decode(*other, 7, &bytes).is_none()));
+        assert_eq!(PlaceRow::decode(of(), 6, &bytes), None, "a row of another number");
+        assert_eq!(PlaceRow::decode(of(), 7, &bytes[..31]), None);
+    }
+
+    #[test]
+    fn the_record_is_what_it_was_written_as_or_none() {
+        let record = PlacesRecord {
+            segment: 3,
+            store: StoreId([5; 16]),
+            end: Position(77),
+            link: Link([9; 32]),
+            rows: 10,
+            streams: 2,
+            digest: [1; 16],
+        };
+        let bytes = record.encode();
+        assert_eq!(PlacesRecord::decode(&bytes), Some(record));
+        assert_eq!(record.start(), 10 * 36 + 2 * 32);
+        for bit in 0..PLACES_RECORD_BYTES * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(PlacesRecord::decode(&flipped), None, "bit {bit}");
+        }
+    }
 }

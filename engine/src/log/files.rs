@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::error::{Corruption, Fault, LogError};
-use super::places::{CompletePlaces, keep_places};
+use super::places_file::{CompletePlaces, PlacesFile, keep_places};
 use super::unpacked::{KeptChunks, Unpacked, is_sealed_file};
 use crate::codec::{FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
 use crate::failpoints::failpoint;
@@ -206,6 +206,16 @@ impl Segments {
         Ok(self.get(number)?.and_then(|segment| segment.header.clone().ok()))
     }
 
+    /// The file of places of segment `number`, which ends as `next` says; `None`: there is none to be used.
+    pub(crate) fn places_file(
+        &self,
+        number: u32,
+        next: &SegmentHeader,
+    ) -> Result<Option<PlacesFile>, LogError> {
+        let header = self.header(number)?;
+        Ok(header.and_then(|header| PlacesFile::open(&*self.storage, &places_name(number), &header, next)))
+    }
+
     /// The places of a complete segment, if they are at hand.
     pub(crate) fn known_places(&self, number: u32) -> Option<Arc<CompletePlaces>> {
         steady(&self.places).get(&number).cloned()
@@ -214,6 +224,11 @@ impl Segments {
     /// Keeps the places of a complete segment at hand.
     pub(crate) fn keep_places(&self, number: u32, places: &Arc<CompletePlaces>) {
         keep_places(&mut steady(&self.places), number, Arc::clone(places), OPEN_SEGMENT_COUNT_MAX);
+    }
+
+    /// Forgets the places of a complete segment, because there is a new file.
+    pub(crate) fn forget_places(&self, number: u32) {
+        steady(&self.places).remove(&number);
     }
 
     /// Forgets one open file, because it was replaced.

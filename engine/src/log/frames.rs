@@ -430,18 +430,6 @@ impl Log {
         Frames::new(self, from, until, FrameCheck::Checksum, SCAN_WINDOW_BYTES)
     }
 
-    /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock, or need
-    /// unconfirmed events, too.
-    pub(crate) fn frames_until(
-        &self,
-        from: Seq,
-        until: Head,
-        check: FrameCheck,
-    ) -> Result<Frames<'_>, LogError> {
-        let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
-        Ok(Frames::new(self, start, until, check, SCAN_WINDOW_BYTES).skip_before(from))
-    }
-
     /// Follows sound, linked frames from `place` to `until` exactly.
     pub(crate) fn walk_to(
         &self,
@@ -480,15 +468,5 @@ impl Log {
             }
         }
         Ok(place)
-    }
-
-    /// Frames from the one that holds `from` on; earlier events of that frame come along.
-    ///
-    /// # Errors
-    /// As [`Log::locate`], but damage is left to the iterator.
-    pub fn frames_from(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
-        let head = self.head();
-        let until = if until.position > head.position { head } else { until };
-        self.frames_until(from, until, FrameCheck::Checksum)
     }
 }

@@ -400,9 +400,6 @@ impl Log {
             let made = (!frame.is_sealed()).then(|| Box::new(frame.made()));
             appended.push((*index, placed, made));
         }
-        if failpoint!(PlacesBeforeFrame) {
-            self.enter_run(writer, (&start, &place), run);
-        }
         self.write_bytes(tail, writer, &segment, (&start, &place), run, single)?;
         let entered = self.enter_run(writer, (&start, &place), run);
         if let Err(error) = tail.publish_written(&mut writer.page, &place, entered, run.streams.iter()) {

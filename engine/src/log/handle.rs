@@ -12,8 +12,7 @@ use std::time::Duration;
 use super::commit_queue::{CommitDelay, CommitQueue};
 use super::error::{Corruption, LogError};
 use super::files::{Segments, TAIL, WriteSegment, read_page};
-use super::place_writer::PlacesWriter;
-use super::places::Places;
+use super::places_state::{Places, PlacesWriter};
 use super::recovery_scan::is_anchored;
 use super::tail::{Lost, Tail};
 use crate::codec::{BodyPlace, PreparedFrame, SALT_BYTES, TailPage, Written as Head};
@@ -196,6 +195,8 @@ pub struct Log {
     pub(super) withholds: AtomicBool,
     /// Where frames are.
     pub(super) places: Mutex<Places>,
+    /// Damage that was met while places were looked for, and was not told of.
+    pub(super) places_damage: Mutex<Vec<String>>,
     /// Rows of places were not as the page says: the next commit writes them anew.
     pub(super) places_broken: AtomicBool,
 }

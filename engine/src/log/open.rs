@@ -136,6 +136,7 @@ impl Log {
             withheld: RwLock::default(),
             withholds: AtomicBool::new(false),
             places: Mutex::default(),
+            places_damage: Mutex::default(),
             places_broken: AtomicBool::new(false),
         };
         let mut recovery = log.recover(on_read_only_disk)?;

@@ -2,12 +2,20 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Log;
 use super::error::LogError;
-use super::files::grain_of;
-use super::places::StreamPlace;
 use crate::codec::{Frame, FramePlace, PLACE_BYTES, PlaceRow, PlacesOf, SegmentHeader, stream_key};
 use crate::ids::{Position, Seq, StreamId};
+
+/// A stream's first frame and its newest seq.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StreamPlace {
+    /// The stream.
+    pub stream: StreamId,
+    /// The frame of its first event.
+    pub first: FramePlace,
+    /// Its newest event.
+    pub head: Seq,
+}
 
 /// A row, and the last seq of its frame, counted from the segment's first.
 #[derive(Clone, Copy)]
@@ -37,7 +45,8 @@ pub(crate) struct PlaceRun {
     spans: FxHashMap<u64, StreamSpan>,
     /// Streams in order of their first rows.
     order: Vec<u64>,
-    damage: Vec<String>,
+    /// Frames are missing.
+    has_gaps: bool,
 }
 
 fn narrow(value: usize) -> u32 {
@@ -47,11 +56,13 @@ fn narrow(value: usize) -> u32 {
 /// The rows of a frame. If its events cannot be read, each stream counts as having the last of them.
 pub(super) fn rows_of(frame: &Frame, of: PlacesOf) -> Vec<PlaceRow> {
     let streams: Vec<StreamId> = frame.streams().collect();
+    // A frame has at least one event.
     let last = frame.header().event_count.saturating_sub(1);
     let mut lasts: FxHashMap<StreamId, u32> = FxHashMap::default();
     if streams.len() > 1 {
         lasts.extend((0..).zip(frame.events()).map(|(ordinal, event)| (event.envelope.stream, ordinal)));
     }
+    // As above.
     let streams = streams.into_iter().map(|stream| (stream, lasts.get(&stream).copied().unwrap_or(last)));
     PlaceRow::of_frame(frame.header(), of, streams).collect()
 }
@@ -65,7 +76,7 @@ impl PlaceRun {
             listed: 0,
             spans: FxHashMap::default(),
             order: Vec::new(),
-            damage: Vec::new(),
+            has_gaps: false,
         }
     }
 
@@ -93,12 +104,13 @@ impl PlaceRun {
     }
 
     /// A frame is damaged and has no row.
-    pub(crate) fn miss(&mut self, damage: String) {
-        self.damage.push(damage);
+    pub(crate) fn miss(&mut self) {
+        self.has_gaps = true;
     }
 
-    pub(crate) fn take_damage(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.damage)
+    /// Whether all frames up to its end have their rows.
+    pub(crate) const fn is_whole(&self) -> bool {
+        !self.has_gaps
     }
 
     /// Adds a frame.
@@ -108,6 +120,7 @@ impl PlaceRun {
 
     fn push_rows(&mut self, rows: &[PlaceRow]) {
         let lasts = rows.iter().map(|row| row.seq.saturating_add(row.last.into()));
+        // Without rows nothing is added.
         let last = lasts.max().unwrap_or_default();
         self.rows.extend(rows.iter().map(|row| RunRow { row: *row, last }));
         if let Some(row) = rows.first() {
@@ -129,7 +142,7 @@ impl PlaceRun {
             let Some(first) = row_at(0) else { return };
             let count = usize::from(first.others).saturating_add(1);
             let next = self.rows.last().map_or(0, |row| row.last.saturating_add(1));
-            let follows = first.grain == grain_of(self.end) && first.grains > 0 && first.seq == next;
+            let follows = self.of.position(first.grain) == self.end && first.grains > 0 && first.seq == next;
             if !follows || self.of.position(first.end()) > until {
                 return;
             }
@@ -211,7 +224,10 @@ impl PlaceRun {
     }
 
     /// The streams in order of their first events. Rows have half of a stream's id; its first frame has all of it.
-    pub(crate) fn streams(&mut self, log: &Log) -> Result<Vec<StreamPlace>, LogError> {
+    pub(crate) fn streams(
+        &mut self,
+        read: &dyn Fn(Position) -> Result<Frame, LogError>,
+    ) -> Result<Vec<StreamPlace>, LogError> {
         self.list();
         let mut found = Vec::with_capacity(self.order.len());
         for key in &self.order {
@@ -219,7 +235,7 @@ impl PlaceRun {
             if span.id.is_none() {
                 let rows = self.rows.get(span.first as usize..).unwrap_or_default();
                 for row in rows.iter().filter(|row| row.row.key == *key) {
-                    match log.frame_at(self.of.position(row.row.grain)) {
+                    match read(self.of.position(row.row.grain)) {
                         Ok(frame) => span.id = frame.streams().find(|stream| stream_key(*stream) == *key),
                         // A damaged frame tells nothing; the next one does.
                         Err(LogError::Corrupt(_)) => continue,

@@ -10,21 +10,15 @@
 
 use std::sync::atomic::Ordering;
 
-use super::contents::Contents;
 use super::error::LogError;
 use super::files::{LOG_DIR, SCAN_WINDOW_BYTES, places_name};
 use super::frames::Frames;
 use super::place_run::PlaceRun;
+use super::places_state::PlacesWriter;
 use super::{Log, Writer};
 use crate::codec::{Entered, FrameCheck, PLACE_BYTES, PlaceRow, PlacesOf, Written};
 use crate::failpoints::failpoint;
-use crate::storage::{Access, StoredFile, put_file, sync, write_all};
-
-/// The file of places of the last segment, open for writing.
-pub(super) struct PlacesWriter {
-    number: u32,
-    file: Box<dyn StoredFile>,
-}
+use crate::storage::{Access, write_all};
 
 impl Log {
     /// The rows' segment, if its header is sound.
@@ -44,8 +38,9 @@ impl Log {
         let before = writer.page.entered;
         let kept = before.filter(|before| before.end.segment() == of.segment);
         let is_broken = self.places_broken.swap(false, Ordering::Relaxed);
+        let counted = kept.map_or(0, |kept| kept.rows);
         // The rows are a cache, here and below.
-        let Ok(rows_max) = self.open_places(writer, of.segment) else { return kept };
+        let Ok(rows_max) = self.open_places(writer, of.segment, counted) else { return kept };
         let is_known =
             |known: &Entered| known.end == start.position && u64::from(known.rows) <= rows_max && !is_broken;
         let known = match before.filter(is_known) {
@@ -66,8 +61,9 @@ impl Log {
         Some(Entered { end: end.position, rows: known.rows.saturating_add(count) })
     }
 
-    /// Opens the file of places of a segment for writing. Returns how many rows it may have at most.
-    fn open_places(&self, writer: &mut Writer, number: u32) -> Result<u64, LogError> {
+    /// Opens the file of places of a segment for writing. Returns how many rows it may have at most. If rows stand behind the counted ones, a power cut
+    /// took their frames, and the file goes.
+    fn open_places(&self, writer: &mut Writer, number: u32, counted: u32) -> Result<u64, LogError> {
         let name = places_name(number);
         let fail = |action| {
             let path = self.storage.path(&name);
@@ -80,8 +76,14 @@ impl Log {
             writer.places = Some(open);
             return Ok(u64::MAX);
         }
-        let file = self.storage.open(&name, Access::Create).map_err(fail("open"))?;
-        let length = file.len().map_err(fail("inspect"))?;
+        let open = || self.storage.open(&name, Access::Create).map_err(fail("open"));
+        let mut file = open()?;
+        let mut length = file.len().map_err(fail("inspect"))?;
+        if length > u64::from(counted).saturating_mul(PLACE_BYTES as u64) {
+            self.drop_places(number)?;
+            file = open()?;
+            length = 0;
+        }
         writer.places = Some(PlacesWriter { number, file });
         Ok(length / PLACE_BYTES as u64)
     }
@@ -139,38 +141,18 @@ impl Log {
             .map_err(|error| LogError::io("sync", self.storage.path(LOG_DIR), error))
     }
 
-    /// Makes the file of places of a complete segment from its frames. Says whether there is one now; the log needs none.
-    pub(super) fn write_places(&self, number: u32) -> Result<bool, LogError> {
-        let contents = match Contents::read(&self.segments, number, false, &|| false) {
-            Ok(Some(contents)) => contents,
-            Ok(None) => return Ok(false),
-            Err(refused) => match refused.into_error() {
-                None | Some(LogError::Corrupt(_)) => return Ok(false),
-                Some(error) => return Err(error),
-            },
-        };
-        Ok(self.put_places(number, &contents))
-    }
-
-    /// Writes the file of places of a segment with these contents. Says whether there is one now.
-    pub(super) fn put_places(&self, number: u32, contents: &Contents) -> bool {
-        let places = contents.places();
-        let put = put_file(&*self.storage, &places_name(number), &|file| {
-            write_all(file, &places, 0, &mut 0)?;
-            sync(file)
-        });
-        // Without it reading takes longer.
-        put.unwrap_or(false)
-    }
-
     /// Makes files of places of complete segments that are missing, oldest first, at most `count` of them.
     ///
     /// # Errors
     /// [`LogError::Io`] if the storage fails.
     pub fn complete_all_places(&self, count: usize) -> Result<(), LogError> {
         for number in self.unsealed()?.into_iter().take(count) {
-            // Asking for the places makes the file.
-            let _ = self.complete_places(number)?;
+            let Some(next) = self.segments.header(number.saturating_add(1))? else { continue };
+            let is_missing = self.segments.places_file(number, &next)?.is_none();
+            if is_missing && self.may_write_places() && self.write_places(number)? {
+                // Rows that are held in memory are needed no more.
+                self.segments.forget_places(number);
+            }
         }
         Ok(())
     }

@@ -11,41 +11,21 @@
 //! are believed up to the count that the tail page names. A complete segment's record names the link of its end, as the next segment does.
 //! A places file may be deleted at any time.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustc_hash::FxHashMap;
-
+use super::cursor::Cursor;
 use super::error::LogError;
-use super::files::{Segments, places_name};
-use super::place_run::PlaceRun;
+use super::files::{POINT_WINDOW_BYTES, damaged, places_name};
+use super::place_run::{PlaceRun, StreamPlace};
+use super::places_file::{CompletePlaces, PlacesFault};
+use super::places_state::Places;
 use super::{Head, Log};
-use crate::codec::{
-    Entered, FramePlace, ORDINAL_BYTES, PLACE_BYTES, PLACES_RECORD_BYTES, PlaceRow, PlacesOf, PlacesRecord,
-    PlacesStream, SegmentHeader,
-};
+use crate::codec::{Entered, FrameCheck, FramePlace, PLACE_BYTES, PlacesOf, SegmentHeader};
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StreamId};
-use crate::locks::renewed;
-use crate::storage::{Access, StoredFile, read_up_to};
-
-/// Rows that are read at a time by a search.
-const WINDOW_ROW_COUNT: u32 = 128;
-/// Most complete segments whose rows are held in memory, since they have no sound file.
-const RUN_COUNT_MAX: usize = 8;
-
-/// A stream's first frame and its newest seq.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StreamPlace {
-    /// The stream.
-    pub stream: StreamId,
-    /// The frame of its first event.
-    pub first: FramePlace,
-    /// Its newest event.
-    pub head: Seq,
-}
+use crate::locks::{renewed, steady};
+use crate::storage::{Access, read_up_to};
 
 /// A complete segment: its number and its seqs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,309 +36,6 @@ pub struct CompleteSegment {
     pub first_seq: Seq,
     /// Seq of its last event.
     pub last_seq: Seq,
-}
-
-/// What a handle knows of places.
-#[derive(Default)]
-pub(super) struct Places {
-    /// The rows of the last segment.
-    run: Option<PlaceRun>,
-    /// The streams of all segments before `listed`, in order of their first events, and where each stands.
-    listed: u32,
-    streams: Vec<StreamPlace>,
-    at: FxHashMap<StreamId, usize>,
-    /// First frames that were asked for.
-    firsts: FxHashMap<StreamId, FramePlace>,
-    /// Damage that was met and not told of.
-    damage: Vec<String>,
-}
-
-/// The places of a complete segment.
-pub(crate) enum CompletePlaces {
-    File(PlacesFile),
-    Run(PlaceRun),
-}
-
-/// A complete segment's file.
-pub(crate) struct PlacesFile {
-    pub(super) file: Box<dyn StoredFile>,
-    path: PathBuf,
-    pub(super) of: PlacesOf,
-    pub(super) record: PlacesRecord,
-    /// Seqs of the segment.
-    seqs: u32,
-}
-
-impl PlacesFile {
-    /// `count` rows of `bytes` each, from row `from` of the part that begins at `start`; fewer where the file ends.
-    pub(super) fn read(
-        &self,
-        start: u64,
-        bytes: usize,
-        (from, count): (u32, u32),
-    ) -> Result<Vec<u8>, LogError> {
-        let mut read = vec![0; bytes.saturating_mul(count as usize)];
-        let offset = start.saturating_add(u64::from(from).saturating_mul(bytes as u64));
-        let count = read_up_to(&*self.file, &mut read, offset);
-        read.truncate(count.map_err(|error| LogError::io("read", self.path.clone(), error))?);
-        Ok(read)
-    }
-
-    /// These rows; `None`: one of them is not sound.
-    fn rows(&self, from: u32, count: u32) -> Result<Option<Vec<PlaceRow>>, LogError> {
-        let count = count.min(self.record.rows.saturating_sub(from));
-        let bytes = self.read(0, PLACE_BYTES, (from, count))?;
-        let rows = bytes.chunks(PLACE_BYTES).zip(from..);
-        let rows: Option<Vec<_>> =
-            rows.map(|(bytes, number)| PlaceRow::decode(self.of, number, bytes)).collect();
-        Ok(rows.filter(|rows| rows.len() == count as usize))
-    }
-
-    /// These streams; `None`: one of their rows is not sound.
-    fn stream_rows(&self, from: u32, count: u32) -> Result<Option<Vec<PlacesStream>>, LogError> {
-        let count = count.min(self.record.streams.saturating_sub(from));
-        let bytes = self.read(self.record.streams_start(), PLACE_BYTES, (from, count))?;
-        let rows = bytes.chunks(PLACE_BYTES).zip(from..);
-        let rows: Option<Vec<_>> =
-            rows.map(|(bytes, number)| PlacesStream::decode(self.of, number, bytes)).collect();
-        Ok(rows.filter(|rows| rows.len() == count as usize))
-    }
-
-    /// The ordinals of a stream's rows.
-    fn ordinals(&self, stream: &PlacesStream) -> Result<Option<Vec<u32>>, LogError> {
-        let count = stream.count.min(self.record.rows);
-        let bytes = self.read(self.record.ordinals_start(), ORDINAL_BYTES, (stream.first, count))?;
-        if crc32c::crc32c(&bytes) != stream.ordinals || stream.count == 0 {
-            return Ok(None);
-        }
-        let (ordinals, _) = bytes.as_chunks::<ORDINAL_BYTES>();
-        Ok(Some(ordinals.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()))
-    }
-
-    /// The row of a stream; the inner `None`: the segment has no event of it. Its neighbours are checked, too: without that a garbled row
-    /// would hide the stream.
-    fn stream(&self, stream: StreamId) -> Result<Option<Option<PlacesStream>>, LogError> {
-        let (mut low, mut high) = (0, self.record.streams);
-        while high.saturating_sub(low) > WINDOW_ROW_COUNT {
-            let middle = low.midpoint(high);
-            let Some(row) = self.stream_rows(middle, 1)?.and_then(|rows| rows.first().copied()) else {
-                return Ok(None);
-            };
-            if row.stream < stream {
-                low = middle.saturating_add(1);
-            } else {
-                high = middle;
-            }
-        }
-        let from = low.saturating_sub(1);
-        let rows = self.stream_rows(from, high.saturating_sub(from).saturating_add(1))?;
-        Ok(rows.map(|rows| rows.into_iter().find(|row| row.stream == stream)))
-    }
-
-    /// The frame of a row of this number.
-    fn frame(&self, number: u32, row: &PlaceRow) -> Result<Option<FramePlace>, LogError> {
-        let mut last = row.head(self.of);
-        if row.others > 0 {
-            let from = number.saturating_sub(row.others.into());
-            let count = u32::from(row.others).saturating_mul(2).saturating_add(1);
-            let Some(rows) = self.rows(from, count)? else { return Ok(None) };
-            let heads = rows.iter().filter(|other| other.grain == row.grain).map(|other| other.head(self.of));
-            last = heads.fold(last, Seq::max);
-        }
-        Ok(Some(row.frame(self.of, last)))
-    }
-
-    fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Option<Vec<FramePlace>>, LogError> {
-        let mut found = Vec::new();
-        let Some(stream) = self.stream(stream)? else { return Ok(None) };
-        let Some(ordinals) = stream.as_ref().map(|stream| self.ordinals(stream)).transpose()? else {
-            return Ok(Some(found));
-        };
-        let Some(ordinals) = ordinals else { return Ok(None) };
-        let (Some(first), Some(last)) = (ordinals.first(), ordinals.last()) else { return Ok(None) };
-        // Rows of one stream mostly lie together.
-        let count = last.saturating_sub(*first).saturating_add(1);
-        let is_dense = count as usize <= ordinals.len().saturating_mul(16);
-        let rows = if is_dense { self.rows(*first, count)? } else { Some(Vec::new()) };
-        let Some(rows) = rows else { return Ok(None) };
-        for number in &ordinals {
-            let at = number.checked_sub(*first).and_then(|at| rows.get(at as usize).copied());
-            let row = match at {
-                Some(row) => Some(row),
-                None => self.rows(*number, 1)?.and_then(|rows| rows.first().copied()),
-            };
-            let Some(row) = row else { return Ok(None) };
-            let Some(frame) = self.frame(*number, &row)? else { return Ok(None) };
-            if frame.last_seq > after {
-                found.push(frame);
-            }
-        }
-        Ok(Some(found))
-    }
-
-    /// The first frame of a stream here, and its newest seq; the inner `None`: it has none.
-    fn span(&self, stream: StreamId) -> Result<Option<Option<(FramePlace, Seq)>>, LogError> {
-        match self.stream(stream)? {
-            None => Ok(None),
-            Some(None) => Ok(Some(None)),
-            Some(Some(stream)) => Ok(self.span_of(&stream)?.map(Some)),
-        }
-    }
-
-    fn span_of(&self, stream: &PlacesStream) -> Result<Option<(FramePlace, Seq)>, LogError> {
-        let Some(ordinals) = self.ordinals(stream)? else { return Ok(None) };
-        let ends = ordinals.first().zip(ordinals.last());
-        let Some((first, last)) = ends else { return Ok(None) };
-        let row =
-            |number: u32| Ok::<_, LogError>(self.rows(number, 1)?.and_then(|rows| rows.first().copied()));
-        let (Some(first_row), Some(last_row)) = (row(*first)?, row(*last)?) else { return Ok(None) };
-        Ok(self.frame(*first, &first_row)?.map(|frame| (frame, last_row.head(self.of))))
-    }
-
-    /// The frame that holds a seq of this segment. Seqs rise evenly, so a guess mostly needs one read.
-    fn frame_of(&self, seq: Seq) -> Result<Option<FramePlace>, LogError> {
-        let wanted = u32::try_from(seq.since(self.of.first_seq)).unwrap_or(u32::MAX);
-        let (mut low, mut high) = (0, self.record.rows);
-        let mut is_guess = true;
-        while low < high {
-            let all = u64::from(self.record.rows);
-            let guess = u64::from(wanted).saturating_mul(all) / u64::from(self.seqs).max(1);
-            let guess = if is_guess { u32::try_from(guess).unwrap_or(u32::MAX) } else { low.midpoint(high) };
-            is_guess = false;
-            let from = guess.saturating_sub(WINDOW_ROW_COUNT / 2).clamp(low, high.saturating_sub(1));
-            let Some(rows) = self.rows(from, WINDOW_ROW_COUNT.min(high.saturating_sub(from)))? else {
-                return Ok(None);
-            };
-            let behind = rows.partition_point(|row| row.seq <= wanted);
-            let Some(row) = behind.checked_sub(1).and_then(|at| rows.get(at)) else {
-                high = from;
-                continue;
-            };
-            let end = from.saturating_add(u32::try_from(rows.len()).unwrap_or(u32::MAX));
-            if behind == rows.len() && end < high {
-                // The next row may hold it, or this one.
-                let Some(next) = self.rows(end, 1)?.and_then(|rows| rows.first().copied()) else {
-                    return Ok(None);
-                };
-                if next.seq <= wanted {
-                    low = end;
-                    continue;
-                }
-            }
-            let number = from.saturating_add(u32::try_from(behind).unwrap_or(u32::MAX)).saturating_sub(1);
-            return self.frame(number, row);
-        }
-        Ok(None)
-    }
-
-    /// All rows.
-    fn all(&self) -> Result<Option<PlaceRun>, LogError> {
-        let bytes = self.read(0, PLACE_BYTES, (0, self.record.rows))?;
-        let mut run = PlaceRun::new(self.of);
-        run.take(&bytes, self.record.end);
-        Ok(Some(run).filter(|run| run.end() == self.record.end))
-    }
-
-    fn streams(&self) -> Result<Option<Vec<StreamPlace>>, LogError> {
-        let Some(rows) = self.stream_rows(0, self.record.streams)? else { return Ok(None) };
-        let Some(run) = self.all()? else { return Ok(None) };
-        let ordinals = self.read(self.record.ordinals_start(), ORDINAL_BYTES, (0, self.record.rows))?;
-        let (ordinals, _) = ordinals.as_chunks::<ORDINAL_BYTES>();
-        let mut found = Vec::with_capacity(rows.len());
-        for row in rows {
-            let last = row.first.saturating_add(row.count).saturating_sub(1);
-            let at = |ordinal: u32| ordinals.get(ordinal as usize).map(|bytes| u32::from_le_bytes(*bytes));
-            let ends = at(row.first).zip(at(last));
-            let Some((first, head)) = ends.and_then(|(first, last)| run.span(first, last)) else {
-                return Ok(None);
-            };
-            found.push(StreamPlace { stream: row.stream, first, head });
-        }
-        found.sort_unstable_by_key(|place| (place.first, place.stream));
-        Ok(Some(found))
-    }
-}
-
-impl CompletePlaces {
-    fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Option<Vec<FramePlace>>, LogError> {
-        match self {
-            Self::File(file) => file.frames_of(stream, after),
-            Self::Run(run) => Ok(Some(run.frames_of(&[stream], after))),
-        }
-    }
-
-    fn frame_of(&self, seq: Seq) -> Result<Option<Option<FramePlace>>, LogError> {
-        match self {
-            Self::File(file) => Ok(file.frame_of(seq)?.map(Some)),
-            Self::Run(run) => Ok(Some(run.frame_of(seq))),
-        }
-    }
-
-    fn span(&self, stream: StreamId) -> Result<Option<Option<(FramePlace, Seq)>>, LogError> {
-        match self {
-            Self::File(file) => file.span(stream),
-            Self::Run(run) => Ok(Some(run.span_of(stream))),
-        }
-    }
-
-    fn all(&self, after: Seq) -> Result<Option<Vec<FramePlace>>, LogError> {
-        match self {
-            Self::File(file) => Ok(file.all()?.map(|run| run.frames(after))),
-            Self::Run(run) => Ok(Some(run.frames(after))),
-        }
-    }
-}
-
-impl Segments {
-    /// The file of places of segment `number`, which ends as `next` says; `None`: there is none to be used.
-    pub(crate) fn places_file(
-        &self,
-        number: u32,
-        next: &SegmentHeader,
-    ) -> Result<Option<PlacesFile>, LogError> {
-        let Some(header) = self.header(number)? else { return Ok(None) };
-        let name = places_name(number);
-        // The log answers without a file that cannot be read.
-        let Ok(file) = self.storage.open(&name, Access::Read) else { return Ok(None) };
-        // As above.
-        let Ok(length) = file.len() else { return Ok(None) };
-        let Some(start) = length.checked_sub(PLACES_RECORD_BYTES as u64) else { return Ok(None) };
-        let mut bytes = [0; PLACES_RECORD_BYTES];
-        // As above.
-        let Ok(_) = read_up_to(&*file, &mut bytes, start) else { return Ok(None) };
-        let record = PlacesRecord::decode(&bytes).filter(|record| {
-            record.segment == number
-                && record.store == self.store
-                && record.end == next.previous_end
-                && record.link == next.previous
-                && record.start() == start
-        });
-        let of = PlacesOf::new(self.store, number, header.first_seq);
-        let seqs = u32::try_from(next.first_seq.since(header.first_seq)).unwrap_or(u32::MAX);
-        let path = self.storage.path(&name);
-        Ok(record.map(|record| PlacesFile { file, path, of, record, seqs }))
-    }
-}
-
-/// Keeps the places of complete segments, within bounds.
-pub(super) fn keep_places(
-    known: &mut BTreeMap<u32, Arc<CompletePlaces>>,
-    number: u32,
-    places: Arc<CompletePlaces>,
-    count_max: usize,
-) {
-    let is_run = |places: &Arc<CompletePlaces>| matches!(**places, CompletePlaces::Run(_));
-    if is_run(&places) {
-        let runs: Vec<u32> =
-            known.iter().filter(|(_, known)| is_run(known)).map(|(number, _)| *number).collect();
-        if let Some(first) = runs.first().filter(|_| runs.len() >= RUN_COUNT_MAX) {
-            known.remove(first);
-        }
-    }
-    if known.len() >= count_max {
-        known.pop_first();
-    }
-    known.insert(number, places);
 }
 
 impl Log {
@@ -394,12 +71,6 @@ impl Log {
             }
         }
         Ok(None)
-    }
-
-    /// Whether this handle may make caches.
-    pub(super) fn may_write_places(&self) -> bool {
-        // Without the key of an encrypted store it is not known which event of a frame is a stream's last.
-        !self.options.read_only && !self.is_read_only() && !self.is_closed()
     }
 
     /// The places of a complete segment. A file that is missing is made if this handle may write.
@@ -441,20 +112,25 @@ impl Log {
     }
 
     /// Asks the places of a complete segment. If its file is not sound, it is made anew, and the frames are asked.
-    fn ask_places<T>(
+    fn ask_places<T: Default>(
         &self,
         number: u32,
-        question: impl Fn(&CompletePlaces) -> Result<Option<T>, LogError>,
-    ) -> Result<Option<T>, LogError> {
-        let places = self.complete_places(number)?;
-        if let Some(answer) = question(&places)? {
-            return Ok(Some(answer));
+        question: impl Fn(&CompletePlaces) -> Result<T, PlacesFault>,
+    ) -> Result<T, LogError> {
+        match question(&*self.complete_places(number)?) {
+            Ok(answer) => return Ok(answer),
+            Err(PlacesFault::Log(error)) => return Err(error),
+            Err(PlacesFault::Unsound) => self.segments.forget_places(number),
         }
-        self.segments.forget_one(number);
         if self.may_write_places() {
             self.write_places(number)?;
         }
-        question(&*self.walked_places(number)?)
+        match question(&*self.walked_places(number)?) {
+            Ok(answer) => Ok(answer),
+            // Rows in memory are sound.
+            Err(PlacesFault::Unsound) => Ok(T::default()),
+            Err(PlacesFault::Log(error)) => Err(error),
+        }
     }
 
     /// A run without rows.
@@ -470,7 +146,10 @@ impl Log {
         for frame in self.frames(run.end(), until) {
             match frame {
                 Ok(frame) => run.push(&frame),
-                Err(error @ LogError::Corrupt(_)) => run.miss(error.to_string()),
+                Err(error @ LogError::Corrupt(_)) => {
+                    run.miss();
+                    self.tell_damage(&error);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -488,8 +167,11 @@ impl Log {
         let number = run.of().segment;
         let have = u32::try_from(run.row_count()).unwrap_or(u32::MAX);
         let rows = if failpoint!(PlacesUncounted) { u32::MAX } else { entered.rows };
+        // No more than there are: none is read.
         let count = rows.saturating_sub(have);
-        if entered.end.segment() != number || count == 0 {
+        // Rows count seqs from the segment's first, which its header names.
+        let is_told = self.segments.header(number)?.is_some();
+        if entered.end.segment() != number || count == 0 || !is_told {
             return Ok(());
         }
         let name = places_name(number);
@@ -498,6 +180,7 @@ impl Log {
         // As above.
         let Ok(length) = file.len() else { return Ok(()) };
         let start = u64::from(have).saturating_mul(PLACE_BYTES as u64);
+        // As above.
         let most = length.saturating_sub(start);
         let wanted = u64::from(count).saturating_mul(PLACE_BYTES as u64).min(most);
         let mut bytes = vec![0; usize::try_from(wanted).unwrap_or(0)];
@@ -512,8 +195,11 @@ impl Log {
     fn advance_places(&self, places: &mut Places) -> Result<(), LogError> {
         let head = self.head();
         let number = head.position.segment();
+        if let Some(run) = places.run.take_if(|run| run.of().segment != number) {
+            self.retire_run(run)?;
+        }
         let run = match &mut places.run {
-            Some(run) if run.of().segment == number => run,
+            Some(run) => run,
             run => run.insert(self.empty_run(number)?),
         };
         if run.end() >= head.position {
@@ -532,11 +218,22 @@ impl Log {
             self.walk_frames(run, head)?;
         }
         run.reach(head.position);
-        places.damage.append(&mut run.take_damage());
         Ok(())
     }
 
-    /// What is known of places, up to the durable head.
+    /// Keeps the rows of a segment that is complete now, until its file is.
+    fn retire_run(&self, mut run: PlaceRun) -> Result<(), LogError> {
+        let number = run.of().segment;
+        let Some(next) = self.segments.header(number.saturating_add(1))? else { return Ok(()) };
+        if next.previous_end.segment() == number && run.is_whole() {
+            let seq = next.first_seq.before();
+            self.walk_frames(&mut run, Head { position: next.previous_end, seq, ..Head::default() })?;
+            self.segments.keep_places(number, &Arc::new(CompletePlaces::Run(run)));
+        }
+        Ok(())
+    }
+
+    /// Asks the places of the last segment, brought up to the durable head.
     fn with_places<T>(
         &self,
         question: impl FnOnce(&mut Places, u32) -> Result<T, LogError>,
@@ -556,19 +253,59 @@ impl Log {
 
     /// Damage that was met while frames were looked for, each place in a line, once.
     pub(crate) fn take_places_damage(&self) -> Vec<String> {
-        let mut places = renewed(&self.places, |places| *places = Places::default());
-        std::mem::take(&mut places.damage)
+        std::mem::take(&mut *steady(&self.places_damage))
+    }
+
+    fn tell_damage(&self, damage: &LogError) {
+        let line = damage.to_string();
+        let mut told = steady(&self.places_damage);
+        if !told.contains(&line) {
+            told.push(line);
+        }
+    }
+
+    /// The streams of a run. Damage that is met is told of.
+    fn streams_of(&self, run: &mut PlaceRun) -> Result<Vec<StreamPlace>, LogError> {
+        run.streams(&|position| {
+            let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
+            let frame = cursor.frame(position, FrameCheck::Checksum);
+            frame.map_err(|fault| damaged(&self.segments, position, fault)).inspect_err(|error| {
+                if matches!(error, LogError::Corrupt(_)) {
+                    self.tell_damage(error);
+                }
+            })
+        })
+    }
+
+    /// Segments from `from` on and below `number`, rising: those that exist, and the first of each gap between them, so that it is told of. A
+    /// number may lie.
+    fn earlier(&self, from: u32, number: u32) -> Result<Vec<u32>, LogError> {
+        let (mut found, mut expected) = (Vec::new(), from.max(1));
+        let numbers = if expected < number { self.segments.numbers()? } else { Vec::new() };
+        for exists in numbers.into_iter().filter(|exists| (from..number).contains(exists)) {
+            found.extend((exists > expected).then_some(expected));
+            found.push(exists);
+            expected = exists.saturating_add(1);
+        }
+        found.extend((expected < number).then_some(expected));
+        Ok(found)
     }
 
     /// Complete segments, newest first, below `number`, that may hold events past `after`.
     fn complete_past(&self, number: u32, after: Seq) -> Result<Vec<u32>, LogError> {
+        let begins_after = |number: u32| {
+            let header = self.segments.header(number)?;
+            Ok::<_, LogError>(header.is_some_and(|header| header.first_seq.before() <= after))
+        };
         let mut found = Vec::new();
-        for before in (1..number).rev() {
-            let next = self.segments.header(before.saturating_add(1))?;
-            if next.is_some_and(|next| next.first_seq.before() <= after) {
+        if begins_after(number)? {
+            return Ok(found);
+        }
+        for earlier in self.earlier(1, number)?.into_iter().rev() {
+            if begins_after(earlier.saturating_add(1))? {
                 break;
             }
-            found.push(before);
+            found.push(earlier);
         }
         Ok(found)
     }
@@ -580,15 +317,14 @@ impl Log {
     pub fn frames_of(&self, streams: &[StreamId], after: Seq) -> Result<(Vec<FramePlace>, Seq), LogError> {
         let (number, newest, watermark) = self.with_places(|places, number| {
             let run = places.run.as_ref();
+            // Without a run there is no segment.
             let newest = run.map(|run| run.frames_of(streams, after)).unwrap_or_default();
             Ok((number, newest, self.head().seq))
         })?;
         let mut found = Vec::new();
         for complete in self.complete_past(number, after)?.into_iter().rev() {
             for stream in streams {
-                // Without an answer there is damage, which was told of.
-                let frames = self.ask_places(complete, |places| places.frames_of(*stream, after))?;
-                found.extend(frames.unwrap_or_default());
+                found.extend(self.ask_places(complete, |places| places.frames_of(*stream, after))?);
             }
         }
         found.extend(newest);
@@ -606,6 +342,7 @@ impl Log {
     pub fn last_frames_of(&self, stream: StreamId, count: usize) -> Result<Vec<FramePlace>, LogError> {
         let (number, mut found) = self.with_places(|places, number| {
             let run = places.run.as_ref();
+            // As above.
             Ok((number, run.map(|run| run.frames_of(&[stream], Seq::ZERO)).unwrap_or_default()))
         })?;
         for complete in self.complete_past(number, Seq::ZERO)? {
@@ -613,7 +350,7 @@ impl Log {
                 break;
             }
             let frames = self.ask_places(complete, |places| places.frames_of(stream, Seq::ZERO))?;
-            found.splice(0..0, frames.unwrap_or_default()).for_each(drop);
+            found.splice(0..0, frames).for_each(drop);
         }
         // Fewer than were asked for: none is too many.
         let surplus = found.len().saturating_sub(count);
@@ -628,12 +365,12 @@ impl Log {
     pub fn all_frames(&self, after: Seq) -> Result<(Vec<FramePlace>, Seq), LogError> {
         let (number, newest, watermark) = self.with_places(|places, number| {
             let run = places.run.as_ref();
+            // As above.
             Ok((number, run.map(|run| run.frames(after)).unwrap_or_default(), self.head().seq))
         })?;
         let mut found = Vec::new();
         for complete in self.complete_past(number, after)?.into_iter().rev() {
-            let frames = self.ask_places(complete, |places| places.all(after))?;
-            found.extend(frames.unwrap_or_default());
+            found.extend(self.ask_places(complete, |places| places.all(after))?);
         }
         found.extend(newest);
         Ok((found, watermark))
@@ -648,7 +385,7 @@ impl Log {
             return Ok(None);
         }
         if let Some(complete) = self.complete_segment(seq)? {
-            return Ok(self.ask_places(complete.number, |places| places.frame_of(seq))?.flatten());
+            return self.ask_places(complete.number, |places| places.frame_of(seq));
         }
         self.with_places(|places, _| Ok(places.run.as_ref().and_then(|run| run.frame_of(seq))))
     }
@@ -666,7 +403,7 @@ impl Log {
         let mut first = known;
         if first.is_none() {
             for number in complete()?.into_iter().rev() {
-                if let Some((place, _)) = self.ask_places(number, |places| places.span(stream))?.flatten() {
+                if let Some((place, _)) = self.ask_places(number, |places| places.span(stream))? {
                     first = Some(place);
                     break;
                 }
@@ -676,7 +413,7 @@ impl Log {
         let mut head = newest.map(|(_, head)| head);
         if head.is_none() {
             for number in complete()? {
-                if let Some((_, newest)) = self.ask_places(number, |places| places.span(stream))?.flatten() {
+                if let Some((_, newest)) = self.ask_places(number, |places| places.span(stream))? {
                     head = Some(newest);
                     break;
                 }
@@ -695,7 +432,7 @@ impl Log {
     /// As [`Log::frames_of`].
     pub fn stream_places(&self) -> Result<Vec<StreamPlace>, LogError> {
         self.with_places(|places, number| {
-            for complete in places.listed.max(1)..number {
+            for complete in self.earlier(places.listed, number)? {
                 let streams = self.complete_streams(complete)?;
                 for place in streams {
                     places.list(place);
@@ -703,7 +440,7 @@ impl Log {
                 places.listed = complete.saturating_add(1);
             }
             let newest = match &mut places.run {
-                Some(run) => run.streams(self)?,
+                Some(run) => self.streams_of(run)?,
                 None => Vec::new(),
             };
             let mut found = places.streams.clone();
@@ -718,16 +455,18 @@ impl Log {
     }
 
     fn complete_streams(&self, number: u32) -> Result<Vec<StreamPlace>, LogError> {
-        if let CompletePlaces::File(file) = &*self.complete_places(number)?
-            && let Some(streams) = file.streams()?
-        {
-            return Ok(streams);
+        if let CompletePlaces::File(file) = &*self.complete_places(number)? {
+            match file.streams() {
+                Ok(streams) => return Ok(streams),
+                Err(PlacesFault::Log(error)) => return Err(error),
+                Err(PlacesFault::Unsound) => {}
+            }
         }
         let mut run = self.empty_run(number)?;
         if let CompletePlaces::Run(walked) = &*self.walked_places(number)? {
             run = walked.clone();
         }
-        run.streams(self)
+        self.streams_of(&mut run)
     }
 
     /// A known position at or before the frame that holds `seq`.
@@ -754,17 +493,6 @@ impl Log {
             }
         }
         Ok(start)
-    }
-}
-
-impl Places {
-    fn list(&mut self, place: StreamPlace) {
-        if let Some(known) = self.at.get(&place.stream).and_then(|at| self.streams.get_mut(*at)) {
-            known.head = known.head.max(place.head);
-            return;
-        }
-        self.at.insert(place.stream, self.streams.len());
-        self.streams.push(place);
     }
 }
 

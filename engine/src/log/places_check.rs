@@ -1,6 +1,6 @@
 //! Files of places compared with the frames, as `verify` passes them.
 //!
-//! Rows that are not sound are believed by nobody, and are made anew. A row that is sound and says something else than its frame would hide
+//! Rows that are not sound are not believed, and are made anew. A row that is sound and says something else than its frame would hide
 //! events; so would any difference in the file of a complete segment whose record is right.
 
 use super::Log;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::codec::Frame;
 use crate::error::Error;
-use crate::ids::{Position, Seq, StreamId};
+use crate::ids::{Seq, StreamId};
 use crate::index::{
     Bypassed, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions,
-    Lookup as _, NameEntry, NameKind, Rebuilt, Unchanged, as_kept, reindex,
+    NameEntry, NameKind, Rebuilt, Unchanged, as_kept, reindex,
 };
 use crate::locks::{renewed_read, renewed_write};
 use crate::log::StreamPlace;
@@ -22,6 +22,8 @@ use super::{Inner, Store};
 
 /// A store with fewer events gets no index: reading it is as fast.
 const INDEX_EVENT_COUNT_MIN: u64 = 4096;
+/// Most frames past the index's watermark that are read to learn their streams: of more, the list of all streams is asked.
+const NEWER_FRAME_COUNT_MAX: usize = 256;
 /// How long a handle that only reads may keep writers from owning the index.
 const READING_MAX: Duration = Duration::from_secs(10);
 
@@ -182,10 +184,20 @@ impl Inner {
         Ok(self.placed(self.log.stream_places()?))
     }
 
-    /// Where the frame of a seq begins, if that is known.
-    pub(super) fn known_place(&self, seq: Seq) -> Option<Position> {
-        // The caller reads the log instead, and reports errors.
-        self.log.place_of(seq).ok().flatten().map(|place| place.position)
+    /// The streams with events past `after`.
+    fn streams_past(&self, after: Seq) -> Result<Vec<StreamId>, Error> {
+        let (places, _) = self.all_frames(after)?;
+        if places.len() > NEWER_FRAME_COUNT_MAX {
+            let newer = self.stream_places()?.into_iter().filter(|place| place.head > after);
+            return Ok(newer.map(|place| place.stream).collect());
+        }
+        let mut streams = Vec::new();
+        for place in places {
+            if let Some(frame) = self.sound_frame_at(place.position)? {
+                streams.extend(frame.streams());
+            }
+        }
+        Ok(streams)
     }
 
     /// As [`Store::named`].
@@ -271,7 +283,6 @@ impl Store {
     /// If the log cannot be read.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn bearers(&self, kind: NameKind, text: &str, limit: usize) -> Result<Option<Vec<StreamId>>, Error> {
-        let places = self.inner.stream_places()?;
         let (Some(index), _) = self.inner.open_names()? else { return Ok(None) };
         // Read before the names: an event that comes in between is counted twice rather than not at all.
         let known = index.watermark().seq;
@@ -279,7 +290,7 @@ impl Store {
         if entries.len() >= limit {
             return Ok(None);
         }
-        let newer = places.iter().filter(|place| place.head > known).map(|place| place.stream);
+        let newer = self.inner.streams_past(known)?;
         let mut streams: Vec<StreamId> = entries.iter().map(|entry| entry.stream).chain(newer).collect();
         streams.sort_unstable();
         streams.dedup();

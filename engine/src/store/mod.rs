@@ -153,8 +153,7 @@ impl Store {
         let until = inner.log.refresh()?;
         // Another process may have erased something since, and been killed before the bytes were gone.
         inner.newest_erasure()?;
-        let start = inner.known_place(from);
-        let log = LogSource::new(Arc::clone(inner), from, start, until);
+        let log = LogSource::new(Arc::clone(inner), from, until);
         Ok(self.events_of(Source::Log(log), None, from, to))
     }
 
