@@ -41,6 +41,14 @@ pub enum Failpoint {
     UndoUnsynced,
     /// A reader reports a write in progress as damage.
     ReaderLooksOnce,
+    /// That no row of places names a stream counts as a proof, though the run of rows breaks.
+    PlacesRunUnchecked,
+    /// Rows of places are appended to their file.
+    PlacesAppended,
+    /// Rows of places stay when their frames are dropped.
+    PlacesUnrepaired,
+    /// Rows of places count that the tail page does not name.
+    PlacesUncounted,
 }
 
 #[cfg(any(test, feature = "testing"))]

@@ -42,7 +42,7 @@ pub const PLACES: [&str; 20] = [
     "checkpoint.tmp",
     "log/000000000001.seg",
     "log/000000000002.seg",
-    "log/000000000001.map",
+    "log/000000000001.places",
     "log/000000000001.seg.tmp",
     "snap/00112233445566778899aabbccddeeff",
     "quarantine/000000000001-000000004096-0.torn",

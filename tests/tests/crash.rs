@@ -50,3 +50,8 @@ fn a_lost_commit_is_noticed() {
     let wrong = judge(&world.fork(1), &auditor.now(), setting, &mut Dice::new(1)).unwrap_err();
     assert!(wrong.contains("lost though acknowledged"), "{wrong}");
 }
+
+#[test]
+fn places_are_those_of_the_frames_whatever_became_of_their_file() {
+    acpdb_tests::soak::places::places_hold().unwrap();
+}

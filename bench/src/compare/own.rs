@@ -13,7 +13,7 @@ use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Body, Payload, Recorded, Stamp, ToolCallStarted};
 use acpdb_engine::ids::{BodyId, ItemId, Origin, Position, Seq, StreamId};
 use acpdb_engine::index::{
-    FramePlace, Identity, Index, IndexOptions, Indexer, IndexerOptions, LiveComparison, Lookup as _, NameKind,
+    FramePlace, Identity, Index, IndexOptions, Indexer, IndexerOptions, LiveComparison, NameKind,
 };
 use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::storage::{FileStorage, SystemClock, SystemEntropy};
@@ -87,7 +87,7 @@ impl LogEngine {
         if let Some(held) = self.holding(seq) {
             return Ok(held);
         }
-        let place = self.index.place_of(seq)?.ok_or("not indexed")?;
+        let place = self.log.place_of(seq)?.ok_or("not placed")?;
         let frame = self.log.frame_at(place.position)?;
         self.keep(&frame);
         Ok(frame)
@@ -165,7 +165,7 @@ impl Engine for LogEngine {
             Ask::Last(session) => {
                 let id = stream(session);
                 // A frame of many events holds more than one of the stream; the limit bounds the frames that are read.
-                let places = self.index.last_frames_of(id, LAST_COUNT)?;
+                let places = self.log.last_frames_of(id, LAST_COUNT)?;
                 let mut rows = Vec::new();
                 for place in places.iter().rev() {
                     let frame = self.frame_at(*place)?;

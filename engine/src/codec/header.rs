@@ -222,6 +222,12 @@ impl FrameHeader {
         Position(self.position.0.saturating_add(self.frame_bytes() / Position::GRAIN_BYTES))
     }
 
+    /// The checksum of the header as it is on disk.
+    pub(crate) fn checksum(&self) -> u32 {
+        let (computed, _) = frame_checksum(&self.encode(), self.store);
+        computed
+    }
+
     /// Whether `bytes` begin with a header of this store that says it belongs at `position`, in any version of the format. Its length,
     /// its checksum and its position stay where they are in all versions, so that no program takes a newer program's frame for torn
     /// bytes.

@@ -57,6 +57,8 @@ pub enum Part {
     BodyZeroed,
     /// The packed bytes of a sealed segment.
     Packed,
+    /// Rows of places that say something else than the frames.
+    Places,
     /// Bytes after the end of a complete segment.
     Rubbish,
     /// Acknowledged events that are not there.
@@ -83,6 +85,7 @@ impl std::fmt::Display for Part {
             Self::Body => "body",
             Self::BodyZeroed => "zeroed body",
             Self::Packed => "packed bytes",
+            Self::Places => "places of frames",
             Self::Rubbish => "end of segment",
             Self::Missing => "end of the log",
             Self::Forked => "history",

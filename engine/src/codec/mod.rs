@@ -22,14 +22,13 @@ mod held;
 mod invalid;
 mod leaf;
 mod limits;
-mod map_record;
 mod pages;
 pub mod payload;
+mod places;
 mod prepare;
 mod secret_file;
 mod seekable;
 mod store_file;
-mod table;
 #[cfg(test)]
 mod tests;
 
@@ -52,12 +51,13 @@ pub use limits::{
     SALT_BYTES, SEAL_BLOCK_BYTES, SEALING_BYTES, SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX, STORE_FILE_BYTES_MAX,
     TAG_BYTES, TAIL_BYTES,
 };
-pub(crate) use map_record::{
-    FRAME_ROW_BYTES, FrameRow, MapRecord, POSTING_BYTES, RECORD_BYTES, STREAM_ROW_BYTES, StreamRow,
-};
 pub use pages::{
-    Busy, Checkpoint, PageCounts, TailPage, Written, busy_record, claim_record, committed, place_record,
-    poison_word, settled,
+    Busy, Checkpoint, Entered, PageCounts, TailPage, Written, busy_record, claim_record, committed,
+    place_record, poison_word, settled,
+};
+pub(crate) use places::{
+    ORDINAL_BYTES, PLACE_BYTES, PLACES_RECORD_BYTES, PlaceRow, PlacesOf, PlacesRecord, PlacesStream,
+    places_digest, stream_key,
 };
 pub(crate) use prepare::{FrameParts, SealedParts};
 pub use prepare::{PreparedFrame, encode_frame};
@@ -71,4 +71,3 @@ pub(crate) use seekable::{
 pub(crate) use header::{generation_offset, generation_record};
 pub(crate) use store_file::ENCRYPTED;
 pub use store_file::{StoreFile, StoreFileError};
-pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, encode_table};

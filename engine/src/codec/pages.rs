@@ -1,9 +1,9 @@
 //! The tail page, which shares the end of the log between processes, and the checkpoint, its durable witness.
 //!
 //! ```text
-//! byte  0..64      64..576  576..640  640..656  704..768    768..776         776..848, 848..920    960          964
-//!       identity | slots  | written | busy    | confirmed | epoch, poison | two claims          | generation | upgrades
-//!                 '----------- write lock -------------' '---------- sync lock -------------'  lock of SEAL  write lock
+//! byte  0..64      64..576  576..640  640..656  656..672  704..768    768..776         776..848, 848..920    960          964
+//!       identity | slots  | written | busy    | entered | confirmed | epoch, poison | two claims          | generation | upgrades
+//!                 '---------------- write lock ------------------' '---------- sync lock -------------'  lock of SEAL  write lock
 //! ```
 //!
 //! The page is part of a file that several processes read and write. Bytes that lie together are written with one call, under
@@ -20,14 +20,19 @@ const RECORD_BYTES: usize = 64;
 const SLOT_COUNT: usize = 64;
 const WRITTEN_OFFSET: usize = 576;
 const CONFIRMED_BYTE: usize = 704;
-/// Bytes that are written under the write lock: up to and with the busy record, and up to and with the confirmed one.
-const COMMIT_BYTES: usize = 592;
+/// Bytes that are written under the write lock: up to and with the count of rows, and up to and with the confirmed record.
+const COMMIT_BYTES: usize = 608;
+/// Where the count of rows of places is.
+const ENTERED_OFFSET: usize = 656;
+const ENTERED_BYTES: usize = 16;
 const SETTLED_BYTES: usize = 704;
 /// Bytes of a claim: the hint, the record.
 const CLAIM_BYTES: usize = 72;
 const _: () = assert!(TailPage::SLOTS_OFFSET + SLOT_COUNT as u64 * 8 == WRITTEN_OFFSET as u64);
 const _: () = assert!(WRITTEN_OFFSET as u64 + RECORD_BYTES as u64 == TailPage::BUSY_OFFSET);
-const _: () = assert!(TailPage::SLOTS_OFFSET + COMMIT_BYTES as u64 == TailPage::BUSY_OFFSET + 16);
+const _: () = assert!(ENTERED_OFFSET as u64 == TailPage::BUSY_OFFSET + 16);
+const _: () =
+    assert!(TailPage::SLOTS_OFFSET + COMMIT_BYTES as u64 == (ENTERED_OFFSET + ENTERED_BYTES) as u64);
 const _: () =
     assert!(TailPage::SLOTS_OFFSET + SETTLED_BYTES as u64 == (CONFIRMED_BYTE + RECORD_BYTES) as u64);
 const _: () = assert!(TailPage::UPGRADES_OFFSET + 4 <= TailPage::READ_BYTES as u64);
@@ -46,6 +51,15 @@ pub struct Written {
     pub link: Link,
     /// Offset / 16 of the last frame in the same segment; 0 if the segment has none.
     pub last_frame: u32,
+}
+
+/// How far the file of places beside the last segment goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Entered {
+    /// All frames of the segment up to here have their rows.
+    pub end: Position,
+    /// How many rows these are.
+    pub rows: u32,
 }
 
 /// Whether a write has begun and not ended.
@@ -85,6 +99,8 @@ pub struct TailPage {
     pub slots: [Seq; SLOT_COUNT],
     /// The end of the written part of the log.
     pub written: Option<Written>,
+    /// The rows of places of the segment in which `written` lies; `None`: it has to be found out.
+    pub entered: Option<Entered>,
     /// The end of the durable part of the log: the furthest of the durable records.
     pub durable: Option<Written>,
     /// The durable records, each with its name.
@@ -114,6 +130,7 @@ impl Default for TailPage {
             store: None,
             slots: [Seq::ZERO; SLOT_COUNT],
             written: None,
+            entered: None,
             durable: None,
             durable_records: [("confirmed", None), ("claim 1", None), ("claim 2", None)],
             busy: Busy::Idle,
@@ -165,7 +182,7 @@ impl TailPage {
         put_trailing_checksum(&mut identity);
         Put(&mut bytes)
             .bytes(&identity)
-            .bytes(&settled(written, &[written.seq; SLOT_COUNT]))
+            .bytes(&settled(written, &[written.seq; SLOT_COUNT], None))
             .u32(counts.epoch)
             .u32(0)
             .skip(184)
@@ -222,6 +239,7 @@ impl TailPage {
             let busy = Busy::Writing { end: Position(fields.u64()), process: fields.u32() };
             page.busy = if computed == stored { busy } else { Busy::Torn };
         }
+        page.entered = entered(bytes);
         let mut fields = Fields(bytes.get(CONFIRMED_BYTE + RECORD_BYTES..).unwrap_or(&[]));
         page.epoch = fields.u32();
         let poison = fields.u32();
@@ -283,6 +301,14 @@ fn place(bytes: &[u8], at: usize) -> Option<Written> {
     })
 }
 
+/// The count of rows of places, if it is sound.
+fn entered(bytes: &[u8]) -> Option<Entered> {
+    let record = bytes.get(ENTERED_OFFSET..ENTERED_OFFSET + ENTERED_BYTES)?;
+    let (computed, stored) = trailing_checksum(record);
+    let mut fields = Fields(record);
+    (computed == stored).then(|| Entered { end: Position(fields.u64()), rows: fields.u32() })
+}
+
 /// The claim that begins at byte `at`, if it is sound: the hint, and the place.
 fn claim(bytes: &[u8], at: u64) -> Option<(u64, Written)> {
     let at = usize::try_from(at).ok()?;
@@ -302,21 +328,35 @@ pub fn place_record(written: &Written) -> [u8; RECORD_BYTES] {
     record
 }
 
-/// The bytes at [`TailPage::SLOTS_OFFSET`] after a commit: the slots, the end of the log, no writer.
-pub fn committed(written: &Written, slots: &[Seq; SLOT_COUNT]) -> [u8; COMMIT_BYTES] {
+/// The bytes at [`TailPage::SLOTS_OFFSET`] after a commit: the slots, the end of the log, no writer, the rows of places.
+pub fn committed(
+    written: &Written,
+    slots: &[Seq; SLOT_COUNT],
+    entered: Option<Entered>,
+) -> [u8; COMMIT_BYTES] {
     let mut bytes = [0; COMMIT_BYTES];
     let mut put = Put(&mut bytes);
     for slot in slots {
         put.u64(slot.0);
     }
-    put.bytes(&place_record(written));
+    put.bytes(&place_record(written)).skip(ENTERED_OFFSET - WRITTEN_OFFSET - RECORD_BYTES);
+    if let Some(entered) = entered {
+        let mut record = [0; ENTERED_BYTES];
+        Put(&mut record).u64(entered.end.0).u32(entered.rows);
+        put_trailing_checksum(&mut record);
+        put.bytes(&record);
+    }
     bytes
 }
 
 /// The same, when all of it is durable.
-pub fn settled(written: &Written, slots: &[Seq; SLOT_COUNT]) -> [u8; SETTLED_BYTES] {
+pub fn settled(
+    written: &Written,
+    slots: &[Seq; SLOT_COUNT],
+    entered: Option<Entered>,
+) -> [u8; SETTLED_BYTES] {
     let mut bytes = [0; SETTLED_BYTES];
-    Put(&mut bytes).bytes(&committed(written, slots)).skip(48).bytes(&place_record(written));
+    Put(&mut bytes).bytes(&committed(written, slots, entered)).skip(32).bytes(&place_record(written));
     bytes
 }
 

@@ -49,6 +49,11 @@ impl PreparedFrame {
         Frame::made(self.header, self.bytes.get(FRAME_HEADER_BYTES..end).unwrap_or(&[]))
     }
 
+    /// Its header, with the place it was last given.
+    pub(crate) const fn header(&self) -> &FrameHeader {
+        &self.header
+    }
+
     /// How many events it has.
     pub fn event_count(&self) -> u32 {
         self.header.event_count

@@ -1,4 +1,4 @@
-//! The one table in redb, and the wall around it.
+//! The tables in redb, and the wall around them.
 //!
 //! redb reports some damage as an error and panics on some; both end here as a [`Fault`]. After either, nothing of that
 //! database is touched again, not even to close it: see [`Table::abandon`]. Its file is removed by its owner.
@@ -8,26 +8,32 @@ use std::cell::Cell;
 use std::fmt;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, RwLock};
 
 use redb::{
     Builder, Database, Durability as RedbDurability, ReadOnlyTable, ReadableDatabase, TableDefinition,
     TableError,
 };
 
+use crate::ids::Seq;
 use crate::locks::{steady_read, steady_write};
 use crate::storage::StoredFile;
 
 use super::Durability;
 use super::backend::{Backend, Met};
-use super::heads::Changes;
-use super::layout::{Fault, META_KEY, Meta, Row};
-use super::lookup::{self, Sorted, Visit};
+use super::layout::{Fault, Meta, NameKey};
+use super::lookup::{NameRows, Visit};
 
-const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("acpdb");
+type Bytes = &'static [u8];
 
-/// Takes a row: key and value.
-type Put<'p> = &'p mut dyn FnMut(&[u8], &[u8]) -> Result<(), Fault>;
+/// Keys and values are bytes: redb compares keys while it writes, and a column that does not decode panics there, and again when the
+/// transaction is dropped, which ends the process.
+const NAMES: TableDefinition<'static, Bytes, Bytes> = TableDefinition::new("names");
+const META: TableDefinition<'static, Bytes, Bytes> = TableDefinition::new("meta");
+const META_KEY: Bytes = b"";
+
+/// Takes a row.
+type Put<'p> = &'p mut dyn FnMut(&NameKey, Seq) -> Result<(), Fault>;
 
 thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
@@ -66,7 +72,7 @@ fn fault(error: impl Into<redb::Error>) -> Fault {
     Fault(one_line(&error.to_string()))
 }
 
-/// The table, open for reading and writing by this process alone.
+/// The tables, open for reading and writing by this process alone.
 #[derive(Debug)]
 pub(super) struct Table {
     /// The snapshot that was last read from. It is let go before and after a commit, so that it is never older than the last commit, and
@@ -100,16 +106,23 @@ impl Table {
         })
     }
 
-    /// Puts rows into a table that has none, in one transaction. `rows` gives them in the order of their keys, each key
+    /// Puts rows into a table that has none, and the row about the index, in one transaction. `rows` gives them in the order of their keys, each key
     /// once: pages are filled one after the other.
-    pub(super) fn fill(&self, rows: impl FnOnce(Put<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
+    pub(super) fn fill(
+        &self,
+        meta: &Meta,
+        rows: impl FnOnce(Put<'_>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         contained(|| {
             let transaction = self.database.begin_write().map_err(fault)?;
             {
-                let mut table = transaction.open_table(TABLE).map_err(fault)?;
+                let mut table = transaction.open_table(NAMES).map_err(fault)?;
                 let mut end = table.upper_bound_mut(Bound::<&[u8]>::Unbounded).map_err(fault)?;
-                rows(&mut |key, value| end.insert_before(key, value).map_err(fault))?;
+                rows(&mut |key, seq| {
+                    end.insert_before(&*key.encode(), key.value(seq).as_slice()).map_err(fault)
+                })?;
                 end.close().map_err(fault)?;
+                put_meta(&transaction, meta)?;
             }
             let committed = transaction.commit().map_err(fault);
             self.let_go();
@@ -126,18 +139,13 @@ impl Table {
         })
     }
 
-    /// Puts rows into the table, in one transaction.
-    pub(super) fn commit(&self, changes: &Changes, durability: Durability) -> Result<(), Fault> {
-        let rows = |put: Put<'_>| changes.iter().try_for_each(|(key, value)| put(key, value));
-        self.put(rows, durability, |_, _, _| {})
-    }
-
-    /// Puts rows into the table, in one transaction. `each` sees each row and the value that it replaces.
+    /// Puts rows into the tables, in one transaction. `each` sees each row and the seq that it replaces.
     pub(super) fn put(
         &self,
+        meta: &Meta,
         rows: impl FnOnce(Put<'_>) -> Result<(), Fault>,
         durability: Durability,
-        mut each: impl FnMut(&[u8], &[u8], Option<&[u8]>),
+        mut each: impl FnMut(&NameKey, Seq, Option<Seq>),
     ) -> Result<(), Fault> {
         contained(|| {
             self.let_go();
@@ -152,12 +160,13 @@ impl Table {
                 }
             }
             {
-                let mut table = transaction.open_table(TABLE).map_err(fault)?;
-                rows(&mut |key, value| {
-                    let before = table.insert(key, value).map_err(fault)?;
-                    each(key, value, before.as_ref().map(redb::AccessGuard::value));
+                let mut table = transaction.open_table(NAMES).map_err(fault)?;
+                rows(&mut |key, seq| {
+                    let before = table.insert(&*key.encode(), key.value(seq).as_slice()).map_err(fault)?;
+                    each(key, seq, before.map(|before| key.seq(before.value())).transpose()?);
                     Ok(())
                 })?;
+                put_meta(&transaction, meta)?;
             }
             let committed = transaction.commit().map_err(fault);
             self.let_go();
@@ -165,10 +174,25 @@ impl Table {
         })
     }
 
+    /// The row about the index; `None` if there is no table yet.
+    pub(super) fn meta(&self) -> Result<Option<Meta>, Fault> {
+        contained(|| {
+            let transaction = self.database.begin_read().map_err(fault)?;
+            let table = match transaction.open_table(META) {
+                Ok(table) => table,
+                Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+                Err(error) => return Err(fault(error)),
+            };
+            let row =
+                table.get(META_KEY).map_err(fault)?.ok_or_else(|| Fault::new("its first row is missing"))?;
+            Meta::decode(row.value()).map(Some)
+        })
+    }
+
     /// Asks something of a snapshot; `None` if there is no table yet.
     pub(super) fn read<T>(
         &self,
-        ask: impl FnOnce(&dyn Sorted) -> Result<T, Fault>,
+        ask: impl FnOnce(&dyn NameRows) -> Result<T, Fault>,
     ) -> Result<Option<T>, Fault> {
         contained(|| self.snapshot()?.map(|snapshot| ask(&*snapshot)).transpose())
     }
@@ -181,12 +205,12 @@ impl Table {
         // Opened under the lock: a commit meanwhile lets go of it afterwards.
         let mut reading = steady_write(&self.reading);
         let transaction = self.database.begin_read().map_err(fault)?;
-        let table = match transaction.open_table(TABLE) {
+        let table = match transaction.open_table(NAMES) {
             Ok(table) => table,
             Err(TableError::TableDoesNotExist(_)) => return Ok(None),
             Err(error) => return Err(fault(error)),
         };
-        let snapshot = Arc::new(Snapshot { table, meta: OnceLock::new() });
+        let snapshot = Arc::new(Snapshot { table });
         *reading = Some(Arc::clone(&snapshot));
         Ok(Some(snapshot))
     }
@@ -222,69 +246,38 @@ impl Table {
     }
 }
 
+fn put_meta(transaction: &redb::WriteTransaction, meta: &Meta) -> Result<(), Fault> {
+    let mut table = transaction.open_table(META).map_err(fault)?;
+    table.insert(META_KEY, meta.encode().as_slice()).map_err(fault)?;
+    Ok(())
+}
+
 struct Snapshot {
-    table: ReadOnlyTable<&'static [u8], &'static [u8]>,
-    meta: OnceLock<Meta>,
+    table: ReadOnlyTable<Bytes, Bytes>,
 }
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").field("meta", &self.meta).finish_non_exhaustive()
+        f.write_str("Snapshot")
     }
 }
 
-impl Sorted for Snapshot {
-    fn meta(&self) -> Result<Meta, Fault> {
-        if let Some(known) = self.meta.get() {
-            return Ok(*known);
-        }
-        let value = self.get(&META_KEY)?.ok_or_else(lookup::no_meta)?;
-        let meta = Meta::read(&value)?;
-        Ok(*self.meta.get_or_init(|| meta))
-    }
-
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
-        Ok(self.table.get(key).map_err(fault)?.map(|value| value.value().to_vec()))
-    }
-
-    fn scan(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault> {
-        let (mut before, mut is_first) = (Vec::new(), true);
-        for row in self.table.range::<&[u8]>(from..to).map_err(fault)? {
+impl NameRows for Snapshot {
+    fn scan(&self, from: &NameKey, visit: Visit<'_>) -> Result<(), Fault> {
+        let mut before: Option<NameKey> = None;
+        for row in self.table.range::<&[u8]>(&*from.encode()..).map_err(fault)? {
             let (key, value) = row.map_err(fault)?;
+            let key = NameKey::decode(key.value())?;
+            let seq = key.seq(value.value())?;
             // Damaged inner pages can lead anywhere, even around in a circle.
-            if (!is_first && before.as_slice() >= key.value()) || key.value() < from {
+            if key < *from || before.is_some_and(|before| before >= key) {
                 return Err(Fault::new("its rows are out of order"));
             }
-            if !visit(key.value(), value.value())? {
+            if !visit(&key, seq)? {
                 break;
             }
-            is_first = false;
-            before.clear();
-            before.extend_from_slice(key.value());
+            before = Some(key);
         }
         Ok(())
-    }
-
-    fn scan_back(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault> {
-        let (mut after, mut is_first) = (Vec::new(), true);
-        for row in self.table.range::<&[u8]>(from..to).map_err(fault)?.rev() {
-            let (key, value) = row.map_err(fault)?;
-            if (!is_first && after.as_slice() <= key.value()) || key.value() < from {
-                return Err(Fault::new("its rows are out of order"));
-            }
-            if !visit(key.value(), value.value())? {
-                break;
-            }
-            is_first = false;
-            after.clear();
-            after.extend_from_slice(key.value());
-        }
-        Ok(())
-    }
-
-    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, Fault> {
-        let row =
-            self.table.range::<&[u8]>(from..=to).map_err(fault)?.next_back().transpose().map_err(fault)?;
-        Ok(row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())))
     }
 }

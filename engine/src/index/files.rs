@@ -10,9 +10,8 @@ use crate::storage::{Access, Storage, StoredFile};
 
 use super::backend::Backend;
 use super::file::Table;
-use super::heads::Heads;
-use super::layout::Fault;
-use super::{Bypassed, Durability, Identity};
+use super::layout::{Fault, Meta};
+use super::{Bypassed, Durability, Identity, Watermark};
 
 /// A new table, until it replaces the index's file.
 pub(super) const NEW_NAME: &str = "index.redb.new";
@@ -185,10 +184,9 @@ pub(super) fn open_to_read(storage: &dyn Storage, options: IndexOptions) -> Resu
 }
 
 /// Checks that a table is of this store and version. Begins an empty table. The caller compares it with the log.
-pub(super) fn adopt(table: Table, identity: Identity) -> Result<(Table, Heads), Fault> {
-    let result = heads_of(&table, identity);
-    match result {
-        Ok(heads) => Ok((table, heads)),
+pub(super) fn adopt(table: Table, identity: Identity) -> Result<(Table, Watermark), Fault> {
+    match watermark_of(&table, identity) {
+        Ok(watermark) => Ok((table, watermark)),
         Err(fault) => {
             table.abandon();
             Err(fault)
@@ -196,17 +194,16 @@ pub(super) fn adopt(table: Table, identity: Identity) -> Result<(Table, Heads), 
     }
 }
 
-fn heads_of(table: &Table, identity: Identity) -> Result<Heads, Fault> {
-    let Some(meta) = table.read(|rows| rows.meta())? else {
-        let heads = Heads::new(identity);
-        let (key, value) = heads.meta().row();
-        table.commit(&[(key, value)].into(), Durability::None)?;
-        return Ok(heads);
+fn watermark_of(table: &Table, identity: Identity) -> Result<Watermark, Fault> {
+    let Some(meta) = table.meta()? else {
+        let meta = Meta { identity, watermark: Watermark::default() };
+        table.put(&meta, |_| Ok(()), Durability::None, |_, _, _| {})?;
+        return Ok(meta.watermark);
     };
     if meta.identity != identity {
         return Err(Fault::new("it belongs to another store"));
     }
-    Ok(Heads::resume(&meta))
+    Ok(meta.watermark)
 }
 
 pub(super) fn remove(storage: &dyn Storage, name: &str) -> Result<(), Fault> {

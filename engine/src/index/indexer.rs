@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Only frames that the log has made durable are read, so the index never knows more than the log after a power cut.
-//! Memory is bounded by one read. No caller waits for this thread: readers add events past the watermark themselves.
+//! Memory is bounded by one read. No caller waits for this thread.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,10 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounde
 
 use super::frames::{FrameSource, SourceFault};
 use super::rows::{Rows, rows_of};
-use super::{Bypassed, Durability, Index, Lookup as _};
+use super::{Bypassed, Durability, Index};
 
 /// When the thread works. The defaults come from measured runs: small transactions cost 10 to 14 us an event, large ones
-/// half; nothing waits for them, since readers find newer frames in memory. After a crash, events since the last durable
+/// half; nothing waits for them. After a crash, events since the last durable
 /// transaction are indexed again: with one each 8k events, that takes 100 ms at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IndexerOptions {

@@ -1,20 +1,17 @@
-//! Lookups derived from the log: which frames hold a stream, which frame holds a seq, which streams know a name.
+//! Which streams know a name: a session's, a call's, a file's, a memory item's. For questions that cross sessions.
 //!
 //! ```text
-//! Frame -> rows_of -> Rows -> Heads::absorb -> sorted (key, value) rows -> redb, or a map in memory
-//!                                                        |
-//!                        frames_of, place_of, streams, names, digest  (the same code for both)
+//! Frame -> rows_of -> Rows -> (kind, name, stream) -> newest seq: redb, or a map in memory as the judge
 //! ```
 //!
 //! The log is the truth and the index a cache: `index.redb` may be deleted at any time, is rebuilt from frames, and a
-//! rebuilt index equals the live one row by row. It holds places and names, never contents. A caller reads the
-//! log at the place that was found, and the log's checks decide.
+//! rebuilt index equals the live one row by row. It holds names, never contents, and no places: those are beside the segments. Rows are keyed by
+//! the streams' ids, so that they mean the same in any order of making.
 //!
 //! Nothing here can fail a caller. An index that is damaged, of another store or version, or that knows what the log does not hold, is
 //! removed and begun anew. An index that another process holds is [`Bypassed`]: then answers come from the log, slower. redb can
 //! panic on damaged files, so every call into it is contained (see [`panic_is_contained`]). Every row carries a
-//! checksum over key and value, rows of a stream are numbered, and counts are kept: a garbled or missing place is
-//! noticed. Only a lost name goes unnoticed in a file too large to be checked at open, so a name that is not found is
+//! checksum over key and value. Only a lost name goes unnoticed in a file too large to be checked at open, so a name that is not found is
 //! a hint, not a proof.
 //!
 //! Not here: anything that needs the fold (which item superseded which), and bodies.
@@ -23,21 +20,18 @@ mod backend;
 mod file;
 mod files;
 mod frames;
-mod heads;
 mod indexer;
 mod layout;
 mod lookup;
 mod memory;
 mod owner;
 mod rebuild;
-mod recent;
 mod rows;
-mod sorting;
 #[cfg(test)]
 mod tests;
 
 use crate::codec::FORMAT_VERSION;
-use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
+use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::log::Log;
 
 pub use crate::codec::FramePlace;
@@ -52,7 +46,7 @@ pub(crate) use rows::SESSION_OPENED;
 pub use rows::{Rows, as_kept, from_its_end, rows_of};
 
 /// Version of the rows. An index of any other version is removed and rebuilt.
-pub const INDEX_VERSION: u32 = 5;
+pub const INDEX_VERSION: u32 = 6;
 /// Longest name in the index, in bytes. Of a longer one the beginning is kept; of a file, the end.
 pub const NAME_BYTES_MAX: usize = 512;
 
@@ -61,36 +55,12 @@ pub const NAME_BYTES_MAX: usize = 512;
 pub struct Watermark {
     /// Everything up to this seq is indexed; [`Seq::ZERO`] if nothing is.
     pub seq: Seq,
-    /// End of the last frame that is indexed; the next one follows it.
+    /// The last frame that is indexed.
+    pub last: Option<Position>,
+    /// The end of that frame; the next one follows it.
     pub end: Option<Position>,
     /// Link of that frame: a witness of the log as it was.
     pub link: Link,
-}
-
-/// A stream in the index.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StreamEntry {
-    /// The stream.
-    pub stream: StreamId,
-    /// Its first event.
-    pub first_seq: Seq,
-    /// The frame of its first event.
-    pub first_frame: FramePlace,
-    /// How many events it has.
-    pub event_count: u64,
-    /// The number of frames that hold them.
-    pub frame_count: u32,
-    /// Its newest event.
-    pub head: Seq,
-}
-
-/// All streams and their frames, as of one watermark.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Contents {
-    /// Everything up to here is in it.
-    pub watermark: Watermark,
-    /// Streams in order of their first event, each with its frames, oldest first.
-    pub streams: Vec<(StreamEntry, Vec<FramePlace>)>,
 }
 
 /// The kind of thing that a name names.
@@ -154,48 +124,4 @@ pub enum Durability {
 pub struct Bypassed {
     /// The reason, for a person: one line without a full stop.
     pub reason: String,
-}
-
-/// The questions to an index.
-///
-/// Each answer is of one moment, at or after [`Lookup::watermark`] as read before: it may know later frames, never
-/// fewer.
-pub trait Lookup {
-    /// How far the index has come.
-    fn watermark(&self) -> Watermark;
-
-    /// All streams, in order of their first event.
-    fn streams(&self) -> Result<Vec<StreamEntry>, Bypassed>;
-
-    /// A stream; `None` if it has no events up to here.
-    fn stream(&self, stream: StreamId) -> Result<Option<StreamEntry>, Bypassed>;
-
-    /// Frames that hold events of `stream` past `after`, oldest first.
-    fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed>;
-
-    /// The last `limit` frames of `stream`, oldest first.
-    fn last_frames_of(&self, stream: StreamId, limit: usize) -> Result<Vec<FramePlace>, Bypassed>;
-
-    /// The log's table of contents at one moment, for a caller that would otherwise read the log. Cost: one
-    /// row for each frame of each stream.
-    fn contents(&self) -> Result<Contents, Bypassed>;
-
-    /// The frame that holds `seq`; `None` past the watermark.
-    fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed>;
-
-    /// Streams that know `text`, or with `prefix` any name that begins with it; in order of name as it is kept, then of the
-    /// stream's first event. At most `limit`.
-    ///
-    /// Names of 20 bytes and more are kept as their first 14 and a digest: a longer beginning finds all names that share these
-    /// 14, and long names are in order of their digest.
-    fn names(
-        &self,
-        kind: NameKind,
-        text: &str,
-        prefix: bool,
-        limit: usize,
-    ) -> Result<Vec<NameEntry>, Bypassed>;
-
-    /// Digest over all rows in order: equal digests mean equal indexes. Cost: reads everything.
-    fn digest(&self) -> Result<Digest, Bypassed>;
 }

@@ -3,13 +3,14 @@
 //! One process at a time owns the index, by a lock on the empty file `INDEX` beside it, which is held while the file is
 //! opened, removed, made anew and used; all other processes are told [`IndexState::Bypassed`] and answer from the log.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LockResult, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, LockResult, Mutex, OnceLock};
 
 use crate::codec::FrameHeader;
 use crate::failpoints::failpoint;
-use crate::ids::{Digest, Position, Seq, StreamId};
+use crate::ids::{Digest, Position, Seq};
 use crate::locks::steady;
 use crate::log::Log;
 use crate::storage::{Access, Storage, StoredFile};
@@ -18,16 +19,12 @@ use super::file::Table;
 use super::files::{
     INDEX_NAME, IndexOptions, NEW_NAME, NoTable, adopt, lock, lock_with, open_table, open_to_read, remove,
 };
-use super::heads::Heads;
-use super::layout::Fault;
-use super::lookup::{self, Sorted};
+use super::layout::{Fault, Meta, NameKey};
+use super::lookup::{self, NameRows};
 use super::memory::MemoryIndex;
 use super::rebuild::pack;
-use super::recent::Recent;
-use super::rows::Rows;
-use super::{
-    Bypassed, Contents, Durability, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark,
-};
+use super::rows::{Rows, advance};
+use super::{Bypassed, Durability, Identity, NameEntry, NameKind, Watermark};
 
 /// The outcome of opening the index.
 #[derive(Debug)]
@@ -55,10 +52,9 @@ impl IndexState {
 pub struct Index {
     /// Present until drop.
     table: Option<Table>,
-    heads: RwLock<Heads>,
-    /// The watermark of committed rows; trails `heads` during a commit.
+    identity: Identity,
+    /// The watermark of committed rows.
     watermark: Mutex<Watermark>,
-    recent: RwLock<Recent>,
     turn: Mutex<()>,
     broken: OnceLock<Bypassed>,
     notice: Option<String>,
@@ -87,7 +83,7 @@ impl Index {
         state_of(Self::try_open(
             log.storage(),
             Identity::of(log),
-            &|known, newest| contradiction(log, known, newest),
+            &|known| contradiction(log, known),
             options,
         ))
     }
@@ -98,9 +94,10 @@ impl Index {
         let storage = log.storage();
         let opened = || -> Result<Self, Fault> {
             let lock = lock_with(&**storage, Access::Read)?;
-            let opened = adopt(open_to_read(&**storage, options)?, Identity::of(log))?;
-            let opened = compared(opened, &|known, newest| contradiction(log, known, newest))?;
-            let mut index = Self::of(opened, storage, lock, options);
+            let identity = Identity::of(log);
+            let opened = adopt(open_to_read(&**storage, options)?, identity)?;
+            let opened = compared(opened, &|known| contradiction(log, known))?;
+            let mut index = Self::of(opened, identity, storage, lock, options);
             index.is_reading = true;
             Ok(index)
         };
@@ -118,7 +115,7 @@ impl Index {
         durable: (Seq, Position),
         options: IndexOptions,
     ) -> IndexState {
-        state_of(Self::try_open(storage, identity, &|known, _| beyond(durable, known), options))
+        state_of(Self::try_open(storage, identity, &|known| beyond(durable, known), options))
     }
 
     /// `contradicts` says why an index is not of the log.
@@ -137,34 +134,33 @@ impl Index {
             // It may be whole.
             Err(NoTable::Unreached(fault)) => return Err(fault),
         };
-        let (table, heads, notice) = match found {
-            Ok((table, heads)) => (table, heads, None),
+        let (opened, notice) = match found {
+            Ok(opened) => (opened, None),
             Err(fault) => {
                 remove(&**storage, INDEX_NAME)?;
                 let table = open_table(&**storage, options).map_err(Fault::from)?;
-                let (table, heads) = adopt(table, identity)?;
-                (table, heads, Some(format!("the index is rebuilt: {}", fault.0)))
+                (adopt(table, identity)?, Some(format!("the index is rebuilt: {}", fault.0)))
             }
         };
-        let mut index = Self::of((table, heads), storage, lock, options);
+        let mut index = Self::of(opened, identity, storage, lock, options);
         index.notice = notice;
         Ok(index)
     }
 
     fn of(
-        (table, heads): (Table, Heads),
+        (table, watermark): (Table, Watermark),
+        identity: Identity,
         storage: &Arc<dyn Storage>,
         lock: Box<dyn StoredFile>,
         options: IndexOptions,
     ) -> Self {
         Self {
             table: Some(table),
-            watermark: Mutex::new(heads.watermark()),
-            recent: RwLock::default(),
+            identity,
+            nameless: AtomicBool::new(watermark.seq == Seq::ZERO),
+            watermark: Mutex::new(watermark),
             turn: Mutex::new(()),
             broken: OnceLock::new(),
-            nameless: AtomicBool::new(heads.watermark().seq == Seq::ZERO),
-            heads: RwLock::new(heads),
             notice: None,
             options,
             added_count: AtomicU64::new(0),
@@ -202,54 +198,77 @@ impl Index {
     pub fn apply(&self, frames: &[Rows], durability: Durability) -> Result<Watermark, Bypassed> {
         let _turn = self.whole(self.turn.lock())?;
         let table = self.table()?;
-        let (changes, watermark) = {
-            let mut heads = self.whole(self.heads.write())?;
-            let streams = frames.iter().flat_map(|rows| &rows.streams).map(|part| part.stream);
-            self.learn(&mut heads, streams)?;
-            (heads.absorb(frames)?, heads.watermark())
-        };
+        let before = self.watermark();
+        let (new, watermark) = advance(before, frames)?;
+        let changes: BTreeMap<NameKey, Seq> = new.collect();
         if durability == Durability::Immediate && self.nameless.load(Ordering::Relaxed) {
             // If it fails, a power cut costs a rebuild, and the next time it is tried again.
             self.nameless.store(self.storage.sync_dir("").is_err(), Ordering::Relaxed);
         }
-        let before = self.watermark().seq;
-        table.commit(&changes, durability).map_err(|fault| self.fail(&fault))?;
-        {
-            let mut recent = self.whole(self.recent.write())?;
-            let new = frames.iter().map(|rows| rows.place).filter(|place| place.last_seq > before);
-            new.for_each(|place| recent.push(place));
-        }
-        let mut known = steady(&self.watermark);
-        self.added_count.fetch_add(watermark.seq.since(known.seq), Ordering::Relaxed);
-        *known = watermark;
+        let meta = Meta { identity: self.identity, watermark };
+        let rows = |put: &mut dyn FnMut(&NameKey, Seq) -> Result<(), Fault>| {
+            changes.iter().try_for_each(|(key, seq)| put(key, *seq))
+        };
+        table.put(&meta, rows, durability, |_, _, _| {}).map_err(|fault| self.fail(&fault))?;
+        self.added_count.fetch_add(watermark.seq.since(before.seq), Ordering::Relaxed);
+        *steady(&self.watermark) = watermark;
         Ok(watermark)
+    }
+
+    /// How far the index has come.
+    pub fn watermark(&self) -> Watermark {
+        *steady(&self.watermark)
+    }
+
+    /// Streams that know `text`, or with `prefix` any name that begins with it; in order of name as it is kept, then of the streams' ids. At most
+    /// `limit`.
+    ///
+    /// Names of 20 bytes and more are kept as their first 14 and a digest: a longer beginning finds all names that share these
+    /// 14, and long names are in order of their digest.
+    ///
+    /// # Errors
+    /// [`Bypassed`] if the index is put aside.
+    pub fn names(
+        &self,
+        kind: NameKind,
+        text: &str,
+        prefix: bool,
+        limit: usize,
+    ) -> Result<Vec<NameEntry>, Bypassed> {
+        self.ask(|rows| lookup::names(rows, kind, text, prefix, limit))
+    }
+
+    /// Digest over all rows in order: equal digests mean equal names. Cost: reads everything.
+    ///
+    /// # Errors
+    /// [`Bypassed`] if the index is put aside.
+    pub fn digest(&self) -> Result<Digest, Bypassed> {
+        Ok(self.ask(lookup::summary)?.0)
     }
 
     /// The first row in which this index and one in memory differ, for a person; `None` if they are equal.
     ///
     /// Cost: reads everything.
     pub fn difference(&self, other: &MemoryIndex) -> Result<Option<String>, Bypassed> {
-        self.ask(|rows| {
-            let mut expected = Vec::new();
-            other.rows().each(&mut |key, value| expected.push((key.to_vec(), value.to_vec())))?;
-            let mut expected = expected.into_iter();
-            let mut first = None;
-            rows.each(&mut |key, value| {
-                let row = expected.next();
-                if first.is_none() && row.as_ref().is_none_or(|row| row.0 != key || row.1 != value) {
-                    first = Some(format!("row {} differs", hex(key)));
-                }
-            })?;
-            let rest = expected.next().map(|(key, _)| format!("row {} is missing", hex(&key)));
-            Ok(first.or(rest))
-        })
+        let collected = |rows: &dyn NameRows| {
+            let mut all = Vec::new();
+            lookup::each(rows, |key, seq| all.push((*key, seq)))?;
+            Ok::<_, Fault>(all)
+        };
+        let (found, expected) = (self.ask(collected)?, collected(other)?);
+        if self.watermark() != other.watermark() {
+            return Ok(Some(format!("it is at {}, not {}", self.watermark().seq, other.watermark().seq)));
+        }
+        let differs = found.iter().zip(&expected).find(|(found, expected)| found != expected);
+        let count = (found.len() != expected.len()).then(|| format!("{} rows", found.len()));
+        Ok(differs.map(|(found, _)| format!("{found:?} differs")).or(count))
     }
 
     /// How many rows it has. Cost: reads everything.
     pub fn row_count(&self) -> Result<u64, Bypassed> {
         self.ask(|rows| {
             let mut count = 0;
-            rows.each(&mut |_, _| count += 1)?;
+            lookup::each(rows, |_, _| count += 1)?;
             Ok(count)
         })
     }
@@ -280,29 +299,7 @@ impl Index {
         held.map_err(|_| self.fail(&Fault::new("a thread panicked while it changed it")))
     }
 
-    /// The number of a stream.
-    fn number(&self, stream: StreamId) -> Result<Option<u32>, Bypassed> {
-        {
-            let heads = self.whole(self.heads.read())?;
-            if heads.is_told(stream) {
-                return Ok(heads.number(stream));
-            }
-        }
-        let mut heads = self.whole(self.heads.write())?;
-        self.learn(&mut heads, [stream])?;
-        Ok(heads.number(stream))
-    }
-
-    fn learn(&self, heads: &mut Heads, streams: impl IntoIterator<Item = StreamId>) -> Result<(), Bypassed> {
-        let unknown = streams.into_iter().filter(|stream| !heads.is_told(*stream));
-        let unknown: Vec<StreamId> = unknown.collect();
-        if unknown.is_empty() {
-            return Ok(());
-        }
-        self.ask(|rows| heads.learn(rows, unknown))
-    }
-
-    fn ask<T>(&self, ask: impl FnOnce(&dyn Sorted) -> Result<T, Fault>) -> Result<T, Bypassed> {
+    fn ask<T>(&self, ask: impl FnOnce(&dyn NameRows) -> Result<T, Fault>) -> Result<T, Bypassed> {
         let answer = self.table()?.read(ask).map_err(|fault| self.fail(&fault))?;
         answer.ok_or_else(|| self.fail(&Fault::new("its table is missing")))
     }
@@ -310,74 +307,15 @@ impl Index {
 
 #[cfg(test)]
 impl Index {
-    /// Leaves the heads as a panic in the middle of a change does: ahead of the table.
-    pub(super) fn panic_in_a_change_for_test(&self, frames: &[Rows]) {
+    /// Panics in the middle of a change.
+    pub(super) fn panic_in_a_change_for_test(&self) {
         std::thread::scope(|scope| {
             let panicked = scope.spawn(|| {
-                let mut heads = self.heads.write().unwrap();
-                // The panic comes before the table has them.
-                let _ = heads.absorb(frames);
+                let _turn = self.turn.lock().unwrap();
                 panic!("in the middle of a change");
             });
             assert!(panicked.join().is_err());
         });
-    }
-}
-
-impl Lookup for Index {
-    fn watermark(&self) -> Watermark {
-        *steady(&self.watermark)
-    }
-
-    fn streams(&self) -> Result<Vec<StreamEntry>, Bypassed> {
-        self.ask(lookup::streams)
-    }
-
-    fn stream(&self, stream: StreamId) -> Result<Option<StreamEntry>, Bypassed> {
-        let Some(number) = self.number(stream)? else { return Ok(None) };
-        self.ask(|rows| lookup::stream(rows, number))
-    }
-
-    fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed> {
-        let Some(number) = self.number(stream)? else { return Ok(Vec::new()) };
-        self.ask(|rows| lookup::frames_of(rows, number, after))
-    }
-
-    fn last_frames_of(&self, stream: StreamId, limit: usize) -> Result<Vec<FramePlace>, Bypassed> {
-        let Some(number) = self.number(stream)? else { return Ok(Vec::new()) };
-        self.ask(|rows| lookup::last_frames_of(rows, number, limit))
-    }
-
-    fn contents(&self) -> Result<Contents, Bypassed> {
-        self.ask(lookup::contents)
-    }
-
-    fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed> {
-        self.table()?;
-        let recent = self.whole(self.recent.read())?.place_of(seq);
-        if recent.is_some() {
-            return Ok(recent);
-        }
-        self.ask(|rows| lookup::place_of(rows, seq))
-    }
-
-    fn names(
-        &self,
-        kind: NameKind,
-        text: &str,
-        prefix: bool,
-        limit: usize,
-    ) -> Result<Vec<NameEntry>, Bypassed> {
-        let found = self.ask(|rows| lookup::names(rows, kind, text, prefix, limit))?;
-        let mut heads = self.whole(self.heads.write())?;
-        self.ask(|rows| {
-            heads.learn_numbers(rows, found.iter().map(|(number, _)| *number))?;
-            heads.named(found)
-        })
-    }
-
-    fn digest(&self) -> Result<Digest, Bypassed> {
-        self.ask(lookup::digest)
     }
 }
 
@@ -420,29 +358,22 @@ fn state_of(opened: Result<Index, Fault>) -> IndexState {
     }
 }
 
-/// Says why an index is not of the log, by its watermark and its newest frame.
-type Contradicts<'c> = &'c dyn Fn(Watermark, FramePlace) -> Option<String>;
+/// Says why an index is not of the log, by its watermark.
+type Contradicts<'c> = &'c dyn Fn(Watermark) -> Option<String>;
 
 /// The table, if the log holds what it knows.
-fn compared((table, heads): (Table, Heads), contradicts: Contradicts<'_>) -> Result<(Table, Heads), Fault> {
-    let watermark = heads.watermark();
-    if watermark.seq == Seq::ZERO {
-        return Ok((table, heads));
+fn compared(
+    (table, watermark): (Table, Watermark),
+    contradicts: Contradicts<'_>,
+) -> Result<(Table, Watermark), Fault> {
+    match contradicts(watermark).filter(|_| watermark.seq != Seq::ZERO) {
+        None => Ok((table, watermark)),
+        Some(why) => {
+            // Writes of redb were held back and are dropped. A table that is only let go keeps its file open.
+            let _ = table.close();
+            Err(Fault::new(why))
+        }
     }
-    let fault = match table.read(|rows| lookup::place_of(rows, watermark.seq)).map(Option::flatten) {
-        Ok(Some(newest)) => match contradicts(watermark, newest) {
-            None => return Ok((table, heads)),
-            Some(why) => {
-                // Writes of redb were held back and are dropped. A table that is only let go keeps its file open.
-                let _ = table.close();
-                return Err(Fault::new(why));
-            }
-        },
-        Ok(None) => Fault::new("its newest frame is missing"),
-        Err(fault) => fault,
-    };
-    table.abandon();
-    Err(fault)
 }
 
 /// Whether an index knows more than a log that ends at `durable`.
@@ -454,12 +385,12 @@ fn beyond(durable: (Seq, Position), known: Watermark) -> Option<String> {
 
 /// Whether an index is of another history than the log, which has another commit at the index's watermark, or none. Frames are indexed once they
 /// are durable, so a crash never does this.
-fn contradiction(log: &Log, known: Watermark, newest: FramePlace) -> Option<String> {
+fn contradiction(log: &Log, known: Watermark) -> Option<String> {
     let holds = |header: &FrameHeader| {
         header.link() == known.link && header.last_seq() == known.seq && known.end == Some(header.end())
     };
     // The commit may not be confirmed yet, after a crash; but it is there.
-    if log.header_at(newest.position).is_ok_and(|header| holds(&header)) {
+    if known.last.is_none_or(|last| log.header_at(last).is_ok_and(|header| holds(&header))) {
         return None;
     }
     // Asked after the index was read: commits of other processes meanwhile are known.
@@ -471,13 +402,5 @@ fn contradiction(log: &Log, known: Watermark, newest: FramePlace) -> Option<Stri
     let found = log.locate(known.seq).ok().flatten()?.header().link();
     (!failpoint!(IndexAheadOfLog)).then(|| {
         format!("it knows {} with link {}, the log holds it with link {found}", known.seq, known.link)
-    })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
     })
 }

@@ -13,12 +13,10 @@ use crate::storage::{Access, Storage, StoredFile};
 use super::backend::Met;
 use super::file::Table;
 use super::files::{self, INDEX_NAME, IndexOptions, NEW_NAME, Unchanged, refused};
-use super::heads::Heads;
-use super::layout::Fault;
+use super::layout::{Fault, Meta, NameKey};
 use super::lookup::{self, Tally};
-use super::rows::{Rows, rows_of};
-use super::sorting::Sorting;
-use super::{Bypassed, Durability, FrameSource, Identity};
+use super::rows::{Rows, advance, rows_of};
+use super::{Bypassed, Durability, FrameSource, Identity, Watermark};
 
 /// Frames that are made into rows at once, and how many such batches may wait.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -50,8 +48,6 @@ pub struct Rebuilt {
     pub event_count: u64,
     /// Frames indexed.
     pub frame_count: u64,
-    /// Streams found.
-    pub stream_count: u64,
     /// Rows written.
     pub row_count: u64,
     /// Size of the file.
@@ -153,12 +149,13 @@ pub(super) fn pack(storage: &dyn Storage, table: &Table, options: IndexOptions) 
     files::remove(storage, NEW_NAME)?;
     let packed = draft(storage, options, |packed| {
         let mut put = Tally::default();
-        packed.fill(|next| {
+        let meta = table.meta()?.ok_or_else(missing)?;
+        packed.fill(&meta, |next| {
             let read = table.read(|rows| {
                 let mut failed = None;
-                rows.each(&mut |key, value| {
-                    put.add(key, value);
-                    failed = failed.take().or_else(|| next(key, value).err());
+                lookup::each(rows, |key, seq| {
+                    put.add(key, seq);
+                    failed = failed.take().or_else(|| next(key, seq).err());
                 })?;
                 failed.map_or(Ok(()), Err)
             })?;
@@ -194,23 +191,31 @@ fn fill(
     head: Seq,
     options: IndexOptions,
 ) -> Result<Rebuilt, Bypassed> {
-    let mut heads = Heads::new(identity);
-    let (mut tally, mut rows, mut is_empty) = (Tally::default(), Sorting::default(), true);
-    let mut flush = |rows: &mut Sorting| -> Result<(), Bypassed> {
+    let (mut tally, mut rows, mut is_empty) = (Tally::default(), Vec::new(), true);
+    let (mut watermark, mut frame_count) = (Watermark::default(), 0);
+    let mut flush = |rows: &mut Vec<(NameKey, Seq)>, watermark| -> Result<(), Bypassed> {
+        let meta = Meta { identity, watermark };
+        rows.sort_unstable();
+        // Of each key the newest row stays.
+        rows.reverse();
+        rows.dedup_by_key(|(key, _)| *key);
+        rows.reverse();
+        let mut sorted = std::mem::take(rows).into_iter();
         if std::mem::take(&mut is_empty) {
-            table.fill(|next| {
-                rows.drain(|key, value| {
-                    tally.add(key, value);
-                    next(key, value)
+            table.fill(&meta, |next| {
+                sorted.try_for_each(|(key, seq)| {
+                    tally.add(&key, seq);
+                    next(&key, seq)
                 })
             })?;
             return Ok(());
         }
         table.put(
-            |next| rows.drain(next),
+            &meta,
+            |next| sorted.try_for_each(|(key, seq)| next(&key, seq)),
             Durability::Immediate,
-            |key, value, before| {
-                tally.add(key, value);
+            |key, seq, before| {
+                tally.add(key, seq);
                 if let Some(before) = before {
                     tally.take_away(key, before);
                 }
@@ -219,16 +224,16 @@ fn fill(
         Ok(())
     };
     each_batch(source, head, |batch| {
-        heads.advance(&batch, &mut |(key, value)| rows.put(&key, &value))?;
-        if rows.bytes() > options.sort_bytes_max { flush(&mut rows) } else { Ok(()) }
+        let (new, reached) = advance(watermark, &batch)?;
+        rows.extend(new);
+        (watermark, frame_count) = (reached, frame_count + batch.len() as u64);
+        let bytes = rows.len().saturating_mul(size_of::<(NameKey, Seq)>());
+        if bytes > options.sort_bytes_max { flush(&mut rows, watermark) } else { Ok(()) }
     })?;
-    let meta = heads.meta();
-    heads.settle(0..meta.stream_count, |(key, value)| rows.put(&key, &value));
-    flush(&mut rows)?;
+    flush(&mut rows, watermark)?;
     Ok(Rebuilt {
         event_count: head.0,
-        frame_count: meta.frame_count,
-        stream_count: u64::from(meta.stream_count),
+        frame_count,
         row_count: tally.count(),
         bytes: 0,
         digest: prove(table, &tally)?,
@@ -290,15 +295,15 @@ fn compare(
     let Ok(table) = files::open_table(storage, options) else {
         return LiveComparison::Different;
     };
-    let Ok((table, heads)) = files::adopt(table, identity) else { return LiveComparison::Different };
-    let seq = heads.watermark().seq;
-    let Ok(digest) = table.read(lookup::digest) else {
+    let Ok((table, watermark)) = files::adopt(table, identity) else { return LiveComparison::Different };
+    let seq = watermark.seq;
+    let Ok(digest) = table.read(|rows| Ok(lookup::summary(rows)?.0)) else {
         table.abandon();
         return LiveComparison::Different;
     };
     // An error at closing does not matter: the index is about to be replaced.
     let _ = table.close();
-    if digest == Some(rebuilt.digest) {
+    if digest == Some(rebuilt.digest) && seq.0 == rebuilt.event_count {
         LiveComparison::Equal
     } else if seq.0 == rebuilt.event_count {
         LiveComparison::Different

@@ -2,12 +2,13 @@
 
 use crate::codec::{EventRef, Frame, FrameHeader, payload};
 use crate::event::{Key, KeyKind, Payload};
-use crate::ids::{Seq, StreamId};
+use crate::ids::Seq;
 use crate::secret::Secret;
 use crate::text::paths::plain;
 use crate::text::signature::Label;
 
-use super::{FramePlace, NAME_BYTES_MAX, NameKind};
+use super::layout::NameKey;
+use super::{Bypassed, FramePlace, NAME_BYTES_MAX, NameKind, Watermark};
 
 /// The rows that one frame adds to an index; made by [`rows_of`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,9 +16,7 @@ pub struct Rows {
     pub(super) place: FramePlace,
     /// The link is asked for only of the last frame of a batch: it is a digest, and not made for the others.
     pub(super) header: FrameHeader,
-    /// Streams with events in the frame, in order of their first event in it.
-    pub(super) streams: Vec<StreamRows>,
-    pub(super) names: Vec<Name>,
+    pub(super) names: Vec<(NameKey, Seq)>,
 }
 
 impl Rows {
@@ -30,25 +29,6 @@ impl Rows {
     pub const fn event_count(&self) -> u64 {
         self.place.event_count()
     }
-}
-
-/// A stream's share of a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct StreamRows {
-    pub(super) stream: StreamId,
-    pub(super) first_seq: Seq,
-    pub(super) last_seq: Seq,
-    pub(super) event_count: u64,
-}
-
-/// A name that an event bears.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Name {
-    pub(super) kind: NameKind,
-    pub(super) text: String,
-    /// Ordinal of the stream in [`Rows::streams`].
-    pub(super) stream: usize,
-    pub(super) seq: Seq,
 }
 
 // The kinds whose payloads hold names; a test compares them with the event module's numbers.
@@ -71,34 +51,47 @@ pub fn rows_of(frame: &Frame, secret: &Secret) -> Rows {
             position: header.position,
         },
         header: *header,
-        streams: Vec::new(),
         names: Vec::new(),
     };
     for event in frame.events() {
         let stream = event.envelope.stream;
-        // Frames hold few streams, and mostly runs of one: the last is tried first.
-        let known = rows.streams.iter().rposition(|known| known.stream == stream);
-        let ordinal = known.unwrap_or(rows.streams.len());
-        match known.and_then(|ordinal| rows.streams.get_mut(ordinal)) {
-            Some(known) => {
-                known.last_seq = event.seq;
-                known.event_count += 1;
-            }
-            None => rows.streams.push(StreamRows {
-                stream,
-                first_seq: event.seq,
-                last_seq: event.seq,
-                event_count: 1,
-            }),
-        }
-        names_of(&event, secret, |kind, mut text| {
-            text.truncate(as_kept(&text).len());
+        names_of(&event, secret, |kind, text| {
+            let text = as_kept(&text);
             if !text.is_empty() {
-                rows.names.push(Name { kind, text, stream: ordinal, seq: event.seq });
+                rows.names.push((NameKey::new(kind, text, stream), event.seq));
             }
         });
     }
     rows
+}
+
+impl Rows {
+    /// The watermark behind the frame.
+    pub(super) fn watermark(&self) -> Watermark {
+        let (seq, link) = (self.header.last_seq(), self.header.link());
+        Watermark { seq, last: Some(self.header.position), end: Some(self.header.end()), link }
+    }
+}
+
+/// The names of frames behind a watermark, in order, and the watermark behind them. Frames at or below it are skipped.
+///
+/// # Errors
+/// If a frame does not follow the one before it.
+pub(super) fn advance(
+    watermark: Watermark,
+    frames: &[Rows],
+) -> Result<(impl Iterator<Item = (NameKey, Seq)> + '_, Watermark), Bypassed> {
+    let new = move || frames.iter().filter(move |rows| rows.place.last_seq > watermark.seq);
+    let mut next = watermark.seq;
+    for rows in new() {
+        if rows.place.first_seq != next.next() {
+            let reason = format!("a frame begins at {}, expected {}", rows.place.first_seq, next.next());
+            return Err(Bypassed { reason });
+        }
+        next = rows.place.last_seq;
+    }
+    let reached = new().next_back().map_or(watermark, Rows::watermark);
+    Ok((new().flat_map(|rows| rows.names.iter().copied()), reached))
 }
 
 fn names_of(event: &EventRef<'_>, secret: &Secret, mut name: impl FnMut(NameKind, String)) {

@@ -1,14 +1,15 @@
-//! The contents of a complete segment, found by walking it: what its map says, and where it is cut when it is sealed.
+//! The contents of a complete segment, found by walking it: what its file of places says, and where it is cut when it is sealed.
 
 use std::collections::BTreeMap;
 
 use super::Log;
 use super::cursor::Cursor;
 use super::error::{Fault, LogError};
-use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, damaged, grain_of, segment_start};
+use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, damaged, segment_start};
+use super::place_run::PlaceRun;
 use crate::codec::{
-    CHUNK_BYTES, FRAME_ROW_BYTES, Frame, FrameCheck, FrameRow, Invalid, MapRecord, Part,
-    SEGMENT_HEADER_BYTES, STREAM_ROW_BYTES, SegmentHeader, StreamRow, Written, encode_table,
+    CHUNK_BYTES, Frame, FrameCheck, Invalid, ORDINAL_BYTES, Part, PlacesOf, PlacesRecord, PlacesStream,
+    SEGMENT_HEADER_BYTES, SegmentHeader, Written, places_digest,
 };
 use crate::ids::StreamId;
 
@@ -16,18 +17,11 @@ use crate::ids::StreamId;
 pub(crate) struct Contents {
     pub(super) header: SegmentHeader,
     pub(super) end: Written,
-    frames: Vec<FrameRow>,
-    streams: BTreeMap<StreamId, StreamContents>,
+    run: PlaceRun,
+    /// By stream, the numbers of its rows.
+    streams: BTreeMap<StreamId, Vec<u32>>,
     /// Where chunks may begin: at commits, and where a commit is longer than a chunk, within it.
     cuts: Vec<u64>,
-}
-
-#[derive(Default)]
-struct StreamContents {
-    first: u32,
-    last: u32,
-    event_count: u32,
-    frames: Vec<u32>,
 }
 
 /// Why a segment was not rewritten.
@@ -56,6 +50,21 @@ fn narrow(value: u64) -> u32 {
 }
 
 impl Contents {
+    /// The contents of a segment of which no frame was passed yet.
+    pub(super) fn begin(header: SegmentHeader) -> Self {
+        let run = PlaceRun::new(PlacesOf::new(header.store, header.number, header.first_seq));
+        Self { header, end: segment_start(&header), run, streams: BTreeMap::new(), cuts: Vec::new() }
+    }
+
+    /// The segment that rows belong to, and the rows as they are on disk.
+    pub(super) const fn places_of(&self) -> PlacesOf {
+        self.run.of()
+    }
+
+    pub(super) fn rows(&self) -> Vec<u8> {
+        self.run.encode(0)
+    }
+
     /// Walks a complete segment and checks it, bodies only with `bodies`. `None`: not complete, or without frames.
     pub(crate) fn read(
         segments: &Segments,
@@ -68,12 +77,11 @@ impl Contents {
         else {
             return Ok(None);
         };
-        let (start, end) = (segment_start(&header), next.previous_end);
-        if end.segment() != number || end <= start.position {
+        let mut found = Self::begin(header);
+        let end = next.previous_end;
+        if end.segment() != number || end <= found.end.position {
             return Ok(None);
         }
-        let mut found =
-            Self { header, end: start, frames: Vec::new(), streams: BTreeMap::new(), cuts: Vec::new() };
         let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
         while found.end.position < end {
             if stop() {
@@ -110,24 +118,15 @@ impl Contents {
         Ok(Some(found))
     }
 
-    fn add(&mut self, frame: &Frame) {
+    /// Adds the next frame.
+    pub(super) fn add(&mut self, frame: &Frame) {
         let header = frame.header();
-        let ordinal = narrow(self.frames.len() as u64);
-        let first = header.first_seq.since(self.header.first_seq);
-        self.frames.push(FrameRow { grain: grain_of(header.position), seq: narrow(first) });
-        self.cut(header.position.offset(), header.bodies_start(), header.frame_bytes());
-        for event in frame.events() {
-            let delta = narrow(event.seq.since(self.header.first_seq));
-            let known = self.streams.entry(event.envelope.stream).or_default();
-            if known.event_count == 0 {
-                known.first = delta;
-            }
-            known.last = delta;
-            known.event_count = known.event_count.saturating_add(1);
-            if known.frames.last() != Some(&ordinal) {
-                known.frames.push(ordinal);
-            }
+        let first = narrow(self.run.row_count() as u64);
+        for (number, stream) in (first..).zip(frame.streams()) {
+            self.streams.entry(stream).or_default().push(number);
         }
+        self.run.push(frame);
+        self.cut(header.position.offset(), header.bodies_start(), header.frame_bytes());
         self.end = after(header);
     }
 
@@ -165,44 +164,33 @@ impl Contents {
         ends
     }
 
-    /// The map of the segment.
-    pub(crate) fn map(&self) -> Vec<u8> {
-        let postings: usize = self.streams.values().map(|stream| stream.frames.len()).sum();
-        let record = MapRecord {
-            number: self.header.number,
+    /// The file of places of the segment.
+    pub(crate) fn places(&self) -> Vec<u8> {
+        let of = self.run.of();
+        let mut out = self.run.encode(0);
+        let mut ordinals = Vec::new();
+        for (number, (stream, rows)) in (0..).zip(&self.streams) {
+            let bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+            let row = PlacesStream {
+                stream: *stream,
+                first: narrow((ordinals.len() / ORDINAL_BYTES) as u64),
+                count: narrow(rows.len() as u64),
+                ordinals: crc32c::crc32c(&bytes),
+            };
+            out.extend_from_slice(&row.encode(of, number));
+            ordinals.extend_from_slice(&bytes);
+        }
+        out.extend_from_slice(&ordinals);
+        let record = PlacesRecord {
+            segment: self.header.number,
             store: self.header.store,
             end: self.end.position,
-            frame_count: narrow(self.frames.len() as u64),
-            stream_count: narrow(self.streams.len() as u64),
-            posting_count: narrow(postings as u64),
-            first_seq: self.header.first_seq,
-            last_seq: self.end.seq,
             link: self.end.link,
+            rows: narrow(self.run.row_count() as u64),
+            streams: narrow(self.streams.len() as u64),
+            digest: places_digest(&out),
         };
-        let mut out = record.encode().to_vec();
-        let mut rows = Vec::with_capacity(self.frames.len().saturating_mul(FRAME_ROW_BYTES));
-        self.frames.iter().for_each(|row| row.encode(&mut rows));
-        out.extend(encode_table(FRAME_ROW_BYTES, &rows));
-        rows.clear();
-        let mut postings = Vec::new();
-        let mut posting = 0;
-        for (stream, known) in &self.streams {
-            let posting_count = narrow(known.frames.len() as u64);
-            let row = StreamRow {
-                stream: *stream,
-                first: known.first,
-                last: known.last,
-                event_count: known.event_count,
-                posting,
-                posting_count,
-            };
-            row.encode(&mut rows);
-            posting = posting.saturating_add(posting_count);
-            known.frames.iter().for_each(|frame| postings.extend_from_slice(&frame.to_le_bytes()));
-        }
-        out.extend(encode_table(STREAM_ROW_BYTES, &rows));
-        postings.resize(postings.len().next_multiple_of(8), 0);
-        out.extend(encode_table(8, &postings));
+        out.extend_from_slice(&record.encode());
         out
     }
 }

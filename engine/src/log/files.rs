@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::error::{Corruption, Fault, LogError};
-use super::lookup::MapFile;
+use super::places_file::{CompletePlaces, PlacesFile, keep_places};
 use super::unpacked::{KeptChunks, Unpacked, is_sealed_file};
 use crate::codec::{FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
 use crate::failpoints::failpoint;
@@ -70,9 +70,9 @@ pub(crate) fn segment_name(number: u32) -> String {
     format!("{LOG_DIR}/{number:012}.seg")
 }
 
-/// The name of the map of a segment.
-pub(crate) fn map_name(number: u32) -> String {
-    format!("{LOG_DIR}/{number:012}.map")
+/// The name of the file of places of a segment.
+pub(crate) fn places_name(number: u32) -> String {
+    format!("{LOG_DIR}/{number:012}.places")
 }
 
 /// Whether the store may have put a file of this name into the folder of bytes that were set aside, or of snapshots.
@@ -119,14 +119,14 @@ pub(crate) struct Segments {
     /// Opens frames that are read, and seals those that are written.
     pub(crate) vault: Vault,
     open: Mutex<BTreeMap<u32, Arc<SegmentFile>>>,
-    maps: Mutex<BTreeMap<u32, Arc<MapFile>>>,
+    places: Mutex<BTreeMap<u32, Arc<CompletePlaces>>>,
     chunks: Arc<KeptChunks>,
 }
 
 impl Segments {
     pub(crate) fn new(storage: Arc<dyn Storage>, store: StoreId) -> Self {
-        let (open, maps, chunks) = (Mutex::default(), Mutex::default(), Arc::default());
-        Self { storage, store, vault: Vault::Plain, open, maps, chunks }
+        let (open, places, chunks) = (Mutex::default(), Mutex::default(), Arc::default());
+        Self { storage, store, vault: Vault::Plain, open, places, chunks }
     }
 
     /// Numbers of the segments that exist, rising.
@@ -206,31 +206,42 @@ impl Segments {
         Ok(self.get(number)?.and_then(|segment| segment.header.clone().ok()))
     }
 
-    /// A map that is open.
-    pub(crate) fn known_map(&self, number: u32) -> Option<Arc<MapFile>> {
-        steady(&self.maps).get(&number).cloned()
+    /// The file of places of segment `number`, which ends as `next` says; `None`: there is none to be used.
+    pub(crate) fn places_file(
+        &self,
+        number: u32,
+        next: &SegmentHeader,
+    ) -> Result<Option<PlacesFile>, LogError> {
+        let header = self.header(number)?;
+        Ok(header.and_then(|header| PlacesFile::open(&*self.storage, &places_name(number), &header, next)))
     }
 
-    /// Keeps a map open.
-    pub(crate) fn keep_map(&self, number: u32, map: Arc<MapFile>) {
-        let mut maps = steady(&self.maps);
-        if maps.len() >= OPEN_SEGMENT_COUNT_MAX {
-            maps.pop_first();
-        }
-        maps.insert(number, map);
+    /// The places of a complete segment, if they are at hand.
+    pub(crate) fn known_places(&self, number: u32) -> Option<Arc<CompletePlaces>> {
+        steady(&self.places).get(&number).cloned()
+    }
+
+    /// Keeps the places of a complete segment at hand.
+    pub(crate) fn keep_places(&self, number: u32, places: &Arc<CompletePlaces>) {
+        keep_places(&mut steady(&self.places), number, Arc::clone(places), OPEN_SEGMENT_COUNT_MAX);
+    }
+
+    /// Forgets the places of a complete segment, because there is a new file.
+    pub(crate) fn forget_places(&self, number: u32) {
+        steady(&self.places).remove(&number);
     }
 
     /// Forgets one open file, because it was replaced.
     pub(crate) fn forget_one(&self, number: u32) {
         steady(&self.open).remove(&number);
-        steady(&self.maps).remove(&number);
+        steady(&self.places).remove(&number);
     }
 
     /// Forgets open files, so that replaced ones are seen.
     pub(crate) fn forget(&self) {
         self.chunks.forget();
         steady(&self.open).clear();
-        steady(&self.maps).clear();
+        steady(&self.places).clear();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reading forward over sound and damaged stretches; frames that were passed are remembered, so that later look-ups begin near them.
+//! Reading forward over sound and damaged stretches.
 //!
 //! ```text
 //! frame ok ........ yield it
@@ -399,7 +399,6 @@ impl Iterator for Frames<'_> {
         while !self.done {
             match self.walk.step() {
                 Ok(Step::Frame(frame)) => {
-                    self.log.remember(frame.header().first_seq, frame.position());
                     if frame.header().last_seq() >= self.skip {
                         return Some(Ok(frame));
                     }
@@ -429,18 +428,6 @@ impl Log {
         let head = self.head();
         let until = if until.position > head.position { head } else { until };
         Frames::new(self, from, until, FrameCheck::Checksum, SCAN_WINDOW_BYTES)
-    }
-
-    /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock, or need
-    /// unconfirmed events, too.
-    pub(crate) fn frames_until(
-        &self,
-        from: Seq,
-        until: Head,
-        check: FrameCheck,
-    ) -> Result<Frames<'_>, LogError> {
-        let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
-        Ok(Frames::new(self, start, until, check, SCAN_WINDOW_BYTES).skip_before(from))
     }
 
     /// Follows sound, linked frames from `place` to `until` exactly.
@@ -476,23 +463,10 @@ impl Log {
             let header = strict(&mut cursor, &place, false)
                 .and_then(|header| each(&mut cursor, &header).map(|()| header));
             match header {
-                Ok(header) => {
-                    self.remember(header.first_seq, header.position);
-                    place = after(&header);
-                }
+                Ok(header) => place = after(&header),
                 Err(fault) => return self.met(Err(damaged(&self.segments, place.position, fault))),
             }
         }
         Ok(place)
-    }
-
-    /// Frames from the one that holds `from` on; earlier events of that frame come along.
-    ///
-    /// # Errors
-    /// As [`Log::locate`], but damage is left to the iterator.
-    pub fn frames_from(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
-        let head = self.head();
-        let until = if until.position > head.position { head } else { until };
-        self.frames_until(from, until, FrameCheck::Checksum)
     }
 }

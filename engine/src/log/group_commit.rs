@@ -19,7 +19,7 @@ use super::repair::{rewrite, zero};
 use super::settle::{Placed, Stretch};
 use super::tail::Tail;
 use super::{Appended, Condition, Head, Log, Prepared, Writer};
-use crate::codec::{Busy, FrameCheck, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
+use crate::codec::{Busy, Entered, FrameCheck, PlaceRow, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StreamId};
 use crate::locks::steady;
@@ -154,7 +154,7 @@ impl Log {
         let known = self.head();
         let repaired = self.repair(tail, page, writer.epoch)?;
         writer.postponed = false;
-        writer.segment = None;
+        (writer.segment, writer.places) = (None, None);
         writer.epoch = Some(repaired.epoch);
         writer.page = tail.read()?;
         if repaired.place.position < known.position {
@@ -353,7 +353,7 @@ impl Log {
         tail.confirm(&mut writer.page, &start)?;
         drop(turn);
         writer.place = start;
-        writer.segment = None;
+        (writer.segment, writer.places) = (None, None);
         self.show(start);
         Ok(())
     }
@@ -401,18 +401,28 @@ impl Log {
             appended.push((*index, placed, made));
         }
         self.write_bytes(tail, writer, &segment, (&start, &place), run, single)?;
-        if let Err(error) = tail.publish_written(&mut writer.page, &place, run.streams.iter()) {
+        let entered = self.enter_run(writer, (&start, &place), run);
+        if let Err(error) = tail.publish_written(&mut writer.page, &place, entered, run.streams.iter()) {
             let (from, until) = (start.position.offset(), place.position.offset());
             return Err(self.undo(tail, segment.number, (from, until), error));
-        }
-        for (_, appended, _) in &appended {
-            self.remember(appended.first_seq, appended.position);
         }
         let stretch = Stretch { start: start.position, end: place, epoch: writer.page.epoch, segment };
         writer.place = place;
         writer.moved.extend(run.streams.drain());
         let placed = |appended, frame| Placed { appended, frame, stretch: stretch.clone() };
         Ok(appended.into_iter().map(|(index, appended, frame)| (index, placed(appended, frame))).collect())
+    }
+
+    /// Writes the rows of places of a run; the log goes on without them.
+    fn enter_run(&self, writer: &mut Writer, ends: (&Written, &Written), run: &Run) -> Option<Entered> {
+        // A header that cannot be read costs the rows alone.
+        let of = self.places_of(ends.0.position.segment()).ok().flatten()?;
+        let mut rows = Vec::with_capacity(run.requests.len());
+        for (_, request) in &run.requests {
+            let frame = &request.prepared.frame;
+            rows.extend(PlaceRow::of_frame(frame.header(), of, frame.streams().iter().copied()));
+        }
+        self.enter_places(writer, ends, of, &rows)
     }
 
     /// Puts the run's bytes into the file, with zeros ahead if it has to grow.
@@ -469,7 +479,7 @@ impl Log {
             zero(&*file, start, end.min(file.len()?))?;
             if failpoint!(UndoUnsynced) { Ok(()) } else { sync(&*file) }
         });
-        if undone.is_err() {
+        if undone.is_err() || self.drop_places(number).is_err() {
             return self.sync_failed(tail);
         }
         // If this fails the page still says busy, and the next writer repairs.

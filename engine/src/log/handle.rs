@@ -3,7 +3,7 @@
 //!
 //! Changes are seen by the tail page, which is read again at growing intervals. Commits of the same handle end a wait at once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::commit_queue::{CommitDelay, CommitQueue};
 use super::error::{Corruption, LogError};
 use super::files::{Segments, TAIL, WriteSegment, read_page};
+use super::places_state::{Places, PlacesWriter};
 use super::recovery_scan::is_anchored;
 use super::tail::{Lost, Tail};
 use crate::codec::{BodyPlace, PreparedFrame, SALT_BYTES, TailPage, Written as Head};
@@ -132,6 +133,8 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct Writer {
     pub(super) segment: Option<Arc<WriteSegment>>,
+    /// The file of places beside it.
+    pub(super) places: Option<PlacesWriter>,
     /// The end of the log as last known here.
     pub(super) place: Head,
     /// Recovery is still to be done.
@@ -190,8 +193,12 @@ pub struct Log {
     /// Bodies whose erasure is on record and was not carried out when this handle looked; whether there are any.
     pub(super) withheld: RwLock<BTreeSet<BodyPlace>>,
     pub(super) withholds: AtomicBool,
-    /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
-    pub(super) map: Mutex<BTreeMap<Seq, Position>>,
+    /// Where frames are.
+    pub(super) places: Mutex<Places>,
+    /// Damage that was met while places were looked for, and was not told of.
+    pub(super) places_damage: Mutex<Vec<String>>,
+    /// Rows of places were not as the page says: the next commit writes them anew.
+    pub(super) places_broken: AtomicBool,
 }
 
 impl Log {
@@ -300,48 +307,10 @@ impl Log {
         LogError::Poisoned { path: self.storage.path("") }
     }
 
-    /// Remembers where a frame is.
-    pub(super) fn remember(&self, first_seq: Seq, position: Position) {
-        let mut map = steady(&self.map);
-        let newest = map.last_key_value().map_or(0, |(_, newest)| newest.segment());
-        if position.segment() > newest {
-            thin(&mut map);
-        }
-        let step = if position.segment() < newest { OLD_MAP_STEP_BYTES } else { MAP_STEP_BYTES };
-        let near =
-            map.range(..=first_seq).next_back().is_some_and(|(_, known)| is_near(*known, position, step));
-        if !near {
-            map.insert(first_seq, position);
-        }
-    }
-
     /// Whether this handle may not write.
     pub(super) fn is_read_only(&self) -> bool {
         self.read_only
     }
-}
-
-/// Distance between remembered frame positions: a look-up reads at most this much to find its frame. In the segment at the end of
-/// the log, which has no tables, nearly each frame is remembered: at most 1 MB.
-const MAP_STEP_BYTES: u64 = 2 << 10;
-/// The same in older segments.
-const OLD_MAP_STEP_BYTES: u64 = 16 << 10;
-
-fn is_near(known: Position, position: Position, step: u64) -> bool {
-    // A known frame behind `position` is near as well.
-    known.segment() == position.segment() && position.offset().saturating_sub(known.offset()) < step
-}
-
-/// Forgets most remembered positions in segments that are complete now: these segments have tables.
-fn thin(map: &mut BTreeMap<Seq, Position>) {
-    let mut last = None;
-    map.retain(|_, position| {
-        let is_kept = last.is_none_or(|last| !is_near(last, *position, OLD_MAP_STEP_BYTES));
-        if is_kept {
-            last = Some(*position);
-        }
-        is_kept
-    });
 }
 
 /// How long the first pause is, and the longest; doubled each time.

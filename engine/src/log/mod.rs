@@ -13,7 +13,7 @@
 //! bytes and the rules of recovery.
 //!
 //! Complete segments that are cold are sealed (`seal`): packed, under the same name. They are read by position and length as before
-//! (`unpacked`). Maps beside complete segments say which frames hold a stream.
+//! (`unpacked`). A file of places beside each segment says which frames hold a stream (`places`).
 //!
 //! Not here: the meaning of events, which commits are allowed (beyond "did this stream move"), lookups by anything but
 //! seq, position and stream.
@@ -22,6 +22,7 @@ mod append;
 mod backup;
 mod bodies;
 mod commit_queue;
+mod complete_places;
 mod contents;
 mod create;
 mod cursor;
@@ -32,10 +33,15 @@ mod files;
 mod frames;
 mod group_commit;
 mod handle;
-mod lookup;
 mod open;
 mod packed_check;
 mod parallel_verify;
+mod place_run;
+mod place_writer;
+mod places;
+mod places_check;
+mod places_file;
+mod places_state;
 mod prepare;
 mod primitives;
 mod reading;
@@ -44,7 +50,6 @@ mod repair;
 mod seal;
 mod seal_lock;
 mod seal_writer;
-mod segment_tables;
 mod settle;
 mod space;
 mod tail;
@@ -65,10 +70,10 @@ pub(crate) use files::is_copy_name;
 pub use frames::Frames;
 pub use handle::{Appended, Condition, Log, LogOptions, Prepared, Recovery};
 use handle::{Shared, Writer};
-pub use lookup::TableStream;
+pub use place_run::StreamPlace;
+pub use places::CompleteSegment;
 pub(crate) use reading::Looks;
 pub use seal::{SealFigures, SealOutcome};
-pub use segment_tables::CompleteSegment;
 pub use settle::Placed;
 pub use space::{KindSpace, LogSpace, SegmentSpace};
 pub use verify::{LogReport, Violation};

@@ -1,6 +1,5 @@
 //! Opening a log, and bringing its handle to the durable end.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -136,7 +135,9 @@ impl Log {
             writes,
             withheld: RwLock::default(),
             withholds: AtomicBool::new(false),
-            map: Mutex::new(BTreeMap::new()),
+            places: Mutex::default(),
+            places_damage: Mutex::default(),
+            places_broken: AtomicBool::new(false),
         };
         let mut recovery = log.recover(on_read_only_disk)?;
         recovery.created = created;

@@ -1,15 +1,12 @@
 //! Reading by seq and by position: one frame.
 
-use super::Log;
 use super::cursor::Cursor;
 use super::error::{Corruption, LogError, sound};
-use super::files::{POINT_WINDOW_BYTES, SPINE_WINDOW_BYTES, damaged};
+use super::files::{POINT_WINDOW_BYTES, SCAN_WINDOW_BYTES, SPINE_WINDOW_BYTES, damaged};
 use super::frames::Frames;
-use crate::codec::{BodyPlace, Frame, FrameCheck, FrameHeader, FramePlace, Part, SegmentHeader};
-use crate::ids::{Position, Seq, StreamId};
-
-/// Frames that are stepped over by their headers alone, before a look-up asks the tables of the segment.
-const STEP_COUNT_MAX: usize = 4096;
+use super::{Head, Log};
+use crate::codec::{BodyPlace, Frame, FrameCheck, FrameHeader, Part, SegmentHeader};
+use crate::ids::{Position, Seq};
 
 /// Looks at frames by their positions. Neighbours share the bytes that were read: a caller that goes through the log in order keeps
 /// one `Looks`. The cursor is made for the first frame that has to be read.
@@ -48,9 +45,13 @@ impl Log {
             return Ok(None);
         }
         let start = self.start_before(seq)?;
-        if let Some(found) = self.stepped_to(seq, start)? {
-            return Ok(Some(found));
+        let at = if start.segment() == 0 { SegmentHeader::start(1) } else { start };
+        let mut cursor = Cursor::for_looks(&self.segments, SPINE_WINDOW_BYTES);
+        let found = sound(cursor.frame(at, FrameCheck::Checksum))?;
+        if let Some(frame) = found.filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&seq)) {
+            return Ok(Some(frame));
         }
+        // Something on the way is wrong.
         let mut damage = None;
         for frame in Frames::new(self, start, head, FrameCheck::Checksum, POINT_WINDOW_BYTES) {
             match frame {
@@ -66,44 +67,7 @@ impl Log {
         self.met(damage.map_or(Ok(None), Err))
     }
 
-    /// The frames of a complete segment that hold events of `stream` past `after`. Without usable tables all its frames are
-    /// read.
-    ///
-    /// # Errors
-    /// [`LogError::Io`] if the storage fails. Damaged frames are left out.
-    pub fn segment_frames_of(
-        &self,
-        segment: u32,
-        stream: StreamId,
-        after: Seq,
-    ) -> Result<Vec<FramePlace>, LogError> {
-        if let Some(tables) = self.tables(segment)?
-            && let Some(frames) = tables.ask(|source, tables| tables.frames_of(source, stream, after))?
-        {
-            return Ok(frames);
-        }
-        let mut until = self.head();
-        if let Some(next) = self.segments.header(segment.saturating_add(1))? {
-            until.position = until.position.min(next.previous_end);
-            until.seq = until.seq.min(next.first_seq.before());
-        }
-        let mut found = Vec::new();
-        for frame in self.frames(SegmentHeader::start(segment), until) {
-            let frame = match frame {
-                Ok(frame) => frame,
-                Err(LogError::Corrupt(_)) => continue,
-                Err(error) => return Err(error),
-            };
-            let header = frame.header();
-            if header.last_seq() > after && frame.events().any(|event| event.envelope.stream == stream) {
-                let (first_seq, last_seq) = (header.first_seq, header.last_seq());
-                found.push(FramePlace { first_seq, last_seq, position: header.position });
-            }
-        }
-        Ok(found)
-    }
-
-    /// The frame at `position`, as an index names it.
+    /// The frame at `position`.
     ///
     /// # Errors
     /// [`LogError::Corrupt`] if no sound frame of this store begins there.
@@ -137,40 +101,25 @@ impl Log {
         })
     }
 
-    /// A cursor for looks that want no bodies.
-    fn cursor(&self) -> Cursor<'_> {
-        Cursor::for_looks(&self.segments, SPINE_WINDOW_BYTES)
+    /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock, or need
+    /// unconfirmed events, too.
+    pub(crate) fn frames_until(
+        &self,
+        from: Seq,
+        until: Head,
+        check: FrameCheck,
+    ) -> Result<Frames<'_>, LogError> {
+        let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
+        Ok(Frames::new(self, start, until, check, SCAN_WINDOW_BYTES).skip_before(from))
     }
 
-    /// The frame at `position`; `None` if it does not hold `seq`.
+    /// Frames from the one that holds `from` on; earlier events of that frame come along.
     ///
     /// # Errors
-    /// As [`Log::frame_at`].
-    pub(crate) fn frame_with(&self, position: Position, seq: Seq) -> Result<Option<Frame>, LogError> {
-        let mut looks = Looks::WITHOUT_TEXTS;
-        let frame = looks.frame_at(self, position)?;
-        Ok(Some(frame).filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&seq)))
-    }
-
-    /// The frame that holds `seq`, found by following headers from a known place. `None`: something on the way is
-    /// wrong, and the caller must look closely.
-    pub(super) fn stepped_to(&self, seq: Seq, start: Position) -> Result<Option<Frame>, LogError> {
-        let head = self.head().position;
-        let first = if start.segment() == 0 { SegmentHeader::start(1) } else { start };
-        let (mut position, mut cursor) = (first, self.cursor());
-        for _ in 0..STEP_COUNT_MAX {
-            if position >= head {
-                break;
-            }
-            let Some(header) = sound(cursor.header(position))? else { break };
-            if header.first_seq > seq || header.event_count == 0 {
-                break;
-            }
-            if header.last_seq() >= seq {
-                return sound(cursor.frame(header.position, FrameCheck::Checksum));
-            }
-            position = header.end();
-        }
-        Ok(None)
+    /// As [`Log::locate`], but damage is left to the iterator.
+    pub fn frames_from(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
+        let head = self.head();
+        let until = if until.position > head.position { head } else { until };
+        self.frames_until(from, until, FrameCheck::Checksum)
     }
 }

@@ -57,6 +57,8 @@ impl Log {
         let name = segment_name(number);
         let fail = |action| move |error| LogError::io(action, self.segments.path(number), error);
         let file = self.storage.open(&name, Access::Write).map_err(fail("open"))?;
+        // Rows of frames that are dropped must be gone before other frames take their places.
+        self.drop_places(number)?;
         let mut torn_bytes = 0;
         if let Some((start, end)) = found.torn {
             // A torn stretch ends behind its start.
@@ -219,6 +221,7 @@ impl Log {
             generation_torn: false,
         };
         let name = segment_name(number);
+        self.drop_places(number)?;
         write_file(&*self.storage, &name, &header.encode())
             .map_err(|error| LogError::io("create", self.storage.path(&name), error))?;
         Ok(segment_start(&header))

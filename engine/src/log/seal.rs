@@ -68,7 +68,7 @@ impl Log {
 
     /// Seals one segment if it is complete. `stop` is asked now and then; once it says so nothing is changed.
     ///
-    /// Durable when it returns. Cost: three passes over the segment, half a second for 64 MiB; memory for its map.
+    /// Durable when it returns. Cost: three passes over the segment, half a second for 64 MiB; memory for its places.
     ///
     /// # Errors
     /// [`LogError::Corrupt`] if the segment is damaged (it stays as it is), [`LogError::ReadOnly`], [`LogError::NoSpace`],
@@ -159,9 +159,10 @@ impl Log {
         })
         .map_err(|error| if stop() { Refused::Stopped } else { error.into() })?;
         let next = self.segments.header(number.saturating_add(1))?;
-        // A map that is missing is made while all is at hand.
-        if next.is_some_and(|next| self.segments.tables(number, &next).is_none()) {
-            self.put_map(number, &contents);
+        // A file of places that is missing is made while all is at hand.
+        let places = next.map(|next| self.segments.places_file(number, &next)).transpose()?.flatten();
+        if places.is_none() {
+            self.put_places(number, &contents);
         }
         let made = self.storage.open(temporary, Access::Read).map_err(fail("open"))?;
         Ok(Some(made.len().map_err(fail("inspect"))?))

@@ -23,8 +23,8 @@ use super::commit_queue::{Attempt, ProcessLock, SyncWait};
 use super::error::LogError;
 use super::files::{SYNC, TAIL, read_page};
 use crate::codec::{
-    Busy, PageCounts, TAIL_BYTES, TailPage, Written, busy_record, claim_record, committed, place_record,
-    poison_word, settled,
+    Busy, Entered, PageCounts, TAIL_BYTES, TailPage, Written, busy_record, claim_record, committed,
+    place_record, poison_word, settled,
 };
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId, StreamId};
@@ -99,19 +99,20 @@ impl Tail {
         self.write(&busy_record(end, process), TailPage::BUSY_OFFSET)
     }
 
-    /// Publishes that the file holds everything up to `written`, the new heads of the written streams, and that no process
-    /// is writing. Call under the write lock, with the page as it was read under it.
+    /// Publishes that the file holds everything up to `written`, how many rows of places there are, the new heads of the written streams, and
+    /// that no process is writing. Call under the write lock, with the page as it was read under it.
     pub(crate) fn publish_written<'a>(
         &self,
         page: &mut TailPage,
         written: &Written,
+        entered: Option<Entered>,
         streams: impl Iterator<Item = (&'a StreamId, &'a Seq)>,
     ) -> Result<(), LogError> {
         for (stream, seq) in streams {
             page.raise_slot(stream, *seq);
         }
-        self.write(&committed(written, &page.slots), TailPage::SLOTS_OFFSET)?;
-        page.written = Some(*written);
+        self.write(&committed(written, &page.slots, entered), TailPage::SLOTS_OFFSET)?;
+        (page.written, page.entered) = (Some(*written), entered);
         Ok(())
     }
 
@@ -147,10 +148,11 @@ impl Tail {
         self.confirm(page, place)
     }
 
-    /// As [`Tail::publish`], when no stream has moved. Call under the write lock.
+    /// As [`Tail::publish`], when no stream has moved. How many rows of places there are, the next writer finds out. Call under the
+    /// write lock.
     pub(crate) fn confirm(&self, page: &mut TailPage, place: &Written) -> Result<(), LogError> {
-        self.write(&settled(place, &page.slots), TailPage::SLOTS_OFFSET)?;
-        (page.written, page.busy) = (Some(*place), Busy::Idle);
+        self.write(&settled(place, &page.slots, None), TailPage::SLOTS_OFFSET)?;
+        (page.written, page.entered, page.busy) = (Some(*place), None, Busy::Idle);
         page.durable = page.durable.filter(|durable| durable.position > place.position).or(Some(*place));
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::files::corruption;
 use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, SECRET, TAIL, after};
 use super::frames::{Step, Walk};
 use super::parallel_verify::{Batch, Damaged, check_alone};
+use super::places_check::PlacesCheck;
 use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::witness::{Claims, Ending, Standing, Witness, WitnessKind, add_segments, add_tail};
 use super::{Head, Log};
@@ -201,6 +202,7 @@ impl Check<'_> {
         self.check_generations(&numbers)?;
         self.cut = self.cut_before(durable)?;
         let mut sound_count = 0;
+        let mut places = PlacesCheck::new(log, page.entered);
         let mut walk =
             Walk::new(segments, Position::default(), until, FrameCheck::Digest, true, SCAN_WINDOW_BYTES);
         let mut ends_in_damage = false;
@@ -215,6 +217,7 @@ impl Check<'_> {
             for (unchecked, damaged) in batch.frames.iter().zip(damaged) {
                 ends_in_damage = false;
                 self.frame(&unchecked.frame, damaged);
+                places.pass(&unchecked.frame)?;
                 self.claims.pass(segments, unchecked.frame.header())?;
                 sound_count = self.report.violations.len();
             }
@@ -266,6 +269,8 @@ impl Check<'_> {
             (false, false) => Ending::Whole,
         };
         self.judge_witnesses(place.position, ending);
+        places.end()?;
+        places.faults.into_iter().for_each(|fault| self.found(fault));
         Ok(())
     }
 

@@ -91,8 +91,7 @@ impl Store {
             return None;
         }
         let footing = decode(header, snapshots.store, name)?;
-        let (found, _) = self.inner.footing_at(footing.position)?;
-        (found == footing).then(|| kept.to_vec())
+        (self.inner.footing_at(footing.position)? == footing).then(|| kept.to_vec())
     }
 
     /// Whether this handle keeps bytes aside at all: not if it is open for reading only.

@@ -111,7 +111,7 @@ fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<Saved
         for section in [Section::Fold, Section::IngestState] {
             let is_borne_out = header.entry(section).is_some_and(|entry| {
                 let here = store.inner.footing_at(entry.footing.position);
-                here.is_some_and(|(known, _)| known == entry.footing)
+                here == Some(entry.footing)
             });
             let found = match section {
                 _ if !is_borne_out => None,

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! commit placed    -> Settler: one sync for all that wait -> acknowledged
-//! segment complete -> Upkeep: maps, then seals, in seconds without commits or when many segments wait
+//! segment complete -> Upkeep: places, then seals, in seconds without commits or when many segments wait
 //! ```
 //!
 //! The settler makes placed commits durable. The thread for upkeep starts when this handle's commits complete a segment, and ends when
-//! nothing is left to seal. It makes the maps that readers without an index need, then seals one segment at a time. It never holds up
+//! nothing is left to seal. It completes files of places, then seals one segment at a time. It never holds up
 //! an append: a complete segment belongs to the sealer alone, and dropping the handle stops the thread between two bodies.
 //!
 //! A short-lived process never gets that far. If many segments wait, the process seals one of them as it ends, within a time budget.
@@ -241,8 +241,8 @@ fn seal_all(log: &Log, shared: &Shared) {
     let stopped = || shared.stopped.load(Ordering::Relaxed);
     let mut refused: BTreeSet<u32> = BTreeSet::new();
     let mut seen = Seq::ZERO;
-    // Maps are made again when a reader asks for them.
-    let _ = log.write_maps(BACKLOG_BUSY);
+    // They are made again when a reader asks for them.
+    let _ = log.complete_all_places(BACKLOG_BUSY);
     loop {
         {
             let held = steady(&shared.lock);

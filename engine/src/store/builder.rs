@@ -20,8 +20,8 @@ use crate::vault::KeyUse;
 
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
+use super::index_use::IndexUse;
 use super::kept::{Bounded, FrameCache, Salts};
-use super::locator::Locator;
 use super::snapshot_file::{Snapshots, Uses};
 use super::{Inner, Redactor, Store};
 
@@ -298,7 +298,7 @@ impl Builder {
             entropy: Salts::new(seed),
             read_only,
             recovery,
-            locator: RwLock::new(Locator::new(index, read_only)),
+            names: RwLock::new(IndexUse::new(index, read_only)),
             writers: Mutex::new(Bounded::new(self.memory_max / 4)),
             folds: Mutex::new(Bounded::new(self.memory_max / 4 * 3)),
             frames: Mutex::new(FrameCache::new(self.memory_max / 8)),
@@ -350,8 +350,8 @@ impl Drop for Inner {
     fn drop(&mut self) {
         if self.log.check_process().is_err() {
             // In a forked child: the store and the threads are the parent's. The child waits for nothing, writes nothing and
-            // removes nothing. The locator is left open, since closing its index would write to the file.
-            std::mem::forget(std::mem::take(steady_mut(&mut self.locator)));
+            // removes nothing. The index is left open, since closing its index would write to the file.
+            std::mem::forget(std::mem::take(steady_mut(&mut self.names)));
             return;
         }
         self.settler.finish();

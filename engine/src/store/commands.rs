@@ -314,7 +314,7 @@ impl Inner {
         let place = places.get(at).filter(|place| place.first_seq <= id.seq);
         let frame = match place {
             // A text that cannot be read is `None`, here and below.
-            Some(place) => self.frame_told(id.seq, || Some(place.position)).ok()??,
+            Some(place) => self.frame_at(place.position).ok()?,
             None if id.chunks == 0 => return Some(String::new()),
             // As above.
             None => self.frame_of(id.seq).ok()??,

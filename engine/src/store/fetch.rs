@@ -11,24 +11,11 @@ use super::Inner;
 impl Inner {
     /// The frame that holds `seq`.
     pub(super) fn frame_of(&self, seq: Seq) -> Result<Option<Frame>, Error> {
-        self.frame_told(seq, || self.known_place(seq))
-    }
-
-    /// As [`Inner::frame_of`]. `place` tells where the frame begins; it is called if no cache holds the frame.
-    pub(super) fn frame_told(
-        &self,
-        seq: Seq,
-        place: impl FnOnce() -> Option<Position>,
-    ) -> Result<Option<Frame>, Error> {
         let held = self.cache().holding(seq);
         if held.is_some() {
             return Ok(held);
         }
-        // The index only says where to look. A frame that is damaged, or another one, is the log's to report.
-        let told = place().and_then(|position| self.log.frame_with(position, seq).ok().flatten());
-        let Some(frame) = told.map_or_else(|| self.log.locate(seq), |frame| Ok(Some(frame)))? else {
-            return Ok(None);
-        };
+        let Some(frame) = self.log.locate(seq)? else { return Ok(None) };
         self.cache().keep(&frame);
         Ok(Some(frame))
     }

@@ -16,13 +16,10 @@ use crate::codec::Frame;
 use crate::codec::payload::Decoder;
 use crate::error::Error;
 use crate::event::{Lifespan, Payload, Scope, stream_id};
-use crate::ids::{Position, Seq, StreamId};
+use crate::ids::{Seq, StreamId};
 use crate::index::SESSION_OPENED;
 use crate::locks::steady;
 use crate::log::{Looks, is_copy_name};
-
-/// Up to so many events behind a snapshot, reading them all is faster than asking an index which of them matter.
-const WALK_EVENT_COUNT_MAX: u64 = 8192;
 
 /// The streams and beginnings that a fold turns out to need and does not have.
 struct Missing {
@@ -118,11 +115,6 @@ impl Inner {
     ///
     /// Damaged frames are left out and noted: sound frames stay readable.
     fn advance(&self, loaded: &mut Loaded, until: Seq) -> Result<Option<Missing>, Error> {
-        if let Some(end) = loaded.end.take()
-            && let Some(missing) = self.walk(loaded, end)?
-        {
-            return Ok(Some(missing));
-        }
         let after = loaded.watermark;
         if after >= self.refresh()? {
             return Ok(None);
@@ -158,27 +150,6 @@ impl Inner {
             loaded.watermark = loaded.watermark.max(place.last_seq);
         }
         loaded.watermark = watermark.max(loaded.watermark);
-        Ok(None)
-    }
-
-    /// Folds all frames from `end` on, if it is unknown yet which of them matter, and an index is not worth asking: so a
-    /// saved fold is shown without going through the log to learn where every stream is. Ends early where it cannot go on;
-    /// the rest is for [`Inner::advance`].
-    fn walk(&self, loaded: &mut Loaded, end: Position) -> Result<Option<Missing>, Error> {
-        let until = self.log.refresh()?;
-        let after = loaded.watermark;
-        let is_long = until.seq.since(after) > WALK_EVENT_COUNT_MAX;
-        if loaded.beginnings || loaded.streams.is_none() || self.knows_places(after, is_long) {
-            return Ok(None);
-        }
-        for frame in self.log.frames(end, until) {
-            let Ok(frame) = frame else { return Ok(None) };
-            let last = frame.header().last_seq();
-            if let Some(missing) = self.fold_frame(loaded, &frame, loaded.watermark)? {
-                return Ok(Some(missing));
-            }
-            loaded.watermark = loaded.watermark.max(last);
-        }
         Ok(None)
     }
 

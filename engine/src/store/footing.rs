@@ -40,20 +40,20 @@ impl Inner {
         Ok(footing.seq < self.newest_erasure()?)
     }
 
-    /// The frame at a position as a footing, and where it ends, if it is durable.
-    pub(super) fn footing_at(&self, position: Position) -> Option<(Footing, Position)> {
+    /// The frame at a position as a footing, if it is durable.
+    pub(super) fn footing_at(&self, position: Position) -> Option<Footing> {
         // Without a footing nothing is saved or restored, here and below.
         let head = self.refresh().ok()?;
         // As above.
         let header = self.log.header_at(position).ok()?;
         let footing = Footing { seq: header.last_seq(), position, link: header.link() };
-        (footing.seq <= head).then_some((footing, header.end()))
+        (footing.seq <= head).then_some(footing)
     }
 
     pub(super) fn footing_of(&self, seq: Seq) -> Option<Footing> {
         // As above.
         let position = self.frame_of(seq).ok()??.position();
-        self.footing_at(position).map(|(footing, _)| footing).filter(|footing| footing.seq == seq)
+        self.footing_at(position).filter(|footing| footing.seq == seq)
     }
 
     /// The footing of a file that is saved now; `None` also if it is unknown whether something was erased since.

@@ -15,8 +15,8 @@ use crate::text::Signer;
 
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
+use super::index_use::IndexUse;
 use super::kept::{Bounded, FoldSlot, FrameCache, Salts, StreamWriter};
-use super::locator::Locator;
 use super::redact::Redactor;
 use super::snapshot_file::Snapshots;
 
@@ -49,7 +49,7 @@ pub(super) struct Inner {
     pub(super) redactor: Option<Arc<dyn Redactor>>,
     pub(super) read_only: bool,
     pub(super) recovery: Recovery,
-    pub(super) locator: RwLock<Locator>,
+    pub(super) names: RwLock<IndexUse>,
     pub(super) writers: Mutex<Bounded<Mutex<StreamWriter>>>,
     pub(super) folds: Mutex<Bounded<FoldSlot>>,
     pub(super) frames: Mutex<FrameCache>,

@@ -11,8 +11,8 @@ use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
 use crate::log::LogError;
 
 use super::fetch::bare;
-use super::locator::StreamPlace;
 use super::{At, Inner, Store, View};
+use crate::log::StreamPlace;
 
 /// Most streams that are looked up by their names in the index: with more, all streams are looked at.
 const FOUND_COUNT_MAX: usize = 64;
@@ -411,7 +411,7 @@ impl Store {
     /// # Errors
     /// If the log cannot be read.
     pub fn info(&self) -> Result<StoreInfo, Error> {
-        let head = self.inner.catch_up_locator()?;
+        let (_, head) = self.inner.open_names()?;
         let names = self.stream_names()?;
         let sessions = names.iter().filter(|name| name.scope == Scope::Session).count() as u64;
         let (segment_count, log_bytes) = self.inner.files("log", ".seg")?;

@@ -132,8 +132,6 @@ pub(super) struct Loaded {
     /// Damaged events were left out.
     pub(super) has_gaps: bool,
     pub(super) watermark: Seq,
-    /// Log position after the snapshot's last event. Folding resumes here.
-    pub(super) end: Option<Position>,
     /// Events that went into it, and how many of them a snapshot holds.
     pub(super) event_count: u64,
     pub(super) saved_count: u64,

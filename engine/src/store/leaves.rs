@@ -132,8 +132,7 @@ impl Store {
         let inner = &self.inner;
         inner.check_secret()?;
         let until = inner.log.refresh()?;
-        let start = inner.known_place(from);
-        let source = LogSource::new(Arc::clone(inner), from, start, until);
+        let source = LogSource::new(Arc::clone(inner), from, until);
         Ok(Leaves { inner: Arc::clone(inner), source, frame: None, next: from, to: to.min(until.seq) })
     }
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
-//! log is the truth: everything kept here (locator, ingest states, folds) can be thrown away and made again.
+//! log is the truth: everything kept here (index, ingest states, folds) can be thrown away and made again.
 
 mod aside;
 mod audit;
@@ -31,11 +31,11 @@ mod footing;
 mod handle;
 mod identity;
 mod import;
+mod index_use;
 mod info;
 mod kept;
 mod leaves;
 mod locate;
-mod locator;
 mod memory;
 mod own_list;
 mod redact;
@@ -151,8 +151,7 @@ impl Store {
         let until = inner.log.refresh()?;
         // Another process may have erased something since, and been killed before the bytes were gone.
         inner.newest_erasure()?;
-        let start = inner.known_place(from);
-        let log = LogSource::new(Arc::clone(inner), from, start, until);
+        let log = LogSource::new(Arc::clone(inner), from, until);
         Ok(self.events_of(Source::Log(log), None, from, to))
     }
 

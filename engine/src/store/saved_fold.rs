@@ -159,7 +159,6 @@ fn decode(read: &mut Read<'_>, entry: &Entry) -> Option<Loaded> {
         is_resumed: true,
         has_gaps: false,
         watermark: entry.footing.seq,
-        end: None,
         event_count,
         saved_count: event_count,
     })
@@ -190,8 +189,7 @@ impl Inner {
         // A saved fold that cannot be read is made of the log instead.
         let found = read_saved(&*file, &header).ok()?;
         let sound = found.and_then(|(footing, loaded)| {
-            let (known, end) = self.footing_at(footing.position)?;
-            (known == footing).then_some((footing, Loaded { end: Some(end), ..loaded }))
+            (self.footing_at(footing.position)? == footing).then_some((footing, loaded))
         });
         let Some((footing, loaded)) = sound else {
             self.snapshots.forget(stream);

@@ -86,9 +86,8 @@ impl Inner {
         let Some(entry) = header.entry(Section::IngestState) else { return };
         // An ingest state that failed this handle fails it again.
         let is_new = writer.restored != Some(entry.digest);
-        let sound = read_saved(&snapshots.storage, &*file, &header, stream).filter(|(footing, _)| {
-            is_new && self.footing_at(footing.position).map(|(known, _)| known) == Some(*footing)
-        });
+        let sound = read_saved(&snapshots.storage, &*file, &header, stream)
+            .filter(|(footing, _)| is_new && self.footing_at(footing.position) == Some(*footing));
         let Some((footing, ingest_state)) = sound else {
             snapshots.forget(stream);
             return;

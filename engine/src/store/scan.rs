@@ -1,7 +1,7 @@
 //! Frames for readers of many events: the places of some streams, or the log from one seq on.
 //!
 //! ```text
-//! some streams places (from the locator) -> frame, frame, ..
+//! some streams places (from the log) -> frame, frame, ..
 //! all          position -> a chunk of frames -> position behind it -> ..
 //! the newest   places: f1 .. f8 f9   read back: f9 (3 events), f8 (3) .. until there are enough   given: f8, f9, without the surplus of f8
 //! ```
@@ -117,9 +117,9 @@ pub(super) struct LogSource {
 }
 
 impl LogSource {
-    pub(super) fn new(inner: Arc<Inner>, from: Seq, next: Option<Position>, until: Head) -> Self {
+    pub(super) fn new(inner: Arc<Inner>, from: Seq, until: Head) -> Self {
         let (ready, windows) = (VecDeque::new(), Windows::default());
-        Self { inner, from, next, until, chunk_bytes: CHUNK_BYTES_FIRST, ready, windows, done: false }
+        Self { inner, from, next: None, until, chunk_bytes: CHUNK_BYTES_FIRST, ready, windows, done: false }
     }
 
     /// Reads the next chunk. It ends behind a sound frame, where reading can go on.

@@ -413,38 +413,6 @@ fn the_index_is_taken_over_when_its_owner_goes() {
     assert_eq!(labels(&second), labels(&Store::builder(second.root()).read_only().open().unwrap()));
 }
 
-/// Places that the index knows are not kept in memory, too; answers stay the same while the base moves.
-#[test]
-fn the_tail_forgets_frames_that_the_index_has() {
-    let folder = TempDir::new().unwrap();
-    let store = open(&folder);
-    let sessions: Vec<StreamInfo> =
-        (0..4).map(|number| StreamInfo::session("acpdb", format!("s{number}"))).collect();
-    let say = |number: usize| {
-        let entry = Entry::message("", Role::User, format!("{number}"));
-        let _ = store.append(&sessions[number * number % 4], vec![entry]).unwrap();
-    };
-    (0..8).for_each(say);
-    let _ = store.reindex().unwrap();
-    for number in 8..40 {
-        say(number);
-        if number % 10 == 0 {
-            let mut locator = store.inner.locator.write().unwrap();
-            locator.index_all_for_test(&store.inner);
-            assert_eq!(locator.tail_place_count_for_test(), 0);
-        }
-        let plain = Store::builder(store.root()).read_only().open().unwrap();
-        for session in &sessions {
-            let seqs = |store: &Store| {
-                let events = store.stream_events(session.id(), Seq(1), Seq::MAX).unwrap();
-                events.map(|event| event.unwrap().seq).collect::<Vec<_>>()
-            };
-            assert_eq!(seqs(&store), seqs(&plain), "after {number}");
-        }
-        assert_eq!(labels(&store), labels(&plain));
-    }
-}
-
 /// Two processes that signed the same head wrote one temporary file: one of them got "no such file", or half of the other's note.
 #[test]
 fn threads_that_keep_a_checkpoint_of_one_seq_take_turns() {

@@ -16,6 +16,7 @@ pub mod faults;
 pub mod flips;
 pub mod held;
 pub mod life;
+pub mod places;
 pub mod planted;
 pub mod sabotage;
 pub mod script;

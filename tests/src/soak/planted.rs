@@ -19,6 +19,7 @@ use acpdb_engine::{Receipt, Store};
 
 use super::held::{Gate, held};
 use super::life::{Setting, builder};
+use super::places::places_hold;
 use super::sabotage::Sabotage;
 use super::script::session;
 use super::{Dice, crash, faults};
@@ -37,7 +38,7 @@ pub enum Planted {
 
 /// All of them, each with the check that is asked first, since it is known to catch it: the others take minutes to say nothing. All the
 /// others are asked if that one is content.
-pub const ALL: [(Planted, &str); 22] = [
+pub const ALL: [(Planted, &str); 26] = [
     (Planted::Below(Sabotage::SkipSync), "crash images"),
     (Planted::Below(Sabotage::AckBeforeSync), "crash images"),
     (Planted::Below(Sabotage::PublishBeforeSync), "crash images"),
@@ -60,13 +61,18 @@ pub const ALL: [(Planted, &str); 22] = [
     (Planted::Within(Failpoint::EpochUnread), "a failed sync that was slept through"),
     (Planted::Within(Failpoint::UndoUnsynced), "an undone commit after a power cut"),
     (Planted::Within(Failpoint::ReaderLooksOnce), "a reader beside a writer"),
+    (Planted::Within(Failpoint::PlacesRunUnchecked), "places of frames"),
+    (Planted::Within(Failpoint::PlacesAppended), "places of frames"),
+    (Planted::Within(Failpoint::PlacesUnrepaired), "places of frames"),
+    (Planted::Within(Failpoint::PlacesUncounted), "places of frames"),
 ];
 
 /// A check and its name.
 type Check = (&'static str, fn(Option<Sabotage>) -> Result<(), String>);
 
 /// Quick ones: the soaks of many lives, of failing storage and of damage stand for themselves, without a bug.
-const CHECKS: [Check; 13] = [
+const CHECKS: [Check; 14] = [
+    ("places of frames", |_| places_hold().map_err(|error| error.to_string())),
     ("known by what is not durable", |_| known_beside_its_original().map_err(|error| error.to_string())),
     ("damage before the first append", |_| {
         damage_before_the_first_append().map_err(|error| error.to_string())
@@ -296,8 +302,8 @@ fn undone_and_cut() -> Result<(), Failure> {
         let process = world.process(1);
         let log = log_of(&process)?;
         commit(&log, 100)?;
-        // Busy, the frame, the page.
-        process.plant(Fault { kind: FaultKind::WriteError, after: 2, once: true });
+        // Busy, the frame, its row, the page.
+        process.plant(Fault { kind: FaultKind::WriteError, after: 3, once: true });
         match commit(&log, 300) {
             Err(LogError::Io { .. }) => undone += 1,
             other => return Err(format!("the page could not be written: {other:?}").into()),

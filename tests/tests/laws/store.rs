@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use acpdb_engine::codec::FORMAT_VERSION;
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::ids::{Position, Seq};
-use acpdb_engine::index::{Identity, Index, IndexOptions, IndexState, Lookup as _, MemoryIndex, rows_of};
+use acpdb_engine::index::{Index, IndexOptions, IndexState, MemoryIndex, rows_of};
 use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::storage::{FileStorage, SimWorld, SystemClock, SystemEntropy};
 use acpdb_engine::verify::{Verdict, verify_storage};
@@ -85,8 +84,8 @@ fn any_flipped_bit_is_reported_and_never_served() {
             damaged.set_file(&name, changed);
             flips += 1;
             // An error that refuses the whole store is a report, too.
-            // However a map is damaged, the log answers without it and the map is made anew: only served events count.
-            if !name.ends_with(".map")
+            // However rows of places are damaged, the frames answer and the rows are made anew: only served events count.
+            if !name.ends_with(".places")
                 && let Ok(report) = verify_storage(Arc::new(damaged.process(4)), true)
             {
                 assert_ne!(
@@ -123,7 +122,6 @@ fn an_index_made_anew_equals_the_live_one_row_by_row() {
         let _ = store.view(session("a").id()).unwrap();
     }
     assert_eq!(store.stream_names().unwrap().len(), 3);
-    let id = store.id();
     store.close().unwrap();
     drop(store);
 
@@ -140,7 +138,7 @@ fn an_index_made_anew_equals_the_live_one_row_by_row() {
     let watermark = live.watermark();
     // How far it came is the background's business; there it must be right.
     assert!(watermark.seq.get() >= first.event_count, "{watermark:?}");
-    let mut anew = MemoryIndex::new(Identity { store: id, format: FORMAT_VERSION });
+    let mut anew = MemoryIndex::default();
     for frame in &rows {
         if anew.watermark().seq < watermark.seq {
             anew.apply(std::slice::from_ref(frame)).unwrap();
@@ -152,7 +150,7 @@ fn an_index_made_anew_equals_the_live_one_row_by_row() {
     drop(live);
 
     // Made anew from all of the log, it equals the rows of all of the log.
-    let mut whole = MemoryIndex::new(Identity { store: id, format: FORMAT_VERSION });
+    let mut whole = MemoryIndex::default();
     whole.apply(&rows).unwrap();
     let store = Store::builder(&path).open().unwrap();
     assert_eq!(store.reindex().unwrap().digest, whole.digest().unwrap());

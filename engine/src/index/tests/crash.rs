@@ -7,7 +7,7 @@ use super::sample::{encoded, steady};
 use crate::codec::FORMAT_VERSION;
 use crate::ids::{Position, Seq};
 use crate::index::{
-    Durability, Identity, Index, IndexOptions, IndexState, Lookup, MemoryIndex, Rows, reindex, rows_of,
+    Durability, Identity, Index, IndexOptions, IndexState, MemoryIndex, Rows, reindex, rows_of,
 };
 use crate::log::{Log, LogOptions};
 use crate::secret::Secret;
@@ -77,7 +77,7 @@ fn judge(world: &SimWorld, durable: Seq, context: &str) {
     assert!(index.notice().is_none() || durable == Seq::ZERO, "{context}: {:?}", index.notice());
     assert!(index.watermark().seq >= durable, "{context}: {:?}, was at {durable}", index.watermark());
     index.apply(&rows_after(&log, index.watermark().seq).unwrap(), Durability::Immediate).unwrap();
-    let mut memory = MemoryIndex::new(Identity { store: log.store(), format: FORMAT_VERSION });
+    let mut memory = MemoryIndex::default();
     memory.apply(&rows_after(&log, Seq::ZERO).unwrap()).unwrap();
     assert_eq!(index.difference(&memory).unwrap(), None, "{context}");
     // The index that was written anew in its place is the same, and no file is left over.

@@ -1,14 +1,14 @@
-//! A damaged file never ends the process and never gives a wrong place.
+//! A damaged file never ends the process and never invents a name.
 //!
 //! redb serves most flipped bits as data, and panics on some. Checked at open, a small file is either sound or begun
-//! anew, with equal answers. Unchecked, as a large one, it gives right places or none; names may be missed, not
+//! anew, with equal answers. Unchecked, as a large one, it gives right answers or none; names may be missed, not
 //! invented.
 
 use std::fs;
 
 use super::sample::{IDENTITY, Judge, Script, frames, head, open, rows, steady, storage};
 use crate::codec::Frame;
-use crate::index::{Durability, Index, IndexOptions, Lookup, NameKind};
+use crate::index::{Durability, Index, IndexOptions, NameKind};
 
 const UNCHECKED: IndexOptions = IndexOptions {
     cache_bytes: 1 << 20,
@@ -70,7 +70,7 @@ impl Sound {
         let mut put_aside = false;
         let noticed = self.with(damaged, UNCHECKED, |index| {
             if index.watermark().seq == head(&self.frames).0 {
-                put_aside = judge.check_places(index).is_err();
+                put_aside = index.digest().is_err();
             }
             for (kind, text) in judge.texts() {
                 let Ok(found) = index.names(kind, &text, false, usize::MAX) else { continue };

@@ -2,19 +2,19 @@
 
 use proptest::prelude::*;
 
-use super::sample::{IDENTITY, Judge, frames, open, rows, scripts};
-use crate::index::{Durability, IndexOptions, Lookup, MemoryIndex};
+use super::sample::{Judge, frames, open, rows, scripts};
+use crate::index::{Durability, IndexOptions, MemoryIndex};
 
 proptest! {
     #[test]
     fn answers_are_those_of_a_scan_and_a_split_equals_the_whole(script in scripts(12), cut in 0_usize..12) {
         let frames = frames(&script);
         let all = rows(&frames);
-        let mut whole = MemoryIndex::new(IDENTITY);
+        let mut whole = MemoryIndex::default();
         whole.apply(&all).unwrap();
         Judge::new(&script, &frames).check(&whole);
 
-        let mut split = MemoryIndex::new(IDENTITY);
+        let mut split = MemoryIndex::default();
         let cut = cut.min(all.len());
         split.apply(&all[..cut]).unwrap();
         // Frames that it knows already are skipped.
@@ -36,7 +36,7 @@ proptest! {
         let all = rows(&frames);
         let folder = tempfile::tempdir().unwrap();
         let mut index = open(&folder, &frames, IndexOptions::default());
-        let mut memory = MemoryIndex::new(IDENTITY);
+        let mut memory = MemoryIndex::default();
         let mut next = 0;
         for (count, immediate, reopen) in steps.into_iter().cycle() {
             let end = (next + count).min(all.len());
@@ -72,8 +72,8 @@ fn a_difference_is_found_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let index = open(&folder, &frames, IndexOptions::default());
     index.apply(&all[..5], Durability::None).unwrap();
-    let mut memory = MemoryIndex::new(IDENTITY);
+    let mut memory = MemoryIndex::default();
     memory.apply(&all).unwrap();
-    assert_eq!(index.difference(&memory).unwrap().as_deref(), Some("row 00 differs"));
+    assert_eq!(index.difference(&memory).unwrap().as_deref(), Some("it is at #15, not #18"));
     assert_ne!(index.digest(), memory.digest());
 }

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use redb::{Builder, Database, TableDefinition};
 
-use super::sample::{IDENTITY, Judge, frames, head, open, rows, steady, storage, stream};
+use super::sample::{IDENTITY, Judge, frames, head, open, rows, steady, storage};
 use crate::codec::Frame;
 use crate::ids::{Position, Seq, StoreId};
-use crate::index::layout;
-use crate::index::{Durability, Identity, Index, IndexOptions, IndexState, Lookup, Watermark};
+use crate::index::{Durability, Identity, Index, IndexOptions, IndexState, Watermark};
 
-const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("acpdb");
+const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
 
 struct Place {
     folder: tempfile::TempDir,
@@ -43,14 +42,14 @@ impl Place {
     fn notice(&self, identity: Identity, durable: (Seq, Position)) -> String {
         let index = self.open_as(identity, durable).owner().expect("it can be begun anew");
         assert_eq!(index.watermark(), Watermark::default());
-        assert!(index.streams().unwrap().is_empty());
+        assert_eq!(index.row_count(), Ok(0));
         index.notice().expect("there is a reason").to_owned()
     }
 
-    /// Changes rows as redb has them.
+    /// Changes the row about the index.
     fn change(&self, change: impl FnOnce(&mut redb::Table<'_, &[u8], &[u8]>)) {
         let transaction = Database::open(self.path()).unwrap().begin_write().unwrap();
-        change(&mut transaction.open_table(TABLE).unwrap());
+        change(&mut transaction.open_table(META).unwrap());
         transaction.commit().unwrap();
     }
 
@@ -68,7 +67,8 @@ fn an_index_is_found_again_with_all_it_knew() {
     let index = open(&place.folder, &place.frames, IndexOptions::default());
     assert_eq!(index.notice(), None);
     let last = place.frames.last().unwrap().header();
-    let expected = Watermark { seq: Seq(60), end: Some(last.end()), link: last.link() };
+    let expected =
+        Watermark { seq: Seq(60), last: Some(last.position), end: Some(last.end()), link: last.link() };
     assert_eq!(index.watermark(), expected);
     Judge::new(&steady(20), &place.frames).check(&*index);
 }
@@ -108,9 +108,9 @@ fn an_index_that_knows_more_than_the_log_is_begun_anew() {
 fn an_index_of_another_version_is_begun_anew() {
     let place = Place::new();
     let newer = [9_u32.to_le_bytes().as_slice(), b"whatever a later version puts there"].concat();
-    place.change(|table| drop(table.insert([0].as_slice(), newer.as_slice()).unwrap()));
+    place.change(|table| drop(table.insert([].as_slice(), newer.as_slice()).unwrap()));
     let reason = place.notice(IDENTITY, head(&place.frames));
-    assert_eq!(reason, "the index is rebuilt: it has version 9, this program makes 5");
+    assert_eq!(reason, "the index is rebuilt: it has version 9, this program makes 6");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn another_program_s_table_is_no_index() {
     fs::remove_file(place.path()).unwrap();
     let database = Database::create(place.path()).unwrap();
     let transaction = database.begin_write().unwrap();
-    let table: TableDefinition<u64, &str> = TableDefinition::new("acpdb");
+    let table: TableDefinition<u64, &str> = TableDefinition::new("meta");
     transaction.open_table(table).unwrap().insert(1, "one").unwrap();
     transaction.commit().unwrap();
     drop(database);
@@ -185,8 +185,7 @@ fn an_index_put_aside_answers_nothing_and_is_begun_anew_the_next_time() {
     index.put_aside("its link is not the log's");
     let reason = "the index is put aside: its link is not the log's";
     assert_eq!(index.broken().unwrap().reason, reason);
-    assert_eq!(index.streams().unwrap_err().reason, reason);
-    assert_eq!(index.place_of(Seq(1)).unwrap_err().reason, reason);
+    assert_eq!(index.digest().unwrap_err().reason, reason);
     assert_eq!(index.apply(&[], Durability::Immediate).unwrap_err().reason, reason);
     drop(index);
     assert!(!place.path().exists());
@@ -220,41 +219,4 @@ fn only_the_owner_may_read_the_files() {
         let mode = fs::metadata(place.folder.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
-}
-
-/// The number of a stream is a shortcut: without it, all streams are read.
-#[test]
-fn a_stream_whose_number_was_lost_is_found_among_all() {
-    let place = Place::new();
-    let judge = Judge::new(&steady(20), &place.frames);
-    place.change(|table| {
-        for number in 0..6 {
-            drop(table.remove(layout::number_key(stream(number)).as_slice()).unwrap());
-        }
-    });
-    let index = place.open_as(IDENTITY, head(&place.frames)).owner().unwrap();
-    judge.check_places(&*index).unwrap();
-}
-
-#[test]
-fn a_number_of_another_stream_puts_the_index_aside() {
-    let place = Place::new();
-    let (key, value) = layout::number_row(stream(1), 0);
-    place.change(|table| drop(table.insert(key.as_slice(), value.as_slice()).unwrap()));
-    let index = place.open_as(IDENTITY, head(&place.frames)).owner().unwrap();
-    let refused = index.frames_of(stream(1), Seq::ZERO).unwrap_err();
-    assert!(refused.reason.ends_with("is another stream's"), "{}", refused.reason);
-}
-
-/// A lookup that believes the table takes a stream without both of its rows for a stream without events.
-#[test]
-fn a_stream_that_was_lost_is_not_one_without_events() {
-    let place = Place::new();
-    place.change(|table| {
-        drop(table.remove(layout::number_key(stream(1)).as_slice()).unwrap());
-        drop(table.remove(layout::stream_key(1).as_slice()).unwrap());
-    });
-    let index = place.open_as(IDENTITY, head(&place.frames)).owner().unwrap();
-    let refused = index.frames_of(stream(1), Seq::ZERO).unwrap_err();
-    assert!(refused.reason.contains("the row of stream 1 is missing"), "{}", refused.reason);
 }

@@ -5,10 +5,9 @@ use std::fs;
 use super::sample::{IDENTITY, Judge, Log, frames, open, rows, steady, storage};
 use crate::codec::Frame;
 use crate::ids::Seq;
-use crate::index::lookup::{Sorted as _, Tally, summary};
-use crate::index::{
-    Durability, IndexOptions, LiveComparison, Lookup, MemoryIndex, Rebuilt, Unchanged, reindex,
-};
+use crate::index::layout::NameKey;
+use crate::index::lookup::{Tally, each, summary};
+use crate::index::{Durability, IndexOptions, LiveComparison, MemoryIndex, Rebuilt, Unchanged, reindex};
 use crate::storage::{Fault, FaultKind, SimWorld};
 
 fn rebuild(folder: &tempfile::TempDir, log: &Log) -> Result<Rebuilt, String> {
@@ -34,12 +33,12 @@ fn a_rebuilt_index_is_the_live_one() {
     let folder = live(&frames, 25);
     let rebuilt = rebuild(&folder, &log).unwrap();
     assert_eq!(rebuilt.live, LiveComparison::Equal);
-    assert_eq!((rebuilt.event_count, rebuilt.frame_count, rebuilt.stream_count), (75, 25, 5));
+    assert_eq!((rebuilt.event_count, rebuilt.frame_count), (75, 25));
     let index = open(&folder, &frames, IndexOptions::default());
     assert_eq!((index.notice(), index.watermark().seq), (None, Seq(75)));
     assert_eq!((index.digest(), index.row_count()), (Ok(rebuilt.digest), Ok(rebuilt.row_count)));
     Judge::new(&script, &frames).check(&*index);
-    let mut memory = MemoryIndex::new(IDENTITY);
+    let mut memory = MemoryIndex::default();
     memory.apply(&rows(&frames)).unwrap();
     assert_eq!(index.difference(&memory).unwrap(), None);
 }
@@ -53,7 +52,7 @@ fn rows_that_do_not_fit_are_put_in_by_parts() {
     let parts = IndexOptions { sort_bytes_max: 0, ..IndexOptions::default() };
     let rebuilt = reindex(&*storage(folder.path()), IDENTITY, &log, parts).unwrap();
     assert_eq!(rebuilt.live, LiveComparison::Equal);
-    let mut memory = MemoryIndex::new(IDENTITY);
+    let mut memory = MemoryIndex::default();
     memory.apply(&rows(&frames)).unwrap();
     let index = open(&folder, &frames, IndexOptions::default());
     assert_eq!((index.notice(), index.difference(&memory).unwrap()), (None, None));
@@ -115,7 +114,7 @@ fn a_rebuild_says_what_was_there() {
 fn an_empty_log_has_an_empty_index() {
     let folder = tempfile::tempdir().unwrap();
     let rebuilt = rebuild(&folder, &Log::new(Vec::new())).unwrap();
-    assert_eq!((rebuilt.event_count, rebuilt.row_count), (0, 1));
+    assert_eq!((rebuilt.event_count, rebuilt.row_count), (0, 0));
     assert_eq!(open(&folder, &[], IndexOptions::default()).digest(), Ok(rebuilt.digest));
 }
 
@@ -167,27 +166,26 @@ fn a_rebuild_without_room_names_the_file_and_the_disk() {
 fn a_tally_proves_as_much_as_a_digest_whatever_the_order() {
     let frames = frames(&steady(25));
     let all = rows(&frames);
-    let mut whole = MemoryIndex::new(IDENTITY);
+    let mut whole = MemoryIndex::default();
     whole.apply(&all).unwrap();
-    let (digest, tally) = summary(whole.rows()).unwrap();
+    let (digest, tally) = summary(&whole).unwrap();
     assert_eq!((tally.count(), digest), (whole.row_count(), whole.digest().unwrap()));
     let mut rows = Vec::new();
-    whole.rows().each(&mut |key, value| rows.push((key.to_vec(), value.to_vec()))).unwrap();
+    each(&whole, |key, seq| rows.push((*key, seq))).unwrap();
     let mut other_way = Tally::default();
-    for (key, value) in rows.iter().rev() {
-        other_way.add(key, b"replaced later");
-        other_way.add(key, value);
-        other_way.take_away(key, b"replaced later");
+    for (key, seq) in rows.iter().rev() {
+        other_way.add(key, seq.next());
+        other_way.add(key, *seq);
+        other_way.take_away(key, seq.next());
     }
     assert_eq!(other_way, tally);
-    for (key, value) in &rows {
+    for (key, seq) in &rows {
         let mut without = tally;
-        without.take_away(key, value);
+        without.take_away(key, *seq);
         assert_ne!(without, tally);
-        // A byte that moves from the key to the value is another row.
+        // A shorter name is another row.
         let mut moved = without;
-        let (last, start) = key.split_last().unwrap();
-        moved.add(start, &[&[*last], value.as_slice()].concat());
+        moved.add(&NameKey::of(key.kind, &key.kept()[1..], key.stream), *seq);
         assert_ne!(moved, tally);
     }
 }

@@ -11,10 +11,10 @@ use crate::event::{
     ToolClass, TurnStarted,
 };
 use crate::ids::{Link, Micros, Origin, Position, Seq, StoreId, StreamId};
-use crate::index::layout::kept_name;
+use crate::index::layout::NameKey;
 use crate::index::{
-    FramePlace, FrameSource, Identity, Index, IndexOptions, Lookup, NameEntry, NameKind, Rows, SourceFault,
-    StreamEntry, rows_of,
+    Bypassed, FrameSource, Identity, Index, IndexOptions, MemoryIndex, NameEntry, NameKind, Rows,
+    SourceFault, rows_of,
 };
 use crate::secret::Secret;
 use crate::storage::{FileStorage, Storage};
@@ -192,12 +192,46 @@ impl FrameSource for Log {
     }
 }
 
-/// Seq, stream, frame, names.
-type JudgedEvent = (Seq, StreamId, FramePlace, Vec<(NameKind, String)>);
+/// Answers about names, by the file or in memory.
+pub(super) trait Names {
+    fn names(
+        &self,
+        kind: NameKind,
+        text: &str,
+        prefix: bool,
+        limit: usize,
+    ) -> Result<Vec<NameEntry>, Bypassed>;
+}
+
+impl Names for Index {
+    fn names(
+        &self,
+        kind: NameKind,
+        text: &str,
+        prefix: bool,
+        limit: usize,
+    ) -> Result<Vec<NameEntry>, Bypassed> {
+        self.names(kind, text, prefix, limit)
+    }
+}
+
+impl Names for MemoryIndex {
+    fn names(
+        &self,
+        kind: NameKind,
+        text: &str,
+        prefix: bool,
+        limit: usize,
+    ) -> Result<Vec<NameEntry>, Bypassed> {
+        self.names(kind, text, prefix, limit)
+    }
+}
+
+/// Seq, stream, names.
+type JudgedEvent = (Seq, StreamId, Vec<(NameKind, String)>);
 
 /// Answers from the script.
 pub(super) struct Judge {
-    /// Seq, stream, frame, names.
     events: Vec<JudgedEvent>,
 }
 
@@ -206,13 +240,8 @@ impl Judge {
         let mut events = Vec::new();
         for (commit, frame) in script.iter().zip(frames) {
             let header = frame.header();
-            let place = FramePlace {
-                first_seq: header.first_seq,
-                last_seq: header.last_seq(),
-                position: header.position,
-            };
             for (seq, (stream_number, act)) in (header.first_seq.0..).zip(commit) {
-                events.push((Seq(seq), stream(*stream_number), place, Self::names_of(act)));
+                events.push((Seq(seq), stream(*stream_number), Self::names_of(act)));
             }
         }
         Self { events }
@@ -246,50 +275,13 @@ impl Judge {
         names
     }
 
-    pub(super) fn streams(&self) -> Vec<StreamEntry> {
-        let mut all: Vec<StreamEntry> = Vec::new();
-        for (seq, stream, place, _) in &self.events {
-            match all.iter_mut().find(|entry| entry.stream == *stream) {
-                Some(entry) => {
-                    entry.event_count += 1;
-                    entry.frame_count += u32::from(entry.head < place.first_seq);
-                    entry.head = *seq;
-                }
-                None => all.push(StreamEntry {
-                    stream: *stream,
-                    first_seq: *seq,
-                    first_frame: *place,
-                    event_count: 1,
-                    frame_count: 1,
-                    head: *seq,
-                }),
-            }
-        }
-        all
-    }
-
-    /// Frames with events of the stream that reach past `after`, if the stream does.
-    pub(super) fn frames_of(&self, stream: StreamId, after: Seq) -> Vec<FramePlace> {
-        let own = || self.events.iter().filter(|(_, of, _, _)| *of == stream);
-        let mut places: Vec<_> =
-            own().map(|(_, _, place, _)| *place).filter(|place| place.last_seq > after).collect();
-        places.dedup();
-        if own().any(|(seq, ..)| *seq > after) { places } else { Vec::new() }
-    }
-
-    pub(super) fn place_of(&self, seq: Seq) -> Option<FramePlace> {
-        self.events.iter().find(|event| event.0 == seq).map(|event| event.2)
-    }
-
     pub(super) fn names(&self, kind: NameKind, text: &str, prefix: bool) -> Vec<NameEntry> {
-        let order = self.streams();
         let mut newest = BTreeMap::new();
-        for (seq, stream, _, names) in &self.events {
+        for (seq, stream, names) in &self.events {
             for (_, name) in names.iter().filter(|(of, name)| {
                 *of == kind && if prefix { name.starts_with(text) } else { name == text }
             }) {
-                let number = order.iter().position(|entry| entry.stream == *stream);
-                newest.insert((kept_name(name).into_owned(), number), (*stream, *seq));
+                newest.insert(NameKey::new(kind, name, *stream), (*stream, *seq));
             }
         }
         newest.into_values().map(|(stream, seq)| NameEntry { stream, seq }).collect()
@@ -297,54 +289,15 @@ impl Judge {
 
     /// All names that were given, and some that were not.
     pub(super) fn texts(&self) -> Vec<(NameKind, String)> {
-        let mut texts: Vec<_> = self.events.iter().flat_map(|event| event.3.clone()).collect();
+        let mut texts: Vec<_> = self.events.iter().flat_map(|event| event.2.clone()).collect();
         texts.sort();
         texts.dedup();
         texts.extend(NameKind::ALL.map(|kind| (kind, "unknown".to_owned())));
         texts
     }
 
-    /// Compares every answer about places; `Err` is the reason of the first that is withheld.
-    pub(super) fn check_places(&self, index: &dyn Lookup) -> Result<(), String> {
-        let withheld = |bypassed: crate::index::Bypassed| bypassed.reason;
-        let streams = self.streams();
-        for number in 0..6 {
-            let stream = stream(number);
-            let expected = streams.iter().find(|entry| entry.stream == stream).copied();
-            assert_eq!(index.stream(stream).map_err(withheld)?, expected, "stream {number}");
-        }
-        assert_eq!(index.streams().map_err(withheld)?, streams);
-        for number in 0..6 {
-            let stream = stream(number);
-            // Every seq of a short log, some of a longer one.
-            let step = self.events.len() / 60 * 7 + 1;
-            for after in (0..=self.events.len() as u64).step_by(step) {
-                let found = index.frames_of(stream, Seq(after)).map_err(withheld)?;
-                assert_eq!(found, self.frames_of(stream, Seq(after)), "stream {number} after {after}");
-            }
-            let all = self.frames_of(stream, Seq::ZERO);
-            for limit in [0, 1, 2, 7, usize::MAX] {
-                let found = index.last_frames_of(stream, limit).map_err(withheld)?;
-                let expected = &all[all.len().saturating_sub(limit)..];
-                assert_eq!(found, expected, "the last {limit} of stream {number}");
-            }
-        }
-        for seq in 0..=self.events.len() as u64 + 2 {
-            assert_eq!(index.place_of(Seq(seq)).map_err(withheld)?, self.place_of(Seq(seq)), "seq {seq}");
-        }
-        let contents = index.contents().map_err(withheld)?;
-        assert_eq!(contents.watermark, index.watermark());
-        let expected: Vec<_> = self
-            .streams()
-            .into_iter()
-            .map(|entry| (entry, self.frames_of(entry.stream, Seq::ZERO)))
-            .collect();
-        assert_eq!(contents.streams, expected);
-        Ok(())
-    }
-
     /// Compares every answer about names.
-    pub(super) fn check_names(&self, index: &dyn Lookup) -> Result<(), String> {
+    pub(super) fn check_names(&self, index: &dyn Names) -> Result<(), String> {
         for (kind, text) in self.texts() {
             let found = index.names(kind, &text, false, usize::MAX).map_err(|bypassed| bypassed.reason)?;
             assert_eq!(found, self.names(kind, &text, false), "{kind:?} {text:?}");
@@ -358,8 +311,7 @@ impl Judge {
     }
 
     /// Compares every answer.
-    pub(super) fn check(&self, index: &dyn Lookup) {
-        self.check_places(index).unwrap();
+    pub(super) fn check(&self, index: &dyn Names) {
         self.check_names(index).unwrap();
     }
 }

@@ -10,7 +10,7 @@ use crate::codec::FORMAT_VERSION;
 use crate::ids::{Position, Seq};
 use crate::index::{
     FrameSource as _, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions, LiveComparison,
-    Lookup, MemoryIndex, reindex, rows_of,
+    MemoryIndex, reindex, rows_of,
 };
 use crate::log::{Log, LogOptions};
 use crate::storage::{FileStorage, SystemClock, SystemEntropy};
@@ -37,7 +37,7 @@ fn append(log: &Log, script: &Script) {
 }
 
 fn memory(log: &Log) -> MemoryIndex {
-    let mut memory = MemoryIndex::new(Identity { store: log.store(), format: FORMAT_VERSION });
+    let mut memory = MemoryIndex::default();
     for frame in log.frames(Position::default(), log.head()) {
         memory.apply(&[rows_of(&frame.unwrap(), log.secret())]).unwrap();
     }

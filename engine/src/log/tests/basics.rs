@@ -25,7 +25,7 @@ fn what_is_appended_is_read_back_over_rolls_and_reopening() {
 }
 
 #[test]
-fn locate_finds_every_seq_with_and_without_a_warm_map() {
+fn locate_finds_every_seq_with_and_without_a_walk_before() {
     let world = closed_store(12);
     for warm in [false, true] {
         let (log, _) = open(&world.process(2)).unwrap();

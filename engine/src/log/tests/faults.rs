@@ -232,8 +232,8 @@ fn a_commit_that_is_said_not_to_be_recorded_stays_so_after_a_power_cut() {
         let storage = world.process(1);
         let (log, _) = open(&storage).unwrap();
         let _ = append(&log, 0).unwrap();
-        // Busy, the frame, the page.
-        storage.plant(fault(FaultKind::WriteError, 2, true));
+        // Busy, the frame, its row, the page.
+        storage.plant(fault(FaultKind::WriteError, 3, true));
         let error = append(&log, 1).unwrap_err();
         assert!(matches!(&error, LogError::Io { path, .. } if path.ends_with("tail")), "{error:?}");
         let cut = world.fork(seed);

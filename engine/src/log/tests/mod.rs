@@ -8,9 +8,9 @@ mod faults;
 mod handles;
 mod moments;
 mod newer;
+mod places;
 mod processes;
 mod seal;
-mod segment_tables;
 mod witness;
 
 use std::sync::Arc;

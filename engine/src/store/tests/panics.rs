@@ -98,12 +98,7 @@ fn what_is_known_of_places_is_looked_up_anew() {
     }
     let before = store.stream_count().unwrap();
     let inner = store.inner.clone();
-    let poisoned = std::thread::spawn(move || {
-        let mut locator = inner.locator.write().unwrap();
-        // The locator says that it has taken in events that it has not.
-        locator.tail = crate::store::locator::TailFrames::after(Seq(999));
-        panic!("in the middle of a change");
-    });
+    let poisoned = std::thread::spawn(move || inner.log.panic_with_places_for_test());
     assert!(poisoned.join().is_err());
     assert_eq!(store.stream_count().unwrap(), before);
     let receipt = store.append(&session(), said(3)).unwrap();
