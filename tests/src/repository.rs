@@ -43,7 +43,7 @@ const FILES: [&str; 6] = [
 /// Longest file that is compared by its bytes.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
-/// What a hook is given.
+/// The input of a hook, and its host.
 #[derive(Debug)]
 pub struct Told {
     host: &'static str,
@@ -130,7 +130,7 @@ pub fn judge(sandbox: &Sandbox, told: &Told) -> io::Result<()> {
 /// A file or folder as a write to it would have changed it.
 type Seen = (u32, u64, u64, (i64, i64), Vec<u8>);
 
-/// Everything below a folder. What cannot be looked at is left out, before and after.
+/// Everything below a folder. A file that cannot be looked at is left out, before and after.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, Seen> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];

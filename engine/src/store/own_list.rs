@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::Store;
 
-    /// Whoever clones a repository owns its files: a store in it was taken for the user's own.
+    /// The user who clones a repository owns its files: a store in it was taken for the user's own.
     #[test]
     fn a_store_is_on_the_list_where_it_was_made_and_where_it_was_moved_and_a_likeness_is_not() {
         let folder = tempfile::tempdir().unwrap();

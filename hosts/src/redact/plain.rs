@@ -68,6 +68,7 @@ impl Plain {
                 };
                 // Other signs behind such a beginning stand for themselves.
                 let digits = std::str::from_utf8(rest.get(skipped..skipped + length)?).ok()?;
+                // As above.
                 let byte = u8::from_str_radix(digits, radix).ok().filter(u8::is_ascii_graphic)?;
                 let closing = usize::from(rest.first() == Some(&b'&'));
                 Some((skipped + length + closing, Some(byte)))

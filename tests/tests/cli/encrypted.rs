@@ -75,7 +75,7 @@ fn a_store_whose_key_lies_beside_the_settings_is_used_like_any_other() {
     }
     world.run(&["info"]).tells(0, &["encrypted  all that it records, under one key"]);
     world.run(&["seal", "--all"]).tells(0, &["nothing to seal"]);
-    world.run(&["reindex"]).tells(1, &["no index"]);
+    world.run(&["reindex"]).tells(2, &["no index"]);
     assert!(world.run(&["search", "zebra"]).ok().contains("zebra"));
     assert!(world.run(&["init", "--encrypt"]).ok().contains("is a store already"));
     for folder in ["store", "copy", "saved"] {
