@@ -275,7 +275,7 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    /// Imports records that have waited. `end`: the place up to which the file is told then.
+    /// Imports records that waited, up to `end`.
     fn catch_up(&mut self, home: usize, waited: Flushed, end: u64) -> Result<(), ImportError> {
         for (waiting, words) in waited.records {
             self.sent = words;

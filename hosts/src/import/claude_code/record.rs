@@ -181,7 +181,7 @@ pub(super) fn named(value: Option<&str>) -> Option<Cow<'_, str>> {
 /// The words in which a record was sent.
 #[derive(Default, Clone, PartialEq, Debug)]
 pub(super) struct Words {
-    /// By the number of the text among the record's.
+    /// Texts by their numbers in the record.
     texts: Vec<Option<Placed>>,
     /// Contents of results as JSON, by their calls.
     pub(super) results: HashMap<String, String>,

@@ -55,7 +55,7 @@ struct Request {
     tail: Vec<String>,
 }
 
-/// What waited, each record with the words in which it was sent, and texts that stand in no record.
+/// Records that waited, each with the words in which it was sent, and texts that stand in no record.
 #[derive(Default)]
 pub(super) struct Flushed {
     pub(super) records: Vec<(Pending, Option<Words>)>,

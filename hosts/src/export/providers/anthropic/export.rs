@@ -243,6 +243,7 @@ fn in_places<'s>(
     let mut out = Vec::with_capacity(sent.len() + own.len());
     let mut own = own.into_iter();
     for said in sent {
+        // All in `sent` have a place.
         let place = place_of(&said).unwrap_or_default();
         let before = place.saturating_sub(out.len());
         out.extend(own.by_ref().take(before));
