@@ -51,6 +51,17 @@ impl Item {
         self.brief.item
     }
 
+    /// Takes the item out: it is needed once.
+    pub(super) fn take(&mut self) -> Self {
+        Self {
+            ix: self.ix,
+            brief: self.brief.clone(),
+            input: std::mem::replace(&mut self.input, Shown::Nothing),
+            output: std::mem::replace(&mut self.output, Shown::Nothing),
+            content: std::mem::take(&mut self.content),
+        }
+    }
+
     pub(super) fn is_call(&self) -> bool {
         self.brief.kind == ItemKind::Call
     }

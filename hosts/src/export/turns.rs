@@ -12,7 +12,7 @@
 
 use acpdb_engine::Error;
 use acpdb_engine::event::{PartKind, Role};
-use acpdb_engine::fold::{FaceState, ItemHeader, ItemKind, Ix, PartView, Placeholder};
+use acpdb_engine::fold::{FaceState, ItemHeader, ItemKind, Ix, PartView, Placeholder, Status};
 use acpdb_engine::ids::{ItemId, Seq, Turn};
 
 use super::calls::{CallIds, object_type};
@@ -215,7 +215,7 @@ pub(super) fn read(
     let unbound = source.unbound.get(number).copied().unwrap_or(false);
     let unit = rules.whole_units && group.has_calls && has_signature(source, &group, rules)?;
     for place in &group.model {
-        let Some(item) = source.items.get_mut(*place).map(take) else { continue };
+        let Some(item) = source.items.get_mut(*place).map(Item::take) else { continue };
         if item.is_call() {
             if let Some(call) = call(source, &item, unit, ids)? {
                 turned.pieces.push(Piece::Call(call));
@@ -227,7 +227,7 @@ pub(super) fn read(
     }
     close_gaps(source, &mut turned.pieces, rules.whole_runs);
     for place in &group.said {
-        let Some(item) = source.items.get_mut(*place).map(take) else { continue };
+        let Some(item) = source.items.get_mut(*place).map(Item::take) else { continue };
         said(source, &item, rules.provider, &mut turned.said)?;
         turned.said_at.resize(turned.said.len(), item.id().seq);
     }
@@ -236,7 +236,7 @@ pub(super) fn read(
 
 /// The texts of one item that is said to the model; takes it out.
 pub(super) fn said_of(source: &mut Source<'_>, place: usize, out: &mut Vec<String>) -> Result<(), Error> {
-    let Some(item) = source.items.get_mut(place).map(take) else { return Ok(()) };
+    let Some(item) = source.items.get_mut(place).map(Item::take) else { return Ok(()) };
     let mut pieces = Vec::new();
     content(source, &item, item.brief.role, Provider::Other, &mut pieces)?;
     out.extend(pieces.into_iter().filter_map(|said| match said {
@@ -287,17 +287,6 @@ fn close_gaps(source: &mut Source<'_>, pieces: &mut Vec<Piece>, whole_runs: bool
     }
     end(&mut run, &mut kept);
     *pieces = kept;
-}
-
-/// Takes an item out: it is needed once.
-fn take(item: &mut Item) -> Item {
-    Item {
-        ix: item.ix,
-        brief: item.brief.clone(),
-        input: std::mem::replace(&mut item.input, Shown::Nothing),
-        output: std::mem::replace(&mut item.output, Shown::Nothing),
-        content: std::mem::take(&mut item.content),
-    }
 }
 
 /// Whether the provider signed something in a group.
@@ -556,8 +545,7 @@ fn call(
         source.report.note(LeftOut::ResultSynthetic, Some(id));
         result.push(Said::Text { text: NO_RESULT.to_owned(), role: Role::Tool, key: None });
     }
-    let failed =
-        cut_off.map_or(item.brief.status != Some(acpdb_engine::fold::Status::Completed), |it| it.failed);
+    let failed = cut_off.map_or(item.brief.status != Some(Status::Completed), |it| it.failed);
     // The host answers what was cut off before anything else.
     let finished = item.brief.finished.unwrap_or(if cut_off.is_some() { id.seq } else { Seq::MAX });
     Ok(Some(CallPiece { item: id, id: name, tool, input, signature, failed, result, finished }))

@@ -18,8 +18,7 @@ use acpdb_engine::event::{PartKind, Role};
 
 use super::super::{json, time};
 use super::line::Line;
-use super::record::Record;
-use super::sent::Words;
+use super::record::{Record, Words};
 
 /// Beginning of the key of a message that the host attached for the user's side.
 ///

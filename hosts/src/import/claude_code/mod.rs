@@ -55,8 +55,8 @@ use acpdb_engine::ids::Micros;
 pub(crate) use self::attached::{ATTACHED, SENT, untagged};
 use self::line::Line;
 use self::names::SeenBefore;
-use self::record::Record;
-use self::sent::{Flushed, Waiting, Words};
+use self::record::{Record, Words};
+use self::sent::{Flushed, Waiting};
 pub use self::started::{META, SESSION, WORKFLOW};
 use super::marks::marks;
 use super::report::Admitted;
@@ -275,7 +275,7 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    /// Imports records that have waited. `end`: the place up to which the file is told then.
+    /// Imports records that waited, up to `end`.
     fn catch_up(&mut self, home: usize, waited: Flushed, end: u64) -> Result<(), ImportError> {
         for (waiting, words) in waited.records {
             self.sent = words;

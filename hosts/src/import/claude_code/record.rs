@@ -1,9 +1,11 @@
 //! A record: its fields that are read.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+
+use acpdb_engine::event::Role;
 
 use super::super::json;
-use super::sent::Words;
 
 /// The fields of a record that are read, borrowed from it.
 #[derive(Default)]
@@ -174,4 +176,54 @@ impl<'a> Record<'a> {
 /// A string that is not empty.
 pub(super) fn named(value: Option<&str>) -> Option<Cow<'_, str>> {
     json::string(value).filter(|text| !text.is_empty())
+}
+
+/// The words in which a record was sent.
+#[derive(Default, Clone, PartialEq, Debug)]
+pub(super) struct Words {
+    /// Texts by their numbers in the record.
+    texts: Vec<Option<Placed>>,
+    /// Contents of results as JSON, by their calls.
+    pub(super) results: HashMap<String, String>,
+    /// What it says stands in a result.
+    pub(super) is_in_result: bool,
+}
+
+/// A text as it was sent.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Placed {
+    pub(super) role: Role,
+    /// Its place among the texts of that role.
+    pub(super) place: usize,
+    pub(super) text: String,
+}
+
+impl Words {
+    /// The words of a text.
+    pub(super) fn text(&self, number: usize) -> Option<&str> {
+        self.texts.get(number)?.as_ref().map(|it| it.text.as_str())
+    }
+
+    /// The role and the place of the first text.
+    pub(super) fn place(&self) -> Option<(Role, usize)> {
+        self.texts.first()?.as_ref().map(|it| (it.role, it.place))
+    }
+
+    /// The content of the result of a call.
+    pub(super) fn result(&self, call: &str) -> Option<&str> {
+        self.results.get(call).map(String::as_str)
+    }
+
+    pub(super) const fn is_in_result(&self) -> bool {
+        self.is_in_result
+    }
+
+    pub(super) fn put(&mut self, number: usize, placed: Placed) {
+        if self.texts.len() <= number {
+            self.texts.resize(number + 1, None);
+        }
+        if let Some(slot) = self.texts.get_mut(number) {
+            *slot = Some(placed);
+        }
+    }
 }

@@ -11,8 +11,6 @@
 //! their role or move into a result, line feeds are added. So nothing here knows such a way: a text is found again among those that were
 //! sent, a result by its call. Where the exporter makes the same message from the rows, they are told as they stand.
 
-use std::collections::HashMap;
-
 use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::Role;
 
@@ -20,7 +18,7 @@ use super::super::json;
 use super::Pending;
 use super::attached::{Place, SENT, Told, told, untagged};
 use super::blocks::Blocks;
-use super::record::Record;
+use super::record::{Placed, Record, Words};
 
 const NOTICE: &str = "<task-notification>";
 /// The oldest version that may record its requests: 2.1.322 does, 2.1.197 does not.
@@ -57,61 +55,11 @@ struct Request {
     tail: Vec<String>,
 }
 
-/// What waited, each record with the words in which it was sent, and texts that stand in no record.
+/// Records that waited, each with the words in which it was sent, and texts that stand in no record.
 #[derive(Default)]
 pub(super) struct Flushed {
     pub(super) records: Vec<(Pending, Option<Words>)>,
     pub(super) beside: Vec<Entry>,
-}
-
-/// The words in which a record was sent.
-#[derive(Default, Clone, PartialEq, Debug)]
-pub(super) struct Words {
-    /// By the number of the text among the record's.
-    texts: Vec<Option<Placed>>,
-    /// Contents of results as JSON, by their calls.
-    results: HashMap<String, String>,
-    /// What it says stands in a result.
-    is_in_result: bool,
-}
-
-/// A text as it was sent.
-#[derive(Clone, PartialEq, Debug)]
-struct Placed {
-    role: Role,
-    /// Its place among the texts of that role.
-    place: usize,
-    text: String,
-}
-
-impl Words {
-    /// The words of a text.
-    pub(super) fn text(&self, number: usize) -> Option<&str> {
-        self.texts.get(number)?.as_ref().map(|it| it.text.as_str())
-    }
-
-    /// The role and the place of the first text.
-    pub(super) fn place(&self) -> Option<(Role, usize)> {
-        self.texts.first()?.as_ref().map(|it| (it.role, it.place))
-    }
-
-    /// The content of the result of a call.
-    pub(super) fn result(&self, call: &str) -> Option<&str> {
-        self.results.get(call).map(String::as_str)
-    }
-
-    pub(super) const fn is_in_result(&self) -> bool {
-        self.is_in_result
-    }
-
-    fn put(&mut self, number: usize, placed: Placed) {
-        if self.texts.len() <= number {
-            self.texts.resize(number + 1, None);
-        }
-        if let Some(slot) = self.texts.get_mut(number) {
-            *slot = Some(placed);
-        }
-    }
 }
 
 impl Waiting {
@@ -185,7 +133,7 @@ impl Waiting {
         let copy_of = |digest: &String| copies.iter().find(|(of, _)| of == digest).map(|(_, copy)| copy);
         let mut copies: Vec<(&String, &Copied)> =
             messages.iter().filter_map(|digest| Some((digest, copy_of(digest)?))).collect();
-        // What was said before the model's last words was told before.
+        // Texts from before the model's last words were told before.
         let said = copies.iter().rposition(|(_, copy)| copy.role.is_none());
         copies.drain(..said.map_or(0, |at| at + 1));
         if copies.is_empty() {

@@ -152,6 +152,7 @@ impl Writer {
         let is_system = |said: &&Said| matches!(said, Said::Text { role: Role::System, .. });
         let (system, said): (Vec<&Said>, Vec<&Said>) = turned.said.iter().partition(is_system);
         let (mut users, own): (Vec<&Said>, Vec<&Said>) = said.into_iter().partition(is_attached);
+        // A key of another host's with this beginning has no number: it stands among the user's own.
         let place_of = |said: &&Said| key(said)?.strip_prefix(SENT)?.split(':').next()?.parse::<usize>().ok();
         let (sent, own): (Vec<&Said>, Vec<&Said>) = own.into_iter().partition(|said| place_of(said).is_some());
         let attached = users.len();
@@ -242,6 +243,7 @@ fn in_places<'s>(
     let mut out = Vec::with_capacity(sent.len() + own.len());
     let mut own = own.into_iter();
     for said in sent {
+        // All in `sent` have a place.
         let place = place_of(&said).unwrap_or_default();
         let before = place.saturating_sub(out.len());
         out.extend(own.by_ref().take(before));
