@@ -88,7 +88,8 @@ pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Opt
 
 /// The files of some calls that end in a path. A path that is the end of another one of them is told by that one.
 fn files(steps: &[FileStep], path: &str) -> Vec<String> {
-    let named: BTreeSet<&str> = steps.iter().flat_map(|step| step.row.files.iter().map(AsRef::as_ref)).collect();
+    let named: BTreeSet<&str> =
+        steps.iter().flat_map(|step| step.row.files.iter().map(AsRef::as_ref)).collect();
     let meant: Vec<&str> = named.into_iter().filter(|file| ends_in(file, path)).collect();
     let is_end = |file: &str| meant.iter().any(|other| *other != file && ends_in(other, file));
     meant.iter().filter(|file| !is_end(file)).map(|file| (*file).to_owned()).collect()

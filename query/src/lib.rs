@@ -68,7 +68,7 @@ pub use find::{Candidate, FindError, Found, find};
 pub use half::{HalfTime, half_time};
 pub use items::{ItemRow, Which, items};
 pub use names::nearest;
-pub use times::EventTimes;
 pub use rows::{ItemRows, item_rows};
 pub use sessions::{SessionRow, SessionsAsked, sessions};
 pub use stats::{HostRow, KindRow, StatsReport, StatsSums, Tally, TallySums, stats};
+pub use times::EventTimes;

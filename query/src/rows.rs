@@ -100,7 +100,9 @@ impl ItemRows {
         }
         let recorded = self.store.event(candidate.item.seq)?;
         let shallow = |term: &Term| known(term, &candidate.row, &self.stream);
-        let deeper = |term: &Term| shallow(term).or_else(|| of_event(term, recorded.as_ref(), &self.stream, &self.times));
+        let deeper = |term: &Term| {
+            shallow(term).or_else(|| of_event(term, recorded.as_ref(), &self.stream, &self.times))
+        };
         self.filter.judge_texts(&deeper, |needle| {
             let (params, content) = (candidate.params, candidate.content.iter().copied());
             let (store, scanned) = (&self.store, &mut self.scanned);

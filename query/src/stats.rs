@@ -92,7 +92,8 @@ impl Sum {
         total.tokens_shown += stats.tokens_shown;
         total.tokens_freed += stats.freed();
         for (kind, figures) in &stats.kinds {
-            let KindStats { count, shown_again, acp_saved, freed } = self.stats.kinds.entry(*kind).or_default();
+            let KindStats { count, shown_again, acp_saved, freed } =
+                self.stats.kinds.entry(*kind).or_default();
             *count += figures.count;
             *shown_again += figures.shown_again;
             *acp_saved += figures.acp_saved;

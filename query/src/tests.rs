@@ -443,7 +443,11 @@ fn a_time_in_a_session_is_one_of_its_hosts_clock() {
 #[test]
 fn a_path_means_all_files_that_end_in_it() {
     let store = store();
-    let session = play(&store, "s", "turn\nedit /p/web/src/a.ts ok =w\nread src/a.ts ok =r\nread /p/src/b.ts ok\nread /q/src/a.ts ok =q");
+    let session = play(
+        &store,
+        "s",
+        "turn\nedit /p/web/src/a.ts ok =w\nread src/a.ts ok =r\nread /p/src/b.ts ok\nread /q/src/a.ts ok =q",
+    );
     let view = store.view(session.id).unwrap();
     let calls = |path: &str| -> Vec<String> {
         items(&view, "s", Which::File(path)).into_iter().filter_map(|row| row.call).collect()
@@ -473,7 +477,8 @@ fn a_record_without_a_time_is_of_the_time_of_the_record_before_it() {
     let later = StreamInfo::session("acpdb", "live");
     let _ = store.append(&later, vec![Entry::message("", Role::User, "now")]).unwrap();
     let texts = |query: &str| -> Vec<String> {
-        let filter = filter::Filter::parse(&format!("kind:message_recorded {query}"), Micros(10_000_000_000)).unwrap();
+        let filter =
+            filter::Filter::parse(&format!("kind:message_recorded {query}"), Micros(10_000_000_000)).unwrap();
         let question = EventsQuestion { filter: filter.clone(), ..EventsQuestion::default() };
         let events = events::events(&store, question).unwrap().map(|event| event.unwrap().seq);
         let mut all: Vec<_> = events.collect();

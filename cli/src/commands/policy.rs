@@ -130,7 +130,9 @@ fn value(key: &str, text: &str) -> Value {
 /// The file rule as a whole: `off` clears all classes of calls, `on` is as its preset has it.
 fn file_rule(policy: &Rules, is_on: bool, map: &mut Map<String, Value>) -> Result<(), PolicyError> {
     let preset = Rules::from_value(&Value::String(policy.preset.clone()))?;
-    for key in policy_keys().iter().filter(|key| key.name.starts_with("file.") && key.name.ends_with("_clears")) {
+    for key in
+        policy_keys().iter().filter(|key| key.name.starts_with("file.") && key.name.ends_with("_clears"))
+    {
         map.insert(key.name.to_owned(), if is_on { key.value(&preset) } else { json!([]) });
     }
     Ok(())

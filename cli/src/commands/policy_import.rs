@@ -278,9 +278,10 @@ mod tests {
     #[test]
     fn the_rules_of_dcp_are_told_apart() {
         let strategies = |text: &str| policy(&format!("{{\"strategies\": {{{text}}}}}")).0;
-        let (writes, reads) = (|on| format!(r#""supersedeWrites": {{"enabled": {on}}}"#), |on| {
-            format!(r#""supersedeReads": {{"enabled": {on}}}"#)
-        });
+        let (writes, reads) = (
+            |on| format!(r#""supersedeWrites": {{"enabled": {on}}}"#),
+            |on| format!(r#""supersedeReads": {{"enabled": {on}}}"#),
+        );
         let reads_alone = json!({"preset": "dcp-supersede-reads", "repeat": "dedup", "purge_errors": true});
         for (text, expected) in [
             (writes(true), json!({"preset": "dcp"})),
@@ -291,7 +292,10 @@ mod tests {
                 format!("{}, {}", writes(true), reads(true)),
                 json!({"preset": "dcp", "file.write_clears": ["read"], "file.edit_clears": ["read"], "file.delete_clears": ["read"]}),
             ),
-            (format!("{}, {}", writes(false), reads(false)), json!({"preset": "dcp", "file.read_clears": []})),
+            (
+                format!("{}, {}", writes(false), reads(false)),
+                json!({"preset": "dcp", "file.read_clears": []}),
+            ),
             (
                 format!(r#"{}, "truncation": {{"enabled": true}}"#, writes(true)),
                 json!({"preset": "acp", "truncate": true}),

@@ -105,7 +105,8 @@ fn of_item(
         let found = find::item(store, text, None)?;
         return of_item(store, &found.item.seq.to_string(), with_body, output);
     };
-    let found = if store.event(seq)?.is_some() { find::item(store, &seq.to_string(), None).ok() } else { None };
+    let found =
+        if store.event(seq)?.is_some() { find::item(store, &seq.to_string(), None).ok() } else { None };
     let mut seqs = vec![seq];
     if let Some((found, ix)) = found.as_ref().and_then(|found| Some((found, found.ix?))) {
         let state = found.view.state();

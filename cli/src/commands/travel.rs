@@ -52,7 +52,8 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     let recorded = last_event(&store, &session, at)?;
     let context =
         acpdb_query::context(&store, &view, Window { last: Some(0), ..Window::default() }, store.now())?;
-    let time = recorded.as_ref().and_then(|event| acpdb_query::EventTimes::new(&store).of(event, Some(&session)));
+    let time =
+        recorded.as_ref().and_then(|event| acpdb_query::EventTimes::new(&store).of(event, Some(&session)));
     let time = time.map(describe::time);
     let event = recorded.as_ref().map_or("", |event| event.event.payload.label());
     if output.json {

@@ -141,11 +141,17 @@ fn an_act_of_a_line_names_items_and_one_without_effect_is_told() {
         act("discard", "[[\"#3\"],[\"r_00000\"]]"),
         message("next"),
     ]);
-    ran.says(8, &["line 1 changed nothing", "line 2 changed nothing: No matching messages found", "line 3 was not"]);
+    ran.says(
+        8,
+        &["line 1 changed nothing", "line 2 changed nothing: No matching messages found", "line 3 was not"],
+    );
     let answers = ran.text();
     let answers: Vec<bool> = answers.lines().map(|answer| answer.parse::<u64>().is_ok()).collect();
     assert_eq!(answers, [true, true, false, true, true]);
-    let ran = world.run_with(&["append", "--stdin", "--ack", "--json"], [act("discard", "[[\"#99\"]]"), message("last")].concat());
+    let ran = world.run_with(
+        &["append", "--stdin", "--ack", "--json"],
+        [act("discard", "[[\"#99\"]]"), message("last")].concat(),
+    );
     ran.says(8, &[]);
     let said = ran.text();
     let said: Vec<serde_json::Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -309,7 +309,10 @@ fn a_hash_that_is_shown_means_the_calls_that_are_shown_with_it() {
         assert!(hash(1).starts_with(&hash(0)));
         let target = Target::Auto(hash(wanted).to_uppercase());
         let targets = vec![(target, None)];
-        played.tape.command(&Command::Context { action: ContextAction::Discard, targets, pin: false }).unwrap();
+        played
+            .tape
+            .command(&Command::Context { action: ContextAction::Discard, targets, pin: false })
+            .unwrap();
         let state = played.tape.state();
         let hidden = |ix: &Ix| state.placeholder(*ix, Face::Output, Seq::MAX).is_some();
         let hidden: Vec<usize> =
