@@ -179,7 +179,7 @@ fn standing(item: &ItemView, why: &Explanation, is_sent: bool) -> String {
     };
     let hidden = match why.output.state {
         FaceState::Whole => "is in the current context, whole",
-        // What no context of acpdb showed is told as what it would show.
+        // An item that acpdb has not sent yet is told in the conditional.
         FaceState::Shortened if !is_sent => "would be shortened",
         FaceState::Summary if !is_sent => "would be hidden behind a summary",
         FaceState::Tombstone if !is_sent && is_by_acpdb(why.output.cause.as_ref()) => {

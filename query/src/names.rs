@@ -11,37 +11,6 @@ use acpdb_engine::{
 };
 
 use crate::filter::{Filter, Term};
-use crate::kinds::SESSION_OPENED;
-
-/// The log's own knowledge about the time of an event.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Recording {
-    pub(crate) at: Micros,
-    /// A host told of the event; it was not made by a person's act.
-    pub(crate) is_told: bool,
-}
-
-impl From<&Recorded> for Recording {
-    fn from(recorded: &Recorded) -> Self {
-        let is_opening = matches!(recorded.event.payload, Payload::SessionOpened(_));
-        Self { at: recorded.recorded_at, is_told: is_opening || recorded.event.origin != Origin::ZERO }
-    }
-}
-
-impl From<&Glimpse<'_>> for Recording {
-    fn from(glimpse: &Glimpse<'_>) -> Self {
-        // It is told with the first fact of a session.
-        let is_opening = glimpse.kind() == SESSION_OPENED;
-        Self { at: glimpse.recorded_at(), is_told: is_opening || glimpse.origin() != Origin::ZERO }
-    }
-}
-
-/// The time of an event of a stream, as far as it tells it itself: by its host's clock, else the time of recording.
-pub(crate) fn own_time(recorded: &Recorded, stream: Option<&StreamName>) -> Option<Micros> {
-    let is_undated = stream.is_some_and(|stream| stream.began.is_none());
-    let recording = Recording::from(recorded);
-    recorded.event.host_time.or((!is_undated || !recording.is_told).then_some(recording.at))
-}
 
 /// The name of the store's own stream.
 const STORE: &str = "store";

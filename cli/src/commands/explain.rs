@@ -4,9 +4,12 @@ use acpdb_engine::Store;
 use acpdb_engine::event::ToolClass;
 use acpdb_query::blame;
 
-use super::lines::one_line;
+use super::lines::{clip, one_line};
 use super::{Code, Escape, Failure, Global, Output, describe, escape, find, session, store_path};
 use crate::args::Explain;
+
+/// Widest name of a call in the first line: a command may be long.
+const WHAT_WIDTH: usize = 100;
 
 pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
@@ -39,10 +42,13 @@ pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Resul
         (Some(tool), None) => one_line(tool),
         (None, _) => format!("{:?}", row.kind).to_lowercase(),
     };
-    let title =
-        found.stream.title.as_ref().map(|title| format!(" \"{}\"", one_line(title))).unwrap_or_default();
     let (host, name) = (one_line(&found.stream.host), one_line(&found.stream.name));
-    output.styled(describe::DIM, format!("{what}, turn {} of{title} ({host} {name})", row.turn))?;
+    let session = match &found.stream.title {
+        Some(title) => format!("\"{}\" ({host} {name})", one_line(title)),
+        None => format!("{host} {name}"),
+    };
+    let what = clip(&what, WHAT_WIDTH);
+    output.styled(describe::DIM, format!("{what}, turn {} of {session}", row.turn))?;
     for (number, sentence) in explained.sentences.iter().enumerate() {
         let sentence = escape(sentence, Escape::Line);
         let style = if number == 0 { describe::BOLD } else { anstyle::Style::new() };

@@ -13,12 +13,10 @@
 pub mod catalog;
 #[cfg(feature = "mcp-http")]
 pub mod http;
-mod remembering;
 #[cfg(feature = "mcp")]
 pub mod server;
 #[cfg(feature = "mcp")]
 mod stdio;
-pub mod tasks;
 pub mod tools;
 #[cfg(feature = "mcp")]
 mod uri;

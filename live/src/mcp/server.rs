@@ -258,7 +258,7 @@ impl ServerHandler for Server {
     ) -> Result<GetPromptResponse, ErrorData> {
         let text = match &*request.name {
             "due" => self.due().map_err(|error| internal(&error))?,
-            "tasks" => super::tasks::RULES.to_owned(),
+            "tasks" => super::tools::tasks::RULES.to_owned(),
             "tidy" => "Look at the results in your context. Distill those of which you need only a few points, discard \
                        those that later ones made useless, and keep files that you are editing."
                 .to_owned(),

@@ -11,8 +11,12 @@ use acpdb_query::{Filter, FindError, ParseError};
 use serde_json::{Map, Value, json};
 
 use super::catalog;
-use super::remembering::NamedBy;
 use crate::{damage, due};
+
+mod remembering;
+pub mod tasks;
+
+use remembering::NamedBy;
 
 /// Items that a search gives by default.
 const RECALL_COUNT: usize = 10;

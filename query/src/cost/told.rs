@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::requests::Request;
 use crate::kinds::{ERASED, FORKED, INJECTED, MESSAGE_FINISHED, REWOUND, SESSION_CHANGED, SESSION_OPENED};
-use crate::names::own_time;
+use crate::times::own_time;
 use crate::sound::sound;
 
 /// Whether an event is an act of acpdb or a person, told by no host.

@@ -330,8 +330,7 @@ fn is_wish(scan: &Scan<'_>, verb: usize, hit: &Hit<'_>) -> Option<bool> {
 pub(super) fn is_doubted(scan: &Scan<'_>, index: usize) -> bool {
     const DOUBTS: &[&str] = &[
         "if", "whether", "unless", "not", "never", "t", "why", "could", "might", "may", "maybe", "should",
-        "would", "they", "people", "said", "says", "can", "how", "when", "did", "before", "nobody", "who",
-        "what",
+        "would", "they", "people", "said", "says", "can", "how", "when", "did", "before", "who", "what",
     ];
     let sentence = scan.sentence_of(index);
     // "I'd like to": `would` is contracted, and the wish is the speaker's.

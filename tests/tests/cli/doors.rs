@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::world::World;
 
-/// What is remembered, in this order: kind, value, and the further fields.
+/// The items to remember, in this order: kind, value, and the further fields.
 fn said() -> Vec<(&'static str, &'static str, Value)> {
     vec![
         ("preference", "tabs", json!({"key": "style/indent"})),
@@ -86,7 +86,7 @@ fn by_plugin(world: &World) {
     assert!(!answers.contains("\"error\""), "{answers}");
 }
 
-/// What a store remembers, with values in the place of ids, and without what differs by the door: who said it, when and where.
+/// The memory of a store, with values in the place of ids, and without the fields that differ by the door: speaker, time and place.
 fn remembered(world: &World) -> Vec<Value> {
     let list = world.run(&["memory", "list", "--all", "--session", "s1", "--json"]).ok();
     let list: Value = serde_json::from_str(&list).unwrap();

@@ -1,4 +1,4 @@
-//! What a new item contradicts: an item is spelled, its links are found, and what it takes the place of is linked.
+//! A new item beside what is remembered: it is spelled, the items that it names are found, and those that it contradicts.
 
 use super::{MemoryRef, checked_category, default_category};
 use crate::entry::MemoryEntry;

@@ -58,6 +58,7 @@ impl<'a> MemoryView<'a> {
     /// The item that a text names. Cost: lookups; if only its words can name it, the texts of all items that hold.
     pub fn named(&self, text: &str) -> MemoryNamed<'a> {
         let text = text.trim();
+        // A text that is no place in the log may be another name.
         let by_item = text.strip_prefix('#').and_then(|_| text.parse::<ItemId>().ok());
         if let Some((stream, item)) = self.by_id(text).or_else(|| self.by_item(by_item?)) {
             return MemoryNamed::One(stream, item);

@@ -9,7 +9,7 @@ use acpdb_engine::{Error, Memory};
 use acpdb_query::memory::Row;
 use serde_json::{Map, Value, json};
 
-use super::tools::{Reply, ToolError, Tools, text};
+use super::{Reply, ToolError, Tools, text};
 
 /// How an item of memory may be named where other items have names, too.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use acpdb_engine::event::TaskStatus;
 use serde_json::{Map, Value, json};
 
-use super::tools::{Reply, ToolError, Tools};
+use super::{Reply, ToolError, Tools};
 
 /// The rules for a model that works by tasks.
 pub const RULES: &str = "Work by tasks, with the tool task_update:\n\
