@@ -3,7 +3,8 @@
 //! ```text
 //! {"session":"s1","host":"opencode"?,"project":"p"?,"cwd":"/w"?,"expect":812?,"turn":true?, WHAT}
 //! WHAT = "message":{"role","text"} | "tool_started":{..} | "tool_finished":{..} | "tool":{..} | "todos":[..]
-//!      | "memory":{..} | "file_changed":{"path"} | "context":{"action","targets"} | "policy":{..} | "events":[{WHAT}..]
+//!      | "memory":{..} | "file_changed":{"path"} | "context":{"action","targets"} | "policy":{..} | "tasks":[..]
+//!      | "events":[{WHAT}..]
 //! ```
 //!
 //! Parameters are kept as the bytes that stand in the line.
@@ -37,6 +38,8 @@ pub(crate) enum Act {
     Context(String),
     /// JSON of a policy.
     Policy(String),
+    /// JSON of a list of tasks, or of one.
+    Tasks(String),
 }
 
 /// Fields that name the session of a line, and its head.
@@ -51,6 +54,7 @@ const HAPPENING: &[&str] = &[
     "memory",
     "message",
     "policy",
+    "tasks",
     "todos",
     "tool",
     "tool_started",
@@ -215,7 +219,7 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     }
     if acts.is_empty() {
         return Err("nothing to record: give message, tool, tool_started, tool_finished, todos, memory, file_changed, \
-                    context, policy, turn or events"
+                    context, policy, tasks, turn or events"
             .to_owned());
     }
     // A command is decided on the state before its commit, so that it needs a commit of its own.
@@ -224,10 +228,12 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     if acts.iter().any(is_command)
         && (acts.iter().filter(|act| !is_turn(act)).count() > 1 || events.is_some())
     {
-        return Err("\"context\" and \"policy\" each have a line of their own".to_owned());
+        return Err("\"context\", \"policy\" and \"tasks\" each have a line of their own".to_owned());
     }
     if expect.is_some() && acts.iter().any(is_command) {
-        return Err("\"expect\" goes with what happened, not with \"context\" and \"policy\"".to_owned());
+        return Err(
+            "\"expect\" goes with what happened, not with \"context\", \"policy\" and \"tasks\"".to_owned()
+        );
     }
     Ok(Line { stream, names_host, expect, acts })
 }
@@ -277,6 +283,7 @@ fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Resul
             }
             "context" => acts.push(Act::Context(text.to_owned())),
             "policy" => acts.push(Act::Policy(text.to_owned())),
+            "tasks" => acts.push(Act::Tasks(text.to_owned())),
             // A turn was handled above.
             _ => {}
         }
@@ -342,7 +349,8 @@ fn memory_entry(raw: RawMemory) -> Result<MemoryEntry, String> {
         alternatives: raw.alternatives,
         related_files: raw.related_files,
         confidence: hundredths,
-        lifespan: raw.lifespan,
+        // A line that says to remember something was asked for by a person or a model.
+        lifespan: raw.lifespan.or(Some(Lifespan::Project)),
         replaces: raw.replaces,
         ..MemoryEntry::default()
     })

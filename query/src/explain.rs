@@ -48,7 +48,8 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
     let item = state.item(ix, at)?;
     let visible = state.visible(ix, at).is_some_and(|visibility| visibility.visible);
     let served = served_rows(state, ix, at);
-    let mut sentences = sentences(state, &item, &explanation, at);
+    let is_sent = !state.served(at).is_empty();
+    let mut sentences = sentences(state, &item, &explanation, (at, is_sent));
     let causes = [&explanation.output.cause, &explanation.input.cause];
     let erased = causes.into_iter().flatten().find_map(|cause| match cause {
         CauseView::Erased { seq } | CauseView::Lost { seq } => Some(*seq),
@@ -86,8 +87,9 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
     Some(explained)
 }
 
-fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<String> {
-    let mut said = vec![standing(item, why)];
+/// `is_sent`: contexts of the session were recorded as sent, so that what is current is what the model is shown.
+fn sentences(state: &State, item: &ItemView, why: &Explanation, (at, is_sent): (Seq, bool)) -> Vec<String> {
+    let mut said = vec![standing(item, why, is_sent)];
     if let Some(cause) = &why.output.cause {
         said.push(match cause {
             // A summary that is longer than the text that it sums up is not shown.
@@ -135,11 +137,31 @@ fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<
             "The file it shows was changed outside of any call in {seq}: what it says may be stale."
         ));
     }
+    if !is_sent && why.in_context && is_by_acpdb(why.output.cause.as_ref()) {
+        said.push(
+            "No context of this session was recorded as sent by acpdb: the model saw what its host sent."
+                .to_owned(),
+        );
+    }
     said
 }
 
+/// Whether acpdb alone would show an item otherwise than its host: by a rule or a request, and not because the host did it.
+const fn is_by_acpdb(cause: Option<&CauseView>) -> bool {
+    matches!(
+        cause,
+        Some(
+            CauseView::Superseded { .. }
+                | CauseView::Shortened { .. }
+                | CauseView::Discarded { .. }
+                | CauseView::Distilled { .. }
+                | CauseView::Evicted { .. }
+        )
+    )
+}
+
 /// The first sentence: how the item stands.
-fn standing(item: &ItemView, why: &Explanation) -> String {
+fn standing(item: &ItemView, why: &Explanation, is_sent: bool) -> String {
     let name = match &item.tool {
         Some(tool) => format!("{} ({tool}, turn {})", item.item, item.turn.get()),
         None => format!("{} ({}, turn {})", item.item, kind_noun(item.kind), item.turn.get()),
@@ -157,6 +179,12 @@ fn standing(item: &ItemView, why: &Explanation) -> String {
     };
     let hidden = match why.output.state {
         FaceState::Whole => "is in the current context, whole",
+        // An item that acpdb has not sent yet is told in the conditional.
+        FaceState::Shortened if !is_sent => "would be shortened",
+        FaceState::Summary if !is_sent => "would be hidden behind a summary",
+        FaceState::Tombstone if !is_sent && is_by_acpdb(why.output.cause.as_ref()) => {
+            "would be hidden; a tombstone would stand in its place"
+        }
         FaceState::Shortened => "is in the current context, shortened",
         FaceState::Summary => "is hidden behind a summary",
         FaceState::Tombstone => "is hidden; a tombstone stands in its place",

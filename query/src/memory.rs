@@ -1,12 +1,15 @@
 //! Memory items as rows: one value that programs and bindings print.
 
+use acpdb_engine::command::memory::held_category;
+use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{Body, Lifespan, MemoryKind};
 use acpdb_engine::fold::memory::{MemoryEdge, MemoryItem, MemoryView, Standing};
-use acpdb_engine::ids::{BodyId, ItemId, Micros, StreamId};
-use acpdb_engine::{Memory, Store};
+use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq, StreamId};
+use acpdb_engine::{Error, Memory, MemoryScope, Store};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::propose::PreferenceTable;
 use crate::when::precise;
 
 /// One item with its texts.
@@ -53,6 +56,8 @@ pub struct Row {
     pub shadowed: bool,
     /// Ids of the items that took its place.
     pub superseded_by: Vec<String>,
+    /// The time when the first of them took it.
+    pub superseded_at: Option<String>,
     /// Ids of the items whose place it took.
     pub supersedes: Vec<String>,
     /// The status that its own record gives.
@@ -73,9 +78,12 @@ impl Row {
         let record = &item.facts().record;
         let body = |body: Body| texts(item.body(body));
         let (mut superseded_by, mut supersedes) = (Vec::new(), Vec::new());
+        let mut superseded_at = None;
         if let Some((_, memory)) = view.stream(stream) {
             let by = memory.superseded_by(item).into_iter().filter(MemoryEdge::hides);
-            superseded_by.extend(by.map(|edge| edge.new));
+            let by: Vec<MemoryEdge> = by.collect();
+            superseded_at = by.iter().map(|edge| edge.said).min().map(precise);
+            superseded_by.extend(by.into_iter().map(|edge| edge.new));
             let of = memory.supersedes(item).into_iter().filter(MemoryEdge::hides);
             supersedes.extend(of.map(|edge| edge.old));
         }
@@ -100,12 +108,35 @@ impl Row {
             standing: item.standing(view.now()),
             shadowed: view.is_shadowed(item),
             superseded_by,
+            superseded_at,
             supersedes,
             status: record.status.clone().map(Into::into),
             // The other fields are JSON, or were erased.
             extra: record.extra.and_then(body).and_then(|text| serde_json::from_str(&text).ok()),
         }
     }
+}
+
+/// An entry with the category of its key, if neither names one: the category that holds the key now, else the usual one. So
+/// `package_manager` is of `tooling`, by whichever door it comes.
+///
+/// # Errors
+/// If the memory of the scope cannot be read.
+pub fn placed(store: &Store, scope: &MemoryScope, mut entry: MemoryEntry) -> Result<MemoryEntry, Error> {
+    let key = entry.key.as_deref().map(str::trim).unwrap_or_default().to_owned();
+    if entry.kind != MemoryKind::Preference || !entry.category.trim().is_empty() || key.contains('/') {
+        return Ok(entry);
+    }
+    let held = match store.memory(scope, Seq::MAX) {
+        Ok(memory) => memory.read(store.now(), |view| held_category(view, &key)),
+        // The item will make the project, or the session.
+        Err(Error::NotFound { .. } | Error::Rejected(_)) => None,
+        Err(error) => return Err(error),
+    };
+    let table = PreferenceTable::default();
+    let usual = || table.rules.iter().find(|rule| rule.key == key).map(|rule| rule.category.clone());
+    entry.category = held.or_else(usual).unwrap_or_default();
+    Ok(entry)
 }
 
 /// Every item that a scope ever remembered, in order; its confidence and standing are those at `now`.

@@ -205,6 +205,8 @@ pub struct Hit {
     pub face: Face,
     /// Whether the model still sees this text, whole or shortened.
     pub visible: bool,
+    /// How the model saw it, in a word.
+    pub seen: Seen,
     /// The item and how it stands; absent if the text is of no item, such as memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<ItemRow>,
@@ -284,6 +286,47 @@ fn search_in(
     Ok(())
 }
 
+/// How the model saw a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// It is in the context.
+    Seen,
+    /// Its host sent it, and a newer item made it stale: acpdb would hide it.
+    Stale,
+    /// Its host sent it: acpdb would hide it, by a request or with its task.
+    WouldBeHidden,
+    /// It left the context, by a compaction.
+    Gone,
+    /// It is not seen.
+    Hidden,
+}
+
+impl Seen {
+    /// The words for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Seen => "seen",
+            Self::Stale => "stale, seen",
+            Self::WouldBeHidden => "seen, would be hidden",
+            Self::Gone => "gone",
+            Self::Hidden => "not seen",
+        }
+    }
+
+    /// `is_sent`: contexts of the session were recorded as sent. Without them, the model saw what its host sent.
+    fn of(row: &ItemRow, visible: bool, is_sent: bool) -> Self {
+        match row.cause {
+            _ if visible => Self::Seen,
+            Some("left") => Self::Gone,
+            Some("erased" | "lost" | "off_branch" | "cleared_by_host") | None => Self::Hidden,
+            Some(_) if is_sent || !row.in_context => Self::Hidden,
+            Some(cause) if row.rule.is_some_and(|rule| rule.label() == cause) => Self::Stale,
+            Some(_) => Self::WouldBeHidden,
+        }
+    }
+}
+
 struct Search<'s> {
     store: &'s Store,
     stream: &'s StreamName,
@@ -347,9 +390,9 @@ impl Search<'_> {
         } else {
             Face::Output
         };
-        let (row, visible) = match ix {
+        let (row, visible, is_sent) = match ix {
             Some(ix) => self.row(&view, ix, face),
-            None => (None, false),
+            None => (None, false, false),
         };
         if !self.passes(recorded, row.as_ref()) {
             return Ok(None);
@@ -376,6 +419,7 @@ impl Search<'_> {
             time: self.times.of(recorded, Some(self.stream)),
             face,
             visible,
+            seen: row.as_ref().map_or(Seen::Hidden, |row| Seen::of(row, visible, is_sent)),
             row,
             kind: recorded.event.payload.label(),
             matches: marks.len().max(1),
@@ -383,21 +427,21 @@ impl Search<'_> {
         }))
     }
 
-    fn row(&self, view: &View, ix: Ix, face: Face) -> (Option<ItemRow>, bool) {
-        let (mut row, visible) = {
+    fn row(&self, view: &View, ix: Ix, face: Face) -> (Option<ItemRow>, bool, bool) {
+        let (mut row, visible, is_sent) = {
             let (state, at) = (view.state(), view.at());
-            let Some(item) = state.item(ix, at) else { return (None, false) };
+            let Some(item) = state.item(ix, at) else { return (None, false, false) };
             let shown = if face == Face::Input { &item.input } else { &item.output };
             let is_shown = matches!(
                 shown.state,
                 acpdb_engine::fold::FaceState::Whole | acpdb_engine::fold::FaceState::Shortened
             );
             let visible = item.in_context && !item.hidden_from_model && is_shown;
-            (ItemRow::of(state, &item, &self.stream.name, at), visible)
+            (ItemRow::of(state, &item, &self.stream.name, at), visible, !state.served(at).is_empty())
         };
         // The row is spelled in place; only sentences and edges need the returned words.
         let _ = spell(view, &mut [&mut row]);
-        (Some(row), visible)
+        (Some(row), visible, is_sent)
     }
 
     /// Whether the filter leaves out an event however its item stands, so that its texts need not be read.

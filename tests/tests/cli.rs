@@ -12,6 +12,8 @@
 mod bad_input;
 #[path = "cli/disks.rs"]
 mod disks;
+#[path = "cli/doors.rs"]
+mod doors;
 #[path = "cli/encrypted.rs"]
 mod encrypted;
 #[path = "cli/erased.rs"]

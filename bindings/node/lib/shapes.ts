@@ -159,6 +159,7 @@ export interface MemoryRow {
   standing: string;
   shadowed: boolean;
   superseded_by: string[];
+  superseded_at: string | null;
   supersedes: string[];
   status: string | null;
   extra: Json;

@@ -183,7 +183,7 @@ pub(crate) struct List {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
-    /// #seq, short hash, call id or a unique prefix of one
+    /// #seq, short hash, call id or a unique prefix of one; or a file, for the newest view of it
     #[arg(value_name = "ID", add = crate::complete::items())]
     pub(crate) id: String,
     /// Only this session

@@ -7,7 +7,7 @@
     session:e38a host:codex project:shop title:parser model:opus    where\n  \
     tool:bash file:src/** kind:reasoning state:superseded           kind, and state\n  \
     since:7d until:yesterday turn:10..20 actor:user                 when, and who\n\n\
-    A hit says whether the model still sees the text. Erased texts are not found."
+    A hit says whether the model saw the text: seen, stale, gone. Erased texts are not found."
 )]
 pub(crate) struct Search {
     /// Words to look for, and conditions such as tool:bash (see below)

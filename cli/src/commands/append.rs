@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use acpdb_engine::Store;
-use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::entry::{Entry, Fact, StreamInfo};
 use acpdb_hosts::lines;
 use acpdb_hosts::registry::{is_known_host, known_hosts};
 
@@ -182,7 +182,18 @@ fn record(
     let mut unchanged = None;
     for act in &line.acts {
         match act {
-            Act::Record(entry) => entries.push(entry.clone()),
+            Act::Record(entry) => entries.push(placed(store, line, entry.clone())?),
+            Act::Tasks(json) => {
+                // Tasks may be the first act about a session.
+                let receipt = store.append(&line.stream, std::mem::take(&mut entries))?;
+                *last = receipt.last_seq.get();
+                let list =
+                    if json.trim_start().starts_with('[') { json.clone() } else { format!("[{json}]") };
+                let stream = store.recorded_info(&line.stream).id();
+                let reply = store.update_tasks(stream, format!("{{\"tasks\":{list}}}").as_bytes())?;
+                output.note(&reply.text);
+                *last = reply.last_seq.map_or(*last, acpdb_engine::ids::Seq::get);
+            }
             Act::Context(json) => {
                 flush(store, line, &mut entries, last)?;
                 let stream = store.recorded_info(&line.stream).id();
@@ -216,6 +227,16 @@ fn record(
         *last = store.head()?.get();
     }
     Ok(unchanged)
+}
+
+/// An item of memory in the category of its key, as by every other door.
+fn placed(store: &Store, line: &feed::Line, entry: Entry) -> Result<Entry, Failure> {
+    let Fact::Memory(memory) = entry.fact else { return Ok(entry) };
+    let stream = store.recorded_info(&line.stream).id();
+    let session = store.stream_name(stream)?.map(|name| name.id);
+    let scope = acpdb_engine::MemoryScope { session, project: line.stream.project.clone() };
+    let memory = acpdb_query::memory::placed(store, &scope, memory)?;
+    Ok(Entry { fact: Fact::Memory(memory), ..entry })
 }
 
 fn flush(store: &Store, line: &feed::Line, entries: &mut Vec<Entry>, last: &mut u64) -> Result<(), Failure> {

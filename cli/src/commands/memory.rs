@@ -4,11 +4,8 @@
 
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
-use acpdb_engine::event::{Lifespan, MemoryKind, Payload};
-use acpdb_engine::fold::memory::{Standing, kind_label};
-use acpdb_engine::ids::Seq;
-use acpdb_engine::{MemoryScope, Store};
-use acpdb_query::propose::PreferenceTable;
+use acpdb_engine::event::{MemoryKind, Payload};
+use acpdb_engine::fold::memory::{MemoryNamed, Standing, kind_label, spelled_key};
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{Row, Words as _};
@@ -51,7 +48,7 @@ fn kind(text: &str) -> Result<MemoryKind, Failure> {
 }
 
 /// The item that the arguments describe.
-fn entry(args: &MemoryAdd, has_session: bool) -> Result<MemoryEntry, Failure> {
+fn entry(args: &MemoryAdd) -> Result<MemoryEntry, Failure> {
     let kind = kind(&args.kind)?;
     let refused = |error: acpdb_engine::command::memory::MemoryRejection| Failure::usage(error.to_string());
     let (mut category, mut key, mut value) =
@@ -64,21 +61,14 @@ fn entry(args: &MemoryAdd, has_session: bool) -> Result<MemoryEntry, Failure> {
         }
         .ok_or_else(|| Failure::usage("a preference is KEY VALUE, such as: package_manager pnpm"))?;
         // CATEGORY/KEY, as it is shown.
-        match name.split_once('/') {
-            Some((given, name)) if args.category.is_none() => {
-                given.clone_into(&mut category);
-                key = Some(name.to_owned());
-            }
-            _ => key = Some(name),
-        }
+        let (given, name) = spelled_key(&category, &name);
+        (key, category) = (Some(name.to_owned()), given.to_owned());
         value = rest;
     }
     let confidence: f64 = args.confidence.trim().parse().map_err(|_| {
         Failure::usage(format!("--confidence: {:?} is no number from 0 to 1", args.confidence))
     })?;
     let lifespan = args.lifespan.as_deref().map(parse_lifespan).transpose().map_err(refused)?;
-    // Without a session, the item cannot end with one.
-    let lifespan = lifespan.or((!has_session).then_some(Lifespan::Project));
     Ok(MemoryEntry {
         kind,
         category,
@@ -99,10 +89,8 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
     super::at::refuse(global)?;
     let store = store_path::open(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
-    let mut entry = entry(args, scope.session.is_some())?;
-    if let Some(key) = entry.key.as_ref().filter(|_| entry.category.is_empty()) {
-        entry.category = category_of(&store, &scope, key)?;
-    }
+    let mut entry = entry(args)?;
+    entry = acpdb_query::memory::placed(&store, &scope, entry)?;
     if entry.replaces.iter().any(|old| old.starts_with('#')) {
         // A project that does not exist yet has nothing to replace.
         if let Ok(opened) = Opened::of(&store, global, &scope) {
@@ -112,25 +100,6 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
     let receipt = store.remember(&scope, &MemoryCommand::Add(entry))?;
     let what = if receipt.item.is_some() { "recorded" } else { "known already: reinforced" };
     said(&store, global, &scope, &receipt, (what, by_edge), output)
-}
-
-/// The category for a key without one: the category that holds the key now, else the usual one for the key, else the default.
-fn category_of(store: &Store, scope: &MemoryScope, key: &str) -> Result<String, Failure> {
-    let table = PreferenceTable::default();
-    let usual = table.rules.iter().find(|rule| rule.key == key).map(|rule| rule.category.clone());
-    let memory = match store.memory(scope, Seq::MAX) {
-        Ok(memory) => memory,
-        // The item will make the project.
-        Err(acpdb_engine::Error::NotFound { what: "project", .. }) => return Ok(usual.unwrap_or_default()),
-        Err(error) => return Err(error.into()),
-    };
-    let held: std::collections::BTreeSet<String> = memory.read(store.now(), |view| {
-        let current = view.current().into_iter();
-        let holders = current.filter(|(_, item)| item.key() == Some(key));
-        holders.map(|(_, item)| item.category().to_owned()).collect()
-    });
-    let only = if held.len() == 1 { held.into_iter().next() } else { None };
-    Ok(only.or(usual).unwrap_or_default())
 }
 
 fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
@@ -248,7 +217,11 @@ fn reference(opened: &Opened<'_>, text: &str) -> Result<MemoryRef, Failure> {
         [only] => Ok(MemoryRef::Item(only.item)),
         [] => {
             here(opened, text)?;
-            Err(miss(&rows, text))
+            let by_words = opened.read(|view| match view.named(text) {
+                MemoryNamed::One(_, item) => Some(item.item()),
+                MemoryNamed::Many(_) | MemoryNamed::None => None,
+            });
+            by_words.map(MemoryRef::Item).ok_or_else(|| miss(&rows, text))
         }
         many => {
             let ids: Vec<&str> = many.iter().map(|row| row.id.as_str()).collect();

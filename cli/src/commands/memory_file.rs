@@ -35,7 +35,7 @@ pub(crate) fn export(rows: &[Row], output: &mut Output) -> Result<Code, Failure>
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), ITEM_SCHEMA.into());
             // These fields are of this store and of this moment.
-            for field in ["item", "stream", "source", "confidence"] {
+            for field in ["item", "stream", "source", "confidence", "superseded_at"] {
                 object.remove(field);
             }
             if !row.shadowed {

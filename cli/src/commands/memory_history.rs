@@ -166,7 +166,7 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
                             [edge.old_item, edge.new_item].map(|item| item.map(|item| item.to_string()));
                         describe::with(
                             json!(edge),
-                            json!({"reason": reason, "old_item": old, "new_item": new}),
+                            json!({"time": describe::time(edge.said), "reason": reason, "old_item": old, "new_item": new}),
                         )
                     })
                     .collect();

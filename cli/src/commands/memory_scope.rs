@@ -143,12 +143,14 @@ pub(crate) fn said(
 
 /// The items that an id or `#seq` names; if there are none, the items of `KEY` or `CATEGORY/KEY`.
 pub(crate) fn named<'r>(rows: &'r [Row], text: &str) -> Vec<&'r Row> {
-    let place = |row: &&Row| {
-        row.key.as_deref().is_some_and(|key| key == text || format!("{}/{key}", row.category) == text)
-    };
-    let by_key: Vec<&Row> = rows.iter().filter(place).collect();
-    let by_id: Vec<&Row> = rows.iter().filter(|row| row.id == text || row.item.to_string() == text).collect();
-    if by_id.is_empty() { by_key } else { by_id }
+    let by_id = |row: &Row| row.id == text || row.item.to_string() == text;
+    // A key may hold a slash: the words that name category and key go first.
+    let by_place =
+        |row: &Row| row.key.as_deref().is_some_and(|key| format!("{}/{key}", row.category) == text);
+    let by_key = |row: &Row| row.key.as_deref() == Some(text);
+    let all = |is: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is(row)).collect::<Vec<_>>();
+    let forms: [&dyn Fn(&Row) -> bool; 3] = [&by_id, &by_place, &by_key];
+    forms.into_iter().map(all).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// The failure for a name without an item: suggests a near one.

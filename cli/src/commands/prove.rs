@@ -105,6 +105,7 @@ fn of_item(
         let found = find::item(store, text, None)?;
         return of_item(store, &found.item.seq.to_string(), with_body, output);
     };
+    // An event without an item stands alone, whatever the reason.
     let found =
         if store.event(seq)?.is_some() { find::item(store, &seq.to_string(), None).ok() } else { None };
     let mut seqs = vec![seq];

@@ -373,7 +373,7 @@ fn lines(hit: &Hit, output: &mut Output) -> Result<(), Failure> {
         Some(row) => {
             let standing = standing(row);
             let why = if standing.is_empty() { String::new() } else { format!(": {standing}") };
-            output.paint(describe::BAD, &format!("not seen{why}"))
+            output.paint(describe::BAD, &format!("{}{why}", hit.seen.words()))
         }
         None => String::new(),
     };

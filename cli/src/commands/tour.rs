@@ -308,7 +308,7 @@ impl Tour {
         }
         let share = percent(total.tokens_freed, total.tokens_whole);
         let text = format!(
-            "  {} superseded: the context holds ~{} tokens instead of ~{}, {share}% less",
+            "  {} superseded: the context would hold ~{} of ~{} tokens, {share}% less",
             describe::count(total.superseded, "item"),
             describe::tokens(total.tokens_shown),
             describe::tokens(total.tokens_whole)

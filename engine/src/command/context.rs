@@ -242,25 +242,9 @@ fn named(state: &State, targets: &[Target]) -> Result<Vec<ItemId>, Rejection> {
     Ok(items)
 }
 
-/// The calls that are shown with a hash, by signature; if there are none, all whose hash begins with it. Two signatures may read
-/// alike in their first digits: the one that was shown so is the one that is meant.
-fn displayed(state: &State, hash: &HashTarget, text: &str) -> Vec<Vec<Ix>> {
-    let mut groups = state.calls_by_hash(hash, Seq::MAX);
-    let text = text.trim().to_lowercase();
-    let is_shown = |ix: &Ix| {
-        !state.is_off_branch(*ix, Seq::MAX)
-            && state.hash(*ix, Seq::MAX, HashForm::Shown).as_deref() == Some(text.as_str())
-    };
-    let is_it = |calls: &Vec<Ix>| calls.iter().any(is_shown);
-    if groups.len() > 1 && groups.iter().any(is_it) {
-        groups.retain(is_it);
-    }
-    groups
-}
-
-/// The calls that a hash means to a person: as [`displayed`], and a hash that could mean several is refused.
+/// The calls that a hash means to a person: as [`State::calls_shown_as`], and a hash that could mean several is refused.
 fn shown_as(state: &State, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
-    let groups = displayed(state, hash, text);
+    let groups = state.calls_shown_as(hash, text);
     if groups.len() < 2 {
         return Ok(groups);
     }
@@ -375,7 +359,7 @@ impl Asked<'_> {
     fn groups(&self, target: &Target, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
         match target {
             Target::Shown(_) => shown_as(self.state, hash, text),
-            _ => Ok(displayed(self.state, hash, text)),
+            _ => Ok(self.state.calls_shown_as(hash, text)),
         }
     }
 

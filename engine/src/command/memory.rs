@@ -8,6 +8,7 @@
 //! to the stream of the item's lifespan. An equal value adds no item: it reinforces the one that is there. Imported facts do
 //! not pass through here: they are recorded as they are.
 
+mod conflict;
 mod rejection;
 #[cfg(test)]
 mod tests;
@@ -19,12 +20,13 @@ use crate::event::{
     Restored, Text,
 };
 use crate::fold::memory::{
-    MemoryItem, MemoryView, Standing, default_category, default_lifespan, kind_label, lifespan_label,
-    value_signature,
+    MemoryItem, MemoryNamed, MemoryView, Standing, default_category, default_lifespan, kind_label,
+    lifespan_label, value_signature,
 };
 use crate::ids::{ItemId, StreamId};
 use crate::text::Signer;
 
+pub use conflict::{contradicted, decision_subject, held_category, spelled};
 pub use rejection::MemoryRejection;
 
 /// Bytes of a value, rationale or alternative, at most.
@@ -42,7 +44,8 @@ const PREFERENCE_CATEGORIES: &[&str] = &["style", "tooling", "workflow", "commun
 /// An item as a command names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MemoryRef {
-    /// By its id within its stream; if several streams have the id, the item of the innermost stream.
+    /// By its id within its stream; if several streams have the id, the item of the innermost stream. If none has it, by
+    /// `category/key`, key or words that one item that holds has: see [`MemoryView::named`].
     Id(String),
     /// By its item id.
     Item(ItemId),
@@ -90,7 +93,8 @@ impl From<&str> for MemoryRef {
 #[derive(Clone, PartialEq, Debug)]
 #[expect(clippy::large_enum_variant, reason = "short-lived, one at a time")]
 pub enum MemoryCommand {
-    /// Remember this. An empty category or a missing lifespan takes the kind's default, an empty id the next free one.
+    /// Remember this. An empty category takes the kind's default, an empty id the next free one; without a lifespan it holds as long
+    /// as its project, or as what it replaces. A fact or decision takes the place of what says something else on its subject.
     Add(MemoryEntry),
     /// `new` takes the place of `old`.
     Supersede {
@@ -184,6 +188,7 @@ pub fn decide(view: &MemoryView<'_>, command: &MemoryCommand) -> Result<MemoryDe
 }
 
 fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, MemoryRejection> {
+    let entry = &spelled(view, entry);
     let kind = kind_label(entry.kind);
     let category = checked_category(entry)?;
     let key = checked_key(entry)?;
@@ -208,9 +213,9 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
     if entry.confidence > 100 {
         return Err(MemoryRejection::ConfidenceOutOfRange { given: f64::from(entry.confidence) / 100.0 });
     }
-    let lifespan = entry.lifespan.unwrap_or(default_lifespan(entry.kind));
+    let lifespan = entry.lifespan.unwrap_or_else(|| conflict::asked_lifespan(view, entry));
     let (stream, signer) = home(view, lifespan).ok_or(MemoryRejection::NoStream)?;
-    let replaces = in_stream(view, stream, lifespan, entry, &entry.replaces)?;
+    let mut replaces = in_stream(view, stream, lifespan, entry, &entry.replaces)?;
     let superseded_by = in_stream(view, stream, lifespan, entry, &entry.superseded_by)?;
 
     let signature = value_signature(&signer, &entry.value);
@@ -220,6 +225,7 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
     if let Some((_, taken)) = view.by_id(&entry.id).filter(|_| !entry.id.is_empty()) {
         return Err(MemoryRejection::IdTaken { id: entry.id.clone(), item: taken.item() });
     }
+    replaces.extend(contradicted(view, stream, entry, lifespan));
     let id = if entry.id.is_empty() { free_id(view, entry.kind) } else { entry.id.clone() };
     let mut rows = Bodies::default();
     let value = rows.add_copied(&entry.value);
@@ -369,7 +375,14 @@ fn find_version<'a>(
     item: &MemoryRef,
 ) -> Result<(StreamId, MemoryItem<'a>), MemoryRejection> {
     let found = match item {
-        MemoryRef::Id(id) => view.by_id(id),
+        MemoryRef::Id(id) => match view.named(id) {
+            MemoryNamed::One(stream, found) => Some((stream, found)),
+            MemoryNamed::Many(found) => {
+                let ids = found.iter().map(|found| found.id().to_owned()).collect();
+                return Err(MemoryRejection::Ambiguous { item: item.clone(), ids });
+            }
+            MemoryNamed::None => None,
+        },
         MemoryRef::Item(item) => view.by_item(*item),
     };
     let is_writable = |stream| view.stream(stream).is_some_and(|(layer, _)| layer.is_writable());

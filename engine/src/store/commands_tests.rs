@@ -87,7 +87,8 @@ fn memory_goes_to_the_stream_of_its_lifespan_and_opens_a_new_project() {
     fixture.say(&info, Role::User, "hello");
     let before = fixture.store.head().unwrap();
     let scope = MemoryScope::session(info.id());
-    let first = fixture.remember(&scope, fact("the build is slow"));
+    let of_session = Some(crate::event::Lifespan::Session);
+    let first = fixture.remember(&scope, MemoryEntry { lifespan: of_session, ..fact("the build is slow") });
     let second = fixture.remember(&scope, preference("package_manager", "npm"));
     let permanent = MemoryEntry { lifespan: Some(crate::event::Lifespan::Permanent), ..fact("Ada") };
     let _ = fixture.remember(&scope, permanent);
@@ -219,6 +220,63 @@ fn tasks_are_changed_by_the_rules_and_their_work_is_evicted() {
     let shown = view.shown(ix, Face::Output).unwrap();
     assert_eq!(shown.state, FaceState::Summary);
     assert!(shown.text.contains(summary), "{}", shown.text);
+}
+
+/// A task that was finished again kept its first summary in every request, and what it hid stayed hidden while it was open.
+#[test]
+fn a_task_that_is_opened_again_shows_its_items_and_its_newest_summary() {
+    let fixture = fixture();
+    let info = session(None);
+    let update = |json: &str| fixture.store.update_tasks(info.id(), json.as_bytes()).unwrap();
+    let complete = |summary: &str| {
+        update(&format!(r#"{{"tasks":[{{"id":"A","status":"completed","result_summary":"{summary}"}}]}}"#))
+    };
+    fixture.say(&info, Role::User, "please");
+    let _ = update(r#"{"tasks":[{"id":"A","content":"first","status":"in_progress"}]}"#);
+    let long = "a line of output that is long enough to be hidden\n".repeat(20);
+    let call = |id: &str| {
+        let entries =
+            vec![Entry::tool_started(id, "read", r#"{"filePath":"a"}"#), Entry::tool_completed(id, &long)];
+        fixture.store.append(&info, entries).unwrap().items[0].unwrap()
+    };
+    let early = call("c1");
+    let shown = |item: ItemId| {
+        let view = fixture.store.view(info.id()).unwrap();
+        let shown = view.shown(view.state().find(item).unwrap(), Face::Output).unwrap();
+        (shown.state, shown.text)
+    };
+    let _ = complete("It was done in a first way.");
+    assert!(shown(early).1.contains("first way"), "{:?}", shown(early));
+    for status in ["pending", "in_progress"] {
+        let _ = update(&format!(r#"{{"tasks":[{{"id":"A","status":"{status}"}}]}}"#));
+        assert_eq!(shown(early), (FaceState::Whole, long.clone()), "{status}");
+        let late = call(status);
+        let _ = complete("It was done in a second way.");
+        // A call while nothing is in progress belongs to no task.
+        let hidden = if status == "pending" { vec![early] } else { vec![early, late] };
+        let texts: String = hidden.into_iter().map(|item| shown(item).1).collect();
+        assert_eq!(texts.matches("second way").count(), 1, "{status}: {texts}");
+        assert!(!texts.contains("first way") && !texts.contains("long enough"), "{status}: {texts}");
+    }
+}
+
+/// A prompt that came in parts, as opencode and Pi tell it, never began automata mode.
+#[test]
+fn a_word_of_a_user_counts_in_each_part_of_a_message() {
+    use crate::entry::PartEntry;
+    use crate::entry::fact::MessageContinued;
+    for (role, is_on) in [(Role::User, true), (Role::Assistant, false)] {
+        let fixture = fixture();
+        let info = session(None);
+        let parts = vec![PartEntry::text("and go into Automata mode")];
+        let entries = vec![
+            Entry::message("m1", role, "please"),
+            MessageContinued { key: "m1".to_owned(), parts }.into(),
+        ];
+        let _ = fixture.store.append(&info, entries).unwrap();
+        let view = fixture.store.view(info.id()).unwrap();
+        assert_eq!(view.state().todos().is_automata(view.at()), is_on);
+    }
 }
 
 /// A summary that could not be read was refused as too short, or judged without the task's criteria, and recorded so.

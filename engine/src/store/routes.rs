@@ -10,12 +10,12 @@
 //! holds already is no new item but a reinforcement. Facts with an origin come from a host's records, and are recorded as
 //! they are; so are all facts that a caller gives to a project's stream itself.
 
-use crate::command::memory::{REINFORCEMENT, said_before};
+use crate::command::memory::{REINFORCEMENT, contradicted, said_before, spelled};
 use crate::entry::{Entry, Fact, MemoryEntry, StreamInfo, fact};
 use crate::error::Error;
 use crate::event::Lifespan;
-use crate::fold::memory::default_lifespan;
-use crate::ids::StreamId;
+use crate::fold::memory::{MemoryView, default_lifespan};
+use crate::ids::{Seq, StreamId};
 
 use super::memory::MemoryScope;
 use super::write::Signers;
@@ -70,30 +70,43 @@ impl Store {
             };
             let stream = home(memory).unwrap_or_else(|| batch.stream.clone());
             go_on(&mut open, &stream, routed);
-            open.entries.push(self.or_reinforced(entry, memory, &scope)?);
+            open.entries.push(self.or_reinforced(entry, memory, &scope, stream.id())?);
         }
         routed.push(open);
         Ok(())
     }
 
-    /// The fact, or a reinforcement if its value holds already.
+    /// The fact as it is spelled at every door, or a reinforcement if its value holds already. `home`: the stream that it goes to.
     fn or_reinforced(
         &self,
         entry: &Entry,
         memory: &MemoryEntry,
         scope: &MemoryScope,
+        home: StreamId,
     ) -> Result<Entry, Error> {
-        if entry.origin.is_some() || scope == &MemoryScope::default() {
+        if entry.origin.is_some() {
             return Ok(entry.clone());
         }
+        if scope == &MemoryScope::default() {
+            let nothing = MemoryView::new(Vec::new(), Seq::MAX, self.now(), &|_| None);
+            let memory = spelled(&nothing, memory);
+            return Ok(Entry { fact: Fact::Memory(memory), ..entry.clone() });
+        }
         let remembered = self.memory_of(scope, &Signers::new())?;
-        let known = remembered.read(self.now(), |view| said_before(view, memory));
+        let (known, memory) = remembered.read(self.now(), |view| {
+            let mut memory = spelled(view, memory);
+            let known = said_before(view, &memory);
+            let lifespan = lifespan(&memory);
+            let replaced = contradicted(view, home, &memory, lifespan);
+            memory.replaces.extend(replaced);
+            (known, memory)
+        });
         Ok(match known {
             Some(id) => Entry {
                 fact: Fact::MemoryReinforced(fact::MemoryReinforced { id, amount: REINFORCEMENT, at: None }),
                 ..entry.clone()
             },
-            None => entry.clone(),
+            None => Entry { fact: Fact::Memory(memory), ..entry.clone() },
         })
     }
 

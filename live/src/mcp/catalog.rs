@@ -48,6 +48,11 @@ fn rows(name: &str) -> Value {
     object(&json!({name: {"type": "array", "items": {"type": "object"}}}), &[name])
 }
 
+fn held() -> Value {
+    let ids = json!({"type": "array", "items": {"type": "string"}});
+    object(&json!({"id": {"type": "string"}, "supersedes": ids}), &["id", "supersedes"])
+}
+
 /// All tools, in the order in which they are listed.
 #[expect(clippy::too_many_lines, reason = "one tool after the other")]
 pub fn tools() -> Vec<Tool> {
@@ -101,8 +106,12 @@ pub fn tools() -> Vec<Tool> {
         Tool {
             name: "history_chain",
             title: "What superseded what",
-            description: "The versions of one thing, oldest first: which result superseded which, and by what rule.",
-            input: input(json!({"item": text("An item, a hash or a call's id")}), &["item"]),
+            description: "The versions of one thing, oldest first: which result superseded which, and by what rule; also of what is \
+                          remembered.",
+            input: input(
+                json!({"item": text("An item, a hash, a call's id, or the id or key of a remembered item")}),
+                &["item"],
+            ),
             output: object(&json!({"chain": {"type": "object"}}), &["chain"]),
             is_read_only: true,
         },
@@ -123,20 +132,63 @@ pub fn tools() -> Vec<Tool> {
             is_read_only: true,
         },
         Tool {
+            name: "task_update",
+            title: "Start and complete tasks",
+            description: "Changes tasks, merged by id. One is in progress at a time. A task is completed with a result_summary of at \
+                          least 15 characters, which takes the place of the outputs of the task.",
+            input: input(
+                json!({"tasks": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["id"], "properties": {
+                    "id": text("Its id"), "content": text("The work"),
+                    "status": {"type": "string", "enum": ["pending", "in_progress", "delegated", "completed"]},
+                    "acceptance_criteria": {"type": "array", "items": {"type": "string"}},
+                    "result_summary": text("With completed: what was found, decided and changed"),
+                }}}}),
+                &["tasks"],
+            ),
+            output: object(&json!({"reply": {"type": "string"}}), &["reply"]),
+            is_read_only: false,
+        },
+        Tool {
+            name: "tasks",
+            title: "Tasks",
+            description: "The tasks of the session, with the summaries of those that are completed.",
+            input: input(json!({}), &[]),
+            output: rows("tasks"),
+            is_read_only: true,
+        },
+        Tool {
             name: "memory_remember",
             title: "Remember",
             description: "Remembers a decision, a preference or a fact of the project for later sessions. A preference \
-                          with a key takes the place of the older one with that key.",
+                          with a key takes the place of the older one with that key, a fact or decision with a subject that \
+                          of the older one on it. Give replaces for anything else that no longer holds.",
             input: input(
                 json!({
                     "kind": {"type": "string", "enum": ["decision", "preference", "fact", "note"]},
                     "text": text("What to remember"),
                     "key": text("For a preference: what it is about, such as style/indent"),
+                    "category": text("Its category; default: by the key or the kind"),
+                    "subject": text("For a fact or decision: what it is about, such as deadline"),
                     "rationale": text("For a decision: why"),
+                    "replaces": strings("Remembered items whose place it takes: ids, category/key, or their texts"),
+                    "lifespan": {"type": "string", "enum": ["session", "project", "permanent"],
+                        "description": "Default: project"},
                 }),
                 &["kind", "text"],
             ),
-            output: object(&json!({"id": {"type": "string"}}), &["id"]),
+            output: held(),
+            is_read_only: false,
+        },
+        Tool {
+            name: "memory_supersede",
+            title: "Say which one holds",
+            description: "Says that one remembered item takes the place of another one. Both stay in the history.",
+            input: input(
+                json!({"old": text("What no longer holds: its id, category/key, or text"),
+                    "new": text("What holds instead"), "reason": text("Why")}),
+                &["old", "new"],
+            ),
+            output: held(),
             is_read_only: false,
         },
         Tool {
@@ -151,7 +203,10 @@ pub fn tools() -> Vec<Tool> {
             name: "memory_forget",
             title: "Forget",
             description: "Says that something remembered no longer holds. It stays in the history.",
-            input: input(json!({"id": text("Its id"), "reason": text("Why it no longer holds")}), &["id"]),
+            input: input(
+                json!({"id": text("Its id, category/key, or text"), "reason": text("Why it no longer holds")}),
+                &["id"],
+            ),
             output: object(&json!({"id": {"type": "string"}}), &["id"]),
             is_read_only: false,
         },

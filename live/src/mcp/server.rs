@@ -1,4 +1,4 @@
-//! The protocol, by rmcp: tools, sessions and items as resources, two prompts.
+//! The protocol, by rmcp: tools, sessions and items as resources, three prompts.
 //!
 //! Answers are made one after the other: the store is local, and a host waits for one at a time.
 
@@ -247,6 +247,7 @@ impl ServerHandler for Server {
         Ok(ListPromptsResult::with_all_items(vec![
             Prompt::new("due", Some("What is open and remembered in this project"), None),
             Prompt::new("tidy", Some("Make room in the context without losing what is needed"), None),
+            Prompt::new("tasks", Some("Work by tasks, each completed with a summary"), None),
         ]))
     }
 
@@ -257,6 +258,7 @@ impl ServerHandler for Server {
     ) -> Result<GetPromptResponse, ErrorData> {
         let text = match &*request.name {
             "due" => self.due().map_err(|error| internal(&error))?,
+            "tasks" => super::tools::tasks::RULES.to_owned(),
             "tidy" => "Look at the results in your context. Distill those of which you need only a few points, discard \
                        those that later ones made useless, and keep files that you are editing."
                 .to_owned(),

@@ -265,7 +265,7 @@ fn what_a_model_remembered_is_told_as_said_by_a_model_until_a_person_says_it() {
     assert!(due(&desk).contains(marked), "{}", due(&desk));
     assert!(due(&desk).contains("as its model wrote them"), "{}", due(&desk));
     let recalled = desk.ok("memory_recall", &json!({}));
-    assert!(recalled.text.contains("preference, said by a model: run"), "{recalled:?}");
+    assert!(recalled.text.contains("preference other/setup, said by a model: run"), "{recalled:?}");
     assert_eq!(recalled.value["items"][0]["said_by"], "said by a model");
     let entry = acpdb_engine::entry::MemoryEntry {
         kind: acpdb_engine::event::MemoryKind::Preference,
@@ -346,4 +346,61 @@ fn in_a_new_project_nothing_is_remembered_yet() {
         }
         assert!(tools.call("todo", json!({"session": "s8"}).as_object().unwrap()).is_err());
     }
+}
+
+/// A fact that a model remembered was gone in the next session; nothing could take the place of a decision, and no tool showed the
+/// versions of what is remembered.
+#[test]
+fn what_a_model_remembers_lasts_is_superseded_and_has_its_chain() {
+    let desk = Desk::new();
+    let remember = |kind: &str, more: Value| {
+        let mut arguments = more;
+        arguments["kind"] = json!(kind);
+        desk.ok("memory_remember", &arguments)
+    };
+    remember("fact", json!({"text": "the port is 8080", "subject": "port"}));
+    remember("preference", json!({"text": "tabs", "key": "style/indent"}));
+    remember("decision", json!({"text": "React for the pages"}));
+    let info = StreamInfo {
+        project: Some("/p".to_owned()),
+        cwd: Some("/p".to_owned()),
+        ..StreamInfo::session("opencode", "s2")
+    };
+    let _ = desk.tools.store().append(&info, vec![Entry::message("m1", Role::User, "Go on.")]).unwrap();
+    let recalled = |session: &str| desk.ok("memory_recall", &json!({"session": session})).text;
+    for held in ["8080", "preference style/indent", "React"] {
+        assert!(recalled("s2").contains(held), "{}", recalled("s2"));
+    }
+    let changed = remember("fact", json!({"text": "the port is 9090", "subject": "port"}));
+    assert_eq!(changed.value["supersedes"], json!(["f1"]), "{changed:?}");
+    let replaced = remember("decision", json!({"text": "Vue instead", "replaces": ["react for the pages"]}));
+    assert_eq!(replaced.value["supersedes"], json!(["d1"]), "{replaced:?}");
+    remember("preference", json!({"text": "2 spaces", "key": "style/indent"}));
+    let held = recalled("s2");
+    assert!(!["8080", "React", "tabs"].iter().any(|gone| held.contains(gone)), "{held}");
+    for name in ["p1", "p2", "style/indent"] {
+        let chain = desk.ok("history_chain", &json!({"item": name})).text;
+        assert!(chain.contains("p1 style/indent: tabs (superseded by p2)"), "{chain}");
+    }
+    remember("note", json!({"text": "one"}));
+    remember("note", json!({"text": "two"}));
+    let superseded = desk.ok("memory_supersede", &json!({"old": "n1", "new": "two"}));
+    assert_eq!(superseded.value, json!({"id": "n2", "supersedes": ["n1"]}));
+    let forgot = desk.ok("memory_forget", &json!({"id": "style/indent"}));
+    assert_eq!(forgot.value, json!({"id": "p2"}));
+}
+
+/// A model could start and finish a task only by running the program in a shell.
+#[test]
+fn a_model_works_by_tasks() {
+    let desk = Desk::new();
+    let update = |task: Value| desk.call("task_update", &json!({"tasks": [task]}));
+    update(json!({"id": "A", "content": "Read it", "status": "in_progress"})).unwrap();
+    let refused = update(json!({"id": "B", "status": "in_progress"})).unwrap_err().to_string();
+    assert_eq!(refused, "Error updating task: complete task 'A' before starting 'B'");
+    let done =
+        update(json!({"id": "A", "status": "completed", "result_summary": "It has twenty equal lines."}));
+    assert!(done.unwrap().text.contains("completed and evicted: A"));
+    let tasks = desk.ok("tasks", &json!({})).text;
+    assert!(tasks.starts_with("[completed] A: It has twenty equal lines."), "{tasks}");
 }

@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
-use acpdb_engine::entry::MemoryEntry;
-use acpdb_engine::event::{Actor, MemoryKind, Scope};
+use acpdb_engine::event::Scope;
 use acpdb_engine::fold::Ix;
-use acpdb_engine::fold::memory::said_by_label;
-use acpdb_engine::ids::{ItemId, Micros, Seq};
+use acpdb_engine::ids::{ItemId, Micros};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_query::sound::or_lost;
 use acpdb_query::{Filter, FindError, ParseError};
@@ -15,6 +12,11 @@ use serde_json::{Map, Value, json};
 
 use super::catalog;
 use crate::{damage, due};
+
+mod remembering;
+pub mod tasks;
+
+use remembering::NamedBy;
 
 /// Items that a search gives by default.
 const RECALL_COUNT: usize = 10;
@@ -120,8 +122,11 @@ impl Tools {
             "explain" => self.explain(session, text(arguments, "item")?),
             "todo" => self.todo(session),
             "memory_remember" => self.remember(session, arguments),
+            "memory_supersede" => self.supersede(session, arguments),
             "memory_recall" => self.remembered(session, arguments),
             "memory_forget" => self.forget(session, arguments),
+            "task_update" => self.update_tasks(session, arguments),
+            "tasks" => self.tasks(session),
             other => Err(ToolError::Unknown(other.to_owned())),
         }
     }
@@ -184,7 +189,7 @@ impl Tools {
     }
 
     /// As [`Self::session`]; `None` if the call names no session, and the one that it is about is not recorded yet.
-    fn here(&self, named: Option<&str>) -> Result<Option<StreamName>, ToolError> {
+    pub(super) fn here(&self, named: Option<&str>) -> Result<Option<StreamName>, ToolError> {
         match self.session(named) {
             Err(ToolError::NoSession | ToolError::Store(Error::NotFound { .. })) if named.is_none() => {
                 Ok(None)
@@ -194,7 +199,7 @@ impl Tools {
     }
 
     /// A sentence about the session that is not recorded yet.
-    fn not_yet(&self) -> String {
+    pub(super) fn not_yet(&self) -> String {
         match &self.session {
             Some(name) => format!("session {name} is not recorded yet"),
             None => "no session is recorded here yet".to_owned(),
@@ -302,7 +307,18 @@ impl Tools {
     }
 
     fn chain(&self, session: Option<&str>, item: &str) -> Result<Reply, ToolError> {
-        let (stream, view, ix) = self.found(session, item)?;
+        // An id of memory is a short word; that of a call begins otherwise.
+        let found = match self.memory_chain(session, item, NamedBy::Id)? {
+            Some(chain) => return Ok(chain),
+            None => self.found(session, item),
+        };
+        let (stream, view, ix) = match found {
+            Err(error) => {
+                let chain = self.memory_chain(session, item, NamedBy::Words)?;
+                return chain.ok_or(error);
+            }
+            Ok(found) => found,
+        };
         let chain = acpdb_query::chain(&view, &stream.name, ix);
         let chain = chain.ok_or_else(|| ToolError::Argument(format!("{item} is in no chain")))?;
         let chain = json!(chain);
@@ -335,7 +351,7 @@ impl Tools {
     }
 
     /// The memory of the session's project, else of the folder's.
-    fn scope(&self, session: Option<&str>) -> Result<MemoryScope, ToolError> {
+    pub(super) fn scope(&self, session: Option<&str>) -> Result<MemoryScope, ToolError> {
         match self.session(session) {
             Ok(stream) => Ok(MemoryScope::session(stream.id)),
             Err(ToolError::NoSession | ToolError::Store(Error::NotFound { .. }))
@@ -345,81 +361,6 @@ impl Tools {
             }
             Err(error) => Err(error),
         }
-    }
-
-    fn remember(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
-        let optional = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
-        let kind = match text(arguments, "kind")? {
-            "decision" => MemoryKind::Decision,
-            "preference" => MemoryKind::Preference,
-            "fact" => MemoryKind::Fact,
-            "note" => MemoryKind::Note,
-            other => {
-                let said = format!("there is no kind {other:?}; kinds: decision, preference, fact, note");
-                return Err(ToolError::Argument(said));
-            }
-        };
-        let entry = MemoryEntry {
-            kind,
-            key: optional("key"),
-            value: text(arguments, "text")?.to_owned(),
-            rationale: optional("rationale"),
-            confidence: 80,
-            ..MemoryEntry::default()
-        };
-        if kind == MemoryKind::Preference && entry.key.is_none() {
-            return Err(ToolError::Argument("a preference needs a key, such as style/indent".to_owned()));
-        }
-        let command = MemoryCommand::Add(entry);
-        let receipt = self.store.remember_as(&self.scope(session)?, &command, Actor::Assistant)?;
-        Ok(Reply { text: format!("remembered as {}", receipt.id), value: json!({"id": receipt.id}) })
-    }
-
-    fn remembered(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
-        let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_lowercase();
-        let words: Vec<&str> = query.split_whitespace().collect();
-        let scope = self.scope(session);
-        let memory = match scope.and_then(|scope| Ok(self.store.memory(&scope, Seq::MAX)?)) {
-            // The project is new to the store.
-            Err(ToolError::Store(Error::NotFound { .. })) if session.is_none() => {
-                let text = "nothing is remembered yet".to_owned();
-                return Ok(Reply { text, value: json!({"items": []}) });
-            }
-            memory => memory?,
-        };
-        let items: Vec<Value> = memory.read(self.store.now(), |view| {
-            let rows = view.current().into_iter().filter_map(|(_, item)| {
-                let text = view.text(&item)?;
-                let kind = acpdb_engine::fold::memory::kind_label(item.kind());
-                let about = format!("{kind} {} {} {text}", item.category(), item.key().unwrap_or_default());
-                let about = about.to_lowercase();
-                words.iter().all(|word| about.contains(word)).then(|| {
-                    json!({"id": item.id(), "kind": kind, "category": item.category(), "key": item.key(), "text": text,
-                        "said_by": said_by_label(item.said_by())})
-                })
-            });
-            rows.collect()
-        });
-        let line = |item: &Value| {
-            let part = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
-            let by =
-                item.get("said_by").and_then(Value::as_str).map(|by| format!(", {by}")).unwrap_or_default();
-            format!("{} {}{by}: {}", part("id"), part("kind"), part("text"))
-        };
-        let said: Vec<String> = items.iter().map(line).collect();
-        let nothing =
-            if words.is_empty() { "nothing is remembered yet" } else { "nothing is remembered of that" };
-        let text = if said.is_empty() { nothing.to_owned() } else { said.join("\n") };
-        Ok(Reply { text, value: json!({"items": items}) })
-    }
-
-    fn forget(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
-        let id = text(arguments, "id")?;
-        let reason = arguments.get("reason").and_then(Value::as_str).map(str::to_owned);
-        let item = MemoryRef::Id(id.to_owned());
-        let command = MemoryCommand::Retract { item, reason };
-        let receipt = self.store.remember_as(&self.scope(session)?, &command, Actor::Assistant)?;
-        Ok(Reply { text: format!("{} no longer holds", receipt.id), value: json!({"id": receipt.id}) })
     }
 }
 
@@ -446,6 +387,7 @@ fn check(tool: &catalog::Tool, arguments: &Map<String, Value>) -> Result<(), Too
             Some("integer") => (value.is_u64(), "a whole number"),
             Some("boolean") => (value.is_boolean(), "true or false"),
             Some("array") => (value.is_array(), "a list"),
+            Some("object") => (value.is_object(), "an object"),
             _ => (true, "a value"),
         };
         if !fits && !value.is_null() {
@@ -475,7 +417,7 @@ fn filter(query: &str, now: Micros) -> Result<(Filter, &'static str), ToolError>
     Ok((filter, "\n[searched as a text]"))
 }
 
-fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolError> {
+pub(super) fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolError> {
     let found = arguments.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     found.ok_or_else(|| ToolError::Argument(format!("give {name} as a text")))
 }

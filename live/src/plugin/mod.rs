@@ -47,8 +47,17 @@ use shown::Shown;
 /// Version of this protocol.
 const PROTOCOL: u32 = 1;
 /// Tools that a model needs beside a host's own; the context tool stands before them.
-const TOOLS: &[&str] =
-    &["recall", "explain", "history_chain", "memory_remember", "memory_recall", "memory_forget"];
+const TOOLS: &[&str] = &[
+    "recall",
+    "explain",
+    "history_chain",
+    "memory_remember",
+    "memory_supersede",
+    "memory_recall",
+    "memory_forget",
+    "task_update",
+    "tasks",
+];
 /// Kept facts that are named when a host makes its context shorter.
 const FACT_COUNT_MAX: usize = 40;
 

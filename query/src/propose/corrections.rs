@@ -46,13 +46,45 @@ pub(super) struct Found {
     pub(super) to: Range<usize>,
 }
 
+/// The words that X and Y are, where they are no phrases.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Words {
+    /// One word.
+    One,
+    /// Words that are joined without white space: `us-east-1`, `bun.sh`.
+    Joined,
+}
+
+/// Changes of values that are several joined words; only a value that is remembered says that the whole of it is meant.
+pub(super) fn find_joined(scan: &Scan<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut from_here = 0;
+    for index in 0..scan.len() {
+        if index >= from_here
+            && let Some((from, to)) = change_at(scan, index, Words::Joined)
+        {
+            from_here = to.end.max(from.end);
+            if change_at(scan, index, Words::One).is_none() {
+                found.push(change(scan, index, from, to));
+            }
+        }
+    }
+    found
+}
+
+/// Names that a text says to switch to, without a word for the present thing: the tokens of `switch to` and the name's first token.
+pub(super) fn switches_to(scan: &Scan<'_>) -> Vec<(Range<usize>, usize)> {
+    let at = |index| Some((index, scan.phrase(index, "switch to")?));
+    (0..scan.len()).filter_map(at).map(|(index, name)| (index..name, name)).collect()
+}
+
 /// The corrections of a text, in its order.
 pub(super) fn find(scan: &Scan<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     let (mut change_from, mut hint_from) = (0, 0);
     for index in 0..scan.len() {
         if index >= change_from
-            && let Some((from, to)) = change_at(scan, index)
+            && let Some((from, to)) = change_at(scan, index, Words::One)
         {
             change_from = to.end.max(from.end);
             found.push(change(scan, index, from, to));
@@ -105,23 +137,23 @@ fn lowered(scan: &Scan<'_>, tokens: &Range<usize>) -> String {
 }
 
 /// Tokens of X and Y if a change begins at `index`.
-fn change_at(scan: &Scan<'_>, index: usize) -> Option<(Range<usize>, Range<usize>)> {
+fn change_at(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize>, Range<usize>)> {
     if scan.is(index, "not") {
-        not_but(scan, index)
+        not_but(scan, index, words)
     } else if scan.is_one_of(index, &["change", "switch"]) {
-        change_to(scan, index)
+        change_to(scan, index, words)
     } else if let Some(next) = scan.phrase(index, "instead of") {
         instead_of(scan, next)
     } else if scan.is(index, "use") {
-        use_instead(scan, index)
+        use_instead(scan, index, words)
     } else {
         None
     }
 }
 
 /// `not X[,] [but] use Y`, `not X[,] but Y`.
-fn not_but(scan: &Scan<'_>, index: usize) -> Option<(Range<usize>, Range<usize>)> {
-    let old = one_word(scan, index + 1)?;
+fn not_but(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize>, Range<usize>)> {
+    let old = one_word(scan, index + 1, words)?;
     let has_comma = scan.is_mark(old.end, ',');
     let mut next = old.end + usize::from(has_comma);
     if !has_comma && scan.gap(next) == Gap::None {
@@ -136,16 +168,16 @@ fn not_but(scan: &Scan<'_>, index: usize) -> Option<(Range<usize>, Range<usize>)
         next += 1;
     }
     (has_but || has_use).then_some(())?;
-    Some((old, new_word(scan, next)?))
+    Some((old, new_word(scan, next, words)?))
 }
 
 /// `change|switch [from] X to Y`.
-fn change_to(scan: &Scan<'_>, index: usize) -> Option<(Range<usize>, Range<usize>)> {
+fn change_to(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize>, Range<usize>)> {
     let next =
         scan.phrase(index + 1, "from").filter(|_| scan.gap(index + 1) != Gap::None).unwrap_or(index + 1);
-    let old = one_word(scan, next)?;
+    let old = one_word(scan, next, words)?;
     scan.next_word(old.end).filter(|_| scan.is(old.end, "to"))?;
-    let new = new_word(scan, old.end + 1)?;
+    let new = new_word(scan, old.end + 1, words)?;
     Some((old, new))
 }
 
@@ -188,20 +220,31 @@ fn instead_of(scan: &Scan<'_>, start: usize) -> Option<(Range<usize>, Range<usiz
 }
 
 /// `use Y instead of X`.
-fn use_instead(scan: &Scan<'_>, index: usize) -> Option<(Range<usize>, Range<usize>)> {
-    let new = new_word(scan, index + 1)?;
+fn use_instead(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize>, Range<usize>)> {
+    let new = new_word(scan, index + 1, words)?;
     let next = scan.phrase(new.end, "instead of").filter(|_| scan.gap(new.end) != Gap::None)?;
-    Some((one_word(scan, next)?, new))
+    Some((one_word(scan, next, words)?, new))
 }
 
-/// One word after white space.
-fn one_word(scan: &Scan<'_>, index: usize) -> Option<Range<usize>> {
-    scan.next_word(index).map(|_| index..index + 1)
+/// A word after white space, with the words that are joined to it.
+fn one_word(scan: &Scan<'_>, index: usize, words: Words) -> Option<Range<usize>> {
+    scan.next_word(index)?;
+    let mut end = index + 1;
+    let is_joint = |index| ['-', '.', '/', ':', '@'].iter().any(|mark| scan.is_mark(index, *mark));
+    while words == Words::Joined
+        && is_joint(end)
+        && scan.gap(end) == Gap::None
+        && scan.gap(end + 1) == Gap::None
+        && scan.any_word(end + 1).is_some()
+    {
+        end += 2;
+    }
+    Some(index..end)
 }
 
 /// One word after white space that can be a new value.
-fn new_word(scan: &Scan<'_>, index: usize) -> Option<Range<usize>> {
-    one_word(scan, index).filter(|_| !is_no_value(scan, index))
+fn new_word(scan: &Scan<'_>, index: usize, words: Words) -> Option<Range<usize>> {
+    one_word(scan, index, words).filter(|_| !is_no_value(scan, index))
 }
 
 /// Words that stand for another word, so that the new value is unknown.

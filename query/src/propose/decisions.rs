@@ -19,11 +19,6 @@ const OPENINGS: &[&str] = &[
     "solution will be",
 ];
 
-/// Words after " for " that name no subject: "for now", "for this".
-const NO_SUBJECTS: &[&str] = &[
-    "now", "today", "it", "this", "that", "these", "those", "them", "us", "me", "you", "example", "instance",
-];
-
 /// Openings before a thing that the speaker is about to use; the other openings stand before a decided thing.
 const USES: [&str; 2] = ["i'll use", "we'll use"];
 
@@ -189,17 +184,6 @@ pub(super) fn find(scan: &Scan<'_>, count_max: usize) -> Vec<Found> {
         index = end.max(index + 1);
     }
     found
-}
-
-/// The subject of a description: the words after its last ` for `, without article and final marks; lower-cased.
-pub(super) fn subject(description: &str) -> Option<String> {
-    let lower = description.to_lowercase();
-    let (_, after) = lower.rsplit_once(" for ")?;
-    let after = after.trim().trim_end_matches(['.', '!', '?', ':', ',', ';']).trim_end();
-    let after =
-        ["the ", "our ", "a ", "an "].iter().find_map(|article| after.strip_prefix(article)).unwrap_or(after);
-    let after = after.trim();
-    (!after.is_empty() && !NO_SUBJECTS.contains(&after)).then(|| after.to_owned())
 }
 
 /// Whether an older decision's text holds the beginning of a newer one's: its first 30 characters, at least 10.

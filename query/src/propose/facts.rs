@@ -151,6 +151,8 @@ pub(super) struct Fact {
     pub(super) category: &'static str,
     pub(super) lifespan: Lifespan,
     pub(super) confidence: u8,
+    /// The beginning of the text, the same for all facts of the subject.
+    pub(super) form: &'static str,
     pub(super) text: String,
     pub(super) range: Range<usize>,
 }
@@ -196,12 +198,14 @@ fn name(scan: &Scan<'_>, index: usize) -> Option<Fact> {
         end = joined(scan, end + 1);
     }
     let range = scan.range(index, end);
-    let text = format!("User's name is {}", scan.between(start, end));
+    let form = "User's name is ";
+    let text = format!("{form}{}", scan.between(start, end));
     Some(Fact {
         subject: "name",
         category: "personal",
         lifespan: Lifespan::Permanent,
         confidence: 90,
+        form,
         text,
         range,
     })
@@ -232,12 +236,14 @@ fn role(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     }
     let said: String = scan.between(start, end).chars().take(ROLE_CHARS_MAX).collect();
     let range = scan.range(index, end);
-    let text = format!("User is a {}", said.trim_end());
+    let form = "User is a ";
+    let text = format!("{form}{}", said.trim_end());
     Some(Fact {
         subject: "role",
         category: "personal",
         lifespan: Lifespan::Permanent,
         confidence: 80,
+        form,
         text,
         range,
     })
@@ -246,19 +252,19 @@ fn role(scan: &Scan<'_>, index: usize) -> Option<Fact> {
 /// `deadline|due [is] [on] D`.
 fn deadline(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     let next = scan.is_one_of(index, &["deadline", "due"]).then_some(index + 1)?;
-    dated(scan, index, skip(scan, next, &["is", "on"]), "deadline", "Deadline")
+    dated(scan, index, skip(scan, next, &["is", "on"]), "deadline", "Deadline on ")
 }
 
 /// `meeting|presentation|demo [is] [on] D`.
 fn event(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     let next = scan.is_one_of(index, &["meeting", "presentation", "demo"]).then_some(index + 1)?;
-    dated(scan, index, skip(scan, next, &["is", "on"]), "event", "Event")
+    dated(scan, index, skip(scan, next, &["is", "on"]), "event", "Event on ")
 }
 
 /// `presenting|demoing [on] D`.
 fn presentation(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     let next = scan.is_one_of(index, &["presenting", "demoing"]).then_some(index + 1)?;
-    dated(scan, index, skip(scan, next, &["on"]), "presentation", "Presentation")
+    dated(scan, index, skip(scan, next, &["on"]), "presentation", "Presentation on ")
 }
 
 /// The index after `I'm` or `I am`.
@@ -275,7 +281,13 @@ fn skip(scan: &Scan<'_>, index: usize, words: &[&str]) -> usize {
 }
 
 /// A fact about the day that stands at `at`: a weekday, or two numbers with a slash.
-fn dated(scan: &Scan<'_>, index: usize, at: usize, subject: &'static str, label: &str) -> Option<Fact> {
+fn dated(
+    scan: &Scan<'_>,
+    index: usize,
+    at: usize,
+    subject: &'static str,
+    form: &'static str,
+) -> Option<Fact> {
     let word = scan.next_word(at)?;
     let is_number = |text: &str| text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
     let end = if WEEKDAYS.iter().any(|day| same(day, word)) {
@@ -287,8 +299,16 @@ fn dated(scan: &Scan<'_>, index: usize, at: usize, subject: &'static str, label:
         second.map(|_| at + 3)?
     };
     let range = scan.range(index, end);
-    let text = format!("{label} on {}", scan.between(at, end));
-    Some(Fact { subject, category: "schedule", lifespan: Lifespan::Session, confidence: 80, text, range })
+    let text = format!("{form}{}", scan.between(at, end));
+    Some(Fact {
+        subject,
+        category: "schedule",
+        lifespan: Lifespan::Session,
+        confidence: 80,
+        form,
+        text,
+        range,
+    })
 }
 
 /// The index after parts of a name that are joined by a hyphen or an apostrophe and begin with a capital.

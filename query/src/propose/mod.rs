@@ -30,9 +30,12 @@ mod tests;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use acpdb_engine::command::memory::decision_subject;
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{Lifespan, MemoryKind, Role};
-use acpdb_engine::fold::memory::{MemoryItem, MemoryView, default_category, value_signature};
+use acpdb_engine::fold::memory::{
+    LIFESPANS_INNER_FIRST, MemoryItem, MemoryView, default_category, value_signature,
+};
 use acpdb_engine::ids::{ItemId, StreamId};
 
 use self::scan::Scan;
@@ -167,6 +170,30 @@ fn head(text: &str) -> &str {
     text.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
+/// A preference that a correction changes: category, key, new value, scope of the old one.
+type Applied = (String, String, String, Option<Lifespan>);
+
+/// The bytes of X in a text that begins or ends with it, as whole words in any case; marks may stand behind it, and words that lead
+/// to it before it.
+fn place_at_an_end(text: &str, from: &str) -> Option<Range<usize>> {
+    const LEADS: [&str; 4] = ["", "use ", "using ", "go with "];
+    let is_it =
+        |place: &Range<usize>| text.get(place.clone()).is_some_and(|part| part.to_lowercase() == from);
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let starts = LEADS
+        .iter()
+        .filter(|lead| text.get(..lead.len()).is_some_and(|start| start.eq_ignore_ascii_case(lead)));
+    let mut starts = starts.map(|lead| lead.len()..lead.len() + from.len());
+    let at_start = starts
+        .find(|place| is_it(place) && text.get(place.end..).is_some_and(|rest| !rest.starts_with(is_word)));
+    at_start.or_else(|| {
+        let end = text.trim_end_matches(['.', '!', '?', ' ']).len();
+        let place = end.checked_sub(from.len())?..end;
+        let before = text.get(..place.start)?;
+        (is_it(&place) && !before.ends_with(is_word)).then_some(place)
+    })
+}
+
 struct Finder<'f, 'v> {
     table: &'f PreferenceTable,
     view: &'f MemoryView<'v>,
@@ -181,19 +208,24 @@ impl Finder<'_, '_> {
                 kind: MemoryKind::Fact,
                 category: fact.category.to_owned(),
                 subject: Some(fact.subject.to_owned()),
-                value: fact.text,
+                value: fact.text.clone(),
                 confidence: fact.confidence,
                 lifespan: Some(fact.lifespan),
                 ..MemoryEntry::default()
             };
             let kind = MemoryKind::Fact;
             let (mut equal, mut others, mut ask) = (None, Vec::new(), false);
+            // A person may have told it before, for another time than talk is kept.
+            let lifespan = self.told_for(&fact);
+            item.lifespan = Some(lifespan);
             for (layer, memory) in self.view.streams() {
                 let signature = value_signature(&layer.signer, &item.value);
-                ask |= memory.is_unstable_subject(kind, fact.lifespan, fact.category, fact.subject);
-                for old in
-                    memory.on_subject(kind, fact.lifespan, fact.category, fact.subject, self.view.now())
-                {
+                ask |= memory.is_unstable_subject(kind, lifespan, fact.category, fact.subject);
+                let on_subject =
+                    memory.on_subject(kind, lifespan, fact.category, fact.subject, self.view.now());
+                let in_form = (memory.current(self.view.now()))
+                    .filter(|old| old.lifespan() == lifespan && self.is_in_form(old, fact.form));
+                for old in on_subject.chain(in_form) {
                     let known = Known::of((layer.stream, old));
                     if old.facts().record.value_signature == signature {
                         equal = Some(known);
@@ -209,24 +241,74 @@ impl Finder<'_, '_> {
         }
     }
 
+    /// The scope in which a fact is remembered now, else the usual one for talk.
+    fn told_for(&self, fact: &facts::Fact) -> Lifespan {
+        let (kind, now) = (MemoryKind::Fact, self.view.now());
+        let holds = |lifespan: Lifespan| {
+            self.view.by_subject(kind, lifespan, fact.category, fact.subject).is_some()
+                || self.view.streams().any(|(_, memory)| {
+                    let mut current = memory.current(now);
+                    current.any(|old| old.lifespan() == lifespan && self.is_in_form(&old, fact.form))
+                })
+        };
+        let others = LIFESPANS_INNER_FIRST.into_iter().filter(|lifespan| *lifespan != fact.lifespan);
+        std::iter::once(fact.lifespan).chain(others).find(|it| holds(*it)).unwrap_or(fact.lifespan)
+    }
+
+    /// Whether a fact that was added by hand, without a subject, says a thing in the words in which such facts are recorded.
+    fn is_in_form(&self, old: &MemoryItem<'_>, form: &str) -> bool {
+        old.kind() == MemoryKind::Fact
+            && old.subject().is_none()
+            && self.view.text(old).is_some_and(|text| {
+                text.get(..form.len()).is_some_and(|start| start.eq_ignore_ascii_case(form))
+            })
+    }
+
     /// Corrections applied, then preferences stated; one proposal a key.
     fn preferences(&mut self) {
         let found = corrections::find(self.scan);
         let mut corrected = BTreeSet::new();
         let mut taken = BTreeSet::new();
-        for found in &found {
+        for found in corrections::find_joined(self.scan) {
             let Some(from) = &found.correction.from else { continue };
+            if self.proposals.len() < PROPOSAL_COUNT_MAX {
+                if let Some((category, key, value, lifespan)) = self.held(&found, from) {
+                    taken.insert((category.clone(), key.clone()));
+                    let range = found.correction.start..found.correction.end;
+                    let rule = ProposalRule::Correction;
+                    self.preference(category, key, value, lifespan, CORRECTION_CONFIDENCE, rule, range);
+                } else {
+                    self.restated(&found, from);
+                }
+            }
+        }
+        for found in &found {
+            let Some(from) = &found.correction.from else {
+                self.meant(found.to.clone(), found.correction.start..found.correction.end, &mut taken);
+                continue;
+            };
             for (text, tokens) in [(from, &found.from), (&found.correction.to, &found.to)] {
                 corrected.insert(text.clone());
                 corrected.extend(self.name_in(tokens).map(|hit| hit.value.to_lowercase()));
             }
-            if self.proposals.len() < PROPOSAL_COUNT_MAX
-                && let Some((category, key, value, lifespan)) = self.applied(found, from)
-                && taken.insert((category.clone(), key.clone()))
-            {
+            if self.proposals.len() >= PROPOSAL_COUNT_MAX {
+                continue;
+            }
+            let Some((category, key, value, lifespan)) = self.applied(found, from) else {
+                self.restated(found, from);
+                continue;
+            };
+            if taken.insert((category.clone(), key.clone())) {
                 let range = found.correction.start..found.correction.end;
                 let rule = ProposalRule::Correction;
                 self.preference(category, key, value, lifespan, CORRECTION_CONFIDENCE, rule, range);
+            }
+        }
+        for (words, name) in corrections::switches_to(self.scan) {
+            let end = self.table.name_at(self.scan, name).map_or(name, |hit| hit.end);
+            if !says::is_doubted(self.scan, words.start) {
+                let range = self.scan.range(words.start, end);
+                self.meant(name..end, range, &mut taken);
             }
         }
         let is_corrected = |hit: &Hit<'_>| {
@@ -250,18 +332,81 @@ impl Finder<'_, '_> {
         tokens.clone().find_map(|index| self.table.name_at(self.scan, index))
     }
 
-    /// The preference that a correction of X to Y changes, if any: category, key, new value, scope of the old one.
-    fn applied(
-        &self,
-        found: &corrections::Found,
-        from: &str,
-    ) -> Option<(String, String, String, Option<Lifespan>)> {
+    /// The preference that a correction of X to Y changes, if any.
+    fn applied(&self, found: &corrections::Found, from: &str) -> Option<Applied> {
+        if let Some(held) = self.held(found, from) {
+            return Some(held);
+        }
         let (old_name, new_name) = (self.name_in(&found.from), self.name_in(&found.to));
-        let starts = |hit: &Hit<'_>, tokens: &Range<usize>| hit.start == tokens.start;
-        let value = match new_name.as_ref().filter(|hit| starts(hit, &found.to)) {
+        let value = self.new_value(found, new_name.as_ref());
+        let rule = old_name.or(new_name)?.rule;
+        let lifespan = self.view.by_key(&rule.category, &rule.key).map(|(_, item)| item.lifespan());
+        Some((rule.category.clone(), rule.key.clone(), value, lifespan))
+    }
+
+    /// Y, as the table spells it.
+    fn new_value(&self, found: &corrections::Found, name: Option<&Hit<'_>>) -> String {
+        match name.filter(|hit| hit.start == found.to.start) {
             Some(hit) => hit.value.clone(),
             None => found.correction.to.clone(),
+        }
+    }
+
+    /// `I meant Z`, `switch to Z`: Z is a name of the table, and another value holds for its key.
+    fn meant(&mut self, to: Range<usize>, range: Range<usize>, taken: &mut BTreeSet<(String, String)>) {
+        let Some(hit) = self.table.name_at(self.scan, to.start) else { return };
+        let is_all = (hit.end..to.end).all(|index| self.scan.any_word(index).is_none());
+        let asks = (to.start..to.end + 1).any(|index| self.scan.is_mark(index, '?'));
+        let (category, key) = (hit.rule.category.clone(), hit.rule.key.clone());
+        let Some((_, holder)) = self.view.by_key(&category, &key) else { return };
+        let is_same =
+            self.view.text(&holder).is_some_and(|text| text.to_lowercase() == hit.value.to_lowercase());
+        let has_room = self.proposals.len() < PROPOSAL_COUNT_MAX;
+        if is_all && !asks && !is_same && has_room && taken.insert((category.clone(), key.clone())) {
+            let (value, lifespan) = (hit.value.clone(), Some(holder.lifespan()));
+            let rule = ProposalRule::Correction;
+            self.preference(category, key, value, lifespan, CORRECTION_CONFIDENCE, rule, range);
+        }
+    }
+
+    /// X is the beginning or the end of exactly one fact or decision that holds: it is told again with Y in its place.
+    fn restated(&mut self, found: &corrections::Found, from: &str) {
+        let kinds = [MemoryKind::Fact, MemoryKind::Decision];
+        let current = self.view.current().into_iter().rev();
+        let fitting = current.filter(|(_, item)| kinds.contains(&item.kind())).take(DECISIONS_COMPARED_MAX);
+        let mut fitting = fitting.filter_map(|(stream, item)| {
+            let text = self.view.text(&item)?;
+            let place = place_at_an_end(&text, from)?;
+            Some((stream, item, text, place))
+        });
+        let (Some((stream, old, mut text, place)), None) = (fitting.next(), fitting.next()) else { return };
+        let new = match self.name_in(&found.to).filter(|hit| hit.start == found.to.start) {
+            Some(hit) => hit.value,
+            None => self.scan.between(found.to.start, found.to.end).trim().to_owned(),
         };
+        text.replace_range(place, &new);
+        let known = Known::of((stream, old));
+        let signature = self.view.stream(stream).map(|(layer, _)| value_signature(&layer.signer, &text));
+        let equal = self.view.with_value(&text).into_iter().find(|(_, item)| {
+            item.kind() == old.kind() && signature == Some(item.facts().record.value_signature)
+        });
+        let item = MemoryEntry {
+            kind: old.kind(),
+            category: old.category().to_owned(),
+            subject: old.subject().map(str::to_owned),
+            value: text,
+            confidence: CORRECTION_CONFIDENCE,
+            lifespan: Some(old.lifespan()),
+            ..MemoryEntry::default()
+        };
+        let range = found.correction.start..found.correction.end;
+        self.push(item, equal.map(Known::of), vec![known], ProposalRule::Correction, range, false);
+    }
+
+    /// The preference that has the value X or the key X now: category, key, new value, its scope.
+    fn held(&self, found: &corrections::Found, from: &str) -> Option<Applied> {
+        let (old_name, new_name) = (self.name_in(&found.from), self.name_in(&found.to));
+        let value = self.new_value(found, new_name.as_ref());
         let old_values = [Some(from), old_name.as_ref().map(|hit| hit.value.as_str())];
         let has_value = old_values.into_iter().flatten().find_map(|old| {
             let holders = self.view.with_value(old).into_iter();
@@ -278,13 +423,9 @@ impl Finder<'_, '_> {
                 .find_map(|category| self.view.by_key(category, from))
                 .map(|(_, item)| item)
         };
-        if let Some(item) = has_value.or_else(has_key) {
-            let key = item.key()?.to_owned();
-            return Some((item.category().to_owned(), key, value, Some(item.lifespan())));
-        }
-        let rule = old_name.or(new_name)?.rule;
-        let lifespan = self.view.by_key(&rule.category, &rule.key).map(|(_, item)| item.lifespan());
-        Some((rule.category.clone(), rule.key.clone(), value, lifespan))
+        let item = has_value.or_else(has_key)?;
+        let key = item.key()?.to_owned();
+        Some((item.category().to_owned(), key, value, Some(item.lifespan())))
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one proposal, put together in one place")]
@@ -333,17 +474,25 @@ impl Finder<'_, '_> {
             .map(|(stream, item)| (stream, item, self.view.text(&item).unwrap_or_default()))
             .collect();
         for decision in decisions {
-            let subject = decisions::subject(&decision.text);
+            let subject = decision_subject(&decision.text);
             let equal = (self.view.with_value(&decision.text).into_iter())
                 .find(|(_, item)| item.kind() == kind && item.lifespan() == Lifespan::Project)
                 .filter(|(_, item)| item.category() == category)
                 .map(Known::of);
-            let other = current.iter().find(|(_, item, text)| {
+            let old_subject = |item: &MemoryItem<'_>, text: &str| {
                 let given = item.subject().map(|given| given.trim().to_lowercase());
-                let old_subject = given.or_else(|| decisions::subject(text));
-                (subject.is_some() && old_subject == subject)
+                given.or_else(|| decision_subject(text))
+            };
+            // The decision on the same subject goes before a newer one that only names a rival.
+            let on_subject = current.iter().find(|(_, item, text)| {
+                (subject.is_some() && old_subject(item, text) == subject)
                     || decisions::holds_beginning(text, &decision.text)
-                    || rivals::contradict(text, &decision.text, (old_subject.as_deref(), subject.as_deref()))
+            });
+            let other = on_subject.or_else(|| {
+                current.iter().find(|(_, item, text)| {
+                    let old = old_subject(item, text);
+                    rivals::contradict(text, &decision.text, (old.as_deref(), subject.as_deref()))
+                })
             });
             let other =
                 other.filter(|_| equal.is_none()).map(|(stream, item, _)| Known::of((*stream, *item)));
@@ -378,7 +527,7 @@ impl Finder<'_, '_> {
                 .take(DECISIONS_COMPARED_MAX)
                 .find_map(|(stream, item)| {
                     let text = self.view.text(&item).unwrap_or_default();
-                    let subject = item.subject().map(str::to_owned).or_else(|| decisions::subject(&text));
+                    let subject = item.subject().map(str::to_owned).or_else(|| decision_subject(&text));
                     rivals::contradict(&text, &value, (subject.as_deref(), None))
                         .then(|| (Known::of((stream, item)), subject))
                 });

@@ -283,9 +283,15 @@ fn is_wish(scan: &Scan<'_>, verb: usize, hit: &Hit<'_>) -> Option<bool> {
     Some(match word.as_str() {
         "always" => return begins.then_some(!is_open),
         "like" => we && !is_open,
-        "prefer" => (we || begins) && !is_open,
+        "prefer" => (we || begins || is(1, &["and", "then"])) && !is_open,
         "use" => {
-            let told = is(1, &["and", "then", "so", "but", "s"]) || is(1, OURS);
+            let let_us = is(1, &["us"]) && is(2, &["let"]);
+            // "rather than pnpm use npm": the name before the verb is what is turned down.
+            let rather = ["rather than", "instead of"].iter().any(|phrase| {
+                let from = subject.saturating_sub(4);
+                (from..subject).any(|start| scan.phrase(start, phrase).is_some_and(|end| end + 1 == subject))
+            });
+            let told = is(1, &["and", "then", "so", "but", "s"]) || is(1, OURS) || let_us || rather;
             let should = is(1, &["should", "must", "shall"]) && (is(2, &["i", "we", "you"]) || is(2, OURS));
             let wanted = is(1, &["to"])
                 && is(2, &["prefer", "like", "want", "decided", "need", "agreed", "going", "remember"]);
@@ -318,6 +324,19 @@ fn is_wish(scan: &Scan<'_>, verb: usize, hit: &Hit<'_>) -> Option<bool> {
         }
         _ => return None,
     })
+}
+
+/// Whether the sentence of a token asks, supposes, or tells of others.
+pub(super) fn is_doubted(scan: &Scan<'_>, index: usize) -> bool {
+    const DOUBTS: &[&str] = &[
+        "if", "whether", "unless", "not", "never", "t", "why", "could", "might", "may", "maybe", "should",
+        "would", "they", "people", "said", "says", "can", "how", "when", "did", "before", "who", "what",
+    ];
+    let sentence = scan.sentence_of(index);
+    // "I'd like to": `would` is contracted, and the wish is the speaker's.
+    sentence.len() > SENTENCE_MAX
+        || sentence.clone().any(|place| scan.is_mark(place, '?'))
+        || (sentence.start..index).any(|place| scan.is_one_of(place, DOUBTS))
 }
 
 /// Whether `not`, `don't` or its like stands before a verb in its clause.

@@ -153,6 +153,8 @@ const MORE: &str = r#"{"session":"s6","turn":true,"tool":{"call":"call-grep-6","
 pub(crate) fn answers() -> Answers {
     let world = World::fed();
     world.run_with(&["append", "--stdin"], MORE).ok();
+    let lines = format!("{}\n{{\"session\":\"s6\"}}\n", MORE.lines().next().unwrap());
+    let acked = world.run_with(&["append", "--stdin", "--ack", "--json"], lines);
     world.write("empty.jsonl", "");
     world.write(
         "plugin.jsonc",
@@ -165,6 +167,7 @@ pub(crate) fn answers() -> Answers {
     // A witness that is not asked, and not needed.
     world.write("policy", format!("witness w1 {}\nquorum none\n", witness::KEY));
     let mut answers = Answers::new();
+    keep(&acked.text(), "append --stdin --ack", &mut answers);
     for line in READS {
         gather(&world, line, &mut answers);
     }

@@ -168,6 +168,7 @@ class MemoryRow(TypedDict):
     standing: str
     shadowed: bool
     superseded_by: list[str]
+    superseded_at: str | None
     supersedes: list[str]
     status: str | None
     extra: Json

@@ -89,6 +89,14 @@ pub enum MemoryRejection {
         /// The item, as given.
         item: MemoryRef,
     },
+    /// Several items are called so.
+    #[error("{item} names {} items: {}; give the id of one", ids.len(), ids.join(", "))]
+    Ambiguous {
+        /// The item, as given.
+        item: MemoryRef,
+        /// Ids of the items.
+        ids: Vec<String>,
+    },
     /// The id was recorded again since. Links and reinforcements go by id, and mean its newest version.
     #[error("{item} is an older version of {newest}; name that one")]
     OlderVersion {

@@ -106,8 +106,8 @@ fn what_commands_record() {
             MemoryCommand::Restore { item: "p1".into() },
         ],
         &expect![[r##"
-            f2 in session
-              memory_recorded fact other/None .80 session replaces [] ["likes tea"]
+            f2 in project
+              memory_recorded fact other/None .80 project replaces [] ["likes tea"]
             p3 in project
               memory_recorded preference tooling/Some("editor") .80 project replaces [] ["Vim"]
             d3 in project
@@ -186,7 +186,8 @@ fn what_is_refused() {
             refused: id 'd1' is taken by #3; leave the id out or choose another
             refused: 'x' cannot supersede itself
             refused: no memory item 'gone' here; items of other projects cannot be named
-            refused: 'd1' (project) and the new item (session) live apart; record the new item with lifespan project
+            f2 in project
+              memory_recorded fact other/None .80 project replaces ["d1"] ["v"]
             refused: 300 replaced items were given; at most 256 fit
             refused: 'p1' cannot supersede itself
             refused: 'p2' already took the place of 'p1', directly or through others; restore 'p1' first

@@ -84,7 +84,8 @@ impl HostFact for MessageContinued {
     }
 
     fn draft(&self, drafter: &mut dyn Drafter) -> event::MessageContinued {
-        event::MessageContinued { key: self.key.clone(), parts: drafter.parts(&self.parts, None) }
+        // A message goes on in its speaker's words. The fold knows who that is, and minds what only a user can say.
+        event::MessageContinued { key: self.key.clone(), parts: drafter.parts(&self.parts, Some(Role::User)) }
     }
 
     fn tell(kept: &event::MessageContinued, teller: &mut dyn Teller) -> Self {

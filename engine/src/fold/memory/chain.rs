@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::core::Core;
 use super::graph::{EdgeRow, Ex, MemoryRule, Nx};
 use super::read::{MemoryAt, MemoryItem};
-use crate::ids::{BodyId, ItemId, Seq};
+use crate::ids::{BodyId, ItemId, Micros, Seq};
 
 /// One item took another's place, as of a seq.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MemoryEdge {
     /// The seq at which it came about.
     pub seq: Seq,
+    /// When it was said.
+    #[serde(skip)]
+    pub said: Micros,
     /// Id of the older item.
     pub old: String,
     /// The older item; absent while nothing of that id is recorded.
@@ -147,6 +150,7 @@ impl<'a> MemoryAt<'a> {
         let ((old, old_item), (new, new_item)) = (end(edge.old), end(edge.new));
         MemoryEdge {
             seq: edge.seq,
+            said: edge.said,
             old,
             old_item,
             new,

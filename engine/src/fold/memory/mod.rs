@@ -22,6 +22,7 @@ mod confidence;
 mod core;
 mod graph;
 mod insight;
+mod named;
 mod op;
 mod read;
 
@@ -46,6 +47,7 @@ pub use chain::{ChainMember, MemoryChain, MemoryEdge};
 pub use confidence::Confidence;
 pub use graph::MemoryRule;
 pub use insight::{MemoryInsights, RepeatedDecision, RepeatedKey, ReturnedValue, SubjectConflict};
+pub use named::{MemoryNamed, spelled_key};
 pub use read::{LIFESPANS_INNER_FIRST, MemoryLayer, MemoryView};
 pub use read::{MemoryAt, MemoryItem, Standing};
 

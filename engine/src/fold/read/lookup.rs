@@ -190,6 +190,22 @@ impl State {
         groups
     }
 
+    /// The calls that are shown with a hash now, by signature; if there are none, all whose hash begins with it. Two signatures may
+    /// read alike in their first digits: the one that was shown so is the one that is meant.
+    pub(crate) fn calls_shown_as(&self, hash: &HashTarget, text: &str) -> Vec<Vec<Ix>> {
+        let mut groups = self.calls_by_hash(hash, Seq::MAX);
+        let text = text.trim().to_lowercase();
+        let is_shown = |ix: &Ix| {
+            !self.is_off_branch(*ix, Seq::MAX)
+                && self.hash(*ix, Seq::MAX, HashForm::Shown).as_deref() == Some(text.as_str())
+        };
+        let is_it = |calls: &Vec<Ix>| calls.iter().any(is_shown);
+        if groups.len() > 1 && groups.iter().any(is_it) {
+            groups.retain(is_it);
+        }
+        groups
+    }
+
     /// Whether a call's tool is protected by the policy in force now.
     pub fn is_protected_tool(&self, ix: Ix) -> bool {
         self.facts.call(ix).is_some() && tool_lists(self.policy(Seq::MAX), self.facts.tool(ix)).protected

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Step;
-use crate::event::{Face, InjectedKind, Role, TaskChanged, TaskEvicted, TodoList};
+use crate::event::{Face, InjectedKind, Role, TaskChanged, TaskEvicted, TaskStatus, TodoList};
 use crate::fold::facts::{Eviction, ItemKind};
 use crate::fold::history::{Cause, Evicted, RuleKind};
 use crate::fold::number::{Ix, NONE, Name, index};
@@ -62,6 +62,10 @@ impl Step<'_> {
         let message = named.and_then(|key| self.facts.message_at(key, self.at)).unwrap_or_else(newest);
         for fields in &event.tasks {
             let task = self.facts.names.intern(&fields.id);
+            let status = self.subs.tasks.task(&fields.id, self.at).map(|task| task.status);
+            if matches!(status, Some(TaskStatus::Pending | TaskStatus::InProgress)) {
+                self.reopened(task);
+            }
             let begun = self.subs.tasks.task(&fields.id, self.at).and_then(|task| Some(task.begun?.seq));
             match begun {
                 // The task begins anew: work before its last completion is no part of this round.
@@ -76,6 +80,22 @@ impl Step<'_> {
             }
         }
         self.follow_active();
+    }
+
+    /// A completed task goes on: its items are shown again, and its outputs belong to it again.
+    fn reopened(&mut self, task: Name) {
+        let Some(eviction) = self.core.task_ended.remove(&task) else { return };
+        let hidden = self.core.evicted.remove(&eviction).unwrap_or_default();
+        for ix in hidden {
+            let mut row = self.history.rows_of(ix).filter(|row| eviction_of(&row.cause) == Some(eviction));
+            let is_output = row.any(|row| matches!(row.cause, Cause::Evicted { how: Evicted::Output, .. }));
+            drop(row);
+            self.history.end(ix, self.at, |row| eviction_of(&row.cause) == Some(eviction));
+            self.core.unset(ix, EVICTED);
+            if is_output {
+                self.belongs(ix, task);
+            }
+        }
     }
 
     /// Notes which task is active now.
@@ -156,6 +176,16 @@ impl Step<'_> {
     /// A call that was open when its task was completed has ended: its output goes behind the summary, too.
     fn ended_late(&mut self, ix: Ix, eviction: u32) {
         if self.can_go(ix) {
+            // The summary stands in the last place, and only there.
+            for earlier in self.core.evicted.get(&eviction).cloned().unwrap_or_default() {
+                let shows = self.history.cause(earlier, Face::Output, Seq::MAX).map(|row| row.cause);
+                if let Some(cause @ Cause::Evicted { how, last: true, .. }) = shows
+                    && eviction_of(&cause) == Some(eviction)
+                {
+                    self.history.end(earlier, self.at, |row| row.cause == cause);
+                    self.begin(earlier, Face::Output, Cause::Evicted { eviction, how, last: false });
+                }
+            }
             self.core.set(ix, EVICTED);
             self.begin(ix, Face::Output, Cause::Evicted { eviction, how: Evicted::Output, last: true });
             if let Some(hidden) = self.core.evicted.get_mut(&eviction) {
