@@ -338,14 +338,14 @@ impl Finder<'_, '_> {
             return Some(held);
         }
         let (old_name, new_name) = (self.name_in(&found.from), self.name_in(&found.to));
-        let value = self.new_value(found, new_name.as_ref());
+        let value = Self::new_value(found, new_name.as_ref());
         let rule = old_name.or(new_name)?.rule;
         let lifespan = self.view.by_key(&rule.category, &rule.key).map(|(_, item)| item.lifespan());
         Some((rule.category.clone(), rule.key.clone(), value, lifespan))
     }
 
     /// Y, as the table spells it.
-    fn new_value(&self, found: &corrections::Found, name: Option<&Hit<'_>>) -> String {
+    fn new_value(found: &corrections::Found, name: Option<&Hit<'_>>) -> String {
         match name.filter(|hit| hit.start == found.to.start) {
             Some(hit) => hit.value.clone(),
             None => found.correction.to.clone(),
@@ -356,7 +356,7 @@ impl Finder<'_, '_> {
     fn meant(&mut self, to: Range<usize>, range: Range<usize>, taken: &mut BTreeSet<(String, String)>) {
         let Some(hit) = self.table.name_at(self.scan, to.start) else { return };
         let is_all = (hit.end..to.end).all(|index| self.scan.any_word(index).is_none());
-        let asks = (to.start..to.end + 1).any(|index| self.scan.is_mark(index, '?'));
+        let asks = (to.start..=to.end).any(|index| self.scan.is_mark(index, '?'));
         let (category, key) = (hit.rule.category.clone(), hit.rule.key.clone());
         let Some((_, holder)) = self.view.by_key(&category, &key) else { return };
         let is_same =
@@ -406,7 +406,7 @@ impl Finder<'_, '_> {
     /// The preference that has the value X or the key X now: category, key, new value, its scope.
     fn held(&self, found: &corrections::Found, from: &str) -> Option<Applied> {
         let (old_name, new_name) = (self.name_in(&found.from), self.name_in(&found.to));
-        let value = self.new_value(found, new_name.as_ref());
+        let value = Self::new_value(found, new_name.as_ref());
         let old_values = [Some(from), old_name.as_ref().map(|hit| hit.value.as_str())];
         let has_value = old_values.into_iter().flatten().find_map(|old| {
             let holders = self.view.with_value(old).into_iter();

@@ -10,6 +10,8 @@ use acpdb_engine::event::MemoryKind;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::testing::memory::{Bench, preference, record};
 
+mod corrected;
+
 /// The proposals of a message of `role`, given the memory in `bench`; one line a proposal.
 fn proposals(bench: &Bench, role: Role, text: &str) -> String {
     let found = bench.view(|view| propose(role, text, view));

@@ -108,10 +108,13 @@ fn remembered(world: &World) -> Vec<Value> {
     items.iter().map(row).collect()
 }
 
+/// The name of a door, and what is said through it.
+type Door = (&'static str, fn(&World));
+
 /// One preference had three keys by three doors, facts of one subject never met, and only the command line could replace.
 #[test]
 fn what_is_remembered_is_the_same_through_every_door() {
-    let doors: [(&str, fn(&World)); 4] =
+    let doors: [Door; 4] =
         [("command line", by_command), ("append", by_append), ("mcp", by_mcp), ("plug-in", by_plugin)];
     let stores = doors.map(|(name, say)| {
         let world = World::new();

@@ -39,7 +39,7 @@ pub fn spelled(view: &MemoryView<'_>, entry: &MemoryEntry) -> MemoryEntry {
         let key = entry.key.clone().unwrap_or_default();
         let given = std::mem::take(&mut entry.category);
         let (category, key) = spelled_key(&given, &key);
-        entry.category = category.to_owned();
+        category.clone_into(&mut entry.category);
         if category.is_empty() {
             entry.category = held_category(view, key).unwrap_or_default();
         }
