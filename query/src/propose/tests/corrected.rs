@@ -39,6 +39,19 @@ fn a_correction_of_what_is_remembered_is_certain() {
     }
     expect![[r#"
         not us-east-1, use eu-west-1: correction other/region = eu-west-1 .90 supersedes p4 <not us-east-1, use eu-west-1>
+        not PostgreSQL, use SQLite: correction implementation/- = SQLite for the database .90 supersedes d1 <not PostgreSQL, use SQLite>
+        change from PostgreSQL to SQLite: correction implementation/- = SQLite for the database .90 supersedes d1 <change from PostgreSQL to SQLite>
+        instead of Turin, use Milan: correction implementation/- = the office is in Milan. .90 supersedes f1 <instead of Turin, use Milan>
+        not Friday, use Monday: nothing
+        I meant pnpm: correction tooling/package_manager = pnpm .90 supersedes p1 <I meant pnpm>
+        Actually, pnpm.: correction tooling/package_manager = pnpm .90 supersedes p1 <Actually, pnpm>
+        No, pnpm!: correction tooling/package_manager = pnpm .90 supersedes p1 <No, pnpm!>
+        let's switch to pnpm: correction tooling/package_manager = pnpm .90 supersedes p1 <switch to pnpm>
+        No, npm: nothing
+        actually, pnpm?: nothing
+        we could switch to pnpm: nothing
+        actually pnpm is slow here: nothing
+        I meant jest: nothing
     "#]].assert_eq(&table);
 }
 
