@@ -48,6 +48,7 @@ fn act(store: &Store, session: &str, act: &str) {
     let target = || Target::Call(call.to_owned());
     let hide = |action, summary: Option<&str>| {
         let targets = vec![(target(), summary.map(str::to_owned))];
+        // An act that is refused changes nothing, which is a case, too.
         let _ = store.context(stream.id, action, targets);
     };
     match verb {

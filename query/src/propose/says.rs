@@ -288,6 +288,7 @@ fn is_wish(scan: &Scan<'_>, verb: usize, hit: &Hit<'_>) -> Option<bool> {
             let let_us = is(1, &["us"]) && is(2, &["let"]);
             // "rather than pnpm use npm": the name before the verb is what is turned down.
             let rather = ["rather than", "instead of"].iter().any(|phrase| {
+                // Near the beginning fewer words stand before it.
                 let from = subject.saturating_sub(4);
                 (from..subject).any(|start| scan.phrase(start, phrase).is_some_and(|end| end + 1 == subject))
             });

@@ -259,10 +259,10 @@ fn a_key_that_does_not_fit_is_named_and_changes_nothing() {
     locked(deep_of(&pair.plain(), KeyUse::Ring(ring(2))), &["plain is not encrypted"]);
     assert!(!none.exists());
     assert!((files(&pair.plain()), files(&pair.sealed())) == before, "a refusal changed something");
-    // The wrapped key is lost: everything is refused by that name, but bytes can still be checked.
+    // The wrapped key is lost: everything is refused by that name, and no check calls sound what cannot be read again.
     std::fs::remove_file(pair.sealed().join("key")).unwrap();
     locked(builder(&pair.sealed()).keys(ring(1)).open(), &["key is missing", "backup"]);
-    assert_eq!(verify_folder(&pair.sealed(), false).unwrap().verdict(), Verdict::Sound);
+    assert_eq!(verify_folder(&pair.sealed(), false).unwrap().verdict(), Verdict::Unreadable);
     // A lost store file does not make it a plain one.
     std::fs::remove_file(pair.sealed().join("acpdb.json")).unwrap();
     locked(builder(&pair.sealed()).open(), &["key is missing"]);

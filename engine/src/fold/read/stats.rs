@@ -175,6 +175,7 @@ impl State {
                 && let Some(size) = self.face_size(row.ix, row.face, at)
             {
                 let kept = self.placeholder_for(row.ix, row.face, &row, size, at).tokens;
+                // A placeholder counts at most the tokens that it replaces.
                 *lost.entry(row.ix).or_default() += size.tokens.saturating_sub(kept);
             }
         }

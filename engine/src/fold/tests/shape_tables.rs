@@ -307,7 +307,7 @@ fn a_hash_that_is_shown_means_the_calls_that_are_shown_with_it() {
             state.hash(ix, Seq::MAX, super::HashForm::Shown).unwrap()
         };
         assert!(hash(1).starts_with(&hash(0)));
-        let target = Target::Auto(hash(wanted).to_uppercase());
+        let target = Target::Shown(hash(wanted).to_uppercase());
         let targets = vec![(target, None)];
         played
             .tape

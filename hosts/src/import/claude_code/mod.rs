@@ -208,8 +208,8 @@ impl Importer<'_, '_> {
             let prompt = pending
                 .iter()
                 .filter_map(Pending::text)
-                .find_map(prompt_of)
-                .or_else(|| prompt_in(record.message));
+                .find_map(started::prompt_of)
+                .or_else(|| started::prompt_in(record.message));
             let beside = self.context.options.beside.as_ref();
             let call = beside.and_then(|beside| started::call(beside, &agent, prompt.as_deref()));
             return self.open_child(&session, &agent, call, record);
@@ -560,20 +560,6 @@ impl Importer<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// The prompt of a record of the user's side.
-fn prompt_of(text: &str) -> Option<String> {
-    prompt_in(json::member(Some(text), "message"))
-}
-
-fn prompt_in(message: Option<&str>) -> Option<String> {
-    let [role, content] = json::pick(message?, ["role", "content"])?;
-    let text = |content: &str| {
-        json::elements(content)?.into_iter().find_map(|it| json::owned(json::member(Some(it), "text")))
-    };
-    let said = json::owned(content).or_else(|| content.and_then(text));
-    said.filter(|_| json::string(role).as_deref() == Some("user"))
 }
 
 /// The session that goes on where this one was left.

@@ -185,7 +185,7 @@ pub(super) struct Words {
     texts: Vec<Option<Placed>>,
     /// Contents of results as JSON, by their calls.
     pub(super) results: HashMap<String, String>,
-    /// What it says stands in a result.
+    /// The text of the record stands in a result.
     pub(super) is_in_result: bool,
 }
 

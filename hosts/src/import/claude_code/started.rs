@@ -83,3 +83,15 @@ fn by_prompt(session: &[u8], prompt: &str) -> Option<String> {
     found.dedup();
     found.pop().filter(|_| found.is_empty())
 }
+
+/// The prompt of a record of the user's side.
+pub(super) fn prompt_of(text: &str) -> Option<String> {
+    prompt_in(member(Some(text), "message"))
+}
+
+pub(super) fn prompt_in(message: Option<&str>) -> Option<String> {
+    let [role, content] = pick(message?, ["role", "content"])?;
+    let text = |content: &str| elements(content)?.into_iter().find_map(|it| owned(member(Some(it), "text")));
+    let said = owned(content).or_else(|| content.and_then(text));
+    said.filter(|_| string(role).as_deref() == Some("user"))
+}
