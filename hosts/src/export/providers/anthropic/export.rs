@@ -245,7 +245,7 @@ fn in_places<'s>(
     for said in sent {
         // All in `sent` have a place.
         let place = place_of(&said).unwrap_or_default();
-        // What stands before it may be out already.
+        // Items before it may be out already.
         let before = place.saturating_sub(out.len());
         out.extend(own.by_ref().take(before));
         out.push(said);
