@@ -203,6 +203,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
 
 fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failure> {
     match verb {
+        Verb::Home => commands::home::run(global, output),
         Verb::Demo(args) => commands::demo::run(global, args, output),
         Verb::Init(args) => commands::init::run(global, args, output),
         Verb::Import(args) => commands::import::run(global, args, output),

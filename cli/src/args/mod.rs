@@ -22,6 +22,7 @@ mod write;
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::global::Global;
@@ -62,6 +63,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// The store at a glance, and what to do next: what acpdb prints without a verb
+    #[command(hide = true)]
+    Home,
     /// A tour on your newest session, or on the bundled one
     Demo(Demo),
     /// Make a store here, encrypted if you want
@@ -248,6 +252,34 @@ pub(crate) fn help(words: impl IntoIterator<Item = OsString>) -> clap::builder::
     command.render_help()
 }
 
+/// What a verb that has verbs of its own shows if none is named.
+const SHOWN: &[(&str, &str)] = &[
+    ("acpdb", "home"),
+    ("checkpoint", "show"),
+    ("config", "list"),
+    ("key", "trust"),
+    ("memory", "list"),
+    ("policy", "show"),
+    ("task", "list"),
+    ("todo", "list"),
+];
+
+fn is_without_verb(error: &clap::Error) -> bool {
+    matches!(error.kind(), ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand)
+}
+
+/// The words, and the verb that shows what there is.
+fn shown(mut words: Vec<OsString>) -> Vec<OsString> {
+    let command = bare();
+    let mut verb = &command;
+    for word in words.iter().skip(1) {
+        verb = verb.find_subcommand(word).unwrap_or(verb);
+    }
+    let shows = SHOWN.iter().find(|(name, _)| *name == verb.get_name());
+    words.extend(shows.map(|(_, shows)| OsString::from(shows)));
+    words
+}
+
 impl Args {
     /// Reads the words of a command line, the program's name first.
     pub(crate) fn read<I, T>(words: I) -> Result<Self, clap::Error>
@@ -257,16 +289,18 @@ impl Args {
     {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         // Examples and groups are seen by those who ask for help, or are told of a mistake: making them takes most of a hook's time.
-        match bare().try_get_matches_from_mut(&words) {
+        let words = match bare().try_get_matches_from_mut(&words) {
             Ok(matches) => {
                 // A mistake is told below, with the help.
                 if let Ok(args) = Self::from_arg_matches(&matches) {
                     return Ok(args);
                 }
+                words
             }
-            Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion => return Err(error),
-            Err(_) => {}
-        }
+            Err(error) if error.kind() == ErrorKind::DisplayVersion => return Err(error),
+            Err(error) if is_without_verb(&error) => shown(words),
+            Err(_) => words,
+        };
         let mut command = command();
         let matches = command.try_get_matches_from_mut(&words)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))

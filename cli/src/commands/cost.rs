@@ -162,7 +162,7 @@ const fn by(by: CostBy) -> By {
 }
 
 /// The share of stale items in the requests, and the cost of other ways: session by session, on all cores.
-fn wasted(
+pub(super) fn wasted(
     store: &Store,
     requests: &Requests,
     table: &PriceTable,

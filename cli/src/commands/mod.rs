@@ -24,6 +24,7 @@ pub(crate) mod exports;
 pub(crate) mod find;
 pub(crate) mod head;
 pub(crate) mod history;
+pub(crate) mod home;
 pub(crate) mod hook;
 pub(crate) mod hosts;
 pub(crate) mod import;
