@@ -29,7 +29,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let program = std::env::current_exe()?.with_file_name("acpdb");
     if !program.exists() {
         return Err(format!(
-            "{} is not there; build it with cargo build --release -p acpdb",
+            "{} is not there; build it with cargo build --release -p acpdb-cli",
             program.display()
         )
         .into());

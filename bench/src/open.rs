@@ -137,7 +137,7 @@ fn inside(folder: &Path, stream: StreamId, index: bool, label: &str, report: &mu
 fn command(folder: &Path, item: &str, label: &str, report: &mut Report) -> Outcome<()> {
     let program = std::env::current_exe()?.with_file_name("acpdb");
     if !program.exists() {
-        eprintln!("skipped: {} is not built (cargo build --release -p acpdb)", program.display());
+        eprintln!("skipped: {} is not built (cargo build --release -p acpdb-cli)", program.display());
         return Ok(());
     }
     let time = median(21, || {

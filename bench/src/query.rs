@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
         processes(&program, folder.path(), &item, report)?;
         exports(&program, folder.path(), report)?;
     } else {
-        eprintln!("skipped: {} is not built (cargo build --release -p acpdb)", program.display());
+        eprintln!("skipped: {} is not built (cargo build --release -p acpdb-cli)", program.display());
     }
     scans(folder.path(), report)?;
     across(folder.path(), report)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How many files of the sources one tool call crosses: on its way in, and on its way to a context.
 
-    cargo build -p acpdb --features acpdb/program --config 'profile.dev.package.acpdb-engine.opt-level=0'
+    cargo build -p acpdb-cli --config 'profile.dev.package.acpdb-engine.opt-level=0'
     python3 tests/scripts/crossed.py target/debug/acpdb [ROOT] [--names]
 
 Runs the program below callgrind, which says for each function that ran the file it stands in, and counts the files below

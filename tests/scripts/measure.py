@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CRATES = ("engine", "serve", "query", "hosts", "live", "proof", "cli", "bindings/shared", "bindings/node", "bindings/python")
+CRATES = ("engine", "serve", "query", "hosts", "live", "proof", "acpdb", "cli", "bindings/shared", "bindings/node", "bindings/python")
 # The part of the engine that stores: what a reader of the log has to hold.
 STORAGE = ("codec", "log", "index", "store")
 TYPE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:unsafe\s+)?(?:struct|enum|trait|union)\s+([A-Za-z_]\w*)")
@@ -109,8 +109,8 @@ def sizes() -> None:
     print(f"{'of it ' + ', '.join(STORAGE):<30}{sum(rooms[room] for room in STORAGE)}")
     repeated = {name: count for name, count in names.items() if count > 1}
     print(f"\ntype names at more than one place: {len(repeated)}, {sum(repeated.values())} types")
-    print(f"crates that the library compiles: {tree('acpdb', '--no-default-features')}")
-    print(f"crates that the program compiles: {tree('acpdb')}")
+    print(f"crates that the library compiles: {tree('acpdb')}")
+    print(f"crates that the program compiles: {tree('acpdb-cli')}")
 
 
 def functions(program: str) -> None:

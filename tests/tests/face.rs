@@ -50,7 +50,7 @@ fn behind_the_face() -> Vec<String> {
 /// A name that is added or taken away shows here: both are changes for all users.
 #[test]
 fn names_at_the_root_are_these() {
-    let names = re_exported(&read(&root().join("cli/src/lib.rs")));
+    let names = re_exported(&read(&root().join("acpdb/src/lib.rs")));
     let listed = names.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
     expect![[r#"
         ActReply
@@ -205,7 +205,7 @@ fn their_functions_fields_and_variants_are_these() {
     for text in &behind_the_face() {
         members(text, &mut found);
     }
-    let mut names = re_exported(&read(&root().join("cli/src/lib.rs")));
+    let mut names = re_exported(&read(&root().join("acpdb/src/lib.rs")));
     for of_crate in ["engine/src/lib.rs", "engine/src/answers.rs", "serve/src/lib.rs"] {
         names.extend(re_exported(&read(&root().join(of_crate))));
     }
@@ -221,7 +221,7 @@ fn their_functions_fields_and_variants_are_these() {
 
 #[test]
 fn the_crate_that_people_add_has_the_same_names() {
-    let facade = re_exported(&read(&root().join("cli/src/lib.rs")));
+    let facade = re_exported(&read(&root().join("acpdb/src/lib.rs")));
     let missing: Vec<_> = re_exported(&read(&root().join("engine/src/lib.rs")))
         .into_iter()
         .filter(|name| !facade.contains(name))
@@ -256,7 +256,7 @@ fn each_name_has_an_example() {
             })
         })
     };
-    let without: Vec<_> = re_exported(&read(&root().join("cli/src/lib.rs")))
+    let without: Vec<_> = re_exported(&read(&root().join("acpdb/src/lib.rs")))
         .into_iter()
         .filter(|name| !has_example(name))
         .collect();

@@ -83,7 +83,16 @@ fn every_published_crate_says_what_it_is() {
     published.sort();
     assert_eq!(
         published,
-        ["acpdb", "acpdb-engine", "acpdb-hosts", "acpdb-live", "acpdb-proof", "acpdb-query", "acpdb-serve"]
+        [
+            "acpdb",
+            "acpdb-cli",
+            "acpdb-engine",
+            "acpdb-hosts",
+            "acpdb-live",
+            "acpdb-proof",
+            "acpdb-query",
+            "acpdb-serve"
+        ]
     );
     // A path alone means nothing to a registry.
     let version = workspace["version"].as_str();

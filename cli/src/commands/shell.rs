@@ -99,7 +99,7 @@ fn page(command: &mut Command, depth: usize, text: &mut String) {
 mod tests {
     use super::reference;
 
-    /// `SNAPSHOTS=overwrite cargo test -p acpdb` writes the page anew.
+    /// `SNAPSHOTS=overwrite cargo test -p acpdb-cli` writes the page anew.
     #[test]
     fn the_reference_in_the_book_is_that_of_this_program() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/CLI.md");

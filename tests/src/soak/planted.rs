@@ -445,11 +445,12 @@ fn index_ahead() -> Result<(), Failure> {
     drop(store);
     std::fs::copy(whole.join("index.redb"), cut.join("index.redb"))?;
     let store = open(&cut)?;
-    let names = store.stream_names()?.len();
+    // The index is opened by the first question that needs it.
+    let is_whole = store.wait_for_index(Duration::from_secs(60));
     match store.index_notice() {
-        Some(notice) if notice.contains("it knows events up to") && names == 1 => Ok(()),
+        Some(notice) if notice.contains("it knows events up to") && is_whole => Ok(()),
         notice => {
-            Err(format!("an index that knows more than the log is used: {notice:?}, {names} streams").into())
+            Err(format!("an index that knows more than the log is used: {notice:?}, whole: {is_whole}").into())
         }
     }
 }

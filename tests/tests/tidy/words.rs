@@ -129,7 +129,7 @@ fn help_has_a_noun_where_it_could_say_what() -> io::Result<()> {
     let found = lines_with(&help.replace(first, &"-".repeat(first.len())), "what").into_iter();
     report(
         found.map(|line| format!("docs/CLI.md:{line}")).collect(),
-        "name the thing: texts, items, events, the cost. Help is in cli/src/args; SNAPSHOTS=overwrite cargo test -p acpdb --bin acpdb \
+        "name the thing: texts, items, events, the cost. Help is in cli/src/args; SNAPSHOTS=overwrite cargo test -p acpdb-cli --bin acpdb \
          the_reference writes docs/CLI.md.",
     );
     Ok(())

@@ -1,12 +1,7 @@
 //! acpdb: the context of AI agents as an append-only log, with the reason each thing is in or out.
 //!
 //! This is the one crate to add: the engine's names, and behind them the formats and tools of hosts ([`hosts`]) and the
-//! questions that the command line asks ([`query`]). The command line itself is the feature `program`, on by default:
-//!
-//! ```toml
-//! [dependencies]
-//! acpdb = { version = "0.1", default-features = false }
-//! ```
+//! questions that the command line asks ([`query`]). The command line itself is the package `acpdb-cli`.
 //!
 //! ```
 //! use acpdb::hosts::export::{Exporter, Format};
