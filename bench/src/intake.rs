@@ -15,7 +15,9 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let program = std::env::current_exe()?.with_file_name("acpdb");
     if !program.exists() {
         let program = program.display();
-        return Err(format!("{program} is not there; build it with cargo build --release -p acpdb-cli").into());
+        return Err(
+            format!("{program} is not there; build it with cargo build --release -p acpdb-cli").into()
+        );
     }
     let rounds = if options.quick { 1 } else { 7 };
     if options.data.is_dir() {

@@ -450,7 +450,8 @@ fn index_ahead() -> Result<(), Failure> {
     match store.index_notice() {
         Some(notice) if notice.contains("it knows events up to") && is_whole => Ok(()),
         notice => {
-            Err(format!("an index that knows more than the log is used: {notice:?}, whole: {is_whole}").into())
+            Err(format!("an index that knows more than the log is used: {notice:?}, whole: {is_whole}")
+                .into())
         }
     }
 }
