@@ -23,7 +23,6 @@ const PEOPLE: &[&str] = &[
 
 /// Files in which such words are data, and how many there are: what users say, and the story of the demo.
 const DATA: &[(&str, usize)] = &[
-    ("docs/START.md", 1),
     ("query/src/propose/decisions.rs", 2),
     ("query/src/propose/rivals.rs", 1),
     ("query/src/propose/says.rs", 1),
