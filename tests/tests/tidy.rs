@@ -420,40 +420,31 @@ fn each_name_that_is_passed_over_is_one_of_ours_as_well() -> io::Result<()> {
     Ok(())
 }
 
-const MAP_START: &str = "<!-- map: drawn by tests/tests/tidy.rs, UPDATE_EXPECT=1 draws it anew -->\n";
-const MAP_END: &str = "<!-- end of the map -->";
-
-/// The map of all rooms, as it stands in docs/ARCHITECTURE.md.
+/// The map of all rooms, as it stands in `tidy/map.txt`.
 fn map(all: &[File]) -> String {
-    let mut text = String::from("```text\n");
+    let mut text = String::new();
     for (title, folder, room) in rooms(all) {
         text += &format!("{title} ({})\n{}\n\n", folder.trim_end_matches('/'), room.draw());
     }
-    text.trim_end().to_owned() + "\n```\n"
+    text.trim_end().to_owned() + "\n"
 }
 
 #[test]
-fn the_map_in_architecture_is_what_the_sources_say() -> io::Result<()> {
-    let path = root().join("docs/ARCHITECTURE.md");
-    let text = std::fs::read_to_string(&path)?;
-    let parts =
-        text.split_once(MAP_START).and_then(|(before, rest)| Some((before, rest.split_once(MAP_END)?)));
-    let Some((before, (written, after))) = parts else {
-        report(vec!["docs/ARCHITECTURE.md: no map".to_owned()], "put the two comments around the map back.");
-        return Ok(());
-    };
+fn the_map_is_what_the_sources_say() -> io::Result<()> {
+    let path = root().join("tests/tests/tidy/map.txt");
+    let written = std::fs::read_to_string(&path)?;
     let drawn = map(&files()?);
     if drawn != written && std::env::var_os("UPDATE_EXPECT").is_some() {
-        return std::fs::write(&path, format!("{before}{MAP_START}{drawn}{MAP_END}{after}"));
+        return std::fs::write(&path, drawn);
     }
-    let differs = |line: &str| format!("docs/ARCHITECTURE.md: the sources say: {line}");
+    let differs = |line: &str| format!("tests/tests/tidy/map.txt: the sources say: {line}");
     let findings =
         drawn.lines().filter(|line| !written.lines().any(|known| known == *line)).map(differs).collect();
     report(
         findings,
         "read what has changed; then UPDATE_EXPECT=1 cargo test -p acpdb-tests --test tidy the_map.",
     );
-    assert_eq!(drawn, written, "the map in docs/ARCHITECTURE.md: UPDATE_EXPECT=1 draws it anew");
+    assert_eq!(drawn, written, "tests/tests/tidy/map.txt: UPDATE_EXPECT=1 draws it anew");
     Ok(())
 }
 

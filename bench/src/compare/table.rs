@@ -8,7 +8,8 @@ use crate::Outcome;
 use crate::measure::{self, middle};
 
 /// Marks of all tables, and of the few rows that come first.
-const TABLES: (&str, &str) = ("<!-- compare:begin -->", "<!-- compare:end -->");
+const RESULTS: &str = "# All rows of the last run\n\n`acpdb-bench compare --docs` writes this file, and the first rows of docs/COMPARE.md, which \
+    says what the rows mean.\n\n";
 const FIRST: (&str, &str) = ("<!-- first:begin -->", "<!-- first:end -->");
 
 /// A row: its name, its unit, and values by engine.
@@ -213,7 +214,8 @@ fn targets(figures: &Figures, compare: &Compare) -> String {
     text
 }
 
-/// Puts the tables between their marks in the comparison page of this checkout, if there is one, and the picture beside it.
+/// Writes all tables into their file, the first rows between their marks in the comparison page of this checkout, if there is one, and the
+/// picture beside it.
 pub(crate) fn write_docs(text: &str, figures: &Figures, compare: &Compare) -> Outcome<()> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let path = docs.join("COMPARE.md");
@@ -225,8 +227,8 @@ pub(crate) fn write_docs(text: &str, figures: &Figures, compare: &Compare) -> Ou
         let first = format!("{}\n{}\n", head(compare), picture::table(figures, size).trim());
         page = between(&page, FIRST, &first).ok_or("the comparison page has no marks for its first rows")?;
     }
-    let page = between(&page, TABLES, text).ok_or("the comparison page has no marks for the tables")?;
     std::fs::write(path, page)?;
+    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("RESULTS.md"), format!("{RESULTS}{text}"))?;
     Ok(())
 }
 

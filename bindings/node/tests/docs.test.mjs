@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { folder } from "./help.mjs";
 
-const pages = ["README.md", "bindings/node/README.md", "docs/NODE.md"];
+const pages = ["bindings/node/README.md", "docs/NODE.md"];
 /** Pages that need a framework. */
 const adapters = ["docs/adapters/CLAUDE.md", "docs/adapters/LANGGRAPH.md", "docs/adapters/OPENAI.md", "docs/adapters/VERCEL_AI.md"];
 const root = ["../../..", "../../"].map((path) => new URL(`${path}/`, import.meta.url)).find((path) => existsSync(new URL("docs/NODE.md", path)));

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGES = ["README.md", "bindings/python/README.md", "docs/PYTHON.md"]
+PAGES = ["bindings/python/README.md", "docs/PYTHON.md"]
 #: Pages that need a framework.
 ADAPTERS = [
     "docs/adapters/ANTHROPIC_MEMORY.md",

@@ -55,7 +55,7 @@ pub(crate) fn man(args: &Man, output: &mut Output) -> Result<Code, Failure> {
 pub(crate) fn reference() -> String {
     let mut root = args::command().disable_help_subcommand(true).term_width(100);
     root.build();
-    let mut text = "# Command line\n\nEvery command and its options, as `acpdb man --reference` prints them. A test compares this page with \
+    let mut text = "# Command line\n\nEvery command and its options, as `acpdb man --reference` prints them. A test compares them with \
                     the program.\n\nExit codes: 0 done, 1 failure, 2 usage, 3 damage, 4 acknowledged events are missing, \
                     5 conflict, 6 busy, 7 not found, 8 done in part, 9 cannot be read, \
                     130 interrupted.\n"
@@ -99,10 +99,10 @@ fn page(command: &mut Command, depth: usize, text: &mut String) {
 mod tests {
     use super::reference;
 
-    /// `SNAPSHOTS=overwrite cargo test -p acpdb-cli` writes the page anew.
+    /// `SNAPSHOTS=overwrite cargo test -p acpdb-cli` writes it anew.
     #[test]
-    fn the_reference_in_the_book_is_that_of_this_program() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/CLI.md");
+    fn the_reference_is_that_of_this_program() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/tests/cli/reference.md");
         let assert = snapbox::Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV);
         assert.eq(snapbox::Data::text(reference()).raw(), snapbox::Data::read_from(&path, None).raw());
     }

@@ -33,7 +33,7 @@ fn example(line: &str) -> Example {
 
 /// The examples of each verb's help, as the reference of all has them: groups of one verb and its own verbs together.
 fn of_help() -> Vec<(String, Vec<Example>)> {
-    let text = std::fs::read_to_string(root().join("docs/CLI.md")).unwrap();
+    let text = std::fs::read_to_string(root().join("tests/tests/cli/reference.md")).unwrap();
     let mut groups: Vec<(String, Vec<Example>)> = vec![("acpdb".to_owned(), Vec::new())];
     for line in text.lines() {
         if let Some(verb) = line.strip_prefix("## ") {

@@ -23,7 +23,6 @@ const PEOPLE: &[&str] = &[
 
 /// Files in which such words are data, and how many there are: what users say, and the story of the demo.
 const DATA: &[(&str, usize)] = &[
-    ("docs/START.md", 1),
     ("query/src/propose/decisions.rs", 2),
     ("query/src/propose/rivals.rs", 1),
     ("query/src/propose/says.rs", 1),
@@ -120,17 +119,17 @@ fn names_that_were_given_up_stay_away() -> io::Result<()> {
     Ok(())
 }
 
-/// `what was hidden` makes a reader guess: text, item or event? `docs/CLI.md` is what the help prints, and a test compares them.
+/// `what was hidden` makes a reader guess: text, item or event? `tests/tests/cli/reference.md` is what the help prints, and a test compares them.
 #[test]
 fn help_has_a_noun_where_it_could_say_what() -> io::Result<()> {
-    let help = std::fs::read_to_string(root().join("docs/CLI.md"))?;
+    let help = std::fs::read_to_string(root().join("tests/tests/cli/reference.md"))?;
     // The sentence that says in the whole documentation which log this is.
     let first = "An append-only log of what AI agents see and do";
     let found = lines_with(&help.replace(first, &"-".repeat(first.len())), "what").into_iter();
     report(
-        found.map(|line| format!("docs/CLI.md:{line}")).collect(),
+        found.map(|line| format!("tests/tests/cli/reference.md:{line}")).collect(),
         "name the thing: texts, items, events, the cost. Help is in cli/src/args; SNAPSHOTS=overwrite cargo test -p acpdb-cli --bin acpdb \
-         the_reference writes docs/CLI.md.",
+         the_reference writes tests/tests/cli/reference.md.",
     );
     Ok(())
 }
