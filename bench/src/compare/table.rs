@@ -7,9 +7,10 @@ use super::{Compare, picture};
 use crate::Outcome;
 use crate::measure::{self, middle};
 
-/// Marks of all tables, and of the few rows that come first.
+/// The head of the file with all tables.
 const RESULTS: &str = "# All rows of the last run\n\n`acpdb-bench compare --docs` writes this file, and the first rows of docs/COMPARE.md, which \
     says what the rows mean.\n\n";
+/// Marks of the few rows that come first.
 const FIRST: (&str, &str) = ("<!-- first:begin -->", "<!-- first:end -->");
 
 /// A row: its name, its unit, and values by engine.
