@@ -50,6 +50,12 @@ fn reads_of_the_bundled_session_in_words() {
 }
 
 #[test]
+fn without_a_verb_the_store_is_told_at_a_glance() {
+    let world = World::new();
+    transcript::play(&world, "home.md");
+}
+
+#[test]
 fn acts_on_a_small_session_in_words() {
     let world = World::new();
     world.write("feed.jsonl", FEED);

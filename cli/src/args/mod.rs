@@ -252,7 +252,7 @@ pub(crate) fn help(words: impl IntoIterator<Item = OsString>) -> clap::builder::
     command.render_help()
 }
 
-/// What a verb that has verbs of its own shows if none is named.
+/// Groups of verbs, and the verb of each that shows the group's things if none is named.
 const SHOWN: &[(&str, &str)] = &[
     ("acpdb", "home"),
     ("checkpoint", "show"),

@@ -5,6 +5,8 @@
 //! a store  -> its sessions, their cost, what was stale, the newest, five next commands
 //! ```
 
+use std::collections::BTreeMap;
+
 use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, StreamId};
 use acpdb_live::below::Links;
@@ -28,10 +30,13 @@ const LATELY: i64 = 7;
 const ID_WIDTH: usize = 8;
 
 /// The answer.
-#[derive(Debug, serde::Serialize)]
+#[derive(Debug, Default, serde::Serialize)]
 struct Home {
-    /// The store's folder.
-    store: String,
+    /// The store's folder; `None` if there is no store yet.
+    store: Option<String>,
+    /// Without a store: files of sessions that hosts keep on this machine, by host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<BTreeMap<String, u64>>,
     /// Bytes of its log.
     bytes: u64,
     /// Sessions, without those of subagents.
@@ -55,14 +60,15 @@ struct Stale {
     sessions: u64,
     /// Dollars paid for input.
     input: f64,
-    /// Dollars of it that went to stale items.
+    /// Dollars of that input, paid for stale items.
     wasted: f64,
 }
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "acpdb without a verb")?;
     let folder = store_path::find(global)?.folder;
-    if global.db.is_none() && !folder.join("acpdb.json").is_file() {
+    // A folder that is there and names no store is told by the reading below, unless no option named it.
+    if !folder.exists() || global.db.is_none() && !folder.join("acpdb.json").is_file() {
         return first(&folder, output);
     }
     let store = store_path::read(global, output)?;
@@ -93,7 +99,8 @@ fn look(store: &Store, table: &PriceTable, output: &Output) -> Result<(Home, Vec
         cost::bill(&requests, By::Host, table, &asked).sum.total
     };
     let home = Home {
-        store: store.root().display().to_string(),
+        store: Some(store.root().display().to_string()),
+        found: None,
         bytes: store.info()?.log_bytes,
         sessions: sessions as u64,
         subagents: (asked.names.len() - sessions) as u64,
@@ -107,7 +114,7 @@ fn look(store: &Store, table: &PriceTable, output: &Output) -> Result<(Home, Vec
     Ok((home, rows))
 }
 
-/// What stale items took of the input of these sessions; `None` if no request of theirs has a price.
+/// The share of stale items in the input of these sessions; `None` if no request of theirs has a price.
 fn stale(
     store: &Store,
     requests: &Requests,
@@ -128,7 +135,7 @@ fn to_the_millionth(dollars: f64) -> f64 {
 
 fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let bold = |output: &Output, text: &str| output.paint(describe::BOLD, text);
-    let place = store_path::quoted(std::path::Path::new(&home.store));
+    let place = store_path::quoted(std::path::Path::new(home.store.as_deref().unwrap_or_default()));
     let subagents = match home.subagents {
         0 => String::new(),
         count => format!(" and {}", describe::count(count, "subagent")),
@@ -139,7 +146,8 @@ fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Fai
         describe::bytes(home.bytes)
     );
     output.line(format!("{}  {line}", bold(output, "Store")))?;
-    let lately = format!("{} in the last {} days", dollars(home.cost_lately), home.cost_days);
+    let lately = if home.cost_lately > 0.0 { dollars(home.cost_lately) } else { "nothing".to_owned() };
+    let lately = format!("{lately} in the last {} days", home.cost_days);
     output.line(format!("{}   {} in all, {lately}", bold(output, "Cost"), dollars(home.cost)))?;
     if let Some(stale) = &home.stale {
         let share = stale.wasted / stale.input * 100.0;
@@ -201,7 +209,7 @@ fn steps(heading: &str, steps: &[(&str, &str)], output: &mut Output) -> Result<(
 
 /// The screen of a user without a store.
 fn first(folder: &std::path::Path, output: &mut Output) -> Result<Code, Failure> {
-    let mut found = std::collections::BTreeMap::<String, u64>::new();
+    let mut found = BTreeMap::<String, u64>::new();
     for place in super::import::places(&[])? {
         let host = place.format.name().to_owned();
         let root = Root { path: place.folder.clone(), place: Some(place), links: Links::Within };
@@ -212,13 +220,7 @@ fn first(folder: &std::path::Path, output: &mut Output) -> Result<Code, Failure>
     }
     found.retain(|_, count| *count > 0);
     if output.json {
-        #[derive(serde::Serialize)]
-        struct First<'a> {
-            store: Option<&'a str>,
-            /// Files of sessions that hosts keep on this machine, by host.
-            found: &'a std::collections::BTreeMap<String, u64>,
-        }
-        return output.json_object("acpdb.home/1", &First { store: None, found: &found });
+        return output.json_object("acpdb.home/1", &Home { found: Some(found), ..Home::default() });
     }
     output.line(format!("There is no store yet; {} would be yours.", store_path::quoted(folder)))?;
     let hosts: Vec<String> =

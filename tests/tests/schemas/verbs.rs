@@ -10,6 +10,7 @@ use crate::{Answers, samples, witness};
 
 /// Verbs that read, on the small session and, without `--session`, on the bundled one.
 const READS: &[&str] = &[
+    "home",
     "sessions",
     "sessions tool:read --all --limit 1",
     "context s1",
