@@ -30,6 +30,8 @@ mod live_faults;
 mod live_input;
 #[path = "cli/processes.rs"]
 mod processes;
+#[path = "cli/projects.rs"]
+mod projects;
 #[path = "cli/salvaged.rs"]
 mod salvaged;
 #[path = "cli/terminal.rs"]
