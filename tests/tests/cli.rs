@@ -28,6 +28,8 @@ mod hints;
 mod live_faults;
 #[path = "cli/live_input.rs"]
 mod live_input;
+#[path = "cli/money.rs"]
+mod money;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/projects.rs"]
