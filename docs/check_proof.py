@@ -109,7 +109,7 @@ KINDS = """1 session_opened 5 host 6 name 7 project 8 parent 9 cwd 11 host_versi
 ;34 file_changed 4 key;48 todos_replaced 4 list;49 todo_changed 4 change;50 task_changed 4 tasks 5 message
 ;51 task_evicted 4 task 7 message;64 memory_recorded 4 id 18 replaces 19 superseded_by;65 memory_superseded 4 old 5 new
 ;66 memory_reinforced 4 id;67 memory_retracted 4 id;80 discarded;81 distilled;82 restored;83 pinned;84 unpinned;85 injected
-;86 context_rebased;87 context_served 4 step 9 format;96 policy_set 4 policy;112 erased 5 by;113 damage_noted"""
+;86 context_rebased;87 context_served 4 step 9 format;96 policy_set 4 policy;97 project_renamed 4 old 5 new;112 erased 5 by;113 damage_noted"""
 KINDS = {int(words[0]): (words[1], dict(zip(map(int, words[2::2]), words[3::2]))) for words in map(str.split, KINDS.split(";"))}
 def item(data, at, depth=0):
     """A value of CBOR in the form that FORMAT has for it, and where it ends."""

@@ -51,6 +51,7 @@ KINDS = {
     86: ("context_rebased", {4: "epoch"}),
     87: ("context_served", {4: "step", 9: "format", 8: "tokens"}),
     96: ("policy_set", {4: "policy"}),
+    97: ("project_renamed", {4: "old", 5: "new"}),
     112: ("erased", {4: "bodies", 5: "by"}),
     113: ("damage_noted", {4: "segment", 5: "offset", 6: "first", 7: "last"}),
 }

@@ -3,11 +3,12 @@
 
     count_recordings.py PROGRAM FOLDER
 
-Each file below FOLDER that is a recording is imported into a store of its own. Only the Python standard library is used. Prints a
-line for each difference, and the sums; the exit code is 1 if anything differs, and 2 if nothing was counted.
+Each file below FOLDER that is a recording is imported into a store of its own. Only the Python standard library is used, and
+`zstd` for packed files. Prints a line for each difference, and the sums; the exit code is 1 if anything differs, and 2 if nothing was counted.
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -239,9 +240,12 @@ def trajectory(document):
 def count_of(path):
     """The count of a file; None if it is no recording that is counted here."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        data = path.read_bytes()
     except OSError:
         return None
+    if path.suffix == ".zst":
+        data = subprocess.run(["zstd", "-dcq", str(path)], capture_output=True, check=True).stdout
+    text = data.decode("utf-8", errors="replace")
     found = list(values(text))
     if not found:
         return None
@@ -259,7 +263,7 @@ def count_of(path):
         return codex(found)
     if has("type", "data", "parentId"):
         return copilot(found)
-    if has("type", "sessionId", "uuid") and path.suffix == ".jsonl" and not has("$set"):
+    if has("type", "sessionId", "uuid") and ".jsonl" in path.suffixes and not has("$set"):
         return claude(found)
     return None
 
@@ -294,7 +298,10 @@ def main():
     program, folder = sys.argv[1:3]
     sums, differences, files = Counter(), 0, 0
     for path in sorted(Path(folder).rglob("*")):
-        if not path.is_file() or path.suffix not in (".jsonl", ".json", ".traj"):
+        if not path.is_file() or path.suffix not in (".jsonl", ".json", ".traj", ".zst"):
+            continue
+        if path.suffix == ".zst" and not shutil.which("zstd"):
+            print(f"{path}: not counted, for zstd is not here")
             continue
         count = count_of(path)
         if count is None or "requests" in path.name or "memory" in path.parts:

@@ -247,6 +247,7 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Todo(act) => commands::todo::run(global, act, output),
         Verb::Memory(act) => commands::memory::run(global, act, output),
         Verb::Task(act) => commands::task::run(global, act, output),
+        Verb::Project(act) => commands::project::run(global, act, output),
         Verb::Policy(act) => commands::policy::run(global, act, output),
         Verb::Verify(args) => commands::verify::run(global, args, output),
         Verb::Head(args) => commands::head::run(global, args, output),

@@ -84,11 +84,13 @@ type OpenTodos = (String, Vec<(String, String)>);
 /// The open todos of the session that was active last in the project.
 fn open_todos(store: &Store, project: &str, session: StreamId) -> Result<Option<OpenTodos>, Error> {
     let mut names = store.stream_names()?;
+    let moves = store.project_moves()?;
+    let project = moves.project(project);
     names.retain(|name| {
         name.scope == Scope::Session
             && name.parent.is_none()
             && name.id != session
-            && name.folder.as_deref().is_some_and(|folder| project_of(folder) == project_of(project))
+            && name.folder.as_deref().is_some_and(|folder| project_of(folder) == project)
     });
     let Some(last) = store.newest_of(names)? else { return Ok(None) };
     let view = store.view(last.id)?;

@@ -176,6 +176,7 @@ pub fn items(
     now: Micros,
 ) -> Result<(Context, ContextItems), Error> {
     let at = view.at();
+    let moves = store.project_moves()?;
     let (mut context, wanted) = {
         let state = view.state();
         let info = state.info(at).cloned().unwrap_or_default();
@@ -196,7 +197,7 @@ pub fn items(
             session: info.name.clone(),
             host: info.host.clone(),
             title: info.title.clone(),
-            project: info.project.clone(),
+            project: info.project.as_ref().map(|project| moves.project(project).into_owned()),
             at,
             turn: tokens.turn.get(),
             layer: window.layer,

@@ -103,6 +103,8 @@ impl SessionsAsked {
         let known = self.facts.get(&name.id).cloned().unwrap_or_default();
         let SessionFacts { models, cost, duration_seconds, titled } = known;
         let mut summary = figures.summary(name.clone());
+        let moves = self.store.project_moves()?;
+        summary.project = summary.project.map(|project| moves.project(&project).into_owned());
         summary.name.title = title_at(&self.store, name, titled, figures.prompt)?;
         Ok(Some(SessionRow {
             summary,

@@ -22,22 +22,22 @@ def claude_main(scene):
     claude(scene, "--continue", prompt="Look at it again. <play:second>")
 
 
-def claude_on(scene, model):
+def played_on_model(scene, model):
     """Other models get reminders where the default one gets messages of role system."""
     claude(scene, "--model", model, prompt="Rename the greeting. <play:main>")
     claude(scene, "--model", model, "--continue", prompt="Look at it again. <play:second>")
 
 
 def claude_opus(scene):
-    claude_on(scene, "claude-opus-4-5")
+    played_on_model(scene, "claude-opus-4-5")
 
 
 def claude_sonnet(scene):
-    claude_on(scene, "claude-sonnet-5")
+    played_on_model(scene, "claude-sonnet-5")
 
 
 def claude_haiku(scene):
-    claude_on(scene, "claude-haiku-4-5")
+    played_on_model(scene, "claude-haiku-4-5")
 
 
 def claude_mention(scene):

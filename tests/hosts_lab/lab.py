@@ -37,6 +37,17 @@ PINS = {
     "copilot": "@github/copilot@1.0.102",
     "pi": "@earendil-works/pi-coding-agent@1.6.0 jiti@2.7.0 node@22.23.3",
 }
+# HOSTS_OLDER=1 plays an older version of each instead.
+OLDER = {
+    "claude": "@anthropic-ai/claude-code@2.1.322",
+    "codex": "@openai/codex@0.168.0",
+    "opencode": "opencode-ai@1.18.8",
+    "gemini": "@google/gemini-cli@0.59.0",
+    "copilot": "@github/copilot@1.0.92",
+    "pi": "@earendil-works/pi-coding-agent@1.5.2 jiti@2.7.0 node@22.23.3",
+}
+if os.environ.get("HOSTS_OLDER"):
+    PINS = OLDER
 # Hosts whose program holds all its parts. Their packages name the parts besides, also those that npm does not have.
 WHOLE = {"pi"}
 

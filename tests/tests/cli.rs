@@ -28,8 +28,12 @@ mod hints;
 mod live_faults;
 #[path = "cli/live_input.rs"]
 mod live_input;
+#[path = "cli/money.rs"]
+mod money;
 #[path = "cli/processes.rs"]
 mod processes;
+#[path = "cli/projects.rs"]
+mod projects;
 #[path = "cli/salvaged.rs"]
 mod salvaged;
 #[path = "cli/terminal.rs"]

@@ -89,9 +89,7 @@ pub fn scope(store: &Store, project: Option<String>) -> Result<MemoryScope, Faul
     if let Some(project) = project {
         return Ok(MemoryScope::project(project));
     }
-    let names = store.stream_names()?.into_iter();
-    let projects: Vec<String> =
-        names.filter(|name| name.scope == Scope::Project).map(|name| name.name).collect();
+    let projects = store.project_names()?;
     match projects.as_slice() {
         [only] => Ok(MemoryScope::project(only)),
         [] => Err(Fault::invalid(

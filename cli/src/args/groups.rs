@@ -24,7 +24,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Time", &["at", "diff", "blame", "rewind", "fork", "resume", "undo", "redo"]),
-    ("Memory and rules", &["memory", "policy"]),
+    ("Memory and rules", &["memory", "project", "policy"]),
     ("Beside an agent", &["step", "mcp", "hook", "plugin", "proxy", "service", "append", "detach", "lint"]),
     ("Hand on", &["export", "backup"]),
     ("Secrets and proofs", &["scan", "erase", "key", "checkpoint", "prove", "check", "audit"]),

@@ -9,6 +9,7 @@ mod live;
 mod look;
 mod memory;
 mod policy;
+mod project;
 mod proof;
 mod read;
 mod request;
@@ -34,6 +35,7 @@ pub(crate) use live::*;
 pub(crate) use look::*;
 pub(crate) use memory::*;
 pub(crate) use policy::*;
+pub(crate) use project::*;
 pub(crate) use proof::*;
 pub(crate) use read::*;
 pub(crate) use request::*;
@@ -153,6 +155,9 @@ pub(crate) enum Verb {
     /// The rules by which newer items supersede older ones
     #[command(subcommand)]
     Policy(PolicyAct),
+    /// Projects: which there are, and a new name for one whose folder was moved
+    #[command(subcommand)]
+    Project(ProjectAct),
     /// Check every digest and link; exit code 3: damage, 4: acknowledged events are missing
     Verify(Verify),
     /// The durable end of the log: its seq and link, to be kept elsewhere
@@ -335,6 +340,7 @@ impl Verb {
                 matches!(act, MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights(_))
             }
             Self::Task(act) => !matches!(act, TaskAct::Update(_)),
+            Self::Project(act) => matches!(act, ProjectAct::List),
             Self::Policy(act) => !matches!(act, PolicyAct::Set(_) | PolicyAct::Import(_)),
             _ => false,
         }

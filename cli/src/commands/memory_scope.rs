@@ -72,12 +72,10 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
             project: given.project.clone(),
         });
     }
-    let names = store.stream_names()?;
-    let projects: Vec<&str> =
-        names.iter().filter(|name| name.scope == Scope::Project).map(|name| name.name.as_str()).collect();
+    let projects = store.project_names()?;
     match projects.as_slice() {
-        [only] => Ok(MemoryScope::project(*only)),
-        [] if names.iter().any(|name| name.scope == Scope::Session) => {
+        [only] => Ok(MemoryScope::project(only)),
+        [] if store.stream_names()?.iter().any(|name| name.scope == Scope::Session) => {
             let session = super::session::default_session_noted(store, None, output)?;
             Ok(MemoryScope::session(session.id))
         }
@@ -86,7 +84,7 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
             Err(failure.hint("name one with --project NAME; adding to it makes it"))
         }
         many => {
-            let shown: Vec<&str> = many.iter().take(8).copied().collect();
+            let shown: Vec<&str> = many.iter().take(8).map(String::as_str).collect();
             let more = if many.len() > 8 { ", .." } else { "" };
             let failure =
                 Failure::usage(format!("there are {} projects; whose memory is meant?", many.len()));
@@ -176,6 +174,9 @@ pub(crate) fn scopes(store: &Store, session: Option<&str>) -> Result<Vec<MemoryS
     };
     // Projects first: most items are there.
     let mut scopes: Vec<MemoryScope> = names.iter().filter_map(of).collect();
+    let projects = store.project_names()?;
+    // Names of before lead to the project that has them.
+    scopes.retain(|scope| scope.project.as_ref().is_none_or(|name| projects.contains(name)));
     scopes.sort_by_key(|scope| scope.session.is_some());
     Ok(scopes)
 }

@@ -48,6 +48,7 @@ pub(crate) mod policy;
 pub(crate) mod policy_file;
 pub(crate) mod policy_import;
 pub(crate) mod progress;
+pub(crate) mod project;
 pub(crate) mod prove;
 pub(crate) mod proxy;
 pub(crate) mod push;

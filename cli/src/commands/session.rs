@@ -175,7 +175,12 @@ fn choose(store: &Store, given: Option<&str>) -> Result<Choice, Failure> {
         from.retain(|name| name.parent.is_none());
     }
     let total = from.len();
-    let here = std::env::current_dir().map(|here| of_folder(&from, &here)).unwrap_or_default();
+    let moves = store.project_moves()?;
+    let here = std::env::current_dir().map(|here| match here.to_str() {
+        Some(text) => of_folder(&from, Path::new(&*moves.folder(text))),
+        None => of_folder(&from, &here),
+    });
+    let here = here.unwrap_or_default();
     let of = Some(here.len()).filter(|count| (1..total).contains(count));
     let newest = store.newest_of(if here.is_empty() { from } else { here })?;
     let session = newest.ok_or_else(|| {

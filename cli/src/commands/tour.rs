@@ -76,12 +76,14 @@ fn money(store: &Store, session: &StreamName) -> Result<Option<Money>, Failure> 
     let own = told.all.iter().filter(|request| told.root(request.stream) == session.id);
     let price = |request: &Request| {
         let price = table.price(request.model.as_deref()?, request.at)?;
-        Some(price.dollars(&request.usage, request.tier.as_deref())?.total())
+        let dollars = price.dollars(&request.usage, request.tier.as_deref())?.total();
+        // Parts of a request and hosts' sums cost something, and are no requests.
+        Some((u64::from(request.counts()), dollars))
     };
-    let prices: Vec<f64> = own.filter_map(price).collect();
-    let dollars = (prices.iter().sum::<f64>() * 1e6).round() / 1e6;
-    let requests = prices.len() as u64;
-    Ok((requests > 0).then_some(Money { requests, dollars, prices: table.checked }))
+    let prices: Vec<(u64, f64)> = own.filter_map(price).collect();
+    let dollars = (prices.iter().map(|(_, dollars)| dollars).sum::<f64>() * 1e6).round() / 1e6;
+    let requests: u64 = prices.iter().map(|(count, _)| count).sum();
+    Ok((!prices.is_empty()).then_some(Money { requests, dollars, prices: table.checked }))
 }
 
 /// Looks at an imported session. `keep` is the folder of the store that stays, if one stays.

@@ -51,8 +51,8 @@ pub use message::{
     SUM_TIER, TOTAL_TIER, Usage,
 };
 pub use session::{
-    ContextReplaced, Forked, HostCleared, HostRecorded, Parent, PromptSet, ReplaceCause, Rewound, Scope,
-    SessionChanged, SessionClosed, SessionOpened, TurnKind, TurnStarted,
+    ContextReplaced, Forked, HostCleared, HostRecorded, Parent, ProjectRenamed, PromptSet, ReplaceCause,
+    Rewound, Scope, SessionChanged, SessionClosed, SessionOpened, TurnKind, TurnStarted,
 };
 pub use text::{DAMAGED_TEXT, ERASED_TEXT, Text};
 pub use todo::{
@@ -484,6 +484,7 @@ kinds! {
     86 ContextRebased "context_rebased",
     87 ContextServed "context_served",
     96 PolicySet "policy_set",
+    97 ProjectRenamed "project_renamed",
     112 Erased "erased",
     113 DamageNoted "damage_noted",
 }

@@ -150,6 +150,30 @@ impl Kind for SessionChanged {
     }
 }
 
+/// A project goes by another name from here on: its folder was moved. Always in the store's own stream.
+///
+/// Folders below the old one go by the new one, too. A project that is renamed to itself goes by its own name again.
+#[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ProjectRenamed {
+    /// The name that events of sessions bear.
+    pub old: String,
+    /// The name that it goes by.
+    pub new: String,
+}
+
+record!(ProjectRenamed { 4 old, 5 new });
+
+impl Kind for ProjectRenamed {
+    fn in_words(&self) -> String {
+        format!("{} to {}", self.old, self.new)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    fn sample() -> Self {
+        Self { old: "/w".to_owned(), new: "/v".to_owned() }
+    }
+}
+
 /// The session ended. Nothing stops a host from going on: a later event reopens it.
 #[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionClosed {

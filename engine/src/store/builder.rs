@@ -301,6 +301,7 @@ impl Builder {
             names: RwLock::new(IndexUse::new(index, read_only)),
             writers: Mutex::new(Bounded::new(self.memory_max / 4)),
             folds: Mutex::new(Bounded::new(self.memory_max / 4 * 3)),
+            moves: Mutex::default(),
             frames: Mutex::new(FrameCache::new(self.memory_max / 8)),
             erasures: Mutex::new(Erasures::new(log.secret().clone())),
             damage: Mutex::default(),

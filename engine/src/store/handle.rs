@@ -52,6 +52,7 @@ pub(super) struct Inner {
     pub(super) names: RwLock<IndexUse>,
     pub(super) writers: Mutex<Bounded<Mutex<StreamWriter>>>,
     pub(super) folds: Mutex<Bounded<FoldSlot>>,
+    pub(super) moves: Mutex<(Seq, Arc<crate::text::ProjectMoves>)>,
     pub(super) frames: Mutex<FrameCache>,
     pub(super) erasures: Mutex<Erasures>,
     pub(super) damage: Mutex<Vec<String>>,

@@ -43,7 +43,7 @@ pub struct StreamName {
     /// The host's time of its opening, else the time when the opening was recorded. `None`: unknown, as for files of
     /// hosts that write no times; the time when such a file was read says nothing.
     pub began: Option<Micros>,
-    /// The working folder that it began in, else its project.
+    /// The working folder that it began in, else its project; a folder that was moved, where it is now.
     #[serde(skip)]
     pub folder: Option<String>,
 }
@@ -152,6 +152,7 @@ impl Store {
 
     fn names_of(&self, streams: Vec<StreamPlace>) -> Result<Vec<StreamName>, Error> {
         let inner = &self.inner;
+        let moves = inner.project_moves()?;
         let mut names = Vec::with_capacity(streams.len());
         for place in streams {
             let stream = place.stream;
@@ -185,7 +186,9 @@ impl Store {
                     }
                     Err(error) => return Err(error),
                 };
-                (name.began, name.folder) = self.beginning(&frame, &recorded)?;
+                let (began, folder) = self.beginning(&frame, &recorded)?;
+                name.began = began;
+                name.folder = folder.map(|folder| moves.folder(&folder).into_owned());
                 let Payload::SessionOpened(opened) = recorded.event.payload else {
                     names.push(name);
                     continue;
@@ -345,7 +348,10 @@ impl Store {
             return Ok(None);
         }
         let ended = self.last_active(name.id, at)?;
-        Ok(Some(summary(name, view.state(), at, ended)))
+        let mut summary = summary(name, view.state(), at, ended);
+        let moves = self.project_moves()?;
+        summary.project = summary.project.map(|project| moves.project(&project).into_owned());
+        Ok(Some(summary))
     }
 
     /// When a stream was last active, as of `at`: the newest of the host's times in its last frame that has any. An event

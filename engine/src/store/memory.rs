@@ -10,6 +10,7 @@
 //! go there. Permanent items go to the stream of the store's user, which every session and project sees. Facts that a session
 //! records go the same ways (see `routes`); facts that a caller gives to a project's own stream stay there.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use crate::command::Rejection;
@@ -193,13 +194,28 @@ impl Store {
     /// # Errors
     /// [`Error::NotFound`] for an unknown session or project; [`Error::Rejected`] if the scope names neither.
     pub fn memory(&self, scope: &MemoryScope, at: Seq) -> Result<Memory, Error> {
-        if let Some(name) = &scope.project
-            && self.known(project_id(name))?.is_none()
-        {
-            return Err(self.no_project(name)?);
+        if let Some(name) = &scope.project {
+            let mut is_known = false;
+            for stream in self.projects_named(name)? {
+                is_known |= self.known(stream)?.is_some();
+            }
+            if !is_known {
+                return Err(self.no_project(name)?);
+            }
         }
         let memory = self.memory_of(scope, &Signers::new())?;
         Ok(Memory { at: memory.at.min(at), ..memory })
+    }
+
+    /// The projects that have a memory, by the names that they go by, in order.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn project_names(&self) -> Result<Vec<String>, Error> {
+        let moves = self.project_moves()?;
+        let names = self.stream_names()?.into_iter().filter(|name| name.scope == Scope::Project);
+        let names: BTreeSet<String> = names.map(|name| moves.project(&name.name).into_owned()).collect();
+        Ok(names.into_iter().collect())
     }
 
     /// Records a command on memory in the stream of the item's lifespan, which is opened if it is a new project's.
@@ -239,7 +255,9 @@ impl Store {
             let (id, stream, drafts) = (decision.id, decision.stream, decision.drafts);
             // A project that is named is opened, even if the item goes to the user's stream.
             let named = scope.project.as_deref().filter(|_| matches!(command, MemoryCommand::Add(_)));
-            let named = named.map(project_id).filter(|project| *project != stream);
+            let moves = self.project_moves()?;
+            let named =
+                named.map(|name| project_id(&moves.project(name))).filter(|project| *project != stream);
             let named = named.map(|stream| Recording { stream, actor, drafts: Vec::new() });
             let own = Recording { stream, actor, drafts };
             Ok((named.into_iter().chain([own]).collect(), (id, stream, adds)))
@@ -253,26 +271,43 @@ impl Store {
 
     /// The project of a scope, if it has one.
     pub(super) fn project_of(&self, scope: &MemoryScope) -> Result<Option<String>, Error> {
-        if scope.project.is_some() {
-            return Ok(scope.project.clone());
+        let project = match (&scope.project, scope.session) {
+            (Some(name), _) => Some(name.clone()),
+            (None, Some(session)) => {
+                let view = self.view(session)?;
+                view.state().info(Seq::MAX).and_then(|info| info.project.clone())
+            }
+            (None, None) => None,
+        };
+        let moves = self.project_moves()?;
+        Ok(project.map(|name| moves.project(&name).into_owned()))
+    }
+
+    /// The streams with memory of the project that goes by a name: its own, then those that bear names of before.
+    fn projects_named(&self, name: &str) -> Result<Vec<StreamId>, Error> {
+        let moves = self.project_moves()?;
+        let name = moves.project(name);
+        let mut streams = vec![project_id(&name)];
+        if moves.iter().next().is_some() {
+            let all = self.stream_names()?.into_iter();
+            let of_before = all.filter(|stream| {
+                stream.scope == Scope::Project && stream.name != *name && moves.project(&stream.name) == name
+            });
+            streams.extend(of_before.map(|stream| stream.id));
         }
-        let Some(session) = scope.session else { return Ok(None) };
-        let view = self.view(session)?;
-        Ok(view.state().info(Seq::MAX).and_then(|info| info.project.clone()))
+        Ok(streams)
     }
 
     /// Memory at the head. Signers that are not given are read from the streams' first events.
     pub(super) fn memory_of(&self, scope: &MemoryScope, signers: &Signers) -> Result<Memory, Error> {
-        let project = self.project_of(scope)?.map(|name| project_id(&name));
-        let streams = [
-            (scope.session, Lifespan::Session),
-            (project, Lifespan::Project),
-            (Some(StreamInfo::user().id()), Lifespan::Permanent),
-        ];
+        let project = self.project_of(scope)?;
+        let projects = project.as_deref().map(|name| self.projects_named(name)).transpose()?;
+        let session = scope.session.into_iter().map(|stream| (stream, Lifespan::Session));
+        let projects = projects.into_iter().flatten().map(|stream| (stream, Lifespan::Project));
+        let user = (StreamInfo::user().id(), Lifespan::Permanent);
         let mut layers = Vec::new();
         let mut at = Seq::MAX;
-        for (stream, records) in streams.into_iter().filter_map(|(stream, records)| Some((stream?, records)))
-        {
+        for (stream, records) in session.chain(projects).chain([user]) {
             let given = signers.get(&stream).cloned();
             let first = self.known(stream)?;
             if first.is_none() && given.is_none() {

@@ -38,6 +38,7 @@ mod leaves;
 mod locate;
 mod memory;
 mod own_list;
+mod projects;
 mod redact;
 mod routes;
 mod salvage;

@@ -50,7 +50,7 @@ impl Store {
         let session = batch.stream.id();
         let is_known = self.is_known(session)?;
         let project = match &batch.stream.project {
-            Some(project) => Some(project.clone()),
+            Some(project) => self.project_of(&MemoryScope::project(project))?,
             None if is_known => self.project_of(&MemoryScope::session(session))?,
             None => None,
         };

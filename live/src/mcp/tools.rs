@@ -146,7 +146,7 @@ impl Tools {
         }
         let Some(folder) = &self.folder else { return Ok(self.store.find_stream("latest")?) };
         let mut sessions = self.all_sessions()?;
-        let nearest = nearest(&sessions, folder);
+        let nearest = nearest(&sessions, &self.store.project_moves()?.folder(folder));
         sessions.retain(|name| name.folder == nearest);
         self.store.newest_of(sessions)?.ok_or(ToolError::NoSession)
     }
@@ -167,8 +167,9 @@ impl Tools {
     fn own_folders(&self) -> Result<Option<Vec<String>>, ToolError> {
         let mut own: Vec<String> = Vec::new();
         if let Some(folder) = &self.folder {
-            own.extend(nearest(&self.all_sessions()?, folder));
-            own.push(folder.clone());
+            let folder = self.store.project_moves()?.folder(folder).into_owned();
+            own.extend(nearest(&self.all_sessions()?, &folder));
+            own.push(folder);
         }
         if let Some(name) = &self.session {
             match self.store.find_stream(name) {

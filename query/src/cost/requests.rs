@@ -159,7 +159,7 @@ impl Reading {
         // Two requests of one session may end at one time, with the same counts.
         let first = identity.map(|identity| *self.seen.entry(identity).or_insert((stream, key)));
         if first.is_some_and(|first| first != (stream, key) && (first.0 != stream || first.1 == key)) {
-            self.copies += 1;
+            self.copies += u64::from(request.counts());
             self.copied.insert(stream);
             if self.forked.contains(&stream) {
                 self.told.entry(stream).or_default().push((usage, COPY));

@@ -252,7 +252,7 @@ mod tests {
             .map(|(_, label)| *label)
             .collect();
         let expected = "item_revised task_changed task_evicted discarded distilled restored pinned unpinned context_rebased \
-                        context_served policy_set erased damage_noted";
+                        context_served policy_set project_renamed erased damage_noted";
         assert_eq!(acts, expected.split_whitespace().collect::<Vec<_>>());
         assert!(!is_act_by_kind(9_999));
     }

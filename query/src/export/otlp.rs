@@ -69,10 +69,12 @@ pub fn spans(
     let stream = view.stream();
     let root = span_id(stream, "session", Seq::ZERO, 0);
     let common = Common { trace, conversation: info.name.clone(), root: root.clone() };
+    let moves = store.project_moves()?;
+    let project = info.project.as_ref().map(|project| moves.project(project));
     let mut attributes = common.attributes("invoke_agent");
     attributes.push(text("gen_ai.agent.name", &info.host));
     attributes.extend(info.title.as_ref().map(|title| text("acpdb.session.title", title)));
-    attributes.extend(info.project.as_ref().map(|project| text("acpdb.session.project", project)));
+    attributes.extend(project.map(|project| text("acpdb.session.project", &project)));
     let mut session = json!({
         "traceId": common.trace, "spanId": root, "name": format!("invoke_agent {}", info.host), "kind": 1,
         "startTimeUnixNano": nanos(told.first), "endTimeUnixNano": nanos(told.last.max(told.first)),

@@ -7,10 +7,12 @@
 //! It writes nothing but texts, which are shared by all sessions of a page.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use acpdb_engine::event::{Face, MessageFinished, PartKind, Payload, Recorded, Role, SUM_TIER, Usage};
 use acpdb_engine::fold::{CauseView, FaceState, FaceView, ItemKind, ItemView, Ix, State, Status};
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
+use acpdb_engine::text::ProjectMoves;
 use acpdb_engine::{Store, View};
 
 use super::page_data::{
@@ -37,6 +39,7 @@ pub(super) struct Making<'v> {
     /// Items by id.
     places: HashMap<ItemId, u32>,
     redaction: Redaction,
+    moves: Arc<ProjectMoves>,
     all: Vec<Ix>,
     /// The host's time of each event, if the host gave one.
     times: HashMap<Seq, Micros>,
@@ -80,7 +83,8 @@ impl<'v> Making<'v> {
             data.spans = events.spans(state, data.session.began);
             (all, places)
         };
-        Ok(Self { view, data, words, redaction: redaction.clone(), places, all, times: events.times })
+        let (redaction, moves, times) = (redaction.clone(), store.project_moves()?, events.times);
+        Ok(Self { view, data, words, places, redaction, moves, all, times })
     }
 
     /// The session with all its data, and its title.
@@ -271,7 +275,10 @@ impl<'v> Making<'v> {
             id: info.name.clone(),
             host: info.host.clone(),
             title,
-            project: info.project.as_ref().map(|project| self.redaction.of(project).into_owned()),
+            project: info
+                .project
+                .as_ref()
+                .map(|project| self.redaction.of(&self.moves.project(project)).into_owned()),
             policy: state.policy(at).preset.clone(),
             at: at.get(),
             began: self.data.session.began,

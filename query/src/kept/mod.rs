@@ -82,7 +82,7 @@ impl Figures {
         let tokens_by_turn = series(state, at);
         let SessionSummary {
             name: _,
-            project,
+            project: _,
             turns,
             prompts,
             calls,
@@ -94,7 +94,8 @@ impl Figures {
             ended,
         } = summary;
         Ok(Some(Self {
-            project,
+            // The name is kept as it was recorded: projects may be renamed meanwhile.
+            project: state.info(at).and_then(|info| info.project.clone()),
             turns,
             prompts,
             calls,

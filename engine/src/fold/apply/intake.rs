@@ -123,6 +123,7 @@ impl State {
             | Payload::MemoryRetracted(_) => Op::Memory(Arc::new(MemoryEvent::of(recorded)?)),
             Payload::SessionOpened(_)
             | Payload::SessionChanged(_)
+            | Payload::ProjectRenamed(_)
             | Payload::PromptSet(_)
             | Payload::Forked(_)
             | Payload::HostRecorded(_)

@@ -235,6 +235,9 @@ impl<'a> Import<'a> {
             Payload::SessionOpened(_) => return self.open(recorded),
             Payload::PolicySet(set) if set.reason.as_deref() == Some("store created") => return Ok(()),
             Payload::PolicySet(_) => self.report.policies += 1,
+            Payload::ProjectRenamed(_) => {
+                self.report.leave_out(format!("the renamed project {}", recorded.event.payload.in_words()));
+            }
             Payload::MemoryRecorded(_) if !self.with_memory => self.report.memories += 1,
             Payload::MemorySuperseded(_) | Payload::MemoryReinforced(_) | Payload::MemoryRetracted(_)
                 if !self.with_memory => {}

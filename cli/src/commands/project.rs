@@ -1,0 +1,142 @@
+//! `acpdb project`: the projects of the store, and a new name for one whose folder was moved.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use acpdb_engine::Store;
+use acpdb_engine::event::Scope;
+use acpdb_engine::text::project_of;
+use serde_json::json;
+
+use super::lines::one_line;
+use super::{Code, Failure, Global, Output, describe, store_path};
+use crate::args::{ProjectAct, ProjectRename};
+
+pub(crate) fn run(global: &Global, act: &ProjectAct, output: &mut Output) -> Result<Code, Failure> {
+    match act {
+        ProjectAct::Rename(args) => rename(global, args, output),
+        ProjectAct::List => list(global, output),
+    }
+}
+
+/// The sessions and the memory that go by a name.
+#[derive(Default)]
+struct Row {
+    sessions: u64,
+    has_memory: bool,
+    names_before: Vec<String>,
+}
+
+/// The projects of sessions and of memory. Subagents belong to their session.
+fn rows(store: &Store) -> Result<BTreeMap<String, Row>, Failure> {
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    for name in store.stream_names()? {
+        let Some(folder) = name.folder.filter(|_| name.scope == Scope::Session && name.parent.is_none())
+        else {
+            continue;
+        };
+        rows.entry(project_of(&folder).into_owned()).or_default().sessions += 1;
+    }
+    for name in store.project_names()? {
+        rows.entry(name).or_default().has_memory = true;
+    }
+    for (from, _) in store.project_moves()?.iter() {
+        let now = store.project_moves()?.project(from).into_owned();
+        rows.entry(now).or_default().names_before.push(from.to_owned());
+    }
+    Ok(rows)
+}
+
+fn list(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = store_path::read(global, output)?;
+    let rows = rows(&store)?;
+    if output.json {
+        let told = |(name, row): (&String, &Row)| {
+            json!({
+                "project": name, "sessions": row.sessions, "has_memory": row.has_memory,
+                "names_before": row.names_before,
+            })
+        };
+        return output.json_items("acpdb.projects/1", &rows.iter().map(told).collect::<Vec<_>>());
+    }
+    if rows.is_empty() {
+        output.note("no session names its folder, and nothing is remembered of a project");
+    }
+    for (name, row) in &rows {
+        let memory = if row.has_memory { ", with memory" } else { "" };
+        let sessions = describe::count(row.sessions, "session");
+        output.line(format!("{}  {sessions}{memory}", output.paint(describe::BOLD, &one_line(name))))?;
+        for before in &row.names_before {
+            output.styled(describe::DIM, format!("    was {}", one_line(before)))?;
+        }
+    }
+    Ok(Code::Ok)
+}
+
+fn rename(global: &Global, args: &ProjectRename, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = store_path::open(global, output)?;
+    let before = rows(&store)?;
+    let known = |name: &str| before.contains_key(name);
+    let (old, new) = (placed(&args.old, &known), placed(&args.new, &known));
+    let moves = store.project_moves()?;
+    let below = |name: &String| {
+        let rest = name.strip_prefix(&old);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '\\']))
+    };
+    let sessions: u64 = before.iter().filter(|(name, _)| below(name)).map(|(_, row)| row.sessions).sum();
+    let is_told = before.keys().any(below) || moves.iter().any(|(from, _)| from == old);
+    if !is_told {
+        let near = acpdb_query::nearest(before.keys().cloned(), &old, 0.75);
+        let failure = Failure::not_found(format!("no project is called {}", one_line(&old)));
+        return Err(failure.near(near, "acpdb project list shows them"));
+    }
+    let is_one = old != new && before.get(&new).is_some_and(|row| row.sessions > 0 || row.has_memory);
+    let seq = store.rename_project(&old, &new)?;
+    if output.json {
+        return output.json_line(&json!({
+            "schema": "acpdb.project_rename/1", "seq": seq, "from": old, "to": new, "sessions": sessions,
+        }));
+    }
+    let (from, to) = (one_line(&old), one_line(&new));
+    if old == new {
+        output.line(format!("{seq} {from} goes by its own name"))?;
+        return Ok(Code::Ok);
+    }
+    let count = describe::count(sessions, "session");
+    output.line(format!("{seq} {from} goes by {to} from here on: {count}"))?;
+    if is_one {
+        output.note(format!(
+            "{to} had sessions or memory before; `acpdb project rename {from} {from}` separates them"
+        ));
+    }
+    Ok(Code::Ok)
+}
+
+/// The name of a project as it is typed: a known name, a whole path, or a path from the working folder.
+fn placed(typed: &str, is_known: &dyn Fn(&str) -> bool) -> String {
+    let trimmed = typed.trim_end_matches(['/', '\\']);
+    let trimmed = if trimmed.is_empty() { typed } else { trimmed };
+    let name = project_of(trimmed).into_owned();
+    let is_relative = Path::new(trimmed).is_relative() && name == trimmed;
+    let is_path = trimmed.contains(std::path::MAIN_SEPARATOR) || matches!(trimmed, "." | "..");
+    let looks_whole =
+        trimmed.starts_with('/') || trimmed.get(1..2) == Some(":") || trimmed.starts_with("\\\\");
+    if is_known(&name) || !is_relative || !is_path || looks_whole {
+        return name;
+    }
+    // Without a working folder the name stays as it was typed.
+    let Ok(here) = std::env::current_dir() else { return name };
+    let mut whole = PathBuf::new();
+    for part in here.join(trimmed).components() {
+        match part {
+            Component::ParentDir => {
+                whole.pop();
+            }
+            Component::CurDir => {}
+            part => whole.push(part),
+        }
+    }
+    whole.to_str().map_or(name, |whole| project_of(whole).into_owned())
+}
