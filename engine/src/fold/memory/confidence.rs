@@ -36,9 +36,9 @@ impl Confidence {
         self.0
     }
 
-    /// From 0 to 1.
+    /// From 0 to 1, in hundredths, rounded down: finer steps would make two answers of one minute differ.
     pub fn as_f64(self) -> f64 {
-        f64::from(self.0) / 1_000_000.0
+        f64::from(self.hundredths()) / 100.0
     }
 
     /// The confidence that is left after `elapsed` microseconds at `rate` millionths an hour.
