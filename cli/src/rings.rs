@@ -46,13 +46,18 @@ pub(crate) fn of_store(folder: &Path, key_file: Option<&Path>) -> Result<Option<
     if ring.is_some() || ring_id(folder).is_some() {
         return Ok(ring);
     }
-    // The same variable opens keys that sign. Where there is such a key, a plain store may be meant; a new one is not.
+    // Where a key that signs is under a passphrase, a plain store may be meant; a new one is not.
     let is_there = folder.join("acpdb.json").symlink_metadata().is_ok();
-    if is_there && keys::any_is_under_passphrase() {
+    if is_there && !passphrase_is_for_stores()? {
         return Ok(None);
     }
     let given = passphrases::told(passphrases::PASSPHRASE)?;
     Ok(given.map(|passphrase| Arc::new(passphrase) as Ring))
+}
+
+/// Whether a passphrase is given that can only mean a store: the same variable opens keys that sign.
+pub(crate) fn passphrase_is_for_stores() -> Result<bool, Failure> {
+    Ok(passphrases::told(passphrases::PASSPHRASE)?.is_some() && !keys::any_is_under_passphrase())
 }
 
 /// As [`of`], without a question on the terminal.

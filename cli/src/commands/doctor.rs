@@ -127,7 +127,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
         Ok(report) => {
             let code = log(&report, folder, &mut add);
             let code = super::verify::worse(code, signed(&report, folder, &mut add));
-            // What is said already of a store that cannot be read is not said again.
+            // A store that cannot be read for another reason is told of above.
             let locked = if code == Code::Ok { unopened(folder, global) } else { None };
             locked.map_or(code, |failure| {
                 add(State::Problem, "key", failure.message, failure.hint);

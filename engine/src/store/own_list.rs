@@ -50,7 +50,7 @@ impl OwnList {
     /// The lines that can be read. A list that cannot be read names no store.
     fn known(&self) -> Vec<OwnStore> {
         let mut text = String::new();
-        // What others may write to says what they want.
+        // A list that others may write says what they want.
         let folder = self.path.parent().unwrap_or_else(|| Path::new("/"));
         if [folder, &self.path].into_iter().any(|path| path.metadata().is_ok_and(|found| is_loose(&found))) {
             return Vec::new();
@@ -147,7 +147,7 @@ mod tests {
         assert!(!list.has(&at("theirs")));
         std::fs::rename(at("mine"), at("moved")).unwrap();
         assert!(list.has(&at("moved")));
-        // A loose mask left the folder open to all: whoever may write there would decide which stores are used.
+        // A loose mask left the folder open to all: another user could decide which stores are used.
         let set =
             |name: &str, mode| std::fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
         for (name, loose, tight) in

@@ -17,6 +17,8 @@ const TEXT_BYTES: usize = 18;
 const WRAPPED_LINE_COUNT_MIN: usize = 60;
 /// Shortest line that is taken for a wrapped one.
 const LINE_BYTES_MIN: usize = 20;
+/// Shortest word that is put together: no token is shorter.
+const WORD_BYTES_MIN: usize = 16;
 /// Most bytes between two pieces of a word that a program puts together.
 const JOINT_BYTES_MAX: usize = 64;
 
@@ -200,7 +202,30 @@ pub(super) fn joined(text: &[u8]) -> Option<Decoded> {
             gaps.push(at..done);
         }
     }
-    without(text, gaps)
+    without(text, long_words(text, &gaps))
+}
+
+/// The gaps of words that are as long as a token: programs join short ones everywhere.
+fn long_words(text: &[u8], gaps: &[Range<usize>]) -> Vec<Range<usize>> {
+    let is_other = |byte: &u8| sextet(*byte).is_none();
+    let before = |at: usize| {
+        let text = text.get(..at).unwrap_or_default();
+        text.iter().rev().position(is_other).unwrap_or(text.len())
+    };
+    let after = |at: usize| {
+        let text = text.get(at..).unwrap_or_default();
+        text.iter().position(is_other).unwrap_or(text.len())
+    };
+    let mut long = Vec::new();
+    // A word goes on where nothing else stands between two gaps.
+    let goes_on = |one: &Range<usize>, next: &Range<usize>| one.end + after(one.end) == next.start;
+    for word in gaps.chunk_by(goes_on) {
+        let pieces: usize = word.iter().map(|gap| after(gap.end)).sum();
+        if word.first().map_or(0, |gap| before(gap.start)) + pieces >= WORD_BYTES_MIN {
+            long.extend_from_slice(word);
+        }
+    }
+    long
 }
 
 /// The text without some stretches of it; `None` if there are none.
@@ -252,15 +277,17 @@ mod tests {
     #[test]
     fn pieces_are_joined_only_where_quotes_part_a_word() {
         for (text, whole) in [
-            (r#"gh""p_1"#, Some("ghp_1")),
-            (r#"a = "gh" "p_1";"#, Some("a = \"ghp_1\";")),
-            ("'gh' + 'p_1'", Some("'ghp_1'")),
-            ("'gh'\n    'p_1'", Some("'ghp_1'")),
-            ("\"gh\" \\\n  \"p_1\"", Some("\"ghp_1\"")),
-            ("'gh' . \"p_1\"", Some("'ghp_1\"")),
-            (r#"["gh", "p_1"]"#, None),
-            (r#"{"gh": "p_1"}"#, None),
-            (r#""gh" + name + "p_1""#, None),
+            (r#"gh""p_1a2b3c4d5e6f7g8h"#, Some("ghp_1a2b3c4d5e6f7g8h")),
+            (r#"a = "gh" "p_1a2b3c4d5e6f7g8h";"#, Some("a = \"ghp_1a2b3c4d5e6f7g8h\";")),
+            ("'gh' + 'p_1a2b3c4d5e6f7g8h'", Some("'ghp_1a2b3c4d5e6f7g8h'")),
+            ("'gh'\n    'p_1a2b3c4d5e6f7g8h'", Some("'ghp_1a2b3c4d5e6f7g8h'")),
+            ("\"gh\" \\\n  \"p_1a2b3c4d5e6f7g8h\"", Some("\"ghp_1a2b3c4d5e6f7g8h\"")),
+            ("'gh' . \"p_1a2b3c4d5e6f7g8h\"", Some("'ghp_1a2b3c4d5e6f7g8h\"")),
+            (r#"g""h""p""_1a2b3c4d""5e6f7g8h"#, Some("ghp_1a2b3c4d5e6f7g8h")),
+            (r#"'a' + 'b' + "short_word""#, None),
+            (r#"["gh", "p_1a2b3c4d5e6f7g8h"]"#, None),
+            (r#"{"gh": "p_1a2b3c4d5e6f7g8h"}"#, None),
+            (r#""gh" + name + "p_1a2b3c4d5e6f7g8h""#, None),
             (r#"a "" b"#, None),
         ] {
             let found = joined(text.as_bytes()).map(|one| String::from_utf8(one.bytes).unwrap());

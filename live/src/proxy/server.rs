@@ -270,7 +270,7 @@ impl Proxy {
     }
 }
 
-/// What the client of a longer body is told.
+/// The answer to a longer body.
 const TOO_LONG: &str = "the body is longer than 512 MiB; send it in parts, or to the provider itself";
 
 /// A body that ends with an error where it becomes too long.

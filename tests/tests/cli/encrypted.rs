@@ -148,7 +148,7 @@ fn a_key_that_is_missing_wrong_or_not_needed_is_named() {
     assert!(contents(&world.path("store")) == before, "a refusal changed something");
     // Bytes are checked without the key.
     world.run(&["verify"]).ok();
-    world.run(&["doctor"]).ok();
+    world.run(&["doctor"]).tells(9, &["problem  key", "every digest and link holds"]);
     // A store was called sound, and nothing to be done, after all that could open it was gone.
     let wrapped = std::fs::read(world.path("store/key")).unwrap();
     std::fs::remove_file(world.path("store/key")).unwrap();
@@ -237,7 +237,7 @@ fn a_passphrase_that_is_given_means_an_encrypted_store() {
     }
     assert!(!world.path("gone").exists());
     assert!(contents(&world.path("plain")) == plain, "the plain store is as it was");
-    with(&world, &said, &["--db", "gone", "init"], "").tells(9, &["a key was given"]);
+    with(&world, &said, &["--db", "gone", "init"], "").tells(2, &["add --encrypt"]);
     assert!(!world.path("gone").exists());
     // Where a key that signs is under a passphrase, the same variable opens that one.
     with(&world, &said, &["key", "new", "--passphrase"], "").ok();

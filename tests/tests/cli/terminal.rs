@@ -474,7 +474,7 @@ fn no_door_lets_through_what_steers_a_terminal() {
                 || matches!(c, '\u{202e}' | '\u{ad}' | '\u{200b}')
         };
         assert_eq!(shown.chars().find(steering), None, "{arguments:?}: {shown:?}");
-        // What colours is ours, and so is what draws progress anew.
+        // Sequences of colours are ours, and so are those that draw progress anew.
         for sequence in shown.split('\u{1b}').skip(1) {
             let style = sequence.strip_prefix('[').and_then(|rest| rest.split_once('m'));
             let is_style = style.is_some_and(|(style, _)| {

@@ -269,7 +269,7 @@ fn a_sealed_file_that_is_replaced_while_it_is_checked_is_not_called_damaged() {
     let held = other.segments.get(1).unwrap().unwrap();
     erase(&log, &rows[..1]).unwrap();
     assert_eq!(other.segments.check_packed(1, &held).unwrap(), Vec::new());
-    // What is damaged stays so.
+    // Damaged bytes stay damage.
     let name = "log/000000000001.seg";
     let mut bytes = world.file(name).unwrap();
     bytes[36] ^= 1;
