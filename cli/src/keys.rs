@@ -95,6 +95,15 @@ fn key_path(name: &str) -> Result<PathBuf, Failure> {
     below(&format!("keys/{name}.key"))
 }
 
+/// Whether one of the user's keys that sign is under a passphrase.
+pub(crate) fn any_is_under_passphrase() -> bool {
+    // A folder or a file that cannot be read holds no key that could be used.
+    let Ok(entries) = below("keys").map(std::fs::read_dir) else { return false };
+    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut keys = paths.filter(|path| path.extension().is_some_and(|kind| kind == "key"));
+    keys.any(|path| read(&path).is_ok_and(|text| text.is_some_and(|text| text.starts_with(WRAPPED_WORD))))
+}
+
 /// The place and form in which a private key is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {

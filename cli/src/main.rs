@@ -46,7 +46,7 @@ use std::process::ExitCode;
 use args::{Args, Verb};
 use failure::{Code, Failure};
 use global::Global;
-use output::Output;
+use output::{Escape, Output, escape};
 
 fn main() -> ExitCode {
     tell_of_bugs();
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         // A host would take the usual exit code for a refusal of its agent's next act.
         Err(error) if error.use_stderr() && is_hook() => {
-            let _ = writeln!(std::io::stderr(), "{error}");
+            let _ = writeln!(std::io::stderr(), "{}", escape(&error.to_string(), Escape::Text));
             let _ = writeln!(std::io::stdout(), "{}", commands::hook::NOTHING);
             commands::hook::refused(&error.to_string());
             return Code::Ok.into();
@@ -74,11 +74,12 @@ fn main() -> ExitCode {
                 let _ = writeln!(anstream::stderr(), "{}", help.ansi());
                 return code.into();
             }
-            // Help goes to standard output, since it is data; a mistake goes to standard error.
-            let said = error.print().and_then(|()| std::io::stdout().flush());
+            // Help goes to standard output, since it is data; a mistake goes to standard error, and quotes words of others.
             if !error.use_stderr() {
-                return printed(said).into();
+                return printed(error.print().and_then(|()| std::io::stdout().flush())).into();
             }
+            let text = error.render().ansi().to_string();
+            let _ = write!(anstream::stderr(), "{}", output::escape_but_styles(&text, true));
             if let Some(act) = act_that_was_meant() {
                 let _ = writeln!(std::io::stderr(), "\n  tip: did you mean 'context {act}'?");
             }

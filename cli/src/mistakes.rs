@@ -3,13 +3,33 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args;
+use crate::output::{Escape, escape};
 
 /// Adds the probable meaning to a refusal.
 pub(crate) fn explain(error: &mut clap::Error) {
     withhold(error);
+    clean(error);
     tell_of_verb(error);
     tell_of_ids(error);
     tell_of_session(error, &typed());
+}
+
+/// Makes the characters visible with which a quoted word would steer the terminal.
+fn clean(error: &mut clap::Error) {
+    let cleaned = |text: &String| escape(text, Escape::Line).into_owned();
+    let quoted: Vec<(ContextKind, ContextValue)> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(text) => Some((kind, ContextValue::String(cleaned(text)))),
+            ContextValue::Strings(texts) => {
+                Some((kind, ContextValue::Strings(texts.iter().map(cleaned).collect())))
+            }
+            _ => None,
+        })
+        .collect();
+    for (kind, value) in quoted {
+        error.insert(kind, value);
+    }
 }
 
 /// The words of the command line after the program's name.

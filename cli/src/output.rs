@@ -108,11 +108,18 @@ impl Output {
         self.width.saturating_sub(used)
     }
 
-    /// One line of data.
+    /// One line of data. On a terminal nothing in it can steer that terminal, whatever its caller let through.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
-        let line = line.as_ref();
-        self.bytes(line.as_bytes())?;
+        self.piece(line.as_ref())?;
         self.bytes(b"\n")
+    }
+
+    /// A part of a line.
+    fn piece(&mut self, text: &str) -> Result<(), Failure> {
+        if self.terminal {
+            return self.bytes(escape_but_styles(text, self.color).as_bytes());
+        }
+        self.bytes(text.as_bytes())
     }
 
     /// One line of data in a style, if there are colours.
@@ -128,7 +135,7 @@ impl Output {
         text: &str,
     ) -> Result<(), Failure> {
         for piece in lead {
-            self.bytes(piece.as_bytes())?;
+            self.piece(piece)?;
         }
         if self.color {
             return self.line(self.paint(style, text));
@@ -307,6 +314,27 @@ pub(crate) fn escape(text: &str, escaping: Escape) -> std::borrow::Cow<'_, str> 
     out.into()
 }
 
+/// The sequences of the styles of this program, of its tables and of the reader of arguments: they colour, and do nothing else.
+const STYLES: [&str; 9] = ["0", "1", "2", "4", "22", "31", "32", "33", "36"];
+
+/// As [`escape`], for a text that is put together already: with `styled`, the sequences of styles stay.
+pub(crate) fn escape_but_styles(text: &str, styled: bool) -> std::borrow::Cow<'_, str> {
+    if !styled || memchr::memchr(b'\x1b', text.as_bytes()).is_none() {
+        return escape(text, Escape::Text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for (number, part) in text.split('\x1b').enumerate() {
+        let style = part.strip_prefix('[').and_then(|rest| rest.split_once('m'));
+        match style {
+            _ if number == 0 => {}
+            Some((style, _)) if STYLES.contains(&style) => out.push('\x1b'),
+            _ => out.push_str(&escape("\x1b", Escape::Text)),
+        }
+        out.push_str(&escape(part, Escape::Text));
+    }
+    out.into()
+}
+
 /// Escapes JSON, which stays the same JSON: hostile characters stand only in its strings, where they may be escapes. A carriage
 /// return is white space between values.
 fn escape_json(text: &str) -> std::borrow::Cow<'_, str> {
@@ -368,6 +396,22 @@ mod tests {
             assert_eq!(escape(text, Escape::Text), shown);
         }
         assert_eq!(escape("a\\\tb\nc\r", Escape::Line), "a\\\\\\tb\\nc\\r");
+    }
+
+    /// A line that is put together has styles in it, and a text of which no caller thought.
+    #[test]
+    fn styles_of_this_program_stay_and_nothing_else() {
+        for (text, shown) in [
+            ("\u{1b}[2mdim\u{1b}[0m", "\u{1b}[2mdim\u{1b}[0m"),
+            ("\u{1b}[1m\u{1b}[31mred\u{1b}[0m\n", "\u{1b}[1m\u{1b}[31mred\u{1b}[0m\n"),
+            ("\u{1b}[8mhidden", "\\u{1b}[8mhidden"),
+            ("\u{1b}[2J\u{1b}]0;t\u{7}", "\\u{1b}[2J\\u{1b}]0;t\\u{7}"),
+            ("a\u{1b}", "a\\u{1b}"),
+            ("\u{1b}[2mx\u{9b}2J\u{202e}\u{1b}[0m", "\u{1b}[2mx\\u{9b}2J\\u{202e}\u{1b}[0m"),
+        ] {
+            assert_eq!(escape_but_styles(text, true), shown);
+            assert!(!escape_but_styles(text, false).contains('\u{1b}'), "{text:?}");
+        }
     }
 
     /// Strings of JSON had DEL and C1 in them, and a terminal takes U+009B for the beginning of a sequence.

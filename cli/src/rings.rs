@@ -39,6 +39,27 @@ pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>,
     if asks { asked(folder).map(Some) } else { Ok(None) }
 }
 
+/// As [`of`], for a store that is opened to record or to show. A passphrase that is given means an encrypted store, as a key file does: for a folder
+/// without a store, or with a plain one, it comes back as a ring, which the engine refuses by name.
+pub(crate) fn of_store(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
+    let ring = of(folder, key_file)?;
+    if ring.is_some() || ring_id(folder).is_some() {
+        return Ok(ring);
+    }
+    // Where a key that signs is under a passphrase, a plain store may be meant; a new one is not.
+    let is_there = folder.join("acpdb.json").symlink_metadata().is_ok();
+    if is_there && !passphrase_is_for_stores()? {
+        return Ok(None);
+    }
+    let given = passphrases::told(passphrases::PASSPHRASE)?;
+    Ok(given.map(|passphrase| Arc::new(passphrase) as Ring))
+}
+
+/// Whether a passphrase is given that can only mean a store: the same variable opens keys that sign.
+pub(crate) fn passphrase_is_for_stores() -> Result<bool, Failure> {
+    Ok(passphrases::told(passphrases::PASSPHRASE)?.is_some() && !keys::any_is_under_passphrase())
+}
+
 /// As [`of`], without a question on the terminal.
 pub(crate) fn given(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
     if let Some(path) = key_file {

@@ -306,7 +306,7 @@ pub(crate) fn open_redacting(
 
 /// A store that knows the tools of all hosts, with its key if it is encrypted or one was named.
 pub(crate) fn builder(folder: &Path, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
-    Ok(keyed(folder, crate::rings::of(folder, global.key_file.as_deref())?.as_ref()))
+    Ok(keyed(folder, crate::rings::of_store(folder, global.key_file.as_deref())?.as_ref()))
 }
 
 fn keyed(folder: &Path, ring: Option<&crate::rings::Ring>) -> acpdb_engine::Builder {
@@ -368,7 +368,7 @@ fn read_by(
     set: impl Fn(acpdb_engine::Builder) -> acpdb_engine::Builder,
 ) -> Result<Store, Failure> {
     let found = told_of(global, output)?;
-    let ring = crate::rings::of(&found.folder, global.key_file.as_deref())?;
+    let ring = crate::rings::of_store(&found.folder, global.key_file.as_deref())?;
     let open = || set(keyed(&found.folder, ring.as_ref()).read_only()).open();
     let mut store = open()?;
     // A store of another user is only read.

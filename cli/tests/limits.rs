@@ -51,6 +51,9 @@ fn hostile(folder: &Path) -> Vec<(PathBuf, &'static str, &'static str)> {
     elements.extend(b"1]}");
     std::fs::write(path("elements.json"), elements).unwrap();
     std::fs::write(path("line.jsonl"), [b"{\"type\":\"".to_vec(), vec![b'a'; 70 << 20]].concat()).unwrap();
+    // A mebibyte of lines that say nothing took half a gigabyte and twenty seconds.
+    std::fs::write(path("short.jsonl"), b"{}\n".repeat(mib / 3)).unwrap();
+    std::fs::write(path("named.jsonl"), b"{\"type\":\"a\"}\n".repeat(mib / 13)).unwrap();
     let mut string = b"{\"role\":\"user\",\"content\":\"".to_vec();
     string.extend(vec![b'a'; 80 << 20]);
     string.extend(b"\"}");
@@ -71,6 +74,12 @@ fn hostile(folder: &Path) -> Vec<(PathBuf, &'static str, &'static str)> {
         (path("line.jsonl"), "codex", "record"),
         (path("line.jsonl"), "copilot-cli", "record"),
         (path("document.json"), "openai-messages", "document"),
+        (path("short.jsonl"), "claude-code", "unread"),
+        (path("short.jsonl"), "codex", "unread"),
+        (path("short.jsonl"), "copilot-cli", "unread"),
+        (path("short.jsonl"), "gemini-cli", "unread"),
+        (path("short.jsonl"), "pi", "unread"),
+        (path("named.jsonl"), "codex", "unread"),
     ]
 }
 
@@ -132,4 +141,75 @@ fn odd_records_are_kept_and_the_rest_is_read() {
     let done = command.args(["list", "--db"]).arg(&store).env_remove("ACPDB_PATH").output().unwrap();
     let list = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(list.contains("first") && list.contains("last"), "{list}");
+}
+
+/// One mebibyte of JSON that is deep, wide, long or broken, by each way in: it ends with its error, within the processor time and the memory of a
+/// sound file.
+#[test]
+fn a_mebibyte_of_hostile_json_ends_with_its_error_by_every_door() {
+    const BYTES: usize = 1 << 20;
+    let folder = tempfile::TempDir::new().unwrap();
+    let filled = |piece: &str| piece.repeat(BYTES / piece.len());
+    let mut layers = "x".to_owned();
+    while layers.len() < BYTES {
+        layers = serde_json::json!({ "a": layers }).to_string();
+    }
+    // An input; what `append`, a plug-in and the journal of hooks say.
+    let hostile = [
+        ("deep lists", format!("{{\"a\":{}", filled("[")), "elements and members, over 1000000"),
+        ("deep objects", filled("{\"a\":"), ""),
+        ("elements", format!("{{\"a\":[{}1]}}", filled("1,")), ""),
+        ("one name", format!("{{{}\"a\":1}}", filled("\"a\":1,")), ""),
+        ("escapes", format!("{{\"a\":\"{}\"}}", filled("\\u0000")), ""),
+        ("layers", layers, ""),
+        ("digits", format!("{{\"a\":{}}}", filled("9")), ""),
+        ("an exponent", format!("{{\"a\":1e{}}}", filled("9")), ""),
+        ("no end", format!("{{\"a\":\"{}", filled("x")), ""),
+        ("blanks", format!("{{\"a\":{}1}}", filled(" ")), ""),
+    ];
+    for (name, text, word) in hostile {
+        let file = folder.path().join("hostile.jsonl");
+        std::fs::write(&file, text + "\n").unwrap();
+        let path = file.to_string_lossy().into_owned();
+        let formats = [
+            "claude-code",
+            "codex",
+            "copilot-cli",
+            "gemini-cli",
+            "opencode",
+            "openai-messages",
+            "pi",
+            "swe-agent",
+        ];
+        let import = |format| vec!["import", "--format", format, path.as_str()];
+        let doors = formats.into_iter().map(import);
+        let doors =
+            doors.chain([vec!["append", "--stdin"], vec!["hook", "claude-code"], vec!["plugin", "pi"]]);
+        for door in doors {
+            let store = folder.path().join("store");
+            let mut command = Command::new("sh");
+            // The processor time of a sound file of this size is a tenth of it, without optimisation.
+            command
+                .args(["-c", "ulimit -t 2; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_acpdb"), "--db"])
+                .arg(&store);
+            command.args(&door).env_remove("ACPDB_PATH").env("HOME", folder.path());
+            command.stdin(std::fs::File::open(&file).unwrap());
+            let done = command.output().unwrap();
+            let said =
+                format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+            let told = format!("{name} by {door:?}: {said}");
+            match door[0] {
+                "hook" => assert_eq!((done.status.code(), said.trim()), (Some(0), "{}"), "{told}"),
+                "plugin" => assert!(done.status.success() && said.contains("this is no request"), "{told}"),
+                "append" => {
+                    assert_eq!(done.status.code(), Some(8), "{told}");
+                    assert!(said.contains("line 1 was not recorded") && said.contains(word), "{told}");
+                }
+                _ => {
+                    assert_eq!(done.status.code(), Some(1), "{told}");
+                    assert!(said.contains("nothing was recorded") || said.contains("nothing new"), "{told}");
+                }
+            }
+        }
+    }
 }

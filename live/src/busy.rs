@@ -48,7 +48,7 @@ impl Busy {
             let _ = std::fs::remove_file(path);
         } else if !self.is_marked() {
             // As above.
-            let _ = path.parent().map(std::fs::create_dir_all);
+            let _ = path.parent().map(crate::journal::private_folder);
             // As above.
             let _ = std::fs::write(path, b"");
         }

@@ -7,8 +7,9 @@
 //! A reader sees the old file or the new one, whole. A link is followed: the file that it leads to is replaced, and the link
 //! stays, for settings are often links into a folder that is kept under version control.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 /// Links that are followed one after the other.
@@ -33,7 +34,8 @@ pub fn replace(path: &Path, bytes: &[u8], mode: Mode<'_>) -> io::Result<()> {
     let path = followed(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
-    std::fs::create_dir_all(folder)?;
+    // With a loose mask others could have put their files there.
+    DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     let permissions = match mode {
         Mode::Of(other) => Some(std::fs::metadata(other)?.permissions()),
         Mode::Kept | Mode::Private => permissions_of(&path)?,

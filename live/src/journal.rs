@@ -79,13 +79,22 @@ impl Line {
     }
 }
 
+/// Makes a folder of this program's own, for its owner alone, whatever the mask.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn private_folder(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
 /// Adds a line.
 ///
 /// # Errors
 /// If the file cannot be written; the caller has nothing better to do than to go on.
 pub fn add(path: &Path, line: &Line) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        private_folder(folder)?;
     }
     let mut options = OpenOptions::new();
     // Ids of sessions and paths are for their owner alone.

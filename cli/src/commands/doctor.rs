@@ -46,7 +46,7 @@ enum State {
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "doctor")?;
     let folder = store_path::folder(global, output)?;
-    let (mut findings, code) = look(&folder);
+    let (mut findings, code) = look(&folder, global);
     findings.extend(passed_over(global));
     if output.json {
         output.json_object(
@@ -91,7 +91,7 @@ fn passed_over(global: &Global) -> Vec<Finding> {
     found.passed.iter().map(finding).collect()
 }
 
-fn look(folder: &Path) -> (Vec<Finding>, Code) {
+fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
     let mut findings = Vec::new();
     let mut add = |state, what, detail: String, next: Option<String>| {
         findings.push(Finding { state, what, detail, next });
@@ -126,7 +126,13 @@ fn look(folder: &Path) -> (Vec<Finding>, Code) {
     let code = match verify_store(folder, &VerifyOptions::default()) {
         Ok(report) => {
             let code = log(&report, folder, &mut add);
-            super::verify::worse(code, signed(&report, folder, &mut add))
+            let code = super::verify::worse(code, signed(&report, folder, &mut add));
+            // A store that cannot be read for another reason is told of above.
+            let locked = if code == Code::Ok { unopened(folder, global) } else { None };
+            locked.map_or(code, |failure| {
+                add(State::Problem, "key", failure.message, failure.hint);
+                failure.code
+            })
         }
         Err(error) => {
             let next = match &error {
@@ -162,6 +168,18 @@ fn look(folder: &Path) -> (Vec<Finding>, Code) {
         add(State::Note, "quarantine", detail, Some(next));
     }
     (findings, code)
+}
+
+/// Why no key at hand opens the store: sound bytes that their owner cannot read are no healthy store.
+fn unopened(folder: &Path, global: &Global) -> Option<Failure> {
+    let open = || -> Result<(), Failure> {
+        let ring = crate::rings::given(folder, global.key_file.as_deref())?;
+        let builder = acpdb_engine::Store::builder(folder).read_only();
+        let builder = ring.into_iter().fold(builder, acpdb_engine::Builder::keys);
+        builder.open()?;
+        Ok(())
+    };
+    open().err().filter(|failure| failure.code == Code::Locked)
 }
 
 /// Adds whether git would take the store.

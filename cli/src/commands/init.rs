@@ -105,7 +105,8 @@ fn there(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
 }
 
 fn make(global: &Global, args: &Init, folder: &Path, output: &Output) -> Result<Made, Failure> {
-    if !args.encrypt && global.key_file.is_some() {
+    let key_is_given = || Ok::<_, Failure>(global.key_file.is_some() || rings::passphrase_is_for_stores()?);
+    if !args.encrypt && key_is_given()? {
         return Err(Failure::usage("a store that is not encrypted has no key").hint("add --encrypt"));
     }
     let builder = Store::builder(folder).registry(acpdb_hosts::registry());

@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::lines::clip;
 use super::{Output, describe};
+use crate::output::{Escape, escape, is_plain};
 
 /// Narrowest column of texts before columns are left out.
 const TEXT_WIDTH_MIN: usize = 14;
@@ -41,6 +42,14 @@ pub(crate) fn new(output: &Output, headings: &[&str]) -> Rows {
     }
 }
 
+/// A text of a cell, on one line. A text that was escaped before stays as it is.
+fn harmless(cell: String) -> String {
+    if is_plain(&cell) {
+        return cell;
+    }
+    escape(&cell, Escape::Text).replace('\n', "\\n").replace('\t', "\\t")
+}
+
 /// Tokens in a cell: short for people, whole for programs.
 pub(crate) fn tokens(output: &Output, count: u64) -> String {
     if output.tabs { count.to_string() } else { describe::tokens(count) }
@@ -62,9 +71,9 @@ impl Rows {
         self.prose = true;
     }
 
-    /// Adds a row.
+    /// Adds a row. No text leaves its cell or steers a terminal.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.cells.push(cells.into_iter().collect());
+        self.cells.push(cells.into_iter().map(harmless).collect());
     }
 
     /// Cells and headings from the first line to the last.

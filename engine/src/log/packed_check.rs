@@ -6,6 +6,9 @@ use super::unpacked::Chunk;
 use crate::codec::{Invalid, Part, SEAL_HEAD_BYTES};
 use crate::ids::Digest;
 
+/// How often a file that does not hold is looked at: between two looks an erasure may put another one in its place.
+const LOOK_COUNT_MAX: usize = 4;
+
 impl Segments {
     /// Faults of the sealed file of segment `number`; none if it is not sealed. Cost: a hash of the file; each chunk is
     /// unpacked only if that differs.
@@ -14,6 +17,20 @@ impl Segments {
         number: u32,
         segment: &SegmentFile,
     ) -> Result<Vec<Corruption>, LogError> {
+        let mut found = self.look_at_packed(number, segment)?;
+        let Some(sealed) = segment.sealed.as_ref() else { return Ok(found) };
+        // The header may be of the file that was there, and what follows of the one that an erasure put in its place.
+        for _ in 1..LOOK_COUNT_MAX {
+            if found.is_empty() {
+                break;
+            }
+            let Some(anew) = self.open_named(number, sealed.name().to_owned())? else { break };
+            found = self.look_at_packed(number, &anew)?;
+        }
+        Ok(found)
+    }
+
+    fn look_at_packed(&self, number: u32, segment: &SegmentFile) -> Result<Vec<Corruption>, LogError> {
         let Some(sealed) = &segment.sealed else { return Ok(Vec::new()) };
         let fail = |error| LogError::io("read", segment.path.clone(), error);
         let damage = |offset: u64, expected: String, actual: String| {

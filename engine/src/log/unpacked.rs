@@ -236,6 +236,10 @@ impl Unpacked {
         self.storage.path(&self.name)
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The file that has the name now.
     fn opened(&self) -> io::Result<Arc<Opened>> {
         let known = steady(&self.current).clone();

@@ -10,9 +10,9 @@
 //! mark comes from the store's secret, so that a store which only bears a known id is none of these; and a store that was moved is.
 //! Callers say where the list is: the engine reads no environment.
 
-use std::fs::OpenOptions;
+use std::fs::{DirBuilder, Metadata, OpenOptions};
 use std::io::{Error as IoError, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,11 @@ impl OwnList {
     /// The lines that can be read. A list that cannot be read names no store.
     fn known(&self) -> Vec<OwnStore> {
         let mut text = String::new();
+        // A list that others may write says what they want.
+        let folder = self.path.parent().unwrap_or_else(|| Path::new("/"));
+        if [folder, &self.path].into_iter().any(|path| path.metadata().is_ok_and(|found| is_loose(&found))) {
+            return Vec::new();
+        }
         // Without a list no store was made here.
         let Ok(file) = std::fs::File::open(&self.path) else { return Vec::new() };
         if file.take(FILE_BYTES_MAX).read_to_string(&mut text).is_err() {
@@ -87,13 +92,19 @@ impl OwnList {
         let write = || -> Result<(), IoError> {
             let mut line = serde_json::to_vec(&own)?;
             line.push(b'\n');
-            std::fs::create_dir_all(self.path.parent().unwrap_or_else(|| Path::new("/")))?;
+            let folder = self.path.parent().unwrap_or_else(|| Path::new("/"));
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path)?;
             file.write_all(&line)?;
             file.sync_all()
         };
         write().map_err(|error| fail("write", &self.path, error))
     }
+}
+
+/// Whether others than this user decide what is there.
+fn is_loose(found: &Metadata) -> bool {
+    found.uid() != crate::storage::effective_user() || found.mode() & 0o022 != 0
 }
 
 fn is_same(own: &OwnStore, found: &StoreIdentity, path: &Path) -> bool {
@@ -107,6 +118,9 @@ fn is_same(own: &OwnStore, found: &StoreIdentity, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use crate::Store;
 
@@ -133,6 +147,17 @@ mod tests {
         assert!(!list.has(&at("theirs")));
         std::fs::rename(at("mine"), at("moved")).unwrap();
         assert!(list.has(&at("moved")));
+        // A loose mask left the folder open to all: another user could decide which stores are used.
+        let set =
+            |name: &str, mode| std::fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
+        for (name, loose, tight) in
+            [("state", 0o777, 0o700), ("state", 0o770, 0o755), ("state/stores.jsonl", 0o666, 0o600)]
+        {
+            set(name, loose);
+            assert!(!list.has(&at("moved")), "{name} {loose:o}");
+            set(name, tight);
+            assert!(list.has(&at("moved")), "{name} {tight:o}");
+        }
         std::fs::write(at("state/stores.jsonl"), "torn\n").unwrap();
         assert!(!list.has(&at("moved")));
     }

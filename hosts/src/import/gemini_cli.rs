@@ -27,6 +27,7 @@ use acpdb_engine::entry::{Entry, ItemRef, PartEntry, PointRef, StreamInfo, fact}
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 
 use super::gemini_parts::{content_parts, output, thought, usage};
+use super::held;
 use super::json::{elements, member, members, owned, pick};
 use super::lines::{Found, attach, document, keep, opened};
 use super::marks::marks;
@@ -34,7 +35,7 @@ use super::report::Admitted;
 use super::retold::Retold;
 use super::turns::{self, Occurrences, digest, not_for_the_model, prompt, step};
 use super::values::ValueReader;
-use super::{Context, Format, ImportError, Input, time, wire};
+use super::{Context, Exceeded, Format, ImportError, Input, time, wire};
 
 const HOST: &str = "gemini-cli";
 
@@ -73,7 +74,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let reader = ValueReader::documents(input, &context.options.limits);
     let mut reader = reader.finding(marks(Format::GeminiCli));
     let mut gemini = Gemini::default();
-    let mut session = Session::default();
+    let mut session = Session { unread: Some(0), ..Session::default() };
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at, raw) = (value.line, value.offset, value.raw);
@@ -136,6 +137,8 @@ struct Session {
     documents: Occurrences,
     /// Facts that were not handed out.
     log: Retold,
+    /// Facts before the first message or call; `None` once there is one.
+    unread: Option<u64>,
 }
 
 impl Session {
@@ -161,6 +164,16 @@ impl Session {
         offset: u64,
         context: &mut Context<'_>,
     ) -> Result<(), ImportError> {
+        if entries.iter().any(|entry| held::says(&entry.fact)) {
+            self.unread = None;
+        }
+        if let Some(unread) = &mut self.unread {
+            *unread = unread.saturating_add(entries.len() as u64);
+            let (max, found) = (context.options.limits.unread, *unread);
+            if found > max {
+                return Err(Exceeded { limit: "unread", max, found }.into());
+            }
+        }
         self.log.tell(entries, offset);
         if context.options.grows && gemini.stream.is_some() {
             self.hand_out(gemini, context)?;

@@ -14,9 +14,7 @@ use acpdb_engine::event::{PartKind, Usage};
 
 use super::{Batch, Format, ImportReport};
 
-/// Most facts that are held: beyond, they are handed out as records that are kept.
-const HELD_COUNT_MAX: usize = 100_000;
-/// Most bytes of records that are held.
+/// Most bytes of records that are held: beyond, they are handed out as records that are kept. Their number has a limit of its own, `unread`.
 const HELD_BYTES_MAX: usize = 128 << 20;
 
 /// Facts of the present part of an input.
@@ -51,8 +49,13 @@ impl HeldFacts {
         self.count += batch.entries.len();
         self.bytes += batch.entries.iter().map(weight).sum::<usize>();
         self.batches.push(batch);
-        self.is_understood |= self.count > HELD_COUNT_MAX || self.bytes > HELD_BYTES_MAX;
+        self.is_understood |= self.bytes > HELD_BYTES_MAX;
         if self.is_understood { std::mem::take(&mut self.batches) } else { Vec::new() }
+    }
+
+    /// Facts that are held: nothing was understood yet.
+    pub(super) const fn count(&self) -> u64 {
+        if self.is_understood { 0 } else { self.count as u64 }
     }
 
     /// Nothing is held any more in this part of the input.

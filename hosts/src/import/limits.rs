@@ -30,6 +30,9 @@ pub struct Limits {
     pub elements: u64,
     /// Facts that one input may yield.
     pub facts: u64,
+    /// Facts at the beginning of an input, or of a session in it, of which none is understood as a message or a call: a file of short lines is no
+    /// session, and each line would wait in memory.
+    pub unread: u64,
 }
 
 impl Default for Limits {
@@ -41,13 +44,14 @@ impl Default for Limits {
             document: 64 << 20,
             elements: 1_000_000,
             facts: 400_000,
+            unread: 20_000,
         }
     }
 }
 
 impl Limits {
     /// Names of the limits, with their values and the highest value of each.
-    const fn table(&mut self) -> [(&'static str, &mut u64, u64); 6] {
+    const fn table(&mut self) -> [(&'static str, &mut u64, u64); 7] {
         [
             ("ratio", &mut self.ratio, u64::MAX),
             ("bytes", &mut self.bytes, u64::MAX),
@@ -56,6 +60,7 @@ impl Limits {
             ("document", &mut self.document, DOCUMENT_BYTES_MAX as u64),
             ("elements", &mut self.elements, u64::MAX),
             ("facts", &mut self.facts, u64::MAX),
+            ("unread", &mut self.unread, u64::MAX),
         ]
     }
 
@@ -118,6 +123,7 @@ impl fmt::Display for Exceeded {
             "record" => write!(f, "a record of {found} bytes and more, over {max}"),
             "document" => write!(f, "a document of {found} bytes and more, over {max}"),
             "elements" => write!(f, "a record of {found} elements and more, over {max}"),
+            "unread" => write!(f, "{found} records, and none is a message or a call, over {max}"),
             name => write!(f, "{found} {name} and more, over {max}"),
         }?;
         write!(f, "; --limits {limit}=N allows more")

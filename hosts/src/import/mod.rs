@@ -350,7 +350,8 @@ impl<'a> Context<'a> {
         for held in self.held.let_go(stream, entries, offset, self.report.format) {
             self.hand_out(held)?;
         }
-        Ok(())
+        let (max, found) = (self.options.limits.unread, self.held.count());
+        if found > max { Err(Exceeded { limit: "unread", max, found }.into()) } else { Ok(()) }
     }
 
     fn hand_out(&mut self, batch: Batch) -> Result<(), ImportError> {

@@ -1,4 +1,4 @@
-//! Secrets in another spelling: base64, hex digits, and lines that were wrapped in the middle of a word.
+//! Secrets in another spelling: base64, hex digits, lines that were wrapped in the middle of a word, and pieces that a program joins.
 //!
 //! ```text
 //! Z2hwXy4uLg==   ->  ghp_...      each byte knows the stretch of the text that it comes from
@@ -17,6 +17,10 @@ const TEXT_BYTES: usize = 18;
 const WRAPPED_LINE_COUNT_MIN: usize = 60;
 /// Shortest line that is taken for a wrapped one.
 const LINE_BYTES_MIN: usize = 20;
+/// Shortest word that is put together: no token is shorter.
+const WORD_BYTES_MIN: usize = 16;
+/// Most bytes between two pieces of a word that a program puts together.
+const JOINT_BYTES_MAX: usize = 64;
 
 /// Bytes that a text stands for, and the place of each.
 #[derive(Debug, Default)]
@@ -169,13 +173,70 @@ pub(super) fn unwrapped(text: &[u8]) -> Option<Decoded> {
         }
         line = at + 1;
     }
-    if breaks.is_empty() {
+    without(text, breaks)
+}
+
+/// The text without quotes that end and begin anew within one word, as shells and programs join pieces: `gh""p_`, `"gh" "p_"`, `'gh' + 'p_'`;
+/// `None` if there are none.
+pub(super) fn joined(text: &[u8]) -> Option<Decoded> {
+    let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| sextet(*byte).is_some());
+    let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
+    let mut gaps: Vec<Range<usize>> = Vec::new();
+    let mut done = 0;
+    for (at, _) in text.iter().enumerate().filter(|(_, byte)| is_quote(byte)) {
+        if at < done || !is_word(at.checked_sub(1).and_then(|before| text.get(before))) {
+            continue;
+        }
+        let rest = text.get(at + 1..).unwrap_or_default();
+        let rest = rest.get(..rest.len().min(JOINT_BYTES_MAX)).unwrap_or_default();
+        let blanks = |from: usize| {
+            let rest = rest.get(from..).unwrap_or_default();
+            from + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'\\')).count()
+        };
+        let mut end = blanks(0);
+        if rest.get(end).is_some_and(|byte| matches!(byte, b'+' | b'.' | b'&')) {
+            end = blanks(end + 1);
+        }
+        if rest.get(end).is_some_and(is_quote) && is_word(rest.get(end + 1)) {
+            done = at + 1 + end + 1;
+            gaps.push(at..done);
+        }
+    }
+    without(text, long_words(text, &gaps))
+}
+
+/// The gaps of words that are as long as a token: programs join short ones everywhere.
+fn long_words(text: &[u8], gaps: &[Range<usize>]) -> Vec<Range<usize>> {
+    let is_other = |byte: &u8| sextet(*byte).is_none();
+    let before = |at: usize| {
+        let text = text.get(..at).unwrap_or_default();
+        text.iter().rev().position(is_other).unwrap_or(text.len())
+    };
+    let after = |at: usize| {
+        let text = text.get(at..).unwrap_or_default();
+        text.iter().position(is_other).unwrap_or(text.len())
+    };
+    let mut long = Vec::new();
+    // A word goes on where nothing else stands between two gaps.
+    let goes_on = |one: &Range<usize>, next: &Range<usize>| one.end + after(one.end) == next.start;
+    for word in gaps.chunk_by(goes_on) {
+        let pieces: usize = word.iter().map(|gap| after(gap.end)).sum();
+        if word.first().map_or(0, |gap| before(gap.start)) + pieces >= WORD_BYTES_MIN {
+            long.extend_from_slice(word);
+        }
+    }
+    long
+}
+
+/// The text without some stretches of it; `None` if there are none.
+fn without(text: &[u8], mut gaps: Vec<Range<usize>>) -> Option<Decoded> {
+    if gaps.is_empty() {
         return None;
     }
     let mut whole = Decoded::default();
     let mut done = 0;
-    breaks.push(text.len()..text.len());
-    for gap in breaks {
+    gaps.push(text.len()..text.len());
+    for gap in gaps {
         let piece = text.get(done..gap.start).unwrap_or_default();
         piece.iter().enumerate().for_each(|(index, byte)| whole.push(*byte, done + index..done + index + 1));
         done = gap.end;
@@ -210,6 +271,27 @@ mod tests {
                     (Some(&text.as_bytes()[1]), text.len() - if text.ends_with(';') { 1 } else { 2 })
                 );
             }
+        }
+    }
+
+    #[test]
+    fn pieces_are_joined_only_where_quotes_part_a_word() {
+        for (text, whole) in [
+            (r#"gh""p_1a2b3c4d5e6f7g8h"#, Some("ghp_1a2b3c4d5e6f7g8h")),
+            (r#"a = "gh" "p_1a2b3c4d5e6f7g8h";"#, Some("a = \"ghp_1a2b3c4d5e6f7g8h\";")),
+            ("'gh' + 'p_1a2b3c4d5e6f7g8h'", Some("'ghp_1a2b3c4d5e6f7g8h'")),
+            ("'gh'\n    'p_1a2b3c4d5e6f7g8h'", Some("'ghp_1a2b3c4d5e6f7g8h'")),
+            ("\"gh\" \\\n  \"p_1a2b3c4d5e6f7g8h\"", Some("\"ghp_1a2b3c4d5e6f7g8h\"")),
+            ("'gh' . \"p_1a2b3c4d5e6f7g8h\"", Some("'ghp_1a2b3c4d5e6f7g8h\"")),
+            (r#"g""h""p""_1a2b3c4d""5e6f7g8h"#, Some("ghp_1a2b3c4d5e6f7g8h")),
+            (r#"'a' + 'b' + "short_word""#, None),
+            (r#"["gh", "p_1a2b3c4d5e6f7g8h"]"#, None),
+            (r#"{"gh": "p_1a2b3c4d5e6f7g8h"}"#, None),
+            (r#""gh" + name + "p_1a2b3c4d5e6f7g8h""#, None),
+            (r#"a "" b"#, None),
+        ] {
+            let found = joined(text.as_bytes()).map(|one| String::from_utf8(one.bytes).unwrap());
+            assert_eq!(found.as_deref(), whole, "{text:?}");
         }
     }
 

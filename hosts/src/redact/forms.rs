@@ -4,7 +4,7 @@
 //! has a test behind it, or is left out: a rule that takes identifiers, digests or examples for secrets leaves holes in sessions.
 //! Where a pattern names a group `secret`, the secret is that group, and the rest is the place where it stands.
 
-use super::holds::{always, has_digit, is_basic, is_no_placeholder, is_random};
+use super::holds::{always, has_digit, is_aws_secret, is_basic, is_no_placeholder, is_random};
 
 /// A form of a secret.
 pub(super) struct Form {
@@ -70,7 +70,13 @@ pub(super) const FORMS: &[Form] = &[
     form("aws-access-key", r"(?:^|[^A-Za-z0-9+])(?P<secret>(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b"),
     form(
         "aws-secret-key",
-        r#"(?i)aws_?secret_?(?:access_?)?key["']?[ \t]*[:=][ \t]*\\?["']?[A-Za-z0-9/+=]{40}"#,
+        r#"(?i)(?:aws_?secret_?(?:access_?)?|secret_?access_?)key["']?[ \t]*[:=][ \t]*\\?["']?[A-Za-z0-9/+=]{40}"#,
+    ),
+    // It has no form of its own: the id of the key stands before it.
+    form_if(
+        "aws-secret-key",
+        r"(?s)(?:AKIA|ASIA)[A-Z0-9]{16}\b.{0,80}?[^A-Za-z0-9/+=](?P<secret>[A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)",
+        is_aws_secret,
     ),
     form(
         "aws-session-token",

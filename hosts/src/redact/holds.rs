@@ -67,6 +67,12 @@ pub(super) fn is_random(found: &[u8]) -> bool {
         && !is_path(&text)
 }
 
+/// Whether it has digits and letters of both cases: a digest in hex has one case, a path few digits.
+pub(super) fn is_aws_secret(found: &[u8]) -> bool {
+    let has = |is: fn(&u8) -> bool| found.iter().any(is);
+    has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
+}
+
 /// Whether it is a path, a version or a place in a file.
 fn is_path(text: &str) -> bool {
     let parts = text.split(['/', '.']).filter(|part| !part.is_empty()).count();

@@ -7,8 +7,8 @@
 //!
 //! Parameters of calls and records of hosts are JSON, which writes the line break before a secret as `\n`: to a pattern that begins
 //! with `\b`, this `n` is part of the word. The output of programs has codes of a terminal before a secret, or in it. So each text is also read
-//! as it is without escapes, without codes, with `%5F` decoded, with wrapped words put together, and so are runs of base64 and hex that stand for
-//! a text. Finds are brought back to their places.
+//! as it is without escapes, without codes and the zeros of UTF-16, with `%5F` decoded, with wrapped words and joined pieces put together, and so
+//! are runs of base64 and hex that stand for a text. Finds are brought back to their places.
 //!
 //! A secret becomes `[redacted:RULE]`. Patterns are linear in time (no look-around, no back-references) and bounded in size. A
 //! pattern that would match anything is refused, as it would leave nothing of a session. Nothing here prints or returns a
@@ -238,7 +238,7 @@ impl Rules {
             let inner = self.find_by_rules(&decoded.bytes).into_iter();
             found.extend(inner.map(|it| Found { place: decoded.place_in_text(&it.place), ..it }));
         }
-        if let Some(whole) = encoded::unwrapped(text) {
+        for whole in [encoded::unwrapped(text), encoded::joined(text)].into_iter().flatten() {
             let known = self.find_by_rules(text);
             let inner = self.find_by_rules(&whole.bytes).into_iter();
             let inner = inner.map(|it| Found { place: whole.place_in_text(&it.place), ..it });
@@ -449,6 +449,10 @@ mod tests {
             (format!("a: {};", in_base64(&token)), "a: [redacted:github-token]==;".to_owned()),
             (format!("a: {};", in_hex(&token)), "a: [redacted:github-token];".to_owned()),
             (format!("{token}\nnext1 line"), "[redacted:github-token]\nnext1 line".to_owned()),
+            (format!("{first}\"\"{rest}."), "[redacted:github-token].".to_owned()),
+            (format!("t = \"gh\" + \"{}\";", &token[2..]), "t = \"[redacted:github-token]\";".to_owned()),
+            (format!("t = ('{first}'\n     '{rest}')"), "t = ('[redacted:github-token]')".to_owned()),
+            (token.chars().flat_map(|c| [c, '\0']).collect(), "[redacted:github-token]\0".to_owned()),
             (format!("a={}&b", token.replace('_', "%5F")), "a=[redacted:github-token]&b".to_owned()),
             (format!("\u{1b}[32m{token}\u{1b}[0m"), "\u{1b}[32m[redacted:github-token]\u{1b}[0m".to_owned()),
             (token.chars().map(colour).collect(), "\u{1b}[7m[redacted:github-token]\u{1b}[m".to_owned()),
@@ -462,6 +466,34 @@ mod tests {
                 );
                 assert_eq!(redacted(&rules, &text), expected);
             }
+        }
+        // A secret of AWS has no form of its own: its key's name or id stands beside it.
+        let (id, secret) =
+            (format!("AKIA{}", "Q4".repeat(8)), "wJ4lrXUtnFEMI/K7MDENGbP9RfiCY0ab1cD2eF3g".to_owned());
+        let digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b";
+        for (text, left) in [
+            (format!("{id} {secret}"), "[redacted:aws-access-key] [redacted:aws-secret-key]".to_owned()),
+            (
+                format!("me,{id},{secret}\n"),
+                "me,[redacted:aws-access-key],[redacted:aws-secret-key]\n".to_owned(),
+            ),
+            (
+                format!("id = {id}\nkey = {secret}"),
+                "id = [redacted:aws-access-key]\nkey = [redacted:aws-secret-key]".to_owned(),
+            ),
+            (
+                format!("{{\"AccessKeyId\":\"{id}\",\"SecretAccessKey\":\"{secret}\"}}"),
+                "{\"AccessKeyId\":\"[redacted:aws-access-key]\",\"[redacted:aws-secret-key]\"}".to_owned(),
+            ),
+            (format!("secretAccessKey: '{secret}'"), "[redacted:aws-secret-key]'".to_owned()),
+            (secret.clone(), secret.clone()),
+            (format!("{id} {digest}"), format!("[redacted:aws-access-key] {digest}")),
+            (
+                format!("{id} {}{secret}", ". ".repeat(60)),
+                format!("[redacted:aws-access-key] {}{secret}", ". ".repeat(60)),
+            ),
+        ] {
+            assert_eq!(redacted(&rules, &text), left, "{text:?}");
         }
         // A private key that a host cut off, up to what is no part of it.
         let key = format!(

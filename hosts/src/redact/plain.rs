@@ -46,7 +46,7 @@ impl Plain {
     pub(super) fn without_codes(text: &[u8]) -> Option<Self> {
         Self::of(
             text,
-            |byte| matches!(byte, ESCAPE | b'\\' | 0xc2 | 0xe2 | 0xef),
+            |byte| matches!(byte, 0 | ESCAPE | b'\\' | 0xc2 | 0xe2 | 0xef),
             |rest| Some((code(rest)?, None)),
         )
     }
@@ -149,7 +149,8 @@ fn code(text: &[u8]) -> Option<usize> {
         }
         [ESCAPE, b' '..=b'/', _, ..] | [b'\\', b'\r', b'\n', ..] => Some(3),
         [ESCAPE, 0x30..=0x7e, ..] | [b'\\', b'\n', ..] => Some(2),
-        [ESCAPE] => Some(1),
+        // Each second byte of a text in UTF-16.
+        [ESCAPE] | [0, ..] => Some(1),
         _ => UNSEEN.iter().find(|sign| text.starts_with(sign)).map(|sign| sign.len()),
     }
 }
@@ -168,6 +169,7 @@ mod tests {
             ("a\x1b(Bb", "ab"),
             ("zero\u{200b}width\u{ad}", "zerowidth"),
             ("two \\\nlines", "two lines"),
+            ("t\0w\0o\0", "two"),
             ("cut \x1b[", "cut \x1b["),
         ] {
             let found = Plain::without_codes(text.as_bytes());

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use acpdb_engine::{Error, Store};
-use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN};
 use hyper::service::service_fn;
@@ -32,7 +32,8 @@ use crate::plugin::chained;
 /// The header in which a client sends the token.
 const TOKEN: HeaderName = HeaderName::from_static("x-acpdb-token");
 
-type Outgoing = Client<HttpsConnector<HttpConnector>, Copied<BoxBody<Bytes, hyper::Error>>>;
+type BodyError = Box<dyn std::error::Error + Send + Sync>;
+type Outgoing = Client<HttpsConnector<HttpConnector>, Copied<BoxBody<Bytes, BodyError>>>;
 type Answer = Response<BoxBody<Bytes, hyper::Error>>;
 
 /// How a proxy is run.
@@ -54,6 +55,9 @@ pub struct Options {
 const ACCEPT_WAIT: Duration = Duration::from_millis(20);
 /// The longest wait of a request for its served form; after it the request goes on as it is.
 const PRUNE_WAIT: Duration = Duration::from_secs(3);
+
+/// Longest body of a request, whether its length is told or not. Providers take files of up to 512 MiB.
+pub const BODY_BYTES_MAX: usize = 512 << 20;
 
 /// How often the record of an exchange is tried again, if another process held the lock.
 const RECORD_AGAIN_COUNT: usize = 3;
@@ -186,6 +190,10 @@ impl Proxy {
             // The bill of a packed answer, and its texts, cannot be read here, and few clients need one.
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
+        // A body of known length is refused before any of it is sent; one of unknown length is cut off where it becomes too long.
+        if request.body().size_hint().lower() > BODY_BYTES_MAX as u64 {
+            return said(StatusCode::PAYLOAD_TOO_LARGE, TOO_LONG);
+        }
         let request = match (&self.prune, &identity) {
             (Some(places), Some(identity)) if asked.is_none() && is_plain(&request) => {
                 match self.pruned(request, identity, places, &exchange).await {
@@ -196,7 +204,7 @@ impl Proxy {
                     Err(error) => return said(StatusCode::BAD_REQUEST, &chained(&error)),
                 }
             }
-            _ => request.map(http_body_util::BodyExt::boxed),
+            _ => request.map(|body| bounded(body, BODY_BYTES_MAX)),
         };
         let request = request.map(|body| Copied::new(body, sent));
         let answered = self.client.request(request).await;
@@ -208,6 +216,10 @@ impl Proxy {
                 through = asked.and_then(|asked| tunnel::begin(asked, &mut answer));
                 let (got, got_told) = tokio::sync::oneshot::channel();
                 (answer.map(|body| Copied::new(body, got).boxed()), Some(got_told))
+            }
+            Err(error) if is_too_long(&error) => {
+                exchange.error = Some(TOO_LONG.to_owned());
+                (said(StatusCode::PAYLOAD_TOO_LARGE, TOO_LONG), None)
             }
             Err(error) => {
                 let text = format!("the provider cannot be reached: {}", chained(&error));
@@ -258,6 +270,23 @@ impl Proxy {
     }
 }
 
+/// The answer to a longer body.
+const TOO_LONG: &str = "the body is longer than 512 MiB; send it in parts, or to the provider itself";
+
+/// A body that ends with an error where it becomes too long.
+fn bounded<B>(body: B, bytes_max: usize) -> BoxBody<Bytes, BodyError>
+where
+    B: Body<Data = Bytes> + Send + Sync + 'static,
+    B::Error: Into<BodyError>,
+{
+    Limited::new(body, bytes_max).boxed()
+}
+
+/// Whether a request failed because its body is too long.
+fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<LengthLimitError>())
+}
+
 /// Whether a request has a body that can be read here: short enough, and not packed.
 fn is_plain(request: &Request<Incoming>) -> bool {
     let fits = request.body().size_hint().upper().is_some_and(|bytes| bytes <= KEPT_BYTES_MAX as u64);
@@ -274,7 +303,7 @@ impl Proxy {
         identity: &Identity,
         places: &Places,
         exchange: &Exchange,
-    ) -> Result<(Request<BoxBody<Bytes, hyper::Error>>, Pruned, Option<Vec<u8>>), hyper::Error> {
+    ) -> Result<(Request<BoxBody<Bytes, BodyError>>, Pruned, Option<Vec<u8>>), hyper::Error> {
         let (mut head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         let hold = Arc::new(Hold::default());
@@ -326,6 +355,23 @@ struct Copy {
     error: Option<String>,
 }
 
+/// An error in words.
+trait Told {
+    fn told(&self) -> String;
+}
+
+impl Told for hyper::Error {
+    fn told(&self) -> String {
+        chained(self)
+    }
+}
+
+impl Told for BodyError {
+    fn told(&self) -> String {
+        chained(self.as_ref())
+    }
+}
+
 /// A body that is passed on piece by piece. At its end it sends its copy.
 struct Copied<B> {
     inner: B,
@@ -355,14 +401,17 @@ impl<B> Drop for Copied<B> {
     }
 }
 
-impl<B: Body<Data = Bytes, Error = hyper::Error> + Unpin> Body for Copied<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for Copied<B>
+where
+    B::Error: Told,
+{
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
@@ -376,7 +425,7 @@ impl<B: Body<Data = Bytes, Error = hyper::Error> + Unpin> Body for Copied<B> {
                 }
                 self.is_whole |= self.inner.is_end_stream();
             }
-            Poll::Ready(Some(Err(error))) => self.copy.error = Some(chained(error)),
+            Poll::Ready(Some(Err(error))) => self.copy.error = Some(error.told()),
             Poll::Ready(None) => self.is_whole = true,
             Poll::Pending => {}
         }
@@ -389,5 +438,44 @@ impl<B: Body<Data = Bytes, Error = hyper::Error> + Unpin> Body for Copied<B> {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A body that does not tell its length went through without an end.
+    #[test]
+    fn a_body_of_unknown_length_ends_where_it_becomes_too_long() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for (pieces, fits) in [(&[4_usize, 4][..], true), (&[4, 4, 1], false), (&[9], false), (&[], true)] {
+            let mut frames: Vec<Bytes> = pieces.iter().map(|count| Bytes::from(vec![b'x'; *count])).collect();
+            frames.reverse();
+            let body = Pieces(frames);
+            let (tell, told) = tokio::sync::oneshot::channel();
+            let read = runtime.block_on(Copied::new(bounded(body, 8), tell).collect());
+            let copy = runtime.block_on(told).unwrap();
+            assert_eq!(read.is_ok(), fits, "{pieces:?}");
+            assert_eq!(copy.error.is_none(), fits, "{pieces:?}: {:?}", copy.error);
+            if let Err(error) = read {
+                assert!(is_too_long(error.as_ref()), "{error}");
+            }
+        }
+    }
+
+    /// Frames, the last one first.
+    struct Pieces(Vec<Bytes>);
+
+    impl Body for Pieces {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(self.0.pop().map(|bytes| Ok(Frame::data(bytes))))
+        }
     }
 }

@@ -148,7 +148,7 @@ fn a_key_that_is_missing_wrong_or_not_needed_is_named() {
     assert!(contents(&world.path("store")) == before, "a refusal changed something");
     // Bytes are checked without the key.
     world.run(&["verify"]).ok();
-    world.run(&["doctor"]).ok();
+    world.run(&["doctor"]).tells(9, &["problem  key", "every digest and link holds"]);
     // A store was called sound, and nothing to be done, after all that could open it was gone.
     let wrapped = std::fs::read(world.path("store/key")).unwrap();
     std::fs::remove_file(world.path("store/key")).unwrap();
@@ -205,4 +205,60 @@ fn a_passphrase_opens_a_store_and_a_key_is_rotated_as_often_as_asked() {
     assert_hidden(&world, "store");
     world.run_with(&["--db", "plain", "append", "--stdin"], line("plain")).ok();
     world.run(&["--db", "plain", "key", "rotate"]).tells(2, &["is not encrypted"]);
+}
+
+/// The folder of an encrypted store was not mounted: with its passphrase given, every verb that records made a new plain store there.
+#[test]
+fn a_passphrase_that_is_given_means_an_encrypted_store() {
+    let world = World::new();
+    let said = [("ACPDB_PASSPHRASE", PASSPHRASE)];
+    let prompt =
+        r#"{"hook_event_name":"UserPromptSubmit","session_id":"s1","cwd":"/w","prompt":"the first zebra"}"#;
+    world.run_with(&["--db", "plain", "append", "--stdin"], line("a plain horse")).ok();
+    let plain = contents(&world.path("plain"));
+    for (folder, words) in [("gone", "holds no store, and a key was given"), ("plain", "is not encrypted")] {
+        for (arguments, input) in [
+            (&["append", "--stdin"][..], line("the first zebra")),
+            (&["import", "bare.jsonl"], String::new()),
+            (&["mcp"], String::new()),
+            (&["context"], String::new()),
+            (&["sessions"], String::new()),
+            (&["seal"], String::new()),
+        ] {
+            let arguments = [&["--db", folder], arguments].concat();
+            let ran = with(&world, &said, &arguments, &input);
+            assert_ne!(ran.code, 0, "{arguments:?}: {}", ran.text());
+            let told = format!("{}{}", ran.text(), ran.err);
+            let is_told =
+                told.contains(words) || told.contains("there is no store") || told.contains("bare.jsonl");
+            assert!(is_told, "{arguments:?}: {told}");
+        }
+        with(&world, &said, &["--db", folder, "hook", "claude-code"], prompt).tells(0, &["{}"]);
+    }
+    assert!(!world.path("gone").exists());
+    assert!(contents(&world.path("plain")) == plain, "the plain store is as it was");
+    with(&world, &said, &["--db", "gone", "init"], "").tells(2, &["add --encrypt"]);
+    assert!(!world.path("gone").exists());
+    // Where a key that signs is under a passphrase, the same variable opens that one.
+    with(&world, &said, &["key", "new", "--passphrase"], "").ok();
+    with(&world, &said, &["--db", "plain", "append", "--stdin"], &line("another horse")).ok();
+    with(&world, &said, &["--db", "gone", "append", "--stdin"], &line("the first zebra"))
+        .tells(9, &["a key was given"]);
+}
+
+/// `doctor` found nothing to do where the owner's key had gone.
+#[test]
+fn doctor_says_that_no_key_at_hand_opens_a_store() {
+    let world = World::new();
+    world.run(&["init", "--encrypt"]).ok();
+    world.run_with(&["append", "--stdin"], line("the first zebra")).ok();
+    world.run(&["doctor"]).tells(0, &["Nothing needs to be done"]);
+    let key = key_beside(&world);
+    let elsewhere = world.path("elsewhere.key");
+    std::fs::rename(&key, &elsewhere).unwrap();
+    world.run(&["doctor"]).tells(9, &["problem  key", "no key was given"]);
+    world.run(&["doctor", "--json"]).tells(9, &[r#""state":"problem","what":"key""#]);
+    world.run(&["verify"]).tells(0, &["sound", "not proven", "without the key"]);
+    world.run(&["--key-file", elsewhere.to_str().unwrap(), "doctor"]).tells(0, &["Nothing needs to be done"]);
+    with(&world, &[("ACPDB_PASSPHRASE", PASSPHRASE)], &["doctor"], "").tells(9, &["problem  key"]);
 }

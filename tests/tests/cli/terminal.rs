@@ -368,3 +368,119 @@ fn no_words_make_a_verb_panic() {
     }
     world.assert_sound();
 }
+
+/// Paths, verbs and settings came to the terminal as they were typed or found: each of these could set its title, or hide what follows. One row for
+/// each door; a row that names a file of the world makes it under a hostile name.
+#[test]
+fn no_door_lets_through_what_steers_a_terminal() {
+    const HOSTILE: &str = "x\u{1b}]0;pwned\u{7}\u{1b}[8m\u{9b}2J\u{202e}\u{ad}\u{200b}y";
+    let world = World::new();
+    let line = serde_json::json!({
+        "session": HOSTILE, "host": HOSTILE, "cwd": format!("/w/{HOSTILE}"), "title": HOSTILE, "turn": true,
+        "message": {"role": "user", "text": HOSTILE}
+    });
+    let memory = serde_json::json!({"session": HOSTILE, "memory": {"category": HOSTILE, "key": HOSTILE, "value": HOSTILE}});
+    let tool = serde_json::json!({
+        "session": HOSTILE,
+        "tool": {"call": HOSTILE, "tool": HOSTILE, "params": {HOSTILE: HOSTILE}, "output": HOSTILE}
+    });
+    let todos = serde_json::json!({
+        "session": HOSTILE, "todos": [{"id": HOSTILE, "content": HOSTILE, "status": HOSTILE, "priority": HOSTILE}]
+    });
+    world.run_with(&["append", "--stdin"], format!("{line}\n{memory}\n{tool}\n{todos}\n")).ok();
+    std::fs::write(world.path(HOSTILE), "no session\n").unwrap();
+    let db = format!("db-{HOSTILE}");
+    let keep = format!("keep-{HOSTILE}");
+    let copy = format!("copy-{HOSTILE}");
+    let page = format!("{HOSTILE}.html");
+    for arguments in [
+        &[HOSTILE][..],
+        &["memory", HOSTILE],
+        &["context", "--format", HOSTILE],
+        &["context", HOSTILE],
+        &["list", HOSTILE],
+        &["list", &format!("--{HOSTILE}")],
+        &["history", "--tool", HOSTILE],
+        &["history", HOSTILE],
+        &["log", HOSTILE],
+        &["log"],
+        &["show", HOSTILE],
+        &["show", "2"],
+        &["show", "3", "--raw"],
+        &["explain", HOSTILE],
+        &["sessions"],
+        &["sessions", "--all", "--graph"],
+        &["context"],
+        &["context", "--json"],
+        &["history"],
+        &["search", "pwned"],
+        &["search", HOSTILE],
+        &["todo"],
+        &["memory", "list"],
+        &["hosts"],
+        &["stats"],
+        &["cost", "session"],
+        &["at", HOSTILE],
+        &["blame", HOSTILE],
+        &["policy", "set", HOSTILE],
+        &["config", "get", HOSTILE],
+        &["config", "set", "db", &db],
+        &["config", "set", HOSTILE, "1"],
+        &["config", "list"],
+        &["config", "get", "db"],
+        &["config", "unset", "db"],
+        &["import", HOSTILE],
+        &["import", "missing/\u{1b}]0;pwned\u{7}"],
+        &["lint", HOSTILE],
+        &["check", HOSTILE],
+        &["demo", "--bundled", "--keep", &keep],
+        &["--db", &db, "init"],
+        &["--db", &db, "sessions"],
+        &["--db", &db, "doctor"],
+        &["--db", &db, "verify"],
+        &["--db", &db, "info"],
+        &["--db", &db, "reindex"],
+        &["--db", &keep, "context"],
+        &["backup", &copy],
+        &["salvage", "--into", &format!("salvaged-{HOSTILE}")],
+        &["export", "html", "-o", &page],
+        &["export", "jsonl", "-o", HOSTILE],
+        &["key", "new", HOSTILE],
+        &["key", "show", HOSTILE],
+        &["checkpoint", "show", "--key", HOSTILE],
+        &["prove", "2", "-o", &page],
+        &["trust", HOSTILE],
+        &["trust", "--list"],
+        &["attach", "--status"],
+        &["resume", HOSTILE, "--in", "codex", "--dry-run"],
+        &["fork", HOSTILE, "--name", HOSTILE],
+        &["erase", HOSTILE, "--reason", HOSTILE],
+        &["erase", "3", "--reason", HOSTILE],
+        &["explain", "3"],
+        &["scan", "--redact-rule", HOSTILE],
+        &["step", HOSTILE, "--format", "anthropic"],
+        &["proxy", HOSTILE],
+        &["completions", HOSTILE],
+        &["man", HOSTILE],
+        &["hook", HOSTILE],
+        &["hook", "claude-code", HOSTILE],
+        &["service", HOSTILE],
+        &["--key-file", HOSTILE, "sessions"],
+        &["--at", HOSTILE, "context"],
+    ] {
+        let (_, shown) = paged(&world, "cat", arguments);
+        let steering = |c: &char| {
+            c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{1b}')
+                || matches!(c, '\u{202e}' | '\u{ad}' | '\u{200b}')
+        };
+        assert_eq!(shown.chars().find(steering), None, "{arguments:?}: {shown:?}");
+        // Sequences of colours are ours, and so are those that draw progress anew.
+        for sequence in shown.split('\u{1b}').skip(1) {
+            let style = sequence.strip_prefix('[').and_then(|rest| rest.split_once('m'));
+            let is_style = style.is_some_and(|(style, _)| {
+                matches!(style, "0" | "1" | "2" | "4" | "22" | "31" | "32" | "33" | "36")
+            });
+            assert!(is_style || sequence.starts_with("[2K"), "{arguments:?}: {shown:?}");
+        }
+    }
+}

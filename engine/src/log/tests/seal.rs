@@ -259,6 +259,24 @@ fn what_is_erased_in_a_sealed_segment_is_in_no_file_and_no_open_handle() {
     assert!(world.files().iter().all(|name| !name.ends_with(".tmp")));
 }
 
+/// `verify` beside an erasure read the header of the old file and the head of the new one, and called a sound store damaged.
+#[test]
+fn a_sealed_file_that_is_replaced_while_it_is_checked_is_not_called_damaged() {
+    let (world, _) = sealed_store(6);
+    let (log, _) = open(&world.process(3)).unwrap();
+    let (other, _) = open(&world.process(4)).unwrap();
+    let rows = rows(&log);
+    let held = other.segments.get(1).unwrap().unwrap();
+    erase(&log, &rows[..1]).unwrap();
+    assert_eq!(other.segments.check_packed(1, &held).unwrap(), Vec::new());
+    // Damaged bytes stay damage.
+    let name = "log/000000000001.seg";
+    let mut bytes = world.file(name).unwrap();
+    bytes[36] ^= 1;
+    world.set_file(name, &bytes);
+    assert!(!other.segments.check_packed(1, &held).unwrap().is_empty());
+}
+
 #[test]
 fn a_crash_at_any_step_of_an_erasure_in_a_sealed_segment_loses_no_other_text() {
     let (world, _) = sealed_store(6);
