@@ -236,6 +236,11 @@ pub(crate) fn topic(words: impl IntoIterator<Item = OsString>) -> Option<&'stati
     }
 }
 
+/// The names of the topics of `acpdb help TOPIC`.
+pub(crate) fn topics() -> Vec<&'static str> {
+    groups::topics()
+}
+
 /// The help of the verb that these words lead to, as far as they do.
 pub(crate) fn help(words: impl IntoIterator<Item = OsString>) -> clap::builder::StyledStr {
     let mut command = command();
@@ -246,6 +251,30 @@ pub(crate) fn help(words: impl IntoIterator<Item = OsString>) -> clap::builder::
         }
     }
     command.render_help()
+}
+
+/// What a verb of several acts shows without one.
+fn usual_act(words: &[OsString]) -> Option<&'static str> {
+    const USUAL: &[(&str, &str)] = &[
+        ("todo", "list"),
+        ("memory", "list"),
+        ("task", "list"),
+        ("config", "list"),
+        ("policy", "show"),
+        ("checkpoint", "show"),
+        ("key", "show"),
+    ];
+    let mut words = words.iter().skip(1);
+    while let Some(word) = words.next() {
+        if ["--db", "--key-file", "--at", "--color"].iter().any(|option| word == option) {
+            words.next();
+        } else if !word.to_string_lossy().starts_with('-') {
+            let usual = USUAL.iter().find(|(verb, _)| word == verb)?;
+            // An act that stands there lacks something else.
+            return words.all(|word| word.to_string_lossy().starts_with('-')).then_some(usual.1);
+        }
+    }
+    None
 }
 
 impl Args {
@@ -265,7 +294,14 @@ impl Args {
                 }
             }
             Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion => return Err(error),
-            Err(_) => {}
+            Err(error) => {
+                use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
+                let is_bare =
+                    matches!(error.kind(), DisplayHelpOnMissingArgumentOrSubcommand | MissingSubcommand);
+                if let Some(act) = usual_act(&words).filter(|_| is_bare) {
+                    return Self::read(words.into_iter().chain([OsString::from(act)]));
+                }
+            }
         }
         let mut command = command();
         let matches = command.try_get_matches_from_mut(&words)?;

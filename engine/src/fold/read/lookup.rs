@@ -178,7 +178,10 @@ impl State {
         let order = |number: u32| self.first_on_branch(&self.recorded(self.facts.calls_with(number), at), at);
         let (mine, own) = (order(number), self.facts.signature_numbered(number));
         let earlier = under.iter().filter(|other| **other != number && order(**other) < mine);
-        earlier.map(|other| shared_digits(&self.facts.signature_numbered(*other), &own) + 1).max().unwrap_or(0)
+        earlier
+            .map(|other| shared_digits(&self.facts.signature_numbered(*other), &own) + 1)
+            .max()
+            .unwrap_or(0)
     }
 
     /// The place of a signature in the order of the branch: that of its first call on it. Signatures without one come last, and

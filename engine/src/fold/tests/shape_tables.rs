@@ -325,8 +325,10 @@ fn a_hash_that_is_shown_means_the_calls_that_are_shown_with_it() {
 /// The order of the log decided which of two calls has the short hash, though the first of them was off the branch.
 #[test]
 fn the_branch_decides_which_call_has_the_short_hash() {
-    let played = Script::parse("1 read z ok\n1 glob x ok\n2 grab x ok\n3 glob x ok\n3 rewind c1\n4 grab x ok\n5 glob x ok")
-        .play(&Policy::default());
+    let played = Script::parse(
+        "1 read z ok\n1 glob x ok\n2 grab x ok\n3 glob x ok\n3 rewind c1\n4 grab x ok\n5 glob x ok",
+    )
+    .play(&Policy::default());
     let state = played.tape.state();
     let length = |call: &str, at: Seq| {
         let ix = played.ix(call).unwrap();
