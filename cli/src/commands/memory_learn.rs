@@ -147,7 +147,7 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
     let ids = |list: &[String]| list.iter().map(|id| one_line(id)).collect::<Vec<_>>();
     let mut any = false;
     for (stream, insights) in &all {
-        let mut heading = (scopes.len() > 1).then(|| one_line(&names.full(*stream)).to_owned());
+        let mut heading = (scopes.len() > 1).then(|| one_line(&names.full(*stream)));
         let mut section = |title: &str, lines: Vec<String>| -> Result<(), Failure> {
             if lines.is_empty() {
                 return Ok(());
