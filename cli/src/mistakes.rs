@@ -12,6 +12,7 @@ pub(crate) fn explain(error: &mut clap::Error) {
     tell_of_verb(error);
     tell_of_ids(error);
     tell_of_session(error, &typed());
+    tell_of_option(error);
 }
 
 /// Makes the characters visible with which a quoted word would steer the terminal.
@@ -68,6 +69,10 @@ fn tell_of_verb(error: &mut clap::Error) {
         return;
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
+    if typed().first().is_some_and(|verb| verb == "help") {
+        tip(error, format!("topics: {}; acpdb --help lists the verbs", args::topics().join(", ")));
+        return;
+    }
     if let Some((_, meant)) = ELSEWHERE.iter().find(|(name, _)| name == word) {
         error.remove(ContextKind::SuggestedSubcommand);
         tip(error, format!("did you mean 'acpdb {meant}'?"));
@@ -113,6 +118,15 @@ fn tell_of_session(error: &mut clap::Error, words: &[String]) {
     }
     if verb.get_arguments().any(|argument| argument.get_long() == Some("session")) {
         tip(error, format!("did you mean --session {word}?"));
+    }
+}
+
+/// An option that a verb does not have is seldom meant as a value of it.
+fn tell_of_option(error: &mut clap::Error) {
+    let is_option = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word.starts_with("--"));
+    let is_near = error.get(ContextKind::SuggestedArg).is_some();
+    if error.kind() == ErrorKind::UnknownArgument && is_option && !is_near {
+        error.remove(ContextKind::Suggested);
     }
 }
 

@@ -24,6 +24,8 @@ mod faults;
 mod follow;
 #[path = "cli/hints.rs"]
 mod hints;
+#[path = "cli/listed.rs"]
+mod listed;
 #[path = "cli/live_faults.rs"]
 mod live_faults;
 #[path = "cli/live_input.rs"]

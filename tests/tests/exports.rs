@@ -10,6 +10,8 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+#[path = "exports/copying.rs"]
+mod copying;
 #[path = "exports/laws.rs"]
 mod laws;
 #[path = "exports/life.rs"]

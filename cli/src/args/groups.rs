@@ -104,6 +104,11 @@ A title of more than 200 columns is cut even there; --json has it whole.
 "),
 ];
 
+/// The names of the topics.
+pub(super) fn topics() -> Vec<&'static str> {
+    TOPICS.iter().map(|(topic, _)| *topic).collect()
+}
+
 /// The text of a topic.
 pub(super) fn topic(name: &str) -> Option<&'static str> {
     TOPICS.iter().find(|(topic, _)| *topic == name).map(|(_, text)| *text)

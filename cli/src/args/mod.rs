@@ -245,6 +245,11 @@ pub(crate) fn topic(words: impl IntoIterator<Item = OsString>) -> Option<&'stati
     }
 }
 
+/// The names of the topics of `acpdb help TOPIC`.
+pub(crate) fn topics() -> Vec<&'static str> {
+    groups::topics()
+}
+
 /// The help of the verb that these words lead to, as far as they do.
 pub(crate) fn help(words: impl IntoIterator<Item = OsString>) -> clap::builder::StyledStr {
     let mut command = command();
@@ -259,12 +264,12 @@ pub(crate) fn help(words: impl IntoIterator<Item = OsString>) -> clap::builder::
 
 /// Groups of verbs, and the verb of each that shows the group's things if none is named.
 const SHOWN: &[(&str, &str)] = &[
-    ("acpdb", "home"),
     ("checkpoint", "show"),
     ("config", "list"),
-    ("key", "trust"),
+    ("key", "show"),
     ("memory", "list"),
     ("policy", "show"),
+    ("project", "list"),
     ("task", "list"),
     ("todo", "list"),
 ];
@@ -273,16 +278,19 @@ fn is_without_verb(error: &clap::Error) -> bool {
     matches!(error.kind(), ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand)
 }
 
-/// The words, and the verb that shows what there is.
-fn shown(mut words: Vec<OsString>) -> Vec<OsString> {
-    let command = bare();
-    let mut verb = &command;
-    for word in words.iter().skip(1) {
-        verb = verb.find_subcommand(word).unwrap_or(verb);
+/// The verb that shows what there is, for words that name no verb, or a group alone.
+fn shown(words: &[OsString]) -> Option<&'static str> {
+    let mut words = words.iter().skip(1);
+    while let Some(word) = words.next() {
+        if ["--db", "--key-file", "--at", "--color"].iter().any(|option| word == option) {
+            words.next();
+        } else if !word.to_string_lossy().starts_with('-') {
+            let (_, shows) = SHOWN.iter().find(|(group, _)| word == group)?;
+            // A verb of the group that stands there lacks something else.
+            return words.all(|word| word.to_string_lossy().starts_with('-')).then_some(shows);
+        }
     }
-    let shows = SHOWN.iter().find(|(name, _)| *name == verb.get_name());
-    words.extend(shows.map(|(_, shows)| OsString::from(shows)));
-    words
+    Some("home")
 }
 
 impl Args {
@@ -294,18 +302,20 @@ impl Args {
     {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         // Examples and groups are seen by those who ask for help, or are told of a mistake: making them takes most of a hook's time.
-        let words = match bare().try_get_matches_from_mut(&words) {
+        match bare().try_get_matches_from_mut(&words) {
             Ok(matches) => {
                 // A mistake is told below, with the help.
                 if let Ok(args) = Self::from_arg_matches(&matches) {
                     return Ok(args);
                 }
-                words
             }
             Err(error) if error.kind() == ErrorKind::DisplayVersion => return Err(error),
-            Err(error) if is_without_verb(&error) => shown(words),
-            Err(_) => words,
-        };
+            Err(error) => {
+                if let Some(verb) = shown(&words).filter(|_| is_without_verb(&error)) {
+                    return Self::read(words.into_iter().chain([OsString::from(verb)]));
+                }
+            }
+        }
         let mut command = command();
         let matches = command.try_get_matches_from_mut(&words)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))

@@ -101,7 +101,13 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     }
     if bill.items.is_empty() {
         let silent = silent(&requests, &is_asked);
-        output.note(if silent.is_empty() {
+        // The newest request says whether another time was meant.
+        let of_asked = requests.all.iter().filter(|request| is_asked(request.stream));
+        let newest = of_asked.filter_map(|request| request.at).max();
+        let is_timed = args.since.is_some() || args.until.is_some();
+        output.note(if let Some(newest) = newest.filter(|_| is_timed) {
+            format!("no request in that time; the newest is of {}", describe::time(newest))
+        } else if silent.is_empty() {
             "no such request in the store; hosts tell of requests with the messages of the model".to_owned()
         } else {
             format!("nothing has a price: {silent} recorded no requests or tokens of its sessions here")

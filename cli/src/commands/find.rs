@@ -62,7 +62,9 @@ pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(V
                     memory.id, found.stream.name
                 )
             }
-            _ => format!("the event itself: acpdb show '{seq}'"),
+            _ => format!(
+                "the event itself: acpdb show '{seq}'; a todo's id goes with history --todo, a remembered item's with --memory"
+            ),
         };
         return Err(failure.hint(hint));
     };

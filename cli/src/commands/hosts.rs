@@ -122,10 +122,16 @@ fn print(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The versions of a host: at most two are listed, else the first and the last by name.
+/// The versions of a host: at most two are listed, else the oldest and the newest.
 fn versions(versions: &BTreeSet<String>) -> String {
-    let shown = match (versions.len(), versions.first(), versions.last()) {
-        (0..=2, ..) => versions.iter().cloned().collect::<Vec<_>>().join(", "),
+    // 2.1.50 comes before 2.1.219.
+    let mut sorted: Vec<&String> = versions.iter().collect();
+    sorted.sort_by_key(|version| {
+        let numbers = version.split(|sign: char| !sign.is_ascii_digit());
+        numbers.map(|part| part.parse::<u64>().unwrap_or(0)).collect::<Vec<_>>()
+    });
+    let shown = match (versions.len(), sorted.first(), sorted.last()) {
+        (0..=2, ..) => sorted.iter().map(|version| (*version).clone()).collect::<Vec<_>>().join(", "),
         (count, Some(first), Some(last)) => format!("{first} .. {last} ({count})"),
         _ => String::new(),
     };

@@ -2,6 +2,7 @@
 //!
 //! The scope: `--session` (its own memory and its project's), `--project`, else the only project.
 
+use acpdb_engine::Store;
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{MemoryKind, Payload};
@@ -9,7 +10,7 @@ use acpdb_engine::fold::memory::{MemoryNamed, Standing, kind_label, spelled_key}
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{Row, Words as _};
-use super::memory_scope::{Opened, by_edge, by_key, miss, named, said, whose};
+use super::memory_scope::{Opened, all_of, by_edge, by_key, miss, named, said, whose, whose_new};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemorySupersede};
 
@@ -32,8 +33,9 @@ pub(crate) fn run(global: &Global, act: &MemoryAct, output: &mut Output) -> Resu
         MemoryAct::Import(args) => super::memory_file::import(global, args, output),
         MemoryAct::Export(args) => {
             let store = store_path::read(global, output)?;
-            let opened = Opened::new(&store, global, &args.scope, output)?;
-            super::memory_file::export(&listed(&opened, args), output)
+            let rows =
+                everyones(&store, global, args, output)?.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
+            super::memory_file::export(&rows, output)
         }
     }
 }
@@ -88,8 +90,8 @@ fn entry(args: &MemoryAdd) -> Result<MemoryEntry, Failure> {
 fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::open(global, output)?;
-    let scope = whose(&store, &args.scope, output)?;
     let mut entry = entry(args)?;
+    let scope = whose_new(&store, &args.scope, output)?;
     entry = acpdb_query::memory::placed(&store, &scope, entry)?;
     if entry.replaces.iter().any(|old| old.starts_with('#')) {
         // A project that does not exist yet has nothing to replace.
@@ -153,14 +155,32 @@ fn listed(opened: &Opened<'_>, args: &MemoryList) -> Vec<Row> {
     rows
 }
 
+/// The rows for the arguments, of several projects each with the project's name. What is of no project stands once.
+fn everyones(
+    store: &Store,
+    global: &Global,
+    args: &MemoryList,
+    output: &Output,
+) -> Result<Vec<(Option<String>, Row)>, Failure> {
+    let mut rows: Vec<(Option<String>, Row)> = Vec::new();
+    for (project, scope) in all_of(store, &args.scope, output)? {
+        for row in listed(&Opened::of(store, global, &scope)?, args) {
+            if !rows.iter().any(|(_, known)| (known.stream, known.item) == (row.stream, row.item)) {
+                rows.push((project.clone(), row));
+            }
+        }
+    }
+    Ok(rows)
+}
+
 fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code, Failure> {
     if let Some(given) = &args.kind {
         kind(given)?;
     }
     let store = store_path::read(global, output)?;
-    let opened = Opened::new(&store, global, &args.scope, output)?;
-    let rows = listed(&opened, args);
+    let rows = everyones(&store, global, args, output)?;
     if output.json {
+        let rows: Vec<&Row> = rows.iter().map(|(_, row)| row).collect();
         return output.json_items(SCHEMA, &rows);
     }
     if rows.is_empty() {
@@ -171,19 +191,28 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         });
         return Ok(Code::Ok);
     }
-    let mut table = super::table::new(output, &["id", "kind", "category/key", "value", "since", "standing"]);
+    let is_of_several = rows.iter().any(|(project, _)| project.is_some());
+    let mut heads = vec!["id", "kind", "category/key", "value", "since", "standing"];
+    if is_of_several {
+        heads.insert(0, "project");
+    }
+    let mut table = super::table::new(output, &heads);
     let room = output.room(76).max(20);
     // A program gets whole cells.
     let short = |text: &str, width| if output.tabs { text.to_owned() } else { clip(text, width) };
-    for row in &rows {
-        table.row([
+    for (project, row) in &rows {
+        let mut cells = vec![
             short(&one_line(&row.id), 24),
             row.label().to_owned(),
             short(&row.place(), 32),
             short(&row.text(), room),
             row.day(),
             short(&row.stands(), 32),
-        ]);
+        ];
+        if is_of_several {
+            cells.insert(0, short(&one_line(project.as_deref().unwrap_or_default()), 32));
+        }
+        table.row(cells);
     }
     output.line(table.to_string())?;
     Ok(Code::Ok)

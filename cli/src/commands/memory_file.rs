@@ -34,8 +34,8 @@ pub(crate) fn export(rows: &[Row], output: &mut Output) -> Result<Code, Failure>
         let mut value = serde_json::to_value(row).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), ITEM_SCHEMA.into());
-            // These fields are of this store and of this moment.
-            for field in ["item", "stream", "source", "confidence", "superseded_at"] {
+            // These fields are of this store and of this moment. The source is told, and an import leaves it out.
+            for field in ["item", "stream", "confidence"] {
                 object.remove(field);
             }
             if !row.shadowed {
@@ -74,6 +74,8 @@ struct Line {
     shadowed: bool,
     #[serde(default)]
     superseded_by: Vec<String>,
+    #[serde(alias = "supersededAt")]
+    superseded_at: Option<jiff::Timestamp>,
     #[serde(default)]
     #[serde(alias = "replaces")]
     supersedes: Vec<String>,
@@ -107,6 +109,9 @@ impl Line {
         let micros = |time: Option<jiff::Timestamp>| time.map(|time| Micros(time.as_microsecond()));
         let created = micros(self.created);
         let lifespan = self.lifespan.as_deref().map(parse_lifespan).transpose();
+        // An edge whose time is known is a fact of its own: an item's edges came about with the item.
+        let at = micros(self.superseded_at).filter(|_| !self.id.is_empty());
+        let by = if at.is_some() { std::mem::take(&mut self.superseded_by) } else { Vec::new() };
         let confidence = confidence_hundredths(self.confirmed.unwrap_or(0.8));
         let mut entries = Vec::new();
         // Without an id, equal lines are one item.
@@ -141,6 +146,11 @@ impl Line {
             extra,
         };
         entries.push(Entry::from(Fact::Memory(memory)).origin(origin).at(created));
+        for new in by {
+            let origin = format!("memory:{id}:superseded:{new}");
+            let fact = fact::MemorySuperseded { old: id.clone(), new, reason: None };
+            entries.push(Entry::from(fact).origin(origin).at(at));
+        }
         // Without an id, no further fact can refer to the item.
         if let Some(at) = micros(self.reinforced).filter(|_| !id.is_empty()) {
             // The confidence already includes the gain; this fact tells the confirmation and its time.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::lines::{clip, one_line, pad};
 use super::memory_rows::{Row, Words as _};
-use super::memory_scope::{Opened, miss, named, scopes};
+use super::memory_scope::{Opened, all_of, miss, named, scopes};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::MemoryKey;
 
@@ -35,6 +35,9 @@ struct Chain {
 /// `acpdb memory history KEY`.
 pub(crate) fn of_scope(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
+    if all_of(&store, &args.scope, output)?.len() > 1 {
+        return history(global, &args.key, None, output);
+    }
     let opened = Opened::new(&store, global, &args.scope, output)?;
     let chains = chains(&opened, &args.key);
     if chains.is_empty() {

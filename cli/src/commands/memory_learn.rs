@@ -7,7 +7,7 @@ use acpdb_query::propose::{self as proposals, SessionProposal};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use super::memory_scope::{Opened, by_edge, said};
+use super::memory_scope::{Opened, all_of, by_edge, said};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryPropose, MemoryScope as ScopeArgs};
 
@@ -123,10 +123,17 @@ fn chosen(accept: &[String], found: &[SessionProposal]) -> Result<Vec<SessionPro
 
 pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let opened = Opened::new(&store, global, args, output)?;
-    let all: Vec<(StreamId, MemoryInsights)> = opened.read(|view| {
-        view.streams().map(|(layer, memory)| (layer.stream, memory.insights(view.now()))).collect()
-    });
+    let scopes = all_of(&store, args, output)?;
+    let mut all: Vec<(StreamId, MemoryInsights)> = Vec::new();
+    for (_, scope) in &scopes {
+        let found: Vec<(StreamId, MemoryInsights)> = Opened::of(&store, global, scope)?.read(|view| {
+            view.streams().map(|(layer, memory)| (layer.stream, memory.insights(view.now()))).collect()
+        });
+        all.extend(found);
+    }
+    // What is of no project is seen from each.
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|(stream, _)| seen.insert(*stream));
     let names = describe::StreamNames::new(&store);
     if output.json {
         let items: Vec<Value> = all
@@ -139,12 +146,16 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
     }
     let ids = |list: &[String]| list.iter().map(|id| one_line(id)).collect::<Vec<_>>();
     let mut any = false;
-    for (_, insights) in &all {
+    for (stream, insights) in &all {
+        let mut heading = (scopes.len() > 1).then(|| one_line(&names.full(*stream)));
         let mut section = |title: &str, lines: Vec<String>| -> Result<(), Failure> {
             if lines.is_empty() {
                 return Ok(());
             }
             any = true;
+            if let Some(heading) = heading.take() {
+                output.line(heading)?;
+            }
             output.styled(describe::BOLD, title)?;
             lines.into_iter().try_for_each(|line| output.line(format!("  {line}")))
         };

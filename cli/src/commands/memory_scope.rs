@@ -83,6 +83,9 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
             let failure = Failure::usage("there is no project yet whose memory this could be");
             Err(failure.hint("name one with --project NAME; adding to it makes it"))
         }
+        many if folder_project(many).is_some() => {
+            Ok(MemoryScope::project(folder_project(many).unwrap_or_default()))
+        }
         many => {
             let shown: Vec<&str> = many.iter().take(8).map(String::as_str).collect();
             let more = if many.len() > 8 { ", .." } else { "" };
@@ -91,6 +94,45 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
             Err(failure.hint(format!("--project NAME or --session ID; projects: {}{more}", shown.join(", "))))
         }
     }
+}
+
+/// The project whose name is the working folder, or the nearest folder above it.
+fn folder_project(projects: &[&str]) -> Option<String> {
+    let here = std::env::current_dir().ok()?;
+    here.ancestors()
+        .find_map(|folder| projects.iter().find(|name| folder.as_os_str() == **name))
+        .map(ToString::to_string)
+}
+
+/// The scope for a new item: as [`whose`]; in a store without any project, that of the working folder.
+pub(crate) fn whose_new(store: &Store, given: &ScopeArgs, output: &Output) -> Result<MemoryScope, Failure> {
+    let is_named = given.session.is_some() || given.project.is_some();
+    if is_named || store.stream_names()?.iter().any(|name| name.scope != Scope::User) {
+        return whose(store, given, output);
+    }
+    let here = std::env::current_dir().map_err(Failure::io("read", "the current folder"))?;
+    let root = here.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&here);
+    Ok(MemoryScope::project(root.to_string_lossy()))
+}
+
+/// The scopes that a question is about: as [`whose`], and of several projects each, with its name.
+pub(crate) fn all_of(
+    store: &Store,
+    given: &ScopeArgs,
+    output: &Output,
+) -> Result<Vec<(Option<String>, MemoryScope)>, Failure> {
+    if given.session.is_none() && given.project.is_none() {
+        let names = store.stream_names()?;
+        let projects: Vec<&str> =
+            names.iter().filter(|name| name.scope == Scope::Project).map(|name| name.name.as_str()).collect();
+        if projects.len() > 1 && folder_project(&projects).is_none() {
+            return Ok(projects
+                .iter()
+                .map(|name| (Some((*name).to_owned()), MemoryScope::project(*name)))
+                .collect());
+        }
+    }
+    Ok(vec![(None, whose(store, given, output)?)])
 }
 
 /// Whether an item that was recorded took the place of another one.

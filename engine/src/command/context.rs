@@ -359,7 +359,7 @@ impl Asked<'_> {
     fn groups(&self, target: &Target, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
         match target {
             Target::Shown(_) => shown_as(self.state, hash, text),
-            _ => Ok(self.state.calls_by_hash(hash, Seq::MAX)),
+            _ => Ok(self.state.calls_shown_as(hash, text)),
         }
     }
 

@@ -71,7 +71,8 @@ impl ContextAction {
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Target {
-    /// As an agent types it: a hash, else a pattern `start...end`. A short hash covers all calls that it can mean.
+    /// As an agent types it: a hash, else a pattern `start...end`. A hash means the call that is shown with it; if none is, all calls
+    /// whose hash begins so.
     Auto(String),
     /// As a person types it: the same, but a hash means the call that is shown with it, and is refused if it could mean
     /// several.

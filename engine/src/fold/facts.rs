@@ -140,7 +140,12 @@ impl Facts {
 
     /// The signature of a call as given.
     pub(crate) fn signature_of(&self, call: &Call) -> Signature {
-        self.signatures.get(call.compared[0] as usize).copied().unwrap_or_default()
+        self.signature_numbered(call.compared[0])
+    }
+
+    /// The signature with a number.
+    pub(crate) fn signature_numbered(&self, number: u32) -> Signature {
+        self.signatures.get(number as usize).copied().unwrap_or_default()
     }
 
     pub(crate) fn next_ix(&self) -> Ix {
@@ -215,13 +220,12 @@ impl Facts {
     pub(crate) fn add_call(&mut self, ix: Ix, call: NewCall) -> u32 {
         let number = call.compared[0];
         let before = self.newest_of_signature.get(number as usize).copied().unwrap_or(NONE);
-        // A repeated call has the digits of the call before it.
+        // A repeated call stands under its label since the call before it.
         let same =
             self.call(Ix(before)).filter(|before| (before.label, before.tool) == (call.label, call.tool));
-        let digits = match same.map(|before| before.digits) {
-            Some(digits) => digits,
-            None => self.digits_of(call.tool, call.label, number),
-        };
+        if same.is_none() {
+            self.add_labels(call.tool, call.label, number);
+        }
         // The list must be made before it is changed.
         let _ = self.newest_of_host();
         let newest = self.newest_of_host.get_mut();
@@ -239,7 +243,6 @@ impl Facts {
             previous_of_host,
             previous_of_signature,
             shown,
-            digits,
             class: call.class,
             volatile: call.volatile,
             todo: call.todo,
@@ -248,33 +251,21 @@ impl Facts {
         index(self.calls.len().saturating_sub(1))
     }
 
-    fn digits_of(&mut self, tool: Name, label: u32, signature: u32) -> (u8, u8) {
+    fn add_labels(&mut self, tool: Name, label: u32, signature: u32) {
         let label = crate::text::Label::from_bits(self.names.text(tool), label);
-        (
-            self.digits((Some(label.letter()), label.bits() >> 4), signature),
-            self.digits((None, label.bits()), signature),
-        )
+        self.add_label((Some(label.letter()), label.bits() >> 4), signature);
+        self.add_label((None, label.bits()), signature);
     }
 
-    /// Gives a signature its place under a label; returns how many of its digits make it unique.
-    ///
-    /// Fixed at birth: the first signature under a label shows none, a later one as many as it takes.
-    fn digits(&mut self, place: (Option<char>, u32), number: u32) -> u8 {
-        let Some(signature) = self.signatures.get(number as usize).copied() else { return 0 };
+    /// Gives a signature its place under a label.
+    fn add_label(&mut self, place: (Option<char>, u32), number: u32) {
         let newest = self.newest_labelled(place);
-        let under: Vec<Labelled> = self.labelled_from(newest).collect();
-        // Newest first: entries behind the signature's own are the earlier ones.
-        let mine = under.iter().position(|entry| entry.signature == number);
-        let earlier = mine.map_or(under.as_slice(), |mine| under.get(mine + 1..).unwrap_or_default());
-        let others = earlier.iter().filter_map(|entry| self.signatures.get(entry.signature as usize));
-        let digits =
-            others.map(|other| shared_digits(other, &signature).saturating_add(1)).max().unwrap_or(0);
-        if mine.is_none() {
-            let entry = index(self.labelled.len());
-            self.labelled.push(Labelled { place, signature: number, previous: newest });
-            self.label_table.insert(hash_of(&place), entry);
+        if self.labelled_from(newest).any(|entry| entry.signature == number) {
+            return;
         }
-        digits
+        let entry = index(self.labelled.len());
+        self.labelled.push(Labelled { place, signature: number, previous: newest });
+        self.label_table.insert(hash_of(&place), entry);
     }
 
     /// The newest entry under a label. All entries of a label have one hash; the newest has the highest number.
@@ -359,7 +350,7 @@ impl Facts {
             swap(&mut self.newest_of_signature, call.compared[0] as usize, ix);
             let before = self.call(Ix(call.previous_of_signature));
             if before.is_none_or(|before| (before.label, before.tool) != (call.label, call.tool)) {
-                self.digits_of(call.tool, call.label, call.compared[0]);
+                self.add_labels(call.tool, call.label, call.compared[0]);
             }
         }
     }
@@ -481,19 +472,6 @@ fn swap(entries: &mut Vec<u32>, place: usize, value: u32) -> u32 {
         entries.resize(place.saturating_add(1), NONE);
     }
     entries.get_mut(place).map_or(NONE, |entry| std::mem::replace(entry, value))
-}
-
-/// Leading hex digits that two signatures share.
-fn shared_digits(a: &Signature, b: &Signature) -> u8 {
-    let mut shared = 0_u8;
-    for (x, y) in a.as_bytes().iter().zip(b.as_bytes()) {
-        if x == y {
-            shared = shared.saturating_add(2);
-        } else {
-            return if x >> 4 == y >> 4 { shared.saturating_add(1) } else { shared };
-        }
-    }
-    shared
 }
 
 /// The signature of a call that a form names, as index into [`Call::compared`].

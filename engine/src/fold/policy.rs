@@ -99,6 +99,17 @@ pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> O
         .map(|(_, candidate)| candidate.to_owned())
 }
 
+/// The key that was probably meant: a known one, or a rule, behind words like `rule.`, else the nearest.
+fn near_key(key: &str) -> Option<String> {
+    let names = || policy_keys().iter().map(|entry| entry.name);
+    let is_known = |tail: &str| {
+        names()
+            .any(|name| name.strip_prefix(tail).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+    };
+    let tails = key.match_indices('.').filter_map(|(at, _)| key.get(at + 1..));
+    tails.into_iter().find(|tail| is_known(tail)).map(str::to_owned).or_else(|| nearest(key, names()))
+}
+
 impl Policy {
     /// Reads a policy from JSON: an optional `preset` (else `acp`) and the keys that differ.
     ///
@@ -176,10 +187,7 @@ impl Policy {
                 continue;
             }
             let Some(entry) = policy_keys().iter().find(|entry| entry.name == key) else {
-                return Err(PolicyError::UnknownKey {
-                    key: key.clone(),
-                    suggestion: nearest(key, policy_keys().iter().map(|entry| entry.name)),
-                });
+                return Err(PolicyError::UnknownKey { key: key.clone(), suggestion: near_key(key) });
             };
             entry.set(&mut changed, value).map_err(|error| match error {
                 KeyError::Kind(expected) => value_error(key, expected, value),

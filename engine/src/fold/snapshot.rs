@@ -29,7 +29,7 @@ use super::world::{Belongs, World};
 use crate::ids::{Seq, StreamId};
 
 /// Version of the layout: one more whenever any type in here changes.
-pub(crate) const LAYOUT_VERSION: u32 = 12;
+pub(crate) const LAYOUT_VERSION: u32 = 13;
 
 fn texts(policies: &[(Seq, Arc<Policy>)]) -> Vec<(Seq, String)> {
     policies.iter().map(|(since, policy)| (*since, Policy::shared_json(policy))).collect()

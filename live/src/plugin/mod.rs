@@ -6,7 +6,8 @@
 //! {"id":3,"op":"context","info":{..},"messages":[..],..}    -> the changes to the messages that the host has
 //! {"id":4,"op":"tool","session":"s","name":"..","arguments":{..}}  -> the reply for the model
 //! {"id":5,"op":"compacting"|"stats"|"log","session":"s"}    -> a text
-//! {"id":6,"op":"due","session":"s","folder":"/p"}           -> the text that is due at the start of a session
+//! {"id":6,"op":"due","session":"s","folder":"/p"}           -> the text that is due at the start of a session; with "begun":true
+//!                                                          the reminder and the reflection that are due with a prompt
 //! ```
 //!
 //! Pi writes each message to the session's file at once: there `recording`, the file's path, stands in the place of `info` and
@@ -25,13 +26,13 @@ mod tests;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use acpdb_engine::entry::StreamInfo;
+use acpdb_engine::entry::{Entry, StreamInfo, fact};
 use acpdb_engine::event::{Face, InjectedKind, Role};
 use acpdb_engine::fold::{FaceState, HashForm, ItemKind};
 use acpdb_engine::store::Session;
 use acpdb_engine::{Error, Store, View};
 use acpdb_hosts::export::preserves_thinking;
-use acpdb_serve::{Renderer as _, ServeOptions, Served, Step, flush, inject};
+use acpdb_serve::{Injection, Renderer as _, ServeOptions, Served, Step, flush, inject};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -106,6 +107,9 @@ struct Request<'a> {
     #[serde(default)]
     whole: bool,
     session: Option<String>,
+    /// Whether the session has begun: only reminders and reflections are due.
+    #[serde(default)]
+    begun: bool,
     /// Pi's file of the session, and the folder that it works in.
     recording: Option<PathBuf>,
     folder: Option<String>,
@@ -234,8 +238,10 @@ impl Desk {
             }
             "tool" => self.tool(&store, request, session_name(request, done)?),
             "due" => {
-                let stream = self.info(&session_name(request, done)?).id();
+                let info = self.info(&session_name(request, done)?);
+                let stream = info.id();
                 let text = match (&request.folder, self.mode) {
+                    (_, Mode::Suggest | Mode::Prune) if request.begun => reminders(&store.session(info))?,
                     (Some(folder), Mode::Suggest | Mode::Prune) => crate::due::text(&store, folder, stream)?,
                     _ => None,
                 };
@@ -471,6 +477,25 @@ fn lines(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes);
     // The exporter wrote each of them as an object on a line of its own.
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The reminder and the reflection that are due in a session, for a host that shows them with a prompt. They are recorded as shown.
+fn reminders(session: &Session) -> Result<Option<String>, PluginError> {
+    let due = match Injection::due(session) {
+        Err(Error::NotFound { .. }) => return Ok(None),
+        due => due?,
+    };
+    let due: Vec<Injection> = due.into_iter().filter(|due| due.what != InjectedKind::Memory).collect();
+    if due.is_empty() {
+        return Ok(None);
+    }
+    let entries = due
+        .iter()
+        .map(|due| Entry::from(fact::Injected { what: due.what, text: due.text.as_bytes().into() }));
+    // The seq is of no use to the plug-in.
+    let _ = session.append(entries)?;
+    let texts: Vec<&str> = due.iter().map(|due| due.text.as_str()).collect();
+    Ok(Some(texts.join("\n\n")))
 }
 
 /// The effect of a rewrite of the context, in a line.

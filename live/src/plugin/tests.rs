@@ -256,3 +256,52 @@ fn of_pi_reasoning_behind_a_change_goes_by_its_signature() {
     assert_eq!(outputs(&prompt), [("c1".to_owned(), HIDDEN.to_owned())]);
     assert_eq!(prompt["stale_signatures"], json!(["sig=="]));
 }
+
+/// A text of the user that came in parts never began automata mode, so that opencode and Pi had no reflections.
+#[test]
+fn the_word_automata_brings_reflections_in_opencode_and_pi() {
+    for (word, expected) in [("Begin, AUTOMATA mode.", true), ("Begin.", false)] {
+        let mut room = Room::new(Mode::Suggest, EAGER);
+        let mut said = user("m1", "Look.");
+        said["parts"].as_array_mut().unwrap().push(json!({"id": "m1-q", "type": "text", "text": word}));
+        let answer = room.context(&json!([said, reads("m2", "c2", "2")]));
+        assert!(!answer.to_string().contains("Reflection"), "{answer}");
+        let steps: Vec<Value> =
+            (3..13).map(|step| reads(&format!("m{step}"), &format!("c{step}"), "x")).collect();
+        let answer = room.context(&json!(steps));
+        assert_eq!(
+            answer.to_string().matches("**Reflection**").count(),
+            usize::from(expected),
+            "{word}: {answer}"
+        );
+
+        let folder = tempfile::tempdir().unwrap();
+        let recording = folder.path().join("pi-1.jsonl");
+        let entry = |id: usize, message: Value| {
+            let parent = id.checked_sub(1).map(|parent| format!("e{parent}"));
+            json!({"type": "message", "id": format!("e{id}"), "parentId": parent, "timestamp": "2026-01-31T14:00:00.000Z",
+                "message": message})
+        };
+        let session = json!({"type": "session", "version": 3, "id": "pi-1", "timestamp": "2026-01-31T14:00:00.000Z", "cwd": "/p"});
+        let parts = json!([{"type": "text", "text": "Look."}, {"type": "text", "text": word}]);
+        let mut lines = vec![session, entry(0, json!({"role": "user", "content": parts, "timestamp": 1}))];
+        for step in 1..12 {
+            let call = json!({"type": "toolCall", "id": format!("c{step}"), "name": "bash", "arguments": {"command": format!("ls {step}")}});
+            let says =
+                json!({"role": "assistant", "content": [call], "stopReason": "toolUse", "timestamp": 2});
+            let result = json!({"role": "toolResult", "toolCallId": format!("c{step}"), "toolName": "bash", "isError": false,
+                "timestamp": 3, "content": [{"type": "text", "text": "x"}]});
+            lines.extend([entry(2 * step - 1, says), entry(2 * step, result)]);
+        }
+        std::fs::write(&recording, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        let mut room = Room::of(Host::Pi, Mode::Suggest, EAGER);
+        let mut due = |op: &str| {
+            let answer = room.ask(
+                &json!({"id": 1, "op": op, "session": "pi-1", "recording": recording, "folder": "/p", "begun": true}),
+            );
+            answer.to_string().matches("**Reflection**").count()
+        };
+        // The second time it was shown already.
+        assert_eq!([due("record"), due("due"), due("due")], [0, usize::from(expected), 0], "{word}");
+    }
+}

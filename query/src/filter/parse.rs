@@ -22,6 +22,8 @@ pub const FILTER_BYTES_MAX: usize = 8 << 10;
 pub const FILTER_DEPTH_MAX: usize = 64;
 /// Least likeness of a word that is suggested.
 const LIKENESS_MIN: f64 = 0.7;
+/// How few letters may differ: two of three are too many.
+const SLIP_MIN: f64 = 0.65;
 
 /// The place of a fault in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -423,7 +425,8 @@ impl Value<'_> {
         let text = self.word.value.as_str();
         let wrong = || {
             let fault = self.fault(format!("{}: wants a number or a range, not {text:?}", self.name));
-            fault.hint(format!("such as {}:{} or {}:10..20", self.name, self.example, self.name))
+            let example = if self.example.contains("..") { "12" } else { self.example };
+            fault.hint(format!("such as {}:{example} or {}:10..20", self.name, self.name))
         };
         let number = |text: &str| read(text).ok_or_else(wrong);
         let none = || self.fault(format!("{}:{text} holds no number", self.name));
@@ -466,5 +469,8 @@ impl Value<'_> {
 
 /// The word that is most like another one, if any is.
 pub(crate) fn near<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    crate::nearest(known, &word.to_lowercase(), LIKENESS_MIN)
+    let word = word.to_lowercase();
+    // A word that shares only letters with a known one is no slip of the finger: the list of all helps more.
+    let is_slip = |name: &&str| strsim::normalized_damerau_levenshtein(name, &word) > SLIP_MIN;
+    crate::nearest(known.filter(is_slip), &word, LIKENESS_MIN)
 }

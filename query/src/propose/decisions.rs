@@ -152,6 +152,27 @@ fn is_decided(scan: &Scan<'_>, index: usize, start: usize, end: usize, is_use: b
     !(is_use && (scan.is_one_of(first, NO_OBJECTS) || is_work))
 }
 
+/// Whether the speaker, or nobody, stands before `decided`: "the author decided to" tells of another one.
+fn is_by_us(scan: &Scan<'_>, verb: usize) -> bool {
+    const BETWEEN: &[&str] =
+        &["also", "d", "finally", "had", "have", "just", "now", "then", "therefore", "thus", "ve"];
+    let mut at = verb;
+    loop {
+        let Some(before) = at.checked_sub(1).filter(|_| scan.gap(at) != Gap::Break) else { return true };
+        if scan.is_one_of(before, &["i", "we", "and", "so", "but"]) {
+            return true;
+        }
+        let is_apostrophe = scan.is_mark(before, '\'') || scan.is_mark(before, '’');
+        if scan.any_word(before).is_none() && !is_apostrophe {
+            return true;
+        }
+        if !is_apostrophe && !scan.is_one_of(before, BETWEEN) {
+            return false;
+        }
+        at = before;
+    }
+}
+
 /// A decision in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Found {
@@ -170,7 +191,8 @@ pub(super) fn find(scan: &Scan<'_>, count_max: usize) -> Vec<Found> {
             scan.gap(*start) == Gap::Space
                 && is_decided(scan, index, *start, scan.clause_end(*start), *is_use)
         };
-        let Some((start, _)) = opening.filter(decided) else {
+        let is_mine = !scan.is(index, "decided") || is_by_us(scan, index);
+        let Some((start, _)) = opening.filter(|opening| is_mine && decided(opening)) else {
             index += 1;
             continue;
         };

@@ -180,8 +180,11 @@ fn name(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     let word = scan.next_word(start)?;
     let is_capital = is_capitalised(word);
     let is_no_name = NO_NAMES.iter().any(|no_name| same(no_name, word));
-    let is_name =
-        if is_said { is_capital || !is_no_name } else { is_capital && !is_no_name && !is_ing(word) };
+    let is_name = if is_said {
+        is_capital || !is_no_name
+    } else {
+        is_capital && !is_no_name && !is_ing(word) && !is_adverb(scan, start)
+    };
     if !is_name || word.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -288,6 +291,10 @@ fn dated(
     subject: &'static str,
     form: &'static str,
 ) -> Option<Fact> {
+    // Who asks does not know the day.
+    if super::says::is_question(scan, index) {
+        return None;
+    }
     let word = scan.next_word(at)?;
     let is_number = |text: &str| text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
     let end = if WEEKDAYS.iter().any(|day| same(day, word)) {
@@ -322,6 +329,15 @@ fn joined(scan: &Scan<'_>, index: usize) -> usize {
         end += 2;
     }
     end
+}
+
+/// Whether the word at an index says how the next one is meant: "I am Fairly certain". Names end so, too: "I'm Emily from sales".
+fn is_adverb(scan: &Scan<'_>, index: usize) -> bool {
+    const AFTER_NAMES: &[&str] =
+        &["and", "at", "by", "from", "here", "in", "of", "on", "the", "this", "with", "your"];
+    let is_ly = scan.any_word(index).is_some_and(|word| word.to_lowercase().ends_with("ly"));
+    let next = scan.any_word(index + 1).filter(|_| scan.gap(index + 1) == Gap::Space);
+    is_ly && next.is_some_and(|next| !is_capitalised(next) && !scan.is_one_of(index + 1, AFTER_NAMES))
 }
 
 fn is_capitalised(word: &str) -> bool {

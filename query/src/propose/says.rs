@@ -190,10 +190,29 @@ const INTERFACE: &[&str] = &[
     "workspaces",
 ];
 
+/// Verbs of somebody or something whose words are told.
+const REPORTS: &[&str] = &[
+    "claimed",
+    "claims",
+    "printed",
+    "prints",
+    "reads",
+    "recommended",
+    "recommends",
+    "said",
+    "says",
+    "suggested",
+    "suggests",
+    "wrote",
+];
+/// Words between such a verb and the name, at most.
+const REPORT_REACH: usize = 8;
+
 /// Whether the speaker of a sentence wants or uses the thing that is named in it. `hits`: all names, in order.
 pub(super) fn is_said(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
     sentence(scan, hit.start).len() <= SENTENCE_MAX
         && !is_question(scan, hit.start)
+        && !is_told(scan, hit)
         && ends_well(scan, hit.end)
         && (hit.rule.key != "indentation" || is_about_code(scan, hit))
         && is_object(scan, hit, hits)
@@ -204,8 +223,26 @@ fn sentence(scan: &Scan<'_>, index: usize) -> std::ops::Range<usize> {
 }
 
 /// A speaker that asks has not decided.
-fn is_question(scan: &Scan<'_>, index: usize) -> bool {
+pub(super) fn is_question(scan: &Scan<'_>, index: usize) -> bool {
     sentence(scan, index).rev().take(3).any(|index| scan.is_mark(index, '?'))
+}
+
+/// Whether the wish before a name is told from elsewhere: it stands in quotation marks with the name, or behind a verb of telling.
+fn is_told(scan: &Scan<'_>, hit: &Hit<'_>) -> bool {
+    let mut opened = None;
+    for index in sentence(scan, hit.start).start..hit.start {
+        match scan.token(index).map(|token| token.text) {
+            Some("\"" | "`") => opened = if opened.is_some() { None } else { Some(index) },
+            Some("“") => opened = Some(index),
+            Some("”") => opened = None,
+            _ => {}
+        }
+    }
+    let wishes = ["use", "uses", "using", "prefer", "always", "like", "to"];
+    let is_quoted = opened.is_some_and(|open| (open..hit.start).any(|index| scan.is_one_of(index, &wishes)));
+    let clause = (sentence(scan, hit.start).start..hit.start).rev().take(REPORT_REACH);
+    let mut clause = clause.take_while(|index| !scan.is_mark(*index, ',') && !scan.is_mark(*index, ';'));
+    is_quoted || clause.any(|index| scan.is_one_of(index, REPORTS))
 }
 
 fn is_quote(scan: &Scan<'_>, index: usize) -> bool {

@@ -17,6 +17,7 @@ use acpdb_engine::fold::todo::TodoSource;
 use acpdb_engine::fold::{HashForm, ItemKind, Ix, Policy, RuleKind, State};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::testing::Tape;
+use acpdb_engine::text::HashTarget;
 use serde_json::{Map, Value, json};
 
 /// The host whose tools the vectors use.
@@ -260,6 +261,22 @@ impl Run {
         Ok(())
     }
 
+    /// What an agent of the originals means with a call's short hash: each call on the branch that has it. Here each is shown with a
+    /// hash of its own.
+    fn hashes_of(&self, call: &str) -> Result<Vec<String>, String> {
+        let (item, _) = *self.calls.get(call).ok_or("hash of an unknown call")?;
+        let state = self.state();
+        let ix = state.find(item).ok_or("no such item")?;
+        let short = state.hash(ix, Seq::MAX, HashForm::Short).unwrap_or_default();
+        let target = HashTarget::parse(&short).or_else(|| HashTarget::parse_bare(&short));
+        let groups = target.map(|target| state.calls_by_hash(&target, Seq::MAX)).unwrap_or_default();
+        let on_branch =
+            groups.iter().filter_map(|calls| calls.iter().find(|ix| !state.is_off_branch(**ix, Seq::MAX)));
+        let shown: Vec<String> =
+            on_branch.filter_map(|ix| state.hash(*ix, Seq::MAX, HashForm::Shown)).collect();
+        Ok(if shown.len() > 1 { shown } else { vec![short] })
+    }
+
     fn context(&mut self, event: &Value) -> Result<(), String> {
         let action = match text(event, "action")? {
             "discard" => ContextAction::Discard,
@@ -271,15 +288,11 @@ impl Run {
         for target in event.get("targets").and_then(Value::as_array).into_iter().flatten() {
             let named = target.get(0).unwrap_or(&Value::Null);
             let typed = match named.get("hash_of").and_then(Value::as_str) {
-                Some(call) => {
-                    let (item, _) = *self.calls.get(call).ok_or("hash of an unknown call")?;
-                    let ix = self.state().find(item).ok_or("no such item")?;
-                    self.state().hash(ix, Seq::MAX, HashForm::Short).unwrap_or_default()
-                }
-                None => named.as_str().unwrap_or_default().to_owned(),
+                Some(call) => self.hashes_of(call)?,
+                None => vec![named.as_str().unwrap_or_default().to_owned()],
             };
             let summary = target.get(1).and_then(Value::as_str).map(str::to_owned);
-            targets.push((Target::Auto(typed), summary));
+            targets.extend(typed.into_iter().map(|typed| (Target::Auto(typed), summary.clone())));
         }
         let decided = self.tape.command(&Command::Context { action, targets, pin: false });
         let names = |items: &[ItemId]| -> Vec<Value> {

@@ -100,8 +100,6 @@ pub(crate) struct Call {
     /// The call before it with the same signature as given, or [`NONE`].
     pub(super) previous_of_signature: u32,
     pub(crate) shown: Shown,
-    /// Digits of the signature that its hash shows beyond the label, in the form with a letter and in the bare one.
-    pub(crate) digits: (u8, u8),
     pub(crate) class: ToolClass,
     pub(crate) volatile: bool,
     pub(crate) todo: TodoRole,
@@ -242,7 +240,6 @@ flat!(Call {
     previous_of_host: u32,
     previous_of_signature: u32,
     shown: Shown,
-    digits: (u8, u8),
     class: ToolClass,
     volatile: bool,
     todo: TodoRole,

@@ -17,7 +17,7 @@ use crate::text::{HashTarget, Label};
 /// How a hash is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HashForm {
-    /// As shown to agents: as long as it takes to be unique in the stream.
+    /// As shown to agents: as long as it takes to be unique on the branch.
     #[default]
     Shown,
     /// The short form, which calls may share.
@@ -146,21 +146,50 @@ impl State {
         if tool_lists(policy, tool).protected {
             return None;
         }
-        Some(self.hash_text(ix, policy.bare_hashes(), form))
+        Some(self.hash_text(ix, at, form))
     }
 
     /// The hash of a call, protected or not.
-    pub(crate) fn hash_text(&self, ix: Ix, bare: bool, form: HashForm) -> String {
+    pub(crate) fn hash_text(&self, ix: Ix, at: Seq, form: HashForm) -> String {
         let Some(call) = self.facts.call(ix) else { return String::new() };
         let label = Label::from_bits(self.facts.names.text(call.tool), call.label);
-        let digits = if bare { call.digits.1 } else { call.digits.0 };
-        let digits = if form == HashForm::Short { 0 } else { usize::from(digits) };
+        let bare = self.policy(at).bare_hashes();
+        let place = if bare { (None, label.bits()) } else { (Some(label.letter()), label.bits() >> 4) };
+        let digits = match form {
+            HashForm::Short => 0,
+            HashForm::Shown => self.digits_shown(place, call.compared[0], at),
+        };
+        let signature = self.facts.signature_of(call);
         if bare {
             let mut text = label.hex6();
-            text.extend(self.facts.signature_of(call).to_hex().chars().take(digits));
+            text.extend(signature.to_hex().chars().take(digits));
             return text;
         }
-        if digits == 0 { label.short() } else { label.lengthened(&self.facts.signature_of(call), digits) }
+        if digits == 0 { label.short() } else { label.lengthened(&signature, digits) }
+    }
+
+    /// How many digits of a signature make it unique at `at` among those that came before it under a label: none for the first.
+    /// The branch alone decides which came first; a call off the branch comes after all that are on it.
+    fn digits_shown(&self, place: (Option<char>, u32), number: u32, at: Seq) -> usize {
+        let under = self.facts.signatures_under(place.0, place.1);
+        if under.len() < 2 {
+            return 0;
+        }
+        let order = |number: u32| self.first_on_branch(&self.recorded(self.facts.calls_with(number), at), at);
+        let (mine, own) = (order(number), self.facts.signature_numbered(number));
+        let earlier = under.iter().filter(|other| **other != number && order(**other) < mine);
+        earlier
+            .map(|other| shared_digits(&self.facts.signature_numbered(*other), &own) + 1)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The place of a signature in the order of the branch: that of its first call on it. Signatures without one come last, and
+    /// those without any call after them.
+    fn first_on_branch(&self, calls: &[Ix], at: Seq) -> (bool, bool, Option<Ix>) {
+        let on_branch = calls.iter().find(|ix| !self.is_off_branch(**ix, at));
+        let first = on_branch.or(calls.first());
+        (first.is_none(), on_branch.is_none(), first.copied())
     }
 
     /// Calls that a hash names at `at`, grouped by signature, each group oldest first. Groups come in the order of their
@@ -183,10 +212,7 @@ impl State {
                 groups.push(calls);
             }
         }
-        groups.sort_by_key(|calls| {
-            let first = calls.iter().find(|ix| !self.is_off_branch(**ix, at)).or(calls.first());
-            (first.is_none_or(|ix| self.is_off_branch(*ix, at)), first.copied())
-        });
+        groups.sort_by_key(|calls| self.first_on_branch(calls, at));
         groups
     }
 
@@ -523,4 +549,10 @@ impl State {
         rows.sort_by_key(|edge| edge.rank);
         rows.iter().map(|edge| self.edge_view(edge, at)).collect()
     }
+}
+
+/// Leading hex digits that two signatures share.
+fn shared_digits(a: &Signature, b: &Signature) -> usize {
+    let (a, b) = (a.to_hex(), b.to_hex());
+    a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count()
 }

@@ -257,7 +257,7 @@ impl State {
             by,
             key,
             turn: self.turn_of(old).unwrap_or_default().0,
-            hash: &|| self.hash_text(new, self.policy(at).bare_hashes(), form),
+            hash: &|| self.hash_text(new, at, form),
         });
         let sign = label.sign;
         format!("[auto-supersede] {sign} {text}")

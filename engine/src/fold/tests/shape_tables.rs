@@ -299,7 +299,8 @@ fn equal_labels_are_told_apart() {
 #[test]
 fn a_hash_that_is_shown_means_the_calls_that_are_shown_with_it() {
     use crate::command::{Command, ContextAction, Target};
-    for wanted in [0, 1] {
+    let typed: [fn(String) -> Target; 2] = [Target::Auto, Target::Shown];
+    for (wanted, typed) in [0, 1].into_iter().flat_map(|wanted| typed.map(|typed| (wanted, typed))) {
         let mut played = Script::parse("1 glob x ok\n1 grab x ok\n2 read z ok").play(&Policy::default());
         let hash = |place: usize| {
             let state = played.tape.state();
@@ -307,7 +308,7 @@ fn a_hash_that_is_shown_means_the_calls_that_are_shown_with_it() {
             state.hash(ix, Seq::MAX, super::HashForm::Shown).unwrap()
         };
         assert!(hash(1).starts_with(&hash(0)));
-        let target = Target::Shown(hash(wanted).to_uppercase());
+        let target = typed(hash(wanted).to_uppercase());
         let targets = vec![(target, None)];
         played
             .tape
@@ -319,6 +320,24 @@ fn a_hash_that_is_shown_means_the_calls_that_are_shown_with_it() {
             state.items(Seq::MAX).enumerate().filter(|(_, ix)| hidden(ix)).map(|(place, _)| place).collect();
         assert_eq!(hidden, [wanted]);
     }
+}
+
+/// The order of the log decided which of two calls has the short hash, though the first of them was off the branch.
+#[test]
+fn the_branch_decides_which_call_has_the_short_hash() {
+    let played = Script::parse(
+        "1 read z ok\n1 glob x ok\n2 grab x ok\n3 glob x ok\n3 rewind c1\n4 grab x ok\n5 glob x ok",
+    )
+    .play(&Policy::default());
+    let state = played.tape.state();
+    let length = |call: &str, at: Seq| {
+        let ix = played.ix(call).unwrap();
+        state.hash(ix, at, super::HashForm::Shown).unwrap().len()
+    };
+    let before = state.item_id(played.ix("c4").unwrap()).unwrap().seq;
+    let (short, longer) = (length("c2", before), length("c3", before));
+    assert!(short < longer && length("c4", before) == short);
+    assert_eq!((length("c5", Seq::MAX), length("c6", Seq::MAX)), (short, longer));
 }
 
 /// A result whose call was never seen stayed when its task was completed, though it named the task.
