@@ -97,11 +97,10 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
 }
 
 /// The project whose name is the working folder, or the nearest folder above it.
-fn folder_project(projects: &[&str]) -> Option<String> {
+fn folder_project(projects: &[String]) -> Option<&str> {
     let here = std::env::current_dir().ok()?;
     here.ancestors()
-        .find_map(|folder| projects.iter().find(|name| folder.as_os_str() == **name))
-        .map(ToString::to_string)
+        .find_map(|folder| projects.iter().map(String::as_str).find(|name| folder.as_os_str() == *name))
 }
 
 /// The scope for a new item: as [`whose`]; in a store without any project, that of the working folder.
@@ -122,14 +121,10 @@ pub(crate) fn all_of(
     output: &Output,
 ) -> Result<Vec<(Option<String>, MemoryScope)>, Failure> {
     if given.session.is_none() && given.project.is_none() {
-        let names = store.stream_names()?;
-        let projects: Vec<&str> =
-            names.iter().filter(|name| name.scope == Scope::Project).map(|name| name.name.as_str()).collect();
+        let projects = store.project_names()?;
         if projects.len() > 1 && folder_project(&projects).is_none() {
-            return Ok(projects
-                .iter()
-                .map(|name| (Some((*name).to_owned()), MemoryScope::project(*name)))
-                .collect());
+            let scoped = |name: String| (Some(name.clone()), MemoryScope::project(name));
+            return Ok(projects.into_iter().map(scoped).collect());
         }
     }
     Ok(vec![(None, whose(store, given, output)?)])

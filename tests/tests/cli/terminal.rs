@@ -369,11 +369,10 @@ fn no_words_make_a_verb_panic() {
     world.assert_sound();
 }
 
-/// Paths, verbs and settings came to the terminal as they were typed or found: each of these could set its title, or hide what follows. One row for
-/// each door; a row that names a file of the world makes it under a hostile name.
-#[test]
-fn no_door_lets_through_what_steers_a_terminal() {
-    const HOSTILE: &str = "x\u{1b}]0;pwned\u{7}\u{1b}[8m\u{9b}2J\u{202e}\u{ad}\u{200b}y";
+const HOSTILE: &str = "x\u{1b}]0;pwned\u{7}\u{1b}[8m\u{9b}2J\u{202e}\u{ad}\u{200b}y";
+
+/// A store in which each name and text steers a terminal.
+fn hostile_world() -> World {
     let world = World::new();
     let line = serde_json::json!({
         "session": HOSTILE, "host": HOSTILE, "cwd": format!("/w/{HOSTILE}"), "title": HOSTILE, "turn": true,
@@ -388,6 +387,30 @@ fn no_door_lets_through_what_steers_a_terminal() {
         "session": HOSTILE, "todos": [{"id": HOSTILE, "content": HOSTILE, "status": HOSTILE, "priority": HOSTILE}]
     });
     world.run_with(&["append", "--stdin"], format!("{line}\n{memory}\n{tool}\n{todos}\n")).ok();
+    world
+}
+
+fn assert_plain(shown: &str, arguments: &[&str]) {
+    let steering = |c: &char| {
+        c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{1b}')
+            || matches!(c, '\u{202e}' | '\u{ad}' | '\u{200b}')
+    };
+    assert_eq!(shown.chars().find(steering), None, "{arguments:?}: {shown:?}");
+    // Sequences of colours are ours, and so are those that draw progress anew.
+    for sequence in shown.split('\u{1b}').skip(1) {
+        let style = sequence.strip_prefix('[').and_then(|rest| rest.split_once('m'));
+        let is_style = style.is_some_and(|(style, _)| {
+            matches!(style, "0" | "1" | "2" | "4" | "22" | "31" | "32" | "33" | "36")
+        });
+        assert!(is_style || sequence.starts_with("[2K"), "{arguments:?}: {shown:?}");
+    }
+}
+
+/// Paths, verbs and settings came to the terminal as they were typed or found: each of these could set its title, or hide what follows. One row for
+/// each door; a row that names a file of the world makes it under a hostile name.
+#[test]
+fn no_door_lets_through_what_steers_a_terminal() {
+    let world = hostile_world();
     std::fs::write(world.path(HOSTILE), "no session\n").unwrap();
     let db = format!("db-{HOSTILE}");
     let keep = format!("keep-{HOSTILE}");
@@ -469,18 +492,6 @@ fn no_door_lets_through_what_steers_a_terminal() {
         &["--at", HOSTILE, "context"],
     ] {
         let (_, shown) = paged(&world, "cat", arguments);
-        let steering = |c: &char| {
-            c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{1b}')
-                || matches!(c, '\u{202e}' | '\u{ad}' | '\u{200b}')
-        };
-        assert_eq!(shown.chars().find(steering), None, "{arguments:?}: {shown:?}");
-        // Sequences of colours are ours, and so are those that draw progress anew.
-        for sequence in shown.split('\u{1b}').skip(1) {
-            let style = sequence.strip_prefix('[').and_then(|rest| rest.split_once('m'));
-            let is_style = style.is_some_and(|(style, _)| {
-                matches!(style, "0" | "1" | "2" | "4" | "22" | "31" | "32" | "33" | "36")
-            });
-            assert!(is_style || sequence.starts_with("[2K"), "{arguments:?}: {shown:?}");
-        }
+        assert_plain(&shown, arguments);
     }
 }
