@@ -51,10 +51,38 @@ struct Home {
     /// Over the newest sessions: as many as `stale_sessions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<Stale>,
-    newest: Vec<serde_json::Value>,
+    newest: Vec<Newest>,
 }
 
-/// What stale items took of the input.
+/// One of the newest sessions.
+#[derive(Debug, serde::Serialize)]
+struct Newest {
+    id: String,
+    host: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// The time of its newest event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<String>,
+    /// Dollars of its requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+}
+
+impl Newest {
+    fn of(row: &SessionRow) -> Self {
+        let name = &row.summary.name;
+        Self {
+            id: name.name.clone(),
+            host: name.host.clone(),
+            title: name.title.clone(),
+            ended: row.summary.ended.map(describe::time),
+            cost: row.cost,
+        }
+    }
+}
+
+/// The share of stale items in the input.
 #[derive(Debug, serde::Serialize)]
 struct Stale {
     sessions: u64,
@@ -93,6 +121,7 @@ fn look(store: &Store, table: &PriceTable, output: &Output) -> Result<(Home, Vec
     rows.truncate(LISTED_COUNT);
     let requests = cost::requests(store, head)?;
     let now = super::at::now();
+    // The clock may stand before the year 1970: then all is lately.
     let lately = Micros(now.0.saturating_sub(LATELY * 24 * 3600 * 1_000_000));
     let sum = |wanted: &dyn Fn(&Request) -> bool| {
         let asked = Asked { wanted, stale: None, zone: jiff::tz::TimeZone::system() };
@@ -109,7 +138,7 @@ fn look(store: &Store, table: &PriceTable, output: &Output) -> Result<(Home, Vec
         cost_lately: to_the_millionth(sum(&|request| request.at.is_some_and(|at| at >= lately && at <= now))),
         cost_days: LATELY,
         stale: stale(store, &requests, table, &newest, output)?,
-        newest: rows.iter().map(super::sessions::for_programs).collect::<Result<_, _>>()?,
+        newest: rows.iter().map(Newest::of).collect(),
     };
     Ok((home, rows))
 }

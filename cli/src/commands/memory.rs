@@ -155,7 +155,7 @@ fn listed(opened: &Opened<'_>, args: &MemoryList) -> Vec<Row> {
     rows
 }
 
-/// The rows for the arguments, of several projects each with the project's name. What is of no project stands once.
+/// The rows for the arguments, of several projects each with the project's name. An item of no project stands once.
 fn everyones(
     store: &Store,
     global: &Global,

@@ -131,7 +131,7 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
         });
         all.extend(found);
     }
-    // What is of no project is seen from each.
+    // Items of no project are seen from each.
     let mut seen = std::collections::BTreeSet::new();
     all.retain(|(stream, _)| seen.insert(*stream));
     let names = describe::StreamNames::new(&store);

@@ -98,6 +98,7 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
 
 /// The project whose name is the working folder, or the nearest folder above it.
 fn folder_project(projects: &[String]) -> Option<&str> {
+    // A folder that is gone is no project's.
     let here = std::env::current_dir().ok()?;
     here.ancestors()
         .find_map(|folder| projects.iter().map(String::as_str).find(|name| folder.as_os_str() == *name))

@@ -96,7 +96,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
 }
 
 /// A row, with times as in all answers.
-pub(super) fn for_programs(row: &SessionRow) -> Result<serde_json::Value, Failure> {
+fn for_programs(row: &SessionRow) -> Result<serde_json::Value, Failure> {
     let time = |time: Option<Micros>| time.map(describe::time);
     let times = [("began", time(row.summary.name.began)), ("ended", time(row.summary.ended))];
     describe::timed(row, &times)

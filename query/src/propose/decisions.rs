@@ -152,7 +152,7 @@ fn is_decided(scan: &Scan<'_>, index: usize, start: usize, end: usize, is_use: b
     !(is_use && (scan.is_one_of(first, NO_OBJECTS) || is_work))
 }
 
-/// Whether the speaker, or nobody, stands before `decided`: "the author decided to" tells of another one.
+/// Whether the speaker, or no subject, stands before `decided`: "the author decided to" tells of another one.
 fn is_by_us(scan: &Scan<'_>, verb: usize) -> bool {
     const BETWEEN: &[&str] =
         &["also", "d", "finally", "had", "have", "just", "now", "then", "therefore", "thus", "ve"];

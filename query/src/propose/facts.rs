@@ -291,8 +291,8 @@ fn dated(
     subject: &'static str,
     form: &'static str,
 ) -> Option<Fact> {
-    // Who asks does not know the day.
-    if super::says::is_question(scan, index) {
+    // Who asks does not know the day, unless the question only asks for a nod.
+    if super::says::is_question(scan, index) && !super::says::asks_for_a_nod(scan, index) {
         return None;
     }
     let word = scan.next_word(at)?;

@@ -190,7 +190,7 @@ const INTERFACE: &[&str] = &[
     "workspaces",
 ];
 
-/// Verbs of somebody or something whose words are told.
+/// Verbs of a person or program whose words are told.
 const REPORTS: &[&str] = &[
     "claimed",
     "claims",
@@ -225,6 +225,16 @@ fn sentence(scan: &Scan<'_>, index: usize) -> std::ops::Range<usize> {
 /// A speaker that asks has not decided.
 pub(super) fn is_question(scan: &Scan<'_>, index: usize) -> bool {
     sentence(scan, index).rev().take(3).any(|index| scan.is_mark(index, '?'))
+}
+
+/// Whether a sentence tells something and then asks for a nod: "It is due on Friday, ok?".
+pub(super) fn asks_for_a_nod(scan: &Scan<'_>, index: usize) -> bool {
+    let nods = ["ok", "okay", "right", "yes", "no"];
+    sentence(scan, index).any(|place| {
+        scan.is_mark(place, ',')
+            && scan.is_one_of(place.saturating_add(1), &nods)
+            && scan.is_mark(place.saturating_add(2), '?')
+    })
 }
 
 /// Whether the wish before a name is told from elsewhere: it stands in quotation marks with the name, or behind a verb of telling.

@@ -261,8 +261,8 @@ impl Run {
         Ok(())
     }
 
-    /// What an agent of the originals means with a call's short hash: each call on the branch that has it. Here each is shown with a
-    /// hash of its own.
+    /// The hashes that stand for a call's short hash as an agent of the originals means it: each call on the branch that has the short
+    /// one is shown with a hash of its own here.
     fn hashes_of(&self, call: &str) -> Result<Vec<String>, String> {
         let (item, _) = *self.calls.get(call).ok_or("hash of an unknown call")?;
         let state = self.state();

@@ -167,7 +167,7 @@ fn begin(world: &World) {
     let lines = [
         says("The plan has many steps, and here is each of them in turn, so that nothing is left out of it."),
         read("c1"),
-        says("What I found in the first file is of no use to anybody now, and so this text can go away."),
+        says("What I found in the first file is of no use to us now, and so this text can go away."),
         read("c2"),
         remembers("decision", "Jobs wait in Redis"),
         remembers("decision", "Mail goes by a queue"),
@@ -193,7 +193,7 @@ fn acts() -> Vec<(&'static str, Value)> {
         ("task_update", tasks(STARTS)),
         ("task_update", tasks(ENDS)),
         ("memory_supersede", json!({"old": "d1", "new": "d2", "reason": "one queue is enough"})),
-        ("memory_forget", json!({"id": "f1", "reason": "it moved"})),
+        ("memory_forget", json!({"id": "f3", "reason": "it moved"})),
     ]
 }
 
@@ -271,7 +271,7 @@ fn act_by_plugin(world: &World, name: &str, arguments: &Value) {
     assert!(!answers.contains("\"error\""), "{answers}");
 }
 
-/// What a store shows after the acts: the context, the tasks, the memory.
+/// The context, tasks and memory that a store shows after the acts.
 fn left(world: &World) -> Value {
     let json = |words: &[&str]| serde_json::from_str::<Value>(&world.run(words).ok()).unwrap();
     let context = json(&["context", "s1", "--json"]);
