@@ -142,6 +142,21 @@ fn a_new_key_is_passed_over_if_it_is_even_and_hides_the_event_if_it_is_odd() {
     assert!(is_unknown(TURN, b"\xa1\x04\x05"));
 }
 
+/// The format reserves a key for the other stores that were read for a context: a reader of today meets it without a fault.
+#[test]
+fn other_stores_that_were_read_are_passed_over() {
+    let others = [&b"\x0a\x81\x83\x50"[..], &[7; 16], b"\x19\x03\x2c\x58\x20", &[9; 32]].concat();
+    for label in ["context_rebased", "context_served"] {
+        let payloads = samples::payloads();
+        let payload = payloads.iter().find(|payload| payload.label() == label).unwrap();
+        let bytes = bytes_of(payload);
+        assert!(bytes[0] & 0xe0 == 0xa0, "a map of few fields");
+        let with_others = [&[bytes[0] + 1], &bytes[1..], &others].concat();
+        let (_, read) = decode(payload.number(), PAYLOAD_VERSION, &with_others).unwrap();
+        assert_eq!(&read, payload, "{label}");
+    }
+}
+
 #[test]
 fn depth_and_lengths_that_lie_are_refused_at_once() {
     let deep = |levels: usize| [b"\xa1\x18\x1e".to_vec(), vec![0x81; levels], vec![0]].concat();
