@@ -278,19 +278,20 @@ fn is_without_verb(error: &clap::Error) -> bool {
     matches!(error.kind(), ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand)
 }
 
-/// The verb that shows what there is, for words that name no verb, or a group alone.
-fn shown(words: &[OsString]) -> Option<&'static str> {
-    let mut words = words.iter().skip(1);
-    while let Some(word) = words.next() {
+/// The verb that shows what there is, for words that name no verb, or a group alone; and its place among the words.
+fn shown(words: &[OsString]) -> Option<(usize, &'static str)> {
+    let is_option = |word: &OsString| word.to_string_lossy().starts_with('-');
+    let mut rest = words.iter().enumerate().skip(1);
+    while let Some((place, word)) = rest.next() {
         if ["--db", "--key-file", "--at", "--color"].iter().any(|option| word == option) {
-            words.next();
-        } else if !word.to_string_lossy().starts_with('-') {
+            rest.next();
+        } else if !is_option(word) {
             let (_, shows) = SHOWN.iter().find(|(group, _)| word == group)?;
             // A verb of the group that stands there lacks something else.
-            return words.all(|word| word.to_string_lossy().starts_with('-')).then_some(shows);
+            return rest.next().is_none_or(|(_, next)| is_option(next)).then_some((place + 1, shows));
         }
     }
-    Some("home")
+    Some((words.len(), "home"))
 }
 
 impl Args {
@@ -311,8 +312,14 @@ impl Args {
             }
             Err(error) if error.kind() == ErrorKind::DisplayVersion => return Err(error),
             Err(error) => {
-                if let Some(verb) = shown(&words).filter(|_| is_without_verb(&error)) {
-                    return Self::read(words.into_iter().chain([OsString::from(verb)]));
+                // An option of the verb that is left out is unknown to its group.
+                let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+                let meant = shown(&words)
+                    .filter(|(place, _)| is_without_verb(&error) || is_unknown && *place < words.len());
+                if let Some((place, verb)) = meant {
+                    let mut words = words;
+                    words.insert(place, OsString::from(verb));
+                    return Self::read(words);
                 }
             }
         }
