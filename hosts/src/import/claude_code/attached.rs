@@ -94,14 +94,19 @@ impl Line {
     /// Facts of an attachment; false if nothing of it was sent.
     pub(super) fn attached(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> bool {
         let sent = record.sent.as_ref();
-        if sent.is_some_and(Words::is_in_result) {
-            return false;
-        }
         let (Some(uuid), Some(Told { prompt, place, parts: rendered })) =
             (record.uuid.as_deref(), told(record))
         else {
             return false;
         };
+        // The key of one that stands among the user's own texts does not begin as those of others do.
+        let name = if place == Place::Own { "meanwhile:" } else { ATTACHED };
+        if sent.is_some_and(Words::is_in_result) {
+            // Read before its request, it was told as a message.
+            let fact = fact::MessageAbandoned { key: format!("{name}{uuid}") };
+            entries.push(Entry::from(fact).origin(format!("abandoned:{uuid}")));
+            return false;
+        }
         let first = entries.len();
         let prompt_is_none = prompt.is_empty();
         self.link(record);
@@ -122,8 +127,6 @@ impl Line {
             entries.push(Entry::from(kept).origin(format!("record:{uuid}")));
             entries.extend(self.again(&format!("{ATTACHED}{uuid}"), role, rendered));
         } else if !rendered.is_empty() {
-            // The key of one that stands among the user's own texts does not begin as those of others do.
-            let name = if place == Place::Own { "meanwhile:" } else { ATTACHED };
             let origin = format!("msg:{name}{uuid}#0");
             let words = rendered
                 .into_iter()
