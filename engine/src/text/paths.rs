@@ -45,9 +45,17 @@ pub fn resolve(given: &str, cwd: Option<&str>) -> String {
         return String::new();
     }
     let cwd = cwd.filter(|cwd| !cwd.is_empty());
-    let windows = cwd.map_or_else(|| given.len() > 2 && is_windows(given), is_windows);
+    let alone_is_windows = |path: &str| path.len() > 2 && is_windows(path);
+    let windows = cwd.map_or_else(|| alone_is_windows(given), is_windows);
     let resolved = resolved(given, cwd, windows);
-    let resolved = if windows { resolved.to_lowercase() } else { resolved };
+    let resolved = if windows {
+        resolved.to_lowercase()
+    } else if cwd.is_none() && alone_is_windows(&resolved) {
+        // A name that only looks like one of Windows, as it did not begin the path.
+        format!("./{resolved}")
+    } else {
+        resolved
+    };
     match composed(&resolved) {
         Cow::Owned(composed) => composed,
         Cow::Borrowed(_) => resolved,
@@ -195,6 +203,10 @@ mod tests {
             ("/c/m.c", Some("C:\\P"), "/c/m.c"),
             ("m.c", Some("\\\\host\\p"), "/host/p/m.c"),
             ("C:m.c", Some("C:\\P"), "c:/p/c:m.c"),
+            // Names that look like a drive or a server, in a folder that is not known.
+            ("./\\\\:", None, "./\\\\:"),
+            ("./C:/a", None, "./C:/a"),
+            ("x/../C:/A/b", None, "./C:/A/b"),
         ];
         for (given, cwd, meant) in rows {
             assert_eq!(resolve(given, cwd), meant, "{given:?} in {cwd:?}");
