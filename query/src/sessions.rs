@@ -1,9 +1,11 @@
 //! Sessions: a row each, with the size of the context over turns; and the forest of subagents, forks and rewinds.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::text::ProjectMoves;
 use acpdb_engine::{
     At, Error, Store,
     store::{SessionSummary, StreamName},
@@ -69,6 +71,9 @@ pub struct SessionsAsked {
     facts: BTreeMap<StreamId, SessionFacts>,
     /// Figures that are known without a fold.
     figures: BTreeMap<StreamId, Figures>,
+    moves: Arc<ProjectMoves>,
+    /// The requests of all sessions of the store.
+    pub requests: Requests,
     /// The sessions that may match, in order of first events.
     pub names: Vec<StreamName>,
 }
@@ -85,8 +90,9 @@ impl SessionsAsked {
         all.retain(|name| name.scope == Scope::Session);
         let names = all.iter().filter(|name| known.is_possible(&filter, name.id)).cloned().collect();
         let Looked { told, figures, .. } = Looked::at(&store, at, &all)?;
-        let facts = facts_of(&Requests::of(told, all));
-        Ok(Self { store, at, filter, facts, figures, names })
+        let requests = Requests::of(told, all);
+        let (facts, moves) = (facts_of(&requests), store.project_moves()?);
+        Ok(Self { store, at, filter, facts, figures, moves, requests, names })
     }
 
     /// A session's row; `None` if the session began later, or holds no item that matches. Cost: a fold of the session, unless its
@@ -103,8 +109,7 @@ impl SessionsAsked {
         let known = self.facts.get(&name.id).cloned().unwrap_or_default();
         let SessionFacts { models, cost, duration_seconds, titled } = known;
         let mut summary = figures.summary(name.clone());
-        let moves = self.store.project_moves()?;
-        summary.project = summary.project.map(|project| moves.project(&project).into_owned());
+        summary.project = summary.project.map(|project| self.moves.project(&project).into_owned());
         summary.name.title = title_at(&self.store, name, titled, figures.prompt)?;
         Ok(Some(SessionRow {
             summary,

@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 
 use acpdb_engine::Store;
-use acpdb_engine::ids::{Micros, StreamId};
-use acpdb_live::below::Links;
+use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_query::cost::{self, Asked, By, PriceTable, Request, Requests};
 use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionsAsked};
@@ -17,7 +16,6 @@ use acpdb_query::{SessionRow, SessionsAsked};
 use super::describe::dollars;
 use super::lines::{clip, one_line};
 use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
-use crate::follow::Root;
 use crate::spread;
 
 /// Newest sessions that are listed.
@@ -48,7 +46,7 @@ struct Home {
     /// Dollars of the last days, as many as `cost_days`.
     cost_lately: f64,
     cost_days: i64,
-    /// Over the newest sessions: as many as `stale_sessions`.
+    /// The share of stale items over the newest sessions; `None` if no request of theirs has a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<Stale>,
     newest: Vec<Newest>,
@@ -119,13 +117,13 @@ fn look(store: &Store, table: &PriceTable, output: &Output) -> Result<(Home, Vec
     rows.sort_by_key(|row| std::cmp::Reverse((row.summary.ended, row.summary.name.head)));
     let newest: Vec<StreamId> = rows.iter().take(STALE_COUNT).map(|row| row.summary.name.id).collect();
     rows.truncate(LISTED_COUNT);
-    let requests = cost::requests(store, head)?;
+    let requests = &asked.requests;
     let now = super::at::now();
     // The clock may stand before the year 1970: then all is lately.
     let lately = Micros(now.0.saturating_sub(LATELY * 24 * 3600 * 1_000_000));
     let sum = |wanted: &dyn Fn(&Request) -> bool| {
         let asked = Asked { wanted, stale: None, zone: jiff::tz::TimeZone::system() };
-        cost::bill(&requests, By::Host, table, &asked).sum.total
+        cost::bill(requests, By::Host, table, &asked).sum.total
     };
     let home = Home {
         store: Some(store.root().display().to_string()),
@@ -137,7 +135,7 @@ fn look(store: &Store, table: &PriceTable, output: &Output) -> Result<(Home, Vec
         cost: to_the_millionth(sum(&|_| true)),
         cost_lately: to_the_millionth(sum(&|request| request.at.is_some_and(|at| at >= lately && at <= now))),
         cost_days: LATELY,
-        stale: stale(store, &requests, table, &newest, output)?,
+        stale: stale(store, requests, table, &newest, head, output)?,
         newest: rows.iter().map(Newest::of).collect(),
     };
     Ok((home, rows))
@@ -149,10 +147,10 @@ fn stale(
     requests: &Requests,
     table: &PriceTable,
     newest: &[StreamId],
+    head: Seq,
     output: &Output,
 ) -> Result<Option<Stale>, Failure> {
     let is_of = |request: &Request| newest.contains(&requests.root(request.stream));
-    let head = store.head()?;
     let (by_request, waste) = super::cost::wasted(store, requests, table, &is_of, head, output)?;
     let wasted = to_the_millionth(by_request.values().sum());
     Ok((waste.input > 0.0).then_some(Stale { sessions: newest.len() as u64, input: waste.input, wasted }))
@@ -238,16 +236,7 @@ fn steps(heading: &str, steps: &[(&str, &str)], output: &mut Output) -> Result<(
 
 /// The screen of a user without a store.
 fn first(folder: &std::path::Path, output: &mut Output) -> Result<Code, Failure> {
-    let mut found = BTreeMap::<String, u64>::new();
-    for place in super::import::places(&[])? {
-        let host = place.format.name().to_owned();
-        let root = Root { path: place.folder.clone(), place: Some(place), links: Links::Within };
-        // A folder that cannot be read has no file for this screen; `import` names it.
-        let count = root.files().map_or(0, |found| found.files.len() as u64);
-        let known = found.entry(host).or_default();
-        *known = known.saturating_add(count);
-    }
-    found.retain(|_, count| *count > 0);
+    let found = super::hosts::files_here()?;
     if output.json {
         return output.json_object("acpdb.home/1", &Home { found: Some(found), ..Home::default() });
     }

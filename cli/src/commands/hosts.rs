@@ -45,8 +45,8 @@ struct Unknown {
     count: u64,
 }
 
-pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse_now(global, "hosts")?;
+/// The hosts, with their usual places on this machine and the files in them.
+fn here() -> Result<BTreeMap<String, Row>, Failure> {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for place in super::import::places(&[])? {
         let row = rows.entry(place.format.name().to_owned()).or_default();
@@ -57,6 +57,18 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
         }
         row.files = row.files.saturating_add(root.files().map_or(0, |found| found.files.len() as u64));
     }
+    Ok(rows)
+}
+
+/// Files of sessions that hosts keep on this machine, by host; hosts without one are left out.
+pub(super) fn files_here() -> Result<BTreeMap<String, u64>, Failure> {
+    let rows = here()?.into_iter().map(|(host, row)| (host, row.files));
+    Ok(rows.filter(|(_, count)| *count > 0).collect())
+}
+
+pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "hosts")?;
+    let mut rows = here()?;
     if store_path::folder(global, output)?.join("acpdb.json").is_file() {
         let store = store_path::read(global, output)?;
         of_store(&store, &mut rows)?;
