@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use acpdb_engine::Store;
 use acpdb_engine::event::Scope;
-use acpdb_engine::text::project_of;
+use acpdb_engine::text::{is_within, project_of};
 use serde_json::json;
 
 use super::lines::one_line;
@@ -40,8 +40,9 @@ fn rows(store: &Store) -> Result<BTreeMap<String, Row>, Failure> {
     for name in store.project_names()? {
         rows.entry(name).or_default().has_memory = true;
     }
-    for (from, _) in store.project_moves()?.iter() {
-        let now = store.project_moves()?.project(from).into_owned();
+    let moves = store.project_moves()?;
+    for (from, _) in moves.iter() {
+        let now = moves.project(from).into_owned();
         rows.entry(now).or_default().names_before.push(from.to_owned());
     }
     Ok(rows)
@@ -81,10 +82,7 @@ fn rename(global: &Global, args: &ProjectRename, output: &mut Output) -> Result<
     let known = |name: &str| before.contains_key(name);
     let (old, new) = (placed(&args.old, &known), placed(&args.new, &known));
     let moves = store.project_moves()?;
-    let below = |name: &String| {
-        let rest = name.strip_prefix(&old);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '\\']))
-    };
+    let below = |name: &String| is_within(name, &old);
     let sessions: u64 = before.iter().filter(|(name, _)| below(name)).map(|(_, row)| row.sessions).sum();
     let is_told = before.keys().any(below) || moves.iter().any(|(from, _)| from == old);
     if !is_told {

@@ -27,7 +27,7 @@ pub use escapes::Unescaped;
 pub use globs::{GlobError, Globs};
 pub use json::{JSON_DEPTH_MAX, Json, JsonError, JsonStr, ParamPath, canonical_or_text, write_json_string};
 pub use pattern::Pattern;
-pub use project::{ProjectMoves, project_of};
+pub use project::{ProjectMoves, is_within, project_of};
 pub use shorten::ShownParams;
 pub use signature::{HashTarget, Label, Signer};
 pub use tokens::{ESTIMATOR_VERSION, estimate};

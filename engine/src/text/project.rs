@@ -118,7 +118,7 @@ impl ProjectMoves {
 const SEPARATORS: [char; 2] = ['/', '\\'];
 
 /// Whether `folder` is `above`, or a folder below it.
-fn is_within(folder: &str, above: &str) -> bool {
+pub fn is_within(folder: &str, above: &str) -> bool {
     let rest = folder.strip_prefix(above);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(SEPARATORS) || above.ends_with(SEPARATORS))
 }
