@@ -2,6 +2,8 @@
 //!
 //! The scope: `--session` (its own memory and its project's), `--project`, else the only project.
 
+use std::collections::BTreeSet;
+
 use acpdb_engine::Store;
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
@@ -164,12 +166,11 @@ fn everyones(
 ) -> Result<Vec<(Option<String>, Row)>, Failure> {
     let mut rows: Vec<(Option<String>, Row)> = Vec::new();
     for (project, scope) in all_of(store, &args.scope, output)? {
-        for row in listed(&Opened::of(store, global, &scope)?, args) {
-            if !rows.iter().any(|(_, known)| (known.stream, known.item) == (row.stream, row.item)) {
-                rows.push((project.clone(), row));
-            }
-        }
+        let found = listed(&Opened::of(store, global, &scope)?, args);
+        rows.extend(found.into_iter().map(|row| (project.clone(), row)));
     }
+    let mut seen = BTreeSet::new();
+    rows.retain(|(_, row)| seen.insert((row.stream, row.item)));
     Ok(rows)
 }
 

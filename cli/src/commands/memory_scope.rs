@@ -83,10 +83,10 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
             let failure = Failure::usage("there is no project yet whose memory this could be");
             Err(failure.hint("name one with --project NAME; adding to it makes it"))
         }
-        many if folder_project(many).is_some() => {
-            Ok(MemoryScope::project(folder_project(many).unwrap_or_default()))
-        }
         many => {
+            if let Some(project) = folder_project(many) {
+                return Ok(MemoryScope::project(project));
+            }
             let shown: Vec<&str> = many.iter().take(8).map(String::as_str).collect();
             let more = if many.len() > 8 { ", .." } else { "" };
             let failure =
