@@ -34,7 +34,7 @@ const TOKEN: HeaderName = HeaderName::from_static("x-acpdb-token");
 
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
 type Outgoing = Client<HttpsConnector<HttpConnector>, Copied<BoxBody<Bytes, BodyError>>>;
-type Answer = Response<BoxBody<Bytes, hyper::Error>>;
+type Answer = Response<BoxBody<Bytes, BodyError>>;
 
 /// How a proxy is run.
 #[derive(Clone, Debug)]
@@ -215,7 +215,7 @@ impl Proxy {
                 exchange.status = answer.status().as_u16();
                 through = asked.and_then(|asked| tunnel::begin(asked, &mut answer));
                 let (got, got_told) = tokio::sync::oneshot::channel();
-                (answer.map(|body| Copied::new(body, got).boxed()), Some(got_told))
+                (answer.map(|body| Copied::new(body.map_err(BodyError::from), got).boxed()), Some(got_told))
             }
             Err(error) if is_too_long(&error) => {
                 exchange.error = Some(TOO_LONG.to_owned());
@@ -355,23 +355,6 @@ struct Copy {
     error: Option<String>,
 }
 
-/// An error in words.
-trait Told {
-    fn told(&self) -> String;
-}
-
-impl Told for hyper::Error {
-    fn told(&self) -> String {
-        chained(self)
-    }
-}
-
-impl Told for BodyError {
-    fn told(&self) -> String {
-        chained(self.as_ref())
-    }
-}
-
 /// A body that is passed on piece by piece. At its end it sends its copy.
 struct Copied<B> {
     inner: B,
@@ -401,17 +384,14 @@ impl<B> Drop for Copied<B> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Copied<B>
-where
-    B::Error: Told,
-{
+impl<B: Body<Data = Bytes, Error = BodyError> + Unpin> Body for Copied<B> {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
@@ -425,7 +405,7 @@ where
                 }
                 self.is_whole |= self.inner.is_end_stream();
             }
-            Poll::Ready(Some(Err(error))) => self.copy.error = Some(error.told()),
+            Poll::Ready(Some(Err(error))) => self.copy.error = Some(chained(error.as_ref())),
             Poll::Ready(None) => self.is_whole = true,
             Poll::Pending => {}
         }
