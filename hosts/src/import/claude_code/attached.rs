@@ -104,7 +104,7 @@ impl Line {
         if sent.is_some_and(Words::is_in_result) {
             // Read before its request, it was told as a message.
             let fact = fact::MessageAbandoned { key: format!("{name}{uuid}") };
-            entries.push(Entry::from(fact).origin(format!("abandoned:{uuid}")));
+            entries.push(Entry::from(fact).origin(format!("abandoned:{uuid}")).at(time(record.timestamp)));
             return false;
         }
         let first = entries.len();
