@@ -217,14 +217,10 @@ impl Proxy {
                 let (got, got_told) = tokio::sync::oneshot::channel();
                 (answer.map(|body| Copied::new(body.map_err(BodyError::from), got).boxed()), Some(got_told))
             }
-            Err(error) if is_too_long(&error) => {
-                exchange.error = Some(TOO_LONG.to_owned());
-                (said(StatusCode::PAYLOAD_TOO_LARGE, TOO_LONG), None)
-            }
             Err(error) => {
-                let text = format!("the provider cannot be reached: {}", chained(&error));
+                let (status, text) = unanswered(&error);
                 exchange.error = Some(text.clone());
-                (said(StatusCode::BAD_GATEWAY, &text), None)
+                (said(status, &text), None)
             }
         };
         if let Some(identity) = identity {
@@ -247,17 +243,8 @@ impl Proxy {
                 exchange.milliseconds = elapsed(began);
                 // Off this thread: the disk must not hold up the requests of others.
                 let session = identity.session.clone();
-                let kept = tokio::task::spawn_blocking(move || {
-                    let mut kept = record(&store, &identity, &exchange, &talks);
-                    // No request waits for the record, so it may be tried again. The store's wait for a lock is short, as pruning needs it.
-                    for _ in 0..RECORD_AGAIN_COUNT {
-                        if matches!(kept, Err(Error::Busy { .. })) {
-                            kept = record(&store, &identity, &exchange, &talks);
-                        }
-                    }
-                    kept
-                });
-                let kept = kept.await;
+                let kept = move || recorded_at_last(&store, &identity, &exchange, &talks);
+                let kept = tokio::task::spawn_blocking(kept).await;
                 // The agent goes on without the record.
                 match kept {
                     Ok(Ok(())) => {}
@@ -268,6 +255,30 @@ impl Proxy {
         }
         answer
     }
+}
+
+/// Records an exchange. No request waits for the record, so it may be tried again. The store's wait for a lock is short, as pruning needs it.
+fn recorded_at_last(
+    store: &Store,
+    identity: &Identity,
+    exchange: &Exchange,
+    talks: &Talks,
+) -> Result<(), Error> {
+    let mut kept = record(store, identity, exchange, talks);
+    for _ in 0..RECORD_AGAIN_COUNT {
+        if matches!(kept, Err(Error::Busy { .. })) {
+            kept = record(store, identity, exchange, talks);
+        }
+    }
+    kept
+}
+
+/// Why a request had no answer: the status and the words for the client.
+fn unanswered(error: &(dyn std::error::Error + 'static)) -> (StatusCode, String) {
+    if is_too_long(error) {
+        return (StatusCode::PAYLOAD_TOO_LARGE, TOO_LONG.to_owned());
+    }
+    (StatusCode::BAD_GATEWAY, format!("the provider cannot be reached: {}", chained(error)))
 }
 
 /// The answer to a longer body.
@@ -284,7 +295,8 @@ where
 
 /// Whether a request failed because its body is too long.
 fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<LengthLimitError>())
+    std::iter::successors(Some(error), |error| error.source())
+        .any(<dyn std::error::Error>::is::<LengthLimitError>)
 }
 
 /// Whether a request has a body that can be read here: short enough, and not packed.
