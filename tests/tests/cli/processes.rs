@@ -340,8 +340,11 @@ fn a_tail_that_is_cut_or_put_back_under_writers_costs_nothing_acknowledged() {
                 .stderr(Stdio::piped());
             let mut child = command.spawn().unwrap();
             let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+            // Three lines are always ahead of those that were acknowledged, so each harm comes while lines are written; and the last
+            // lines come behind the last harm, however the threads run.
+            let (grant, granted) = std::sync::mpsc::channel::<()>();
             let feed = std::thread::spawn(move || {
-                for number in 0..120 {
+                for (number, ()) in granted.iter().enumerate() {
                     let line = format!(
                         "{{\"session\":\"s{writer}\",\"message\":{{\"role\":\"user\",\"text\":\"w{writer} {number}\"}}}}\n"
                     );
@@ -350,11 +353,17 @@ fn a_tail_that_is_cut_or_put_back_under_writers_costs_nothing_acknowledged() {
                     }
                 }
             });
-            writers.push((writer, child, feed, BufReader::new(output).lines()));
+            writers.push((writer, child, feed, BufReader::new(output).lines(), grant));
+        }
+        // A writer that has ended takes no more lines.
+        let grant_three = |grant: &std::sync::mpsc::Sender<()>| (0..3).all(|_| grant.send(()).is_ok());
+        for (.., grant) in &writers {
+            grant_three(grant);
         }
         let mut acked: Vec<(u64, String)> = Vec::new();
         for _ in 0..40 {
-            for (writer, _, _, acks) in &mut writers {
+            for (writer, _, _, acks, grant) in &mut writers {
+                grant_three(grant);
                 for _ in 0..3 {
                     if let Some(Ok(seq)) = acks.next() {
                         acked.push((seq.parse().unwrap(), format!("w{writer} ")));
@@ -368,7 +377,11 @@ fn a_tail_that_is_cut_or_put_back_under_writers_costs_nothing_acknowledged() {
                 _ => std::fs::write(&tail, &old).unwrap(),
             }
         }
-        for (_, child, feed, acks) in writers {
+        for (.., grant) in &writers {
+            grant_three(grant);
+        }
+        for (_, child, feed, acks, grant) in writers {
+            drop(grant);
             acked.extend(acks.map_while(Result::ok).map(|seq| (seq.parse().unwrap(), "w".to_owned())));
             feed.join().unwrap();
             let done = child.wait_with_output().unwrap();
