@@ -184,6 +184,11 @@ pub(crate) fn dollars(amount: f64) -> String {
     format!("{sign}${grouped}.{rest}")
 }
 
+/// As [`dollars`], within a sentence: a table has a dash where there is nothing.
+pub(crate) fn dollars_in_words(amount: f64) -> String {
+    if amount == 0.0 { "nothing".to_owned() } else { dollars(amount) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

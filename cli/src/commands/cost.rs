@@ -298,7 +298,7 @@ fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> 
     output.line(format!(
         "input cost {}; {} of it ({:.1} %) went to stale items",
         dollars(waste.input),
-        dollars(stale),
+        describe::dollars_in_words(stale),
         share(stale)
     ))?;
     for way in &waste.ways {
@@ -307,7 +307,7 @@ fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> 
         output.line(format!(
             "  {}: would have {verb} {}{more} ({:.1} %)",
             way.name,
-            dollars(amount),
+            describe::dollars_in_words(amount),
             share(amount)
         ))?;
     }

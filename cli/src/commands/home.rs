@@ -13,7 +13,7 @@ use acpdb_query::cost::{self, Asked, By, PriceTable, Request, Requests};
 use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionsAsked};
 
-use super::describe::dollars;
+use super::describe::{dollars, dollars_in_words};
 use super::lines::{clip, one_line};
 use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
 use crate::spread;
@@ -173,9 +173,8 @@ fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Fai
         describe::bytes(home.bytes)
     );
     output.line(format!("{}  {line}", bold(output, "Store")))?;
-    let lately = if home.cost_lately > 0.0 { dollars(home.cost_lately) } else { "nothing".to_owned() };
-    let lately = format!("{lately} in the last {} days", home.cost_days);
-    output.line(format!("{}   {} in all, {lately}", bold(output, "Cost"), dollars(home.cost)))?;
+    let lately = format!("{} in the last {} days", dollars_in_words(home.cost_lately), home.cost_days);
+    output.line(format!("{}   {} in all, {lately}", bold(output, "Cost"), dollars_in_words(home.cost)))?;
     if let Some(stale) = &home.stale {
         let share = stale.wasted / stale.input * 100.0;
         let of = match stale.sessions {
@@ -185,7 +184,7 @@ fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Fai
         output.line(format!(
             "{}  {share:.0} % of the input bill of {of} went to stale items: {} of {}",
             bold(output, "Stale"),
-            dollars(stale.wasted),
+            dollars_in_words(stale.wasted),
             dollars(stale.input)
         ))?;
     }
