@@ -33,6 +33,7 @@ mod reader;
 mod redaction;
 mod rings;
 mod settings;
+mod several;
 mod signing;
 mod spread;
 mod store_path;
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
     if !matches!(args.verb, Verb::Hook(_)) {
         interrupt::listen();
     }
+    let settled = several::settle(&mut args, std::env::args_os());
     let settings = settings::read();
     // With a file that cannot be read, `config` and `trust` still run, so that the user can mend it.
     let unread = match settings {
@@ -104,6 +106,13 @@ fn main() -> ExitCode {
             None
         }
         Err(failure) => Some(failure),
+    };
+    let unread = match settled {
+        Err(failure) if matches!(args.verb, Verb::Hook(_)) => {
+            args.global.settings.unread = Some(failure.message);
+            unread
+        }
+        settled => settled.err().or(unread),
     };
     let mut output = Output::new(&args.global);
     let result = match unread {
@@ -189,6 +198,9 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     }
     for remark in &global.settings.remarks {
         output.warn(remark);
+    }
+    if let Some(chosen) = &global.chosen {
+        output.note(chosen);
     }
     commands::at::forewarn(global, output);
     let code = act(&args.verb, global, output)?;

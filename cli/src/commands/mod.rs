@@ -29,6 +29,7 @@ pub(crate) mod hook;
 pub(crate) mod hosts;
 pub(crate) mod import;
 pub(crate) mod import_store;
+mod in_order;
 pub(crate) mod info;
 pub(crate) mod init;
 pub(crate) mod key;
