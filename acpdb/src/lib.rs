@@ -28,7 +28,7 @@ use std::path::PathBuf;
 pub use acpdb_engine::{
     ActReply, At, Atomicity, Batch, BodyId, Builder, Chain, Commit, ContextAction, Durability, Entry, Error,
     Explanation, Face, ItemId, ItemView, Memory, MemoryCommand, MemoryScope, MessageStream, Micros,
-    PartEntry, Policy, Receipt, Recorded, Redactor, Registry, Role, Seq, Session, Store, Stores, StreamId,
+    PartEntry, Policy, Receipt, Recorded, Redactor, Registry, Role, Seq, Session, Store, StreamId,
     StreamInfo, Subscription, Target, Ticket, ToolFacts, Turn, Usage, View,
 };
 pub use acpdb_engine::{entry, event, ids, keys, settings};

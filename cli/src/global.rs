@@ -14,7 +14,7 @@ use crate::settings::Settings;
 pub(crate) struct Global {
     /// The store's folder; several, or a folder of stores, are read as one [default: the nearest .acpdb/ upwards, else as set by
     /// config, else the user's data directory]
-    #[arg(long = "db", global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
+    #[arg(id = "db", long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
     pub(crate) named: Vec<PathBuf>,
     /// The store's folder, if one is named.
     #[arg(skip)]

@@ -32,6 +32,7 @@ mod passphrases;
 mod reader;
 mod redaction;
 mod rings;
+mod route;
 mod settings;
 mod several;
 mod signing;
@@ -91,7 +92,7 @@ fn main() -> ExitCode {
     if !matches!(args.verb, Verb::Hook(_)) {
         interrupt::listen();
     }
-    let settled = several::settle(&mut args, std::env::args_os());
+    let settled = route::settle(&mut args, std::env::args_os());
     let settings = settings::read();
     // With a file that cannot be read, `config` and `trust` still run, so that the user can mend it.
     let unread = match settings {

@@ -15,7 +15,7 @@ pub use crate::log::Recovery;
 pub use crate::store::{
     Backup, EraseReport, ErasedContent, ErasedWhy, Erasure, Events, MemoryReceipt, Remembered, Resumed,
     SealReport, SessionSummary, ShownFace, Space, StateSpace, StoreFork, StoreImport, StoreInfo, StoreMember,
-    StreamName, Transaction, VerifyOptions, stores_in,
+    Stores, StreamName, Transaction, VerifyOptions, stores_in,
 };
 pub use crate::text::{HashTarget, Json, Label};
 pub use crate::verify::{Contradiction, Report, Verdict, verify_folder};

@@ -85,5 +85,5 @@ pub use ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
 pub use registry::{Registry, ToolFacts};
 pub use store::{
     ActReply, At, Atomicity, Batch, Builder, Commit, Durability, Memory, MemoryScope, MessageStream, Receipt,
-    Redactor, Session, Store, Stores, Subscription, Ticket, View,
+    Redactor, Session, Store, Subscription, Ticket, View,
 };

@@ -48,6 +48,7 @@ impl InOrder<'_> {
         let mut places: Vec<Place> = found.into_iter().flat_map(of_store).collect();
         places.sort_unstable();
         if let Some(last) = self.last {
+            // There may be fewer.
             places.drain(..places.len().saturating_sub(last));
         }
         if self.reverse {

@@ -261,6 +261,7 @@ fn same(root: &Path) -> PathBuf {
 fn name(root: &Path) -> String {
     let root = same(root);
     let named = if root.ends_with(PROJECT_FOLDER) { root.parent().unwrap_or(&root) } else { &root };
+    // The root of a file system has no name.
     let name = named.file_name().unwrap_or_default().to_string_lossy();
     let plain = |sign: char| if sign.is_alphanumeric() || "._-".contains(sign) { sign } else { '-' };
     let name: String = name.chars().map(plain).collect();
@@ -272,6 +273,7 @@ fn labelled(mut members: Vec<StoreMember>) -> Vec<StoreMember> {
     let mut taken = BTreeSet::new();
     for member in &mut members {
         let name = member.label.clone();
+        // A store that cannot be read has no id, and gets a number.
         let id: String = member.id.map(|id| id.to_string().chars().take(4).collect()).unwrap_or_default();
         let with_id = (!id.is_empty()).then(|| format!("{name}-{id}"));
         let numbered = (2..).map(|number| format!("{name}-{number}"));
@@ -378,7 +380,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |number: usize| folder.path().join(format!("s{number:02}"));
         let folders: Vec<PathBuf> = (0..OPEN_COUNT_MAX + 2).map(at).collect();
-        folders.iter().for_each(|folder| say(folder, &["x"]));
+        for folder in &folders {
+            say(folder, &["x"]);
+        }
         let stores = read(folders);
         for _ in 0..2 {
             for place in 0..stores.members().len() {

@@ -11,7 +11,7 @@ fn sessions() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for number in 0..6_u32 {
         let id = format!("session-{number}");
-        let folder = format!("/work/p{}", number % 2);
+        let folder = format!("/srv/p{}", number % 2);
         let mut lines = Vec::new();
         let mut parent = Value::Null;
         for turn in 0..3_u32 {
