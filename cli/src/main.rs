@@ -241,7 +241,6 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Show(args) => commands::show::run(global, args, output),
         Verb::List(args) => commands::list::run(global, args, output),
         Verb::Export(act) => commands::exports::run(global, act, output),
-        Verb::Tui => commands::tui::run(global, output),
         Verb::Ui(args) => commands::ui::run(global, args, output),
         Verb::Scan(args) => commands::scan::run(global, args, output),
         Verb::Lint(args) => commands::lint::run(args, output),

@@ -19,7 +19,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Look",
         &[
-            "ui", "tui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo",
+            "ui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo",
             "task",
         ],
     ),

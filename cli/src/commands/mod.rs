@@ -76,7 +76,6 @@ pub(crate) mod todo;
 pub(crate) mod tour;
 pub(crate) mod travel;
 pub(crate) mod trust;
-pub(crate) mod tui;
 pub(crate) mod ui;
 pub(crate) mod verify;
 mod verify_host;
