@@ -130,6 +130,7 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Export(ExportAct),
     /// All sessions on the whole terminal: timeline, chains, the context at a turn, search
+    #[cfg_attr(not(feature = "tui"), command(hide = true))]
     Tui,
     /// All sessions in a browser, as they grow; on this machine only, and to read only
     Ui(Ui),

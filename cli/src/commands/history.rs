@@ -41,6 +41,9 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
     ask::check(&args.ask.query, session)?;
     let store = store_path::read(global, output)?;
     let (session, filter) = ask::placed(&store, &args.ask.query, session, output)?;
+    // A question without any condition is about one session, as everywhere.
+    let is_bare = session.is_none() && filter.is_empty() && matches!(which, Which::All) && !args.all;
+    let session = if is_bare { Some(session::default_session_noted(&store, None, output)?) } else { session };
     // Once, and not for each session.
     let filter = acpdb_query::settled(&store, filter)?;
     let named = session.as_ref().map_or_else(String::new, |session| session.name.clone());
@@ -137,7 +140,8 @@ impl Listing<'_> {
                     json.append(&mut ready);
                 } else if is_end || self.left == 0 || ready.len() == PAGE_COUNT {
                     if many && widths.is_none() && !ready.is_empty() {
-                        output.styled(describe::BOLD, one_line(&stream.name))?;
+                        let title = acpdb_query::titles::title_of(store, stream, None)?;
+                        super::search::heading(stream, title.as_deref(), output)?;
                     }
                     // The first rows set the widths of columns, so that they are printed at once.
                     let columns = *widths.get_or_insert_with(|| columns(&ready, 0, output));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use acpdb_engine::event::{Face, Scope};
-use acpdb_engine::ids::StreamId;
+use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_query::filter::words;
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search_whole};
@@ -55,6 +55,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
     let mut show = Show {
         store: &store,
         titles: BTreeMap::new(),
+        changed: None,
         json: Vec::new(),
         session: None,
         left: args.limit.unwrap_or(usize::MAX),
@@ -95,6 +96,16 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
     );
     if show.count == 0 {
         output.note(format!("nothing found; {went}"));
+        for word in texts.iter().filter(|word| looks_like_a_condition(word)) {
+            let (field, value) = word.split_once(':').unwrap_or_default();
+            let meant = match field {
+                "role" | "from" | "by" => format!("actor:{value}"),
+                _ => "acpdb help filters lists the conditions".to_owned(),
+            };
+            output.note(format!(
+                "note: {word} was looked for as a text, as there is no condition {field}: {meant}"
+            ));
+        }
         return Ok(Code::Failure);
     }
     if show.has_more {
@@ -154,6 +165,14 @@ fn is_condition(word: &str) -> bool {
     let word = word.strip_prefix("not ").unwrap_or(word);
     word.split_once(':')
         .is_some_and(|(field, value)| field != "text" && !value.is_empty() && words::field(field).is_some())
+}
+
+/// Whether a text that was looked for may have been meant as a condition.
+fn looks_like_a_condition(word: &str) -> bool {
+    word.split_once(':').is_some_and(|(field, value)| {
+        let is_word = !field.is_empty() && field.chars().all(|sign| sign.is_ascii_lowercase());
+        is_word && !value.is_empty() && !value.starts_with(['/', ':']) && !value.contains(' ')
+    })
 }
 
 /// The words as a query for `history`, as a shell takes it: each text is a condition, too.
@@ -307,6 +326,8 @@ struct Found {
 struct Show<'s> {
     store: &'s Store,
     titles: BTreeMap<StreamId, Option<String>>,
+    /// The events that gave sessions their newest titles, once they are asked for.
+    changed: Option<BTreeMap<StreamId, Seq>>,
     json: Vec<serde_json::Value>,
     session: Option<StreamId>,
     left: usize,
@@ -325,7 +346,14 @@ impl Show<'_> {
         self.left -= 1;
         self.count += 1;
         if !self.titles.contains_key(&stream.id) {
-            self.titles.insert(stream.id, acpdb_query::titles::title_of(self.store, stream, None)?);
+            // As sessions lists them: a host may have given a title later.
+            let changed = match &mut self.changed {
+                Some(changed) => changed,
+                none => none.insert(acpdb_query::cost::requests(self.store, self.store.head()?)?.titles),
+            };
+            let changed = changed.get(&stream.id).copied();
+            let title = acpdb_query::titles::title_at(self.store, stream, changed, None)?;
+            self.titles.insert(stream.id, title);
         }
         let title = self.titles.get(&stream.id).cloned().flatten();
         let is_new = self.session.replace(stream.id) != Some(stream.id);
@@ -351,7 +379,8 @@ impl Show<'_> {
     }
 }
 
-fn heading(stream: &StreamName, title: Option<&str>, output: &mut Output) -> Result<(), Failure> {
+/// A session above what was found in it: its id, its host and its title.
+pub(super) fn heading(stream: &StreamName, title: Option<&str>, output: &mut Output) -> Result<(), Failure> {
     let id = one_line(&stream.name);
     let host = escape(&stream.host, Escape::Line);
     let used = id.chars().count() + host.chars().count() + 4;
