@@ -173,7 +173,8 @@ fn a_page_is_read_prompt_by_prompt() {
         first hit: #5
         next hit: #9
         a path: …/components/editor/index.js
-    "#]].assert_eq(&String::from_utf8(done.stdout).unwrap());
+    "#]]
+    .assert_eq(&String::from_utf8(done.stdout).unwrap());
 }
 
 /// Subagents are in the page of the session that started them, and those that they started.
