@@ -278,3 +278,31 @@ fn little_memory_is_taken_however_much_is_shown() {
     let kib: u64 = own.trim().trim_end_matches(" kB").trim().parse().unwrap();
     assert!(kib > 100 && kib <= 20 * 1024, "{kib} KiB");
 }
+
+/// The index looked at titles alone: a word of a text, such as a function's name, was in "0 of 1 sessions".
+#[test]
+fn the_index_searches_all_texts() {
+    let ui = Ui::new(&[]);
+    let found = |words: &str| -> Value {
+        let answer = ui.get(&format!("/search?q={words}"));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        serde_json::from_str(&answer.body).unwrap()
+    };
+    let all = found("clampLimit");
+    let hits = all["sessions"][0]["hits"].as_array().unwrap();
+    assert!(
+        hits.len() > 3 && hits.iter().all(|hit| hit["line"].as_str().unwrap().contains("clampLimit")),
+        "{all}"
+    );
+    let seen: Vec<&str> = hits.iter().map(|hit| hit["seen"].as_str().unwrap()).collect();
+    assert!(seen.contains(&"gone"), "{seen:?}");
+    let page = ui.get(&format!("/{}", all["sessions"][0]["file"].as_str().unwrap()));
+    assert!(
+        page.status == 200 && page.body.contains("\"index\":\"../\""),
+        "each hit leads to its page, and that back"
+    );
+    assert_eq!(found("clampLimit%20no-such-word")["sessions"], Value::Array(Vec::new()));
+    assert_eq!(found("")["sessions"], Value::Array(Vec::new()));
+    let index = ui.get("/");
+    assert!(index.body.contains("Search all texts"), "the index has a button for it");
+}

@@ -65,10 +65,14 @@ fn remembered(store: &Store, project: &str) -> Result<Vec<String>, Error> {
     Ok(memory.read(store.now(), |view| {
         let lines = view.current().into_iter().filter_map(|(_, item)| {
             let text = view.text(&item)?;
-            let about = item.key().unwrap_or(item.category());
-            let about = if about.is_empty() { String::new() } else { format!(" {about}") };
+            let about = match (item.category(), item.key()) {
+                ("", None) => String::new(),
+                (category, None) => format!(" {category}"),
+                (category, Some(key)) => format!(" {category}/{key}"),
+            };
             let by = said_by_label(item.said_by()).map(|by| format!(", {by}")).unwrap_or_default();
-            Some(format!("{}{about}{by}: {text}", kind(item.kind())))
+            // By its id the model supersedes or forgets it.
+            Some(format!("{} {}{about}{by}: {text}", item.id(), kind(item.kind())))
         });
         lines.collect()
     }))

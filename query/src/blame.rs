@@ -86,6 +86,19 @@ pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Opt
     }))
 }
 
+/// The newest view of a file in a session, else the newest call on it, and the number of calls on it; `None` if no call names it.
+pub fn newest_view(view: &View, session: &str, path: &str) -> Option<(String, usize)> {
+    let rows = items(view, session, Which::File(path));
+    let is_view = |row: &&ItemRow| {
+        let state = view.state();
+        let ix = row.item.parse().ok().and_then(|item| state.find(item));
+        let item = ix.and_then(|ix| state.item(ix, view.at()));
+        item.and_then(|item| item.class) == Some(ToolClass::Read)
+    };
+    let newest = rows.iter().rev().find(is_view).or(rows.last())?;
+    Some((newest.item.clone(), rows.len()))
+}
+
 /// The files of some calls that end in a path. A path that is the end of another one of them is told by that one.
 fn files(steps: &[FileStep], path: &str) -> Vec<String> {
     let named: BTreeSet<&str> =

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::chain::EdgeRow;
 use crate::items::{ItemRow, spell};
-use crate::served::{ServedRow, served_rows, served_sentence};
+use crate::served::{ServedRow, host_sentence, served_rows, served_sentence};
 
 /// An explanation.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -38,6 +38,45 @@ pub struct Explained {
     /// How its content was sent to the model: one row for each change. Absent if no context was recorded as sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub served: Vec<ServedRow>,
+}
+
+/// Longest name of a call in a headline, in characters: a command may be long.
+const WHAT_LENGTH_MAX: usize = 100;
+/// Longest title of a session there: the first prompt may stand for it.
+const TITLE_LENGTH_MAX: usize = 60;
+
+impl Explained {
+    /// The item with its file or other key, its turn, and its session with its title, in a line.
+    pub fn headline(&self, host: &str, title: Option<&str>) -> String {
+        let row = &self.row;
+        let what = match (&row.tool, row.keys.first()) {
+            (Some(tool), Some(key)) => format!("{tool} {key}"),
+            (Some(tool), None) => tool.clone(),
+            (None, _) => kind_noun(row.kind).to_owned(),
+        };
+        let session =
+            match title.map(|title| short(title, TITLE_LENGTH_MAX)).filter(|title| !title.is_empty()) {
+                Some(title) => format!("\"{title}\" ({host} {})", row.session),
+                None => format!("{host} {}", row.session),
+            };
+        format!("{}, turn {} of {session}", short(&what, WHAT_LENGTH_MAX), row.turn)
+    }
+
+    /// Whether a restore shows the item again.
+    pub fn is_restorable(&self) -> bool {
+        let row = &self.row;
+        let by_acpdb = |cause| !matches!(cause, "erased" | "lost" | "cleared_by_host");
+        row.in_context && !self.visible && row.cause.is_some_and(by_acpdb)
+    }
+}
+
+/// A text in one line, and its beginning if it is long.
+fn short(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
 }
 
 /// Explains an item; `None` if it was not recorded at the view's seq.
@@ -92,8 +131,8 @@ fn sentences(state: &State, item: &ItemView, why: &Explanation, (at, is_sent): (
     let mut said = vec![standing(item, why, is_sent)];
     if let Some(cause) = &why.output.cause {
         said.push(match cause {
-            // A summary that is longer than the text that it sums up is not shown.
-            CauseView::Distilled { seq, .. } if why.output.state == FaceState::Whole => {
+            // A summary that is longer than the text that it sums up is not shown, and one that was not sent stands nowhere.
+            CauseView::Distilled { seq, .. } if !is_sent || why.output.state == FaceState::Whole => {
                 format!("It was distilled in {seq}.")
             }
             cause => cause_sentence(state, cause, why, at),
@@ -137,11 +176,8 @@ fn sentences(state: &State, item: &ItemView, why: &Explanation, (at, is_sent): (
             "The file it shows was changed outside of any call in {seq}: what it says may be stale."
         ));
     }
-    if !is_sent && why.in_context && is_by_acpdb(why.output.cause.as_ref()) {
-        said.push(
-            "No context of this session was recorded as sent by acpdb: the model saw what its host sent."
-                .to_owned(),
-        );
+    if !is_sent {
+        said.extend(host_sentence(state, why, at));
     }
     said
 }

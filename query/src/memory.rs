@@ -2,7 +2,7 @@
 
 use acpdb_engine::command::memory::held_category;
 use acpdb_engine::entry::MemoryEntry;
-use acpdb_engine::event::{Body, Lifespan, MemoryKind};
+use acpdb_engine::event::{Actor, Body, Lifespan, MemoryKind};
 use acpdb_engine::fold::memory::{MemoryEdge, MemoryItem, MemoryView, Standing};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use acpdb_engine::{Error, Memory, MemoryScope, Store};
@@ -48,8 +48,8 @@ pub struct Row {
     pub created: String,
     /// The time when it was last confirmed.
     pub reinforced: Option<String>,
-    /// The item that it was learned from.
-    pub source: Option<String>,
+    /// The item that it was learned from; of an item that was told, the speaker: `user`, `assistant`, `tool`, `host` or `policy`.
+    pub source: String,
     /// Whether it holds.
     pub standing: Standing,
     /// Another preference of the same key holds instead, though no edge says so.
@@ -104,7 +104,7 @@ impl Row {
             lifespan: item.lifespan(),
             created: precise(item.facts().created),
             reinforced: item.reinforced().map(precise),
-            source: record.source.map(|source| source.item.to_string()),
+            source: source(record.source.map(|source| source.item), item.said_by()),
             standing: item.standing(view.now()),
             shadowed: view.is_shadowed(item),
             superseded_by,
@@ -114,6 +114,18 @@ impl Row {
             // The other fields are JSON, or were erased.
             extra: record.extra.and_then(body).and_then(|text| serde_json::from_str(&text).ok()),
         }
+    }
+}
+
+/// The source of an item in words: what it was learned from, else who told it.
+fn source(learned: Option<ItemId>, actor: Actor) -> String {
+    match (learned, actor) {
+        (Some(item), _) => item.to_string(),
+        (None, Actor::User) => "user".to_owned(),
+        (None, Actor::Assistant) => "assistant".to_owned(),
+        (None, Actor::Tool) => "tool".to_owned(),
+        (None, Actor::Host) => "host".to_owned(),
+        (None, Actor::Policy) => "policy".to_owned(),
     }
 }
 

@@ -314,6 +314,11 @@ impl Seen {
         }
     }
 
+    /// How the model saw the content of an item. `is_sent`: as for [`Self::of`].
+    pub fn of_row(row: &ItemRow, is_sent: bool) -> Self {
+        Self::of(row, row.is_visible(), is_sent)
+    }
+
     /// `is_sent`: contexts of the session were recorded as sent. Without them, the model saw what its host sent.
     fn of(row: &ItemRow, visible: bool, is_sent: bool) -> Self {
         match row.cause {

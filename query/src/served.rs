@@ -1,6 +1,6 @@
-//! How an item was served: how it was sent through acpdb, and since when.
+//! How an item was served: how it was sent through acpdb, and since when; else, how long its host sent it.
 
-use acpdb_engine::fold::{FaceState, Ix, State};
+use acpdb_engine::fold::{CauseView, Explanation, FaceState, Ix, State};
 use acpdb_engine::ids::Seq;
 use serde::Serialize;
 
@@ -46,4 +46,29 @@ pub fn served_sentence(rows: &[ServedRow]) -> Option<String> {
         }
         FaceState::Absent => format!("It is served without a result since turn {turn} (context {seq})."),
     })
+}
+
+/// How long the host sent an item whole, in a session of which no context was recorded as sent by acpdb; `None` if it still does, or if
+/// that is not known.
+///
+/// Changes that a host makes to its context are recorded, and nothing else takes an item from the model: rules and requests say what acpdb would send.
+pub fn host_sentence(state: &State, why: &Explanation, at: Seq) -> Option<String> {
+    let until = match why.output.cause.as_ref()? {
+        CauseView::Superseded { .. }
+        | CauseView::Shortened { .. }
+        | CauseView::Discarded { .. }
+        | CauseView::Distilled { .. }
+        | CauseView::Evicted { .. }
+            if why.in_context =>
+        {
+            at
+        }
+        CauseView::Left { seq } | CauseView::ClearedByHost { seq, .. } | CauseView::OffBranch { seq } => *seq,
+        _ => return None,
+    };
+    let turn = state.turn(until).get();
+    let end = if until == at { ", the newest" } else { "" };
+    Some(format!(
+        "The model saw it whole until turn {turn}{end}: its host sent the contexts of this session, not acpdb."
+    ))
 }

@@ -282,12 +282,12 @@ fn reasons_are_told_in_sentences() {
         call_read visible: false
           The result of #5 (read, turn 1) would be hidden; a tombstone would stand in its place.
           It was superseded by #12 (read, turn 2) in turn 2: the same call with the same parameters was made again (rule repeat, policy acp).
-          No context of this session was recorded as sent by acpdb: the model saw what its host sent.
+          The model saw it whole until turn 4, the newest: its host sent the contexts of this session, not acpdb.
         call_again visible: false
           The result of #12 (read, turn 2) would be hidden; a tombstone would stand in its place.
           It was superseded by #15 (edit, turn 3) in turn 3: a later call worked on the same file /src/a.rs (rule file, policy acp).
           It supersedes #5 (repeat)
-          No context of this session was recorded as sent by acpdb: the model saw what its host sent.
+          The model saw it whole until turn 4, the newest: its host sent the contexts of this session, not acpdb.
         call_edit visible: true
           #15 (edit, turn 3) is in the current context, whole.
           It supersedes #12 (file)

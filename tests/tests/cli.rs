@@ -8,6 +8,8 @@
     reason = "helpers of tests"
 )]
 
+#[path = "cli/answers.rs"]
+mod answers;
 #[path = "cli/bad_input.rs"]
 mod bad_input;
 #[path = "cli/disks.rs"]

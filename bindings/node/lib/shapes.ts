@@ -155,7 +155,7 @@ export interface MemoryRow {
   lifespan: string;
   created: string;
   reinforced: string | null;
-  source: string | null;
+  source: string;
   standing: string;
   shadowed: boolean;
   superseded_by: string[];

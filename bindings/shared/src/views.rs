@@ -87,9 +87,16 @@ impl Asked<'_> {
         Ok(json!(chain.ok_or_else(|| self.miss(item))?))
     }
 
-    /// The reason why an item is or is not in the context.
+    /// The reason why an item is or is not in the context; of a file, its newest view.
     pub fn explain(&self, item: &str) -> Result<Value, Fault> {
-        let explained = acpdb_query::explain(self.view, &self.stream.name, self.item(item)?);
+        let ix = match self.item(item) {
+            Ok(ix) => ix,
+            Err(miss) => match acpdb_query::blame::newest_view(self.view, &self.stream.name, item) {
+                Some((newest, _)) => self.item(&newest)?,
+                None => return Err(miss),
+            },
+        };
+        let explained = acpdb_query::explain(self.view, &self.stream.name, ix);
         Ok(json!(explained.ok_or_else(|| self.miss(item))?))
     }
 

@@ -18,10 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "init", "import", "attach", "sessions", "search", "cost"]),
     (
         "Look",
-        &[
-            "ui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo",
-            "task",
-        ],
+        &["ui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo", "task"],
     ),
     ("Time", &["at", "diff", "blame", "rewind", "fork", "resume", "undo", "redo"]),
     ("Memory and rules", &["memory", "project", "policy"]),
@@ -129,6 +126,10 @@ fn template(command: &clap::Command, width: usize) -> String {
     for (group, verbs) in GROUPS {
         let _ = writeln!(text, "\n{heading}{group}:{heading:#}");
         for verb in *verbs {
+            // A verb that this program was built without.
+            if command.find_subcommand(verb).is_some_and(clap::Command::is_hide_set) {
+                continue;
+            }
             let about = match command.find_subcommand(verb) {
                 Some(found) => found.get_about().map(ToString::to_string).unwrap_or_default(),
                 None => "The help of a verb, or of a topic".to_owned(),

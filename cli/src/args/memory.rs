@@ -129,9 +129,8 @@ pub(crate) struct MemoryRetract {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct MemoryPropose {
-    /// The session
-    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
-    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) session: super::SessionNamed,
     /// Record these proposals: their numbers, or `all`
     #[arg(long, value_name = "N", num_args = 1..)]
     pub(crate) accept: Vec<String>,

@@ -43,6 +43,12 @@ impl Verb {
                 one(&[args.session.as_ref()])
             }
             Self::History(args) if args.chain.is_some() => one(&[args.chain.as_ref(), args.session.as_ref()]),
+            // Without any condition it is about one session.
+            Self::History(args)
+                if args.ask.query.is_empty() && args.file.is_none() && args.tool.is_none() && !args.all =>
+            {
+                one(&[args.session.as_ref()])
+            }
             Self::History(args) => question(args.session.as_ref(), &args.ask),
             Self::Memory(MemoryAct::List(args)) => Reach::AllOr(asked(args.scope.session.as_ref(), &[])),
             Self::Show(args) => one(&[Some(&args.id), args.session.as_ref()]),

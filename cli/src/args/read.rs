@@ -105,9 +105,12 @@ pub(crate) struct History {
     /// The history of a todo entry
     #[arg(long, value_name = "ID", conflicts_with_all = ["chain", "file", "tool", "memory"])]
     pub(crate) todo: Option<String>,
-    /// Only this session
+    /// Only this session [default: the newest one of this folder, else of all; with any condition, all sessions]
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
+    /// All sessions
+    #[arg(long, conflicts_with_all = ["session", "chain", "memory", "todo"])]
+    pub(crate) all: bool,
     /// The order: largest first, or as it was recorded
     #[arg(long, value_name = "WHAT", default_value = "time", conflicts_with_all = ["after", "chain", "memory", "todo"])]
     pub(crate) sort: HistorySort,

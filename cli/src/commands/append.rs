@@ -38,8 +38,8 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             && strangers.insert(parsed.stream.host.clone())
         {
             let host = one_line(&parsed.stream.host);
-            output.warn(format!(
-                "line {number}: host {host} is not known, so its tools are read by the common names; known are {}",
+            output.note(format!(
+                "note: line {number}: host {host} is not known, so its tools are read by the common names; known are {}",
                 known_hosts().join(", ")
             ));
         }

@@ -41,10 +41,15 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
     };
     ask::check(&args.ask.query, session)?;
     let stores = ReadStores::open(global, output)?;
-    let (only, filter) = match stores.only() {
+    let (mut only, filter) = match stores.only() {
         Some(store) => ask::placed(store, &args.ask.query, session, output)?,
         None => (None, ask::filter(&args.ask.query)?),
     };
+    // A question without any condition is about one session, as everywhere.
+    let is_bare = only.is_none() && filter.is_empty() && matches!(which, Which::All) && !args.all;
+    if let Some(store) = stores.only().filter(|_| is_bare) {
+        only = Some(session::default_session_noted(store, None, output)?);
+    }
     let named = only.as_ref().map_or_else(String::new, |session| session.name.clone());
     let (asked_file, asked_tool) = (args.file.as_deref().unwrap_or(""), args.tool.as_deref().unwrap_or(""));
     let question = ["history", filter.text(), named.as_str(), asked_file, asked_tool];
@@ -182,7 +187,7 @@ impl Listing<'_> {
                     }
                 } else if is_end || self.left == 0 || ready.len() == PAGE_COUNT {
                     if many && widths.is_none() && !ready.is_empty() {
-                        output.styled(describe::BOLD, stores.qualified(*place, &one_line(&stream.name)))?;
+                        heading(stores, *place, stream, output)?;
                     }
                     // The first rows set the widths of columns, so that they are printed at once.
                     let columns = *widths.get_or_insert_with(|| columns(&ready, 0, output));
@@ -221,6 +226,18 @@ impl Listing<'_> {
         ask::more(next, output);
         Ok(Code::Ok)
     }
+}
+
+/// A session above its rows.
+fn heading(
+    stores: &ReadStores,
+    place: usize,
+    stream: &StreamName,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let title = acpdb_query::titles::title_of(&stores.store(place)?, stream, None)?;
+    let id = stores.qualified(place, &one_line(&stream.name));
+    super::search::heading(&id, stream, title.as_deref(), output)
 }
 
 /// The place of the session in which a page ended.

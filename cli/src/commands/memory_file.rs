@@ -11,7 +11,7 @@ use std::path::Path;
 
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, StreamInfo, fact};
-use acpdb_engine::event::{Lifespan, MemoryKind};
+use acpdb_engine::event::{Actor, Lifespan, MemoryKind};
 use acpdb_engine::fold::memory::Standing;
 use acpdb_engine::ids::Micros;
 use acpdb_engine::store::MemoryScope;
@@ -34,7 +34,7 @@ pub(crate) fn export(rows: &[Row], output: &mut Output) -> Result<Code, Failure>
         let mut value = serde_json::to_value(row).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), ITEM_SCHEMA.into());
-            // These fields are of this store and of this moment. The source is told, and an import leaves it out.
+            // These fields are of this store and of this moment. An import takes a speaker from the source.
             for field in ["item", "stream", "confidence"] {
                 object.remove(field);
             }
@@ -81,6 +81,7 @@ struct Line {
     supersedes: Vec<String>,
     status: Option<String>,
     extra: Option<Value>,
+    source: Option<Value>,
     /// Fields of the file's format, and fields that have no place here.
     #[serde(flatten)]
     others: serde_json::Map<String, Value>,
@@ -89,7 +90,7 @@ struct Line {
 impl Line {
     /// Fields without a place here stay with the item.
     fn extra(&mut self) -> Option<Bytes> {
-        self.others.retain(|name, _| !matches!(name.as_str(), "schema" | "item" | "stream" | "source"));
+        self.others.retain(|name, _| !matches!(name.as_str(), "schema" | "item" | "stream"));
         let others = std::mem::take(&mut self.others);
         let extra = match (self.extra.take(), others.is_empty()) {
             (extra, true) => extra?,
@@ -103,9 +104,20 @@ impl Line {
         Some(Bytes::from(extra.to_string().into_bytes()))
     }
 
+    /// The speaker, of an item that was told. An item that was learned from a text has no source in another store.
+    fn speaker(&self) -> Option<Actor> {
+        Some(match self.source.as_ref()?.as_str()? {
+            "user" => Actor::User,
+            "assistant" => Actor::Assistant,
+            "tool" => Actor::Tool,
+            _ => return None,
+        })
+    }
+
     /// Whether the item is of the user's memory, and the facts. `text` is the line.
     fn entries(mut self, text: &[u8]) -> Result<(bool, Vec<Entry>), String> {
         let extra = self.extra();
+        let speaker = self.speaker();
         let micros = |time: Option<jiff::Timestamp>| time.map(|time| Micros(time.as_microsecond()));
         let created = micros(self.created);
         let lifespan = self.lifespan.as_deref().map(parse_lifespan).transpose();
@@ -145,7 +157,9 @@ impl Line {
             status: self.status,
             extra,
         };
-        entries.push(Entry::from(Fact::Memory(memory)).origin(origin).at(created));
+        let mut entry = Entry::from(Fact::Memory(memory)).origin(origin).at(created);
+        entry.actor = speaker;
+        entries.push(entry);
         for new in by {
             let origin = format!("memory:{id}:superseded:{new}");
             let fact = fact::MemorySuperseded { old: id.clone(), new, reason: None };

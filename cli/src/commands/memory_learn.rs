@@ -42,7 +42,7 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
     super::at::refuse(global)?;
     let open = if args.accept.is_empty() { store_path::read } else { store_path::write };
     let store = open(global, output)?;
-    let session = super::session::find(&store, &args.session)?;
+    let session = super::session::default_session_noted(&store, args.session.name(), output)?;
     let mut found = proposals::of_session(&store, session.id)?;
     if found.len() > PROPOSAL_COUNT_MAX {
         output.note(format!("the first {PROPOSAL_COUNT_MAX} of {} proposals", found.len()));

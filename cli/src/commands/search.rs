@@ -3,28 +3,26 @@
 //! Sessions are searched on all cores, the newest first. Hits come in that order, each as soon as it is its turn. With another
 //! order, they come after the last text was searched.
 
+mod shown;
+
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use acpdb_engine::event::{Face, Scope};
-use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::event::Scope;
+use acpdb_engine::ids::Seq;
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::filter::words;
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search_whole};
 use acpdb_query::{Filter, ItemRow, Scanned};
 
-use super::lines::{clip, cut, one_line, standing, what};
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, session, store_path};
+use super::{Code, Failure, Global, Output, ask, describe, session, store_path};
 use crate::args::{Search, SearchSort};
 use crate::several::{self, ReadStores};
 
-/// Columns before a line of a text.
-const INDENT: usize = 9;
-/// Style of matches.
-const MATCH: anstyle::Style =
-    anstyle::Style::new().bold().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Red)));
+pub(super) use shown::heading;
+use shown::{Place, Show};
 
 /// Results of a search of one session.
 enum News {
@@ -56,31 +54,8 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         }
         None => parts_of(&stores, global, &filter, output)?,
     };
-    let mut streams: Vec<Place> = Vec::new();
-    for (store, part) in &parts {
-        streams.extend(part.streams.iter().map(|stream| Place { store: *store, stream: stream.clone() }));
-    }
-    // The newest first.
-    streams.sort_by_key(|place| (Reverse((place.stream.began, place.stream.head)), place.store));
-    let question = |filter, at| SearchQuestion {
-        patterns: patterns.clone(),
-        filter,
-        at,
-        context: args.context,
-        places: args.places,
-    };
-    let questions = parts.into_iter().map(|(store, part)| (store, question(part.filter, part.at)));
-    let asked = Everywhere { stores: &stores, questions: questions.collect(), streams: &streams };
-    let mut show = Show {
-        stores: &stores,
-        titles: BTreeMap::new(),
-        json: Vec::new(),
-        session: None,
-        left: args.limit.unwrap_or(usize::MAX),
-        has_more: false,
-        count: 0,
-        sessions: BTreeSet::new(),
-    };
+    let asked = Everywhere::new(&stores, parts, &patterns, args);
+    let mut show = Show::new(&stores, args.limit);
     let scanned = if args.sort == SearchSort::Time {
         asked.each(&mut |place, hit| show.hit(place, hit, output))?
     } else {
@@ -111,11 +86,21 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
     let went = format!(
         "searched {} of {}{of_stores}, {}",
         describe::count(scanned.bodies, "text"),
-        describe::count(streams.len() as u64, "session"),
+        describe::count(asked.streams.len() as u64, "session"),
         describe::bytes(scanned.bytes)
     );
     if show.count == 0 {
         output.note(format!("nothing found; {went}"));
+        for word in texts.iter().filter(|word| looks_like_a_condition(word)) {
+            let (field, value) = word.split_once(':').unwrap_or_default();
+            let meant = match field {
+                "role" | "from" | "by" => format!("actor:{value}"),
+                _ => "acpdb help filters lists the conditions".to_owned(),
+            };
+            output.note(format!(
+                "note: {word} was looked for as a text, as there is no condition {field}: {meant}"
+            ));
+        }
         return Ok(Code::Failure);
     }
     if show.has_more {
@@ -129,13 +114,6 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         ));
     }
     Ok(code)
-}
-
-/// A session of one of the stores.
-#[derive(Clone)]
-struct Place {
-    store: usize,
-    stream: StreamName,
 }
 
 /// The part of a search that goes to one store.
@@ -217,6 +195,14 @@ fn is_condition(word: &str) -> bool {
         .is_some_and(|(field, value)| field != "text" && !value.is_empty() && words::field(field).is_some())
 }
 
+/// Whether a text that was looked for may have been meant as a condition.
+fn looks_like_a_condition(word: &str) -> bool {
+    word.split_once(':').is_some_and(|(field, value)| {
+        let is_word = !field.is_empty() && field.chars().all(|sign| sign.is_ascii_lowercase());
+        is_word && !value.is_empty() && !value.starts_with(['/', ':']) && !value.contains(' ')
+    })
+}
+
 /// The words as a query for `history`, as a shell takes it: each text is a condition, too.
 fn as_conditions(words: &[String], parts: &[WordPart]) -> String {
     let condition = |(word, part): (&String, &WordPart)| match part {
@@ -286,10 +272,22 @@ fn streams(store: &Store, only: Option<StreamName>, filter: &Filter) -> Result<V
 struct Everywhere<'s> {
     stores: &'s ReadStores,
     questions: BTreeMap<usize, SearchQuestion>,
-    streams: &'s [Place],
+    /// The newest first.
+    streams: Vec<Place>,
 }
 
-impl Everywhere<'_> {
+impl<'s> Everywhere<'s> {
+    fn new(stores: &'s ReadStores, parts: Vec<(usize, Part)>, patterns: &Patterns, args: &Search) -> Self {
+        let (mut questions, mut streams) = (BTreeMap::new(), Vec::new());
+        for (store, Part { at, filter, streams: own }) in parts {
+            streams.extend(own.into_iter().map(|stream| Place { store, stream }));
+            let (patterns, context, places) = (patterns.clone(), args.context, args.places);
+            questions.insert(store, SearchQuestion { patterns, filter, at, context, places });
+        }
+        streams.sort_by_key(|place| (Reverse((place.stream.began, place.stream.head)), place.store));
+        Self { stores, questions, streams }
+    }
+
     /// Searches the streams on all cores. `found` gets the hits in the order of the streams, and returns whether to go on.
     fn each(&self, found: &mut dyn FnMut(&Place, Hit) -> Result<bool, Failure>) -> Result<Scanned, Failure> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -314,7 +312,7 @@ impl Everywhere<'_> {
                 scope.spawn(|| work(sender));
             }
             drop(sender);
-            let result = in_order(&receiver, self.streams, found);
+            let result = in_order(&receiver, &self.streams, found);
             ended.store(true, Ordering::Relaxed);
             drop(receiver);
             result
@@ -370,157 +368,6 @@ fn in_order(
         }
     }
     Ok(scanned)
-}
-
-/// A hit, with its session's title.
-#[derive(serde::Serialize)]
-struct Found {
-    title: Option<String>,
-    #[serde(flatten)]
-    hit: Hit,
-}
-
-struct Show<'s> {
-    stores: &'s ReadStores,
-    titles: BTreeMap<(usize, StreamId), Option<String>>,
-    json: Vec<serde_json::Value>,
-    session: Option<(usize, StreamId)>,
-    left: usize,
-    /// There is a hit after the limit.
-    has_more: bool,
-    count: u64,
-    sessions: BTreeSet<(usize, StreamId)>,
-}
-
-impl Show<'_> {
-    fn hit(&mut self, place: &Place, hit: Hit, output: &mut Output) -> Result<bool, Failure> {
-        if self.left == 0 {
-            self.has_more = true;
-            return Ok(false);
-        }
-        self.left -= 1;
-        self.count += 1;
-        let Place { store, stream } = place;
-        let key = (*store, stream.id);
-        if !self.titles.contains_key(&key) {
-            let title = acpdb_query::titles::title_of(&self.stores.store(*store)?, stream, None)?;
-            self.titles.insert(key, title);
-        }
-        let title = self.titles.get(&key).cloned().flatten();
-        let is_new = self.session.replace(key) != Some(key);
-        self.sessions.insert(key);
-        if output.json {
-            let time = hit.time.map(describe::time);
-            let row = describe::timed(&Found { title, hit }, &[("time", time)])?;
-            self.json.push(several::with_store(row, self.stores.label(*store)));
-            return Ok(true);
-        }
-        if is_new {
-            if self.count > 1 {
-                output.line("")?;
-            }
-            heading(
-                &self.stores.qualified(*store, &one_line(&stream.name)),
-                stream,
-                title.as_deref(),
-                output,
-            )?;
-        }
-        lines(&hit, output)?;
-        // The first hits are seen while the rest is searched; a program that reads them may stop after one.
-        if output.terminal || self.count == 1 {
-            output.flush()?;
-        }
-        // The next hit shows whether there are more.
-        Ok(true)
-    }
-}
-
-fn heading(id: &str, stream: &StreamName, title: Option<&str>, output: &mut Output) -> Result<(), Failure> {
-    let host = escape(&stream.host, Escape::Line);
-    let used = id.chars().count() + host.chars().count() + 4;
-    let title = clip(&one_line(title.unwrap_or_default()), output.room(used).max(8));
-    output.line(cut(&format!("{}  {host}  {title}", output.paint(describe::BOLD, id)), output))
-}
-
-fn lines(hit: &Hit, output: &mut Output) -> Result<(), Failure> {
-    let row = hit.row.as_ref();
-    let turn = row.map(|row| format!("  t{}", row.turn)).unwrap_or_default();
-    let what = row.map_or_else(|| hit.kind.replace('_', " "), what);
-    let face = match (hit.face, row.is_some_and(|row| row.tool.is_some())) {
-        (Face::Input, _) => " input",
-        (Face::Output, true) => " output",
-        (Face::Output, false) => "",
-    };
-    let stands = match row {
-        _ if hit.visible => output.paint(describe::GOOD, "seen"),
-        Some(row) => {
-            let standing = standing(row);
-            let why = if standing.is_empty() { String::new() } else { format!(": {standing}") };
-            output.paint(describe::BAD, &format!("{}{why}", hit.seen.words()))
-        }
-        None => String::new(),
-    };
-    // A match over several lines has a mark on each line.
-    let more = hit.matches.saturating_sub(shown_marks(hit));
-    let more = if more > 0 { format!("  {more} more") } else { String::new() };
-    let line = format!(
-        "  {}{turn}  {}  {what}{face}  {stands}{more}",
-        output.paint(describe::SEQ, &hit.item),
-        describe::time_if_any(hit.time).trim_end()
-    );
-    output.line(cut(&line, output))?;
-    for (number, excerpt) in hit.excerpts.iter().enumerate() {
-        if number > 0 && excerpt.lines.len() > 1 {
-            output.line("       --")?;
-        }
-        for line in &excerpt.lines {
-            let text = painted(&line.text, &line.marks, output);
-            let number = output.paint(describe::DIM, &format!("{:>6} ", line.number));
-            output.line(format!("{number} {text}").trim_end())?;
-        }
-    }
-    Ok(())
-}
-
-fn shown_marks(hit: &Hit) -> usize {
-    hit.excerpts.iter().flat_map(|excerpt| &excerpt.lines).map(|line| line.marks.len()).sum()
-}
-
-/// A line with its matches painted, as wide as the room.
-fn painted(text: &str, marks: &[(usize, usize)], output: &Output) -> String {
-    let room = output.room(INDENT).max(20);
-    // The first match stays in sight.
-    let first = marks.first().map_or(0, |(from, _)| *from);
-    let before = text.get(..first).map_or(0, |before| before.chars().count());
-    // A narrow terminal has less before the match.
-    let skip = if before + 12 > room { before.saturating_sub(room / 3) } else { 0 };
-    let start = text.char_indices().nth(skip).map_or(0, |(place, _)| place);
-    let mut out = if skip > 0 { "…".to_owned() } else { String::new() };
-    let mut left = room - usize::from(skip > 0);
-    let mut place = start;
-    let piece =
-        |from: usize, to: usize, style: Option<anstyle::Style>, left: &mut usize, out: &mut String| {
-            let Some(piece) = text.get(from..to).filter(|piece| !piece.is_empty()) else { return };
-            let shown = escape(piece, Escape::Text).replace('\t', "    ");
-            let clipped = clip(&shown, *left);
-            // A longer text was clipped to the room that was left.
-            *left = left.saturating_sub(shown.chars().count());
-            match style {
-                Some(style) => out.push_str(&output.paint(style, &clipped)),
-                None => out.push_str(&clipped),
-            }
-        };
-    for (from, to) in marks.iter().filter(|(from, _)| *from >= start) {
-        piece(place, *from, None, &mut left, &mut out);
-        piece(*from, *to, Some(MATCH), &mut left, &mut out);
-        place = *to;
-        if left == 0 {
-            return out;
-        }
-    }
-    piece(place, text.len(), None, &mut left, &mut out);
-    out
 }
 
 #[cfg(test)]

@@ -86,6 +86,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         return output.json_items("acpdb.simulate/1", &rows);
     }
     table(&rows, output)?;
+    best(&rows, output);
     if args.missed {
         missed(&rows, output)?;
     }
@@ -334,7 +335,10 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     // Narrow columns, so that the table fits a terminal of 80 columns.
     table.tight(2..headings.len());
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
-    for row in rows {
+    // The cheapest comes first; equal ones stay as they were asked.
+    let mut ranked: Vec<&Row> = rows.iter().collect();
+    ranked.sort_by(|one, other| one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches));
+    for row in ranked {
         table.row([
             super::lines::clip(&row.policy, 24),
             row.mode.replace('_', "-"),
@@ -349,6 +353,24 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
         ]);
     }
     output.line(table.to_string())
+}
+
+/// Says in a sentence what the table says of the cheapest choice.
+fn best(rows: &[Row], output: &mut Output) {
+    let cheapest = rows
+        .iter()
+        .min_by(|one, other| one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches));
+    let Some(row) = cheapest else { return };
+    let mode = row.mode.replace('_', "-");
+    let saved = (1.0 - row.price_ratio_with_fetches) * 100.0;
+    output.note(if saved >= 0.05 {
+        format!(
+            "cheapest: {} in mode {mode} would have cost {saved:.1} % less than doing nothing",
+            row.policy
+        )
+    } else {
+        "no choice would have cost less than doing nothing".to_owned()
+    });
 }
 
 /// Most words of a case that are shown.

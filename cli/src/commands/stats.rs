@@ -26,7 +26,10 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     }
     let mut sums = StatsSums::default();
     let mut curve = Vec::new();
+    // Whether each of the contexts is one that acpdb sent.
+    let mut are_sent = true;
     each(&store, global, &streams, &mut |stream, view| {
+        are_sent &= !view.state().served(view.at()).is_empty();
         if streams.len() > 1 {
             sums.add_own(&stream.host, view);
         } else {
@@ -44,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     }
     match args.style {
         StatsStyle::Acp => output.line(report.sum.acp_block())?,
-        StatsStyle::Table => table(&report, &curve, output)?,
+        StatsStyle::Table => table(&report, &curve, are_sent, output)?,
     }
     Ok(Code::Ok)
 }
@@ -150,7 +153,8 @@ fn list(heading: &str, rows: &[TallyRow], output: &mut Output) -> Result<(), Fai
     Ok(())
 }
 
-fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(), Failure> {
+/// `are_sent`: acpdb sent contexts of all sessions. Of the others it only says what it would do.
+fn table(report: &StatsReport, curve: &[u64], are_sent: bool, output: &mut Output) -> Result<(), Failure> {
     let total = &report.total;
     let mut rules = super::table::new(output, &["rule", "items", "tokens freed", "acp counts"]);
     rules.right(1..4);
@@ -173,8 +177,9 @@ fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(),
         0 => String::new(),
         count => format!(" ({count} shown again)"),
     };
+    let hold = if are_sent { "hold" } else { "would hold" };
     output.line(format!(
-        "{} in {}: {} superseded{again}; contexts hold ~{} of ~{} tokens, ~{} freed",
+        "{} in {}: {} superseded{again}; contexts {hold} ~{} of ~{} tokens, ~{} freed",
         describe::count(total.calls, "call"),
         describe::count(total.sessions, "session"),
         total.superseded,

@@ -259,7 +259,8 @@ fn recognise_any(candidate: &Candidate, format: Option<Format>) -> Recognised {
     match format.or(detected) {
         Some(format) => Recognised::Session(format),
         None if worth_a_word => {
-            skip("the format is not known; name it with --format if you know it".to_owned())
+            let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+            skip(format!("the format is not known; known are {}, which --format names", names.join(", ")))
         }
         None => Recognised::Other,
     }

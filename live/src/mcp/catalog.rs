@@ -119,7 +119,10 @@ pub fn tools() -> Vec<Tool> {
             name: "explain",
             title: "Why something is hidden or shown",
             description: "Why an item is, or is not, in the current context.",
-            input: input(json!({"item": text("An item, a hash or a call's id")}), &["item"]),
+            input: input(
+                json!({"item": text("An item, a hash, a call's id, or a file for the newest view of it")}),
+                &["item"],
+            ),
             output: object(&json!({"explanation": {"type": "object"}}), &["explanation"]),
             is_read_only: true,
         },
@@ -128,7 +131,10 @@ pub fn tools() -> Vec<Tool> {
             title: "Open todos",
             description: "The todos of the session that are to be done still.",
             input: input(json!({}), &[]),
-            output: rows("todos"),
+            output: object(
+                &json!({"todos": {"type": "array", "items": {"type": "object"}}, "reminder_due": {"type": ["object", "null"]}}),
+                &["todos", "reminder_due"],
+            ),
             is_read_only: true,
         },
         Tool {

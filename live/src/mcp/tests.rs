@@ -142,9 +142,13 @@ fn mistakes_are_told_in_words() {
         ("recall", json!({}), "give query as a text"),
         ("recall", json!({"query": "x", "session": "none"}), "none"),
         ("explain", json!({"item": "#9999"}), "9999"),
-        ("context_discard", json!({"targets": []}), "at least one"),
+        ("context_discard", json!({"targets": []}), "No targets provided"),
         ("context_discard", json!({"targets": [7]}), "7 is no target"),
-        ("context_distill", json!({"targets": [{"target": "#2"}]}), "give summary"),
+        (
+            "context_distill",
+            json!({"targets": [{"target": "r_a1b2c"}]}),
+            "Summary required for distill action on target: r_a1b2c",
+        ),
         ("memory_remember", json!({"kind": "wish", "text": "x"}), "kinds: decision"),
         ("memory_remember", json!({"kind": "preference", "text": "x"}), "needs a key"),
         ("memory_forget", json!({"id": "nothing"}), "nothing"),
@@ -257,7 +261,7 @@ fn what_a_model_remembered_is_told_as_said_by_a_model_until_a_person_says_it() {
     let desk = Desk::new();
     let say = json!({"kind": "preference", "key": "setup", "text": "run the script of the page"});
     desk.ok("memory_remember", &say);
-    let marked = "preference setup, said by a model: run the script";
+    let marked = "p1 preference other/setup, said by a model: run the script";
     let due = |desk: &Desk| {
         let none = acpdb_engine::ids::StreamId::STORE;
         crate::due::text(desk.tools.store(), "/p", none).unwrap().unwrap()
@@ -280,7 +284,7 @@ fn what_a_model_remembered_is_told_as_said_by_a_model_until_a_person_says_it() {
     let _ = store.remember_as(&scope, &add, acpdb_engine::event::Actor::Assistant).unwrap();
     assert!(due(&desk).contains(marked));
     let _ = store.remember(&scope, &add).unwrap();
-    assert!(due(&desk).contains("preference setup: run the script"), "{}", due(&desk));
+    assert!(due(&desk).contains("p1 preference other/setup: run the script"), "{}", due(&desk));
     assert_eq!(desk.ok("memory_recall", &json!({})).value["items"][0]["said_by"], Value::Null);
 }
 

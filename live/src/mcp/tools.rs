@@ -6,8 +6,10 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::{ItemId, Micros};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
+use acpdb_query::search::Seen;
 use acpdb_query::sound::or_lost;
 use acpdb_query::{Filter, FindError, ParseError};
+use acpdb_serve::Reminder;
 use serde_json::{Map, Value, json};
 
 use super::catalog;
@@ -232,12 +234,11 @@ impl Tools {
         session: Option<&str>,
         arguments: &Map<String, Value>,
     ) -> Result<Reply, ToolError> {
-        let targets = arguments.get("targets").and_then(Value::as_array);
-        let targets = targets.filter(|targets| !targets.is_empty());
-        let targets = targets.ok_or_else(|| ToolError::Argument("name at least one target".to_owned()))?;
+        // Without any target, the reply is that of the tool.
+        let targets = arguments.get("targets").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let row = |target: &Value| match target {
             Value::String(text) => Ok(json!([text])),
-            Value::Object(pair) => Ok(json!([text(pair, "target")?, text(pair, "summary")?])),
+            Value::Object(pair) => Ok(json!([text(pair, "target")?, pair.get("summary")])),
             other => Err(ToolError::Argument(format!("{other} is no target"))),
         };
         let rows = targets.iter().map(row).collect::<Result<Vec<_>, _>>()?;
@@ -277,12 +278,13 @@ impl Tools {
                 break;
             }
             let view = self.store.view(stream.id)?;
+            let is_sent = !view.state().served(view.at()).is_empty();
             for row in acpdb_query::item_rows(&self.store, &view, &stream, &filter)? {
                 // Damage costs the row that it is in, and is told with the answer; a missing key is an error.
                 let Ok(row) = or_lost(row)? else { continue };
                 let excerpt = excerpt(&texts(&self.store, &stream, &row.item)?, query);
                 items.push(json!({"item": row.item, "session": row.session, "turn": row.turn, "tool": row.tool, "hash": row.hash,
-                    "keys": row.keys, "in_context": row.in_context, "excerpt": excerpt}));
+                    "keys": row.keys, "in_context": row.in_context, "seen": Seen::of_row(&row, is_sent), "excerpt": excerpt}));
                 if items.len() >= limit {
                     break;
                 }
@@ -328,19 +330,58 @@ impl Tools {
     }
 
     fn explain(&self, session: Option<&str>, item: &str) -> Result<Reply, ToolError> {
-        let (stream, view, ix) = self.found(session, item)?;
+        let (stream, view, ix) = match self.found(session, item) {
+            Err(error) => self.newest_view(session, item)?.ok_or(error)?,
+            Ok(found) => found,
+        };
         let explained = acpdb_query::explain(&view, &stream.name, ix);
         let explained =
             explained.ok_or_else(|| ToolError::Argument(format!("{item} is no item of a context")))?;
-        let text = explained.sentences.join("\n");
+        let changed = view.state().info(view.at()).and_then(|info| info.title.clone());
+        let title = acpdb_query::titles::title_of(&self.store, &stream, changed.as_deref())?;
+        let mut text = explained.headline(&stream.host, title.as_deref());
+        for sentence in &explained.sentences {
+            text.push('\n');
+            text.push_str(sentence);
+        }
+        if explained.is_restorable() {
+            let target = explained.row.hash.as_ref().unwrap_or(&explained.row.item);
+            text.push_str(&format!("\ncontext_restore with the target {target} shows it again"));
+        }
         Ok(Reply { text, value: json!({"explanation": explained}) })
+    }
+
+    /// The newest view of a file, in the named session, else in this one, else in the newest one that has one.
+    fn newest_view(
+        &self,
+        session: Option<&str>,
+        path: &str,
+    ) -> Result<Option<(StreamName, View, Ix)>, ToolError> {
+        let mut streams: Vec<StreamName> = self.here(session)?.into_iter().collect();
+        if session.is_none() {
+            let mut others = self.sessions()?;
+            others.sort_by_key(|stream| std::cmp::Reverse(stream.head));
+            streams.extend(others.into_iter().take(SESSION_COUNT_MAX));
+        }
+        for stream in streams {
+            let view = self.store.view(stream.id)?;
+            let newest = acpdb_query::blame::newest_view(&view, &stream.name, path);
+            // A row names its item as `ItemId` writes it.
+            let item = newest.and_then(|(item, _)| item.parse::<ItemId>().ok());
+            let ix = item.and_then(|item| view.state().find(item));
+            if let Some(ix) = ix {
+                return Ok(Some((stream, view, ix)));
+            }
+        }
+        Ok(None)
     }
 
     fn todo(&self, session: Option<&str>) -> Result<Reply, ToolError> {
         let Some(stream) = self.here(session)? else {
-            return Ok(Reply { text: self.not_yet(), value: json!({"todos": []}) });
+            return Ok(Reply { text: self.not_yet(), value: json!({"todos": [], "reminder_due": null}) });
         };
-        let todos = due::todos(&self.store.view(stream.id)?)?;
+        let view = self.store.view(stream.id)?;
+        let todos = due::todos(&view)?;
         let said: Vec<String> =
             todos.iter().map(|(content, status)| format!("[{status}] {content}")).collect();
         let text = if said.is_empty() { "nothing is open".to_owned() } else { said.join("\n") };
@@ -348,7 +389,7 @@ impl Tools {
             .into_iter()
             .map(|(content, status)| json!({"content": content, "status": status}))
             .collect();
-        Ok(Reply { text, value: json!({"todos": rows}) })
+        Ok(Reply { text, value: json!({"todos": rows, "reminder_due": Reminder::due(&view)}) })
     }
 
     /// The memory of the session's project, else of the folder's.
@@ -425,7 +466,11 @@ pub(super) fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<
 
 fn said_of(item: &Value) -> String {
     let part = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
-    format!("{} {} {}: {}", part("item"), part("session"), part("tool"), part("excerpt"))
+    let stands = match part("seen") {
+        "seen" => String::new(),
+        other => format!(" [{}]", other.replace('_', " ")),
+    };
+    format!("{} {} {}{stands}: {}", part("item"), part("session"), part("tool"), part("excerpt"))
 }
 
 /// The texts of an item: parameters, then content. In place of an erased or damaged text, the error's words.

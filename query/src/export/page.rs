@@ -78,6 +78,16 @@ pub struct PageOptions {
     pub redactor: Option<Arc<dyn Redactor>>,
     /// The page is served, and follows its server: it may ask this server, and no other.
     pub live: bool,
+    /// The index over all sessions, as a link from the page; `None` for no link.
+    pub index: Option<String>,
+}
+
+impl PageOptions {
+    /// A text of the page, without secrets if they are to be taken out.
+    #[must_use]
+    pub fn redacted(&self, text: &str) -> String {
+        Redaction(self.redactor.clone()).of(text).into_owned()
+    }
 }
 
 /// Writes a session as a page. `now` decides which memory items have faded.
@@ -99,7 +109,7 @@ pub fn page(
     frame(&making.title()?, (STYLE, script, options.live), BODY, out)?;
     out.write_all(b"<script type=\"application/json\" id=\"texts\">")?;
     let between: &[u8] = b"</script>\n<script type=\"application/json\" id=\"data\">";
-    let report = contents(making, (store, view), now, &redaction, between, out)?;
+    let report = contents(making, (store, view), now, options, between, out)?;
     out.write_all(b"</script>\n<script>")?;
     out.write_all(script.as_bytes())?;
     out.write_all(b"</script>\n</body>\n</html>\n")?;
@@ -120,7 +130,7 @@ pub fn page_data(
     let redaction = Redaction(options.redactor.clone());
     let making = Making::new(store, view, &redaction)?;
     out.write_all(b"{\"texts\":")?;
-    let report = contents(making, (store, view), now, &redaction, b",\"data\":", out)?;
+    let report = contents(making, (store, view), now, options, b",\"data\":", out)?;
     out.write_all(b"}\n")?;
     Ok(report)
 }
@@ -130,16 +140,17 @@ fn contents(
     making: Making<'_>,
     (store, view): (&Store, &View),
     now: Micros,
-    redaction: &Redaction,
+    options: &PageOptions,
     between: &[u8],
     out: &mut dyn Write,
 ) -> Result<PageReport, ExportError> {
+    let redaction = Redaction(options.redactor.clone());
     let mut texts = Texts::new(out, redaction.clone())?;
-    let mut data = PageData { schema: "acpdb.html/2", ..PageData::default() };
+    let mut data = PageData { schema: "acpdb.html/2", index: options.index.clone(), ..PageData::default() };
     data.sessions.push(making.whole(store, now, &mut texts)?);
     let (below, subagents_left_out) = subagents(store, view)?;
     for (view, parent) in &below {
-        let mut session = Making::new(store, view, redaction)?.whole(store, now, &mut texts)?;
+        let mut session = Making::new(store, view, &redaction)?.whole(store, now, &mut texts)?;
         session.session.parent = i64::from(*parent);
         data.sessions.push(session);
     }

@@ -22,6 +22,8 @@ pub(super) fn place(number: Option<u32>) -> Place {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct PageData {
     pub(super) schema: &'static str,
+    /// The index over all sessions, as a link from the page.
+    pub(super) index: Option<String>,
     /// The session that the page is of, then the subagents that it started, and those that these started.
     pub(super) sessions: Vec<SessionPage>,
     /// Texts that only say why a text is missing.
@@ -61,6 +63,8 @@ pub(super) struct SessionData {
     pub(super) title: String,
     pub(super) project: Option<String>,
     pub(super) policy: String,
+    /// Contexts of it were recorded as sent by acpdb. Of the others the page says what acpdb would send.
+    pub(super) sent: bool,
     pub(super) at: u64,
     /// Microseconds since 1970 of the first item; those of items are seconds since then.
     pub(super) began: i64,

@@ -280,6 +280,7 @@ impl<'v> Making<'v> {
                 .as_ref()
                 .map(|project| self.redaction.of(&self.moves.project(project)).into_owned()),
             policy: state.policy(at).preset.clone(),
+            sent: !state.served(at).is_empty(),
             at: at.get(),
             began: self.data.session.began,
             program: concat!("acpdb ", env!("CARGO_PKG_VERSION")),
@@ -297,7 +298,21 @@ struct Events {
     orders: Vec<Seq>,
     /// A provider's reports of messages; a later report of a message replaces an earlier one.
     finished: Vec<(Seq, MessageFinished)>,
+    /// Events of the model and its tools, of those with a time.
+    working: HashSet<Seq>,
     by_message: HashMap<String, usize>,
+}
+
+/// Whether an event is of the model or a tool, and not of the person or the host.
+fn is_work(payload: &Payload) -> bool {
+    match payload {
+        Payload::TurnStarted(_)
+        | Payload::MessageFinished(_)
+        | Payload::ToolCallStarted(_)
+        | Payload::ToolCallFinished(_) => true,
+        Payload::MessageRecorded(message) => message.role == Role::Assistant,
+        _ => false,
+    }
 }
 
 impl Events {
@@ -306,6 +321,9 @@ impl Events {
         let is_own = recorded.event.stream == own;
         if let Some(time) = recorded.event.host_time {
             self.times.insert(seq, time);
+            if is_work(&recorded.event.payload) {
+                self.working.insert(seq);
+            }
         }
         match recorded.event.payload {
             Payload::ContextReplaced(_) | Payload::Rewound(_) => self.orders.push(seq),
@@ -325,14 +343,24 @@ impl Events {
         }
     }
 
-    /// First and last second of each turn, as far as the host told times.
+    /// First and last second of the work in each turn, as far as the host told times. The pause before the next prompt is none.
     fn spans(&self, state: &State, began: i64) -> Vec<(u32, i64, i64)> {
         let mut spans: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
-        for (seq, time) in &self.times {
-            let second = time.get().saturating_sub(began).div_euclid(1_000_000);
-            let span = spans.entry(state.turn(*seq).get()).or_insert((second, second));
-            *span = (span.0.min(second), span.1.max(second));
-        }
+        let mut add = |is_work: bool| {
+            let with_work: HashSet<u32> = spans.keys().copied().collect();
+            for (seq, time) in self.times.iter().filter(|(seq, _)| self.working.contains(*seq) == is_work) {
+                let turn = state.turn(*seq).get();
+                if with_work.contains(&turn) {
+                    continue;
+                }
+                let second = time.get().saturating_sub(began).div_euclid(1_000_000);
+                let span = spans.entry(turn).or_insert((second, second));
+                *span = (span.0.min(second), span.1.max(second));
+            }
+        };
+        // A turn without any work, such as that of the first prompt, lasts as long as its records.
+        add(true);
+        add(false);
         spans.into_iter().map(|(turn, (first, last))| (turn, first, last)).collect()
     }
 

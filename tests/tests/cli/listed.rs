@@ -12,11 +12,21 @@ const DOORS: [&str; 5] = ["command", "append", "mcp", "plugin", "library"];
 
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
-struct Operation {
+pub(super) struct Operation {
     says: String,
-    parameters: Vec<String>,
+    pub(super) parameters: Vec<String>,
     result: String,
     errors: Vec<String>,
+    #[serde(default)]
+    pub(super) tells: Vec<String>,
+    #[serde(default)]
+    pub(super) rows: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) told: BTreeMap<String, BTreeMap<String, String>>,
+    #[serde(default)]
+    pub(super) refuses: BTreeMap<String, toml::Value>,
+    #[serde(default)]
+    pub(super) accepts: BTreeMap<String, BTreeMap<String, String>>,
     #[serde(default)]
     command: Vec<String>,
     #[serde(default)]
@@ -41,7 +51,7 @@ enum LeftOut {
 }
 
 impl Operation {
-    fn names(&self, door: &str) -> &[String] {
+    pub(super) fn names(&self, door: &str) -> &[String] {
         match door {
             "command" => &self.command,
             "append" => &self.append,
@@ -69,7 +79,7 @@ impl Operation {
     }
 }
 
-fn list() -> BTreeMap<String, Operation> {
+pub(super) fn list() -> BTreeMap<String, Operation> {
     toml::from_str(&std::fs::read_to_string(root().join("cli/assets/doors.toml")).unwrap()).unwrap()
 }
 

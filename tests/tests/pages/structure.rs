@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use acpdb_engine::entry::PartEntry;
 use acpdb_engine::event::Outcome;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -109,6 +109,72 @@ fn a_redacted_page_holds_no_secret() {
     let texts: Vec<String> = serde_json::from_str(block(&page, "texts")).unwrap();
     assert!(texts.iter().any(|text| text == "id=[redacted:aws-access-key]\nrest"), "{texts:?}");
     assert!(page.contains("<title>my key is [redacted:aws-access-key] - acpdb"), "the title, too");
+}
+
+/// A page says whether its contexts were sent, and leads back to an index that it stands beside. An exported page alone leads nowhere.
+#[test]
+fn a_page_tells_who_sent_its_contexts_and_leads_back_to_its_index() {
+    let store = store();
+    record(&store, &exchange(0, "read it", "/src/a.rs", "text"));
+    let data = |options: &PageOptions| -> Value {
+        serde_json::from_str(block(&rendered_with(&store, options), "data")).unwrap()
+    };
+    let alone = data(&PageOptions::default());
+    assert_eq!((&alone["index"], &alone["sessions"][0]["session"]["sent"]), (&Value::Null, &json!(false)));
+    let beside = data(&PageOptions { index: Some("../index.html".to_owned()), ..PageOptions::default() });
+    assert_eq!(beside["index"], "../index.html");
+}
+
+/// The pause before a prompt counted as work of the turn before it, and a page read prompts behind the answers to others; calls without
+/// a file were told by digests or JSON; keys did nothing until a click.
+#[test]
+#[ignore = "needs node"]
+fn a_page_is_read_prompt_by_prompt() {
+    let store = store();
+    let hour = |entry: Entry, hours: i64| entry.at(Some(Micros(hours * 3_600_000_000)));
+    let mut entries = Vec::new();
+    for (number, prompt) in ["read it", "now run the tests", "and the docs"].into_iter().enumerate() {
+        let call = format!("call-{number}");
+        let hours = i64::try_from(number).unwrap() + 1;
+        let (tool, params) = match number {
+            0 => ("read", json!({"filePath": "/home/dev/shop/web/src/a.rs"})),
+            1 => ("bash", json!({"command": "npm test\nnpm run lint", "timeout": 9})),
+            _ => ("mcp__docs__find", json!({"deep": true, "query": "how to page"})),
+        };
+        entries.push(hour(Entry::message("", Role::User, prompt), hours));
+        entries.push(hour(Entry::step(""), hours));
+        entries.push(hour(Entry::tool_started(&call, tool, params.to_string()), hours));
+        entries.push(hour(Entry::tool_completed(&call, "some lines"), hours));
+    }
+    record(&store, &entries);
+    let page = rendered(&store);
+    let data: Value = serde_json::from_str(block(&page, "data")).unwrap();
+    let spans = data["sessions"][0]["spans"].as_array().unwrap();
+    assert!(spans.iter().all(|span| span[1] == span[2]), "no turn lasts until the next prompt: {spans:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("page.html");
+    std::fs::write(&file, page).unwrap();
+    let stub = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages/stub.mjs");
+    let done = std::process::Command::new("node").arg(stub).arg(&file).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    expect_test::expect![[r#"
+        facts: 3 turns · 6 items · 0 supersessions · would show ~54 of 54 tokens · policy acp
+        hidden tabs: chains todos memory
+        focus: true
+        scrolled to: 840
+        turn 1: user #3, assistant #5
+        turn 2: user #7, assistant #9
+        turn 3: user #11, assistant #13
+        read: …/web/src/a.rs
+        bash: npm test
+        mcp__docs__find: how to page
+        prompts: 3 prompts | t0  read it | t1  now run the tests | t2  and the docs
+        of prompts: 3 of 6 rows
+        first hit: #5
+        next hit: #9
+        a path: …/components/editor/index.js
+    "#]]
+    .assert_eq(&String::from_utf8(done.stdout).unwrap());
 }
 
 /// Subagents are in the page of the session that started them, and those that they started.

@@ -164,7 +164,7 @@ class MemoryRow(TypedDict):
     lifespan: str
     created: str
     reinforced: str | None
-    source: str | None
+    source: str
     standing: str
     shadowed: bool
     superseded_by: list[str]

@@ -22,7 +22,7 @@ use crate::spread;
 
 /// A page of one session.
 pub(super) fn page(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
-    let options = PageOptions { redactor: redactor(args)?, live: false };
+    let options = PageOptions { redactor: redactor(args)?, ..PageOptions::default() };
     let sink = Sink::open(&args.target, output)?;
     let (store, _, view) = find::opened(global, args.session.name(), output)?;
     let (report, to) = sink.fill(|out| Ok(page::page(&store, &view, store.now(), &options, out)?))?;
@@ -46,7 +46,7 @@ pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) 
 
 /// An index over all sessions, and their pages if the options ask for them.
 pub(super) fn index(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
-    let options = PageOptions { redactor: redactor(args)?, live: false };
+    let options = PageOptions { redactor: redactor(args)?, ..PageOptions::default() };
     let sink = Sink::open(&args.target, output)?;
     let store = store_path::read(global, output)?;
     let until = at::end(&store, global, None)?.unwrap_or(store.head()?);
@@ -80,6 +80,8 @@ fn pages(
             .hint("it is made beside the index, so that both can be moved together"));
     }
     let place = index.parent().unwrap_or(Path::new("")).join(folder);
+    let back = index.file_name().map(|name| format!("../{}", in_link(&name.to_string_lossy())));
+    let options = &PageOptions { index: back, ..options.clone() };
     std::fs::create_dir_all(&place).map_err(Failure::io("make", place.display()))?;
     let mut links = Vec::with_capacity(rows.len());
     for (number, row) in rows.iter().enumerate() {
@@ -108,6 +110,15 @@ fn once(store: &Store, global: &Global, name: &StreamName) -> Result<Option<acpd
         super::target::Stop::Failure(failure) => failure,
         super::target::Stop::Export(error) => Failure::new(Code::Failure, error.to_string()),
     })
+}
+
+/// A file's name as a link has it.
+fn in_link(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let bytes = name.bytes();
+    bytes
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 /// The beginning of a session's id, in letters that every file system takes and that links need not escape.

@@ -34,7 +34,7 @@ pub(super) struct Answers {
 
 impl Answers {
     pub(super) fn new(store: Store, redactor: Option<Arc<dyn Redactor>>) -> Self {
-        let options = PageOptions { redactor, live: true };
+        let options = PageOptions { redactor, live: true, index: Some("../".to_owned()) };
         let began = store.head().unwrap_or_default();
         Self { store, options, began, grown: Mutex::default(), rows: Mutex::default() }
     }
@@ -104,6 +104,11 @@ impl Answers {
                 let _ = known.send(true);
                 let write = if matches!(route, Route::Page(_)) { page::page } else { page::page_data };
                 write(&self.store, &view, now, &self.options, &mut pieces).map(|_| ())
+            }
+            Route::Search(words) => {
+                // A browser that has gone away gets no answer.
+                let _ = known.send(true);
+                super::found::write(&self.store, &self.options, &words, &mut pieces)
             }
             _ => {
                 // A browser that has gone away gets no answer.

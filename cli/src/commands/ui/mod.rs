@@ -12,6 +12,8 @@ mod answers;
 #[cfg(feature = "ui")]
 mod body;
 #[cfg(feature = "ui")]
+mod found;
+#[cfg(feature = "ui")]
 mod route;
 #[cfg(feature = "ui")]
 mod server;

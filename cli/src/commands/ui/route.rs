@@ -7,7 +7,7 @@
 use acpdb_engine::ids::{Seq, StreamId};
 
 /// The target of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
     /// The index over sessions.
     Index,
@@ -21,6 +21,8 @@ pub(super) enum Route {
     Page(StreamId),
     /// The data of a page, as JSON, if it grew after a seq.
     PageData(StreamId, Seq),
+    /// Texts that have these words, as JSON.
+    Search(String),
     /// Refused, with the reason.
     Refused(Refusal),
 }
@@ -104,6 +106,9 @@ fn place(rest: &str, query: &str) -> Route {
         [""] => Some(Route::Index),
         ["data"] => Some(Route::IndexData),
         ["changes"] => Some(Route::Changes),
+        ["search"] => {
+            query.split('&').find_map(|part| part.strip_prefix("q=")).map(decoded).map(Route::Search)
+        }
         ["session", stream] => StreamId::from_hex(stream).map(Route::Page),
         ["session", stream, "data"] => StreamId::from_hex(stream)
             .zip(after.parse().ok())
@@ -111,6 +116,21 @@ fn place(rest: &str, query: &str) -> Route {
         _ => None,
     };
     found.unwrap_or(Route::Refused(Refusal::Place))
+}
+
+/// A value of a query without the escapes of addresses. Signs that begin no escape stand for themselves.
+fn decoded(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        // Signs behind `%` that are no digits are text.
+        let digits = behind.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        // As above: no number, no escape.
+        let escaped = digits.filter(|_| *first == b'%').and_then(|two| u8::from_str_radix(two, 16).ok());
+        bytes.push(escaped.unwrap_or(if *first == b'+' { b' ' } else { *first }));
+        rest = if escaped.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -145,6 +165,8 @@ mod tests {
             (format!("{session}/data?x=1&after=812"), "PageData ab 812"),
             (format!("{session}/data?after=-1"), "Place 404"),
             (format!("{session}/"), "Place 404"),
+            (format!("/{TOKEN}/search?q=a%20b+%c3%bc%2"), "Search(\"a b ü%2\")"),
+            (format!("/{TOKEN}/search"), "Place 404"),
             (format!("/{TOKEN}/session/zz"), "Place 404"),
             (format!("/{TOKEN}/../etc/passwd"), "Place 404"),
             (format!("/{TOKEN}//"), "Place 404"),

@@ -154,19 +154,17 @@ impl Server {
         let (pieces, answer) = Answer::pieces();
         let (known, is_known) = tokio::sync::oneshot::channel();
         let answers = Arc::clone(&self.answers);
+        let kind = match found {
+            Route::Index | Route::Page(_) => "text/html; charset=utf-8",
+            _ => "application/json",
+        };
         let worker = std::thread::Builder::new().name("answer".to_owned());
         worker.spawn(move || {
             answers.write(found, known, pieces);
             drop(permit);
         })?;
         match is_known.await {
-            Ok(true) => {
-                let kind = match found {
-                    Route::Index | Route::Page(_) => "text/html; charset=utf-8",
-                    _ => "application/json",
-                };
-                Ok(said(StatusCode::OK, kind, answer))
-            }
+            Ok(true) => Ok(said(StatusCode::OK, kind, answer)),
             _ => refused(Refusal::Place),
         }
     }

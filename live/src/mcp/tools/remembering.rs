@@ -102,10 +102,12 @@ impl Tools {
             let rows = view.current().into_iter().filter_map(|(_, item)| {
                 let text = view.text(&item)?;
                 let kind = kind_label(item.kind());
-                let about = format!("{kind} {} {} {text}", item.category(), item.key().unwrap_or_default());
+                let subject = item.facts().record.subject.as_deref();
+                let (key, words_of_it) = (item.key().unwrap_or_default(), subject.unwrap_or_default());
+                let about = format!("{kind} {} {key} {words_of_it} {text}", item.category());
                 let about = about.to_lowercase();
                 words.iter().all(|word| about.contains(word)).then(|| {
-                    json!({"id": item.id(), "kind": kind, "category": item.category(), "key": item.key(), "text": text,
+                    json!({"id": item.id(), "kind": kind, "category": item.category(), "key": item.key(), "subject": subject, "text": text,
                         "said_by": said_by_label(item.said_by())})
                 })
             });

@@ -43,12 +43,13 @@ impl Tools {
             let summary = task.eviction.and_then(|eviction| eviction.summary).or(task.summary);
             let summary = summary.map(text).transpose()?.and_then(Result::ok);
             rows.push(
-                json!({"id": task.id, "status": label(task.status), "content": content, "summary": summary}),
+                json!({"id": task.id, "status": label(task.status), "content": content, "result_summary": summary}),
             );
         }
         let line = |row: &Value| {
             let part = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
-            let said = if part("summary").is_empty() { part("content") } else { part("summary") };
+            let said =
+                if part("result_summary").is_empty() { part("content") } else { part("result_summary") };
             format!("[{}] {}: {said}", part("status"), part("id"))
         };
         let said: Vec<String> = rows.iter().map(line).collect();

@@ -18,8 +18,8 @@ function describeItem(box, item) {
   if (why.length) why.push(' since #' + edgeOf(item, at).seq, standing(it) ? ', ' : '');
   box.append(el('p', '', ...why, standing(it) || (why.length ? '' : 'current, whole')));
   if (item.newer.length || item.older.length) section(box, 'Chain', drawChain(chainOf(item, at), item, at));
-  if (it.inputText >= 0) section(box, 'Current, of the parameters', codeBlock(text(it.inputText)));
-  if (it.outputText >= 0) section(box, 'Current', codeBlock(text(it.outputText)));
+  if (it.inputText >= 0) section(box, session.sent ? 'Current, of the parameters' : 'acpdb would send, of the parameters', codeBlock(text(it.inputText)));
+  if (it.outputText >= 0) section(box, session.sent ? 'Current' : 'acpdb would send', codeBlock(text(it.outputText)));
   const input = inputOf(item, at);
   if (input >= 0) {
     const raw = el('details', '', el('summary', '', 'as recorded'), codeBlock(text(input)));

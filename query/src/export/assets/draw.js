@@ -39,7 +39,7 @@ function drawTokens(box, onPick) {
     cursor.setAttribute('x1', x(place));
     cursor.setAttribute('x2', x(place));
     const entry = (kind, label, tokens) => el('span', kind, el('i'), label + ' ' + brief(tokens));
-    legend.replaceChildren(entry('shown', 'shown', at.shown), entry('freed', 'hidden', at.whole - at.shown),
+    legend.replaceChildren(entry('shown', session.sent ? 'shown' : 'would be shown', at.shown), entry('freed', session.sent ? 'hidden' : 'would be hidden', at.whole - at.shown),
       entry('left', 'left the context', at.recorded - at.whole), el('span', '', 'of ' + brief(at.recorded) + ' tokens recorded'));
   };
 }

@@ -56,8 +56,9 @@ function load(place) {
     const of = byTurn.get(turn);
     if (of) { of.first = first; of.last = last; }
   }
+  const answering = answeringTurns();
   for (const row of timeline) {
-    const of = byTurn.get(row.turn) || turns[0];
+    const of = answering.get(row) || byTurn.get(row.turn) || turns[0];
     if (!of) continue;
     of.items.push(row);
     if (row.kind === 'call') of.calls += 1;
@@ -69,6 +70,19 @@ function load(place) {
     for (const field of ['input', 'cacheRead', 'cacheWrite', 'output']) of[field] += request[field];
     if (request.cost !== null) of.cost = (of.cost || 0) + request.cost;
   }
+}
+
+const isPrompt = row => !row.mark && row.role === 'user' && row.kind === 'text';
+
+// The turn that answers a prompt, for prompts with which a turn ends: it is read with its answer.
+function answeringTurns() {
+  const found = new Map(), busy = new Set(), next = new Map();
+  turns.forEach((turn, n) => { if (n + 1 < turns.length) next.set(turn.turn, turns[n + 1]); });
+  for (const row of timeline.slice().reverse()) {
+    if (!isPrompt(row)) { if (!row.mark) busy.add(row.turn); continue; }
+    if (!busy.has(row.turn) && next.has(row.turn)) found.set(row, next.get(row.turn));
+  }
+  return found;
 }
 
 // The subagents that a session started, by the call that did; `''` for those of which no call is known.
@@ -172,16 +186,35 @@ const contentOf = (item, at) => { const row = last(item.contents, at); return ro
 
 // Of a path, its end, which tells more than its beginning.
 function nearPath(path) {
-  const parts = path.startsWith('/') && !/\s/.test(path) ? path.split('/') : [];
+  const parts = /^(\/|\\\\|[A-Za-z]:[\\/])/.test(path) && !/\n/.test(path) ? path.split(/[\\/]/) : [];
   return parts.length > 5 ? '…/' + parts.slice(-3).join('/') : path;
+}
+
+// Parameters that say best what a call is about, the first of them first.
+const TELLING = ['command', 'cmd', 'script', 'pattern', 'query', 'file_path', 'filePath', 'path', 'url', 'description', 'subject', 'prompt', 'name', 'id', 'taskId'];
+
+// What parameters are about, in a line: the value that tells most, without its name.
+function subjectOf(it) {
+  let value;
+  try { value = JSON.parse(it); } catch { return it; }
+  if (typeof value === 'string') return value;
+  if (!value || typeof value !== 'object') return it;
+  const list = Object.values(value).find(Array.isArray);
+  const plain = name => typeof value[name] === 'string' || typeof value[name] === 'number';
+  const best = TELLING.find(name => plain(name) && String(value[name]).trim());
+  if (best) return nearPath(String(value[best]).trim().split('\n')[0]);
+  if (list) return plural(list.length, 'item');
+  const any = Object.keys(value).find(plain);
+  return any ? String(value[any]).trim().split('\n')[0] : Object.keys(value).length ? it : '';
 }
 
 // The subject of an item, in a line.
 function about(item, at) {
-  // A key that is a digest tells nothing.
-  if (item.about && !/^[\w-]+::~[0-9a-f]+$/.test(item.about)) return nearPath(item.about);
-  const place = item.kind === 'call' ? inputOf(item, at) : contentOf(item, at)[0] ?? -1;
-  return text(place);
+  // A key with a digest tells nothing, and that of a search is made of parts.
+  const isPlain = item.about && !/~[0-9a-f]{16}/.test(item.about) && !/^(glob|grep|list):/i.test(item.about);
+  if (isPlain) return nearPath(item.about);
+  if (item.kind === 'call') return subjectOf(text(inputOf(item, at)));
+  return text(contentOf(item, at)[0] ?? -1);
 }
 
 const whatOf = row => row.mark ? row.kind : row.tool || (row.kind === 'text' ? row.role : row.kind === 'reasoning' ? 'reasoning' : row.kind === 'injected' ? 'injected' : row.role + ' ' + row.kind);

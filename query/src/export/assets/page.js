@@ -118,12 +118,29 @@ function show() {
   let rows = isBoard ? [] : rowsOf(now.tab);
   const all = rows.length;
   if (!$('narrow').hidden && $('hidden-only').checked) rows = rows.filter(isHidden);
+  $('kind').hidden = now.tab !== 'talk' && now.tab !== 'history' && now.tab !== 'context';
+  $('prompts').hidden = now.tab !== 'talk' || $('prompts').length < 3;
+  const kind = $('kind').hidden ? '' : $('kind').value;
+  if (kind) rows = rows.filter(row => kindOf(row) === kind);
   if (now.pattern) rows = rows.filter(matches);
   list.set(rows, rows.indexOf(now.selected));
   if (isBoard) drawTodos($('board'), seqNow());
-  if (now.tab === 'talk') talk.set(seqNow(), rows, now.pattern);
+  if (now.tab === 'talk') talk.set(seqNow(), rows, now.pattern, Boolean(kind));
   $('count').textContent = rows.length === all ? plural(all, 'row') : rows.length + ' of ' + plural(all, 'row');
   tellAddress();
+}
+
+const KINDS = [['', 'all kinds'], ['user', 'prompts'], ['assistant', 'answers'], ['tool', 'calls'], ['reasoning', 'reasoning'], ['other', 'other']];
+const kindOf = row => row.mark || row.kind === 'injected' ? 'other' : row.kind === 'call' || row.kind === 'result' ? 'tool' : row.kind === 'reasoning' ? 'reasoning'
+  : row.role === 'user' || row.role === 'assistant' ? row.role : 'other';
+
+const choice = (value, says) => { const option = el('option', '', says); option.value = value; return option; };
+
+// The prompts, as a way through a long conversation. Texts in tags are of the host.
+function listPrompts() {
+  const said = row => oneLine(text(contentOf(row, row.seq)[0] ?? -1), 80);
+  const prompts = timeline.filter(row => isPrompt(row) && said(row) && !said(row).startsWith('<'));
+  $('prompts').replaceChildren(choice('', plural(prompts.length, 'prompt')), ...prompts.map(row => choice(row.id, 't' + row.turn + '  ' + said(row))));
 }
 
 // Selects a row of the list, or an item wherever it is.
@@ -155,7 +172,7 @@ function follow(id) {
   if (!item) return;
   if (!list.rows.includes(item) && now.tab !== 'talk') setTab('history');
   if (item.seq > seqNow()) setTurn(turns.findIndex(turn => turn.turn >= item.turn));
-  if (!list.rows.includes(item)) { setQuery(''); $('search').value = ''; $('hidden-only').checked = false; show(); }
+  if (!list.rows.includes(item)) { setQuery(''); $('search').value = ''; $('hidden-only').checked = false; $('kind').value = ''; show(); }
   select(item, true);
 }
 
@@ -199,6 +216,14 @@ function open(place) {
   show();
 }
 
+// Dollars of a session and of the subagents below it, as lists of sessions tell them; null without a price.
+function costOf(place) {
+  const below = page.sessions.map((_, number) => number).filter(number => page.sessions[number].session.parent === place);
+  const own = page.sessions[place].requests.map(request => request[7]);
+  const known = own.concat(below.map(costOf)).filter(cost => cost !== null);
+  return known.length ? known.reduce((sum, cost) => sum + cost, 0) : null;
+}
+
 // Fills the frame around the views: title, figures, links to other sessions, the picture of tokens.
 function surround() {
   const place = now.session;
@@ -206,10 +231,10 @@ function surround() {
   document.documentElement.style.setProperty('--id', longest + 1 + 'ch');
   $('title').textContent = oneLine(session.title, 200);
   const end = turns[turns.length - 1];
-  const sum = field => turns.reduce((total, turn) => total + (turn[field] || 0), 0);
-  const isPriced = turns.some(turn => turn.cost !== null);
+  const cost = costOf(place);
+  const isShared = page.sessions.some(other => other.session.parent === place);
   $('facts').textContent = [session.host, session.id, hasTimes() ? dateTime(0) + ' UTC' : '', plural(turns.length, 'turn'), plural(items.length, 'item'), plural(edges.length, 'supersession'),
-    end ? '~' + brief(end.shown) + ' of ' + brief(end.recorded) + ' tokens shown' : '', isPriced ? dollars(sum('cost')) : '', 'policy ' + session.policy, session.program].filter(Boolean).map(it => oneLine(it, 100)).join(' · ');
+    end ? (session.sent ? '~' : 'would show ~') + brief(end.shown) + ' of ' + brief(end.recorded) + (session.sent ? ' tokens shown' : ' tokens') : '', cost === null ? '' : dollars(cost) + (isShared ? ' with subagents' : ''), 'policy ' + session.policy, session.program].filter(Boolean).map(it => oneLine(it, 100)).join(' · ');
   const ways = [];
   if (session.parent >= 0) ways.push([session.parent, 'back to ' + (page.sessions[session.parent].session.title || 'what started it')]);
   for (const numbers of startedBy(place).values()) for (const number of numbers) ways.push([number, 'subagent: ' + (page.sessions[number].session.title || page.sessions[number].session.id)]);
@@ -224,6 +249,10 @@ function surround() {
   cursor = turns.length ? drawTokens($('tokens'), setTurn) : null;
   $('slider').hidden = turns.length < 2;
   $('turn').max = Math.max(0, turns.length - 1);
+  listPrompts();
+  const holds = { chains: edges.length, todos: data.todos.versions.length, memory: data.memory.length };
+  for (const tab of $('tabs').children) tab.hidden = holds[tab.dataset.tab] === 0;
+  if (holds[now.tab] === 0) now.tab = 'talk';
 }
 
 // The address of the shown place: `#t40`, `#812`, `#context/t40/812`; `s2` is the page's second further session.
@@ -264,8 +293,13 @@ function step(by) {
   if (list.rows.length) select(list.rows[place]);
 }
 
+// Keys that scroll the conversation, and which way.
+const SCROLLS = { ArrowDown: 1, ArrowUp: -1, PageDown: 1, PageUp: -1, ' ': 1, Home: 'end', End: 'end' };
+
 function keys(event) {
   const typing = event.target.id === 'search';
+  // In the search, Enter goes from hit to hit.
+  if (typing && event.key === 'Enter') { if (now.pattern && now.query === $('search').value.trim()) step(event.shiftKey ? -1 : 1); event.preventDefault(); return; }
   if (event.key === 'Escape') { if (typing) $('list').focus(); else select(null); return; }
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   const inText = event.target.closest && event.target.closest('#detail pre');
@@ -277,7 +311,17 @@ function keys(event) {
     n: () => { const edge = selected && edgeOf(selected, seqNow()); if (edge && edge.next >= 0) follow(items[edge.next].id); },
     p: () => { if (selected && selected.older.length) follow(items[selected.older[0].old].id); },
   };
-  TABS.forEach(([tab], n) => { acts[n + 1] = () => setTab(tab); });
+  TABS.forEach(([tab], n) => { if (!$('tabs').children[n].hidden) acts[n + 1] = () => setTab(tab); });
+  // The conversation is read as any text: keys scroll it.
+  const own = event.target.closest && event.target.closest('button, summary, select, input, pre');
+  if (now.tab === 'talk' && !own && SCROLLS[event.key]) {
+    const box = $('talk'), room = box.clientHeight;
+    talk.aimed = null;
+    if (SCROLLS[event.key] === 'end') box.scrollTop = event.key === 'End' ? box.scrollHeight : 0;
+    else box.scrollBy(0, SCROLLS[event.key] * (event.key.startsWith('Arrow') ? 60 : (event.shiftKey ? -1 : 1) * room * .9));
+    event.preventDefault();
+    return;
+  }
   const moves = event.key.startsWith('Arrow') || event.key.startsWith('Page') || event.key === 'Home' || event.key === 'End';
   if (moves && (inText || event.target.id === 'turn' || event.target.getAttribute('role') === 'tab' || now.tab === 'todos')) return;
   if (acts[event.key]) { acts[event.key](); event.preventDefault(); }
@@ -296,8 +340,9 @@ for (const [tab, label] of TABS) {
 $('tabs').addEventListener('keydown', event => {
   const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (!by) return;
-  const place = TABS.findIndex(([tab]) => tab === now.tab);
-  setTab(TABS[(place + by + TABS.length) % TABS.length][0]);
+  const there = TABS.filter((_, n) => !$('tabs').children[n].hidden);
+  const place = there.findIndex(([tab]) => tab === now.tab);
+  setTab(there[(place + by + there.length) % there.length][0]);
   $('tabs').querySelector('[aria-selected="true"]').focus();
 });
 $('turn').addEventListener('input', () => setTurn(Number($('turn').value)));
@@ -309,6 +354,9 @@ $('search').addEventListener('input', () => {
   typed = setTimeout(() => { setQuery($('search').value); $('list').scrollTop = 0; $('talk').scrollTop = 0; show(); }, 120);
 });
 $('hidden-only').addEventListener('change', show);
+$('kind').append(...KINDS.map(([value, says]) => choice(value, says)));
+$('kind').addEventListener('change', show);
+$('prompts').addEventListener('change', () => { const id = $('prompts').value; $('prompts').value = ''; if (id) follow(id); });
 $('list').addEventListener('click', event => {
   const row = event.target.closest('.row');
   if (row && !event.target.closest('.jump')) select(list.rows[Number(row.dataset.place)]);
@@ -325,7 +373,10 @@ $('columns').append(...TURN_COLUMNS.map(name => el('span', name, name)));
 // On paper everything is there.
 window.addEventListener('beforeprint', () => { list.all = talk.all = true; list.draw(); talk.fill(); });
 window.addEventListener('afterprint', () => { list.all = talk.all = false; list.forget(); list.draw(); });
+if (page.index) { $('index').href = page.index; $('index').hidden = false; }
 const asked = location.hash;
 open(0);
 goTo(asked);
+// Keys scroll the conversation at once.
+if (now.tab === 'talk') $('talk').focus({ preventScroll: true });
 window.addEventListener('hashchange', () => goTo(location.hash));

@@ -1,6 +1,6 @@
 // The conversation as one would read it: a part for each turn, made when it comes near to the part in sight.
 
-const TEXT_MOST = 20000, LINES_SHOWN = 12;
+const TEXT_MOST = 20000, LINES_SHOWN = 12, CHARACTERS_SHOWN = 2400;
 // Turns that a browser lays out together.
 const CHUNK = 20;
 
@@ -18,12 +18,12 @@ class Talk {
     new ResizeObserver(() => this.fill()).observe(box);
   }
 
-  // Shows the turns up to a seq; of those only rows that a pattern finds, if there is one.
-  set(at, rows, pattern) {
+  // Shows the turns up to a seq; of those only rows that a pattern or a kind chose, if there is one.
+  set(at, rows, pattern, isNarrow) {
     this.rest();
     this.at = at;
     this.pattern = pattern;
-    this.wanted = pattern ? new Set(rows) : null;
+    this.wanted = pattern || isNarrow ? new Set(rows) : null;
     this.started = startedBy(now.session);
     if (this.of !== data) {
       this.of = data;
@@ -71,7 +71,7 @@ class Talk {
   make(part) {
     if (part.isFull) return;
     part.isFull = true;
-    part.element.replaceChildren(headingOf(part.turn), ...part.rows.map(row => this.block(row)));
+    part.element.replaceChildren(headingOf(part.turn, this.at), ...part.rows.map(row => this.block(row)));
     highlight(part.element, this.pattern);
   }
 
@@ -158,7 +158,7 @@ class Talk {
       else head.title = standing(it);
     }
     if (why.length) block.append(el('p', 'why', ...why));
-    if (it && it.outputText >= 0) block.append(el('p', 'why', 'the model sees: ', el('bdi', '', oneLine(text(it.outputText), 300))));
+    if (it && it.outputText >= 0) block.append(el('p', 'why', session.sent ? 'the model sees: ' : 'acpdb would send: ', el('bdi', '', oneLine(text(it.outputText), 300))));
     const input = isCall ? inputOf(row, this.at) : -1;
     if (input >= 0) block.append(this.cut(input, () => parametersOf(text(input))));
     const prose = !isCall && row.kind !== 'result';
@@ -177,9 +177,10 @@ class Talk {
   result(row, contents) {
     const said = contentOf(row, this.at).map(text).join('\n');
     const lines = said.split('\n', 2000);
-    if (lines.length <= LINES_SHOWN || this.pattern) return el('div', 'result', ...contents);
-    const fold = el('details', 'result', el('summary', '', plural(lines.length, 'line') + (lines.length === 2000 ? ' and more' : '')), ...contents);
-    return el('div', '', codeBlock(lines.slice(0, 4).join('\n'), 'first'), fold);
+    const isLong = lines.length > LINES_SHOWN || said.length > CHARACTERS_SHOWN;
+    if (!isLong || this.pattern) return el('div', 'result', ...contents);
+    const fold = el('details', 'result', el('summary', '', lines.length > LINES_SHOWN ? plural(lines.length, 'line') + (lines.length === 2000 ? ' and more' : '') : brief(said.length) + ' characters'), ...contents);
+    return el('div', '', codeBlock(lines.slice(0, 4).join('\n').slice(0, CHARACTERS_SHOWN / 4), 'first'), fold);
   }
 
   // A text that is very long is read in the detail.
@@ -209,6 +210,8 @@ function figuresOf(turn) {
   return said;
 }
 
-function headingOf(turn) {
-  return el('h2', 'turn', el('span', '', 'Turn ' + turn.turn), el('span', 'figures', figuresOf(turn).join(' · ')));
+// A turn of which only the prompt is there yet has none.
+function headingOf(turn, at) {
+  const figures = turn.items.some(row => !isPrompt(row) && row.seq <= at) ? figuresOf(turn).join(' · ') : '';
+  return el('h2', 'turn', el('span', '', 'Turn ' + turn.turn), el('span', 'figures', figures));
 }
