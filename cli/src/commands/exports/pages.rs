@@ -80,7 +80,7 @@ fn pages(
             .hint("it is made beside the index, so that both can be moved together"));
     }
     let place = index.parent().unwrap_or(Path::new("")).join(folder);
-    std::fs::create_dir_all(&place).map_err(Failure::io("make", place.display()))?;
+    acpdb_live::files::make_folder(&place).map_err(Failure::io("make", place.display()))?;
     let mut links = Vec::with_capacity(rows.len());
     for (number, row) in rows.iter().enumerate() {
         let name = &row.summary.name;
