@@ -12,9 +12,19 @@ use crate::settings::Settings;
 /// Options of every command.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Global {
-    /// The store's folder [default: the nearest .acpdb/ upwards, else as set by config, else the user's data directory]
-    #[arg(long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
+    /// The store's folder; several, or a folder of stores, are read as one [default: the nearest .acpdb/ upwards, else as set by
+    /// config, else the user's data directory]
+    #[arg(id = "db", long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
+    pub(crate) named: Vec<PathBuf>,
+    /// The store's folder, if one is named.
+    #[arg(skip)]
     pub(crate) db: Option<PathBuf>,
+    /// The folders of several stores that are read as one; empty: there is one.
+    #[arg(skip)]
+    pub(crate) several: Vec<PathBuf>,
+    /// The reason for which one of several stores was taken, as a note.
+    #[arg(skip)]
+    pub(crate) chosen: Option<String>,
     /// The key of an encrypted store [default: beside your settings, else a passphrase]
     #[arg(long, global = true, value_name = "FILE", env = "ACPDB_KEY_FILE", hide_env_values = true)]
     pub(crate) key_file: Option<PathBuf>,
@@ -46,6 +56,7 @@ impl Global {
     pub(crate) fn apart(&self) -> Self {
         Self {
             db: self.db.clone(),
+            several: self.several.clone(),
             key_file: self.key_file.clone(),
             quiet: true,
             settings: self.settings.clone(),

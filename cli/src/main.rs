@@ -32,7 +32,9 @@ mod passphrases;
 mod reader;
 mod redaction;
 mod rings;
+mod route;
 mod settings;
+mod several;
 mod signing;
 mod spread;
 mod store_path;
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
     if !matches!(args.verb, Verb::Hook(_)) {
         interrupt::listen();
     }
+    let settled = route::settle(&mut args, std::env::args_os());
     let settings = settings::read();
     // With a file that cannot be read, `config` and `trust` still run, so that the user can mend it.
     let unread = match settings {
@@ -104,6 +107,13 @@ fn main() -> ExitCode {
             None
         }
         Err(failure) => Some(failure),
+    };
+    let unread = match settled {
+        Err(failure) if matches!(args.verb, Verb::Hook(_)) => {
+            args.global.settings.unread = Some(failure.message);
+            unread
+        }
+        settled => settled.err().or(unread),
     };
     let mut output = Output::new(&args.global);
     let result = match unread {
@@ -190,6 +200,9 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     for remark in &global.settings.remarks {
         output.warn(remark);
     }
+    if let Some(chosen) = &global.chosen {
+        output.note(chosen);
+    }
     commands::at::forewarn(global, output);
     let code = act(&args.verb, global, output)?;
     if let Some(every) = global.settings.sign.filter(|_| output.records.get() && args.verb.is_signed_after())
@@ -228,7 +241,6 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Show(args) => commands::show::run(global, args, output),
         Verb::List(args) => commands::list::run(global, args, output),
         Verb::Export(act) => commands::exports::run(global, act, output),
-        Verb::Tui => commands::tui::run(global, output),
         Verb::Ui(args) => commands::ui::run(global, args, output),
         Verb::Scan(args) => commands::scan::run(global, args, output),
         Verb::Lint(args) => commands::lint::run(args, output),

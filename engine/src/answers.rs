@@ -14,8 +14,8 @@ pub use crate::fold::{
 pub use crate::log::Recovery;
 pub use crate::store::{
     Backup, EraseReport, ErasedContent, ErasedWhy, Erasure, Events, MemoryReceipt, Remembered, Resumed,
-    SealReport, SessionSummary, ShownFace, Space, StateSpace, StoreImport, StoreInfo, StreamName,
-    Transaction, VerifyOptions,
+    SealReport, SessionSummary, ShownFace, Space, StateSpace, StoreFork, StoreImport, StoreInfo, StoreMember,
+    Stores, StreamName, Transaction, VerifyOptions, stores_in,
 };
 pub use crate::text::{HashTarget, Json, Label};
 pub use crate::verify::{Contradiction, Report, Verdict, verify_folder};

@@ -1,7 +1,8 @@
 //! The end of a page, so that the next page goes on there.
 //!
 //! ```text
-//! c1-90000-812.2-5f3a90c1     version, as of #90000, after #812.2, of the filter with this digest
+//! c1-90000-812.2-5f3a90c1             version, as of #90000, after #812.2, of the filter with this digest
+//! c1-90000-812.2-5f3a90c1-07b1c2d3    of several stores, in the one whose name has this digest
 //! ```
 //!
 //! A cursor names the item that was shown last and the seq that the first page saw: later events shift nothing. A cursor
@@ -18,6 +19,8 @@ pub struct Cursor {
     pub after: ItemId,
     /// Digest of the question.
     pub question: u32,
+    /// Digest of the name of the store that holds the item, where several are read as one.
+    pub store: Option<u32>,
 }
 
 /// The reason why a text is no cursor here.
@@ -34,7 +37,8 @@ pub enum CursorError {
 impl std::fmt::Display for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (seq, part) = (self.after.seq.get(), self.after.part);
-        write!(f, "c1-{}-{seq}.{part}-{:08x}", self.at.get(), self.question)
+        write!(f, "c1-{}-{seq}.{part}-{:08x}", self.at.get(), self.question)?;
+        self.store.map_or(Ok(()), |store| write!(f, "-{store:08x}"))
     }
 }
 
@@ -60,8 +64,13 @@ impl Cursor {
         let (seq, part) = fields.next()?.split_once('.')?;
         let after = ItemId { seq: Seq(seq.parse().ok()?), part: part.parse().ok()? };
         // `None` is an error of the caller's: the text is no cursor.
-        let question = u32::from_str_radix(fields.next()?, 16).ok()?;
-        fields.next().is_none().then_some(Self { at, after, question })
+        let digest = |text: &str| u32::from_str_radix(text, 16).ok();
+        let question = digest(fields.next()?)?;
+        let store = match fields.next() {
+            Some(store) => Some(digest(store)?),
+            None => None,
+        };
+        fields.next().is_none().then_some(Self { at, after, question, store })
     }
 }
 
@@ -83,13 +92,23 @@ mod tests {
     #[test]
     fn a_cursor_comes_back_for_its_own_question_only() {
         let asked = question(&["log", "kind:tool"]);
-        let cursor = Cursor { at: Seq(90_000), after: ItemId { seq: Seq(812), part: 2 }, question: asked };
-        assert_eq!(Cursor::parse(&cursor.to_string(), asked), Ok(cursor));
+        let after = ItemId { seq: Seq(812), part: 2 };
+        let cursor = Cursor { at: Seq(90_000), after, question: asked, store: None };
+        for cursor in [cursor, Cursor { store: Some(0x7b_1c2d), ..cursor }] {
+            assert_eq!(Cursor::parse(&cursor.to_string(), asked), Ok(cursor));
+        }
         let other = question(&["log", "kind:todo"]);
         assert_eq!(Cursor::parse(&cursor.to_string(), other), Err(CursorError::OtherQuestion));
-        for text in
-            ["", "c1", "c1-1-2-3", "c2-1-2.1-00000000", "c1-1-2.1-zz", "c1-1-2.1-00000000-", "c1-x-2.1-00"]
-        {
+        for text in [
+            "",
+            "c1",
+            "c1-1-2-3",
+            "c2-1-2.1-00000000",
+            "c1-1-2.1-zz",
+            "c1-1-2.1-00000000-",
+            "c1-x-2.1-00",
+            "c1-1-2.1-00-0-0",
+        ] {
             assert_eq!(Cursor::parse(text, 0), Err(CursorError::Unreadable), "{text:?}");
         }
     }

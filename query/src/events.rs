@@ -148,7 +148,8 @@ impl EventRows {
             // The next page tells of the damage.
             self.has_more = Some(self.find().is_some());
         }
-        let cursor = Cursor { at: self.at, after: ItemId { seq, part: 1 }, question: self.digest };
+        let cursor =
+            Cursor { at: self.at, after: ItemId { seq, part: 1 }, question: self.digest, store: None };
         self.has_more.filter(|has_more| *has_more).map(|_| cursor)
     }
 

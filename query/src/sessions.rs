@@ -200,7 +200,8 @@ pub struct Node {
 }
 
 /// Rows as a forest, roots and branches in the order of the rows. A session whose parent is not listed is a root.
-pub fn forest(rows: &[SessionRow]) -> Vec<Node> {
+pub fn forest<'r>(rows: impl IntoIterator<Item = &'r SessionRow>) -> Vec<Node> {
+    let rows: Vec<&SessionRow> = rows.into_iter().collect();
     let place: BTreeMap<StreamId, usize> =
         rows.iter().enumerate().map(|(place, row)| (row.summary.name.id, place)).collect();
     let mut below: BTreeMap<usize, Vec<(usize, Branch)>> = BTreeMap::new();

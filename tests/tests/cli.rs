@@ -38,6 +38,8 @@ mod processes;
 mod projects;
 #[path = "cli/salvaged.rs"]
 mod salvaged;
+#[path = "cli/several.rs"]
+mod several;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/transcript.rs"]

@@ -18,10 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "init", "import", "attach", "sessions", "search", "cost"]),
     (
         "Look",
-        &[
-            "ui", "tui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo",
-            "task",
-        ],
+        &["ui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo", "task"],
     ),
     ("Time", &["at", "diff", "blame", "rewind", "fork", "resume", "undo", "redo"]),
     ("Memory and rules", &["memory", "project", "policy"]),

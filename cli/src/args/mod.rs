@@ -11,6 +11,7 @@ mod memory;
 mod policy;
 mod project;
 mod proof;
+mod reach;
 mod read;
 mod request;
 mod search;
@@ -37,6 +38,7 @@ pub(crate) use memory::*;
 pub(crate) use policy::*;
 pub(crate) use project::*;
 pub(crate) use proof::*;
+pub(crate) use reach::*;
 pub(crate) use read::*;
 pub(crate) use request::*;
 pub(crate) use search::*;
@@ -129,8 +131,6 @@ pub(crate) enum Verb {
     /// Sessions as files for browsers, databases and trace viewers; with all recorded texts, secrets included
     #[command(subcommand)]
     Export(ExportAct),
-    /// All sessions on the whole terminal: timeline, chains, the context at a turn, search
-    Tui,
     /// All sessions in a browser, as they grow; on this machine only, and to read only
     Ui(Ui),
     /// Secrets that were recorded: where, and how to erase them

@@ -5,14 +5,18 @@ use std::path::Path;
 
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::{Store, store::StreamName};
-use acpdb_query::cost::{self, Asked, Bill, By, CostRow, PriceTable, Request, Requests, Waste};
+use acpdb_query::Filter;
+use acpdb_query::cost::{
+    self, Asked, Bill, By, CostRow, PriceTable, Request, Requests, StoreRequests, Waste,
+};
 use acpdb_query::when;
 
 use super::describe::dollars;
 use super::lines::{clip, clip_path, one_line};
 use super::table::{Column, fitted};
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, store_path};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, session};
 use crate::args::{Cost, CostBy, CostSort};
+use crate::several::{self, ReadStores};
 use crate::spread;
 
 /// Columns of a title, a folder or a model.
@@ -52,30 +56,25 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let since = moment(&args.since, "--since")?.map(|stretch| stretch.from);
     let until = moment(&args.until, "--until")?.map(|stretch| stretch.to);
     ask::check(&args.words, args.session.as_deref())?;
-    let store = store_path::read(global, output)?;
-    let (only, filter) = ask::placed(&store, &args.words, args.session.as_deref(), output)?;
+    let stores = ReadStores::open(global, output)?;
+    let (only, filter) = match stores.only() {
+        Some(store) => ask::placed(store, &args.words, args.session.as_deref(), output)?,
+        None => (None, ask::filter(&args.words)?),
+    };
     if !cost::is_of_requests(&filter) {
         let told = "cost asks about requests and their sessions, and not about items or texts";
         return Err(Failure::usage(told).hint(
             "session:, host:, project:, title:, model:, cost:, duration:, since: and until: narrow it down",
         ));
     }
-    let filter = cost::settled(&store, filter)?;
-    let to = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
-    let requests = cost::requests(&store, to)?;
-    let root = only.as_ref().map(|only| only.id);
-    let is_named = |stream: StreamId| {
-        let name = requests.streams.get(&stream);
-        let is_in = root.is_none_or(|root| stream == root || requests.root(stream) == root);
-        is_in && args.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host))
-    };
-    let is_asked = |stream: StreamId| is_named(stream) && requests.may_be_wanted(&filter, stream);
+    let asking = Asking { filter, only, host: args.host.clone(), since, until };
+    let Joined { requests, ends, silent, newest, code } = asking.ask_all(&stores, global, output)?;
     let is_of = |request: &Request| {
-        let is_since = since.is_none_or(|since| request.at.is_some_and(|at| at >= since));
-        let is_until = until.is_none_or(|until: Micros| request.at.is_some_and(|at| at <= until));
-        is_named(request.stream) && is_since && is_until && requests.is_wanted(&filter, request)
+        let end = ends.iter().rev().find(|end| end.before < request.seq);
+        end.is_some_and(|end| end.wanted.contains(&end.own(request.seq)))
     };
-    let wasted = if args.waste { Some(wasted(&store, &requests, &table, &is_of, to, output)?) } else { None };
+    let wasted =
+        if args.waste { Some(wasted_in(&stores, &requests, &is_of, &ends, &table, output)?) } else { None };
     let stale = wasted.as_ref().map(|(stale, _)| stale);
     let asked = Asked { wanted: &is_of, stale, zone: jiff::tz::TimeZone::system() };
     let mut bill = cost::bill(&requests, by(args.by), &table, &asked);
@@ -93,26 +92,26 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let cut = bill.items.iter().skip(limit).count();
     bill.items.truncate(limit);
     if args.by == CostBy::Session {
-        titles(&store, &requests, &mut bill)?;
+        for end in &ends {
+            titles(&stores, end, &mut bill)?;
+        }
     }
     let waste = wasted.as_ref().map(|(_, waste)| waste);
     if output.json {
-        return output.json_object("acpdb.cost/1", &Answer { bill: &bill, waste });
+        output.json_object("acpdb.cost/1", &Answer { bill: &bill, waste })?;
+        return Ok(code);
     }
     if bill.items.is_empty() {
-        let silent = silent(&requests, &is_asked);
-        // The newest request says whether another time was meant.
-        let of_asked = requests.all.iter().filter(|request| is_asked(request.stream));
-        let newest = of_asked.filter_map(|request| request.at).max();
         let is_timed = args.since.is_some() || args.until.is_some();
         output.note(if let Some(newest) = newest.filter(|_| is_timed) {
             format!("no request in that time; the newest is of {}", describe::time(newest))
         } else if silent.is_empty() {
             "no such request in the store; hosts tell of requests with the messages of the model".to_owned()
         } else {
-            format!("nothing has a price: {silent} recorded no requests or tokens of its sessions here")
+            let hosts = silent.into_iter().collect::<Vec<_>>().join(", ");
+            format!("nothing has a price: {hosts} recorded no requests or tokens of its sessions here")
         });
-        return Ok(Code::Ok);
+        return Ok(code);
     }
     rows(&bill, args.by, output)?;
     if let Some(waste) = waste {
@@ -125,17 +124,141 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
         ));
     }
     remarks(&bill, args, output);
-    Ok(Code::Ok)
+    Ok(code)
+}
+
+/// The requests that a question is about.
+struct Asking {
+    filter: Filter,
+    only: Option<StreamName>,
+    host: Option<String>,
+    since: Option<Micros>,
+    until: Option<Micros>,
+}
+
+/// The answer of one store.
+#[derive(Default)]
+struct StoreBill {
+    requests: StoreRequests,
+    /// The requests that are asked for.
+    wanted: BTreeSet<Seq>,
+    /// The hosts of the sessions that are asked for, if none of these sessions has a request.
+    silent: BTreeSet<String>,
+    /// The time of the newest request of the sessions that are asked for.
+    newest: Option<Micros>,
+    to: Seq,
+}
+
+/// The answers of all stores.
+struct Joined {
+    requests: Requests,
+    ends: Vec<StoreEnd>,
+    silent: BTreeSet<String>,
+    newest: Option<Micros>,
+    code: Code,
+}
+
+impl Asking {
+    fn ask_all(&self, stores: &ReadStores, global: &Global, output: &Output) -> Result<Joined, Failure> {
+        let (parts, code) = if let Some(store) = stores.only() {
+            let to = super::at::end(store, global, self.only.as_ref())?.unwrap_or(store.head()?);
+            (vec![(0, self.ask(store, to)?)], Code::Ok)
+        } else {
+            let moment = several::moment(global)?;
+            stores.each(output, |store| match several::end(store, moment)? {
+                Some(to) => self.ask(store, to),
+                None => Ok(StoreBill::default()),
+            })?
+        };
+        let silent = parts.iter().flat_map(|(_, part)| part.silent.iter().cloned()).collect();
+        let newest = parts.iter().filter_map(|(_, part)| part.newest).max();
+        let (mut told, mut ends) = (Vec::new(), Vec::new());
+        for (place, StoreBill { requests, wanted, to, .. }) in parts {
+            let titles = requests.requests.titles.clone();
+            told.push(requests);
+            ends.push(StoreEnd { place, to, wanted, titles, before: Seq::ZERO });
+        }
+        let (requests, before) = Requests::joined(told);
+        ends.iter_mut().zip(before).for_each(|(end, before)| end.before = before);
+        Ok(Joined { requests, ends, silent, newest, code })
+    }
+
+    fn ask(&self, store: &Store, to: Seq) -> Result<StoreBill, Failure> {
+        let filter = cost::settled(store, self.filter.clone())?;
+        let found = cost::store_requests(store, to)?;
+        let requests = &found.requests;
+        let root = self.only.as_ref().map(|only| only.id);
+        let is_named = |stream: StreamId| {
+            let name = requests.streams.get(&stream);
+            let is_in = root.is_none_or(|root| stream == root || requests.root(stream) == root);
+            is_in && self.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host))
+        };
+        let is_asked = |stream: StreamId| is_named(stream) && requests.may_be_wanted(&filter, stream);
+        let is_of = |request: &Request| {
+            let is_since = self.since.is_none_or(|since| request.at.is_some_and(|at| at >= since));
+            let is_until = self.until.is_none_or(|until: Micros| request.at.is_some_and(|at| at <= until));
+            is_named(request.stream) && is_since && is_until && requests.is_wanted(&filter, request)
+        };
+        let silent = silent(requests, &is_asked);
+        // The newest request says whether another time was meant.
+        let of_asked = requests.all.iter().filter(|request| is_asked(request.stream));
+        let newest = of_asked.filter_map(|request| request.at).max();
+        let wanted = requests.all.iter().filter(|request| is_of(request)).map(|request| request.seq);
+        let wanted = wanted.collect();
+        Ok(StoreBill { requests: found, wanted, silent, newest, to })
+    }
+}
+
+/// One of the stores whose requests are joined.
+struct StoreEnd {
+    place: usize,
+    to: Seq,
+    /// The requests that are asked for, by their seqs there.
+    wanted: BTreeSet<Seq>,
+    /// The events that gave sessions their newest titles.
+    titles: BTreeMap<StreamId, Seq>,
+    /// The seq that stands before those of this store.
+    before: Seq,
+}
+
+impl StoreEnd {
+    /// A seq as it is in the store.
+    const fn own(&self, seq: Seq) -> Seq {
+        Seq(seq.get().saturating_sub(self.before.get()))
+    }
+}
+
+/// As [`wasted`], store by store, of requests that are joined.
+fn wasted_in(
+    stores: &ReadStores,
+    requests: &Requests,
+    is_of: &dyn Fn(&Request) -> bool,
+    ends: &[StoreEnd],
+    table: &PriceTable,
+    output: &Output,
+) -> Result<(BTreeMap<Seq, f64>, Waste), Failure> {
+    let (mut stale, mut waste) = (BTreeMap::new(), Waste::default());
+    let behind = ends.iter().skip(1).map(|end| end.before).chain([Seq::MAX]);
+    for (end, until) in ends.iter().zip(behind) {
+        let of_store = requests.all.iter().filter(|request| request.seq > end.before && request.seq <= until);
+        let own = of_store.filter(|request| is_of(request));
+        let own = own.map(|request| Request { seq: end.own(request.seq), ..request.clone() });
+        let own: Vec<Request> = own.collect();
+        let (found, other) = wasted(&stores.store(end.place)?, &own, table, end.to, output)?;
+        stale.extend(found.into_iter().map(|(seq, dollars)| (Seq(seq.get() + end.before.get()), dollars)));
+        waste.add(&other);
+    }
+    waste.settle();
+    Ok((stale, waste))
 }
 
 /// The hosts of the sessions that are asked for, if none of these sessions has a request.
-fn silent(requests: &Requests, is_asked: &dyn Fn(StreamId) -> bool) -> String {
+fn silent(requests: &Requests, is_asked: &dyn Fn(StreamId) -> bool) -> BTreeSet<String> {
     if requests.all.iter().any(|request| is_asked(request.stream)) {
-        return String::new();
+        return BTreeSet::new();
     }
     let asked = requests.streams.iter().filter(|(stream, _)| is_asked(**stream));
-    let hosts: BTreeSet<_> = asked.map(|(_, name)| escape(&name.host, Escape::Line)).collect();
-    hosts.into_iter().collect::<Vec<_>>().join(", ")
+    asked.map(|(_, name)| escape(&name.host, Escape::Line).into_owned()).collect()
 }
 
 /// The user's table of prices, then the program's.
@@ -170,14 +293,13 @@ const fn by(by: CostBy) -> By {
 /// The share of stale items in the requests, and the cost of other ways: session by session, on all cores.
 pub(super) fn wasted(
     store: &Store,
-    requests: &Requests,
+    requests: &[Request],
     table: &PriceTable,
-    is_of: &dyn Fn(&Request) -> bool,
     to: Seq,
     output: &Output,
 ) -> Result<(BTreeMap<Seq, f64>, Waste), Failure> {
     let mut by_stream: BTreeMap<StreamId, Vec<&Request>> = BTreeMap::new();
-    for request in requests.all.iter().filter(|request| is_of(request)) {
+    for request in requests {
         by_stream.entry(request.stream).or_default().push(request);
     }
     let sessions: Vec<(StreamId, Vec<&Request>)> = by_stream.into_iter().collect();
@@ -195,14 +317,19 @@ pub(super) fn wasted(
     Ok((stale, waste))
 }
 
-/// Titles for the sessions of a bill.
-fn titles(store: &Store, requests: &Requests, bill: &mut Bill) -> Result<(), Failure> {
-    let by_name: BTreeMap<&str, &StreamName> =
-        requests.streams.values().map(|name| (name.name.as_str(), name)).collect();
+/// Titles for the sessions of a bill that are in one store, and the store's name where there are several.
+fn titles(stores: &ReadStores, end: &StoreEnd, bill: &mut Bill) -> Result<(), Failure> {
+    let store = stores.store(end.place)?;
+    let names = session::asked(&store, None)?;
+    let by_name: BTreeMap<&str, &StreamName> = names.iter().map(|name| (name.name.as_str(), name)).collect();
     for row in &mut bill.items {
         let Some(name) = by_name.get(row.key.as_str()) else { continue };
-        let changed = requests.titles.get(&name.id).copied();
-        row.title = acpdb_query::titles::title_at(store, name, changed, None)?;
+        if let Some(label) = stores.label(end.place) {
+            row.store =
+                Some(row.store.take().map_or_else(|| label.to_owned(), |known| format!("{known}, {label}")));
+        }
+        let changed = end.titles.get(&name.id).copied();
+        row.title = acpdb_query::titles::title_at(&store, name, changed, None)?;
     }
     Ok(())
 }
@@ -237,6 +364,7 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
     let sum = &bill.sum;
     // An empty column is left out.
     let is_told = |heading: &str| match heading {
+        "store" => bill.items.iter().any(|row| row.store.is_some()),
         "title" => is_session && bill.items.iter().any(|row| row.title.is_some()),
         "input" => sum.dollars.input > 0.0,
         "write" => sum.dollars.cache_write > 0.0,
@@ -250,6 +378,7 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
     let column = |heading, rank| Column { heading, right: true, rank, is_told: is_told(heading) };
     let columns = [
         Column { right: false, ..column(bill.by, 0) },
+        Column { right: false, ..column("store", 1) },
         Column { right: false, ..column("title", 6) },
         column("requests", 5),
         column("tokens in", 9),
@@ -270,6 +399,7 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
         let read = [tokens.input, tokens.cache_read, tokens.cache_write, tokens.cache_write_long];
         vec![
             name,
+            row.store.clone().unwrap_or_default(),
             row.title.as_deref().map(one_line).unwrap_or_default(),
             row.requests.to_string(),
             super::table::tokens(output, read.into_iter().fold(0, u64::saturating_add)),

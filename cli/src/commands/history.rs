@@ -12,6 +12,7 @@ use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, Scanned, Which}
 use super::lines::{Widths, about, behind, cut, joined, one_line, standing, standing_painted};
 use super::{Code, Failure, Global, Output, ask, describe, find, session, store_path};
 use crate::args::{History, HistorySort};
+use crate::several::{self, ReadStores};
 
 /// Schema of the output for programs.
 const SCHEMA: &str = "acpdb.history/1";
@@ -39,27 +40,66 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
         (None, None) => Which::All,
     };
     ask::check(&args.ask.query, session)?;
-    let store = store_path::read(global, output)?;
-    let (session, filter) = ask::placed(&store, &args.ask.query, session, output)?;
-    // Once, and not for each session.
-    let filter = acpdb_query::settled(&store, filter)?;
-    let named = session.as_ref().map_or_else(String::new, |session| session.name.clone());
-    let streams = session::asked(&store, session)?;
+    let stores = ReadStores::open(global, output)?;
+    let (only, filter) = match stores.only() {
+        Some(store) => ask::placed(store, &args.ask.query, session, output)?,
+        None => (None, ask::filter(&args.ask.query)?),
+    };
+    let named = only.as_ref().map_or_else(String::new, |session| session.name.clone());
     let (asked_file, asked_tool) = (args.file.as_deref().unwrap_or(""), args.tool.as_deref().unwrap_or(""));
     let question = ["history", filter.text(), named.as_str(), asked_file, asked_tool];
     let (after, digest) = args.ask.page(&question)?;
-    if args.sort != HistorySort::Time {
-        let limit = args.ask.limit.unwrap_or(usize::MAX);
-        let sorted = sorted::Sorted { filter: &filter, which, by: args.sort, limit };
-        return sorted.print(&store, global, &streams, output);
+    let (streams, code) = places(&stores, global, only.as_ref(), &filter, output)?;
+    let limit = args.ask.limit.unwrap_or(usize::MAX);
+    let done = if args.sort == HistorySort::Time {
+        let list = Listing { question: filter.text().to_owned(), which, after, digest, left: limit };
+        list.print(&stores, global, &streams, output)
+    } else {
+        let sorted = sorted::Sorted { which, by: args.sort, limit };
+        sorted.print(&stores, global, &streams, output)
+    };
+    done.map(|done| if done == Code::Ok { code } else { done })
+}
+
+/// A session of a question, in the store that holds it, with the filter as it is there.
+struct Place {
+    store: usize,
+    stream: StreamName,
+    filter: std::sync::Arc<Filter>,
+}
+
+/// The sessions of a question: of one store in its order, of several in order of time.
+fn places(
+    stores: &ReadStores,
+    global: &Global,
+    only: Option<&StreamName>,
+    filter: &Filter,
+    output: &Output,
+) -> Result<(Vec<Place>, Code), Failure> {
+    // Over several stores, only a time means a point.
+    let _ = several::moment_of(global, stores)?;
+    let (found, code) = stores.each(output, |store| {
+        // Once, and not for each session.
+        let filter = match acpdb_query::settled(store, filter.clone()) {
+            Err(acpdb_engine::Error::NotFound { .. }) if stores.only().is_none() => return Ok(None),
+            filter => filter?,
+        };
+        Ok(Some((std::sync::Arc::new(filter), session::asked(store, only.cloned())?)))
+    })?;
+    let mut places = Vec::new();
+    for (store, (filter, streams)) in found.into_iter().filter_map(|(store, own)| Some((store, own?))) {
+        places.extend(streams.into_iter().map(|stream| Place { store, stream, filter: filter.clone() }));
     }
-    let list = Listing { filter, which, after, digest, left: args.ask.limit.unwrap_or(usize::MAX) };
-    list.print(&store, global, &streams, output)
+    if stores.only().is_none() {
+        places.sort_by_key(|place| (place.stream.began, place.store, place.stream.head));
+    }
+    Ok((places, code))
 }
 
 /// Rows of one session or several, as they are found.
 struct Listing<'a> {
-    filter: Filter,
+    /// The filter as it was typed.
+    question: String,
     which: Which<'a>,
     after: Option<Cursor>,
     digest: u32,
@@ -69,37 +109,39 @@ struct Listing<'a> {
 impl Listing<'_> {
     fn print(
         mut self,
-        store: &Store,
+        stores: &ReadStores,
         global: &Global,
-        streams: &[StreamName],
+        streams: &[Place],
         output: &mut Output,
     ) -> Result<Code, Failure> {
         let mut near = Vec::new();
         let mut scanned = Scanned::default();
         // The end of the page, and whether a row follows it.
         let (mut next, mut has_more) = (None, false);
-        let mut json: Vec<ItemRow> = Vec::new();
+        let mut json: Vec<serde_json::Value> = Vec::new();
         let mut row_count = 0_u64;
         let many = streams.len() > 1;
         // A page ends in one session; the next page goes on there.
-        let ended = match self.after {
-            Some(cursor) => store.event(cursor.after.seq)?.map(|recorded| recorded.event.stream),
-            None => None,
+        let begin = match self.after {
+            Some(cursor) => ended(stores, streams, cursor)?,
+            None => 0,
         };
-        let begin = ended.and_then(|ended| streams.iter().position(|stream| stream.id == ended)).unwrap_or(0);
-        let at = self.after.map(|cursor| cursor.at.to_string());
         let mut after = self.after;
-        for stream in streams.iter().skip(begin) {
+        for Place { store: place, stream, filter } in streams.iter().skip(begin) {
             if has_more {
                 break;
             }
-            let at = at.as_deref().or(global.at.as_deref());
+            let store = &stores.store(*place)?;
+            // The seq that the first page saw is one of its store.
+            let seen = self.after.filter(|cursor| cursor.store == stores.mark(*place));
+            let seen = seen.map(|cursor| cursor.at.to_string());
+            let at = seen.as_deref().or(global.at.as_deref());
             let Some(view) = find::view_among(store, global, stream, at, !many)? else { continue };
             if many {
                 near.extend(names(&view, self.which));
             }
             let chosen = chosen(&view, &stream.name, self.which);
-            let mut rows = acpdb_query::item_rows(store, &view, stream, &self.filter)?;
+            let mut rows = acpdb_query::item_rows(store, &view, stream, filter)?;
             if let Some(cursor) = after.take() {
                 rows = rows.behind(cursor.after);
             }
@@ -126,6 +168,7 @@ impl Listing<'_> {
                                     at: view.at(),
                                     after,
                                     question: self.digest,
+                                    store: stores.mark(*place),
                                 });
                             }
                             ready.push(row);
@@ -134,10 +177,12 @@ impl Listing<'_> {
                     None => is_end = true,
                 }
                 if output.json {
-                    json.append(&mut ready);
+                    for row in ready.drain(..) {
+                        json.push(several::with_store(describe::timed(&row, &[])?, stores.label(*place)));
+                    }
                 } else if is_end || self.left == 0 || ready.len() == PAGE_COUNT {
                     if many && widths.is_none() && !ready.is_empty() {
-                        output.styled(describe::BOLD, one_line(&stream.name))?;
+                        output.styled(describe::BOLD, stores.qualified(*place, &one_line(&stream.name)))?;
                     }
                     // The first rows set the widths of columns, so that they are printed at once.
                     let columns = *widths.get_or_insert_with(|| columns(&ready, 0, output));
@@ -157,16 +202,16 @@ impl Listing<'_> {
         if output.json {
             #[derive(serde::Serialize)]
             struct Page<'a> {
-                items: &'a [ItemRow],
+                items: &'a [serde_json::Value],
                 #[serde(skip_serializing_if = "Option::is_none")]
                 next_cursor: Option<Cursor>,
             }
             return output.json_object(SCHEMA, &Page { items: &json, next_cursor: next });
         }
         if row_count == 0 && self.after.is_none() {
-            if !self.filter.is_empty() {
+            if !self.question.is_empty() {
                 // Most queries are no id, and need no hint.
-                let chain = self.filter.text().parse::<ItemId>().ok();
+                let chain = self.question.parse::<ItemId>().ok();
                 let chain = chain.map(|item| format!("; that item: acpdb history --chain '{item}'"));
                 output.note(format!("0 items matched{}", chain.unwrap_or_default()));
                 return Ok(Code::Ok);
@@ -176,6 +221,14 @@ impl Listing<'_> {
         ask::more(next, output);
         Ok(Code::Ok)
     }
+}
+
+/// The place of the session in which a page ended.
+fn ended(stores: &ReadStores, streams: &[Place], cursor: Cursor) -> Result<usize, Failure> {
+    let store = stores.place_of(cursor.store);
+    let ended = stores.store(store)?.event(cursor.after.seq)?.map(|recorded| recorded.event.stream);
+    let is_it = |place: &Place| place.store == store && Some(place.stream.id) == ended;
+    Ok(streams.iter().position(is_it).unwrap_or(0))
 }
 
 /// Columns for these rows; `more` columns are kept beside those for an item's standing.

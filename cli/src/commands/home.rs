@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
-use acpdb_query::cost::{self, Asked, By, PriceTable, Request, Requests};
+use acpdb_query::cost::{self, Asked, By, PriceTable, Request, Requests, StoreRequests};
 use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionsAsked};
 
 use super::describe::{dollars, dollars_in_words};
 use super::lines::{clip, one_line};
 use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
+use crate::several::{self, ReadStores};
 use crate::spread;
 
 /// Newest sessions that are listed.
@@ -30,8 +31,11 @@ const ID_WIDTH: usize = 8;
 /// The answer.
 #[derive(Debug, Default, serde::Serialize)]
 struct Home {
-    /// The store's folder; `None` if there is no store yet.
+    /// The store's folder; `None` if there is no store yet, or several are read as one.
     store: Option<String>,
+    /// The number of stores, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stores: Option<usize>,
     /// Without a store: files of sessions that hosts keep on this machine, by host.
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<BTreeMap<String, u64>>,
@@ -55,6 +59,9 @@ struct Home {
 /// One of the newest sessions.
 #[derive(Debug, serde::Serialize)]
 struct Newest {
+    /// The name of its store, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<String>,
     id: String,
     host: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,9 +75,10 @@ struct Newest {
 }
 
 impl Newest {
-    fn of(row: &SessionRow) -> Self {
+    fn of(row: &SessionRow, store: Option<&str>) -> Self {
         let name = &row.summary.name;
         Self {
+            store: store.map(str::to_owned),
             id: name.name.clone(),
             host: name.host.clone(),
             title: name.title.clone(),
@@ -92,6 +100,9 @@ struct Stale {
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "acpdb without a verb")?;
+    if !global.several.is_empty() {
+        return of_several(global, output);
+    }
     let folder = store_path::find(global)?.folder;
     // A folder that is there and names no store is told by the reading below, unless no option named it.
     if !folder.exists() || global.db.is_none() && !folder.join("acpdb.json").is_file() {
@@ -118,27 +129,68 @@ fn look(store: &Store, table: &PriceTable, output: &Output) -> Result<(Home, Vec
     let newest: Vec<StreamId> = rows.iter().take(STALE_COUNT).map(|row| row.summary.name.id).collect();
     rows.truncate(LISTED_COUNT);
     let requests = &asked.requests;
-    let now = super::at::now();
-    // The clock may stand before the year 1970: then all is lately.
-    let lately = Micros(now.0.saturating_sub(LATELY * 24 * 3600 * 1_000_000));
-    let sum = |wanted: &dyn Fn(&Request) -> bool| {
-        let asked = Asked { wanted, stale: None, zone: jiff::tz::TimeZone::system() };
-        cost::bill(requests, By::Host, table, &asked).sum.total
-    };
+    let (cost, cost_lately) = costs(requests, table);
     let home = Home {
         store: Some(store.root().display().to_string()),
+        stores: None,
         found: None,
         bytes: store.info()?.log_bytes,
         sessions: sessions as u64,
         subagents: (asked.names.len() - sessions) as u64,
         events: head.get(),
-        cost: to_the_millionth(sum(&|_| true)),
-        cost_lately: to_the_millionth(sum(&|request| request.at.is_some_and(|at| at >= lately && at <= now))),
+        cost,
+        cost_lately,
         cost_days: LATELY,
         stale: stale(store, requests, table, &newest, head, output)?,
-        newest: rows.iter().map(Newest::of).collect(),
+        newest: rows.iter().map(|row| Newest::of(row, None)).collect(),
     };
     Ok((home, rows))
+}
+
+/// Dollars in all, and of the last days.
+fn costs(requests: &Requests, table: &PriceTable) -> (f64, f64) {
+    let now = super::at::now();
+    // The clock may stand before the year 1970: then all is lately.
+    let lately = Micros(now.0.saturating_sub(LATELY * 24 * 3600 * 1_000_000));
+    let sum = |wanted: &dyn Fn(&Request) -> bool| {
+        let asked = Asked { wanted, stale: None, zone: jiff::tz::TimeZone::system() };
+        to_the_millionth(cost::bill(requests, By::Host, table, &asked).sum.total)
+    };
+    (sum(&|_| true), sum(&|request| request.at.is_some_and(|at| at >= lately && at <= now)))
+}
+
+/// Several stores at a glance. The share of stale items is that of a store alone.
+fn of_several(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+    let stores = ReadStores::open(global, output)?;
+    let table = super::cost::table(global, None)?;
+    let (found, code) = stores.each(output, |store| {
+        let head = store.head()?;
+        let asked = SessionsAsked::new(store, head, &Filter::default())?;
+        let main = asked.names.iter().filter(|name| name.parent.is_none());
+        let rows = main.map(|name| asked.row(name)).collect::<Result<Vec<_>, acpdb_engine::Error>>()?;
+        let bytes = store.info()?.log_bytes;
+        Ok((rows, asked.names.len(), head, bytes, cost::store_requests(store, head)?))
+    })?;
+    let mut home = Home { stores: Some(stores.count()), cost_days: LATELY, ..Home::default() };
+    let (mut rows, mut requests): (Vec<(usize, SessionRow)>, Vec<StoreRequests>) = (Vec::new(), Vec::new());
+    for (place, (own, names, head, bytes, told)) in found {
+        home.sessions += own.len() as u64;
+        home.subagents += (names - own.len()) as u64;
+        home.events += head.get();
+        home.bytes += bytes;
+        rows.extend(own.into_iter().flatten().map(|row| (place, row)));
+        requests.push(told);
+    }
+    (home.cost, home.cost_lately) = costs(&Requests::joined(requests).0, &table);
+    rows.sort_by_key(|(place, row)| (std::cmp::Reverse((row.summary.ended, row.summary.name.head)), *place));
+    rows.truncate(LISTED_COUNT);
+    home.newest = rows.iter().map(|(place, row)| Newest::of(row, stores.label(*place))).collect();
+    if output.json {
+        output.json_object("acpdb.home/1", &home)?;
+        return Ok(code);
+    }
+    draw(&home, &rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>(), output)?;
+    Ok(code)
 }
 
 /// The share of stale items in the input of these sessions; `None` if no request of theirs has a price.
@@ -151,7 +203,8 @@ fn stale(
     output: &Output,
 ) -> Result<Option<Stale>, Failure> {
     let is_of = |request: &Request| newest.contains(&requests.root(request.stream));
-    let (by_request, waste) = super::cost::wasted(store, requests, table, &is_of, head, output)?;
+    let own: Vec<Request> = requests.all.iter().filter(|request| is_of(request)).cloned().collect();
+    let (by_request, waste) = super::cost::wasted(store, &own, table, head, output)?;
     let wasted = to_the_millionth(by_request.values().sum());
     Ok((waste.input > 0.0).then_some(Stale { sessions: newest.len() as u64, input: waste.input, wasted }))
 }
@@ -162,7 +215,10 @@ fn to_the_millionth(dollars: f64) -> f64 {
 
 fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let bold = |output: &Output, text: &str| output.paint(describe::BOLD, text);
-    let place = store_path::quoted(std::path::Path::new(home.store.as_deref().unwrap_or_default()));
+    let place = match home.stores {
+        Some(count) => several::in_words(count),
+        None => store_path::quoted(std::path::Path::new(home.store.as_deref().unwrap_or_default())),
+    };
     let subagents = match home.subagents {
         0 => String::new(),
         count => format!(" and {}", describe::count(count, "subagent")),
@@ -194,13 +250,14 @@ fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Fai
     } else {
         output.line(bold(output, "Newest sessions"))?;
     }
-    for row in rows {
+    for (row, newest) in rows.iter().zip(&home.newest) {
         let session = &row.summary;
         let id: String = escape(&session.name.name, Escape::Line).chars().take(ID_WIDTH).collect();
         let ended = session.ended.map_or_else(|| describe::NO_TIME.to_owned(), describe::minute);
         let cost = row.cost.map_or_else(|| "-".to_owned(), dollars);
         let host = escape(&session.name.host, Escape::Line).into_owned();
-        let before = format!("  {id:<ID_WIDTH$}  {ended}  {host:<12}  {cost:>8}  ");
+        let store = newest.store.as_ref().map(|store| format!("{store}:")).unwrap_or_default();
+        let before = format!("  {store}{id:<ID_WIDTH$}  {ended}  {host:<12}  {cost:>8}  ");
         let title = session.name.title.as_deref().map(one_line).unwrap_or_default();
         let room = output.room(before.chars().count()).max(ID_WIDTH);
         output.line(format!("{before}{}", clip(&title, room)))?;

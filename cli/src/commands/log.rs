@@ -5,10 +5,12 @@ use std::time::Duration;
 use acpdb_engine::Store;
 use acpdb_engine::event::{KIND_LABELS, Payload, Recorded};
 use acpdb_engine::ids::Seq;
-use acpdb_query::{EventRows, EventsQuestion};
+use acpdb_query::{EventRows, EventsQuestion, Filter};
 
-use super::{Code, Failure, Global, Output, ask, describe, store_path};
+use super::in_order::{InOrder, StoreNames};
+use super::{Code, Failure, Global, Output, ask, describe};
 use crate::args::Log;
+use crate::several::{self, ReadStores};
 use crate::spread;
 
 /// Time of one wait for the next commit; another wait follows.
@@ -22,11 +24,10 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     if let Some(kind) = &args.kind {
         check_kind(kind)?;
     }
-    let store = store_path::read(global, output)?;
-    let (session, mut filter) = ask::placed(&store, &args.ask.query, args.session.as_deref(), output)?;
-    if let Some(kind) = &args.kind {
-        filter = filter.and(ask::filter(&[format!("kind:{kind}")])?);
-    }
+    let stores = ReadStores::open(global, output)?;
+    let Some(store) = stores.only() else { return of_several(&stores, global, args, output) };
+    let (session, filter) = ask::placed(store, &args.ask.query, args.session.as_deref(), output)?;
+    let filter = with_kind(filter, args)?;
     let from = match &args.from {
         Some(text) => text.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?,
         None => Seq(1),
@@ -34,8 +35,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     let asked = session.as_ref().map_or("", |session| session.name.as_str());
     let order = if args.reverse { "reverse" } else { "" };
     let (after, digest) = args.ask.page(&["log", filter.text(), asked, order])?;
-    let to =
-        if args.follow { Some(store.head()?) } else { super::at::end(&store, global, session.as_ref())? };
+    let to = if args.follow { Some(store.head()?) } else { super::at::end(store, global, session.as_ref())? };
     let question = EventsQuestion {
         filter,
         stream: session.map(|session| session.id),
@@ -48,9 +48,9 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         after,
         digest,
     };
-    let names = describe::StreamNames::new(&store);
+    let names = StoreNames::new(store.clone(), None);
     let followed = EventsQuestion { reverse: false, limit: None, after: None, ..question.clone() };
-    let mut rows = acpdb_query::events(&store, question)?;
+    let mut rows = acpdb_query::events(store, question)?;
     let seen = if args.last.is_some() && !args.reverse {
         let mut held = Vec::new();
         let seen = each(&mut rows, output, &mut |recorded, _| {
@@ -66,9 +66,46 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     };
     finish(&mut rows, seen, output, args.last.is_none())?;
     if args.follow {
-        follow(&store, &followed, from.max(to.unwrap_or(Seq::ZERO).next()), names, output)?;
+        follow(store, &followed, from.max(to.unwrap_or(Seq::ZERO).next()), names, output)?;
     }
     Ok(if seen.damaged > 0 { Code::Damage } else { Code::Ok })
+}
+
+fn with_kind(filter: Filter, args: &Log) -> Result<Filter, Failure> {
+    match &args.kind {
+        Some(kind) => Ok(filter.and(ask::filter(&[format!("kind:{kind}")])?)),
+        None => Ok(filter),
+    }
+}
+
+/// The events of several stores.
+fn of_several(
+    stores: &ReadStores,
+    global: &Global,
+    args: &Log,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    if args.follow || args.from.is_some() {
+        let option = if args.follow { "--follow" } else { "--from" };
+        return Err(Failure::usage(format!("{option} is of one store, and there are several"))
+            .hint("name one folder with --db"));
+    }
+    let filter = with_kind(ask::filter(&args.ask.query)?, args)?;
+    let moment = several::moment(global)?;
+    let order = if args.reverse { "reverse" } else { "" };
+    let (after, digest) = args.ask.page(&["log", filter.text(), "", order])?;
+    let (reverse, limit, last) = (args.reverse, args.ask.limit, args.last);
+    let question = |store: &Store| {
+        let to = several::end(store, moment)?;
+        Ok(to.map(|to| EventsQuestion {
+            filter: filter.clone(),
+            from: Seq(1),
+            to: Some(to),
+            ..EventsQuestion::default()
+        }))
+    };
+    let asked = InOrder { stores, reverse, last, limit, after, digest };
+    asked.print(&question, output, &mut |recorded, names, output| print(recorded, names, output))
 }
 
 /// Prints the events from `from` on, each commit as soon as it is durable. Ends when the reader goes away, or by a signal.
@@ -76,7 +113,7 @@ fn follow(
     store: &Store,
     question: &EventsQuestion,
     from: Seq,
-    mut names: describe::StreamNames,
+    mut names: StoreNames,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let mut commits = store.subscribe(from);
@@ -95,7 +132,7 @@ fn follow(
             matches!(recorded.event.payload, Payload::SessionOpened(_) | Payload::SessionChanged(_))
         };
         if commit.events.iter().any(opens) {
-            names = describe::StreamNames::new(store);
+            names = StoreNames::new(store.clone(), None);
         }
         let (Some(first), Some(last)) = (commit.events.first(), commit.events.last()) else { continue };
         let question = EventsQuestion { from: first.seq, to: Some(last.seq), ..question.clone() };
@@ -166,16 +203,21 @@ fn check_kind(kind: &str) -> Result<(), Failure> {
     Err(failure.hint(format!("did you mean {near}?")))
 }
 
-fn print(recorded: &Recorded, names: &describe::StreamNames, output: &mut Output) -> Result<(), Failure> {
+fn print(recorded: &Recorded, names: &StoreNames, output: &mut Output) -> Result<(), Failure> {
+    let label = names.label.as_deref();
+    let names = &names.streams;
     if output.json {
-        return output.json_line(&describe::event_json(recorded, names)).map(drop);
+        return output
+            .json_line(&several::with_store(describe::event_json(recorded, names), label))
+            .map(drop);
     }
     let name = names.short(recorded.event.stream);
     let kind = match &recorded.event.payload {
         Payload::Unknown { number, version, .. } => format!("unknown {number}.{version}"),
         payload => payload.label().to_owned(),
     };
-    let seq = output.paint(describe::SEQ, &format!("{:>7}", recorded.seq.to_string()));
+    let seq = label.map_or_else(|| recorded.seq.to_string(), |label| format!("{label}:{}", recorded.seq));
+    let seq = output.paint(describe::SEQ, &format!("{seq:>7}"));
     let text = recorded.event.payload.in_words();
     let text = output.recorded(&text, crate::output::Escape::Line).into_owned();
     // On a narrow terminal, the event counts more than its time.

@@ -15,6 +15,7 @@ use super::memory_rows::{Row, Words as _};
 use super::memory_scope::{Opened, all_of, by_edge, by_key, miss, named, said, whose, whose_new};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemorySupersede};
+use crate::several::{self, ReadStores};
 
 pub(crate) use super::memory_history::history;
 
@@ -178,10 +179,26 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
     if let Some(given) = &args.kind {
         kind(given)?;
     }
-    let store = store_path::read(global, output)?;
-    let rows = everyones(&store, global, args, output)?;
+    let stores = ReadStores::open(global, output)?;
+    let (mut rows, mut failed) = (Vec::new(), None);
+    for place in 0..stores.count() {
+        match everyones(&stores.store(place)?, global, args, output) {
+            Ok(found) => rows.extend(found.into_iter().map(|(project, row)| (place, project, row))),
+            // A project that one store does not know may be another's.
+            Err(failure) if failure.code == Code::NotFound && stores.only().is_none() => {
+                failed = Some(failure);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if let Some(failure) = failed.filter(|_| rows.is_empty()) {
+        return Err(failure);
+    }
     if output.json {
-        let rows: Vec<&Row> = rows.iter().map(|(_, row)| row).collect();
+        let row = |(place, _, row): &(usize, Option<String>, Row)| {
+            Ok(several::with_store(describe::timed(row, &[])?, stores.label(*place)))
+        };
+        let rows = rows.iter().map(row).collect::<Result<Vec<_>, Failure>>()?;
         return output.json_items(SCHEMA, &rows);
     }
     if rows.is_empty() {
@@ -192,16 +209,19 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         });
         return Ok(Code::Ok);
     }
-    let is_of_several = rows.iter().any(|(project, _)| project.is_some());
+    let is_of_several = rows.iter().any(|(_, project, _)| project.is_some());
     let mut heads = vec!["id", "kind", "category/key", "value", "since", "standing"];
     if is_of_several {
         heads.insert(0, "project");
+    }
+    if stores.only().is_none() {
+        heads.insert(0, "store");
     }
     let mut table = super::table::new(output, &heads);
     let room = output.room(76).max(20);
     // A program gets whole cells.
     let short = |text: &str, width| if output.tabs { text.to_owned() } else { clip(text, width) };
-    for (project, row) in &rows {
+    for (place, project, row) in &rows {
         let mut cells = vec![
             short(&one_line(&row.id), 24),
             row.label().to_owned(),
@@ -213,6 +233,7 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         if is_of_several {
             cells.insert(0, short(&one_line(project.as_deref().unwrap_or_default()), 32));
         }
+        cells.splice(0..0, stores.label(*place).map(str::to_owned));
         table.row(cells);
     }
     output.line(table.to_string())?;

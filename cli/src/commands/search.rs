@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use acpdb_engine::event::{Face, Scope};
-use acpdb_engine::ids::StreamId;
-use acpdb_engine::{Error, Store, store::StreamName};
+use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::filter::words;
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search_whole};
 use acpdb_query::{Filter, ItemRow, Scanned};
@@ -18,6 +18,7 @@ use acpdb_query::{Filter, ItemRow, Scanned};
 use super::lines::{clip, cut, one_line, standing, what};
 use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, session, store_path};
 use crate::args::{Search, SearchSort};
+use crate::several::{self, ReadStores};
 
 /// Columns before a line of a text.
 const INDENT: usize = 9;
@@ -28,7 +29,7 @@ const MATCH: anstyle::Style =
 /// Results of a search of one session.
 enum News {
     Hit(Box<Hit>),
-    End(Result<Scanned, Error>),
+    End(Result<Scanned, Failure>),
 }
 
 pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result<Code, Failure> {
@@ -46,14 +47,32 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         Failure::usage(error.to_string()).hint("without --regex signs stand for themselves")
     })?;
     let filter = ask::filter(&conditions)?;
-    let store = store_path::read(global, output)?;
-    let only = session::named(&store, args.session.as_deref())?;
-    let at = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
-    let filter = acpdb_query::settled(&store, filter)?;
-    let streams = places(&store, only, &filter)?;
-    let question = SearchQuestion { patterns, filter, at, context: args.context, places: args.places };
+    let stores = ReadStores::open(global, output)?;
+    let (parts, code) = match stores.only() {
+        Some(store) => {
+            let only = session::named(store, args.session.as_deref())?;
+            let at = super::at::end(store, global, only.as_ref())?.unwrap_or(store.head()?);
+            (vec![(0, Part::of(store, only, &filter, at)?)], Code::Ok)
+        }
+        None => parts_of(&stores, global, &filter, output)?,
+    };
+    let mut streams: Vec<Place> = Vec::new();
+    for (store, part) in &parts {
+        streams.extend(part.streams.iter().map(|stream| Place { store: *store, stream: stream.clone() }));
+    }
+    // The newest first.
+    streams.sort_by_key(|place| (Reverse((place.stream.began, place.stream.head)), place.store));
+    let question = |filter, at| SearchQuestion {
+        patterns: patterns.clone(),
+        filter,
+        at,
+        context: args.context,
+        places: args.places,
+    };
+    let questions = parts.into_iter().map(|(store, part)| (store, question(part.filter, part.at)));
+    let asked = Everywhere { stores: &stores, questions: questions.collect(), streams: &streams };
     let mut show = Show {
-        store: &store,
+        stores: &stores,
         titles: BTreeMap::new(),
         json: Vec::new(),
         session: None,
@@ -63,17 +82,17 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         sessions: BTreeSet::new(),
     };
     let scanned = if args.sort == SearchSort::Time {
-        each(&store, &streams, &question, &mut |stream, hit| show.hit(stream, hit, output))?
+        asked.each(&mut |place, hit| show.hit(place, hit, output))?
     } else {
         let mut hits = Vec::new();
-        let scanned = each(&store, &streams, &question, &mut |stream, hit| {
-            hits.push((stream.clone(), hit));
+        let scanned = asked.each(&mut |place, hit| {
+            hits.push((place.clone(), hit));
             Ok(true)
         })?;
         // Equal hits stay in the order of time.
         hits.sort_by_key(|(_, hit)| Reverse(size(args.sort, hit)));
-        for (stream, hit) in hits {
-            if !show.hit(&stream, hit, output)? {
+        for (place, hit) in hits {
+            if !show.hit(&place, hit, output)? {
                 break;
             }
         }
@@ -87,8 +106,10 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         }
         output.json_object("acpdb.search/1", &Answer { items: &show.json, scanned })?;
     }
+    let of_stores =
+        if stores.count() > 1 { format!(" of {}", several::in_words(stores.count())) } else { String::new() };
     let went = format!(
-        "searched {} of {}, {}",
+        "searched {} of {}{of_stores}, {}",
         describe::count(scanned.bodies, "text"),
         describe::count(streams.len() as u64, "session"),
         describe::bytes(scanned.bytes)
@@ -107,7 +128,47 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
             describe::count(show.sessions.len() as u64, "session")
         ));
     }
-    Ok(Code::Ok)
+    Ok(code)
+}
+
+/// A session of one of the stores.
+#[derive(Clone)]
+struct Place {
+    store: usize,
+    stream: StreamName,
+}
+
+/// The part of a search that goes to one store.
+struct Part {
+    at: Seq,
+    filter: Filter,
+    streams: Vec<StreamName>,
+}
+
+impl Part {
+    fn of(store: &Store, only: Option<StreamName>, filter: &Filter, at: Seq) -> Result<Self, Failure> {
+        let filter = acpdb_query::settled(store, filter.clone())?;
+        let streams = streams(store, only, &filter)?;
+        Ok(Self { at, filter, streams })
+    }
+}
+
+/// The parts of a search of several stores. A store in which no session is called as the filter says has none.
+fn parts_of(
+    stores: &ReadStores,
+    global: &Global,
+    filter: &Filter,
+    output: &Output,
+) -> Result<(Vec<(usize, Part)>, Code), Failure> {
+    let moment = several::moment(global)?;
+    let (found, code) = stores.each(output, |store| {
+        let Some(at) = several::end(store, moment)? else { return Ok(None) };
+        match Part::of(store, None, filter, at) {
+            Err(failure) if failure.code == Code::NotFound => Ok(None),
+            part => part.map(Some),
+        }
+    })?;
+    Ok((found.into_iter().filter_map(|(place, part)| Some((place, part?))).collect(), code))
 }
 
 /// The size by which hits are sorted.
@@ -123,7 +184,7 @@ fn size(sort: SearchSort, hit: &Hit) -> u64 {
 
 /// The part that a word has beside others.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum WordPart {
     Condition,
     Text,
     Not,
@@ -133,7 +194,7 @@ enum Part {
     Close,
 }
 
-impl Part {
+impl WordPart {
     fn of(word: &str) -> Self {
         let is = |other: &str| word.eq_ignore_ascii_case(other);
         match word {
@@ -157,13 +218,13 @@ fn is_condition(word: &str) -> bool {
 }
 
 /// The words as a query for `history`, as a shell takes it: each text is a condition, too.
-fn as_conditions(words: &[String], parts: &[Part]) -> String {
-    let condition = |(word, part): (&String, &Part)| match part {
-        Part::Text if word.starts_with("text:") => word.clone(),
-        Part::Text if word.contains([' ', '"', ':', '(', ')']) => {
+fn as_conditions(words: &[String], parts: &[WordPart]) -> String {
+    let condition = |(word, part): (&String, &WordPart)| match part {
+        WordPart::Text if word.starts_with("text:") => word.clone(),
+        WordPart::Text if word.contains([' ', '"', ':', '(', ')']) => {
             format!("text:\"{}\"", word.replace('"', ""))
         }
-        Part::Text => format!("text:{word}"),
+        WordPart::Text => format!("text:{word}"),
         _ => word.clone(),
     };
     store_path::typed(&words.iter().zip(parts).map(condition).collect::<Vec<_>>().join(" "))
@@ -171,18 +232,19 @@ fn as_conditions(words: &[String], parts: &[Part]) -> String {
 
 /// Words to look for, and conditions. `not`, `and`, `or` and brackets beside a condition belong to it; elsewhere they are words.
 fn parted(words: &[String]) -> Result<(Vec<String>, Vec<String>), Failure> {
-    let parts: Vec<Part> = words.iter().map(|word| Part::of(word)).collect();
+    let parts: Vec<WordPart> = words.iter().map(|word| WordPart::of(word)).collect();
     let (mut texts, mut conditions) = (Vec::new(), Vec::new());
     let mut is_behind = false;
     for (place, (word, part)) in words.iter().zip(&parts).enumerate() {
-        let mut next = parts.iter().skip(place + 1).filter(|part| !matches!(part, Part::Not | Part::Open));
-        let is_before = next.next() == Some(&Part::Condition);
+        let mut next =
+            parts.iter().skip(place + 1).filter(|part| !matches!(part, WordPart::Not | WordPart::Open));
+        let is_before = next.next() == Some(&WordPart::Condition);
         is_behind = match part {
-            Part::Condition => true,
-            Part::Text => false,
-            Part::Close => is_behind,
-            Part::And if is_behind != is_before => continue,
-            Part::Or if is_behind != is_before => {
+            WordPart::Condition => true,
+            WordPart::Text => false,
+            WordPart::Close => is_behind,
+            WordPart::And if is_behind != is_before => continue,
+            WordPart::Or if is_behind != is_before => {
                 let failure = Failure::usage(format!(
                     "`{word}` stands between a text and a condition; a search is for all of its texts"
                 ));
@@ -191,7 +253,7 @@ fn parted(words: &[String]) -> Result<(Vec<String>, Vec<String>), Failure> {
                     as_conditions(words, &parts)
                 )));
             }
-            Part::Not | Part::Open | Part::And | Part::Or => is_before,
+            WordPart::Not | WordPart::Open | WordPart::And | WordPart::Or => is_before,
         };
         if is_behind {
             conditions.push(word.clone());
@@ -207,8 +269,8 @@ fn parted(words: &[String]) -> Result<(Vec<String>, Vec<String>), Failure> {
     Ok((texts, conditions))
 }
 
-/// The streams to search, sessions and others, the newest first.
-fn places(store: &Store, only: Option<StreamName>, filter: &Filter) -> Result<Vec<StreamName>, Failure> {
+/// The streams to search, sessions and others.
+fn streams(store: &Store, only: Option<StreamName>, filter: &Filter) -> Result<Vec<StreamName>, Failure> {
     if let Some(only) = only {
         return Ok(vec![only]);
     }
@@ -217,54 +279,68 @@ fn places(store: &Store, only: Option<StreamName>, filter: &Filter) -> Result<Ve
     streams.retain(|name| {
         (name.scope == Scope::Session || filter.is_empty()) && acpdb_query::may_hold(filter, name)
     });
-    streams.sort_by_key(|name| std::cmp::Reverse((name.began, name.head)));
     Ok(streams)
 }
 
-/// Searches the streams on all cores. `found` gets the hits in the order of the streams, and returns whether to go on.
-fn each(
-    store: &Store,
-    streams: &[StreamName],
-    question: &SearchQuestion,
-    found: &mut dyn FnMut(&StreamName, Hit) -> Result<bool, Failure>,
-) -> Result<Scanned, Failure> {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (sender, receiver) = mpsc::channel::<(usize, News)>();
-    let work = |sender: mpsc::Sender<(usize, News)>| {
-        while !ended.load(Ordering::Relaxed) {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(stream) = streams.get(place) else { break };
-            let mut scanned = Scanned::default();
-            // Over many sessions, a fork repeats the items that it shares with its parent.
-            let search = if streams.len() == 1 { search_whole } else { search };
-            let result = search(store, stream, question, &mut scanned, &mut |hit| {
-                let told = sender.send((place, News::Hit(Box::new(hit)))).is_ok();
-                told && !ended.load(Ordering::Relaxed)
-            });
-            if sender.send((place, News::End(result.map(|()| scanned)))).is_err() {
-                break;
+/// A search of sessions of one store or several.
+struct Everywhere<'s> {
+    stores: &'s ReadStores,
+    questions: BTreeMap<usize, SearchQuestion>,
+    streams: &'s [Place],
+}
+
+impl Everywhere<'_> {
+    /// Searches the streams on all cores. `found` gets the hits in the order of the streams, and returns whether to go on.
+    fn each(&self, found: &mut dyn FnMut(&Place, Hit) -> Result<bool, Failure>) -> Result<Scanned, Failure> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (sender, receiver) = mpsc::channel::<(usize, News)>();
+        let work = |sender: mpsc::Sender<(usize, News)>| {
+            while !ended.load(Ordering::Relaxed) {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(place) = self.streams.get(number) else { break };
+                let result = self.one(place, &mut |hit| {
+                    let told = sender.send((number, News::Hit(Box::new(hit)))).is_ok();
+                    told && !ended.load(Ordering::Relaxed)
+                });
+                if sender.send((number, News::End(result))).is_err() {
+                    break;
+                }
             }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..cores.min(self.streams.len()) {
+                let sender = sender.clone();
+                scope.spawn(|| work(sender));
+            }
+            drop(sender);
+            let result = in_order(&receiver, self.streams, found);
+            ended.store(true, Ordering::Relaxed);
+            drop(receiver);
+            result
+        })
+    }
+
+    /// Searches one session.
+    fn one(&self, place: &Place, found: &mut dyn FnMut(Hit) -> bool) -> Result<Scanned, Failure> {
+        let mut scanned = Scanned::default();
+        let Some(question) = self.questions.get(&place.store) else { return Ok(scanned) };
+        let store = self.stores.store(place.store)?;
+        // Over many sessions, a fork repeats the items that it shares with its parent.
+        if self.streams.len() == 1 {
+            search_whole(&store, &place.stream, question, &mut scanned, found)?;
+        } else {
+            search(&store, &place.stream, question, &mut scanned, found)?;
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..cores.min(streams.len()) {
-            let sender = sender.clone();
-            scope.spawn(|| work(sender));
-        }
-        drop(sender);
-        let result = in_order(&receiver, streams, found);
-        ended.store(true, Ordering::Relaxed);
-        drop(receiver);
-        result
-    })
+        Ok(scanned)
+    }
 }
 
 /// Gives hits in the order of the streams: hits of later streams wait.
 fn in_order(
     receiver: &mpsc::Receiver<(usize, News)>,
-    streams: &[StreamName],
-    found: &mut dyn FnMut(&StreamName, Hit) -> Result<bool, Failure>,
+    streams: &[Place],
+    found: &mut dyn FnMut(&Place, Hit) -> Result<bool, Failure>,
 ) -> Result<Scanned, Failure> {
     let mut scanned = Scanned::default();
     let mut waiting: BTreeMap<usize, Vec<News>> = BTreeMap::new();
@@ -276,8 +352,8 @@ fn in_order(
             for news in ready {
                 match news {
                     News::Hit(hit) => {
-                        let Some(stream) = streams.get(turn) else { continue };
-                        if !found(stream, *hit)? {
+                        let Some(place) = streams.get(turn) else { continue };
+                        if !found(place, *hit)? {
                             return Ok(scanned);
                         }
                     }
@@ -305,41 +381,50 @@ struct Found {
 }
 
 struct Show<'s> {
-    store: &'s Store,
-    titles: BTreeMap<StreamId, Option<String>>,
+    stores: &'s ReadStores,
+    titles: BTreeMap<(usize, StreamId), Option<String>>,
     json: Vec<serde_json::Value>,
-    session: Option<StreamId>,
+    session: Option<(usize, StreamId)>,
     left: usize,
     /// There is a hit after the limit.
     has_more: bool,
     count: u64,
-    sessions: BTreeSet<StreamId>,
+    sessions: BTreeSet<(usize, StreamId)>,
 }
 
 impl Show<'_> {
-    fn hit(&mut self, stream: &StreamName, hit: Hit, output: &mut Output) -> Result<bool, Failure> {
+    fn hit(&mut self, place: &Place, hit: Hit, output: &mut Output) -> Result<bool, Failure> {
         if self.left == 0 {
             self.has_more = true;
             return Ok(false);
         }
         self.left -= 1;
         self.count += 1;
-        if !self.titles.contains_key(&stream.id) {
-            self.titles.insert(stream.id, acpdb_query::titles::title_of(self.store, stream, None)?);
+        let Place { store, stream } = place;
+        let key = (*store, stream.id);
+        if !self.titles.contains_key(&key) {
+            let title = acpdb_query::titles::title_of(&self.stores.store(*store)?, stream, None)?;
+            self.titles.insert(key, title);
         }
-        let title = self.titles.get(&stream.id).cloned().flatten();
-        let is_new = self.session.replace(stream.id) != Some(stream.id);
-        self.sessions.insert(stream.id);
+        let title = self.titles.get(&key).cloned().flatten();
+        let is_new = self.session.replace(key) != Some(key);
+        self.sessions.insert(key);
         if output.json {
             let time = hit.time.map(describe::time);
-            self.json.push(describe::timed(&Found { title, hit }, &[("time", time)])?);
+            let row = describe::timed(&Found { title, hit }, &[("time", time)])?;
+            self.json.push(several::with_store(row, self.stores.label(*store)));
             return Ok(true);
         }
         if is_new {
             if self.count > 1 {
                 output.line("")?;
             }
-            heading(stream, title.as_deref(), output)?;
+            heading(
+                &self.stores.qualified(*store, &one_line(&stream.name)),
+                stream,
+                title.as_deref(),
+                output,
+            )?;
         }
         lines(&hit, output)?;
         // The first hits are seen while the rest is searched; a program that reads them may stop after one.
@@ -351,12 +436,11 @@ impl Show<'_> {
     }
 }
 
-fn heading(stream: &StreamName, title: Option<&str>, output: &mut Output) -> Result<(), Failure> {
-    let id = one_line(&stream.name);
+fn heading(id: &str, stream: &StreamName, title: Option<&str>, output: &mut Output) -> Result<(), Failure> {
     let host = escape(&stream.host, Escape::Line);
     let used = id.chars().count() + host.chars().count() + 4;
     let title = clip(&one_line(title.unwrap_or_default()), output.room(used).max(8));
-    output.line(cut(&format!("{}  {host}  {title}", output.paint(describe::BOLD, &id)), output))
+    output.line(cut(&format!("{}  {host}  {title}", output.paint(describe::BOLD, id)), output))
 }
 
 fn lines(hit: &Hit, output: &mut Output) -> Result<(), Failure> {

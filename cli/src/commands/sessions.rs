@@ -1,16 +1,18 @@
 //! `acpdb sessions`: a line for each session.
 
+use acpdb_engine::Store;
 use acpdb_engine::ids::{ItemId, Micros, Seq};
 use acpdb_engine::store::StreamName;
 use acpdb_query::context::sampled;
 use acpdb_query::sessions::{Branch, forest, sparkline};
-use acpdb_query::{Cursor, SessionRow, SessionsAsked};
+use acpdb_query::{Cursor, Filter, SessionRow, SessionsAsked};
 
 use super::describe::dollars;
 use super::lines::{clip, cut, one_line};
 use super::table::{Column, fitted};
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, store_path};
+use super::{Code, Escape, Failure, Global, Output, ask, describe, escape};
 use crate::args::{SessionSort, Sessions, typed};
+use crate::several::{self, ReadStores};
 use crate::spread;
 
 /// Columns of the picture of a context over turns.
@@ -24,44 +26,57 @@ const WIDE_FROM: usize = 120;
 /// Fewest characters of an id that are shown.
 const ID_LENGTH_MIN: usize = 8;
 
+/// A session, and the store that it is in.
+struct Listed {
+    /// The store's name, where there are several.
+    store: Option<String>,
+    /// The store's name, as a cursor has it.
+    mark: Option<u32>,
+    row: SessionRow,
+}
+
+impl std::ops::Deref for Listed {
+    type Target = SessionRow;
+
+    fn deref(&self) -> &SessionRow {
+        &self.row
+    }
+}
+
+/// The rows of one store, and the number of its subagents that are not shown.
+type Rows = (Vec<SessionRow>, u64);
+
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
     ask::check(&args.ask.query, args.session.as_deref())?;
-    let store = store_path::read(global, output)?;
-    let (only, filter) = ask::placed(&store, &args.ask.query, args.session.as_deref(), output)?;
+    let stores = ReadStores::open(global, output)?;
+    let (only, filter) = match stores.only() {
+        Some(store) => ask::placed(store, &args.ask.query, args.session.as_deref(), output)?,
+        None => (None, ask::filter(&args.ask.query)?),
+    };
     let named = only.as_ref().map_or("", |only| only.name.as_str());
-    let host = args.host.as_deref().unwrap_or_default();
-    let subagents_too = args.all || args.graph;
-    let (after, digest) = args.ask.page(&[
-        "sessions",
-        filter.text(),
-        host,
-        named,
-        if subagents_too { "all" } else { "" },
-        &typed(&args.sort),
-    ])?;
-    let at = match after {
-        Some(cursor) => cursor.at,
-        None => super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?),
+    let (host, all) = (args.host.as_deref().unwrap_or_default(), if is_of_all(args) { "all" } else { "" });
+    let (after, digest) =
+        args.ask.page(&["sessions", filter.text(), host, named, all, &typed(&args.sort)])?;
+    let ((rows, subagents), end, code) = if let Some(store) = stores.only() {
+        let at = match after {
+            Some(cursor) => cursor.at,
+            None => super::at::end(store, global, only.as_ref())?.unwrap_or(store.head()?),
+        };
+        let each = |asked: &SessionsAsked, is_left_out: &(dyn Fn(&StreamName) -> bool + Sync)| {
+            spread::each(&asked.names, "sessions", output, |name| {
+                if is_left_out(name) { Ok(None) } else { asked.row(name) }
+            })
+        };
+        let (rows, subagents) = look(store, args, only.as_ref(), &filter, at, &each)?;
+        let listed = |row| Listed { store: None, mark: None, row };
+        ((rows.into_iter().map(listed).collect(), subagents), at, Code::Ok)
+    } else {
+        let (found, code) = of_several(&stores, global, args, &filter, output)?;
+        (found, Seq::ZERO, code)
     };
-    let mut asked = SessionsAsked::new(&store, at, &filter)?;
-    let is_wanted = |name: &StreamName| {
-        args.host.as_ref().is_none_or(|host| *host == name.host)
-            && only.as_ref().is_none_or(|only| only.id == name.id)
-    };
-    asked.names.retain(is_wanted);
-    let is_hidden = |name: &StreamName| !subagents_too && only.is_none() && name.parent.is_some();
-    // Hidden sessions are only counted, unless a filter or an earlier point needs their rows.
-    let is_counted = filter.is_empty() && at == store.head()?;
-    let found = spread::each(&asked.names, "sessions", output, |name| {
-        if is_hidden(name) && is_counted { Ok(None) } else { asked.row(name) }
-    })?;
-    let hidden = asked.names.iter().zip(&found);
-    let hidden = hidden.filter(|(name, row)| is_hidden(name) && (is_counted || row.is_some()));
-    let subagents = hidden.count() as u64;
-    let mut rows: Vec<SessionRow> =
-        found.into_iter().flatten().filter(|row| !is_hidden(&row.summary.name)).collect();
+    let mut rows: Vec<Listed> = rows;
     sort(&mut rows, args.sort);
-    let next = page(&mut rows, after, args.ask.limit, at, digest);
+    let next = page(&mut rows, after, args.ask.limit, end, digest);
     if output.json {
         #[derive(serde::Serialize)]
         struct Page<'a> {
@@ -70,21 +85,28 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
             next_cursor: Option<Cursor>,
         }
         let items: Vec<serde_json::Value> = rows.iter().map(for_programs).collect::<Result<_, _>>()?;
-        return output.json_object("acpdb.sessions/1", &Page { items: &items, next_cursor: next });
+        output.json_object("acpdb.sessions/1", &Page { items: &items, next_cursor: next })?;
+        return Ok(code);
     }
     if rows.is_empty() {
         let what = args.host.as_ref().map(|host| format!(" of host {host}")).unwrap_or_default();
         let which = if filter.is_empty() { "" } else { " that match" };
+        let is_of_host = |only: &&StreamName| args.host.as_ref().is_none_or(|host| *host == only.host);
         if let Some(only) =
-            only.as_ref().filter(|only| after.is_none() && filter.is_empty() && is_wanted(only))
+            only.as_ref().filter(|only| after.is_none() && filter.is_empty() && is_of_host(only))
         {
-            return Err(Failure::not_found(format!("session {} began later than {at}", only.name)));
+            return Err(Failure::not_found(format!("session {} began later than {end}", only.name)));
         }
         output.note(format!("no sessions{what}{which}"));
-        return Ok(Code::Ok);
+        return Ok(code);
     }
     if args.graph {
-        graph(&rows, output)?;
+        for rows in rows.chunk_by(|one, other| one.store == other.store) {
+            if let Some(label) = rows.first().and_then(|row| row.store.as_ref()) {
+                output.styled(describe::BOLD, label)?;
+            }
+            graph(rows, output)?;
+        }
     } else {
         table(&rows, output)?;
     }
@@ -92,39 +114,103 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
         output.note(format!("{} not shown; --all shows them", describe::count(subagents, "subagent")));
     }
     ask::more(next, output);
-    Ok(Code::Ok)
+    Ok(code)
+}
+
+const fn is_of_all(args: &Sessions) -> bool {
+    args.all || args.graph
+}
+
+/// The rows of several stores.
+fn of_several(
+    stores: &ReadStores,
+    global: &Global,
+    args: &Sessions,
+    filter: &Filter,
+    output: &Output,
+) -> Result<((Vec<Listed>, u64), Code), Failure> {
+    let moment = several::moment(global)?;
+    // The stores are spread over the cores, and not their sessions.
+    let each = |asked: &SessionsAsked, is_left_out: &(dyn Fn(&StreamName) -> bool + Sync)| {
+        let row = |name| if is_left_out(name) { Ok(None) } else { asked.row(name) };
+        Ok(asked.names.iter().map(row).collect::<Result<Vec<_>, acpdb_engine::Error>>()?)
+    };
+    let (found, code) = stores.each(output, |store| match several::end(store, moment)? {
+        Some(at) => look(store, args, None, filter, at, &each),
+        None => Ok(Rows::default()),
+    })?;
+    let (mut rows, mut subagents) = (Vec::new(), 0);
+    for (place, (own, left_out)) in found {
+        let listed =
+            |row| Listed { store: stores.label(place).map(str::to_owned), mark: stores.mark(place), row };
+        rows.extend(own.into_iter().map(listed));
+        subagents += left_out;
+    }
+    Ok(((rows, subagents), code))
+}
+
+/// Reads the rows of sessions that are not left out.
+type ReadRows<'a> = &'a dyn Fn(
+    &SessionsAsked,
+    &(dyn Fn(&StreamName) -> bool + Sync),
+) -> Result<Vec<Option<SessionRow>>, Failure>;
+
+/// The rows of one store as of `at`.
+fn look(
+    store: &Store,
+    args: &Sessions,
+    only: Option<&StreamName>,
+    filter: &Filter,
+    at: Seq,
+    read: ReadRows<'_>,
+) -> Result<Rows, Failure> {
+    let mut asked = SessionsAsked::new(store, at, filter)?;
+    asked.names.retain(|name: &StreamName| {
+        args.host.as_ref().is_none_or(|host| *host == name.host) && only.is_none_or(|only| only.id == name.id)
+    });
+    let is_hidden = |name: &StreamName| !is_of_all(args) && only.is_none() && name.parent.is_some();
+    // Hidden sessions are only counted, unless a filter or an earlier point needs their rows.
+    let is_counted = filter.is_empty() && at == store.head()?;
+    let found = read(&asked, &|name| is_hidden(name) && is_counted)?;
+    let hidden = asked.names.iter().zip(&found);
+    let hidden = hidden.filter(|(name, row)| is_hidden(name) && (is_counted || row.is_some()));
+    let subagents = hidden.count() as u64;
+    let rows = found.into_iter().flatten().filter(|row| !is_hidden(&row.summary.name)).collect();
+    Ok((rows, subagents))
 }
 
 /// A row, with times as in all answers.
-fn for_programs(row: &SessionRow) -> Result<serde_json::Value, Failure> {
+fn for_programs(row: &Listed) -> Result<serde_json::Value, Failure> {
     let time = |time: Option<Micros>| time.map(describe::time);
     let times = [("began", time(row.summary.name.began)), ("ended", time(row.summary.ended))];
-    describe::timed(row, &times)
+    Ok(several::with_store(describe::timed(&row.row, &times)?, row.store.as_deref()))
 }
 
 /// Cuts the rows to a page. A session's cursor is its first seq, which no later event changes.
 fn page(
-    rows: &mut Vec<SessionRow>,
+    rows: &mut Vec<Listed>,
     after: Option<Cursor>,
     limit: Option<usize>,
     at: Seq,
     digest: u32,
 ) -> Option<Cursor> {
     if let Some(cursor) = after {
-        let place = rows.iter().position(|row| row.summary.first == cursor.after.seq);
+        let is_last = |row: &Listed| row.mark == cursor.store && row.summary.first == cursor.after.seq;
+        let place = rows.iter().position(is_last);
         rows.drain(..place.map_or(0, |place| place + 1));
     }
     let limit = limit.filter(|limit| *limit < rows.len())?;
     rows.truncate(limit);
-    let after = ItemId { seq: rows.last()?.summary.first, part: 1 };
-    Some(Cursor { at, after, question: digest })
+    let last = rows.last()?;
+    let after = ItemId { seq: last.summary.first, part: 1 };
+    Some(Cursor { at, after, question: digest, store: last.mark })
 }
 
 /// Sorts rows: by size or time the largest or newest first, by name as in the alphabet; else the newest first.
-fn sort(rows: &mut [SessionRow], by: SessionSort) {
+fn sort(rows: &mut [Listed], by: SessionSort) {
     let name = |text: Option<&String>| text.map(|text| (text.is_empty(), text.to_lowercase()));
     rows.sort_by(|one, other| {
-        let newest = |row: &SessionRow| (row.summary.ended, row.summary.name.head);
+        let newest = |row: &Listed| (row.summary.ended, row.store.clone(), row.summary.name.head);
         let number = |of: &dyn Fn(&SessionRow) -> u64| of(other).cmp(&of(one));
         // A row without a name comes last.
         let text = |of: &dyn Fn(&SessionRow) -> Option<(bool, String)>| {
@@ -152,7 +238,7 @@ fn title(row: &SessionRow) -> String {
     clip(&row.summary.name.title.as_deref().map(one_line).unwrap_or_default(), TITLE_WIDTH_MAX)
 }
 
-fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
+fn table(rows: &[Listed], output: &mut Output) -> Result<(), Failure> {
     let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
     let lengths = if output.tabs { vec![usize::MAX; names.len()] } else { id_lengths(&names) };
     let room = (output.width / 4).max(ID_LENGTH_MIN);
@@ -164,7 +250,9 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     // An empty column is left out.
     let has_matches = rows.iter().any(|row| row.matches.is_some());
     let has_cost = rows.iter().any(|row| row.cost.is_some());
+    let has_stores = rows.iter().any(|row| row.store.is_some());
     let columns = [
+        Column { is_told: has_stores, ..text("store", 1) },
         text("id", 0),
         text("host", 7),
         text("title", 0),
@@ -178,9 +266,10 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
         text("when", 2),
         text("context", 10),
     ];
-    let line = |row: &SessionRow, length: usize| {
+    let line = |row: &Listed, length: usize| {
         let session = &row.summary;
         vec![
+            row.store.clone().unwrap_or_default(),
             short_id(&session.name.name, length, ids),
             escape(&session.name.host, Escape::Line).into_owned(),
             title(row),
@@ -216,10 +305,10 @@ fn short_id(id: &str, length: usize, room: usize) -> String {
 }
 
 /// Sessions as a tree: subagents and forks below the session that they came from, rewinds as branches that were left.
-fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
+fn graph(rows: &[Listed], output: &mut Output) -> Result<(), Failure> {
     let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
     let lengths = id_lengths(&names);
-    let nodes = forest(rows);
+    let nodes = forest(rows.iter().map(|row| &row.row));
     for (number, node) in nodes.iter().enumerate() {
         let Some(row) = rows.get(node.row) else { continue };
         let length = lengths.get(node.row).copied().unwrap_or(ID_LENGTH_MIN);

@@ -356,7 +356,11 @@ impl Store {
 
     /// When a stream was last active, as of `at`: the newest of the host's times in its last frame that has any. An event
     /// without a host's record was not read from a file, and happened when it was recorded. `None`: unknown.
-    fn last_active(&self, stream: StreamId, at: Seq) -> Result<Option<Micros>, Error> {
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    #[doc(hidden)]
+    pub fn last_active(&self, stream: StreamId, at: Seq) -> Result<Option<Micros>, Error> {
         let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
         for place in places.iter().rev().filter(|place| place.first_seq <= at) {
             let frame = match self.inner.frame_at(place.position) {

@@ -52,6 +52,7 @@ mod settling;
 mod snapshot_file;
 mod space;
 mod spelling;
+mod stores;
 mod subscribe;
 #[cfg(test)]
 mod tests;
@@ -100,6 +101,7 @@ pub use session_message::{MessageStream, Resumed};
 pub use space::{SealReport, Space, StateSpace};
 #[doc(hidden)]
 pub use spelling::Params;
+pub use stores::{StoreFork, StoreMember, Stores, stores_in};
 pub use subscribe::{Commit, Subscription};
 pub use ticket::Ticket;
 pub use transaction::Transaction;

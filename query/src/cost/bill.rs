@@ -96,6 +96,9 @@ pub struct CostRow {
     /// The session's title, if the row is of a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The names of its stores, if the row is of a session and several stores are read as one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
     /// Requests, each once.
     pub requests: u64,
     /// Those of these requests that no table prices; they add nothing to any sum of dollars.

@@ -19,7 +19,7 @@ mod waste;
 
 pub use bill::{Asked, Bill, By, CostRow, Tokens, Unpriced, bill};
 pub use request::Request;
-pub use requests::{Requests, requests};
+pub use requests::{Requests, StoreRequests, requests, store_requests};
 pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, Sizes, TableError};
 pub(crate) use table::{Pricing, float};
 pub use wanted::{is_of_requests, settled};
