@@ -21,6 +21,14 @@ pub(crate) fn is_own(folder: &Path) -> bool {
     list().is_some_and(|list| list.has(folder))
 }
 
+/// Refuses a folder in which this user made an encrypted store, if there is none now: a plain one would take its place.
+///
+/// # Errors
+/// If it is so.
+pub(crate) fn check_encrypted(folder: &Path) -> Result<(), acpdb_engine::Error> {
+    list().map_or(Ok(()), |list| list.check_encrypted(folder))
+}
+
 /// Whether a new store in this folder will be found by those who only look upwards.
 pub(crate) fn is_found_upwards(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == FOLDER)

@@ -130,11 +130,6 @@ impl KeyRing for RingsAtHand {
     }
 }
 
-/// The ring of a key file that was named: a verb that needs no key uses it all the same.
-pub(crate) fn given_by_name(key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
-    key_file.map(file).transpose()
-}
-
 /// A ring, as the engine takes it.
 pub(crate) fn used(ring: Option<Ring>) -> KeyUse {
     ring.map_or(KeyUse::None, KeyUse::Ring)

@@ -246,6 +246,7 @@ pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
 
 /// Opens, enters a store that was made now into the list of own stores, and tells of damage that opening found.
 fn told(folder: &Path, builder: acpdb_engine::Builder, output: &Output) -> Result<Store, Failure> {
+    own_stores::check_encrypted(folder)?;
     let is_new =
         own_stores::is_found_upwards(folder) && folder.join("acpdb.json").symlink_metadata().is_err();
     let store = builder.open()?;
@@ -403,6 +404,7 @@ fn settle(builder: acpdb_engine::Builder) -> bool {
 /// Opens an existing store to write to it; recovers it if need be, and ends an erasure that was interrupted.
 pub(crate) fn write(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
+    own_stores::check_encrypted(&folder)?;
     let store = redacting(builder(&folder, global)?.create(false), global)?.open()?;
     report(&store, output);
     Ok(store)

@@ -145,8 +145,104 @@ fn odd_records_are_kept_and_the_rest_is_read() {
     assert!(list.contains("first") && list.contains("last"), "{list}");
 }
 
-/// One mebibyte of JSON that is deep, wide, long or broken, by each way in: it ends with its error, within the processor time and the memory of a
-/// sound file.
+/// Runs the program with a file as its input, on a store of its own. It is ended by a signal past two seconds of processor time and past 100 MB of
+/// memory of its own; a sound file of a mebibyte takes a tenth of both, without optimisation.
+fn bounded(folder: &Path, door: &[&str], input: &Path) -> std::process::Output {
+    let mut command = Command::new("sh");
+    let limits = "ulimit -t 2; ulimit -d 100000; exec \"$@\"";
+    command.args(["-c", limits, "sh", env!("CARGO_BIN_EXE_acpdb"), "--db"]).arg(folder.join("store"));
+    command.args(door).env_remove("ACPDB_PATH").env("HOME", folder);
+    command.stdin(std::fs::File::open(input).unwrap()).output().unwrap()
+}
+
+/// The first lines of a session of each format that is told in lines, or the beginning of a document and its end.
+const BEGUN: [(&str, &str, &str); 9] = [
+    (
+        "claude-code",
+        r#"{"type":"user","uuid":"u1","sessionId":"s1","cwd":"/w","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"hello"}}"#,
+        "",
+    ),
+    (
+        "codex",
+        "{\"timestamp\":\"2026-01-01T00:00:00Z\",\"type\":\"session_meta\",\"payload\":{\"id\":\"s1\",\"cwd\":\"/w\"}}\n{\"timestamp\":\"2026-01-01T00:00:01Z\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"hello\"}]}}",
+        "",
+    ),
+    (
+        "pi",
+        "{\"type\":\"session\",\"version\":3,\"id\":\"s1\",\"timestamp\":\"2026-01-01T00:00:00Z\",\"cwd\":\"/w\"}\n{\"type\":\"message\",\"id\":\"m1\",\"parentId\":null,\"timestamp\":\"2026-01-01T00:00:00Z\",\"message\":{\"role\":\"user\",\"content\":\"hello\",\"timestamp\":1}}",
+        "",
+    ),
+    (
+        "gemini-cli",
+        r#"{"sessionId":"s1","startTime":"2026-01-01T00:00:00Z"}
+{"id":"m1","timestamp":"2026-01-01T00:00:00Z","type":"user","content":"hello"}"#,
+        "",
+    ),
+    ("openai-messages", r#"{"role":"user","content":"hello"}"#, ""),
+    ("openai-messages", r#"[{"role":"user","content":"hello"}"#, "]"),
+    ("gemini-cli", r#"{"sessionId":"s1","messages":[{"id":"m1","type":"user","content":"hello"}"#, "]}"),
+    (
+        "opencode",
+        r#"{"info":{"id":"ses_1","directory":"/w"},"messages":[{"info":{"id":"m1","role":"user"},"parts":[{"id":"p1","type":"text","text":"hello"}]}"#,
+        "]}",
+    ),
+    (
+        "swe-agent",
+        r#"{"history":[{"role":"user","content":"hello"}],"trajectory":[{"action":"ls","observation":"a","response":"b"}"#,
+        "]}",
+    ),
+];
+
+/// A message with hundreds of thousands of values behind it that say nothing: each cost an event, and each line an answer and a line of the journal.
+#[test]
+fn a_mebibyte_of_values_that_say_nothing_ends_soon_by_every_door() {
+    const BYTES: usize = 1 << 20;
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("noise.jsonl");
+    for piece in ["{}", "0", "{\"type\":\"a\"}"] {
+        for (format, begin, end) in BEGUN {
+            let between = if end.is_empty() { "\n" } else { "," };
+            let text =
+                format!("{begin}{}{end}\n", format!("{between}{piece}").repeat(BYTES / (piece.len() + 1)));
+            std::fs::write(&file, text).unwrap();
+            let path = file.to_string_lossy().into_owned();
+            let _ = std::fs::remove_dir_all(folder.path().join("store"));
+            let door = ["import", "--format", format, &path];
+            let done = bounded(folder.path(), &door, &file);
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            let said = said.get(..said.len().min(2000)).unwrap_or_default();
+            assert!(
+                matches!(done.status.code(), Some(0 | 1 | 8)),
+                "{piece} in {format}: {:?} {said}",
+                done.status
+            );
+        }
+        std::fs::write(&file, format!("{piece}\n").repeat(BYTES / (piece.len() + 1))).unwrap();
+        for door in [
+            &["append", "--stdin"][..],
+            &["append", "--stdin", "--ack"],
+            &["plugin", "pi"],
+            &["plugin", "opencode"],
+            &["hook", "claude-code"],
+            #[cfg(feature = "mcp")]
+            &["mcp"],
+        ] {
+            let done = bounded(folder.path(), door, &file);
+            let said =
+                format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+            let told = said.get(said.len().saturating_sub(300)..).unwrap_or_default();
+            assert!(
+                matches!(done.status.code(), Some(0 | 8)),
+                "{piece} by {door:?}: {:?} {told}",
+                done.status
+            );
+            let is_told = door[0] == "hook" || said.contains("nothing further is read");
+            assert!(is_told || piece.len() > 13, "{piece} by {door:?}: {told}");
+        }
+    }
+}
+
+/// One mebibyte of JSON that is deep, wide, long or broken, by each way in: it ends with its error, within two seconds and 100 MB.
 #[test]
 fn a_mebibyte_of_hostile_json_ends_with_its_error_by_every_door() {
     const BYTES: usize = 1 << 20;
@@ -178,15 +274,7 @@ fn a_mebibyte_of_hostile_json_ends_with_its_error_by_every_door() {
         let doors =
             doors.chain([vec!["append", "--stdin"], vec!["hook", "claude-code"], vec!["plugin", "pi"]]);
         for door in doors {
-            let store = folder.path().join("store");
-            let mut command = Command::new("sh");
-            // The processor time of a sound file of this size is a tenth of it, without optimisation.
-            command
-                .args(["-c", "ulimit -t 2; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_acpdb"), "--db"])
-                .arg(&store);
-            command.args(&door).env_remove("ACPDB_PATH").env("HOME", folder.path());
-            command.stdin(std::fs::File::open(&file).unwrap());
-            let done = command.output().unwrap();
+            let done = bounded(folder.path(), &door, &file);
             let said =
                 format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
             let told = format!("{name} by {door:?}: {said}");

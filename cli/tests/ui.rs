@@ -203,6 +203,21 @@ fn requests_of_others_are_refused() {
             assert!(!answer.body.contains(&ui.token) && !answer.head.contains(&ui.token), "{}", answer.head);
         }
     }
+    // Two readers could read these in two ways, such as two values of a header that stands once in sound requests.
+    for (path, headers) in [
+        (index.clone(), format!("{own}Host: site.example\r\n")),
+        (index.clone(), format!("Host: site.example\r\n{own}")),
+        (index.clone(), format!("{own}{own}")),
+        (index.clone(), format!("{own}Origin: http://127.0.0.1:{port}\r\nOrigin: http://site.example\r\n")),
+        (index.clone(), format!("{own}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n")),
+        (index.clone(), format!("{own}Content-Length: 0\r\nContent-Length: 1\r\n")),
+        (index.clone(), format!("{own}Origin: http://site.example\r\n X: folded\r\n")),
+        (format!("http://site.example{index}"), own.clone()),
+        (format!("http://127.0.0.1:{port}{index}"), "Host: site.example\r\n".to_owned()),
+    ] {
+        let answer = ui.ask("GET", &path, &headers);
+        assert_eq!(answer.status, 400, "{path} {headers}: {}", answer.head);
+    }
     for listen in ["0.0.0.0:0", "[::]:0"] {
         let done = finish(program(ui.folder.path()).args(["ui", "--listen", listen]), "");
         assert_eq!(done.code, 2, "{done:?}");

@@ -235,10 +235,16 @@ pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
 /// # Errors
 /// [`Error::NotAStore`] or [`Error::NewerFormat`]. Damage, and a file that cannot be read, are in the report.
 pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, Error> {
-    verify_expecting(storage, deep, &KeyUse::None, &[])
+    let keys = if deep { KeyUse::None } else { KeyUse::Bytes };
+    verify_expecting(storage, deep, &keys, &[])
 }
 
-/// [`verify_storage`], with links that were kept elsewhere.
+/// Why a store whose bytes are sound is not called so.
+const NO_KEY: &str =
+    "no key was given, so nothing shows that its texts can be read; all digests and links of its bytes hold";
+
+/// [`verify_storage`], with links that were kept elsewhere. The bytes of an encrypted store may be sound; it is so only if a key was given that opens
+/// it, or if its bytes alone were asked for.
 pub(crate) fn verify_expecting(
     storage: Arc<dyn Storage>,
     deep: bool,
@@ -246,10 +252,8 @@ pub(crate) fn verify_expecting(
     expected: &[Expected],
 ) -> Result<Report, Error> {
     // Digests and links are over stored bytes: only a fold needs the key of an encrypted store.
-    let keys = match keys {
-        KeyUse::None if !deep => KeyUse::Bytes,
-        keys => keys.clone(),
-    };
+    let is_unopened = !deep && matches!(keys, KeyUse::None);
+    let keys = if is_unopened { KeyUse::Bytes } else { keys.clone() };
     let log = match Log::open_to_read(storage, keys) {
         Ok(log) => log,
         Err(error) => return Report::of_error(error.into(), StoreId::ZERO),
@@ -257,11 +261,19 @@ pub(crate) fn verify_expecting(
     let look = || -> Result<Report, Error> {
         let found = verify_log(&log, expected)?;
         let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
-        let report = report(found, contradictions, log.is_closed());
+        let mut report = report(found, contradictions, log.is_closed());
+        if report.verdict != Verdict::Sound || !log.is_encrypted() {
+            return Ok(report);
+        }
         // Sound bytes that no key opens any more are no sound store.
-        let fault =
-            key_fault(&**log.storage()).filter(|_| log.is_encrypted() && report.verdict() == Verdict::Sound);
-        Ok(fault.map_or(report, |why| Report::unreadable(log.store(), why)))
+        if let Some(why) = key_fault(&**log.storage()) {
+            return Ok(Report::unreadable(log.store(), why));
+        }
+        if is_unopened {
+            report.verdict = Verdict::Unreadable;
+            report.not_proven.insert(0, NO_KEY.to_owned());
+        }
+        Ok(report)
     };
     look().or_else(|error| Report::of_error(error, log.store()))
 }

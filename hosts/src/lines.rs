@@ -17,6 +17,40 @@ pub const LINE_BYTES_MAX: usize = 64 << 20;
 /// Most elements and members of a line, nested ones included: the same as an importer's usual limit for a record.
 pub const ELEMENT_COUNT_MAX: u64 = 1_000_000;
 
+/// A line below this length that means nothing is noise: all messages of hosts are longer.
+pub const NOISE_BYTES: usize = 64;
+
+/// Most lines of noise that are answered, ten for each line that meant something apart. Each costs an answer of forty times its bytes.
+pub const NOISE_COUNT_MAX: u64 = 20_000;
+
+/// Lines that are paid for by one that meant something.
+const NOISE_PAID: u64 = 10;
+
+/// The noise in an input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Noise {
+    count: u64,
+}
+
+impl Noise {
+    /// Why nothing further is read.
+    pub const TOLD: &'static str =
+        "more than 20000 lines were short and none of them meant anything; nothing further is read";
+
+    /// A line meant something.
+    pub const fn meant(&mut self) {
+        // A line pays for no noise that is still to come.
+        self.count = self.count.saturating_sub(NOISE_PAID);
+    }
+
+    /// A line of this length meant nothing. `true`: there is too much noise.
+    #[must_use]
+    pub const fn meant_nothing(&mut self, bytes: usize) -> bool {
+        self.count = self.count.saturating_add((bytes < NOISE_BYTES) as u64);
+        self.count > NOISE_COUNT_MAX
+    }
+}
+
 /// Why a line is not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -30,6 +30,7 @@ pub mod mcp;
 pub mod plugin;
 pub mod proxy;
 pub mod recording;
+pub mod requests;
 mod taken_back;
 pub mod told;
 

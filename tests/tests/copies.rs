@@ -9,6 +9,8 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +21,7 @@ use acpdb_engine::keys::KeyUse;
 use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::storage::{SimWorld, SystemEntropy};
 use acpdb_engine::store::{Salvaged, salvage, salvage_storage};
-use acpdb_engine::verify::{Verdict, verify_storage};
+use acpdb_engine::verify::{Verdict, verify_folder, verify_storage};
 use acpdb_engine::{Error, Store};
 use acpdb_tests::support::{fixed, line_of, lines};
 
@@ -30,6 +32,25 @@ fn open(world: &SimWorld, process: u32) -> Result<Store, Error> {
         .segment_bytes_max(4096 + 3000)
         .lock_wait(std::time::Duration::from_millis(3));
     fixed(builder, u64::from(process)).open()
+}
+
+/// Changes a copy.
+type Harm<'h> = &'h dyn Fn(&Path);
+
+/// The files below a folder.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                let _before = found.insert(entry.path(), std::fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    found
 }
 
 fn session() -> StreamInfo {
@@ -139,6 +160,50 @@ fn a_backup_has_its_name_once_it_is_whole() {
         (done.report.verdict(), done.path.as_path(), partial.exists()),
         (Verdict::Sound, into.as_path(), false)
     );
+    // A kill behind the last step: the same command again finds the copy whole, and later makes a newer one in its place.
+    let again = store.backup(&into, &mut |_| ()).unwrap();
+    assert_eq!((again.bytes, again.head, again.report.verdict()), (0, done.head, Verdict::Sound));
+    let _ = store.append(&session(), message(100)).unwrap();
+    let newer = store.backup(&into, &mut |_| ()).unwrap();
+    assert!(newer.bytes > 0 && newer.head > done.head && !partial.exists());
+    assert_eq!(verify_folder(&into, true).unwrap().head_seq, newer.head);
+    // Anything else in the folder stays: another store, a file beside the copy, a copy that was written to, a damaged or longer one.
+    let harms: [(&str, Harm); 5] = [
+        ("another store", &|at| {
+            std::fs::remove_dir_all(at).unwrap();
+            let _ =
+                Store::builder(at).any_file_system().open().unwrap().append(&session(), message(1)).unwrap();
+        }),
+        ("a note", &|at| std::fs::write(at.join("notes.txt"), "mine").unwrap()),
+        ("a copy that was written to", &|at| {
+            let copy = Store::builder(at).any_file_system().open().unwrap();
+            let _ = copy.append(&session(), message(7)).unwrap();
+        }),
+        ("a damaged copy", &|at| {
+            let segment = at.join("log/000000000001.seg");
+            let mut bytes = std::fs::read(&segment).unwrap();
+            bytes[9000] ^= 1;
+            std::fs::write(&segment, bytes).unwrap();
+        }),
+        ("a copy without its end", &|at| std::fs::remove_file(at.join("tail")).unwrap()),
+    ];
+    for (name, harm) in harms {
+        let at = folder.path().join(name);
+        let _ = store.backup(&at, &mut |_| ()).unwrap();
+        harm(&at);
+        let _ = store.append(&session(), message(101)).unwrap();
+        let before = tree(&at);
+        let refused = store.backup(&at, &mut |_| ()).unwrap_err();
+        assert!(
+            matches!(&refused, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists),
+            "{name}: {refused}"
+        );
+        assert!(tree(&at) == before, "{name}");
+    }
+    for inside in [path.clone(), path.join("deep/copy")] {
+        assert!(store.backup(&inside, &mut |_| ()).is_err(), "{}", inside.display());
+    }
+    assert!(!path.join("deep").exists());
     // One that fails leaves nothing.
     let gone = folder.path().join("gone");
     assert!(salvage(&folder.path().join("nothing"), &gone, &mut |_| ()).is_err());

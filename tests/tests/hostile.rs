@@ -283,6 +283,16 @@ proptest! {
     }
 }
 
+/// Each kind of harm that a repository could do to who works in it, by its name.
+#[test]
+fn repositories_that_were_made_to_harm_do_none() {
+    for (name, wanted) in repository::table() {
+        println!("{name}");
+        let (sandbox, told) = repository::set_up(&wanted).unwrap();
+        repository::judge(&sandbox, &told).unwrap();
+    }
+}
+
 /// The guard of the bait has to be able to fail: a store that is left alone would pass, too.
 #[test]
 fn a_sandbox_without_traps_is_a_store_like_any_other() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use acpdb_engine::store::OwnList;
+use acpdb_engine::store::{OwnList, identity_of};
 use acpdb_engine::{Durability, Store};
 use serde::Deserialize;
 
@@ -34,7 +34,15 @@ pub struct Opening {
 
 impl Opening {
     /// Opens the store, making or recovering it as needed.
+    ///
+    /// The folder is the caller's choice: no store is looked for. Where a key is given in the environment or the user made an encrypted store in the
+    /// folder, no plain one takes its place.
     pub fn open(self) -> Result<Store, Fault> {
+        self.open_among(&|name| std::env::var(name).ok())
+    }
+
+    /// As [`Opening::open`], with these variables of the environment.
+    fn open_among(self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Store, Fault> {
         let durability = match self.durability.as_str() {
             "sync" => Durability::Sync,
             "os" => Durability::Os,
@@ -60,14 +68,38 @@ impl Opening {
                 acpdb_hosts::redact::Rules::usual().map_err(|error| Fault::invalid(error.to_string()))?;
             builder = builder.redactor(Arc::new(rules));
         }
+        check_key(&path, variable)?;
+        let list = own_list(variable);
+        if let Some(list) = list.as_ref().filter(|_| !self.read_only) {
+            list.check_encrypted(&path)?;
+        }
         let is_new = is_found_upwards(&path) && path.join("acpdb.json").symlink_metadata().is_err();
         let store = builder.open()?;
-        if is_new && let Some(list) = own_list(&|name| std::env::var(name).ok()) {
+        if is_new && let Some(list) = list {
             // A list that cannot be written keeps no program from recording: `acpdb trust` names the store as well.
             let _ = list.enter(store.root());
         }
         Ok(store)
     }
+}
+
+/// Refuses a store that is not encrypted, or none, where a key is given: who gives a key means an encrypted store. The passphrase may be meant for a
+/// key that signs, so it keeps only a new store from being made.
+fn check_key(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<(), Fault> {
+    let is_given = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
+    let name = ["ACPDB_KEY_FILE", "ACPDB_PASSPHRASE"].into_iter().find(|name| is_given(name));
+    let Some(name) = name else { return Ok(()) };
+    let why = match identity_of(path) {
+        Ok(None) => "there is no store",
+        Ok(Some(found)) if !found.is_encrypted && name == "ACPDB_KEY_FILE" => "the store is not encrypted",
+        // Opening an encrypted or damaged store says what is missing.
+        _ => return Ok(()),
+    };
+    let path = path.display();
+    Err(Fault::new(
+        "locked",
+        format!("{path}: {why}, and a key is given in ${name}; unset it, or put the encrypted store back"),
+    ))
 }
 
 /// Whether the command line and hooks find a store by this folder's name.
@@ -84,7 +116,80 @@ fn own_list(variable: &dyn Fn(&str) -> Option<String>) -> Option<OwnList> {
 
 #[cfg(test)]
 mod tests {
+    use acpdb_engine::keys::RawKeyRing;
+
     use super::*;
+
+    /// A folder of a test, which is removed.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn opening(path: PathBuf, read_only: bool) -> Opening {
+        let durability = "sync".to_owned();
+        Opening {
+            path,
+            read_only,
+            create: true,
+            durability,
+            lock_wait: 1.0,
+            index: false,
+            redact: false,
+            any_file_system: true,
+        }
+    }
+
+    /// A key that was given, or an encrypted store that was away, did not keep a package from making a plain store in its place.
+    #[test]
+    fn a_plain_store_never_takes_the_place_of_an_encrypted_one() -> Result<(), Box<dyn std::error::Error>> {
+        let scratch = Scratch(std::env::temp_dir().join(format!("acpdb-opening-{}", std::process::id())));
+        let _ = std::fs::remove_dir_all(&scratch.0);
+        std::fs::create_dir_all(scratch.at("state"))?;
+        let state = scratch.at("state").display().to_string();
+        let list = OwnList::new(scratch.at("state/acpdb/stores.jsonl"));
+        for name in ["sealed", "away"] {
+            let ring = Arc::new(RawKeyRing::new("a key", &[7; 32]));
+            Store::builder(scratch.at(name)).any_file_system().encrypt(ring).open()?.close()?;
+            list.enter(&scratch.at(name))?;
+        }
+        std::fs::remove_dir_all(scratch.at("away"))?;
+        Store::builder(scratch.at("plain")).any_file_system().open()?.close()?;
+        let (key, passphrase) = (Some("ACPDB_KEY_FILE"), Some("ACPDB_PASSPHRASE"));
+        for (name, given, read_only, code) in [
+            ("new", None, false, None),
+            ("project/.acpdb", None, false, None),
+            ("plain", None, false, None),
+            ("plain", passphrase, false, None),
+            ("plain", key, false, Some("locked")),
+            ("plain", key, true, Some("locked")),
+            ("none", key, false, Some("locked")),
+            ("none", passphrase, false, Some("locked")),
+            ("sealed", None, false, Some("locked")),
+            ("sealed", key, false, Some("locked")),
+            ("away", None, false, Some("locked")),
+        ] {
+            let variable = |asked: &str| match asked {
+                "XDG_STATE_HOME" => Some(state.clone()),
+                asked => given.filter(|given| *given == asked).map(|_| "given".to_owned()),
+            };
+            let opened = opening(scratch.at(name), read_only).open_among(&variable);
+            let found = opened.as_ref().err().map(|fault| fault.code);
+            assert_eq!(found, code, "{name} {given:?}: {:?}", opened.err());
+        }
+        assert!(!scratch.at("none").exists() && !scratch.at("away").exists());
+        assert!(list.has(&scratch.at("project/.acpdb")), "hooks use the store that this user made");
+        Ok(())
+    }
 
     #[test]
     fn the_list_is_that_of_the_command_line() {

@@ -40,6 +40,9 @@ pub(crate) struct Verify {
     /// Also fold everything, and check conclusions and saved folds
     #[arg(long)]
     pub(crate) deep: bool,
+    /// Check only the bytes of an encrypted store, such as a backup where its key is not kept
+    #[arg(long, conflicts_with_all = ["deep", "host"])]
+    pub(crate) without_key: bool,
     /// A link kept elsewhere: a line that acpdb head printed, or SEQ=LINK; may be given several times
     #[arg(long, value_name = "SEQ=LINK")]
     pub(crate) expect: Vec<String>,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::redaction::RedactOptions;
 
 #[derive(Debug, Clone, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct Import {
     /// Files, folders, or other stores; - for standard input [default: the usual places of every host]
     #[arg(value_name = "PATH")]
@@ -31,6 +32,9 @@ pub(crate) struct Import {
     /// Also take in memory, from files of it and from other stores: later sessions are told of its items. Without this, import shows them
     #[arg(long)]
     pub(crate) memory: bool,
+    /// Also set the policy of the other store here: all sessions then follow it. Without this, import shows it
+    #[arg(long, conflicts_with = "follow")]
+    pub(crate) policy: bool,
     /// Also follow links that lead out of a folder
     #[arg(long)]
     pub(crate) links: bool,

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::{Entry, Fact, StreamInfo};
-use acpdb_hosts::lines;
+use acpdb_hosts::lines::{self, Noise};
 use acpdb_hosts::registry::{is_known_host, known_hosts};
 
 use super::lines::one_line;
@@ -23,6 +23,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
     let mut strangers = BTreeSet::new();
     let mut hosts = Hosts::default();
     let mut number = 0;
+    let mut noise = Noise::default();
     while let Some(read) =
         lines::next_line(&mut input, &mut line).map_err(Failure::io("read", "standard input"))?
     {
@@ -30,7 +31,12 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         if read == Ok("") {
             continue;
         }
+        let bytes = read.map_or(usize::MAX, str::len);
         let parsed = read.map_err(|error| error.to_string()).and_then(|text| feed::parse(text, number));
+        let is_noise = match &parsed {
+            Ok(_) => false,
+            Err(_) => noise.meant_nothing(bytes),
+        };
         let parsed = parsed.map_err(Failure::usage).and_then(|line| hosts.complete(&store, line));
         // A line that cannot be parsed is refused below.
         if let Ok(parsed) = &parsed
@@ -58,6 +64,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         match done {
             Ok(()) => {
                 recorded += 1;
+                noise.meant();
                 if let Some(reply) = &unchanged {
                     output.note(format!("line {number} changed nothing: {}", one_line(reply)));
                 }
@@ -85,6 +92,10 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
                 let message = format!("line {number} {what}: {}", failure.message);
                 return Err(Failure { message, ..failure });
             }
+        }
+        if is_noise {
+            output.warn(format!("line {number} is the last one that is read: {}", Noise::TOLD));
+            break;
         }
     }
     crate::kept::leave_if_much(&store);

@@ -16,11 +16,11 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
         return Ok(code);
     }
     let folder = escape(&done.path.display().to_string(), Escape::Line).into_owned();
+    let copied = if done.bytes == 0 { "there already".to_owned() } else { describe::bytes(done.bytes) };
     output.line(format!(
-        "{folder}: {} up to {}, {}, verified",
+        "{folder}: {} up to {}, {copied}, verified",
         describe::count(done.report.events, "event"),
-        done.head,
-        describe::bytes(done.bytes)
+        done.head
     ))?;
     if code != Code::Ok {
         output.line(format!(
@@ -34,9 +34,10 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
 pub(crate) fn taken(error: acpdb_engine::Error, what: &str) -> Failure {
     let acpdb_engine::Error::Io { path, source, .. } = &error else { return Failure::from(error) };
     let (code, hint) = match source.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            (Code::Usage, format!("a {what} needs a folder that is empty or does not exist yet"))
-        }
+        std::io::ErrorKind::AlreadyExists => (
+            Code::Usage,
+            format!("a {what} needs a folder that is empty or does not exist yet{}", or_copy(what)),
+        ),
         std::io::ErrorKind::InvalidInput => (Code::Usage, "name another folder".to_owned()),
         std::io::ErrorKind::ResourceBusy => {
             (Code::Busy, format!("another process makes a {what} in {}; wait for it", path.display()))
@@ -44,4 +45,9 @@ pub(crate) fn taken(error: acpdb_engine::Error, what: &str) -> Failure {
         _ => return Failure::from(error),
     };
     Failure::from(error).coded(code).hint(hint)
+}
+
+/// The other contents that the folder of a backup may have.
+fn or_copy(what: &str) -> &'static str {
+    if what == "backup" { ", or one that holds a backup of this store alone" } else { "" }
 }

@@ -12,7 +12,7 @@ use acpdb_live::below::Links;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::import_store::{self, Imported};
+use super::import_store::{self, Imported, Taken};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::Import;
 use crate::follow::{self, Plan, Root};
@@ -117,7 +117,8 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     for path in &stores {
         let source = import_store::open(path, output)?;
         let store = opened_for(&mut opened, &mut known, (&how, &folder), (global, args, output))?;
-        imported.push(Imported::of(path, &source, store, args.memory)?);
+        let taken = Taken { memory: args.memory, policy: args.policy };
+        imported.push(Imported::of(path, &source, store, taken, output)?);
     }
     close(opened, &mut known, &skipped, output)?;
     let is_nothing = reports.is_empty() && imported.is_empty() && partly_count == 0;

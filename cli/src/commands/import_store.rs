@@ -3,8 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::Store;
+use acpdb_engine::event::Payload;
+use acpdb_engine::fold::Policy;
+use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::store::StoreImport;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Code, Failure, Output, describe, store_path};
 use crate::args::Import;
@@ -16,6 +20,26 @@ pub(crate) struct Imported {
     path: PathBuf,
     #[serde(flatten)]
     report: StoreImport,
+    /// Its policy, if it differs from the one here.
+    policy: Option<OtherPolicy>,
+}
+
+/// The parts of another store that are taken besides sessions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken {
+    pub(crate) memory: bool,
+    pub(crate) policy: bool,
+}
+
+/// The policy of another store.
+#[derive(Debug, Serialize)]
+struct OtherPolicy {
+    /// How it differs from its preset.
+    changed: Value,
+    /// The event that sets it here, if it was taken.
+    seq: Option<Seq>,
+    /// The event that set it here before: one that was known is not taken again.
+    known: Option<Seq>,
 }
 
 /// The named folders that are stores, and the other paths.
@@ -35,7 +59,63 @@ pub(crate) fn split(args: &Import) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failu
             );
         }
     }
+    if args.policy && stores.is_empty() {
+        let refused = Failure::usage("--policy sets the policy of another store, and no store is named");
+        return Err(
+            refused.hint("acpdb import STORE --policy; acpdb policy import FILE takes one from a file")
+        );
+    }
     Ok((stores, files))
+}
+
+/// Shows the policy of the other store if it differs from the one here, and sets it here if that is asked for.
+fn policy(
+    source: &Store,
+    store: &Store,
+    is_wanted: bool,
+    output: &Output,
+) -> Result<Option<OtherPolicy>, Failure> {
+    let other = source.policy(None, Seq::MAX)?;
+    if *other == *store.policy(None, Seq::MAX)? {
+        return Ok(None);
+    }
+    let mut found = OtherPolicy { changed: other.compact(), seq: None, known: known(store, &other)? };
+    let text = found.changed.to_string();
+    let shown = output.recorded(&text, super::Escape::Line);
+    // A program has it in the answer.
+    let note = |text: String| {
+        if !output.json {
+            output.note(text);
+        }
+    };
+    match found.known {
+        Some(seq) if is_wanted => note(format!(
+            "its policy was set here before, by {seq}, and is not set again; acpdb policy set does it: {shown}"
+        )),
+        Some(_) => {}
+        None if is_wanted => {
+            note(format!("its policy is set here: {shown}"));
+            let why = format!("from store {}", source.id());
+            found.seq = Some(store.set_policy(None, &other, Some(&why))?);
+        }
+        None => note(format!("its policy is another one, and --policy sets it here: {shown}")),
+    }
+    Ok(Some(found))
+}
+
+/// The event that last set this policy for the whole store.
+fn known(store: &Store, policy: &Policy) -> Result<Option<Seq>, Failure> {
+    let mut last = None;
+    for event in store.stream_events(StreamId::STORE, Seq(1), Seq::MAX)? {
+        // Damage is told of by other verbs.
+        let Ok(event) = event else { continue };
+        if let Payload::PolicySet(set) = &event.event.payload
+            && Policy::from_json(&set.policy).is_ok_and(|set| set == *policy)
+        {
+            last = Some(event.seq);
+        }
+    }
+    Ok(last)
 }
 
 /// Opens another store, for reading only.
@@ -47,9 +127,16 @@ pub(crate) fn open(path: &Path, output: &mut Output) -> Result<Store, Failure> {
 
 impl Imported {
     /// Imports a store.
-    pub(crate) fn of(path: &Path, source: &Store, store: &Store, with_memory: bool) -> Result<Self, Failure> {
-        let report = if with_memory { store.import_with_memory(source)? } else { store.import(source)? };
-        Ok(Self { path: path.to_owned(), report })
+    pub(crate) fn of(
+        path: &Path,
+        source: &Store,
+        store: &Store,
+        taken: Taken,
+        output: &Output,
+    ) -> Result<Self, Failure> {
+        let report = if taken.memory { store.import_with_memory(source)? } else { store.import(source)? };
+        let policy = policy(source, store, taken.policy, output)?;
+        Ok(Self { path: path.to_owned(), report, policy })
     }
 
     /// The exit code: events that were left out are damage.
@@ -59,7 +146,8 @@ impl Imported {
 
     /// Says what came in, and what did not.
     pub(crate) fn say(&self, output: &mut Output) -> Result<(), Failure> {
-        let Self { path, report } = self;
+        let Self { path, report, policy } = self;
+        let has_policy = policy.as_ref().is_some_and(|policy| policy.seq.is_some());
         let new = match report.events_new {
             0 => "nothing new".to_owned(),
             count => format!("{} recorded", describe::count(count, "event")),
@@ -72,7 +160,7 @@ impl Imported {
         }
         let not_taken: Vec<String> = [
             (report.memories, "item of memory", "items of memory"),
-            (report.policies, "policy", "policies"),
+            (if has_policy { 0 } else { report.policies }, "policy", "policies"),
             (report.erasures, "erasure", "erasures"),
             (report.contexts, "record of a sent context", "records of sent contexts"),
             (report.unreadable, "event that cannot be read here", "events that cannot be read here"),

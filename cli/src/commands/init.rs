@@ -33,7 +33,7 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         _ => None,
     };
     let made = if folder.join("acpdb.json").symlink_metadata().is_ok() {
-        there(global, args, &folder)?
+        there(global, args, &folder, output)?
     } else {
         make(global, args, &folder, output)?
     };
@@ -94,12 +94,16 @@ fn shadowed(global: &Global, parent: &Path, new: &Path) -> Option<PathBuf> {
 }
 
 /// Leaves an existing store unchanged. Fails if the store is not as the options ask.
-fn there(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
+fn there(global: &Global, args: &Init, folder: &Path, output: &Output) -> Result<Made, Failure> {
     let store = store_path::builder(folder, global)?.read_only().open()?;
     if args.encrypt && !store.is_encrypted() {
         let message = format!("{} is a store already, and is not encrypted", folder.display());
         return Err(Failure::new(Code::Conflict, message)
             .hint("make another, and take this one into it: acpdb --db NEW init --encrypt, then acpdb --db NEW import STORE"));
+    }
+    // A store that the user names takes the place of an encrypted one that was made there.
+    if global.db.is_some() && crate::own_stores::check_encrypted(folder).is_err() {
+        store_path::enter(folder, output);
     }
     Ok(told(&store, folder, false, None))
 }

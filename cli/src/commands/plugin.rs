@@ -6,7 +6,7 @@
 use std::io::Write as _;
 use std::time::Instant;
 
-use acpdb_hosts::lines;
+use acpdb_hosts::lines::{self, Noise};
 use acpdb_live::journal::{self, Line};
 use acpdb_live::plugin::Desk;
 
@@ -29,6 +29,8 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     let mut input = std::io::stdin().lock();
     let mut out = std::io::stdout().lock();
     let mut text = Vec::new();
+    let mut noise = Noise::default();
+    let mut is_noise = false;
     while let Some(read) =
         lines::next_line(&mut input, &mut text).map_err(Failure::io("read", "standard input"))?
     {
@@ -37,7 +39,16 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
         }
         let began = Instant::now();
         let (answer, done) = match read {
-            Ok(text) => desk.answer(text),
+            Ok(text) => {
+                let (answer, done) = desk.answer(text);
+                // A line that is no request names no operation.
+                if done.op.is_empty() {
+                    is_noise = noise.meant_nothing(text.len());
+                } else {
+                    noise.meant();
+                }
+                if is_noise { Desk::refuse(Noise::TOLD) } else { (answer, done) }
+            }
             Err(error) => Desk::refuse(&error.to_string()),
         };
         // A host that is gone needs no answer; all that it told is recorded.
@@ -57,6 +68,9 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
         if let Some(path) = &journal {
             // The journal is no record; a failed write loses nothing.
             let _ = journal::add(path, &line);
+        }
+        if is_noise {
+            break;
         }
     }
     if let Some(store) = desk.into_store() {

@@ -52,7 +52,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
     let command = host.opens(&words.id);
     if !args.dry_run {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent).map_err(Failure::io("make", parent.display()))?;
+            acpdb_live::files::make_folder(parent).map_err(Failure::io("make", parent.display()))?;
         }
         let sink = Sink::open(&Target { output: Some(path.clone()), force: args.force }, output)?;
         let ((), to) = sink.fill(|out| {

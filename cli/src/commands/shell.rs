@@ -39,7 +39,7 @@ pub(crate) fn man(args: &Man, output: &mut Output) -> Result<Code, Failure> {
         return Ok(Code::Ok);
     };
     let failed = Failure::io("write", folder.display());
-    std::fs::create_dir_all(folder).map_err(&failed)?;
+    acpdb_live::files::make_folder(folder).map_err(&failed)?;
     // Pages do not depend on the width of a terminal.
     let command = args::command().disable_help_subcommand(true);
     clap_mangen::generate_to(command, folder).map_err(&failed)?;

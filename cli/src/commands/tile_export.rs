@@ -19,7 +19,7 @@ use super::Failure;
 /// Writes a file as a whole: readers of the folder see the former file, or this one.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    let written = std::fs::create_dir_all(folder).and_then(|()| {
+    let written = acpdb_live::files::make_folder(folder).and_then(|()| {
         let mut file = tempfile::Builder::new();
         // The file is for others to read.
         file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));

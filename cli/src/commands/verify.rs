@@ -5,6 +5,7 @@ use std::path::Path;
 
 use acpdb_engine::ItemId;
 use acpdb_engine::ids::StoreId;
+use acpdb_engine::keys::KeyUse;
 use acpdb_engine::log::{Standing, Witness, WitnessKind};
 use acpdb_engine::store::{VerifyOptions, verify_store};
 use acpdb_engine::verify::{Contradiction, ERASURE_INVARIANT, Report, Verdict};
@@ -31,8 +32,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
     }
     let expected = kept.iter().map(|(expected, _)| *expected).collect();
     let key_file = global.key_file.as_deref();
-    let ring = if args.deep { rings::of(&folder, key_file)? } else { rings::given_by_name(key_file)? };
-    let keys = rings::used(ring);
+    let keys = if args.without_key { KeyUse::Bytes } else { rings::used(rings::of(&folder, key_file)?) };
     let report = {
         let _spinner = super::progress::spinner("verifying", output);
         verify_store(&folder, &VerifyOptions { deep: args.deep, expected, keys })?
@@ -90,10 +90,29 @@ fn unreadable(report: &Report, folder: &Path, output: &mut Output) -> Result<Cod
     for why in &report.not_proven {
         output.line(format!("  {:<10} {why}", "unread"))?;
     }
+    if report.frames > 0 {
+        output.line(format!("  {:<10} {}", "checked", checked(report)))?;
+        let store = store_path::quoted(folder);
+        output.line(format!(
+            "What to do: give the key (acpdb help encryption), or check the bytes alone: acpdb --db {store} verify --without-key"
+        ))?;
+        return Ok(Code::Locked);
+    }
     output.line(
         "What to do: see whether this user may read the folder and its files, and whether the disk is sound.",
     )?;
     Ok(Code::Locked)
+}
+
+/// How much was checked.
+fn checked(report: &Report) -> String {
+    format!(
+        "{} in {}, {}, {}",
+        describe::count(report.events, "event"),
+        describe::count(report.frames, "frame"),
+        describe::count(report.bodies, "body").replace("bodys", "bodies"),
+        describe::bytes(report.bytes)
+    )
 }
 
 /// The answer for programs.
@@ -190,16 +209,7 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
     };
     output.line(format!("{}: {verdict}", folder.display()))?;
     output.line(line("head", format!("#{}  link {}", report.head_seq.get(), report.head_link)))?;
-    output.line(line(
-        "checked",
-        format!(
-            "{} in {}, {}, {}",
-            describe::count(report.events, "event"),
-            describe::count(report.frames, "frame"),
-            describe::count(report.bodies, "body").replace("bodys", "bodies"),
-            describe::bytes(report.bytes)
-        ),
-    ))?;
+    output.line(line("checked", checked(report)))?;
     if report.torn_bytes > 0 {
         let text = format!(
             "{} of an unfinished write at the end: never acknowledged, no damage",

@@ -33,7 +33,8 @@ pub struct VerifyOptions {
     pub deep: bool,
     /// Links that were kept elsewhere.
     pub expected: Vec<Expected>,
-    /// The key of an encrypted store; only a deep check needs it.
+    /// The key of an encrypted store. Without it the store cannot be read, whatever its bytes are: [`Verdict::Unreadable`]; with [`KeyUse::Bytes`]
+    /// only the bytes are asked for. A deep check needs it.
     pub keys: KeyUse,
 }
 

@@ -19,6 +19,8 @@ pub struct StoreIdentity {
     pub store: StoreId,
     /// Derived from the store's secret, or from the id of its key, as 32 hex digits; `None` if neither can be read.
     pub mark: Option<String>,
+    /// Whether it is encrypted.
+    pub is_encrypted: bool,
 }
 
 /// Reads which store a folder holds; `None` if there is no `acpdb.json` in it. Cost: two small files.
@@ -34,7 +36,8 @@ pub fn identity_of(folder: &Path) -> Result<Option<StoreIdentity>, Error> {
             return Err(LogError::Corrupt(Box::new(damage)).into());
         }
         Identity::Store(file) if file.is_encrypted() => {
-            return Ok(Some(StoreIdentity { store: file.store, mark: key_mark(&*storage, file.store) }));
+            let mark = key_mark(&*storage, file.store);
+            return Ok(Some(StoreIdentity { store: file.store, mark, is_encrypted: true }));
         }
         Identity::Store(file) => file.store,
     };
@@ -44,7 +47,8 @@ pub fn identity_of(folder: &Path) -> Result<Option<StoreIdentity>, Error> {
         source,
     })?;
     // Without its secret a store has no mark.
-    Ok(Some(StoreIdentity { store, mark: secret.ok().map(|secret| secret.mark(store)) }))
+    let mark = secret.ok().map(|secret| secret.mark(store));
+    Ok(Some(StoreIdentity { store, mark, is_encrypted: false }))
 }
 
 #[cfg(test)]

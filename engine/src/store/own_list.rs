@@ -8,6 +8,7 @@
 //! A store that lies in a folder of a project may have come with it. Its maker decides what it says, and would get what is written
 //! into it. Its files belong to the user who cloned it, so they tell nothing; this list, which lies outside of all projects, does. The
 //! mark comes from the store's secret, so that a store which only bears a known id is none of these; and a store that was moved is.
+//! A line tells of an encrypted store, too: where one was made, no plain one takes its place unasked while it is away.
 //! Callers say where the list is: the engine reads no environment.
 
 use std::fs::{DirBuilder, Metadata, OpenOptions};
@@ -38,6 +39,8 @@ struct OwnStore {
     /// Where it was made, as text: a path of other bytes is compared by its mark alone.
     #[serde(serialize_with = "crate::text::paths::serialize_shown")]
     path: PathBuf,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    encrypted: bool,
 }
 
 impl OwnList {
@@ -68,13 +71,41 @@ impl OwnList {
     #[must_use]
     pub fn has(&self, folder: &Path) -> bool {
         let known = self.known();
-        let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let path = resolved(folder);
         match identity_of(folder) {
             Ok(Some(found)) => known.iter().any(|own| is_same(own, &found, &path)),
             Ok(None) => false,
             // The store file is damaged: a store at a known place is not taken for a stranger's.
             Err(_) => known.iter().any(|own| own.path == path),
         }
+    }
+
+    /// Checks that no plain store takes the place of an encrypted one that was made in a folder and is away, such as on a disk that is not mounted.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if the newest line about the folder tells of an encrypted store, and there is none now.
+    pub fn check_encrypted(&self, folder: &Path) -> Result<(), Error> {
+        let path = resolved(folder);
+        if !self.newest_at(&path).is_some_and(|newest| newest.encrypted) {
+            return Ok(());
+        }
+        let instead = match identity_of(folder) {
+            // Opening it tells of the damage.
+            Ok(Some(found)) if found.is_encrypted => return Ok(()),
+            Err(_) => return Ok(()),
+            Ok(Some(_)) => "one that is not encrypted lies there",
+            Ok(None) => "it is not there",
+        };
+        let path = path.display();
+        let detail = format!(
+            "you made an encrypted store in {path}, and now {instead}; put it back, or let a plain one be used there: acpdb --db {path} init"
+        );
+        Err(Error::Locked { detail })
+    }
+
+    /// The line about a folder that was entered last.
+    fn newest_at(&self, path: &Path) -> Option<OwnStore> {
+        self.known().into_iter().rfind(|own| own.path == path)
     }
 
     /// Enters a store that was just made. Durable when it returns.
@@ -85,8 +116,9 @@ impl OwnList {
         let fail = |action, path: &Path, source: IoError| Error::Io { action, path: path.to_owned(), source };
         let path = folder.canonicalize().map_err(|error| fail("resolve", folder, error))?;
         let Some(found) = identity_of(&path)? else { return Ok(()) };
-        let own = OwnStore { store: found.store.to_hex(), mark: found.mark, path };
-        if self.known().contains(&own) {
+        let own =
+            OwnStore { store: found.store.to_hex(), mark: found.mark, path, encrypted: found.is_encrypted };
+        if self.newest_at(&own.path).is_some_and(|newest| newest == own) {
             return Ok(());
         }
         let write = || -> Result<(), IoError> {
@@ -100,6 +132,20 @@ impl OwnList {
         };
         write().map_err(|error| fail("write", &self.path, error))
     }
+}
+
+/// A path without links, as far as its folders are there.
+fn resolved(folder: &Path) -> PathBuf {
+    // Without a working folder, a path that needs one leads nowhere.
+    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    for above in whole.ancestors() {
+        // A folder that is not there has no links in it; the one above it is looked at next.
+        if let Ok(found) = above.canonicalize() {
+            // Each path that is looked at is a beginning of the whole.
+            return found.join(whole.strip_prefix(above).unwrap_or_else(|_| Path::new("")));
+        }
+    }
+    whole
 }
 
 /// Whether others than this user decide what is there.
@@ -160,5 +206,40 @@ mod tests {
         }
         std::fs::write(at("state/stores.jsonl"), "torn\n").unwrap();
         assert!(!list.has(&at("moved")));
+    }
+
+    /// The disk of an encrypted store was not mounted, and the next hook made a plain store in its place, without a word.
+    #[test]
+    fn an_encrypted_store_that_is_away_is_replaced_only_by_one_that_was_entered() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let list = OwnList::new(at("state/stores.jsonl"));
+        let plain = |name: &str| Store::builder(at(name)).any_file_system().open().unwrap().close().unwrap();
+        let ring = std::sync::Arc::new(crate::keys::RawKeyRing::new("a ring", &[7; 32]));
+        std::fs::create_dir(at("disk")).unwrap();
+        let store = Store::builder(at("disk/store")).any_file_system().encrypt(ring).open().unwrap();
+        store.close().unwrap();
+        plain("other");
+        for name in ["disk/store", "other"] {
+            list.enter(&at(name)).unwrap();
+            list.check_encrypted(&at(name)).unwrap();
+        }
+        let is_refused = |name: &str| matches!(list.check_encrypted(&at(name)), Err(Error::Locked { .. }));
+        std::fs::rename(at("disk"), at("away")).unwrap();
+        assert!(is_refused("disk/store"), "with the folder above it");
+        std::fs::create_dir_all(at("disk/store")).unwrap();
+        assert!(is_refused("disk/store"), "an empty folder in its place");
+        std::os::unix::fs::symlink("disk", at("link")).unwrap();
+        assert!(is_refused("link/store") && is_refused("link/../disk/store"), "by another way");
+        plain("disk/store");
+        assert!(is_refused("disk/store"), "a plain store in its place");
+        assert!(!is_refused("other") && !is_refused("none") && !is_refused("away/store"));
+        list.enter(&at("disk/store")).unwrap();
+        assert!(!is_refused("disk/store"), "which was entered");
+        std::fs::remove_dir_all(at("disk")).unwrap();
+        std::fs::rename(at("away"), at("disk")).unwrap();
+        list.enter(&at("disk/store")).unwrap();
+        std::fs::remove_dir_all(at("disk")).unwrap();
+        assert!(is_refused("disk/store"), "entered again");
     }
 }

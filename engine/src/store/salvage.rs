@@ -14,7 +14,7 @@
 //! The source is only read. The new store has an id and links of its own: it is another store with the same events, and it says which are missing.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy, re
 use crate::vault::{KEY, KEY_FILE_BYTES, KeyUse};
 use crate::verify::{recorded_addresses, rows_at, verify_log};
 
-use super::unnamed::Unnamed;
+use super::unnamed::{Unnamed, check_outside};
 use super::write::settle_text;
 pub use report::Salvaged;
 
@@ -74,39 +74,12 @@ pub fn salvage_with(
     keys: &KeyUse,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, Error> {
-    check_outside(into, from)?;
+    check_outside(MAKE, into, from)?;
     let copy = Unnamed::begin(MAKE, into)?;
     let on_disk = |path: &Path| Arc::new(FileStorage::new(path)) as Arc<dyn Storage>;
     let done = salvage_storage(on_disk(from), on_disk(copy.path()), keys, progress)?;
     copy.name()?;
     Ok(Salvaged { path: into.to_owned(), ..done })
-}
-
-/// Refuses to make a store in a folder that is only read.
-fn check_outside(into: &Path, read: &Path) -> Result<(), Error> {
-    let read = resolved(read)?;
-    if !resolved(into)?.starts_with(&read) {
-        return Ok(());
-    }
-    let why = format!("it lies in {}, which is only read", crate::text::paths::shown(&read));
-    let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
-    Err(Error::Io { action: MAKE, path: into.to_owned(), source })
-}
-
-/// A path without links and steps up. Parts that do not exist yet are taken as they are.
-fn resolved(path: &Path) -> Result<PathBuf, Error> {
-    let fail = |source| Error::Io { action: "resolve", path: path.to_owned(), source };
-    let mut resolved = PathBuf::new();
-    for component in std::path::absolute(path).map_err(fail)?.components() {
-        if component == std::path::Component::ParentDir {
-            resolved.pop();
-            continue;
-        }
-        resolved.push(component);
-        // A part that does not exist yet is not a link.
-        resolved = resolved.canonicalize().unwrap_or(resolved);
-    }
-    Ok(resolved)
 }
 
 /// Refuses a folder that is not empty.

@@ -3,6 +3,7 @@
 //! ```text
 //! NAME.partial, held by a lock -> filled -> renamed to NAME
 //! killed                       -> NAME.partial, held by no process: the next run empties it and begins again
+//! NAME holds an older copy     -> filled, then the two change names, and the older one is removed
 //! ```
 
 use std::fs::{DirBuilder, File};
@@ -44,9 +45,22 @@ impl Unnamed {
     /// # Errors
     /// [`Error::Io`]: there is something in `into`, its folder cannot be written, or another process fills the same one.
     pub(super) fn begin(action: &'static str, into: &Path) -> Result<Self, Error> {
-        let fail = |path: &Path, source| Error::Io { action, path: path.to_owned(), source };
         let named = into.canonicalize().unwrap_or_else(|_| into.to_owned());
-        check_free(&named).map_err(|error| fail(into, error))?;
+        check_free(&named).map_err(|source| Error::Io { action, path: into.to_owned(), source })?;
+        Self::beside(action, named, into)
+    }
+
+    /// As [`Unnamed::begin`], for a folder that holds an older copy, whose place it is to take: [`Unnamed::replace`].
+    ///
+    /// # Errors
+    /// [`Error::Io`]: the folder above cannot be written, or another process fills the same one.
+    pub(super) fn begin_anew(action: &'static str, into: &Path) -> Result<Self, Error> {
+        Self::beside(action, into.canonicalize().unwrap_or_else(|_| into.to_owned()), into)
+    }
+
+    /// `named` is `into` without links.
+    fn beside(action: &'static str, named: PathBuf, into: &Path) -> Result<Self, Error> {
+        let fail = |path: &Path, source| Error::Io { action, path: path.to_owned(), source };
         let name = named.file_name().ok_or_else(|| fail(into, ErrorKind::InvalidInput.into()))?;
         let mut name = name.to_owned();
         name.push(".partial");
@@ -65,13 +79,46 @@ impl Unnamed {
     /// # Errors
     /// [`Error::Io`]: the name was taken meanwhile, or the folder cannot be written.
     pub(super) fn name(mut self) -> Result<(), Error> {
-        let fail = |path: &Path, source| Error::Io { action: self.action, path: path.to_owned(), source };
-        self.held.sync_all().map_err(|error| fail(&self.partial, error))?;
-        std::fs::rename(&self.partial, &self.into).map_err(|error| fail(&self.into, error))?;
+        self.held.sync_all().map_err(|error| self.fail(&self.partial, error))?;
+        std::fs::rename(&self.partial, &self.into).map_err(|error| self.fail(&self.into, error))?;
         self.is_named = true;
+        self.sync_above()
+    }
+
+    /// Gives it the name of the older copy, which is removed. At no time is the name without a whole copy. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: the file system cannot exchange names, or the folder cannot be written.
+    pub(super) fn replace(self) -> Result<(), Error> {
+        self.held.sync_all().map_err(|error| self.fail(&self.partial, error))?;
+        exchange(&self.partial, &self.into).map_err(|error| self.fail(&self.into, error))?;
+        // Dropped, it removes what has its first name now: the older copy.
+        self.sync_above()
+    }
+
+    fn fail(&self, path: &Path, source: IoError) -> Error {
+        Error::Io { action: self.action, path: path.to_owned(), source }
+    }
+
+    fn sync_above(&self) -> Result<(), Error> {
         let folder = self.into.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or_else(|| Path::new("."));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| fail(folder, error))
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| self.fail(folder, error))
+    }
+}
+
+/// Lets two folders change names in one step.
+fn exchange(left: &Path, right: &Path) -> Result<(), IoError> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    {
+        let here = rustix::fs::CWD;
+        Ok(rustix::fs::renameat_with(here, left, here, right, rustix::fs::RenameFlags::EXCHANGE)?)
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+    {
+        // Other systems have no such step.
+        let _ = (left, right);
+        Err(ErrorKind::Unsupported.into())
     }
 }
 
@@ -82,6 +129,33 @@ impl Drop for Unnamed {
             let _ = std::fs::remove_dir_all(&self.partial);
         }
     }
+}
+
+/// Refuses to make a store in a folder that is only read.
+pub(super) fn check_outside(action: &'static str, into: &Path, read: &Path) -> Result<(), Error> {
+    let read = resolved(read)?;
+    if !resolved(into)?.starts_with(&read) {
+        return Ok(());
+    }
+    let why = format!("it lies in {}, which is only read", crate::text::paths::shown(&read));
+    let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
+    Err(Error::Io { action, path: into.to_owned(), source })
+}
+
+/// A path without links and steps up. Parts that do not exist yet are taken as they are.
+fn resolved(path: &Path) -> Result<PathBuf, Error> {
+    let fail = |source| Error::Io { action: "resolve", path: path.to_owned(), source };
+    let mut resolved = PathBuf::new();
+    for component in std::path::absolute(path).map_err(fail)?.components() {
+        if component == std::path::Component::ParentDir {
+            resolved.pop();
+            continue;
+        }
+        resolved.push(component);
+        // A part that does not exist yet is not a link.
+        resolved = resolved.canonicalize().unwrap_or(resolved);
+    }
+    Ok(resolved)
 }
 
 /// Refuses a name that cannot become the folder's.

@@ -5,6 +5,7 @@
 //! {"type":"summary",..}                  a record beside the talk        held
 //! {"role":"user","content":"hello"}      content that was read           all of it is handed out, and all that follows
 //! end of the input                       nothing was understood          what was held is dropped
+//! {}                                     later, too short to be a record of any host: counted, and kept until there are too many
 //! ```
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::{PartKind, Usage};
 
 use super::{Batch, Format, ImportReport};
+use crate::lines::NOISE_BYTES;
 
 /// Most bytes of records that are held: beyond, they are handed out as records that are kept. Their number has a limit of its own, `unread`.
 const HELD_BYTES_MAX: usize = 128 << 20;
@@ -24,6 +26,8 @@ pub(super) struct HeldFacts {
     batches: Vec<Batch>,
     count: usize,
     bytes: usize,
+    /// Records that were handed out, are neither a message nor a call, and are short.
+    short: u64,
     /// Sessions, subagents and records before this part.
     before: [u64; 3],
 }
@@ -42,20 +46,25 @@ impl HeldFacts {
             Fact::HostRecorded(_) => false,
             fact => is_memory || says(fact),
         });
+        let bytes: usize = entries.iter().map(weight).sum();
+        let is_said = entries.iter().any(|entry| is_memory || says(&entry.fact));
+        if self.is_understood && !is_said && (1..NOISE_BYTES).contains(&bytes) {
+            self.short += 1;
+        }
         let batch = Batch { stream: Arc::clone(stream), entries, offset };
         if self.is_understood && self.batches.is_empty() {
             return vec![batch];
         }
         self.count += batch.entries.len();
-        self.bytes += batch.entries.iter().map(weight).sum::<usize>();
+        self.bytes += bytes;
         self.batches.push(batch);
         self.is_understood |= self.bytes > HELD_BYTES_MAX;
         if self.is_understood { std::mem::take(&mut self.batches) } else { Vec::new() }
     }
 
-    /// Facts that are held: nothing was understood yet.
+    /// Facts that are held, since nothing was understood yet; then short records that are kept.
     pub(super) const fn count(&self) -> u64 {
-        if self.is_understood { 0 } else { self.count as u64 }
+        if self.is_understood { self.short } else { self.count as u64 }
     }
 
     /// Nothing is held any more in this part of the input.
@@ -72,7 +81,7 @@ impl HeldFacts {
             }
         }
         let before = [report.sessions, report.subagents, report.records];
-        std::mem::replace(self, Self { before, ..Self::default() }).is_understood
+        std::mem::replace(self, Self { before, short: self.short, ..Self::default() }).is_understood
     }
 }
 

@@ -30,8 +30,8 @@ pub struct Limits {
     pub elements: u64,
     /// Facts that one input may yield.
     pub facts: u64,
-    /// Facts at the beginning of an input, or of a session in it, of which none is understood as a message or a call: a file of short lines is no
-    /// session, and each line would wait in memory.
+    /// Facts at the beginning of an input, or of a session in it, of which none is understood as a message or a call; and, behind them, records of
+    /// fewer than 64 bytes that are neither: a file of short lines is no session, and each line costs an event.
     pub unread: u64,
 }
 
@@ -123,7 +123,7 @@ impl fmt::Display for Exceeded {
             "record" => write!(f, "a record of {found} bytes and more, over {max}"),
             "document" => write!(f, "a document of {found} bytes and more, over {max}"),
             "elements" => write!(f, "a record of {found} elements and more, over {max}"),
-            "unread" => write!(f, "{found} records, and none is a message or a call, over {max}"),
+            "unread" => write!(f, "{found} records that are neither a message nor a call, over {max}"),
             name => write!(f, "{found} {name} and more, over {max}"),
         }?;
         write!(f, "; --limits {limit}=N allows more")

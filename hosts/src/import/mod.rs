@@ -337,6 +337,13 @@ impl<'a> Context<'a> {
         admitted
     }
 
+    /// Refuses a document too many of whose records have fewer than `bytes`, which no record has: they are held until its end.
+    pub(crate) fn check_noise(&self, records: &[&str], bytes: usize) -> Result<(), ImportError> {
+        let short = records.iter().filter(|record| record.len() < bytes);
+        let (max, found) = (self.options.limits.unread, short.count() as u64);
+        if found > max { Err(Exceeded { limit: "unread", max, found }.into()) } else { Ok(()) }
+    }
+
     /// Hands out the facts of one record. Nothing happens if there are none.
     pub(crate) fn emit(
         &mut self,

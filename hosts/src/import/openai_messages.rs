@@ -32,7 +32,7 @@ use super::json::{elements, member, owned, pick, pick_with_nulls};
 use super::lines::{attach, document, keep, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, picture, prompt, step};
-use super::values::ValueReader;
+use super::values::{TINY_BYTES, ValueReader};
 use super::{Context, ImportError, Input, digest_origin, time};
 use crate::exchange::parts;
 
@@ -146,9 +146,10 @@ fn conversation(
     base: u64,
     context: &mut Context<'_>,
 ) -> Result<(), ImportError> {
+    let messages = elements(list).unwrap_or_default();
+    context.check_noise(&messages, TINY_BYTES)?;
     let mut talk = Conversation::new(name, context);
     let mut records = Vec::new();
-    let messages = elements(list).unwrap_or_default();
     let count = messages.len();
     talk.blocks(run, &messages, base, context);
     for message in messages {

@@ -44,6 +44,7 @@ use super::retold::Retold;
 use super::turns;
 use super::values::ValueReader;
 use super::{Context, Format, ImportError, Input, bytes, digest_origin, json, millis, small_fields, wire};
+use crate::lines::NOISE_BYTES;
 
 /// Name of the host.
 const HOST: &str = "opencode";
@@ -230,6 +231,7 @@ fn document(
     context: &mut Context<'_>,
 ) -> Result<(), ImportError> {
     let end = start.1 + text.len() as u64;
+    context.check_noise(messages, NOISE_BYTES)?;
     let mut session = Session::open(info, context);
     let stream = Arc::clone(&session.stream);
     let id_of = |message: &&str| json::owned(json::member(json::member(Some(message), "info"), "id"));

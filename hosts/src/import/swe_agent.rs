@@ -18,7 +18,7 @@ use super::json::{elements, member, owned, pick};
 use super::lines::{attach, document, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, step};
-use super::values::ValueReader;
+use super::values::{TINY_BYTES, ValueReader};
 use super::{Context, ImportError, Input, kept_record};
 use crate::exchange::parts;
 
@@ -58,6 +58,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
 
 fn run(text: &str, steps: &[&str], at: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
     let [history, environment] = pick(text, ["history", "environment"]).unwrap_or_default();
+    context.check_noise(steps, TINY_BYTES)?;
     let cwd = steps.first().and_then(|first| working_folder(first));
     let name = context.options.session.clone().unwrap_or_else(|| digest(text));
     let title = owned(environment).filter(|name| !name.is_empty() && context.name.is_empty());

@@ -62,6 +62,9 @@ pub struct Value<'a> {
     pub shape: Shape,
 }
 
+/// No record of a host is shorter: it says what it is, and something besides. Values that are shorter are counted before anything is kept of them.
+pub(super) const TINY_BYTES: usize = 16;
+
 /// Reads values in order.
 #[derive(Debug)]
 pub struct ValueReader<R> {
@@ -70,6 +73,9 @@ pub struct ValueReader<R> {
     /// The name of that limit.
     limit: &'static str,
     elements_max: u64,
+    /// Values that are too short to be a record of any host, and most of them.
+    tiny: u64,
+    tiny_max: u64,
     pub(super) buffer: Vec<u8>,
     /// A mended value as it stands in the input.
     raw: Vec<u8>,
@@ -91,6 +97,8 @@ impl<R: BufRead> ValueReader<R> {
             bytes_max,
             limit: "record",
             elements_max: u64::MAX,
+            tiny: 0,
+            tiny_max: u64::MAX,
             buffer: Vec::new(),
             raw: Vec::new(),
             line: 1,
@@ -109,13 +117,14 @@ impl<R: BufRead> ValueReader<R> {
 
     /// Reads `input`, a record a line.
     pub fn records(input: R, limits: &Limits) -> Self {
-        Self { elements_max: limits.elements, ..Self::new(input, limits.record_bytes()) }
+        let reader = Self::new(input, limits.record_bytes());
+        Self { elements_max: limits.elements, tiny_max: limits.unread, ..reader }
     }
 
     /// Reads `input`, whose values are whole documents.
     pub fn documents(input: R, limits: &Limits) -> Self {
         let reader = Self::new(input, limits.document_bytes());
-        Self { limit: "document", elements_max: limits.elements, ..reader }
+        Self { limit: "document", elements_max: limits.elements, tiny_max: limits.unread, ..reader }
     }
 
     /// Bytes read so far.
@@ -180,6 +189,10 @@ impl<R: BufRead> ValueReader<R> {
             }
         };
         self.line = self.line.saturating_add(scan.lines);
+        self.tiny = self.tiny.saturating_add(u64::from(length < TINY_BYTES as u64));
+        if self.tiny > self.tiny_max {
+            return Err(Exceeded { limit: "unread", max: self.tiny_max, found: self.tiny }.into());
+        }
         if let Some(exceeded) = too_much {
             let shape = Shape::TooMuch(exceeded);
             return Ok(Some(Value { bytes: &[], raw: &[], line, offset, shape }));

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use acpdb_engine::locks::steady;
-use acpdb_hosts::lines::{self, LineError};
+use acpdb_hosts::lines::{self, LineError, Noise};
 use acpdb_hosts::surrogates::Halves;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -132,12 +132,14 @@ struct Lines<R> {
     /// Lines that the library may read.
     ready: Vec<u8>,
     refused: Refused,
+    noise: Noise,
 }
 
 impl<R> Lines<R> {
     fn new(input: R, refused: Refused) -> Self {
         let (line, ready) = (Vec::new(), Vec::new());
-        Self { input, halves: Halves::default(), line, is_too_long: false, has_ended: false, ready, refused }
+        let (halves, noise) = (Halves::default(), Noise::default());
+        Self { input, halves, line, is_too_long: false, has_ended: false, ready, refused, noise }
     }
 
     /// Takes a piece of the input, in which halves are mended.
@@ -151,26 +153,31 @@ impl<R> Lines<R> {
             if !self.is_too_long {
                 self.line.extend_from_slice(part);
             }
-            if part.ends_with(b"\n") {
-                self.end_line();
+            if part.ends_with(b"\n") && !self.end_line() {
+                self.refused.push(ErrorData::invalid_request(Noise::TOLD, None));
+                self.has_ended = true;
+                return;
             }
         }
     }
 
-    /// Passes a line on, or refuses it.
-    fn end_line(&mut self) {
+    /// Passes a line on, or refuses it. `false`: there was too much noise.
+    fn end_line(&mut self) -> bool {
         let line = std::mem::take(&mut self.line);
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line).trim_ascii();
         if std::mem::take(&mut self.is_too_long) {
             let why = format!("the line is longer than {DEFAULT_MAX_LINE_LENGTH} bytes");
-            return self.refused.push(ErrorData::invalid_request(why, None));
+            self.refused.push(ErrorData::invalid_request(why, None));
+            return true;
         }
         if line.is_empty() {
-            return;
+            return true;
         }
+        let mut is_message = false;
         match lines::text(line) {
             Ok(text) => match serde_json::from_str::<Value>(text) {
-                Ok(_) => {
+                Ok(value) => {
+                    is_message = value.get("jsonrpc").is_some();
                     self.ready.extend_from_slice(line);
                     self.ready.push(b'\n');
                 }
@@ -185,6 +192,10 @@ impl<R> Lines<R> {
                 self.refused.push(ErrorData::invalid_request(format!("the line is refused: {error}"), None));
             }
         }
+        if is_message {
+            self.noise.meant();
+        }
+        is_message || !self.noise.meant_nothing(line.len())
     }
 }
 

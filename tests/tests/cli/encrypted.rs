@@ -146,8 +146,11 @@ fn a_key_that_is_missing_wrong_or_not_needed_is_named() {
         assert!(!world.path("none").exists() && !world.path("nowhere").exists(), "{verb:?}");
     }
     assert!(contents(&world.path("store")) == before, "a refusal changed something");
-    // Bytes are checked without the key.
-    world.run(&["verify"]).ok();
+    // Bytes are checked without the key. That they are sound makes no store that can be read.
+    world
+        .run(&["verify"])
+        .tells(9, &["cannot be read", "no key was given", "checked", "verify --without-key"]);
+    world.run(&["verify", "--without-key"]).tells(0, &["sound", "not proven", "without the key"]);
     world.run(&["doctor"]).tells(9, &["problem  key", "every digest and link holds"]);
     // A store was called sound, and nothing to be done, after all that could open it was gone.
     let wrapped = std::fs::read(world.path("store/key")).unwrap();
@@ -158,7 +161,8 @@ fn a_key_that_is_missing_wrong_or_not_needed_is_named() {
     std::fs::write(world.path("store/key"), &wrapped[1..]).unwrap();
     world.run(&["verify"]).tells(9, &["key is damaged"]);
     std::fs::write(world.path("store/key"), &wrapped).unwrap();
-    world.run(&["verify"]).ok();
+    world.run(&["--key-file", told, "verify"]).tells(0, &["sound"]);
+    assert!(world.run(&["verify", "--json"]).text().contains("\"verdict\":\"unreadable\""));
     world.run(&["--key-file", told, "context", "s1"]).tells(0, &["the first zebra"]);
     let variable = [("ACPDB_KEY_FILE", told)];
     with(&world, &variable, &["context", "s1"], "").tells(0, &["the first zebra"]);
@@ -246,6 +250,51 @@ fn a_passphrase_that_is_given_means_an_encrypted_store() {
         .tells(9, &["a key was given"]);
 }
 
+/// The disk of the user's own encrypted store was not mounted: hooks and verbs made a plain store in its place, and said nothing.
+#[test]
+fn an_encrypted_store_that_is_away_is_not_replaced_by_a_plain_one() {
+    let world = World::new();
+    let prompt =
+        r#"{"hook_event_name":"UserPromptSubmit","session_id":"s1","cwd":"/w","prompt":"the first zebra"}"#;
+    world.run(&["init", "--encrypt"]).ok();
+    world.run_with(&["append", "--stdin"], line("the first zebra")).ok();
+    world.write("session.jsonl", r#"{"role":"user","content":"the first zebra"}"#);
+    std::fs::rename(world.path("store"), world.path("elsewhere")).unwrap();
+    let words = ["you made an encrypted store in", "it is not there", "init"];
+    for round in 0..2 {
+        let doors: [(&[&str], String); 4] = [
+            (&["append", "--stdin"], line("the first zebra")),
+            (&["import", "session.jsonl"], String::new()),
+            (&["mcp"], String::new()),
+            (&["policy", "set", "economy"], String::new()),
+        ];
+        for (door, input) in doors {
+            let ran = world.run_with(door, input);
+            let told = format!("{}{}", ran.text(), ran.err);
+            assert!(
+                ran.code == 9 && words.iter().all(|word| told.contains(word)),
+                "{round} {door:?}: {} {told}",
+                ran.code
+            );
+        }
+        world.run_with(&["hook", "claude-code"], prompt).tells(0, &["{}"]);
+        assert!(!world.path("store/acpdb.json").exists());
+        // The same with an empty folder in its place, as of a disk that is not mounted.
+        std::fs::create_dir_all(world.path("store")).unwrap();
+    }
+    // A plain store that took its place is not written either, until its owner says so.
+    std::fs::remove_dir(world.path("store")).unwrap();
+    world.run_with(&["--db", "plain", "append", "--stdin"], line("a horse")).ok();
+    std::fs::rename(world.path("plain"), world.path("store")).unwrap();
+    world
+        .run_with(&["append", "--stdin"], line("the first zebra"))
+        .tells(9, &["one that is not encrypted lies there"]);
+    world.run(&["init"]).ok();
+    world.run_with(&["append", "--stdin"], line("another horse")).ok();
+    std::fs::remove_dir_all(world.path("store")).unwrap();
+    world.run_with(&["append", "--stdin"], line("a third horse")).ok();
+}
+
 /// `doctor` found nothing to do where the owner's key had gone.
 #[test]
 fn doctor_says_that_no_key_at_hand_opens_a_store() {
@@ -258,7 +307,7 @@ fn doctor_says_that_no_key_at_hand_opens_a_store() {
     std::fs::rename(&key, &elsewhere).unwrap();
     world.run(&["doctor"]).tells(9, &["problem  key", "no key was given"]);
     world.run(&["doctor", "--json"]).tells(9, &[r#""state":"problem","what":"key""#]);
-    world.run(&["verify"]).tells(0, &["sound", "not proven", "without the key"]);
+    world.run(&["verify"]).tells(9, &["cannot be read", "no key was given"]);
     world.run(&["--key-file", elsewhere.to_str().unwrap(), "doctor"]).tells(0, &["Nothing needs to be done"]);
     with(&world, &[("ACPDB_PASSPHRASE", PASSPHRASE)], &["doctor"], "").tells(9, &["problem  key"]);
 }

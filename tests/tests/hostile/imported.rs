@@ -99,6 +99,45 @@ fn import_takes_sessions_and_shows_what_else_a_file_would_bring() {
     assert_eq!(place.run(&["policy", "show", "--json"], "").1, policy);
 }
 
+/// A policy came in with the other store, and again at every import: it could end the protection of files for all sessions.
+#[test]
+fn another_store_brings_its_policy_only_if_that_is_asked_for_and_once() {
+    let place = Place::new();
+    let other = place.at("other").display().to_string();
+    let line = |text: &str| {
+        let said = json!({"session": text, "message": {"role": "user", "text": text}});
+        format!("{said}\n")
+    };
+    assert_eq!(place.run(&["--db", &other, "append", "--stdin"], &line("theirs")).0, 0);
+    assert_eq!(place.run(&["--db", &other, "policy", "set", "economy", "protected_files="], "").0, 0);
+    assert_eq!(place.run(&["append", "--stdin"], &line("mine")).0, 0);
+    let policy = || place.run(&["policy", "show", "--json"], "").1;
+    let own = policy();
+    // A project's memory and sessions that set policies of their own change nothing either.
+    let (code, _, said) = place.run(&["import", &other, "--memory"], "");
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("--policy sets it here")
+            && said.contains("economy")
+            && said.contains("protected_files"),
+        "{said}"
+    );
+    assert_eq!(policy(), own);
+    let (code, out, said) = place.run(&["import", &other, "--policy"], "");
+    assert!(code == 0 && said.contains("its policy is set here") && !out.contains("polic"), "{out}{said}");
+    let theirs = policy();
+    assert!(theirs.contains("economy"), "{theirs}");
+    assert_eq!(place.run(&["policy", "set", "acp"], "").0, 0);
+    let own = policy();
+    let (code, out, said) = place.run(&["import", &other, "--policy"], "");
+    assert!(code == 0 && said.contains("was set here before"), "{out}{said}");
+    let (code_again, out, said) = place.run(&["import", &other, "--policy", "--json"], "");
+    assert!(code_again == 0 && said.is_empty() && out.contains("\"seq\":null"), "{out}{said}");
+    assert_eq!(policy(), own);
+    let (code, _, said) = place.run(&["import", "other.jsonl", "--policy"], "");
+    assert!(code == 2 && said.contains("no store is named"), "{said}");
+}
+
 #[test]
 fn a_time_in_the_future_counts_as_the_time_of_recording() {
     let place = Place::new();

@@ -82,7 +82,7 @@ fn pages(
     let place = index.parent().unwrap_or(Path::new("")).join(folder);
     let back = index.file_name().map(|name| format!("../{}", in_link(&name.to_string_lossy())));
     let options = &PageOptions { index: back, ..options.clone() };
-    std::fs::create_dir_all(&place).map_err(Failure::io("make", place.display()))?;
+    acpdb_live::files::make_folder(&place).map_err(Failure::io("make", place.display()))?;
     let mut links = Vec::with_capacity(rows.len());
     for (number, row) in rows.iter().enumerate() {
         let name = &row.summary.name;

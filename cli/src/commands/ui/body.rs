@@ -17,7 +17,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Pieces that wait for the browser.
 const PIECE_COUNT_MAX: usize = 4;
 /// How long a piece waits for a browser that has stopped reading: its thread is one of few.
-const PIECE_WAIT: Duration = Duration::from_secs(30);
+const PIECE_WAIT: Duration = Duration::from_secs(10);
 /// The wait between two looks for room.
 const LOOK_WAIT: Duration = Duration::from_millis(2);
 

@@ -5,6 +5,7 @@
 //! other page knows. Nothing changes the store: only GET and HEAD have answers.
 
 use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_live::requests::{MALFORMED, is_port};
 
 /// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(super) enum Route {
 /// The reason why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
+    /// The request could be read in two ways; why.
+    TwoMeanings(&'static str),
     /// The request is not for this server's own names.
     Host,
     /// The request comes from a page of another server.
@@ -46,6 +49,7 @@ impl Refusal {
     /// Status and text.
     pub(super) const fn says(self) -> (u16, &'static str) {
         match self {
+            Self::TwoMeanings(why) => (MALFORMED, why),
             Self::Host => (421, "this server answers to 127.0.0.1, localhost and [::1] only"),
             Self::Origin => (403, "pages of other servers get no answer"),
             Self::Method => (405, "this server only shows; it takes GET and HEAD"),
@@ -79,7 +83,7 @@ fn admitted<'a>(asked: Asked<'a>, port: u16, token: &str) -> Result<&'a str, Ref
         let (host, named) =
             name.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).unwrap_or((name, "80"));
         ["127.0.0.1", "localhost", "[::1]"].iter().any(|own| host.eq_ignore_ascii_case(own))
-            && named.parse() == Ok(port)
+            && is_port(named, port)
     };
     if !asked.host.is_some_and(own) {
         return Err(Refusal::Host);
@@ -187,6 +191,9 @@ mod tests {
         for (method, host, origin, expected) in [
             ("HEAD", Some("localhost:4142"), None, "Index"),
             ("GET", Some("LOCALHOST:4142"), None, "Index"),
+            ("GET", Some("127.0.0.1:+4142"), None, "Host 421"),
+            ("GET", Some("127.0.0.1:04142"), None, "Host 421"),
+            ("GET", Some("site@127.0.0.1:4142"), None, "Host 421"),
             ("GET", Some("[::1]:4142"), Some("http://[::1]:4142"), "Index"),
             ("GET", Some("127.0.0.1:4142"), Some("http://localhost:4142"), "Index"),
             ("POST", Some("127.0.0.1:4142"), None, "Method 405"),

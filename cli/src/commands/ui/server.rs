@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use acpdb_engine::Store;
 use acpdb_engine::store::Redactor;
+use acpdb_live::proxy::peer;
+use acpdb_live::requests::ambiguity;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION,
     ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
+use hyper::http::uri::Authority;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -74,17 +77,22 @@ pub(super) fn serve(
             // The signal to end is received even while there is no room.
             let accepted = async {
                 let place = Arc::clone(&room).acquire_owned().await.map_err(io::Error::other)?;
-                Ok::<_, io::Error>((place, listener.accept().await?.0))
+                let (stream, peer) = listener.accept().await?;
+                Ok::<_, io::Error>((place, stream, peer))
             };
             let accepted = tokio::select! {
                 accepted = accepted => accepted,
                 _ = stopped.changed() => return Ok(()),
             };
             // A connection that broke before it began is ignored; the next one may be better.
-            let Ok((place, stream)) = accepted else {
+            let Ok((place, stream, peer)) = accepted else {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             };
+            // Other users of the machine get no place, however many of them there are: they have no token.
+            if !stream.local_addr().is_ok_and(|own| !peer::can_tell() || peer::is_of_this_user(peer, own)) {
+                continue;
+            }
             let server = Arc::clone(&server);
             tokio::spawn(async move {
                 let service = service_fn(|request| {
@@ -121,6 +129,7 @@ type Made = Result<Response<Answer>, io::Error>;
 
 impl Server {
     async fn answer(&self, request: &Request<Incoming>) -> Made {
+        let count = |name: &str| request.headers().get_all(name).iter().count();
         let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
         // A header that is not text does not count as missing.
         let origin = request.headers().get(ORIGIN).map(|value| value.to_str().unwrap_or("unreadable"));
@@ -131,6 +140,10 @@ impl Server {
             host: header(HOST),
             origin,
         };
+        let target = request.uri().authority().map(Authority::as_str);
+        if let Some(why) = ambiguity(&count, target, asked.host) {
+            return refused(Refusal::TwoMeanings(why));
+        }
         match route(asked, self.port, &self.token) {
             Route::Refused(refusal) => refused(refusal),
             Route::Redirect => {

@@ -166,6 +166,13 @@ fn pages_of_others_and_other_places_get_no_answer() {
         ("POST", "/mcp", "Origin: http://evil.example.com\r\n".to_owned(), 403),
         ("POST", "/mcp", "Origin: http://localhost:1\r\n".to_owned(), 403),
         ("POST", "/mcp", "Origin: null\r\n".to_owned(), 403),
+        // Two values of a header that stands once in sound requests, and two servers that are named.
+        ("POST", "/mcp", format!("Host: {address}\r\nHost: site.example\r\n"), 400),
+        ("POST", "/mcp", format!("Origin: http://localhost:{port}\r\nOrigin: http://site.example\r\n"), 400),
+        ("POST", "/mcp", "Authorization: Bearer secret\r\nAuthorization: Bearer other\r\n".to_owned(), 400),
+        ("POST", "/mcp", "Content-Length: 1\r\n".to_owned(), 400),
+        ("POST", "/mcp", "X-Long: a\r\n Origin: http://site.example\r\n".to_owned(), 400),
+        ("POST", "http://site.example/mcp", String::new(), 400),
         ("POST", "/", String::new(), 404),
         ("GET", "/mcp", String::new(), 405),
         ("DELETE", "/mcp", String::new(), 405),

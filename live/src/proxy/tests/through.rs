@@ -128,6 +128,20 @@ fn a_page_of_another_site_is_not_passed_on_and_nothing_is_recorded() {
         let answer = String::from_utf8(answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 403"), "{header}: {answer}");
     }
+    for header in [
+        "Host: site.example",
+        "Origin: http://localhost:1\r\nOrigin: https://site.example",
+        "X-Acpdb-Token: other",
+        "Content-Length: 1",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "X-Long: a\r\n Origin: https://site.example",
+    ] {
+        let answer = asked_at("/acp/shop-1/v1/messages?key=MINE", header, address, body);
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400"), "{header}: {answer}");
+    }
+    let elsewhere = asked_at("http://site.example/acp/shop-1/v1/messages", "X-Other: 1", address, body);
+    assert!(elsewhere.starts_with(b"HTTP/1.1 400"), "{}", String::from_utf8_lossy(&elsewhere));
     assert!(provider.accept().is_err(), "nothing was sent on");
     assert!(store.find_stream("shop-1").is_err(), "nothing was recorded");
 }
