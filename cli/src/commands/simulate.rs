@@ -70,7 +70,8 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
                 let outcomes = simulated.iter().filter_map(|session| session.outcomes.get(place));
                 row.missed = outcomes.flat_map(|outcome| outcome.missed.iter().cloned()).collect();
             }
-            row.dollars = by_model.then(|| dollars(&simulated, place.saturating_add(1)));
+            let is_known = by_model && simulated.iter().any(|session| session.reported.is_some());
+            row.dollars = is_known.then(|| dollars(&simulated, place.saturating_add(1)));
             row
         })
         .collect();

@@ -120,25 +120,27 @@ fn on_page(world: &World, session: &str) -> i64 {
     sum
 }
 
+/// Adds the tokens that the spans in a value tell.
+fn add(value: &Value, sums: &mut [u64; 3]) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|value| add(value, sums)),
+        Value::Object(members) => {
+            let names = ["input_tokens", "output_tokens", "cache_read.input_tokens"];
+            for (name, sum) in names.iter().zip(&mut *sums) {
+                if members.get("key").and_then(Value::as_str) == Some(&format!("gen_ai.usage.{name}")) {
+                    *sum += members["value"]["intValue"].as_str().map_or(0, |text| text.parse().unwrap());
+                }
+            }
+            members.values().for_each(|value| add(value, sums));
+        }
+        _ => {}
+    }
+}
+
 /// Tokens of input, of output and from the cache, in the spans of all sessions.
 fn spans(world: &World) -> [u64; 3] {
     world.run(&["export", "otlp-json", "-o", "spans.jsonl", "--force", "-q"]).ok();
     let mut sums = [0; 3];
-    fn add(value: &Value, sums: &mut [u64; 3]) {
-        match value {
-            Value::Array(list) => list.iter().for_each(|value| add(value, sums)),
-            Value::Object(members) => {
-                let names = ["input_tokens", "output_tokens", "cache_read.input_tokens"];
-                for (name, sum) in names.iter().zip(&mut *sums) {
-                    if members.get("key").and_then(Value::as_str) == Some(&format!("gen_ai.usage.{name}")) {
-                        *sum += members["value"]["intValue"].as_str().map_or(0, |text| text.parse().unwrap());
-                    }
-                }
-                members.values().for_each(|value| add(value, sums));
-            }
-            _ => {}
-        }
-    }
     for line in std::fs::read_to_string(world.path("spans.jsonl")).unwrap().lines() {
         add(&serde_json::from_str(line).unwrap(), &mut sums);
     }
