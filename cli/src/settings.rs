@@ -99,7 +99,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "price",
         kind: Kind::Text,
-        default: "anthropic",
+        default: "model",
         about: "prices that simulate uses; --price overrides it",
     },
     Key {

@@ -535,3 +535,39 @@ fn compactions_of_the_server_are_the_models_and_hold_their_summary() {
     "#]],
     );
 }
+
+/// Edits in a body were not looked at.
+#[test]
+fn edits_by_the_provider_are_of_known_kinds_and_that_of_reasoning_comes_first() {
+    let body = |management: &str| {
+        format!(r#"{{"messages":[{{"role":"user","content":"x"}}],"context_management":{management}}}"#)
+    };
+    let edits = |kinds: &[&str]| {
+        let edits: Vec<String> = kinds.iter().map(|kind| format!(r#"{{"type":"{kind}"}}"#)).collect();
+        body(&format!(r#"{{"edits":[{}]}}"#, edits.join(",")))
+    };
+    let (thinking, tools) = ("clear_thinking_20251015", "clear_tool_uses_20250919");
+    let table = [
+        edits(&[thinking, tools, "compact_20260112"]),
+        body("null"),
+        edits(&[tools, thinking]),
+        edits(&["clear_everything"]),
+        body(r#"{"applied_edits":[]}"#),
+    ];
+    let expected = expect![[r#"
+        --
+        --
+        A10 /context_management/edits/1: place 1
+        --
+        A10 /context_management/edits/0/type: clear_everything
+        --
+        A10 /context_management/applied_edits: edits that were made
+        --
+    "#]];
+    let mut told = String::new();
+    for body in table {
+        told.push_str(&found(Format::Anthropic, &body, Known::default()));
+        told.push_str("--\n");
+    }
+    expected.assert_eq(&told);
+}

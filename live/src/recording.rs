@@ -246,6 +246,13 @@ pub fn beside(path: &Path) -> Beside {
         if matches!(named, import::AGENT_META | import::AGENT_SESSION | import::AGENT_WORKFLOW) {
             return of_agent(&own, named);
         }
+        if named == import::AGENT_FOLDER {
+            return Some(own.parent()?.file_name()?.to_string_lossy().into_owned().into_bytes());
+        }
+        if named == import::SESSION_LOG {
+            let log = own.with_extension("jsonl");
+            return (log != own && log.exists()).then(Vec::new);
+        }
         let name = Path::new(named).file_name().filter(|_| number == 0)?.to_str()?;
         // The session has the beginning of a file that is not read now. A later import looks again, and knows new facts by their origins.
         let mut file = below::beneath(&root, &format!("{folder}/{name}")).ok()?;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Items that a rewind left do not come back, so a message that is there again is told under a new name. Only sessions that are read whole
-//! are compared: those of opencode.
+//! are compared: those of opencode, and documents of Gemini CLI that are not the past of a log.
 
 use std::collections::{HashMap, HashSet};
 
@@ -164,6 +164,35 @@ mod tests {
             told.push(texts.collect::<Vec<_>>().join(" "));
         }
         told
+    }
+
+    /// A rewind in a document of Gemini CLI leaves its messages out: they stayed in the context. A document that a log goes on from is the
+    /// past, and takes nothing back.
+    #[test]
+    fn a_document_that_lost_messages_was_rewound_unless_a_log_goes_on_from_it() {
+        for (has_log, expected) in [(false, "a b | a"), (true, "a b | a b")] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
+            let path = folder.path().join("session-1.json");
+            if has_log {
+                std::fs::write(path.with_extension("jsonl"), "").unwrap();
+            }
+            let told = [&["a", "b"][..], &["a"]].map(|messages| {
+                let message = |name: &&str| {
+                    format!(r#"{{"id":"{name}","type":"user","content":[{{"text":"{name}"}}]}}"#)
+                };
+                let list: Vec<String> = messages.iter().map(message).collect();
+                let text =
+                    format!(r#"{{"sessionId":"s","projectHash":"p","messages":[{}]}}"#, list.join(","));
+                std::fs::write(&path, text).unwrap();
+                let _ = crate::recording::import(&store, &path, Format::GeminiCli).unwrap();
+                let view = store.view(acpdb_engine::StreamInfo::session("gemini-cli", "s").id()).unwrap();
+                let texts = view.current();
+                let texts = texts.iter().map(|item| view.text(item.content[0].body).unwrap());
+                texts.collect::<Vec<_>>().join(" ")
+            });
+            assert_eq!(told.join(" | "), expected);
+        }
     }
 
     /// A message that the user had taken back stayed in the context for ever, beside the one that took its place.

@@ -218,7 +218,7 @@ pub(crate) enum StatsStyle {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb simulate latest                  the presets on one session\n  \
-    acpdb simulate --all --policy economy --mode batched --price openai\n\n\
+    acpdb simulate --all --policy economy --mode batched --price flat\n\n\
     price     of all input; doing nothing is 1\n\
     fetched   the same, and hidden results that were needed again are charged again\n\
     tokens    of a request, on average; peak: of the largest one\n\
@@ -242,7 +242,7 @@ pub(crate) struct Simulate {
     /// When the conclusions of the rules are sent [default: each]
     #[arg(long, short, value_name = "MODE")]
     pub(crate) mode: Vec<SimulateMode>,
-    /// Prices: model (each session's own), a model's or a provider's (anthropic, anthropic-1h, openai, ..), flat, or a TOML file [default: anthropic]
+    /// Prices: model (each session's own, else its host's provider's), a model's or a provider's (anthropic, anthropic-1h, openai, ..), flat, or a TOML file [default: model]
     #[arg(long, value_name = "PRICES")]
     pub(crate) price: Option<String>,
     /// Tokens of the system prompt and the tools in each request [default: as the usage of a session tells, else 8000]

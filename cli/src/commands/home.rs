@@ -210,7 +210,8 @@ fn stale(
 }
 
 fn to_the_millionth(dollars: f64) -> f64 {
-    (dollars * 1e6).round() / 1e6
+    // A nought has no sign.
+    (dollars * 1e6).round() / 1e6 + 0.0
 }
 
 fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {

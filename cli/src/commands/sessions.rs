@@ -238,6 +238,13 @@ fn title(row: &SessionRow) -> String {
     clip(&row.summary.name.title.as_deref().map(one_line).unwrap_or_default(), TITLE_WIDTH_MAX)
 }
 
+/// The project of a session: for people the last part of its folder.
+fn project(folder: &str, is_whole: bool) -> String {
+    let last = folder.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = if is_whole || last.is_empty() { folder } else { last };
+    escape(name, Escape::Line).into_owned()
+}
+
 fn table(rows: &[Listed], output: &mut Output) -> Result<(), Failure> {
     let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
     let lengths = if output.tabs { vec![usize::MAX; names.len()] } else { id_lengths(&names) };
@@ -251,11 +258,15 @@ fn table(rows: &[Listed], output: &mut Output) -> Result<(), Failure> {
     let has_matches = rows.iter().any(|row| row.matches.is_some());
     let has_cost = rows.iter().any(|row| row.cost.is_some());
     let has_stores = rows.iter().any(|row| row.store.is_some());
+    let folder = |row: &Listed| row.summary.name.folder.clone().unwrap_or_default();
+    // One project for all says nothing.
+    let has_projects = rows.iter().any(|row| folder(row) != rows.first().map(folder).unwrap_or_default());
     let columns = [
         Column { is_told: has_stores, ..text("store", 1) },
         text("id", 0),
         text("host", 7),
         text("title", 0),
+        Column { is_told: has_projects, ..text("project", 8) },
         Column { is_told: has_matches, ..number("matches", 1) },
         number("turns", 8),
         number("calls", 6),
@@ -273,6 +284,7 @@ fn table(rows: &[Listed], output: &mut Output) -> Result<(), Failure> {
             short_id(&session.name.name, length, ids),
             escape(&session.name.host, Escape::Line).into_owned(),
             title(row),
+            project(&folder(row), output.tabs),
             row.matches.map(|count| count.to_string()).unwrap_or_default(),
             session.turns.get().to_string(),
             session.calls.to_string(),

@@ -70,7 +70,8 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
                 let outcomes = simulated.iter().filter_map(|session| session.outcomes.get(place));
                 row.missed = outcomes.flat_map(|outcome| outcome.missed.iter().cloned()).collect();
             }
-            row.dollars = by_model.then(|| dollars(&simulated, place.saturating_add(1)));
+            let is_known = by_model && simulated.iter().any(|session| session.reported.is_some());
+            row.dollars = is_known.then(|| dollars(&simulated, place.saturating_add(1)));
             row
         })
         .collect();
@@ -166,6 +167,17 @@ impl Models {
         Ok(Self { table, requests })
     }
 
+    /// The prices of the provider that a host's own models come from.
+    fn of_host(&self, host: &str) -> Option<Prices> {
+        let provider = match host {
+            "codex" => "openai",
+            "gemini-cli" => "google",
+            _ => "anthropic",
+        };
+        // A user's table may lack it, or hold prices that cannot be used: then the given ones hold.
+        PriceList::of(&self.table, provider).ok()?.prices().ok()
+    }
+
     fn reported(&self, stream: StreamId) -> Option<Reported> {
         let requests: Vec<&Request> = self.requests.get(&stream)?.iter().collect();
         cost::reported(&self.table, &requests)
@@ -173,7 +185,7 @@ impl Models {
 }
 
 fn price_name<'a>(global: &'a Global, args: &'a Simulate) -> &'a str {
-    args.price.as_deref().or(global.settings.price.as_deref()).unwrap_or("anthropic")
+    args.price.as_deref().or(global.settings.price.as_deref()).unwrap_or(BY_MODEL)
 }
 
 /// The conditions of the figures: one price list for all sessions, or prices by model and a list for the sessions of other models.
@@ -193,7 +205,11 @@ fn conditions(list: &PriceList, models: Option<&Models>, simulated: &[Simulated]
                 simulated.len(),
                 models.table.checked
             );
-            if known < simulated.len() { format!("{own}, the others at {}", rates(list)) } else { own }
+            if known < simulated.len() {
+                format!("{own}, the others at those of their host's provider")
+            } else {
+                own
+            }
         }
     };
     format!("price of all input, doing nothing = 1; {prices}; the sessions were recorded without pruning")
@@ -284,7 +300,11 @@ fn each(
         recording.count_as(given.table);
         recording.prefix_tokens = given.prefix_tokens.unwrap_or(recording.prefix_tokens);
         let reported = given.models.and_then(|models| models.reported(stream.id));
-        let prices = reported.map_or(given.prices, |reported| reported.prices);
+        let prices = match (reported, given.models) {
+            (Some(reported), _) => reported.prices,
+            (None, Some(models)) => models.of_host(&recording.host).unwrap_or(given.prices),
+            (None, None) => given.prices,
+        };
         let mut nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
         if reported.is_some() {
             recording.answer_as_recorded(&nothing);

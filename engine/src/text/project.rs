@@ -18,6 +18,7 @@ const WORKTREES: [&[&str]; 2] = [&[".claude", "worktrees"], &[".worktrees"]];
 /// use acpdb_engine::text::project_of;
 ///
 /// assert_eq!(project_of("/home/ada/app/.claude/worktrees/quick-fix"), "/home/ada/app");
+/// assert_eq!(project_of("/home/ada/app/"), "/home/ada/app");
 /// assert_eq!(project_of("D:/LD/P"), project_of(r"d:\ld\p"));
 /// assert_eq!(project_of("shop"), "shop");
 /// ```
@@ -43,7 +44,10 @@ pub fn project_of(folder: &str) -> Cow<'_, str> {
 /// The one spelling of a folder.
 fn spelled(folder: &str) -> Cow<'_, str> {
     if !is_of_windows(folder) {
-        return Cow::Borrowed(folder);
+        let whole = folder.trim_end_matches('/');
+        // The root keeps its slash; a name that is no folder is as it is.
+        let is_folder = folder.starts_with('/') && !whole.is_empty();
+        return Cow::Borrowed(if is_folder { whole } else { folder });
     }
     let spelled = folder.to_lowercase().replace('/', "\\");
     let whole = spelled.trim_end_matches('\\');
@@ -144,6 +148,10 @@ mod tests {
             ("/home/ada/app/.claude/worktrees", "/home/ada/app/.claude/worktrees"),
             ("/.claude/worktrees/x", "/.claude/worktrees/x"),
             ("/home/ada/App", "/home/ada/App"),
+            ("/home/ada/app/", "/home/ada/app"),
+            ("/home/ada/app/.worktrees/x//", "/home/ada/app"),
+            ("/", "/"),
+            ("shop/", "shop/"),
             (r"D:\LD\P", r"d:\ld\p"),
             ("D:/LD/P/", r"d:\ld\p"),
             (r"D:\", r"d:\"),

@@ -8,7 +8,9 @@
 //! |---|---|
 //! | Claude Code | attachments are messages of role `system`, or stand before the prompt; a line feed ends a text that another user's text follows |
 //! | Codex, from 0.168 on | base instructions are the first `developer` message; results and messages stand in the order in which they came |
+//! | Copilot CLI before 1.0.102 | results of calls at once stand in the order in which the calls ended |
 //! | opencode, Copilot CLI | over chat, reasoning is `reasoning_content` beside a reply's text |
+//! | Copilot CLI | around the summary of a compaction stand words of its own, and the prompts before it |
 //! | Codex, opencode | a call that was cut off, as by a kill, has a result of the host's own with the next prompt |
 
 use super::{Format, Selection};
@@ -24,6 +26,8 @@ pub(super) enum Dialect {
     Codex,
     /// The habit of hosts that send reasoning over chat.
     ReasoningInChat,
+    /// The same; and results of calls at once stand in the order in which the calls ended.
+    ResultsAsTheyCame,
 }
 
 impl Dialect {
@@ -34,8 +38,13 @@ impl Dialect {
         }
         match (host, format) {
             ("claude-code", Format::Anthropic) => Self::ClaudeCode,
+            ("copilot-cli", Format::Openai)
+                if version.is_some_and(|version| !is_from(version, [1, 0, 102])) =>
+            {
+                Self::ResultsAsTheyCame
+            }
             ("opencode" | "copilot-cli", Format::Openai) => Self::ReasoningInChat,
-            ("codex", Format::Responses) if version.is_some_and(|version| is_from(version, 0, 168)) => {
+            ("codex", Format::Responses) if version.is_some_and(|version| is_from(version, [0, 168, 0])) => {
                 Self::Codex
             }
             _ => Self::Portable,
@@ -63,10 +72,9 @@ impl CutOff {
 }
 
 /// Whether a version is at least this one.
-fn is_from(version: &str, major: u32, minor: u32) -> bool {
-    let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
-    let (first, second): (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    (first, second) >= (major, minor)
+fn is_from(version: &str, first: [u32; 3]) -> bool {
+    let mut numbers = version.split(['.', '-']).map(|number| number.parse().unwrap_or(0));
+    [(); 3].map(|()| numbers.next().unwrap_or(0)) >= first
 }
 
 #[cfg(test)]
@@ -81,6 +89,9 @@ mod tests {
         assert_eq!(of("codex", "1.0", Format::Responses, recorded), Dialect::Codex);
         assert_eq!(of("codex", "0.98.1", Format::Responses, recorded), Dialect::Portable);
         assert_eq!(of("codex", "0.169.0", Format::Openai, recorded), Dialect::Portable);
+        assert_eq!(of("copilot-cli", "1.0.92", Format::Openai, recorded), Dialect::ResultsAsTheyCame);
+        assert_eq!(of("copilot-cli", "1.0.102", Format::Openai, recorded), Dialect::ReasoningInChat);
+        assert_eq!(of("copilot-cli", "1.1", Format::Openai, recorded), Dialect::ReasoningInChat);
         assert_eq!(of("claude-code", "2.1", Format::Anthropic, recorded), Dialect::ClaudeCode);
         assert_eq!(of("claude-code", "2.1", Format::Anthropic, Selection::Whole), Dialect::Portable);
         assert_eq!(Dialect::of("codex", None, Format::Responses, recorded), Dialect::Portable);

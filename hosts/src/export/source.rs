@@ -18,6 +18,7 @@ use super::thinking;
 use super::turns::{self, Group};
 use super::write::Json;
 use super::{Export, Format, Options, Provider, Selection, Thinking};
+use crate::import::{SUMMARY, SUMMARY_SENT};
 
 /// The text in place of one that cannot be read.
 const UNREADABLE: &str = "[content not readable]";
@@ -242,6 +243,19 @@ impl<'v> Source<'v> {
         let cut_off = CutOff::of(&self.host, self.options.selection).filter(|_| !item.is_finished())?;
         let later = |it: &&Item| it.id().seq > item.id().seq && it.brief.role == Role::User;
         self.items.iter().rev().any(|it| later(&it)).then_some(cut_off)
+    }
+
+    /// The body that the host sent in place of an item's own: Copilot CLI puts words around a summary.
+    pub(super) fn sent_instead(&self, item: &Item) -> Option<BodyId> {
+        let key = item.brief.message.as_deref().filter(|_| self.options.selection == Selection::Recorded)?;
+        let summary = key.strip_suffix(SUMMARY).filter(|_| self.host == "copilot-cli")?;
+        let sent = format!("{summary}{SUMMARY_SENT}");
+        let (state, at) = (self.view.state(), self.view.at());
+        let is_it = |ix: &Ix| {
+            state.item_header(*ix, at).is_some_and(|header| header.message.as_deref() == Some(&*sent))
+        };
+        let ix = state.items(at).find(is_it)?;
+        state.content(ix, at).first().map(|part| part.body)
     }
 
     /// The provider of the session's tools and parameters; `None` if nothing tells.

@@ -401,7 +401,7 @@ fn signature(
 /// Reasoning as it was recorded, if this provider takes it.
 fn whole_reasoning(source: &mut Source<'_>, item: &Item, how: Reading) -> Result<Option<Piece>, Error> {
     let Some(part) = source.content(item).into_iter().next() else { return Ok(None) };
-    if source.dialect == Dialect::ReasoningInChat {
+    if matches!(source.dialect, Dialect::ReasoningInChat | Dialect::ResultsAsTheyCame) {
         let text = source.text(part.body, Some(item.id()))?;
         return Ok(Some(Piece::Reasoning { text, opaque: Opaque::Signature(String::new()) }));
     }
@@ -587,8 +587,8 @@ fn content(
         Shown::Text(text) => out.push(Said::Text { text: text.clone(), role, key }),
         Shown::Whole => {
             for part in &item.content {
-                let text = source.text(part.body, Some(id))?;
-                let key = key.clone();
+                let body = source.sent_instead(item).unwrap_or(part.body);
+                let (text, key) = (source.text(body, Some(id))?, key.clone());
                 out.push(match part.kind {
                     PartKind::Media => Said::Media { body: text, media_type: part.media_type.clone(), key },
                     PartKind::Text | PartKind::Reasoning => Said::Text { text, role, key },

@@ -11,7 +11,7 @@
 //!
 //! A step begins at the first model-made `response_item` after another one: reasoning, an assistant's message and calls
 //! that follow one another are one reply. Records between them that are no `response_item` do not count: the echo of a
-//! message stands between reasoning and message. A prompt always ends a reply.
+//! message stands between reasoning and message. A prompt always ends a reply, and so do the counts of its tokens.
 //!
 //! An older fork's file begins with a copy of the shared records, and nothing says where the copy ends: it is part of the
 //! new stream, whose `Forked` names the other stream and shares nothing of it. A newer fork's file names the file in which
@@ -28,7 +28,7 @@ use acpdb_engine::ids::Seq;
 
 use super::json::{count, elements, member, owned, pick};
 use super::lines::{Found, LineImporter, read_lines, span};
-use super::turns::{Calls, Occurrences, digest, message, picture, prompt, step};
+use super::turns::{Calls, Occurrences, Repeated, digest, message, picture, prompt, step};
 use super::{Beside, Context, ImportError, Input, time, without_cached};
 
 const HOST: &str = "codex";
@@ -39,6 +39,7 @@ pub(super) struct Codex {
     stream: StreamInfo,
     named: bool,
     lines: Occurrences,
+    repeated: Repeated,
     calls: Calls,
     /// The last response item was made by the model.
     replying: bool,
@@ -68,6 +69,9 @@ impl LineImporter for Codex {
         let Some([timestamp, kind, payload]) = pick(line, ["timestamp", "type", "payload"]) else {
             return Found::Unfit("not a JSON object");
         };
+        if self.repeated.is_again(line, time(timestamp)) {
+            return Found::Again;
+        }
         let origin = self.lines.origin("line", &digest(&without_ordinal(line)));
         let (kind, payload) = (owned(kind).unwrap_or_default(), payload.unwrap_or_default());
         let part = owned(member(Some(payload), "type")).unwrap_or_default();
@@ -256,6 +260,10 @@ impl Codex {
             .unwrap_or_default()
             .map(|usage| usage.and_then(usage_of));
         let before = self.total;
+        // A change of the limits tells the newest counts again.
+        if total.is_some() && total == before {
+            return;
+        }
         self.total = total.or(before);
         let grown = total.map(|total| before.map_or(total, |before| growth(before, total)));
         let has_grown = |usage: &Usage| usage.input.max(usage.output).max(usage.cache_read).unwrap_or(0) > 0;
@@ -277,6 +285,8 @@ impl Codex {
     /// The end of the newest step, unless it has been told; a step and its end have one key.
     fn finished(&mut self, usage: Usage, request: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
         let Some(key) = self.step.take() else { return };
+        // The provider has told all of this reply: what the model makes next is another one.
+        self.replying = false;
         let report =
             Report { model: self.model.clone(), request: owned(request), usage, ..Report::default() };
         let fact = fact::MessageFinished { key, report };

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use acpdb_engine::entry::{Entry, ItemRef, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 
-use super::gemini_parts::{content_parts, output, thought, usage};
+use super::gemini_parts::{bare, content_parts, id_of_call, output, own_responses, response, thought, usage};
 use super::held;
 use super::json::{elements, member, members, owned, pick};
 use super::lines::{Found, attach, document, keep, opened};
@@ -35,9 +35,14 @@ use super::report::Admitted;
 use super::retold::Retold;
 use super::turns::{self, Occurrences, digest, not_for_the_model, prompt, step};
 use super::values::ValueReader;
-use super::{Context, Exceeded, Format, ImportError, Input, time, wire};
+use super::{Context, Exceeded, Format, ImportError, Input, Options, is_uuid, time, wire};
 
 const HOST: &str = "gemini-cli";
+
+/// The name under which a reader of files beside a session is asked for the name of the session's folder.
+pub const AGENT_FOLDER: &str = "agent:folder";
+/// The same for the log in which the session of a document goes on: the document is as it was before.
+pub const LOG: &str = "session:log";
 
 /// A message of the current list.
 #[derive(Debug)]
@@ -92,7 +97,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
                 shape => {
                     context.report.records += 1;
                     let mut entries = Vec::new();
-                    let found = gemini.line(text, &shape, &mut entries);
+                    let found = gemini.line(text, &shape, context.options, &mut entries);
                     found.told(raw, (line, at), &mut entries, &mut kept, &mut context.report);
                     entries
                 }
@@ -198,7 +203,17 @@ impl Session {
         at: u64,
         context: &mut Context<'_>,
     ) -> Result<(), ImportError> {
-        gemini.header(text);
+        gemini.header(text, context.options);
+        if self.stream.is_none()
+            && let Some(info) = &gemini.stream
+        {
+            // A rewind in a document leaves its messages out.
+            let stream = self.stream.insert(opened(info.clone(), context));
+            let beside = context.options.beside.as_ref();
+            if beside.is_some_and(|beside| (beside.0)(LOG, 0).is_none()) {
+                context.sink.present(stream, messages.iter().map(|message| id_of(message)).collect());
+            }
+        }
         let mut records: Vec<(&str, String)> = Vec::new();
         let mut told: HashMap<String, Vec<String>> = HashMap::new();
         for message in messages {
@@ -248,7 +263,7 @@ impl Session {
 }
 
 impl Gemini {
-    fn line(&mut self, text: &str, shape: &Shape<'_>, out: &mut Vec<Entry>) -> Found {
+    fn line(&mut self, text: &str, shape: &Shape<'_>, options: &Options, out: &mut Vec<Entry>) -> Found {
         match shape {
             Shape::Message => {
                 let id = id_of(text);
@@ -275,7 +290,7 @@ impl Gemini {
                 self.message(text, id, out);
             }
             Shape::Header => {
-                self.header(text);
+                self.header(text, options);
                 let origin = self.lines.origin("line", &digest(text));
                 out.push(Entry::host_record("session", None).origin(origin));
             }
@@ -349,12 +364,19 @@ impl Gemini {
             && parts.iter().all(|part| response(part).is_some() || member(Some(part), "inlineData").is_some())
     }
 
-    fn header(&mut self, text: &str) {
-        let [id, start] = pick(text, ["sessionId", "startTime"]).unwrap_or_default();
+    fn header(&mut self, text: &str, options: &Options) {
+        let [id, start, kind] = pick(text, ["sessionId", "startTime", "kind"]).unwrap_or_default();
         if self.stream.is_none()
             && let Some(id) = owned(id)
         {
-            self.stream = Some(StreamInfo { host_time: time(start), ..StreamInfo::session(HOST, id) });
+            let is_agent = owned(kind).as_deref() == Some("subagent");
+            let parent = options.beside.as_ref().filter(|_| is_agent).and_then(|beside| {
+                // Its folder bears the name of the session that started it; a name that is no text is none.
+                let name = String::from_utf8((beside.0)(AGENT_FOLDER, 0)?).ok()?;
+                (is_uuid(&name) && name != id).then(|| (StreamInfo::session(HOST, name).id(), None))
+            });
+            let host_time = time(start);
+            self.stream = Some(StreamInfo { host_time, parent, ..StreamInfo::session(HOST, id) });
         }
     }
 
@@ -500,10 +522,6 @@ impl Live {
     }
 }
 
-fn response(part: &str) -> Option<&str> {
-    member(Some(part), "functionResponse")
-}
-
 /// A digest of a message's content, whether its calls are listed beside the content or are parts of it.
 fn says(message: &str) -> String {
     let [content, calls] = pick(message, ["content", "toolCalls"]).unwrap_or_default();
@@ -527,18 +545,6 @@ fn says(message: &str) -> String {
     digest(&format!("{all:?}"))
 }
 
-/// The id by which the provider knows a call: the file may write the tool's name before it.
-fn bare<'i>(id: &'i str, tool: &str) -> &'i str {
-    let own = id.strip_prefix(tool).and_then(|rest| rest.strip_prefix("__"));
-    own.filter(|own| !own.is_empty() && !tool.is_empty()).unwrap_or(id)
-}
-
-/// The same of a call, or of a response, as it stands in a file.
-fn id_of_call(call: &str) -> String {
-    let [id, name] = pick(call, ["id", "name"]).unwrap_or_default().map(owned);
-    bare(&id.unwrap_or_default(), &name.unwrap_or_default()).to_owned()
-}
-
 /// A message without an id is named by its bytes.
 fn id_of(message: &str) -> String {
     owned(member(Some(message), "id")).unwrap_or_else(|| digest(message))
@@ -546,18 +552,6 @@ fn id_of(message: &str) -> String {
 
 fn origin_of(entry: Option<&Entry>) -> String {
     entry.and_then(|entry| entry.origin.clone()).unwrap_or_default()
-}
-
-/// The pieces of a result that answer this call: a list that was written anew has the responses of all calls of its message at each.
-fn own_responses<'r>(result: &'r str, call: &str) -> std::borrow::Cow<'r, str> {
-    let pieces = elements(result).unwrap_or_default();
-    let named: Vec<(&str, String)> =
-        pieces.iter().filter_map(|piece| Some((*piece, id_of_call(response(piece)?)))).collect();
-    let own: Vec<&str> = named.iter().filter(|(_, id)| id == call).map(|(piece, _)| *piece).collect();
-    if own.is_empty() || own.len() == named.len() {
-        return std::borrow::Cow::Borrowed(result);
-    }
-    std::borrow::Cow::Owned(format!("[{}]", own.join(",")))
 }
 
 /// Adds a call and, if it has one, its result; gives the origin of its start.

@@ -62,14 +62,43 @@ pub(super) fn output(result: Option<&str>) -> Vec<PartEntry> {
 }
 
 pub(super) fn usage(tokens: &str) -> Usage {
-    let [input, output, cached, thoughts] =
-        pick(tokens, ["input", "output", "cached", "thoughts"]).unwrap_or_default().map(count);
+    let [input, output, cached, thoughts, tool] =
+        pick(tokens, ["input", "output", "cached", "thoughts", "tool"]).unwrap_or_default().map(count);
     without_cached(Usage {
-        input,
+        // The tokens that the provider's own tools put into the prompt are not in the host's `input`.
+        input: input.map(|input| input.saturating_add(tool.unwrap_or(0))),
         // The host's `output` does not include thoughts, which are paid for as output.
         output: output.map(|output| output.saturating_add(thoughts.unwrap_or(0))),
         cache_read: cached,
         reasoning: thoughts,
         ..Usage::default()
     })
+}
+
+pub(super) fn response(part: &str) -> Option<&str> {
+    member(Some(part), "functionResponse")
+}
+
+/// The id by which the provider knows a call: the file may write the tool's name before it.
+pub(super) fn bare<'i>(id: &'i str, tool: &str) -> &'i str {
+    let own = id.strip_prefix(tool).and_then(|rest| rest.strip_prefix("__"));
+    own.filter(|own| !own.is_empty() && !tool.is_empty()).unwrap_or(id)
+}
+
+/// The same of a call, or of a response, as it stands in a file.
+pub(super) fn id_of_call(call: &str) -> String {
+    let [id, name] = pick(call, ["id", "name"]).unwrap_or_default().map(owned);
+    bare(&id.unwrap_or_default(), &name.unwrap_or_default()).to_owned()
+}
+
+/// The pieces of a result that answer this call: a list that was written anew has the responses of all calls of its message at each.
+pub(super) fn own_responses<'r>(result: &'r str, call: &str) -> std::borrow::Cow<'r, str> {
+    let pieces = elements(result).unwrap_or_default();
+    let named: Vec<(&str, String)> =
+        pieces.iter().filter_map(|piece| Some((*piece, id_of_call(response(piece)?)))).collect();
+    let own: Vec<&str> = named.iter().filter(|(_, id)| id == call).map(|(piece, _)| *piece).collect();
+    if own.is_empty() || own.len() == named.len() {
+        return std::borrow::Cow::Borrowed(result);
+    }
+    std::borrow::Cow::Owned(format!("[{}]", own.join(",")))
 }

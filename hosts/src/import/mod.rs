@@ -54,7 +54,9 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use claude_code::{ATTACHED, SENT, UNCHANGED, untagged};
 pub use claude_code::{META as AGENT_META, SESSION as AGENT_SESSION, WORKFLOW as AGENT_WORKFLOW};
+pub(crate) use copilot_cli::{SUMMARY, SUMMARY_SENT};
 pub use detect::{HEAD_BYTES, decompressed, detect, foreign, is_own_export};
+pub use gemini_cli::{AGENT_FOLDER, LOG as SESSION_LOG};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database, session_ids};
 pub use opencode_storage::{StoredMessage, read_storage};
@@ -63,7 +65,7 @@ pub use retold::Retold;
 pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
-pub const READERS: u32 = 7;
+pub const READERS: u32 = 8;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -150,7 +152,8 @@ pub struct Options {
     pub limits: Limits,
     /// Reads files that a host keeps beside a session and names in it, such as long results. Codex names a thread by its
     /// id, and means the thread's file. For a subagent's file, [`AGENT_META`] and [`AGENT_SESSION`] are the files that say which
-    /// call started it, and the content of [`AGENT_WORKFLOW`] is the name of its workflow's folder.
+    /// call started it, and the content of [`AGENT_WORKFLOW`] is the name of its workflow's folder. The content of
+    /// [`AGENT_FOLDER`] is the name of the file's own folder; [`SESSION_LOG`] is there if a session goes on in another file.
     pub beside: Option<Beside>,
 }
 

@@ -141,9 +141,10 @@ impl Session {
 
     /// The name under which a record with this id is told: the id, unless another record was told under it. A record that is
     /// told again has the name of the first time.
-    fn name(&mut self, kind: &str, id: &str, record: &str) -> String {
+    fn name(&mut self, id: &str, record: &str) -> String {
         let content = turns::digest(record);
-        let known = self.contents.entry(format!("{kind}:{id}")).or_default();
+        // A redactor's word may stand for the ids of messages and of parts.
+        let known = self.contents.entry(id.to_owned()).or_default();
         let place = known.iter().position(|other| *other == content).unwrap_or_else(|| {
             known.push(content);
             known.len() - 1
@@ -292,7 +293,7 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
         return entries;
     };
     let mut head = Head::parse(info, index);
-    head.id = document.session.name("message", &head.id, info);
+    head.id = document.session.name(&head.id, info);
     if let Some(Fact::MessageFinished(finish)) = &mut head.finish {
         finish.key.clone_from(&head.id);
     }
@@ -336,7 +337,7 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
             continue;
         };
         let id = json::owned(read.id).unwrap_or_else(|| format!("{}/{place}", head.id));
-        let id = document.session.name("part", &id, part);
+        let id = document.session.name(&id, part);
         let mut facts = read_part(&head, &id, read, part, document, context);
         let bodies = wire::bodies(&facts);
         // Only the record of a call that has ended is sure to stay as it is.

@@ -21,7 +21,7 @@ mod parts;
 mod system;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo, fact};
@@ -71,6 +71,8 @@ struct Node {
 struct Pi {
     stream: Option<StreamInfo>,
     ids: Occurrences,
+    /// Digests of the lines with ids.
+    lines: HashSet<blake3::Hash>,
     calls: Calls,
     nodes: HashMap<String, Node>,
     /// The path to the line that was written last, and the place of each of its lines.
@@ -121,6 +123,10 @@ impl LineImporter for Pi {
         };
         let Some(kind) = owned(kind) else { return Found::Unfit("a line without a type") };
         let (id, parent) = (owned(id), owned(parent));
+        // It would seem to go back to the line before the first one.
+        if id.is_some() && !self.lines.insert(blake3::hash(line.as_bytes())) {
+            return Found::Again;
+        }
         if kind == "session" {
             self.opened(line, id, out);
             return Found::Known;

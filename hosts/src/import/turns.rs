@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, fact};
 use acpdb_engine::event::Role;
+use acpdb_engine::ids::Micros;
 use acpdb_engine::secret::DERIVED;
 
 /// Counts how often something has occurred in a stream.
@@ -29,6 +30,33 @@ impl Occurrences {
     pub(super) fn origin(&mut self, kind: &str, what: &str) -> String {
         let n = self.next(what);
         format!("{kind}:{what}#{n}")
+    }
+}
+
+/// Tells records that stand in a file again, where records have no ids.
+///
+/// Two records of one moment may be alike, and so may be those of a fork, whose host gives all copies one time. So an equal record is the
+/// same one only if it directly follows itself, or if time had gone on behind the first.
+#[derive(Debug, Default)]
+pub(super) struct Repeated {
+    /// How often time had gone on when each record was read last.
+    seen: HashMap<blake3::Hash, u64>,
+    last: Option<blake3::Hash>,
+    newest: Option<Micros>,
+    rises: u64,
+}
+
+impl Repeated {
+    /// Whether a record of this time was there before.
+    pub(super) fn is_again(&mut self, line: &str, at: Option<Micros>) -> bool {
+        let digest = blake3::hash(line.as_bytes());
+        if at > self.newest && self.newest.is_some() {
+            self.rises = self.rises.saturating_add(1);
+        }
+        self.newest = at.or(self.newest);
+        let follows_itself = self.last.replace(digest) == Some(digest);
+        let before = self.seen.insert(digest, self.rises);
+        at.is_some() && before.is_some_and(|before| follows_itself || before < self.rises)
     }
 }
 
@@ -132,6 +160,23 @@ fn media_type(url: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A file that was put together of copies told each record twice; a fork with one time for all told some but once.
+    #[test]
+    fn a_record_is_there_again_where_it_follows_itself_or_time_has_gone_on() {
+        let check = |records: &str| {
+            let mut repeated = Repeated::default();
+            let told = records.split_whitespace().filter(|record| {
+                let at = record.trim_matches(char::is_alphabetic).parse().ok().map(Micros);
+                !repeated.is_again(record, at)
+            });
+            told.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(check("a1 b2 b2 c3 a1 b2 c3 d4"), "a1 b2 c3 d4");
+        assert_eq!(check("a1 b1 a1 b1 c1"), "a1 b1 a1 b1 c1");
+        assert_eq!(check("m9 a1 b1 a1 a1 c2 a1"), "m9 a1 b1 a1 c2");
+        assert_eq!(check("a a b a"), "a a b a");
+    }
 
     #[test]
     fn results_belong_to_the_nearest_unanswered_call() {

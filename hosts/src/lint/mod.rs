@@ -7,7 +7,7 @@
 //!
 //! | rules | format |
 //! |---|---|
-//! | A1 to A9 | Anthropic: pairs, order of results, roles, runs of thinking, bound thinking, results, input, marks for the cache, compactions |
+//! | A1 to A10 | Anthropic: pairs, order of results, roles, runs of thinking, bound thinking, results, input, marks for the cache, compactions, edits |
 //! | O1 to O4 | `OpenAI` chat: pairs, stray results, arguments, null content |
 //! | R1 to R5 | `OpenAI` responses: pairs, reasoning and its item, units, encrypted content, null fields |
 //! | G1 to G5 | Gemini: pairs, order, signatures of the current turn, own parts, skipped checks |

@@ -119,6 +119,7 @@ fn a_subagent_is_a_session_of_its_own_and_sums_tell_what_no_event_told() {
         kept session.compaction_complete
         context replaced Compaction []
         user (not for the user) [text in short]
+        user (not for the model) (not for the user) [text Some of the conversation history has been summari..]
         finished m Some(30)/Some(3)
         -- Prompt
         user [text more]

@@ -141,3 +141,27 @@ fn both_forms_of_a_session_give_the_same_origins() {
         ["call:m2/t1:finish", "call:m2/t1:start", "msg:m1", "msg:m2", "prompt:msg:m1", "turn:msg:m2"]
     );
 }
+
+/// A subagent's session stood beside the others as if the user had begun it, and tokens that the provider's own tools took were in no sum.
+#[test]
+fn a_subagent_belongs_to_the_session_that_its_folder_names() {
+    use acpdb_hosts::import::{AGENT_FOLDER, Beside, Options, read};
+    let parent = "9e551011-0000-4000-8000-000000000001";
+    let input = |kind: &str| {
+        format!(
+            r#"{{"sessionId":"9e551011-0000-4000-8000-000000000002","projectHash":"p","kind":"{kind}"}}
+{{"id":"m1","type":"gemini","content":"found","model":"m","tokens":{{"input":10,"output":2,"cached":4,"thoughts":1,"tool":5}}}}
+"#
+        )
+    };
+    let told = ["subagent", "main"].map(|kind| {
+        let folder = move |name: &str, _| (name == AGENT_FOLDER).then(|| parent.as_bytes().to_vec());
+        let options = Options { beside: Some(Beside(std::sync::Arc::new(folder))), ..Options::default() };
+        let mut batches = Vec::new();
+        let report = read(Format::GeminiCli, "f", input(kind).as_bytes(), &options, &mut batches).unwrap();
+        assert!(super::support::show(&batches).contains("finished m Some(11)/Some(3)"));
+        (batches[0].stream.parent.clone(), report.sessions, report.subagents)
+    });
+    let id = acpdb_engine::entry::StreamInfo::session("gemini-cli", parent).id();
+    assert_eq!(told, [(Some((id, None)), 0, 1), (None, 1, 0)]);
+}

@@ -17,6 +17,7 @@ mod codex;
 mod copilot;
 mod gemini;
 mod memory;
+mod once;
 mod openai;
 mod pi;
 mod recorded;

@@ -9,7 +9,7 @@ use expect_test::{Expect, expect};
 use super::{read, wires};
 
 /// Lines of a short notation: `KIND uuid parent ...`, made into records of one session.
-fn records(lines: &[&str]) -> String {
+pub(super) fn records(lines: &[&str]) -> String {
     let mut out = String::new();
     for line in lines {
         let mut words = line.splitn(4, ' ');
@@ -684,41 +684,4 @@ fn an_id_is_a_name_and_the_content_decides() {
         ! 1 duplicates
     "#]],
     );
-}
-
-/// Sums of an answer of several inferences were priced as one long request; a faster answer at the usual price; the host's own words as a request.
-#[test]
-fn usage_is_told_by_inference_model_and_tier() {
-    let lines = [
-        r#"{"type":"user","uuid":"u1","sessionId":"s","cwd":"/w","message":{"role":"user","content":"go"}}"#,
-        r#"{"type":"assistant","uuid":"a1","message":{"id":"m1","model":"x","content":[{"type":"text","text":"a"}],"usage":{"input_tokens":9,"output_tokens":9,"service_tier":"standard","iterations":[{"type":"message","input_tokens":1,"output_tokens":2},{"type":"advisor_message","model":"y","input_tokens":3,"output_tokens":4},{"type":"message","input_tokens":5,"output_tokens":3}]}}}"#,
-        r#"{"type":"assistant","uuid":"a2","message":{"id":"m2","model":"x","content":[{"type":"text","text":"b"}],"usage":{"input_tokens":1,"output_tokens":1,"service_tier":"standard","speed":"fast","server_tool_use":{"web_search_requests":2}}}}"#,
-        r#"{"type":"assistant","uuid":"a3","message":{"id":"m3","model":"<synthetic>","content":[{"type":"text","text":"API Error"}],"usage":{"input_tokens":0,"output_tokens":0}}}"#,
-        r#"{"type":"cost-state","sessionId":"s","modelUsage":{"x":{"inputTokens":50,"outputTokens":20}}}"#,
-        r#"{"type":"cost-state","sessionId":"s","modelUsage":{"x":{"inputTokens":10,"outputTokens":5}}}"#,
-    ];
-    let (batches, _) = read(Format::ClaudeCode, lines.join("\n").as_bytes());
-    let entries = batches.iter().flat_map(|batch| &batch.entries);
-    let told: Vec<String> = entries
-        .filter_map(|entry| match &entry.fact {
-            acpdb_engine::entry::Fact::MessageFinished(finished) => {
-                let report = &finished.report;
-                let (usage, tier) = (report.usage, report.service_tier.as_deref());
-                Some(format!(
-                    "{} {:?} {tier:?} {:?}/{:?} {:?}",
-                    finished.key, report.model, usage.input, usage.output, usage.searches
-                ))
-            }
-            _ => None,
-        })
-        .collect();
-    expect![[r#"
-        m1 Some("x") Some("standard") Some(5)/Some(3) None
-        m1/1 Some("x") Some("standard+part") Some(1)/Some(2) None
-        m1/2 Some("y") Some("advisor+part") Some(3)/Some(4) None
-        m2 Some("x") Some("fast") Some(1)/Some(1) Some(2)
-        sum/x Some("x") Some("sum") Some(50)/Some(20) None
-        sum/x Some("x") Some("sum") Some(60)/Some(25) None
-        m3 None None None/None None"#]]
-    .assert_eq(&told.join("\n"));
 }

@@ -7,6 +7,7 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+mod claude_answers;
 mod claude_code;
 mod codex;
 mod damage;

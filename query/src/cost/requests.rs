@@ -178,6 +178,10 @@ struct Reading {
     by_message: HashMap<(StreamId, Mark), usize>,
     /// The first request of each mark: its stream and its message.
     seen: HashMap<Mark, (StreamId, Mark)>,
+    /// The same by the answers' names, of requests that the provider named as well.
+    answers: HashMap<Mark, (StreamId, Mark)>,
+    /// The same of requests that it did not name, and that are no copies of ones that it named.
+    nameless: HashMap<Mark, (StreamId, Mark)>,
     /// The newest sums of hosts, by stream and model.
     sums: BTreeMap<(StreamId, Mark), usize>,
     /// Streams that hold copies.
@@ -194,16 +198,14 @@ const COPY: usize = usize::MAX;
 
 impl Reading {
     fn take(&mut self, number: usize, telling: &Telling) {
-        let Telling { request, key, identity } = telling;
+        let Telling { request, key, identity, .. } = telling;
         let (stream, usage, key) = (request.stream, request.usage, *key);
         if let Some(place) = self.by_message.get(&(stream, key)).copied() {
             if let Some(known) = self.all.get_mut(place) {
                 *known = Some(number);
             }
             // Copies are of what it came to.
-            if let Some(identity) = identity {
-                self.seen.entry(*identity).or_insert((stream, key));
-            }
+            self.first_of(telling);
             return;
         }
         if request.is_sum() {
@@ -211,7 +213,7 @@ impl Reading {
             return;
         }
         // Two requests of one session may end at one time, with the same counts.
-        let first = identity.map(|identity| *self.seen.entry(identity).or_insert((stream, key)));
+        let first = identity.and_then(|_| self.first_of(telling));
         if first.is_some_and(|first| first != (stream, key) && (first.0 != stream || first.1 == key)) {
             self.copies += u64::from(request.counts());
             self.copied.insert(stream);
@@ -226,6 +228,24 @@ impl Reading {
         if self.forked.contains(&stream) {
             self.told.entry(stream).or_default().push((usage, place));
         }
+    }
+
+    /// The first request with the same mark. Two that the provider named are one only by that name; where one of them has lost it, by the
+    /// name of the answer.
+    fn first_of(&mut self, telling: &Telling) -> Option<(StreamId, Mark)> {
+        let own = (telling.request.stream, telling.key);
+        let identity = telling.identity?;
+        let by_answer = if let Some(answer) = &telling.answer {
+            self.answers.entry(*answer).or_insert(own);
+            self.nameless.get(answer).copied()
+        } else {
+            let known = self.answers.get(&identity).copied();
+            if known.is_none() {
+                self.nameless.entry(identity).or_insert(own);
+            }
+            known
+        };
+        Some(*self.seen.entry(identity).or_insert(by_answer.unwrap_or(own)))
     }
 
     /// The sums that count: of a session with copies it is not known which part of the sum is its own.

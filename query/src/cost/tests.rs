@@ -283,6 +283,48 @@ fn copies_of_requests_count_once() {
     );
 }
 
+/// A copy without the provider's name for the request, or with one that the original has lost, was paid again. So was a message that was
+/// told again, since the user had taken it back and wanted it after all.
+#[test]
+fn a_copy_that_lost_a_name_counts_once() {
+    let store = store();
+    let claude = |name: &str| StreamInfo { host: "claude-code".to_owned(), ..session(name) };
+    let (one, two) =
+        ("msg_01aaaaaa claude-opus-5-5 0 1000 0 0 0 0", "msg_01bbbbbb claude-opus-5-5 1 1000 0 0 0 0");
+    record(&store, &claude("one"), &[&format!("{one} request=r1"), two]);
+    record(&store, &claude("lost"), &["msg_01aaaaaa claude-opus-5-5 7 1000 0 0 0 0"]);
+    record(&store, &claude("found"), &["msg_01bbbbbb claude-opus-5-5 8 1000 0 0 0 0 request=r2"]);
+    // Gateways have one word for all answers: the provider's names decide.
+    record(&store, &claude("gateway"), &["msg_01aaaaaa claude-opus-5-5 9 1000 0 0 0 0 request=r3"]);
+    // Ids that are too short to be Anthropic's own.
+    let short = |day, other| {
+        [
+            format!("msg_1 claude-opus-5-5 {day} 1000 0 0 0 0"),
+            format!("msg_2 claude-opus-5-5 {day} {other} 0 0 0 0"),
+        ]
+    };
+    record(&store, &claude("short"), &short(3, 1000).each_ref().map(String::as_str));
+    record(&store, &claude("short again"), &short(6, 7).each_ref().map(String::as_str));
+    record(
+        &store,
+        &session("taken back"),
+        &["m claude-opus-5-5 2 1000 0 0 0 0", "m@2 claude-opus-5-5 2 1000 0 0 0 0"],
+    );
+    check(
+        &store,
+        By::Session,
+        &expect![[r#"
+            one: 2 (0 unpriced) [2000, 0, 0, 0, 0] $8
+            short: 2 (0 unpriced) [2000, 0, 0, 0, 0] $8
+            gateway: 1 (0 unpriced) [1000, 0, 0, 0, 0] $4
+            taken back: 1 (0 unpriced) [1000, 0, 0, 0, 0] $4
+            short again: 1 (0 unpriced) [7, 0, 0, 0, 0] $0.028
+            sum: 7 (0 unpriced) [6007, 0, 0, 0, 0] $24.028
+            copies 3, without input 0
+        "#]],
+    );
+}
+
 /// Forks of some hosts begin with their parent's records under new times and keys.
 #[test]
 fn what_a_fork_copied_counts_once() {

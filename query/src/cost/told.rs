@@ -62,6 +62,8 @@ pub(crate) struct Telling {
     pub(crate) key: Mark,
     /// The mark that all copies share; `None`: nothing tells a copy.
     pub(crate) identity: Option<Mark>,
+    /// The mark of its answer's name, beside that of the provider's name for the request: a copy may have lost either.
+    pub(crate) answer: Option<Mark>,
 }
 
 /// First and last times of a stream: by its host, and by the store.
@@ -161,8 +163,10 @@ impl Told {
                 if report.usage == Usage::default() && host_says.is_none() {
                     return;
                 }
-                let key = mark(&[finished.key.as_bytes()]);
-                let identity = identity(&finished.key, &report, name, known);
+                let own = told_first(&finished.key);
+                let key = mark(&[own.as_bytes()]);
+                let identity = identity(own, &report, name, known);
+                let answer = report.request.as_ref().and_then(|_| named(own, &report, name));
                 let is_possible =
                     counts(&report.usage).into_iter().flatten().all(|count| count <= TOKENS_MAX);
                 let (tier, usage) = if is_possible {
@@ -172,7 +176,7 @@ impl Told {
                 };
                 let model = report.model.map(Arc::from);
                 let request = Request { stream, seq: recorded.seq, at, model, tier, usage, host_says };
-                self.all.push(Telling { request, key, identity });
+                self.all.push(Telling { request, key, identity, answer });
             }
             _ => {}
         }
@@ -189,13 +193,30 @@ fn identity(key: &str, report: &Report, name: &StreamName, at: Option<Micros>) -
     if let Some(request) = &report.request {
         return Some(mark(&[b"told", host, request.as_bytes(), key.as_bytes()]));
     }
-    if key.len() > 8 && key.starts_with("msg_") && report.provider.is_none() && name.host == "claude-code" {
-        return Some(mark(&[b"named", host, key.as_bytes()]));
+    if let Some(named) = named(key, report, name) {
+        return Some(named);
     }
     let counts: Vec<u8> = counts(&report.usage).into_iter().flat_map(count_bytes).collect();
     let model = report.model.as_deref().map_or(&b""[..], str::as_bytes);
     let cost = count_bytes(report.cost);
+    // Too short to be one of Anthropic's own: it is a name together with what was told under it.
+    if key.starts_with("msg_") && report.provider.is_none() && name.host == "claude-code" {
+        return Some(mark(&[b"short", host, key.as_bytes(), model, &counts, &cost]));
+    }
     at.map(|at| mark(&[b"same", host, &at.get().to_le_bytes(), model, &counts, &cost]))
+}
+
+/// The mark of an answer that Anthropic named.
+fn named(key: &str, report: &Report, name: &StreamName) -> Option<Mark> {
+    let is_name = key.len() > 8 && key.starts_with("msg_") && report.provider.is_none();
+    (is_name && name.host == "claude-code").then(|| mark(&[b"named", name.host.as_bytes(), key.as_bytes()]))
+}
+
+/// The key under which a message was told first: one that comes back after a rewind is told again, as `KEY@2`. It was paid once.
+fn told_first(key: &str) -> &str {
+    let (first, number) = key.rsplit_once('@').unwrap_or((key, ""));
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number && !first.is_empty() { first } else { key }
 }
 
 /// Most tokens of one report: more than any model takes, and than a session uses.

@@ -49,6 +49,21 @@ pub struct SpansReport {
     pub links: u64,
 }
 
+/// The tokens of a store's requests, by the events that told of them: each request once, as it is billed.
+#[derive(Debug, Default)]
+pub struct Usages(BTreeMap<(StreamId, Seq), Usage>);
+
+impl Usages {
+    /// Reads them, up to `to`. Cost: as [`requests`](crate::cost::requests).
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn read(store: &Store, to: Seq) -> Result<Self, ExportError> {
+        let all = crate::cost::requests(store, to)?.all.into_iter();
+        Ok(Self(all.map(|request| ((request.stream, request.seq), request.usage)).collect()))
+    }
+}
+
 /// Writes the spans of a session as of a view, as one line.
 ///
 /// # Errors
@@ -60,7 +75,22 @@ pub fn spans(
     out: &mut dyn Write,
     report: &mut SpansReport,
 ) -> Result<(), ExportError> {
-    let told = Told::read(store, view)?;
+    spans_with(store, view, &Usages::read(store, view.at())?, options, out, report)
+}
+
+/// As [`spans`], of one of many sessions: `usages` are read once.
+///
+/// # Errors
+/// As [`spans`].
+pub fn spans_with(
+    store: &Store,
+    view: &View,
+    usages: &Usages,
+    options: SpanOptions,
+    out: &mut dyn Write,
+    report: &mut SpansReport,
+) -> Result<(), ExportError> {
+    let told = Told::read(store, view, usages)?;
     let (info, all) = {
         let state = view.state();
         (state.info(view.at()).cloned().unwrap_or_default(), state.items(view.at()).collect::<Vec<Ix>>())
@@ -145,12 +175,11 @@ struct Turn {
 }
 
 impl Told {
-    fn read(store: &Store, view: &View) -> Result<Self, ExportError> {
+    fn read(store: &Store, view: &View, usages: &Usages) -> Result<Self, ExportError> {
         let mut told = Self::default();
         for recorded in crate::lineage::events(store, view.stream(), view.at())? {
             let recorded = recorded?;
             let (seq, event) = (recorded.seq, recorded.event);
-            let is_own = event.stream == view.stream();
             // If the host dates its events, an event without a time happened at the time of the event before it.
             let before = told.times.last_key_value().filter(|_| told.dated).map(|(_, time)| *time);
             told.dated |= event.host_time.is_some();
@@ -174,9 +203,8 @@ impl Told {
             }
             if let Payload::MessageFinished(mut finished) = event.payload {
                 // The usage of a request counts once, in the session that made it.
-                if !is_own {
-                    finished.report.usage = Usage::default();
-                }
+                let own = usages.0.get(&(view.stream(), seq));
+                finished.report.usage = own.copied().unwrap_or_default();
                 turn.reports.push(finished.report);
             }
         }

@@ -14,7 +14,7 @@ use crate::cost::told::{Telling, Times, Told};
 use crate::sessions::{ForkPoint, RewindPoint};
 
 /// Changes with the code below, and with the meaning of a row.
-const LAYOUT: u64 = 6;
+const LAYOUT: u64 = 7;
 
 /// Things that stand once.
 struct Table<T>(Vec<T>, HashMap<T, usize>);
@@ -57,7 +57,7 @@ pub(super) fn encode(told: &Told, figures: &BTreeMap<StreamId, Figures>) -> Vec<
     let stream = |out: &mut Writer, id: &StreamId| out.number(streams.number(Some(id)));
     let (mut seq, mut at) = (0, 0);
     out.each(told.all.iter(), |out, telling| {
-        let Telling { request, key, identity } = telling;
+        let Telling { request, key, identity, answer } = telling;
         stream(out, &request.stream);
         // In the order of the log, so never negative.
         out.number(request.seq.get().saturating_sub(seq));
@@ -76,6 +76,7 @@ pub(super) fn encode(told: &Told, figures: &BTreeMap<StreamId, Figures>) -> Vec<
         out.maybe(request.host_says, |out, says| out.exactly(&says.to_le_bytes()));
         out.exactly(key);
         out.maybe(identity.as_ref(), Writer::exactly);
+        out.maybe(answer.as_ref(), Writer::exactly);
     });
     out.each(told.titles.iter(), |out, (id, seq)| {
         stream(out, id);
@@ -172,10 +173,11 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(Told, BTreeMap<StreamId, Figures>)
         };
         let says = from.maybe(|from| from.exactly().map(f64::from_le_bytes))?;
         let (key, identity) = (from.exactly()?, from.maybe(Reader::exactly)?);
+        let answer = from.maybe(Reader::exactly)?;
         // Sums are of finite numbers.
         let host_says = says.filter(|says| says.is_finite());
         let request = Request { stream, seq: Seq(seq), at: time, model, tier, usage, host_says };
-        Some(Telling { request, key, identity })
+        Some(Telling { request, key, identity, answer })
     })?;
     let titles = from.each(|from| Some((stream(from)?, Seq(from.number()?))))?;
     let forks = from.each(|from| Some((stream(from)?, stream(from)?)))?;

@@ -120,6 +120,37 @@ fn on_page(world: &World, session: &str) -> i64 {
     sum
 }
 
+/// Adds the tokens that the spans in a value tell.
+fn add(value: &Value, sums: &mut [u64; 3]) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|value| add(value, sums)),
+        Value::Object(members) => {
+            let names = ["input_tokens", "output_tokens", "cache_read.input_tokens"];
+            for (name, sum) in names.iter().zip(&mut *sums) {
+                if members.get("key").and_then(Value::as_str) == Some(&format!("gen_ai.usage.{name}")) {
+                    *sum += members["value"]["intValue"].as_str().map_or(0, |text| text.parse().unwrap());
+                }
+            }
+            members.values().for_each(|value| add(value, sums));
+        }
+        _ => {}
+    }
+}
+
+/// Tokens of input, of output and from the cache, in the spans of all sessions.
+fn spans(world: &World) -> [u64; 3] {
+    world.run(&["export", "otlp-json", "-o", "spans.jsonl", "--force", "-q"]).ok();
+    let mut sums = [0; 3];
+    for line in std::fs::read_to_string(world.path("spans.jsonl")).unwrap().lines() {
+        add(&serde_json::from_str(line).unwrap(), &mut sums);
+    }
+    sums
+}
+
+fn tokens(row: &Value) -> [u64; 3] {
+    ["input", "output", "cache_read"].map(|name| row["tokens"][name].as_u64().unwrap())
+}
+
 #[test]
 fn a_session_has_one_price_in_every_mouth() {
     let world = told();
@@ -150,6 +181,14 @@ fn a_session_has_one_price_in_every_mouth() {
         let bill = asked(&world, "UTC", &["cost", "--by", by]);
         assert_eq!(rows(&bill).values().sum::<i64>(), by_session.values().sum::<i64>(), "{by}");
     }
+    let home = asked(&world, "UTC", &[]);
+    assert_eq!(micros(&home["cost"]), micros(&bill["sum"]["total"]), "{home}");
+    for newest in home["newest"].as_array().unwrap() {
+        assert_eq!(micros(&newest["cost"]), by_session[newest["id"].as_str().unwrap()], "home: {newest}");
+    }
+    let index = asked(&world, "UTC", &["export", "html", "--all", "-o", "pages", "--force"]);
+    assert_eq!(micros(&index["cost"]), micros(&bill["sum"]["total"]), "index: {index}");
+    assert_eq!(spans(&world), tokens(&bill["sum"]), "{bill}");
     // The tour is of one file, with its parts as one request.
     let tour = asked(&world, "UTC", &["demo", "home/.claude/projects/w/odd.jsonl"]);
     assert_eq!(micros(&tour["money"]["dollars"]), by_session["odd"], "{tour}");

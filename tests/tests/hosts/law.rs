@@ -19,12 +19,6 @@ pub(super) const LEFT: &[(&str, &str, &str)] = &[
     ("copilot", " text \"Path ", "the model is told more of a failure than is recorded"),
     ("copilot", "system text", "the system prompt, which is no part of the fixtures"),
     (
-        "copilot",
-        "text \"Some of the conversation history",
-        "the host's words around a summary, made of the prompts",
-    ),
-    ("copilot", "user text \"SUMMARY OF THE LAB", "the summary itself, which stands among those words"),
-    (
         "gemini/again",
         "<session_context>",
         "each resume tells it anew under the same id: the last state counts",

@@ -81,9 +81,16 @@ fn otlp_json(global: &Global, args: &ExportSpans, output: &mut Output) -> Result
     let (report, to) = sink.fill(|out| {
         let mut report = otlp::SpansReport::default();
         let options = otlp::SpanOptions { texts: args.texts };
+        // Each session may be asked for as of a point of its own.
+        let usages = match global.at {
+            None => Some(otlp::Usages::read(&store, acpdb_engine::ids::Seq::MAX)?),
+            Some(_) => None,
+        };
         for session in &sessions {
-            if let Some(view) = view(&store, global, session, is_named)? {
-                otlp::spans(&store, &view, options, out, &mut report)?;
+            let Some(view) = view(&store, global, session, is_named)? else { continue };
+            match &usages {
+                Some(usages) => otlp::spans_with(&store, &view, usages, options, out, &mut report)?,
+                None => otlp::spans(&store, &view, options, out, &mut report)?,
             }
         }
         Ok(report)

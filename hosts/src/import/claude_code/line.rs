@@ -115,7 +115,26 @@ struct Message {
     report: Report,
     /// Inferences beside the one that the report tells.
     beside: Vec<OtherInference>,
+    /// The provider's edits of the context that it answered, in words.
+    edits: Option<String>,
     at: Option<acpdb_engine::ids::Micros>,
+}
+
+impl Message {
+    /// Takes in the usage of one of its records. Those without inferences, or without a speed, say less than those with them.
+    fn spend(&mut self, spent: Spent) {
+        let report = &mut self.report;
+        let is_plain = |tier: &Option<String>| tier.as_deref().is_none_or(|tier| tier == "standard");
+        if !is_plain(&spent.tier) || is_plain(&report.service_tier) {
+            report.service_tier = spent.tier.or(report.service_tier.take());
+        }
+        match (self.beside.is_empty(), spent.beside.is_empty()) {
+            (true, false) => report.usage = spent.usage,
+            (false, true) => return,
+            _ => report.usage = greatest(report.usage, spent.usage),
+        }
+        self.beside = spent.beside;
+    }
 }
 
 impl Line {
@@ -278,6 +297,11 @@ impl Line {
     pub(super) fn finish_message(&mut self, entries: &mut Vec<Entry>) {
         let Some(message) = self.message.take() else { return };
         let origin = format!("msg:{}:finish", message.id);
+        if let Some(edits) = message.edits {
+            let key = format!("edited:{}", message.id);
+            let edits = super::super::turns::message(&key, Role::System, vec![PartEntry::text(edits)], false);
+            entries.push(super::super::turns::not_for_the_model(edits).at(message.at));
+        }
         let request = message.report.request.clone();
         let beside: Vec<Entry> = usage::reports(&message.id, request.as_deref(), &message.beside).collect();
         let fact = fact::MessageFinished { key: message.id, report: message.report };
@@ -290,8 +314,8 @@ impl Line {
     pub(super) fn speech(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> Option<usize> {
         let uuid = record.uuid.as_deref()?;
         let message = record.message?;
-        let [id, content, model, stop_reason, usage] =
-            json::pick(message, ["id", "content", "model", "stop_reason", "usage"])?;
+        let [id, content, model, stop_reason, usage, edited] =
+            json::pick(message, ["id", "content", "model", "stop_reason", "usage", "context_management"])?;
         let blocks = Blocks::parse(content)?;
         if let Some(wire) = self.said_again(record, uuid, &blocks, model, entries) {
             return Some(wire);
@@ -314,12 +338,9 @@ impl Line {
                 let is_synthetic = report.model.take_if(|model| model == SYNTHETIC).is_some();
                 let own = report.model.as_deref();
                 if let Some(spent) = usage.filter(|_| !is_synthetic).and_then(|usage| Spent::of(usage, own)) {
-                    report.service_tier = spent.tier.or(report.service_tier.take());
-                    report.usage = greatest(report.usage, spent.usage);
-                    if !spent.beside.is_empty() {
-                        open.beside = spent.beside;
-                    }
+                    open.spend(spent);
                 }
+                open.edits = usage::applied_edits(edited).or(open.edits.take());
                 open.at = time(record.timestamp);
             }
             let wire = entries.len();
@@ -506,7 +527,7 @@ impl Line {
             group
         };
         let (report, beside) = (Report::default(), Vec::new());
-        self.message = Some(Message { id: id.to_owned(), group, report, beside, at: None });
+        self.message = Some(Message { id: id.to_owned(), group, report, beside, edits: None, at: None });
     }
 
     /// Puts a record into a group of its own, and adds a rewind if that leaves a branch.

@@ -92,6 +92,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         lines: Vec::new(),
         by_name: HashMap::new(),
         side: HashMap::new(),
+        prompts: HashMap::new(),
         waiting: Waiting::new(grows),
         newest: None,
         sent: None,
@@ -176,6 +177,8 @@ struct Importer<'c, 'x> {
     by_name: HashMap<String, usize>,
     /// Records of side lines without an agent's id: the line each belongs to.
     side: HashMap<String, usize>,
+    /// Calls of the session by the prompts that they gave; `None`: several gave the same.
+    prompts: HashMap<String, Option<String>>,
     waiting: Waiting,
     /// The words in which the next record was sent, where they are not its own.
     sent: Option<Words>,
@@ -314,6 +317,9 @@ impl Importer<'_, '_> {
             record.uuid = Some(Cow::Owned(digest_origin("record", raw, state.occurrence(raw))));
         }
         let line = if record.is_side { self.side_line(home, &record) } else { home };
+        if line == home && record.kind == "assistant" {
+            started::note_prompts(record.message, &mut self.prompts);
+        }
         let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
         let content = record.content();
         if let Some(uuid) = &mut record.uuid {
@@ -387,7 +393,9 @@ impl Importer<'_, '_> {
             line
         } else {
             let agent = self.agent_of(record);
-            self.open_child(&session, &agent, None, record)
+            let prompt = started::prompt_in(record.message);
+            let call = prompt.and_then(|prompt| self.prompts.get(&prompt)?.clone());
+            self.open_child(&session, &agent, call, record)
         };
         if let Some(uuid) = record.uuid.as_deref() {
             self.side.insert(uuid.to_owned(), line);

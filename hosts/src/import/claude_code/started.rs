@@ -8,6 +8,8 @@
 //!                          one call alone with the subagent's prompt      that call
 //! ```
 
+use std::collections::HashMap;
+
 use memchr::memmem;
 
 use super::super::Beside;
@@ -72,16 +74,29 @@ fn answered(record: &str) -> Option<String> {
 fn by_prompt(session: &[u8], prompt: &str) -> Option<String> {
     let mut found = Vec::new();
     for record in records(session, "\"tool_use\"") {
-        let content = member(member(Some(record), "message"), "content").and_then(elements);
-        for block in content.unwrap_or_default() {
-            let [id, input] = pick(block, ["id", "input"]).unwrap_or_default();
-            if string(member(input, "prompt")).as_deref() == Some(prompt) {
-                found.extend(owned(id));
-            }
-        }
+        let calls = calls_with_prompts(member(Some(record), "message"));
+        found.extend(calls.into_iter().filter(|(own, _)| own == prompt).map(|(_, call)| call));
     }
     found.dedup();
     found.pop().filter(|_| found.is_empty())
+}
+
+/// The calls of a message that gave a prompt, behind their prompts.
+fn calls_with_prompts(message: Option<&str>) -> Vec<(String, String)> {
+    let content = member(message, "content").and_then(elements).unwrap_or_default();
+    let call = |block: &str| {
+        let [id, input] = pick(block, ["id", "input"])?;
+        Some((owned(member(input, "prompt"))?, owned(id)?))
+    };
+    content.into_iter().filter_map(call).collect()
+}
+
+/// Notes the calls of a message by their prompts; `None`: several gave the same.
+pub(super) fn note_prompts(message: Option<&str>, prompts: &mut HashMap<String, Option<String>>) {
+    for (prompt, call) in calls_with_prompts(message) {
+        let known = prompts.entry(prompt).or_insert_with(|| Some(call.clone()));
+        known.take_if(|known| *known != call);
+    }
 }
 
 /// The prompt of a record of the user's side.

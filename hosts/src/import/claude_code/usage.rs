@@ -3,6 +3,7 @@
 //! ```text
 //! usage {input_tokens, .., service_tier, speed}      one inference
 //! usage.iterations [{type, model, input_tokens, ..}] several: each has its own length and its own model, and is paid for as such
+//! context_management.applied_edits [..]              what the provider cleared for this answer, for people
 //! cost-state {modelUsage{<model>: {inputTokens, ..}}} all that the host paid in the session, compactions and subagents too
 //! ```
 //!
@@ -186,4 +187,21 @@ pub(super) fn greatest(one: Usage, other: Usage) -> Usage {
         reasoning: one.reasoning.max(other.reasoning),
         searches: one.searches.max(other.searches),
     }
+}
+
+/// The parts that a provider cleared or compacted on its side before it answered, for people: the host's own list goes on.
+pub(super) fn applied_edits(management: Option<&str>) -> Option<String> {
+    let edits = json::member(management, "applied_edits").and_then(json::elements)?;
+    let told = edits.into_iter().filter_map(|edit| {
+        let members = json::members(edit)?;
+        let kind =
+            members.iter().find(|(name, _)| name == "type").and_then(|(_, kind)| json::owned(Some(kind)))?;
+        let counts = members.iter().filter_map(|(name, count)| {
+            Some(format!("{} {}", name.replace('_', " "), json::count(Some(count))?))
+        });
+        Some(format!("{kind}: {}", counts.collect::<Vec<_>>().join(", ")))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty())
+        .then(|| format!("the provider edited the context of this request: {}", told.join("; ")))
 }

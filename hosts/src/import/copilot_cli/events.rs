@@ -1,12 +1,26 @@
 //! Events as facts.
 
-use acpdb_engine::entry::{Entry, PartEntry, PointRef, StreamInfo, fact};
+use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Usage};
+
+use sha2::{Digest as _, Sha256};
 
 use super::super::json::{count, elements, member, owned, pick};
 use super::super::time;
 use super::super::turns::{Calls, Occurrences, message, not_for_the_model, prompt, step};
 use super::{Copilot, HOST};
+
+/// Ends of the keys of a summary: as the model wrote it, and as the host sends it.
+pub(crate) const SUMMARY: &str = "/summary";
+pub(crate) const SUMMARY_SENT: &str = "/summary/sent";
+
+/// Words around the user's words and a summary, as 1.0.92 and 1.0.102 send them.
+const AROUND: [&str; 3] = [
+    "Some of the conversation history has been summarized to free up context.\n\nYou were originally given instructions from a user over one or \
+     more turns. Here were the user messages:\n",
+    "\nHere is a summary of the prior context:\n<summary>\n",
+    "\n</summary>\n",
+];
 
 /// The state of one line of conversation.
 #[derive(Debug, Default)]
@@ -22,12 +36,16 @@ pub(super) struct EventLine {
     keys: Occurrences,
     /// Origins of events at which a rewind may end.
     prompts: Vec<String>,
+    /// The user's words so far, behind their origins: the host tells them again with each summary.
+    said: Vec<(String, String)>,
+    /// Origin of the newest fact that has one place: the end of a message is told again.
+    last: Option<String>,
 }
 
 impl Copilot {
     /// Adds the facts of an event of a line.
     pub(super) fn event(&mut self, owner: usize, kind: &str, data: &str, origin: &str, out: &mut Vec<Entry>) {
-        let Self { lines, told, .. } = self;
+        let Self { lines, told, ids, skills, .. } = self;
         let Some(line) = lines.get_mut(owner) else { return };
         match kind {
             "session.start" | "session.resume" => {
@@ -60,13 +78,20 @@ impl Copilot {
             }
             "session.snapshot_rewind" => {
                 let up_to = owned(member(Some(data), "upToEventId")).unwrap_or_default();
-                let name = format!("event:{up_to}");
-                // A place that is not in the file says nothing: the host has left its events out.
-                if let Some(place) = line.prompts.iter().position(|known| *known == name) {
-                    line.prompts.truncate(place);
-                    let to = PointRef::Before(format!("prompt:{name}"));
-                    out.push(Entry::from(fact::Rewound { to }).origin(origin));
-                }
+                let (name, is_known) = (format!("event:{up_to}"), ids.contains_key(&up_to));
+                let place = line.prompts.iter().position(|known| *known == name);
+                let to = match (place, &line.last) {
+                    (Some(place), _) => {
+                        line.prompts.truncate(place);
+                        let place = line.said.iter().position(|(origin, _)| *origin == name);
+                        line.said.truncate(place.unwrap_or(line.said.len()));
+                        Some(PointRef::Before(format!("prompt:{name}")))
+                    }
+                    // The host has taken the events out of the file. A store that was told of them knows what was before.
+                    (None, Some(last)) if !is_known => Some(PointRef::After(last.clone())),
+                    _ => None,
+                };
+                out.extend(to.map(|to| Entry::from(fact::Rewound { to }).origin(origin)));
             }
             "session.usage_record" | "assistant.usage" => told.record(data, origin, out),
             "system.message" => {
@@ -76,10 +101,25 @@ impl Copilot {
                     out.push(Entry::from(set).origin(origin));
                 }
             }
-            "system.notification" => {
+            "system.notification" | "skill.context_delivered" | "session.mode_notice_delivered" => {
                 if let Some(text) = owned(member(Some(data), "content")) {
+                    skills.insert(sha256_of(&text), text.clone());
                     out.push(message(origin, Role::User, vec![PartEntry::text(text)], true));
                 }
+            }
+            "skill.invoked" => {
+                let content = owned(member(Some(data), "content"));
+                skills.extend(content.map(|text| (sha256_of(&text), text)));
+            }
+            "skill.context_delivered_ref" => {
+                let [id, before, behind] = pick(data, ["contentId", "prefix", "suffix"]).unwrap_or_default();
+                let content = owned(id).and_then(|id| skills.get(&id));
+                let [before, behind] = [before, behind].map(|text| owned(text).unwrap_or_default());
+                let text = content.map(|content| format!("{before}{content}{behind}"));
+                out.extend(text.map(|text| message(origin, Role::User, vec![PartEntry::text(text)], true)));
+            }
+            "session.context_changed" => {
+                line.moved(owned(member(Some(data), "cwd")), None, kind, origin, out);
             }
             "user.message" => line.asked(data, origin, out),
             "assistant.turn_start" => out.push(step(origin)),
@@ -103,6 +143,12 @@ impl Copilot {
 }
 
 impl EventLine {
+    /// Remembers the newest origin of facts.
+    pub(super) fn emitted(&mut self, entries: &[Entry]) {
+        let mut places = entries.iter().rev().filter(|entry| !matches!(entry.fact, Fact::MessageFinished(_)));
+        self.last = places.find_map(|entry| entry.origin.clone()).or(self.last.take());
+    }
+
     /// The line of a subagent that a call in another line started.
     pub(super) fn of_agent(parent: usize, call: String) -> Self {
         Self { parent: Some((parent, call)), ..Self::default() }
@@ -112,6 +158,7 @@ impl EventLine {
         let [text, sent] = pick(data, ["content", "transformedContent"]).unwrap_or_default();
         let (text, sent) = (owned(text).unwrap_or_default(), owned(sent));
         self.prompts.push(origin.to_owned());
+        self.said.push((origin.to_owned(), text.clone()));
         out.push(prompt(origin));
         // The sent text has the time before it, and more; people read the typed text.
         let typed = sent.as_ref().is_some_and(|sent| *sent != text).then(|| text.clone());
@@ -141,11 +188,22 @@ impl EventLine {
             });
             return;
         }
+        self.moved(cwd, owned(version), kind, origin, out);
+    }
+
+    /// The host goes on in a folder.
+    fn moved(
+        &mut self,
+        cwd: Option<String>,
+        host_version: Option<String>,
+        kind: &str,
+        origin: &str,
+        out: &mut Vec<Entry>,
+    ) {
         out.push(Entry::host_record(kind, None).origin(origin));
         if cwd.is_some() && cwd != self.cwd {
             self.cwd.clone_from(&cwd);
-            let changed =
-                fact::SessionChanged { title: None, cwd, project: None, host_version: owned(version) };
+            let changed = fact::SessionChanged { title: None, cwd, project: None, host_version };
             out.push(Entry::from(changed).origin(format!("{origin}/cwd")));
         }
     }
@@ -160,9 +218,19 @@ impl EventLine {
         let cause = ReplaceCause::Compaction;
         let replaced = fact::ContextReplaced { cause, order: Vec::new(), tokens_before: count(before) };
         out.push(Entry::from(replaced).origin(origin));
-        let key = format!("{origin}/summary");
+        let key = format!("{origin}{SUMMARY}");
+        let sent = vec![PartEntry::text(self.around(&summary))];
         out.push(message(&key, Role::User, vec![PartEntry::text(summary)], true));
+        let sent = message(&format!("{origin}{SUMMARY_SENT}"), Role::User, sent, true);
+        out.push(not_for_the_model(sent));
         self.prompts.clear();
+    }
+
+    /// A summary as the host sends it: with the user's words so far.
+    fn around(&self, summary: &str) -> String {
+        let said = self.said.iter().map(|(_, text)| format!("<user_message>\n{text}\n</user_message>\n"));
+        let [before, between, behind] = AROUND;
+        format!("{before}{}{between}{summary}{behind}", said.collect::<String>())
     }
 
     fn reply(&mut self, data: &str, origin: &str, out: &mut Vec<Entry>) -> Report {
@@ -224,6 +292,13 @@ impl EventLine {
         }
         out.push(entry);
     }
+}
+
+/// The name by which the host refers to a content.
+fn sha256_of(content: &str) -> String {
+    let digest = Sha256::digest(content.as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
 }
 
 /// The parts of a result for the model: the text of `content` or `message`, a bare string, or blocks.

@@ -7,6 +7,7 @@
 //! tool.execution_start/complete -> the call           everything else -> HostRecorded
 //! session.compaction_complete   -> ContextReplaced, the summary as a message
 //! session.context_cleared       -> ContextReplaced by nothing        session.snapshot_rewind -> Rewound
+//! system.notification, skill.context_delivered(_ref), session.mode_notice_delivered -> a message of the host's
 //! session.usage_record          -> MessageFinished    session.shutdown -> what no message told (see `usage`)
 //! events of a subagent          -> the same, in a stream of its own: `<session>/<the call that started it>`
 //! ```
@@ -28,6 +29,7 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::event::stream_id;
 
 use self::events::EventLine;
+pub(crate) use self::events::{SUMMARY, SUMMARY_SENT};
 use self::usage::Reckoned;
 use super::json::{member, owned, pick};
 use super::lines::{Found, keep, opened};
@@ -58,6 +60,8 @@ struct Copilot {
     owners: HashMap<String, usize>,
     /// Digests of the events that were told under each id.
     ids: HashMap<String, Vec<String>>,
+    /// Texts of skills by the host's names for them: a later event may refer to one.
+    skills: HashMap<String, String>,
     told: Reckoned,
     kept: Occurrences,
 }
@@ -165,6 +169,9 @@ impl Copilot {
         }
         for entry in out.iter_mut().filter(|entry| entry.host_time.is_none()) {
             entry.host_time = at;
+        }
+        if let Some(line) = self.lines.get_mut(owner) {
+            line.emitted(out);
         }
         self.told.dated(at);
         let known = kind == "abort" || GROUPS.iter().any(|group| kind.starts_with(group));

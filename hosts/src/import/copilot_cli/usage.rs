@@ -23,14 +23,17 @@ use super::super::without_cached;
 /// The line of a message, and its key.
 type Answer = (usize, String);
 
+/// The names that a request has, in the order of [`ids_of`].
+type RequestIds = [Option<String>; 4];
+
 /// The ends and models that were told so far.
 #[derive(Debug, Default)]
 pub(super) struct Reckoned {
     model: Option<String>,
     /// Keys of the ends by the ids of their requests.
     requests: HashMap<String, Answer>,
-    /// The newest answer without tokens.
-    open: Option<Answer>,
+    /// The newest answer of which no record has told, with its ids and its tokens.
+    open: Option<(Answer, RequestIds, Option<u64>)>,
     /// Usage of each end since the last sums, by its key.
     ends: BTreeMap<String, (Option<String>, Usage)>,
     /// Ends that wait for a model.
@@ -70,10 +73,11 @@ impl Reckoned {
         origin: &str,
         out: &mut Vec<Entry>,
     ) {
-        for id in ids_of(data) {
-            self.requests.entry(id).or_insert_with(|| answer.clone());
+        let ids = ids_of(data);
+        for id in ids.iter().flatten() {
+            self.requests.entry(id.clone()).or_insert_with(|| answer.clone());
         }
-        self.open = report.usage.output.is_none().then(|| answer.clone());
+        self.open = Some((answer.clone(), ids, report.usage.output));
         report.model = report.model.take().or_else(|| self.model.clone());
         self.ends.insert(answer.1.clone(), (report.model.clone(), report.usage));
         let origin = format!("{origin}/finished");
@@ -90,8 +94,18 @@ impl Reckoned {
     pub(super) fn record(&mut self, data: &str, origin: &str, out: &mut Vec<Entry>) {
         let Some(usage) = usage_of(data).or_else(|| usage_of(member(Some(data), "usage")?)) else { return };
         let ids = ids_of(data);
-        let known = ids.iter().find_map(|id| self.requests.get(id).cloned());
-        let known = known.or_else(|| self.open.take());
+        let known = ids.iter().flatten().find_map(|id| self.requests.get(id).cloned());
+        // Without a common name: what the newest answer tells of itself does not speak against it.
+        let is_of_open = |(_, own, output): &mut (Answer, RequestIds, Option<u64>)| {
+            let is_other = |(one, other): (&Option<String>, &Option<String>)| {
+                one.is_some() && other.is_some() && one != other
+            };
+            !own.iter().zip(&ids).any(is_other) && output.is_none_or(|output| usage.output == Some(output))
+        };
+        let known = known.or_else(|| self.open.take_if(is_of_open).map(|(answer, ..)| answer));
+        if self.open.as_ref().is_some_and(|(answer, ..)| Some(answer) == known.as_ref()) {
+            self.open = None;
+        }
         let key = known.map_or_else(|| format!("{origin}/request"), |(_, key)| key);
         self.request(&key, owned(member(Some(data), "model")), usage, ids, origin, out);
     }
@@ -101,7 +115,7 @@ impl Reckoned {
         let Some(used) = member(Some(data), "compactionTokensUsed") else { return };
         let Some(usage) = usage_of(used) else { return };
         let ids = ids_of(data);
-        if ids.iter().any(|id| self.requests.contains_key(id)) {
+        if ids.iter().flatten().any(|id| self.requests.contains_key(id)) {
             return;
         }
         let key = format!("{origin}/request");
@@ -114,14 +128,14 @@ impl Reckoned {
         key: &str,
         model: Option<String>,
         usage: Usage,
-        ids: Vec<String>,
+        ids: RequestIds,
         origin: &str,
         out: &mut Vec<Entry>,
     ) {
         let model = model.or_else(|| self.model.clone());
         self.ends.insert(key.to_owned(), (model.clone(), usage));
-        let request = ids.first().cloned();
-        for id in ids {
+        let request = ids.iter().flatten().next().cloned();
+        for id in ids.into_iter().flatten() {
             self.requests.entry(id).or_insert_with(|| (0, key.to_owned()));
         }
         let report = Report { model, request, usage, ..Report::default() };
@@ -174,9 +188,9 @@ fn finished(key: &str, report: Report) -> Entry {
 }
 
 /// The ids of a request, under each name that the host has for one.
-fn ids_of(data: &str) -> Vec<String> {
+fn ids_of(data: &str) -> RequestIds {
     let names = ["apiCallId", "providerCallId", "requestId", "serviceRequestId"];
-    pick(data, names).unwrap_or_default().into_iter().filter_map(owned).filter(|id| !id.is_empty()).collect()
+    pick(data, names).unwrap_or_default().map(|id| owned(id).filter(|id| !id.is_empty()))
 }
 
 fn usage_of(usage: &str) -> Option<Usage> {

@@ -1,4 +1,4 @@
-//! A1 to A9.
+//! A1 to A10.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,6 +79,7 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
     }
     present(body, &base, messages, out);
     marks(body, &base, messages, out);
+    edits(body, out);
     if let Some(previous) = previous.filter(|_| !goes_on) {
         // Marks for the cache move from request to request; they are no change.
         let (mut body, mut previous) = (body.clone(), previous.clone());
@@ -113,6 +114,31 @@ fn marks(body: &Value, base: &str, messages: &[Value], out: &mut Findings) {
     if count > BREAKPOINT_COUNT_MAX {
         let says = format!("A maximum of 4 blocks with cache_control may be provided. Found {count}.");
         out.add("A8", base.to_owned(), "at most four marks for the cache", count.to_string(), says);
+    }
+}
+
+/// Kinds of edits, without the day of their version.
+const EDITS: [&str; 3] = ["clear_thinking_", "clear_tool_uses_", "compact_"];
+
+/// Edits that the provider is to make: of known kinds, that of reasoning first. Those that it made stand in answers.
+fn edits(body: &Value, out: &mut Findings) {
+    let Some(asked) = body.get("context_management") else { return };
+    for (place, edit) in list(asked, "edits").iter().enumerate() {
+        let at = format!("/context_management/edits/{place}");
+        let kind = text(edit, "type").unwrap_or_default();
+        if !EDITS.iter().any(|known| kind.starts_with(known)) {
+            let says = "context_management.edits.N: Input tag found using 'type' does not match any of the expected tags";
+            out.add("A10", format!("{at}/type"), "clear_thinking, clear_tool_uses or compact", kind.to_owned(), says);
+        }
+        if kind.starts_with("clear_thinking_") && place > 0 {
+            let says = "context_management.edits: `clear_thinking_20251015` must be the first edit";
+            out.add("A10", at, "the clearing of reasoning first", format!("place {place}"), says);
+        }
+    }
+    if asked.get("applied_edits").is_some() {
+        let says = "context_management.applied_edits: Extra inputs are not permitted";
+        let at = "/context_management/applied_edits".to_owned();
+        out.add("A10", at, "edits to be made", "edits that were made", says);
     }
 }
 

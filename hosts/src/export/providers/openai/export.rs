@@ -14,6 +14,7 @@ use acpdb_engine::Error;
 use acpdb_engine::event::Role;
 
 use super::super::by_message;
+use crate::export::dialect::Dialect;
 use crate::export::calls::{CallIds, Media, media_line};
 use crate::export::report::LeftOut;
 use crate::export::source::Source;
@@ -102,7 +103,11 @@ fn turn(source: &mut Source<'_>, turned: &Turned, json: &mut Json) -> usize {
         }
         json.close(b'}');
     }
-    for call in turned.calls() {
+    let mut calls: Vec<_> = turned.calls().collect();
+    if source.dialect == Dialect::ResultsAsTheyCame {
+        calls.sort_by_key(|call| call.finished);
+    }
+    for call in calls {
         count += 1;
         json.open(b'{');
         json.text("role", "tool");
