@@ -9,12 +9,15 @@ use clap::ValueEnum;
 
 use crate::settings::Settings;
 
+/// Their place in the help of a verb: behind its own options.
+const GLOBAL_OPTIONS: &str = "Options of every command";
+
 /// Options of every command.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Global {
     /// The store's folder; several, or a folder of stores, are read as one [default: the nearest .acpdb/ upwards, else as set by
     /// config, else the user's data directory]
-    #[arg(id = "db", long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
+    #[arg(id = "db", help_heading = GLOBAL_OPTIONS, long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
     pub(crate) named: Vec<PathBuf>,
     /// The store's folder, if one is named.
     #[arg(skip)]
@@ -26,22 +29,22 @@ pub(crate) struct Global {
     #[arg(skip)]
     pub(crate) chosen: Option<String>,
     /// The key of an encrypted store [default: beside your settings, else a passphrase]
-    #[arg(long, global = true, value_name = "FILE", env = "ACPDB_KEY_FILE", hide_env_values = true)]
+    #[arg(help_heading = GLOBAL_OPTIONS, long, global = true, value_name = "FILE", env = "ACPDB_KEY_FILE", hide_env_values = true)]
     pub(crate) key_file: Option<PathBuf>,
     /// Print JSON, for programs
-    #[arg(long, global = true)]
+    #[arg(help_heading = GLOBAL_OPTIONS, long, global = true)]
     pub(crate) json: bool,
     /// Read as of this point: #812, t12, -3t, "2026-01-31 14:05", "10m ago", "last Tuesday", @compact-1, @rewind-1
-    #[arg(long, global = true, value_name = "WHEN", allow_hyphen_values = true)]
+    #[arg(help_heading = GLOBAL_OPTIONS, long, global = true, value_name = "WHEN", allow_hyphen_values = true)]
     pub(crate) at: Option<String>,
     /// Colours [default: auto]
-    #[arg(long, global = true, value_name = "WHEN")]
+    #[arg(help_heading = GLOBAL_OPTIONS, long, global = true, value_name = "WHEN")]
     pub(crate) color: Option<ColorChoice>,
     /// Do not show long answers through a pager
-    #[arg(long, global = true)]
+    #[arg(help_heading = GLOBAL_OPTIONS, long, global = true)]
     pub(crate) no_pager: bool,
     /// No progress and no remarks
-    #[arg(long, short, global = true)]
+    #[arg(help_heading = GLOBAL_OPTIONS, long, short, global = true)]
     pub(crate) quiet: bool,
     /// The user's settings, once they are read.
     #[arg(skip)]

@@ -93,7 +93,7 @@ impl Asked<'_> {
             Ok(ix) => ix,
             Err(miss) => match acpdb_query::blame::newest_view(self.view, &self.stream.name, item) {
                 Some((newest, _)) => self.item(&newest)?,
-                None => return Err(miss),
+                None => return Err(miss.into()),
             },
         };
         let explained = acpdb_query::explain(self.view, &self.stream.name, ix);

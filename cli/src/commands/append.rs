@@ -1,9 +1,10 @@
 //! `acpdb append --stdin [--ack]`: JSON lines, one commit each.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::{Entry, Fact, StreamInfo};
+use acpdb_engine::event::Outcome;
 use acpdb_hosts::lines::{self, Noise};
 use acpdb_hosts::registry::{is_known_host, known_hosts};
 
@@ -22,6 +23,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
     let (mut recorded, mut refused) = (0_u64, 0_u64);
     let mut strangers = BTreeSet::new();
     let mut hosts = Hosts::default();
+    let mut changes = TodoCalls::default();
     let mut number = 0;
     let mut noise = Noise::default();
     while let Some(read) =
@@ -49,6 +51,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
                 known_hosts().join(", ")
             ));
         }
+        let parsed = parsed.map(|line| changes.told(line));
         let mut last_seq = 0;
         let mut unchanged = None;
         let done = match parsed {
@@ -238,6 +241,40 @@ fn record(
         *last = store.head()?.get();
     }
     Ok(unchanged)
+}
+
+/// Calls of Claude Code's task tools that are open: their results change single todos, as where its records are imported.
+#[derive(Default)]
+struct TodoCalls(BTreeMap<(String, String), (String, Vec<u8>)>);
+
+impl TodoCalls {
+    /// The line, with the changes that its results made to the todo list.
+    fn told(&mut self, mut line: feed::Line) -> feed::Line {
+        if line.stream.host != "claude-code" {
+            return line;
+        }
+        for act in &mut line.acts {
+            let feed::Act::Record(entry) = act else { continue };
+            match &mut entry.fact {
+                Fact::ToolStarted(call) if matches!(call.tool.as_str(), "TaskCreate" | "TaskUpdate") => {
+                    let key = (line.stream.name.clone(), call.call.clone());
+                    self.0.insert(key, (call.tool.clone(), call.params.to_vec()));
+                }
+                Fact::ToolFinished(end) => {
+                    let begun = self.0.remove(&(line.stream.name.clone(), end.call.clone()));
+                    let Some((tool, params)) = begun.filter(|_| end.outcome == Outcome::Completed) else {
+                        continue;
+                    };
+                    let said = end.output.iter().map(|part| String::from_utf8_lossy(&part.bytes));
+                    let said = said.collect::<Vec<_>>().join("\n");
+                    let params = String::from_utf8_lossy(&params);
+                    end.todo_change = acpdb_hosts::import::claude_todo_change(&tool, &params, &said);
+                }
+                _ => {}
+            }
+        }
+        line
+    }
 }
 
 /// An item of memory in the category of its key, as by every other door.

@@ -35,6 +35,13 @@ pub const TASK_UPDATE_BYTES_MAX: usize = 8 << 20;
 /// Fields of a task that have a place of their own; all others go into its JSON.
 const OWN_FIELDS: [&str; 4] = ["id", "content", "status", "result_summary"];
 
+/// Fields that the rules read, for the names that are nearly one of them.
+const READ_FIELDS: [&str; 7] =
+    ["id", "content", "status", "result_summary", "acceptance_criteria", "grounding", "grounding_evidence"];
+
+/// Share of letters that a name has in common with the one that it may stand for: a slip or two of the pen.
+const NEAR_SHARE_MIN: f64 = 0.8;
+
 /// One task of an update. Absent fields keep their value.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskEntry {
@@ -134,6 +141,23 @@ impl TaskUpdate {
             update.merge(parse_task(raw.get(), number)?);
         }
         Ok(update)
+    }
+
+    /// Fields that no rule reads, and whose names are nearly those of fields that one does: task, given name, name that may be meant.
+    ///
+    /// A field may have any name, and is kept. One that was meant to be a criterion would pass unread.
+    pub fn doubtful_fields(&self) -> Vec<(&str, String, &'static str)> {
+        let mut found = Vec::new();
+        for entry in &self.tasks {
+            let Value::Object(fields) = merge_json(entry.extra.as_deref()) else { continue };
+            for name in fields.keys().filter(|name| !READ_FIELDS.contains(&name.as_str())) {
+                let is_near =
+                    |meant: &&str| strsim::normalized_damerau_levenshtein(name, meant) >= NEAR_SHARE_MIN;
+                let meant = READ_FIELDS.into_iter().find(is_near);
+                found.extend(meant.map(|meant| (entry.id.as_str(), name.clone(), meant)));
+            }
+        }
+        found
     }
 
     fn merge(&mut self, entry: TaskEntry) {

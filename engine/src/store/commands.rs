@@ -11,6 +11,7 @@
 //! the texts for that, and records the outcome. Memory has its own file, [`super::memory`].
 
 use std::cell::Cell;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -19,7 +20,7 @@ use crate::command::draft::{Bodies, EventDraft};
 use crate::command::task::{self, TaskUpdate};
 use crate::command::{Command, ContextAction, Decision, Rejection, Target, decide};
 use crate::error::Error;
-use crate::event::{Actor, Payload};
+use crate::event::{Actor, Payload, TaskStatus};
 use crate::fold::{Ix, Policy};
 use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::index::FramePlace;
@@ -261,8 +262,17 @@ impl Store {
     /// [`Store::context_tool`].
     pub fn update_tasks(&self, stream: StreamId, json: &[u8]) -> Result<ActReply, Error> {
         let update = TaskUpdate::from_json(&self.inner.clean_json(json)).map_err(Rejection::from)?;
-        let (completed, written) = self.inner.decided(&[], &[stream], &mut |_| {
+        let ((completed, again), written) = self.inner.decided(&[], &[stream], &mut |_| {
             let view = View::new(self, stream, &super::At::Head)?;
+            let tasks = view.state().tasks();
+            let is_again = |entry: &&task::TaskEntry| {
+                let known = tasks.task(&entry.id, Seq::MAX);
+                entry.status == Some(TaskStatus::Completed)
+                    && entry.result_summary.is_some()
+                    && known.is_some_and(|known| known.status == TaskStatus::Completed)
+            };
+            let again: Vec<String> =
+                update.tasks.iter().filter(is_again).map(|entry| entry.id.clone()).collect();
             // An erased or damaged text counts as gone. A text that cannot be read now must not be recorded as if there were none.
             let failed = Cell::new(None);
             let read = |body: BodyId| match self.inner.body(body) {
@@ -289,7 +299,7 @@ impl Store {
                     _ => None,
                 })
                 .collect();
-            Ok((vec![Recording { stream, actor: Actor::Assistant, drafts }], completed))
+            Ok((vec![Recording { stream, actor: Actor::Assistant, drafts }], (completed, again)))
         })?;
         let mut text = match update.tasks.len() {
             1 => "Updated 1 task".to_owned(),
@@ -298,6 +308,16 @@ impl Store {
         if !completed.is_empty() {
             text.push_str("; completed and evicted: ");
             text.push_str(&completed.join(", "));
+        }
+        if !again.is_empty() {
+            let again = again.join(", ");
+            let _ = write!(
+                text,
+                "; completed already, with its first summary in place: {again} (start it again to replace that)"
+            );
+        }
+        for (task, given, meant) in update.doubtful_fields() {
+            let _ = write!(text, "; {task}: {given} is kept and not read, did you mean {meant}?");
         }
         let last_seq = written.map(|written| written.last_seq);
         Ok(ActReply { text, last_seq, ..ActReply::default() })

@@ -215,6 +215,16 @@ fn tasks_are_changed_by_the_rules_and_their_work_is_evicted() {
     let json = format!(r#"{{"tasks":[{{"id":"A","status":"completed","result_summary":"{summary}"}}]}}"#);
     assert_eq!(update(&json).unwrap().text, "Updated 1 task; completed and evicted: A");
     assert_eq!(fixture.since(before), ["s1 task_changed", "s1 task_evicted"]);
+    // A second summary of a completed task is recorded and stands nowhere; a field with a slip of the pen is kept, and no rule reads it.
+    let again = r#"{"tasks":[{"id":"A","status":"completed","result_summary":"It is done, and here is more of it."}]}"#;
+    let reply = update(again).unwrap().text;
+    assert!(reply.contains("completed already, with its first summary in place: A"), "{reply}");
+    let slips = r#"{"tasks":[{"id":"A","acceptance_critera":["x"],"priority":"high","grounding":{}}]}"#;
+    let reply = update(slips).unwrap().text;
+    assert_eq!(
+        reply,
+        "Updated 1 task; A: acceptance_critera is kept and not read, did you mean acceptance_criteria?"
+    );
     let view = fixture.store.view(info.id()).unwrap();
     let ix = view.state().find(thought).unwrap();
     let shown = view.shown(ix, Face::Output).unwrap();

@@ -53,7 +53,10 @@ use acpdb_engine::secret::DERIVED;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use claude_code::{ATTACHED, SENT, UNCHANGED, untagged};
-pub use claude_code::{META as AGENT_META, SESSION as AGENT_SESSION, WORKFLOW as AGENT_WORKFLOW};
+pub use claude_code::{
+    META as AGENT_META, SESSION as AGENT_SESSION, WORKFLOW as AGENT_WORKFLOW,
+    todo_change as claude_todo_change,
+};
 pub(crate) use copilot_cli::{SUMMARY, SUMMARY_SENT};
 pub use detect::{HEAD_BYTES, decompressed, detect, foreign, is_own_export};
 pub use gemini_cli::{AGENT_FOLDER, LOG as SESSION_LOG};

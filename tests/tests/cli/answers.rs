@@ -223,6 +223,36 @@ fn what_is_asked_is_answered_alike_through_every_door() {
     assert_eq!(chain("plugin").words, chain("mcp").words);
 }
 
+/// Hosts that feed themselves line by line had no todo list where their tools change single todos.
+#[test]
+fn tools_that_change_single_todos_make_a_list_through_append() {
+    let world = World::new();
+    let line = |what: &Value| {
+        let mut line = json!({"session": "s1", "host": "claude-code", "turn": true});
+        line.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
+        format!("{line}\n")
+    };
+    let lines = [
+        line(
+            &json!({"tool": {"call": "c1", "tool": "TaskCreate", "params": {"subject": "Look"}, "output": "Task #1 created successfully: Look"}}),
+        ),
+        line(&json!({"tool_started": {"call": "c2", "tool": "TaskCreate", "params": {"subject": "Tell"}}})),
+        line(&json!({"tool_finished": {"call": "c2", "output": "Task #2 created successfully: Tell"}})),
+        line(
+            &json!({"tool": {"call": "c3", "tool": "TaskUpdate", "params": {"taskId": "1", "status": "completed"}, "output": "Updated task #1 status"}}),
+        ),
+        line(
+            &json!({"tool": {"call": "c4", "tool": "TaskUpdate", "params": {"taskId": "2", "status": "completed"}, "error": "no such task"}}),
+        ),
+    ];
+    world.run_with(&["append", "--stdin"], lines.concat()).ok();
+    world.assert_sound();
+    let list: Value = serde_json::from_str(&world.run(&["todo", "list", "-s", "s1", "--json"]).ok()).unwrap();
+    let rows = list["items"].as_array().unwrap().iter();
+    let rows: Vec<Value> = rows.map(|row| json!([row["content"], row["status"]])).collect();
+    assert_eq!(rows, [json!(["Look", "completed"]), json!(["Tell", "pending"])]);
+}
+
 /// A model that had no target was told so in other words by one door, and no test knew what any door refuses.
 #[test]
 fn what_one_door_refuses_each_does_and_nothing_is_recorded() {

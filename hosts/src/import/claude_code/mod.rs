@@ -58,6 +58,7 @@ use self::names::SeenBefore;
 use self::record::{Record, Words};
 use self::sent::{Flushed, Waiting};
 pub use self::started::{META, SESSION, WORKFLOW};
+pub use self::todo::todo_change;
 use super::marks::marks;
 use super::report::Admitted;
 use super::values::ValueReader;

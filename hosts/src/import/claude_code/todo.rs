@@ -11,6 +11,12 @@ pub(super) struct TodoCall {
     entry: Option<Bytes>,
 }
 
+/// The change that a finished call of Claude Code's task tools made to the todo list, for feeds that tell calls and no records;
+/// `None` for other tools, and for a call that changed nothing.
+pub fn todo_change(tool: &str, params: &str, output: &str) -> Option<TodoChangeEntry> {
+    of_call(tool, params)?.finished(None, output.as_bytes())
+}
+
 /// The change that a call of `tool` asks for; `None` for other tools.
 pub(super) fn of_call(tool: &str, params: &str) -> Option<TodoCall> {
     match tool {
