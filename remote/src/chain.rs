@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use acpdb_engine::codec::Written;
 use acpdb_engine::ids::StoreId;
-use acpdb_engine::log::Piece;
+use acpdb_engine::log::LogPiece;
 use acpdb_engine::storage::Entropy;
 
 use crate::error::ChainError;
@@ -24,8 +24,8 @@ use crate::objects::{
     required_run, swap_settled,
 };
 use crate::remote::{ObjectTag, Remote, RemoteError};
-use crate::run::{CHUNK_BYTES_MAX, RUN_BYTES_MAX, Run, RunKind};
-use crate::tail::{Accepted, Tail, entry};
+use crate::run::{CHUNK_BYTES_MAX, LogRun, LogRunKind, RUN_BYTES_MAX};
+use crate::tail::{Accepted, ChainTail, entry};
 
 /// As many chunks become one pack, and as many packs one larger pack.
 pub(crate) const PACK_COUNT: usize = 64;
@@ -41,7 +41,7 @@ pub struct RemoteChain {
     nonce: u64,
     head: RemoteHead,
     tag: ObjectTag,
-    tail: Tail,
+    tail: ChainTail,
     flaw: Flaw,
 }
 
@@ -103,7 +103,7 @@ impl RemoteChain {
                 ..was
             };
             let Some(tag) = replace_head(&*remote, &head, &found, flaw)? else { continue };
-            let tail = Tail::of(&head);
+            let tail = ChainTail::of(&head);
             let mut chain = Self { remote, entropy, store, epoch, nonce, head, tag, tail, flaw };
             chain.fence()?;
             chain.empty_trash()?;
@@ -140,10 +140,10 @@ impl RemoteChain {
         }
     }
 
-    fn run(&self, kind: RunKind, before: Written, behind: Written, bytes: Vec<u8>) -> Run {
+    fn run(&self, kind: LogRunKind, before: Written, behind: Written, bytes: Vec<u8>) -> LogRun {
         let (store, epoch, nonce, segment) = (self.store, self.epoch, self.nonce, behind.position.segment());
         let (first, next) = (self.tail.next, self.tail.next.saturating_add(1));
-        Run { kind, generation: 0, store, epoch, nonce, first, next, before, behind, segment, bytes }
+        LogRun { kind, generation: 0, store, epoch, nonce, first, next, before, behind, segment, bytes }
     }
 
     fn key(&self, name: ObjectName) -> String {
@@ -162,7 +162,7 @@ impl RemoteChain {
                 break;
             }
             let place = self.tail.place;
-            let object = self.run(RunKind::Fence, place, place, Vec::new()).encode();
+            let object = self.run(LogRunKind::Fence, place, place, Vec::new()).encode();
             let key = self.key(ObjectName::Entry(self.tail.next));
             match create_settled(&*self.remote, &key, &object, self.flaw)? {
                 Settled::Mine => {
@@ -195,10 +195,11 @@ impl RemoteChain {
     /// # Errors
     /// [`ChainError::NotNext`], [`ChainError::TooLarge`]: nothing was added. [`ChainError::Fenced`]: another writer has the chain now, and decided whether
     /// the frames are in it. [`ChainError::Remote`]: it is unknown whether they are.
-    pub fn append(&mut self, piece: &Piece) -> Result<(), ChainError> {
+    pub fn append(&mut self, piece: &LogPiece) -> Result<(), ChainError> {
         self.check_next(&piece.before, piece.bytes.len() as u64, CHUNK_BYTES_MAX)?;
         loop {
-            let object = self.run(RunKind::Chunk, piece.before, piece.behind, piece.bytes.clone()).encode();
+            let object =
+                self.run(LogRunKind::Chunk, piece.before, piece.behind, piece.bytes.clone()).encode();
             let number = self.tail.next;
             let settled =
                 create_settled(&*self.remote, &self.key(ObjectName::Entry(number)), &object, self.flaw);
@@ -274,11 +275,11 @@ impl RemoteChain {
         next: u64,
         mut head: RemoteHead,
     ) -> Result<(), ChainError> {
-        let (mut pack, nonce) = (None::<Run>, random(&*self.entropy)?);
+        let (mut pack, nonce) = (None::<LogRun>, random(&*self.entropy)?);
         for name in &names {
             let run = required_run(&*self.remote, self.store, *name)?;
             let Some(pack) = &mut pack else {
-                pack = Some(Run { kind: RunKind::Pack, epoch: self.epoch, nonce, first, next, ..run });
+                pack = Some(LogRun { kind: LogRunKind::Pack, epoch: self.epoch, nonce, first, next, ..run });
                 continue;
             };
             if pack.behind != run.before {
@@ -355,7 +356,8 @@ impl RemoteChain {
                 tail.place = behind;
             }
         }
-        let run = Run { generation, first: 0, next: 0, ..self.run(RunKind::Segment, before, behind, bytes) };
+        let run =
+            LogRun { generation, first: 0, next: 0, ..self.run(LogRunKind::Segment, before, behind, bytes) };
         put_whole(&*self.remote, &self.key(ObjectName::Segment(name)), &run.encode())?;
         self.swap_head(head, trash)?;
         self.tail = tail;
@@ -399,7 +401,8 @@ impl RemoteChain {
         for number in first..next {
             let key = self.key(ObjectName::Entry(number));
             let Some((object, _)) = self.remote.get(&key, None)? else { continue };
-            let is_fence = entry(self.store, number, &object)?.is_some_and(|run| run.kind == RunKind::Fence);
+            let is_fence =
+                entry(self.store, number, &object)?.is_some_and(|run| run.kind == LogRunKind::Fence);
             if is_fence == (self.flaw == Flaw::FencesDeleted) {
                 self.remote.delete(&key)?;
             }

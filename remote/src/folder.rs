@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::remote::{
-    Created, LISTED_COUNT_MAX, Listed, ObjectTag, Remote, RemoteError, Swapped, is_key, read_exactly, within,
+    Created, LISTED_COUNT_MAX, ListedObject, ObjectTag, Remote, RemoteError, Swapped, is_key, read_exactly,
+    within,
 };
 
 /// The file whose lock guards swaps.
@@ -128,51 +129,50 @@ impl FolderRemote {
         drop(lock);
         Ok(Swapped::Here(ObjectTag::of(bytes)))
     }
+}
 
-    /// Adds the objects below a folder whose keys begin with `under`.
-    fn walk(
-        &self,
-        folder: &Path,
-        prefix: &str,
-        under: &str,
-        after: &str,
-        found: &mut Vec<Listed>,
-    ) -> io::Result<()> {
-        let entries = match std::fs::read_dir(folder) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            entries => entries?,
-        };
-        for entry in entries {
-            let entry = entry?;
-            let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
-            let key = format!("{prefix}{name}");
-            if !is_key(&key) {
-                continue;
-            }
-            // No link is followed.
-            let kind = entry.file_type()?;
-            let may_hold = key.starts_with(under) || under.starts_with(&key);
-            if kind.is_dir() && may_hold {
-                self.walk(&entry.path(), &format!("{key}/"), under, after, found)?;
-            } else if kind.is_file() && key.starts_with(under) && key.as_str() > after {
-                let bytes = match entry.metadata() {
-                    // It was deleted meanwhile.
-                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                    metadata => metadata?.len(),
-                };
-                found.push(Listed { key, bytes });
-                // Memory for two pages at most.
-                if found.len() >= 2 * LISTED_COUNT_MAX {
-                    first_page(found);
-                }
+/// Adds the objects below a folder whose keys begin with `under`.
+fn walk(
+    folder: &Path,
+    prefix: &str,
+    under: &str,
+    after: &str,
+    found: &mut Vec<ListedObject>,
+) -> io::Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+        let key = format!("{prefix}{name}");
+        if !is_key(&key) {
+            continue;
+        }
+        // No link is followed.
+        let kind = entry.file_type()?;
+        let may_hold = key.starts_with(under) || under.starts_with(&key);
+        if kind.is_dir() && may_hold {
+            walk(&entry.path(), &format!("{key}/"), under, after, found)?;
+        } else if kind.is_file() && key.starts_with(under) && key.as_str() > after {
+            let bytes = match entry.metadata() {
+                // It was deleted meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                metadata => metadata?.len(),
+            };
+            found.push(ListedObject { key, bytes });
+            // Memory for two pages at most.
+            if found.len() >= 2 * LISTED_COUNT_MAX {
+                first_page(found);
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Keeps the first page of a listing.
-fn first_page(found: &mut Vec<Listed>) {
+fn first_page(found: &mut Vec<ListedObject>) {
     found.sort_unstable_by(|left, right| left.key.cmp(&right.key));
     found.truncate(LISTED_COUNT_MAX);
 }
@@ -256,9 +256,9 @@ impl Remote for FolderRemote {
         Ok(found.map(|bytes| (within(&bytes, range.as_ref()), ObjectTag::of(&bytes))))
     }
 
-    fn list(&self, under: &str, after: &str) -> Result<Vec<Listed>, RemoteError> {
+    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
         let mut found = Vec::new();
-        self.walk(&self.root, "", under, after, &mut found).map_err(failed("listing", under))?;
+        walk(&self.root, "", under, after, &mut found).map_err(failed("listing", under))?;
         first_page(&mut found);
         Ok(found)
     }

@@ -38,7 +38,7 @@ pub use chain::RemoteChain;
 pub use error::ChainError;
 pub use folder::FolderRemote;
 pub use memory::MemoryRemote;
-pub use remote::{Created, Listed, ObjectTag, Remote, RemoteError, Swapped};
+pub use remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped};
 pub use repair::repair;
 pub use restore::{RestoreOptions, restore, stores};
 pub use ship::{ShipOptions, ShipProgress, Shipped, Shipper};

@@ -7,17 +7,20 @@ use crate::head::RemoteHead;
 use crate::names::ObjectName;
 use crate::objects::head_of;
 use crate::remote::Remote;
-use crate::tail::Tail;
+use crate::tail::ChainTail;
 
 /// How often a chain is looked at again because it was packed meanwhile.
 const ROUND_COUNT: u32 = 16;
 
 /// The head of a store and the entries behind its boundary; `None`: there is no such store. Cost: one round trip for the head, one for each entry.
-pub(crate) fn look(remote: &dyn Remote, store: StoreId) -> Result<Option<(RemoteHead, Tail)>, ChainError> {
+pub(crate) fn look(
+    remote: &dyn Remote,
+    store: StoreId,
+) -> Result<Option<(RemoteHead, ChainTail)>, ChainError> {
     let mut found = head_of(remote, store)?;
     for _ in 0..ROUND_COUNT {
         let Some((head, _)) = found else { return Ok(None) };
-        let mut tail = Tail::of(&head);
+        let mut tail = ChainTail::of(&head);
         while let Some((object, _)) = remote.get(&ObjectName::Entry(tail.next).key(store), None)? {
             tail.take(&object)?;
         }
@@ -27,4 +30,15 @@ pub(crate) fn look(remote: &dyn Remote, store: StoreId) -> Result<Option<(Remote
         }
     }
     Err(ChainError::Contended)
+}
+
+/// How many objects of a head's trash are there still. Cost: one round trip for each that the head names.
+pub(crate) fn trash_left(remote: &dyn Remote, head: &RemoteHead) -> Result<usize, ChainError> {
+    let mut left = 0_usize;
+    for name in &head.trash {
+        if remote.get(&name.key(head.store), Some(0..0))?.is_some() {
+            left = left.saturating_add(1);
+        }
+    }
+    Ok(left)
 }

@@ -6,7 +6,8 @@ use std::ops::{Bound, Range};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::remote::{
-    Created, LISTED_COUNT_MAX, Listed, ObjectTag, Remote, RemoteError, Swapped, is_key, read_exactly, within,
+    Created, LISTED_COUNT_MAX, ListedObject, ObjectTag, Remote, RemoteError, Swapped, is_key, read_exactly,
+    within,
 };
 
 /// Objects in memory.
@@ -80,12 +81,12 @@ impl Remote for MemoryRemote {
         Ok(objects.get(key).map(|bytes| (within(bytes, range.as_ref()), ObjectTag::of(bytes))))
     }
 
-    fn list(&self, under: &str, after: &str) -> Result<Vec<Listed>, RemoteError> {
+    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
         let objects = self.objects();
         let from = if after < under { Bound::Included(under) } else { Bound::Excluded(after) };
         let rest = objects.range::<str, _>((from, Bound::Unbounded));
         let found = rest.take_while(|(key, _)| key.starts_with(under)).take(LISTED_COUNT_MAX);
-        Ok(found.map(|(key, bytes)| Listed { key: key.clone(), bytes: bytes.len() as u64 }).collect())
+        Ok(found.map(|(key, bytes)| ListedObject { key: key.clone(), bytes: bytes.len() as u64 }).collect())
     }
 
     fn delete(&self, key: &str) -> Result<(), RemoteError> {

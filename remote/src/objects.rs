@@ -7,7 +7,7 @@ use crate::flaws::Flaw;
 use crate::head::RemoteHead;
 use crate::names::{ObjectName, head_key, store_keys};
 use crate::remote::{Created, ObjectTag, Remote, RemoteError, Swapped};
-use crate::run::{NoRun, Run, RunKind};
+use crate::run::{LogRun, LogRunKind, NoRun};
 
 /// How often a call is made whose answer says nothing.
 const CALL_COUNT: u32 = 8;
@@ -147,23 +147,23 @@ pub(crate) fn named_run(
     remote: &dyn Remote,
     store: StoreId,
     name: ObjectName,
-) -> Result<Option<Run>, ChainError> {
+) -> Result<Option<LogRun>, ChainError> {
     let key = name.key(store);
     let Some((object, _)) = remote.get(&key, None)? else { return Ok(None) };
-    let run = match Run::decode(store, &object) {
+    let run = match LogRun::decode(store, &object) {
         Ok(run) => run,
         Err(NoRun::Newer) => return Err(ChainError::Newer { key }),
         Err(NoRun::Unsound(what)) => return Err(ChainError::Unsound { key, what: what.to_owned() }),
     };
     let is_named = match name {
-        ObjectName::Entry(number) => (run.kind, run.first) == (RunKind::Chunk, number),
+        ObjectName::Entry(number) => (run.kind, run.first) == (LogRunKind::Chunk, number),
         ObjectName::Pack(pack) => {
-            run.kind == RunKind::Pack
+            run.kind == LogRunKind::Pack
                 && (run.first, run.next, run.epoch, run.nonce)
                     == (pack.first, pack.next, pack.epoch, pack.nonce)
         }
         ObjectName::Segment(segment) => {
-            run.kind == RunKind::Segment
+            run.kind == LogRunKind::Segment
                 && (run.segment, run.generation) == (segment.number, segment.generation)
                 && *blake3::hash(&run.bytes).as_bytes() == segment.digest
         }
@@ -176,6 +176,10 @@ pub(crate) fn named_run(
 }
 
 /// As [`named_run`]; that it is not there is an error.
-pub(crate) fn required_run(remote: &dyn Remote, store: StoreId, name: ObjectName) -> Result<Run, ChainError> {
+pub(crate) fn required_run(
+    remote: &dyn Remote,
+    store: StoreId,
+    name: ObjectName,
+) -> Result<LogRun, ChainError> {
     named_run(remote, store, name)?.ok_or_else(|| ChainError::Missing { key: name.key(store) })
 }

@@ -16,14 +16,14 @@ use crate::flaws::Flaw;
 use crate::names::{ObjectName, head_key};
 use crate::objects::{head_of, named_run};
 use crate::remote::Remote;
-use crate::run::Run;
-use crate::tail::{Entry, Tail};
+use crate::run::LogRun;
+use crate::tail::ChainTail;
 
 /// How often a chain is read on because it was packed meanwhile.
 const ROUND_COUNT: u32 = 64;
 
 /// What is done with the bytes of the chain: the segment that they are of, the place that they continue, the bytes, the place behind them.
-pub(crate) type Visit<'a> = &'a mut dyn FnMut(u32, &Written, &[u8], &Written) -> Result<(), ChainError>;
+pub(crate) type VisitRun<'a> = &'a mut dyn FnMut(u32, &Written, &[u8], &Written) -> Result<(), ChainError>;
 
 /// Reads a chain and returns the place behind it. The same bytes are visited once.
 ///
@@ -32,7 +32,7 @@ pub(crate) type Visit<'a> = &'a mut dyn FnMut(u32, &Written, &[u8], &Written) ->
 pub(crate) fn read_chain(
     remote: &dyn Remote,
     store: StoreId,
-    visit: Visit<'_>,
+    visit: VisitRun<'_>,
     flaw: Flaw,
 ) -> Result<Written, ChainError> {
     let mut place = Written::default();
@@ -67,10 +67,10 @@ pub(crate) fn read_chain(
                 let what = "what it names ends before the place that it names".to_owned();
                 return Err(ChainError::Unsound { key: head_key(store), what });
             }
-            let mut tail = Tail::of(&head);
+            let mut tail = ChainTail::of(&head);
             while let Some((object, _)) = remote.get(&ObjectName::Entry(tail.next).key(store), None)? {
                 let name = ObjectName::Entry(tail.next);
-                if let Entry::Chunk(run) = tail.take(&object)? {
+                if let Some(run) = tail.take(&object)? {
                     add(&mut place, &run, name, visit)?;
                 }
             }
@@ -91,7 +91,7 @@ pub(crate) fn read_chain(
 }
 
 /// Visits the part of a run that is behind the place.
-fn add(place: &mut Written, run: &Run, name: ObjectName, visit: Visit<'_>) -> Result<(), ChainError> {
+fn add(place: &mut Written, run: &LogRun, name: ObjectName, visit: VisitRun<'_>) -> Result<(), ChainError> {
     if run.behind.position <= place.position {
         return Ok(());
     }

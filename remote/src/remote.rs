@@ -16,7 +16,7 @@ pub trait Remote: Send + Sync {
     /// The bytes of an object, or of a range of it, which ends with the object; `None`: there is no such object.
     fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError>;
     /// Objects whose keys begin with `under` and come after `after` in the order of bytes: the next 1,000 at most, in any order. None: there are no more.
-    fn list(&self, under: &str, after: &str) -> Result<Vec<Listed>, RemoteError>;
+    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError>;
     /// Takes an object away; no error if there is none.
     fn delete(&self, key: &str) -> Result<(), RemoteError>;
 }
@@ -57,7 +57,7 @@ pub enum Swapped {
 
 /// An object of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedObject {
     /// Its key.
     pub key: String,
     /// Its length.

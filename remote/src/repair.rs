@@ -17,8 +17,8 @@ use crate::head::{KeptSegment, RemoteHead};
 use crate::names::{ObjectName, PackName, SegmentName, store_keys};
 use crate::objects::{FoundHead, find_head, named_run, replace_head};
 use crate::remote::Remote;
-use crate::run::Run;
-use crate::tail::{Entry, Tail, entry};
+use crate::run::LogRun;
+use crate::tail::{ChainTail, entry};
 
 /// So far above all epochs that are found lies that of the new head: writers that swapped the lost head and left no other trace are below it.
 const EPOCH_STEP: u64 = 1 << 16;
@@ -87,7 +87,7 @@ fn names_of(remote: &dyn Remote, store: StoreId) -> Result<Vec<ObjectName>, Chai
 }
 
 /// A run that is sound and there; what is neither is passed over.
-fn sound_run(remote: &dyn Remote, store: StoreId, name: ObjectName) -> Result<Option<Run>, ChainError> {
+fn sound_run(remote: &dyn Remote, store: StoreId, name: ObjectName) -> Result<Option<LogRun>, ChainError> {
     match named_run(remote, store, name) {
         Err(ChainError::Unsound { .. }) => Ok(None),
         found => found,
@@ -134,7 +134,7 @@ fn next_pack(
 /// Finds the first entry that continues the head's place, and makes its number the boundary; the number behind all entries if there is none. Returns the highest
 /// epoch of an entry.
 fn place_boundary(remote: &dyn Remote, head: &mut RemoteHead, entries: &[u64]) -> Result<u64, ChainError> {
-    let (mut highest, mut first, mut tail) = (0, None, Tail::of(head));
+    let (mut highest, mut first, mut tail) = (0, None, ChainTail::of(head));
     for number in entries {
         let Some((object, _)) = remote.get(&ObjectName::Entry(*number).key(head.store), None)? else {
             continue;
@@ -147,7 +147,7 @@ fn place_boundary(remote: &dyn Remote, head: &mut RemoteHead, entries: &[u64]) -
         }
         tail.next = *number;
         let floor = tail.epoch;
-        if matches!(tail.take(&object)?, Entry::Chunk(_)) {
+        if tail.take(&object)?.is_some() {
             first = Some((*number, floor));
         }
     }

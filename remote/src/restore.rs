@@ -13,7 +13,7 @@ use crate::error::ChainError;
 use crate::flaws::Flaw;
 use crate::names::{HEADS, meta_key};
 use crate::objects::head_of;
-use crate::read::{Visit, read_chain};
+use crate::read::{VisitRun, read_chain};
 use crate::remote::Remote;
 
 /// Most stores that are listed.
@@ -74,7 +74,7 @@ pub fn restore(
         folder,
         store,
         |target| {
-            let visit: Visit<'_> = &mut |segment, _, bytes, behind| {
+            let visit: VisitRun<'_> = &mut |segment, _, bytes, behind| {
                 if target.add(segment, bytes)? == *behind {
                     return Ok(());
                 }

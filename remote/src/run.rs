@@ -25,14 +25,14 @@ const PACKED_BYTES_MIN: usize = 128;
 
 /// The kind of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunKind {
+pub(crate) enum LogRunKind {
     Chunk,
     Fence,
     Pack,
     Segment,
 }
 
-impl RunKind {
+impl LogRunKind {
     const fn number(self) -> u8 {
         match self {
             Self::Chunk => 1,
@@ -57,8 +57,8 @@ impl RunKind {
 
 /// Bytes of the log from one place to another, all of one segment, and who wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) kind: RunKind,
+pub(crate) struct LogRun {
+    pub(crate) kind: LogRunKind,
     pub(crate) generation: u32,
     pub(crate) store: StoreId,
     pub(crate) epoch: u64,
@@ -80,7 +80,7 @@ pub(crate) enum NoRun {
     Unsound(&'static str),
 }
 
-impl Run {
+impl LogRun {
     /// The object.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let packed =
@@ -116,7 +116,7 @@ impl Run {
         if fields.u16() != FORM {
             return Err(NoRun::Newer);
         }
-        let (kind, codec, generation) = (RunKind::of(fields.u8()), fields.u8(), fields.u32());
+        let (kind, codec, generation) = (LogRunKind::of(fields.u8()), fields.u8(), fields.u32());
         let (Some(kind), 0..=1) = (kind, codec) else { return Err(NoRun::Newer) };
         if StoreId(fields.array()) != store {
             return unsound("it is of another store");
@@ -129,7 +129,7 @@ impl Run {
         let (length, packed) = (fields.u64(), fields.u64());
         let digest: [u8; 32] = fields.array();
         reserved &= fields.zeros(4);
-        let is_empty = kind == RunKind::Fence;
+        let is_empty = kind == LogRunKind::Fence;
         let spans = if is_empty {
             before == behind && length == 0
         } else {
@@ -139,9 +139,9 @@ impl Run {
                 && length > 0
         };
         let counts = match kind {
-            RunKind::Chunk | RunKind::Fence => first.checked_add(1) == Some(next),
-            RunKind::Pack => first < next,
-            RunKind::Segment => (first, next) == (0, 0) && before.position.segment() != segment,
+            LogRunKind::Chunk | LogRunKind::Fence => first.checked_add(1) == Some(next),
+            LogRunKind::Pack => first < next,
+            LogRunKind::Segment => (first, next) == (0, 0) && before.position.segment() != segment,
         };
         if !reserved || !spans || !counts || length > kind.bytes_max() || packed != payload.len() as u64 {
             return unsound("its header contradicts itself");

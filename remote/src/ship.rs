@@ -21,7 +21,7 @@ use acpdb_engine::vault::{KEY_FILE_BYTES, KeyUse};
 use crate::chain::{PACK_COUNT, RemoteChain};
 use crate::error::ChainError;
 use crate::flaws::Flaw;
-use crate::look::look;
+use crate::look::{look, trash_left};
 use crate::names::{PREFIX_MARK, PREFIX_TEXT, meta_key};
 use crate::objects::{Settled, create_settled, put_whole};
 use crate::remote::Remote;
@@ -121,46 +121,43 @@ impl Shipper {
         if self.settled == Some(head.seq) {
             return Ok(Shipped { there: head.seq, ..Shipped::default() });
         }
+        // An erasure is noted before its event is there, and until its segments have another generation. So what is looked at from here on is
+        // of after it, or it is noted still.
+        let is_erasing = self.log.is_erasing()?;
+        self.settled = None;
         let mut chain = match self.chain.take() {
             Some(chain) => chain,
-            None => match self.begin(head)? {
+            None => match self.begin(head, is_erasing)? {
                 Some(chain) => chain,
                 None => return Ok(Shipped { there: head.seq, ..Shipped::default() }),
             },
         };
         // An error leaves open what is there: then the chain is dropped, and taken over by the next call.
-        let shipped = self.ship_to(&mut chain, head, keep_on)?;
+        let (shipped, is_all) = self.ship_to(&mut chain, head, keep_on)?;
+        self.settled = Some(head.seq).filter(|_| is_all && !is_erasing);
         self.chain = Some(chain);
         Ok(shipped)
     }
 
     /// Takes the chain over, if there is something to ship.
-    fn begin(&mut self, head: Head) -> Result<Option<RemoteChain>, ChainError> {
+    fn begin(&mut self, head: Head, is_erasing: bool) -> Result<Option<RemoteChain>, ChainError> {
         let store = self.store();
         if let Some((there, tail)) = look(&*self.remote, store)? {
             self.check(&tail.place, head)?;
             let kept: Vec<_> =
                 there.segments.iter().map(|kept| (kept.name.number, kept.name.generation)).collect();
             if tail.place.position == head.position
-                && there.trash.is_empty()
                 && self.outdated(&kept)?.is_none()
+                && self.next_complete(&kept)?.is_none()
+                && trash_left(&*self.remote, &there)? == 0
             {
-                self.settle(head)?;
+                self.settled = Some(head.seq).filter(|_| !is_erasing);
                 return Ok(None);
             }
         }
         self.put_small_files()?;
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
         RemoteChain::take_over(Arc::clone(&self.remote), entropy, store, &self.options.owner).map(Some)
-    }
-
-    /// Remembers that nothing is to be done, unless an erasure is under way: what it changes is not an event.
-    fn settle(&mut self, head: Head) -> Result<(), ChainError> {
-        self.settled = Some(head.seq).filter(|_| head.seq > Seq::ZERO);
-        if self.log.is_erasing()? {
-            self.settled = None;
-        }
-        Ok(())
     }
 
     fn check(&self, there: &Head, head: Head) -> Result<(), ChainError> {
@@ -172,49 +169,64 @@ impl Shipper {
         Err(ChainError::Diverged { there: there.seq.0, here: head.seq.0 })
     }
 
-    /// The first segment that has another generation than the one that is there, or that is there not yet.
+    /// The first segment of which bodies were erased since it was kept.
     fn outdated(&self, kept: &[(u32, u32)]) -> Result<Option<u32>, ChainError> {
         for (number, generation) in kept {
             if self.log.segment_facts(*number)?.is_some_and(|facts| facts.generation > *generation) {
                 return Ok(Some(*number));
             }
         }
+        Ok(None)
+    }
+
+    /// The segment behind those that are kept, if it is complete.
+    fn next_complete(&self, kept: &[(u32, u32)]) -> Result<Option<u32>, ChainError> {
         let next = kept.last().map_or(1, |(number, _)| number.saturating_add(1));
         Ok(self.log.segment_facts(next)?.map(|facts| facts.number))
     }
 
+    /// Ships up to `head`. Says whether nothing is left to be done.
     fn ship_to(
-        &mut self,
+        &self,
         chain: &mut RemoteChain,
         head: Head,
         keep_on: &mut dyn FnMut(&ShipProgress) -> bool,
-    ) -> Result<Shipped, ChainError> {
+    ) -> Result<(Shipped, bool), ChainError> {
         self.check(&chain.place(), head)?;
         let mut shipped = Shipped::default();
-        let mut goes_on = true;
-        while goes_on {
+        // First what was erased, then what is new.
+        let mut is_erased = true;
+        loop {
             let kept: Vec<_> = chain.segments().collect();
-            if let Some(number) = self.outdated(&kept)?
-                && let Some(bytes) = self.complete(chain, number)?
-            {
+            let outdated = if is_erased { self.outdated(&kept)? } else { None };
+            is_erased = outdated.is_some();
+            let complete = if is_erased { outdated } else { self.next_complete(&kept)? };
+            let done = complete.map(|number| self.complete(chain, number)).transpose()?.flatten();
+            let piece = if done.is_some() || is_erased {
+                None
+            } else {
+                self.log.piece(chain.place(), head, self.options.chunk_bytes_max)?
+            };
+            if let Some(bytes) = done {
                 shipped.segments = shipped.segments.saturating_add(1);
                 shipped.bytes = shipped.bytes.saturating_add(bytes);
-            } else if let Some(piece) = self.log.piece(chain.place(), head, self.options.chunk_bytes_max)? {
-                chain.append(&piece)?;
+            } else if let Some(piece) = &piece {
+                chain.append(piece)?;
                 shipped.chunks = shipped.chunks.saturating_add(1);
                 shipped.bytes = shipped.bytes.saturating_add(piece.bytes.len() as u64);
                 if chain.chunk_count() >= PACK_COUNT {
                     chain.pack()?;
                 }
-            } else {
-                self.settle(head)?;
-                break;
             }
-            let progress = ShipProgress { there: chain.place().seq, until: head.seq, failed_count: 0 };
-            goes_on = keep_on(&progress);
+            shipped.there = chain.place().seq;
+            // A segment that is being changed just now is found by the next call.
+            if done.is_none() && piece.is_none() {
+                return Ok((shipped, complete.is_none()));
+            }
+            if !keep_on(&ShipProgress { there: shipped.there, until: head.seq, failed_count: 0 }) {
+                return Ok((shipped, false));
+            }
         }
-        shipped.there = chain.place().seq;
-        Ok(shipped)
     }
 
     /// Ships a complete segment as one object. `None`: it is being changed just now.

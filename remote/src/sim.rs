@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::memory::MemoryRemote;
-use crate::remote::{Created, Listed, ObjectTag, Remote, RemoteError, Swapped, read_exactly};
+use crate::remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped, read_exactly};
 
 /// How often each fault happens, of 1,000 calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,14 +34,14 @@ pub struct SimRemoteFaults {
 
 /// A change that may be executed again.
 #[derive(Clone)]
-enum Change {
+enum SimChange {
     Create(String, Vec<u8>),
     Swap(String, Vec<u8>, ObjectTag),
     Put(String, Vec<u8>),
     Delete(String),
 }
 
-enum Answer {
+enum SimAnswer {
     Created(Created),
     Swapped(Swapped),
     Put(ObjectTag),
@@ -52,7 +52,9 @@ struct SimState {
     random: u64,
     faults: SimRemoteFaults,
     /// Changes that are executed when as many more calls were made.
-    late: Vec<(u32, Change)>,
+    late: Vec<(u32, SimChange)>,
+    /// No fault happens any more, and callers do not wait for each other.
+    is_settled: bool,
 }
 
 /// A simulated remote; clones share its objects.
@@ -70,7 +72,7 @@ impl SimRemote {
 
     /// A remote without objects. `pause` is called where other callers may go on.
     pub fn new(seed: u64, faults: SimRemoteFaults, pause: Arc<dyn Fn() + Send + Sync>) -> Self {
-        let state = SimState { random: seed, faults, late: Vec::new() };
+        let state = SimState { random: seed, faults, late: Vec::new(), is_settled: false };
         Self { objects: Arc::default(), state: Arc::new(Mutex::new(state)), pause }
     }
 
@@ -84,6 +86,7 @@ impl SimRemote {
         let late = {
             let mut state = self.state();
             state.faults = SimRemoteFaults::default();
+            state.is_settled = true;
             std::mem::take(&mut state.late)
         };
         for (_, change) in late {
@@ -116,6 +119,9 @@ impl SimRemote {
 
     /// Lets time pass, and executes what is late.
     fn pass(&self) {
+        if self.state().is_settled {
+            return;
+        }
         self.wait(1);
         let due = {
             let mut state = self.state();
@@ -126,22 +132,22 @@ impl SimRemote {
             state.late = late;
             due
         };
-        let due: Vec<(u32, Change)> = due;
+        let due: Vec<(u32, SimChange)> = due;
         for (_, change) in due {
             // Its caller has given up.
             let _ = self.execute(&change);
         }
     }
 
-    fn execute(&self, change: &Change) -> Result<Answer, RemoteError> {
+    fn execute(&self, change: &SimChange) -> Result<SimAnswer, RemoteError> {
         let objects = &self.objects;
         match change {
-            Change::Create(key, bytes) => objects.create(key, bytes).map(Answer::Created),
-            Change::Swap(key, bytes, was) => objects.swap(key, bytes, was).map(Answer::Swapped),
-            Change::Put(key, bytes) => {
-                objects.put(key, &mut bytes.as_slice(), bytes.len() as u64).map(Answer::Put)
+            SimChange::Create(key, bytes) => objects.create(key, bytes).map(SimAnswer::Created),
+            SimChange::Swap(key, bytes, was) => objects.swap(key, bytes, was).map(SimAnswer::Swapped),
+            SimChange::Put(key, bytes) => {
+                objects.put(key, &mut bytes.as_slice(), bytes.len() as u64).map(SimAnswer::Put)
             }
-            Change::Delete(key) => objects.delete(key).map(|()| Answer::Deleted),
+            SimChange::Delete(key) => objects.delete(key).map(|()| SimAnswer::Deleted),
         }
     }
 
@@ -166,12 +172,12 @@ impl SimRemote {
         None
     }
 
-    fn later(&self, change: &Change) {
+    fn later(&self, change: &SimChange) {
         let steps = self.below(60).saturating_add(1);
         self.state().late.push((steps, change.clone()));
     }
 
-    fn change(&self, change: &Change) -> Result<Answer, RemoteError> {
+    fn change(&self, change: &SimChange) -> Result<SimAnswer, RemoteError> {
         self.pass();
         let doubt = || Err(RemoteError::Doubt { what: "a simulated call".to_owned() });
         let fault = self.fault();
@@ -179,12 +185,12 @@ impl SimRemote {
             Some(SimFault::Lost | SimFault::Killed) if self.below(2) == 0 => {}
             Some(SimFault::Late) => self.later(change),
             Some(SimFault::Torn) => {
-                if let Change::Create(key, bytes) | Change::Put(key, bytes) = change {
+                if let SimChange::Create(key, bytes) | SimChange::Put(key, bytes) = change {
                     let count = self.below(u32::try_from(bytes.len()).unwrap_or(u32::MAX)) as usize;
                     let torn = bytes.get(..count).unwrap_or(&[]).to_vec();
                     let torn = match change {
-                        Change::Create(..) => Change::Create(key.clone(), torn),
-                        _ => Change::Put(key.clone(), torn),
+                        SimChange::Create(..) => SimChange::Create(key.clone(), torn),
+                        _ => SimChange::Put(key.clone(), torn),
                     };
                     // The answer is lost in any case.
                     let _ = self.execute(&torn);
@@ -247,34 +253,32 @@ fn strange<T>() -> Result<T, RemoteError> {
 
 impl Remote for SimRemote {
     fn create(&self, key: &str, bytes: &[u8]) -> Result<Created, RemoteError> {
-        match self.change(&Change::Create(key.to_owned(), bytes.to_vec()))? {
-            Answer::Created(created) => Ok(created),
+        match self.change(&SimChange::Create(key.to_owned(), bytes.to_vec()))? {
+            SimAnswer::Created(created) => Ok(created),
             _ => strange(),
         }
     }
 
     fn swap(&self, key: &str, bytes: &[u8], was: &ObjectTag) -> Result<Swapped, RemoteError> {
-        match self.change(&Change::Swap(key.to_owned(), bytes.to_vec(), was.clone()))? {
-            Answer::Swapped(swapped) => Ok(swapped),
+        match self.change(&SimChange::Swap(key.to_owned(), bytes.to_vec(), was.clone()))? {
+            SimAnswer::Swapped(swapped) => Ok(swapped),
             _ => strange(),
         }
     }
 
     fn put(&self, key: &str, bytes: &mut dyn Read, length: u64) -> Result<ObjectTag, RemoteError> {
-        match self.change(&Change::Put(key.to_owned(), read_exactly(bytes, length)?))? {
-            Answer::Put(tag) => Ok(tag),
+        match self.change(&SimChange::Put(key.to_owned(), read_exactly(bytes, length)?))? {
+            SimAnswer::Put(tag) => Ok(tag),
             _ => strange(),
         }
     }
 
     fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
         self.look()?;
-        let found = self.objects.get(key, range);
-        self.pass();
-        found
+        self.objects.get(key, range)
     }
 
-    fn list(&self, under: &str, after: &str) -> Result<Vec<Listed>, RemoteError> {
+    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
         self.look()?;
         let mut found = self.objects.list(under, after)?;
         // No order is promised.
@@ -283,8 +287,8 @@ impl Remote for SimRemote {
     }
 
     fn delete(&self, key: &str) -> Result<(), RemoteError> {
-        match self.change(&Change::Delete(key.to_owned()))? {
-            Answer::Deleted => Ok(()),
+        match self.change(&SimChange::Delete(key.to_owned()))? {
+            SimAnswer::Deleted => Ok(()),
             _ => strange(),
         }
     }

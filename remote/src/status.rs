@@ -3,7 +3,7 @@
 use acpdb_engine::ids::{Seq, StoreId};
 
 use crate::error::ChainError;
-use crate::look::look;
+use crate::look::{look, trash_left};
 use crate::remote::Remote;
 
 /// What a remote has of a store.
@@ -21,13 +21,13 @@ pub struct RemoteStatus {
     pub owner: String,
     /// How often the store was taken over.
     pub epoch: u64,
-    /// Complete segments, packs, and chunks that no pack has.
+    /// Complete segments.
     pub segments: usize,
     /// Packs.
     pub packs: usize,
     /// Chunks that no pack has.
     pub chunks: usize,
-    /// Objects that were replaced and may be there still, such as segments whose bodies were erased.
+    /// Objects that were replaced and are there still, such as segments whose bodies were erased.
     pub trash: usize,
 }
 
@@ -42,6 +42,7 @@ pub fn status(
 ) -> Result<Option<RemoteStatus>, ChainError> {
     let Some((head, tail)) = look(remote, store)? else { return Ok(None) };
     let there = tail.place.seq;
+    let trash = trash_left(remote, &head)?;
     // A remote that is ahead is no event behind.
     let behind = here.map_or(0, |here| here.0.saturating_sub(there.0));
     Ok(Some(RemoteStatus {
@@ -54,6 +55,6 @@ pub fn status(
         segments: head.segments.len(),
         packs: head.packs.len(),
         chunks: tail.accepted.len(),
-        trash: head.trash.len(),
+        trash,
     }))
 }

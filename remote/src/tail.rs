@@ -6,7 +6,7 @@ use acpdb_engine::ids::StoreId;
 use crate::error::ChainError;
 use crate::head::RemoteHead;
 use crate::names::ObjectName;
-use crate::run::{NoRun, Run, RunKind};
+use crate::run::{LogRun, LogRunKind, NoRun};
 
 /// A chunk that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Accepted {
 
 /// The entries from the boundary on, as far as they were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tail {
+pub(crate) struct ChainTail {
     pub(crate) store: StoreId,
     /// The next number.
     pub(crate) next: u64,
@@ -31,53 +31,43 @@ pub(crate) struct Tail {
     pub(crate) accepted: Vec<Accepted>,
 }
 
-/// What an entry is.
-#[derive(Debug)]
-pub(crate) enum Entry {
-    /// It counts, and the place is behind it now.
-    Chunk(Run),
-    /// A fence that counts.
-    Fence,
-    /// Passed over: unsound, of a lower epoch, or no continuation.
-    Junk,
-}
-
-impl Tail {
+impl ChainTail {
     /// The tail of a head, of which no entry was read.
     pub(crate) fn of(head: &RemoteHead) -> Self {
         let (store, next, place, epoch) = (head.store, head.boundary, head.place, head.floor);
         Self { store, next, place, epoch, accepted: Vec::new() }
     }
 
-    /// Takes the entry that the next number has.
+    /// Takes the entry that the next number has; the chunk if it is one that counts. A fence may count; what does not is passed over: unsound, of a lower epoch, or no
+    /// continuation.
     ///
     /// # Errors
     /// [`ChainError::Newer`].
-    pub(crate) fn take(&mut self, object: &[u8]) -> Result<Entry, ChainError> {
+    pub(crate) fn take(&mut self, object: &[u8]) -> Result<Option<LogRun>, ChainError> {
         let number = self.next;
         self.next = number.saturating_add(1);
-        let Some(run) = entry(self.store, number, object)? else { return Ok(Entry::Junk) };
+        let Some(run) = entry(self.store, number, object)? else { return Ok(None) };
         if run.epoch < self.epoch {
-            return Ok(Entry::Junk);
+            return Ok(None);
         }
-        if run.kind == RunKind::Fence {
+        if run.kind == LogRunKind::Fence {
             self.epoch = run.epoch;
-            return Ok(Entry::Fence);
+            return Ok(None);
         }
         if run.before != self.place {
-            return Ok(Entry::Junk);
+            return Ok(None);
         }
         self.epoch = run.epoch;
         self.place = run.behind;
         self.accepted.push(Accepted { number, behind: run.behind, epoch: run.epoch });
-        Ok(Entry::Chunk(run))
+        Ok(Some(run))
     }
 }
 
 /// The sound chunk or fence in an object of this number; `None`: it is none.
-pub(crate) fn entry(store: StoreId, number: u64, object: &[u8]) -> Result<Option<Run>, ChainError> {
-    match Run::decode(store, object) {
-        Ok(run) if matches!(run.kind, RunKind::Chunk | RunKind::Fence) && run.first == number => {
+pub(crate) fn entry(store: StoreId, number: u64, object: &[u8]) -> Result<Option<LogRun>, ChainError> {
+    match LogRun::decode(store, object) {
+        Ok(run) if matches!(run.kind, LogRunKind::Chunk | LogRunKind::Fence) && run.first == number => {
             Ok(Some(run))
         }
         Ok(_) | Err(NoRun::Unsound(_)) => Ok(None),

@@ -73,7 +73,7 @@ pub(crate) use files::is_copy_name;
 pub use frames::Frames;
 pub use handle::{Appended, Condition, Log, LogOptions, Prepared, Recovery};
 use handle::{Shared, Writer};
-pub use pieces::{CopyTarget, Piece, SegmentFacts, follow, piece_offset};
+pub use pieces::{CopyTarget, LogPiece, SegmentFacts, follow, piece_offset};
 pub use place_run::StreamPlace;
 pub use places::CompleteSegment;
 pub(crate) use reading::Looks;

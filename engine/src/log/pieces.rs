@@ -21,7 +21,7 @@ const READ_COUNT_MAX: u32 = 4;
 
 /// Whole frames of one segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct LogPiece {
     /// The place that it continues.
     pub before: Head,
     /// The place behind it.
@@ -113,7 +113,7 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::Corrupt`] if no sound frame of the log continues `before`; [`LogError::Io`].
-    pub fn piece(&self, before: Head, until: Head, bytes_max: usize) -> Result<Option<Piece>, LogError> {
+    pub fn piece(&self, before: Head, until: Head, bytes_max: usize) -> Result<Option<LogPiece>, LogError> {
         let head = self.head();
         let until = if until.position > head.position { head } else { until };
         if before.position >= until.position {
@@ -148,7 +148,7 @@ impl Log {
         let behind = follow(self.store(), &before, number, &bytes);
         let behind = behind
             .map_err(|invalid| damaged(&self.segments, before.position, Fault::Invalid(invalid, None)))?;
-        Ok(Some(Piece { before, behind, bytes }))
+        Ok(Some(LogPiece { before, behind, bytes }))
     }
 
     /// Where a segment before that of `until` ends.

@@ -70,13 +70,13 @@ impl Store {
             bytes = bytes.saturating_add(count);
             progress(count);
         })?;
-        proven(&target, path, head, bytes)
+        proven(target, path, head, bytes)
     }
 }
 
 /// Verifies a copy, and says what it is.
-fn proven(target: &Arc<dyn Storage>, path: PathBuf, head: Head, bytes: u64) -> Result<Backup, Error> {
-    let report = verify_storage(Arc::clone(target), false)?;
+fn proven(target: Arc<dyn Storage>, path: PathBuf, head: Head, bytes: u64) -> Result<Backup, Error> {
+    let report = verify_storage(target, false)?;
     if report.verdict() == Verdict::Unreadable {
         // Nothing is known of such a copy: it gets no name.
         let source = std::io::Error::other(report.not_proven.join("; "));
@@ -108,7 +108,7 @@ pub fn copy_from_pieces<E: From<Error>>(
     drop(segments);
     parts.write(&*target, None).map_err(fail)?;
     note_erasures(&target).map_err(fail)?;
-    let done = proven(&target, folder.to_owned(), parts.head, parts.head.position.offset())?;
+    let done = proven(Arc::clone(&target), folder.to_owned(), parts.head, parts.head.position.offset())?;
     judge(&done.report)?;
     copy.name()?;
     Ok(done)
@@ -118,7 +118,7 @@ pub fn copy_from_pieces<E: From<Error>>(
 mod tests {
     use super::*;
     use crate::codec::Part;
-    use crate::log::{Log, LogOptions, Piece, follow};
+    use crate::log::{Log, LogOptions, LogPiece, follow};
     use crate::storage::{SystemClock, SystemEntropy};
     use crate::{Entry, Role, StreamInfo};
 
@@ -138,7 +138,7 @@ mod tests {
         Log::open(storage, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options).unwrap().0
     }
 
-    fn pieces(log: &Log, bytes_max: usize) -> Vec<Piece> {
+    fn pieces(log: &Log, bytes_max: usize) -> Vec<LogPiece> {
         let (mut place, mut found) = (Head::default(), Vec::new());
         while let Some(piece) = log.piece(place, log.head(), bytes_max).unwrap() {
             assert_eq!(piece.before, place);
@@ -149,7 +149,7 @@ mod tests {
         found
     }
 
-    fn restore(folder: &Path, from: &Path, log: &Log, pieces: &[Piece]) -> Result<Backup, Error> {
+    fn restore(folder: &Path, from: &Path, log: &Log, pieces: &[LogPiece]) -> Result<Backup, Error> {
         let fill = |target: &mut CopyTarget<'_>| {
             for piece in pieces {
                 target.add(piece.behind.position.segment(), &piece.bytes)?;
@@ -226,13 +226,13 @@ mod tests {
         }
         let log = log_of(&at("store"));
         let sound = pieces(&log, 2000);
-        let check = |what: &str, pieces: Vec<Piece>, part: Part| {
+        let check = |what: &str, pieces: Vec<LogPiece>, part: Part| {
             let refused = restore(&at("copy"), &at("store"), &log, &pieces);
             let Err(Error::Corrupt { detail, .. }) = refused else { panic!("{what}: {refused:?}") };
             assert!(detail.starts_with(&part.to_string()), "{what}: {detail}");
             assert!(!at("copy").exists() && !at("copy.partial").exists(), "{what}");
         };
-        let changed = |change: &dyn Fn(&mut Vec<Piece>)| {
+        let changed = |change: &dyn Fn(&mut Vec<LogPiece>)| {
             let mut pieces = sound.clone();
             change(&mut pieces);
             pieces

@@ -64,7 +64,7 @@ fn conforms(remote: &dyn Remote, race_count: usize) {
     assert_ne!(second, third);
 
     // Ranges and lengths.
-    let large: Vec<u8> = (0..8_u32 << 18).flat_map(|number| number.to_le_bytes()).collect();
+    let large: Vec<u8> = (0..8_u32 << 18).flat_map(u32::to_le_bytes).collect();
     for (key, bytes) in [("b/0", &large[..0]), ("b/1", &large[..1]), ("b/8m", &large[..])] {
         let tag = put(remote, key, bytes);
         assert_eq!(remote.get(key, None).unwrap(), Some((bytes.to_vec(), tag)));

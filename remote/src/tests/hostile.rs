@@ -13,8 +13,8 @@ use acpdb_engine::{Entry, Role, Seq, Store, StreamInfo};
 
 use super::world::SimEntropy;
 use crate::names::{ObjectName, head_key, meta_key};
-use crate::remote::{Created, Listed, ObjectTag, RemoteError, Swapped};
-use crate::run::{RUN_HEADER_BYTES, Run};
+use crate::remote::{Created, ListedObject, ObjectTag, RemoteError, Swapped};
+use crate::run::{LogRun, RUN_HEADER_BYTES};
 use crate::sim::{SimRemote, SimRemoteFaults};
 use crate::{
     ChainError, MemoryRemote, Remote, RestoreOptions, ShipOptions, Shipper, repair, restore, stores,
@@ -162,7 +162,7 @@ fn objects_that_are_left_out_swapped_or_replayed_make_no_other_store() {
 fn forged_bytes_in_a_sound_object_are_refused() {
     let victim = victim();
     for (key, object) in &victim.late {
-        let Ok(run) = Run::decode(victim.store, object) else { continue };
+        let Ok(run) = LogRun::decode(victim.store, object) else { continue };
         for at in [0, 16, 200, 4100, 4300, run.bytes.len().saturating_sub(1)] {
             let mut forged = run.clone();
             let Some(byte) = forged.bytes.get_mut(at) else { continue };
@@ -282,7 +282,7 @@ impl Remote for Crowd {
     fn delete(&self, key: &str) -> Result<(), RemoteError> {
         self.inner.delete(key)
     }
-    fn list(&self, under: &str, after: &str) -> Result<Vec<Listed>, RemoteError> {
+    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
         let mut page = self.inner.list(under, after)?;
         let begin = format!("s/{}/log/", self.store);
         if begin.starts_with(under) {
@@ -294,7 +294,8 @@ impl Remote for Crowd {
             };
             let numbers = (from..(1 << 32) + CROWD_COUNT).take(1000);
             page.extend(
-                numbers.map(|number| Listed { key: ObjectName::Entry(number).key(self.store), bytes: 0 }),
+                numbers
+                    .map(|number| ListedObject { key: ObjectName::Entry(number).key(self.store), bytes: 0 }),
             );
         }
         page.sort_by(|left, right| left.key.cmp(&right.key));

@@ -5,7 +5,7 @@ use acpdb_engine::ids::{Link, Micros, Position, Seq, StoreId};
 
 use crate::head::{KeptSegment, RemoteHead};
 use crate::names::{ObjectName, PackName, SegmentName};
-use crate::run::{NoRun, RUN_HEADER_BYTES, Run, RunKind};
+use crate::run::{LogRun, LogRunKind, NoRun, RUN_HEADER_BYTES};
 
 const STORE: StoreId = StoreId([0x55; 16]);
 
@@ -14,10 +14,10 @@ fn place(segment: u32, offset: u64, seq: u64) -> Written {
     Written { position, seq: Seq(seq), time: Micros(7), link: Link([0x66; 32]), last_frame: 1 }
 }
 
-fn chunk(bytes: Vec<u8>) -> Run {
+fn chunk(bytes: Vec<u8>) -> LogRun {
     let behind = place(1, 4096 + bytes.len() as u64, 9);
-    let (kind, generation, segment) = (RunKind::Chunk, 0, 1);
-    Run {
+    let (kind, generation, segment) = (LogRunKind::Chunk, 0, 1);
+    LogRun {
         kind,
         generation,
         store: STORE,
@@ -63,11 +63,11 @@ fn a_run_has_the_fields_of_its_page() {
     assert_eq!(object[192..196], 1_u32.to_le_bytes());
     assert_eq!(object[216..248], *blake3::hash(b"sixteen bytes ..").as_bytes());
     assert_eq!(&object[256..], b"sixteen bytes ..");
-    assert_eq!(Run::decode(STORE, &object), Ok(run));
+    assert_eq!(LogRun::decode(STORE, &object), Ok(run));
     let long = chunk(b"sixteen bytes ..".repeat(1000));
     let object = long.encode();
     assert!(object.len() < 1000 && object[11] == 1, "packed");
-    assert_eq!(Run::decode(STORE, &object), Ok(long));
+    assert_eq!(LogRun::decode(STORE, &object), Ok(long));
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn each_flipped_bit_and_each_cut_of_a_run_is_seen() {
         for at in 0..object.len() {
             let mut flipped = object.clone();
             flipped[at] ^= 1 << (at % 8);
-            assert!(Run::decode(STORE, &flipped).is_err(), "byte {at}");
-            assert!(Run::decode(STORE, &object[..at]).is_err(), "cut at {at}");
+            assert!(LogRun::decode(STORE, &flipped).is_err(), "byte {at}");
+            assert!(LogRun::decode(STORE, &object[..at]).is_err(), "cut at {at}");
         }
         let mut longer = object.clone();
         longer.push(0);
-        assert!(Run::decode(STORE, &longer).is_err());
-        assert!(Run::decode(StoreId([1; 16]), &object).is_err(), "of another store");
+        assert!(LogRun::decode(STORE, &longer).is_err());
+        assert!(LogRun::decode(StoreId([1; 16]), &object).is_err(), "of another store");
     }
 }
 
@@ -106,11 +106,14 @@ fn a_run_that_contradicts_itself_is_unsound() {
         ("another segment", 192, 2_u64.to_le_bytes()),
         ("reserved bytes", 196, [1; 8]),
     ] {
-        assert!(matches!(Run::decode(STORE, &forged(&object, at, &bytes)), Err(NoRun::Unsound(_))), "{what}");
+        assert!(
+            matches!(LogRun::decode(STORE, &forged(&object, at, &bytes)), Err(NoRun::Unsound(_))),
+            "{what}"
+        );
     }
-    assert_eq!(Run::decode(STORE, &forged(&object, 8, &[2, 0])), Err(NoRun::Newer));
-    assert_eq!(Run::decode(STORE, &forged(&object, 10, &[9])), Err(NoRun::Newer));
-    assert_eq!(Run::decode(STORE, &forged(&object, 11, &[2])), Err(NoRun::Newer));
+    assert_eq!(LogRun::decode(STORE, &forged(&object, 8, &[2, 0])), Err(NoRun::Newer));
+    assert_eq!(LogRun::decode(STORE, &forged(&object, 10, &[9])), Err(NoRun::Newer));
+    assert_eq!(LogRun::decode(STORE, &forged(&object, 11, &[2])), Err(NoRun::Newer));
 }
 
 /// A megabyte of zeros packs into a few bytes: nothing is unpacked beyond what the places say.
@@ -123,7 +126,7 @@ fn a_payload_that_unpacks_to_more_than_its_header_says_is_unsound() {
     object[216..248].copy_from_slice(blake3::hash(&bomb).as_bytes());
     object.extend_from_slice(&bomb);
     let object = forged(&object, 11, &[1]);
-    assert_eq!(Run::decode(STORE, &object), Err(NoRun::Unsound("it does not unpack")));
+    assert_eq!(LogRun::decode(STORE, &object), Err(NoRun::Unsound("it does not unpack")));
 }
 
 #[test]

@@ -91,8 +91,10 @@ fn what_is_restored_is_the_store_that_was_shipped() {
         packs += shipper.status().unwrap().unwrap().packs;
         if round % 2 == 1 {
             // Another process goes on.
+            let epoch = shipper.status().unwrap().unwrap().epoch;
             shipper = bench.shipper(&remote);
             assert_eq!(ship(&mut shipper).bytes, 0, "nothing is new");
+            assert_eq!(shipper.status().unwrap().unwrap().epoch, epoch, "nothing was taken over for nothing");
         }
         let name = format!("copy-{round}");
         let done = bench.restore(&*remote, &name).unwrap();
@@ -163,7 +165,7 @@ fn an_erased_text_leaves_the_remote() {
     assert!(!holds("after"), "no object has it");
     // Each object, not only those that are named.
     for (key, object) in memory.all() {
-        let Ok(run) = crate::run::Run::decode(bench.store.id(), &object) else { continue };
+        let Ok(run) = crate::run::LogRun::decode(bench.store.id(), &object) else { continue };
         assert!(!run.bytes.windows(9).any(|window| window == b"swordfish"), "{key}");
     }
 }

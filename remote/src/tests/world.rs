@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use acpdb_engine::codec::Written;
 use acpdb_engine::ids::{Link, Position, StoreId};
-use acpdb_engine::log::{Piece, piece_offset};
+use acpdb_engine::log::{LogPiece, piece_offset};
 use acpdb_engine::storage::Entropy;
 
 use crate::error::ChainError;
@@ -72,7 +72,7 @@ pub(super) struct World {
 }
 
 /// The next commit behind a place; a segment that is full is left.
-pub(super) fn piece_behind(before: Written, commit: u64) -> Piece {
+pub(super) fn piece_behind(before: Written, commit: u64) -> LogPiece {
     let full = before.position.segment() == 0 || before.position.offset() >= SEGMENT_BYTES;
     let segment = before.position.segment() + u32::from(full);
     let from = piece_offset(&before, segment);
@@ -81,7 +81,7 @@ pub(super) fn piece_behind(before: Written, commit: u64) -> Piece {
     let link = Link(*blake3::hash(&[before.link.as_bytes().as_slice(), &bytes].concat()).as_bytes());
     let position = Position::new(segment, from + COMMIT_BYTES).unwrap();
     let behind = Written { position, seq: before.seq.next(), link, last_frame: 1, ..before };
-    Piece { before, behind, bytes }
+    LogPiece { before, behind, bytes }
 }
 
 /// The bytes of a chain by segment, and its end.
