@@ -74,7 +74,7 @@ pub enum ChainError {
         store: String,
     },
     /// Something is longer than the format allows.
-    #[error("{what} has {bytes} bytes, more than the {limit} that are shipped")]
+    #[error("{what} has a length of {bytes}, more than the limit of {limit}")]
     TooLarge {
         /// The thing.
         what: String,

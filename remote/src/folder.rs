@@ -21,6 +21,8 @@ use crate::remote::{
     within,
 };
 
+/// No object of the chain is longer.
+const OBJECT_BYTES_MAX: u64 = (1 << 30) + (1 << 16);
 /// The file whose lock guards swaps.
 const SWAP_LOCK: &str = ".swap";
 
@@ -200,6 +202,11 @@ fn read_object(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) => return Err(error),
         Ok(found) if !found.is_file() => {
             return Err(io::Error::new(ErrorKind::InvalidData, "it is no regular file"));
+        }
+        Ok(found) if found.len() > OBJECT_BYTES_MAX => {
+            let text =
+                format!("it has {} bytes, and no object has more than {OBJECT_BYTES_MAX}", found.len());
+            return Err(io::Error::new(ErrorKind::InvalidData, text));
         }
         Ok(_) => {}
     }

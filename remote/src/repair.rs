@@ -145,7 +145,7 @@ fn place_boundary(remote: &dyn Remote, head: &mut RemoteHead, entries: &[u64]) -
         if *number < head.boundary || first.is_some() {
             continue;
         }
-        tail.next = *number;
+        (tail.next, tail.first) = (*number, *number);
         let floor = tail.epoch;
         if tail.take(&object)?.is_some() {
             first = Some((*number, floor));

@@ -8,6 +8,9 @@ use crate::head::RemoteHead;
 use crate::names::ObjectName;
 use crate::run::{LogRun, LogRunKind, NoRun};
 
+/// Most entries behind a boundary.
+pub(crate) const ENTRY_COUNT_MAX: u64 = 1 << 20;
+
 /// A chunk that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Accepted {
@@ -22,6 +25,8 @@ pub(crate) struct Accepted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChainTail {
     pub(crate) store: StoreId,
+    /// The first number behind the boundary.
+    pub(crate) first: u64,
     /// The next number.
     pub(crate) next: u64,
     /// The place behind all chunks that count.
@@ -35,16 +40,22 @@ impl ChainTail {
     /// The tail of a head, of which no entry was read.
     pub(crate) fn of(head: &RemoteHead) -> Self {
         let (store, next, place, epoch) = (head.store, head.boundary, head.place, head.floor);
-        Self { store, next, place, epoch, accepted: Vec::new() }
+        Self { store, first: next, next, place, epoch, accepted: Vec::new() }
     }
 
     /// Takes the entry that the next number has; the chunk if it is one that counts. A fence may count; what does not is passed over: unsound, of a lower epoch, or no
     /// continuation.
     ///
     /// # Errors
-    /// [`ChainError::Newer`].
+    /// [`ChainError::Newer`]; [`ChainError::TooLarge`] for more than a million entries.
     pub(crate) fn take(&mut self, object: &[u8]) -> Result<Option<LogRun>, ChainError> {
         let number = self.next;
+        let count = number.saturating_sub(self.first);
+        if count >= ENTRY_COUNT_MAX {
+            // A remote that makes up entries would be read for ever.
+            let what = "the list of entries behind the boundary".to_owned();
+            return Err(ChainError::TooLarge { what, bytes: count, limit: ENTRY_COUNT_MAX });
+        }
         self.next = number.saturating_add(1);
         let Some(run) = entry(self.store, number, object)? else { return Ok(None) };
         if run.epoch < self.epoch {

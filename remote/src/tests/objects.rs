@@ -152,3 +152,20 @@ fn a_head_has_the_fields_of_its_page_and_no_flipped_bit() {
         assert!(matches!(RemoteHead::decode(STORE, &forged), Err(NoRun::Unsound(_))), "at {at}");
     }
 }
+
+/// A remote that makes up entries: they are read up to a limit.
+#[test]
+fn entries_without_end_are_an_error() {
+    let head = RemoteHead { boundary: 1, ..head() };
+    let mut tail = crate::tail::ChainTail::of(&head);
+    let mut taken = 0_u64;
+    let error = loop {
+        match tail.take(b"junk") {
+            Ok(found) => assert_eq!(found, None),
+            Err(error) => break error,
+        }
+        taken += 1;
+    };
+    assert!(matches!(error, crate::ChainError::TooLarge { .. }));
+    assert_eq!(taken, crate::tail::ENTRY_COUNT_MAX);
+}
