@@ -91,6 +91,7 @@ fn every_published_crate_says_what_it_is() {
             "acpdb-live",
             "acpdb-proof",
             "acpdb-query",
+            "acpdb-remote",
             "acpdb-serve"
         ]
     );

@@ -48,6 +48,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("hosts", &["acpdb-engine", "acpdb-serve"]),
     ("live", &["acpdb-engine", "acpdb-hosts", "acpdb-query", "acpdb-serve"]),
     ("proof", &["acpdb-engine"]),
+    ("remote", &["acpdb-engine"]),
     ("acpdb", &["acpdb-engine", "acpdb-hosts", "acpdb-query", "acpdb-serve"]),
     ("cli", &["acpdb-engine", "acpdb-hosts", "acpdb-live", "acpdb-proof", "acpdb-query", "acpdb-serve"]),
 ];

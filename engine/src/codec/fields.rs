@@ -1,10 +1,11 @@
 //! Reading and writing fixed layouts, field by field, without an index that could be wrong.
 
 /// Reads fields one after the other. Past the end it reads zeros, so layouts are checked by length first.
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+pub struct Fields<'a>(pub &'a [u8]);
 
 impl Fields<'_> {
-    pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
+    /// The next `N` bytes.
+    pub fn array<const N: usize>(&mut self) -> [u8; N] {
         if let Some((head, rest)) = self.0.split_first_chunk::<N>() {
             self.0 = rest;
             *head
@@ -14,28 +15,33 @@ impl Fields<'_> {
         }
     }
 
-    pub(crate) fn u8(&mut self) -> u8 {
+    /// The next byte.
+    pub fn u8(&mut self) -> u8 {
         u8::from_le_bytes(self.array())
     }
 
-    pub(crate) fn u16(&mut self) -> u16 {
+    /// The next two bytes as a number.
+    pub fn u16(&mut self) -> u16 {
         u16::from_le_bytes(self.array())
     }
 
-    pub(crate) fn u32(&mut self) -> u32 {
+    /// The next four bytes as a number.
+    pub fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.array())
     }
 
-    pub(crate) fn u64(&mut self) -> u64 {
+    /// The next eight bytes as a number.
+    pub fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.array())
     }
 
-    pub(crate) fn i64(&mut self) -> i64 {
+    /// The next eight bytes as a signed number.
+    pub fn i64(&mut self) -> i64 {
         i64::from_le_bytes(self.array())
     }
 
     /// Skips `count` bytes and says whether all of them were zero.
-    pub(crate) fn zeros(&mut self, count: usize) -> bool {
+    pub fn zeros(&mut self, count: usize) -> bool {
         let (head, rest) = self.0.split_at_checked(count).unwrap_or((self.0, &[]));
         self.0 = rest;
         is_zero(head)
@@ -44,10 +50,11 @@ impl Fields<'_> {
 
 /// Writes fields one after the other into a buffer that begins as zeros. Fields that do not fit are dropped, so
 /// layouts are checked by constant assertions.
-pub(crate) struct Put<'a>(pub(crate) &'a mut [u8]);
+pub struct Put<'a>(pub &'a mut [u8]);
 
 impl Put<'_> {
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+    /// Writes bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         let rest = std::mem::take(&mut self.0);
         if let Some((head, tail)) = rest.split_at_mut_checked(bytes.len()) {
             head.copy_from_slice(bytes);
@@ -56,29 +63,35 @@ impl Put<'_> {
         self
     }
 
-    pub(crate) fn skip(&mut self, count: usize) -> &mut Self {
+    /// Leaves `count` bytes as they are.
+    pub fn skip(&mut self, count: usize) -> &mut Self {
         let rest = std::mem::take(&mut self.0);
         self.0 = rest.get_mut(count..).unwrap_or(&mut []);
         self
     }
 
-    pub(crate) fn u8(&mut self, value: u8) -> &mut Self {
+    /// Writes a byte.
+    pub fn u8(&mut self, value: u8) -> &mut Self {
         self.bytes(&[value])
     }
 
-    pub(crate) fn u16(&mut self, value: u16) -> &mut Self {
+    /// Writes two bytes.
+    pub fn u16(&mut self, value: u16) -> &mut Self {
         self.bytes(&value.to_le_bytes())
     }
 
-    pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
+    /// Writes four bytes.
+    pub fn u32(&mut self, value: u32) -> &mut Self {
         self.bytes(&value.to_le_bytes())
     }
 
-    pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
+    /// Writes eight bytes.
+    pub fn u64(&mut self, value: u64) -> &mut Self {
         self.bytes(&value.to_le_bytes())
     }
 
-    pub(crate) fn i64(&mut self, value: i64) -> &mut Self {
+    /// Writes eight bytes.
+    pub fn i64(&mut self, value: i64) -> &mut Self {
         self.bytes(&value.to_le_bytes())
     }
 }
@@ -96,13 +109,13 @@ pub const fn align16(bytes: usize) -> usize {
 }
 
 /// The crc32c of all of `bytes` but the last four, and the value of these four.
-pub(crate) fn trailing_checksum(bytes: &[u8]) -> (u32, u32) {
+pub fn trailing_checksum(bytes: &[u8]) -> (u32, u32) {
     let (body, stored) = bytes.split_last_chunk::<4>().unwrap_or((bytes, &[0; 4]));
     (crc32c::crc32c(body), u32::from_le_bytes(*stored))
 }
 
 /// Fills the last four bytes with the crc32c of the others.
-pub(crate) fn put_trailing_checksum(bytes: &mut [u8]) {
+pub fn put_trailing_checksum(bytes: &mut [u8]) {
     if let Some((body, stored)) = bytes.split_last_chunk_mut::<4>() {
         *stored = crc32c::crc32c(body).to_le_bytes();
     }

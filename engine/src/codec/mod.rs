@@ -38,7 +38,7 @@ pub use decode::decode_frame;
 pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body};
 pub use envelope::{BodyPlace, BodyRow, EncodedBody, EncodedEvent, Envelope};
 pub(crate) use envelope::{DiskRow, body_unit, unit_nonce};
-pub use fields::{align16, is_zero};
+pub use fields::{Fields, Put, align16, is_zero, put_trailing_checksum, trailing_checksum};
 pub use frame::{EventRef, Frame, FrameCheck};
 pub use header::{FRAME_MAGIC, FeatureBits, FrameHeader, FramePlace, SegmentHeader};
 pub use invalid::{EncodeError, Invalid, Part};
@@ -53,7 +53,7 @@ pub use limits::{
 };
 pub use pages::{
     Busy, Checkpoint, Entered, PageCounts, TailPage, Written, busy_record, claim_record, committed,
-    place_record, poison_word, settled,
+    place_record, poison_word, read_place, settled,
 };
 pub(crate) use places::{
     ORDINAL_BYTES, PLACE_BYTES, PLACES_RECORD_BYTES, PlaceRow, PlacesOf, PlacesRecord, PlacesStream,

@@ -315,6 +315,11 @@ fn claim(bytes: &[u8], at: u64) -> Option<(u64, Written)> {
     Some((Fields(bytes.get(at..)?).u64(), place(bytes, at.checked_add(8)?)?))
 }
 
+/// The place that a record holds, if the record is sound.
+pub fn read_place(record: &[u8]) -> Option<Written> {
+    place(record, 0)
+}
+
 /// A place as a record.
 pub fn place_record(written: &Written) -> [u8; RECORD_BYTES] {
     let mut record = [0; RECORD_BYTES];

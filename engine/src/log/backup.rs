@@ -13,17 +13,64 @@
 //! Not here: whether the copy is sound. Run `verify` on it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::erase::{ERASED, ERASING, note, read_note};
 use super::error::LogError;
 use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, TAIL, segment_name};
 use super::{Head, Log};
 use crate::codec::{Checkpoint, PageCounts, SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX, TailPage};
-use crate::ids::Seq;
+use crate::ids::{Seq, StoreId};
 use crate::storage::{Access, Storage, bytes_between, read_file, read_up_to, sync, write_all, write_file};
-use crate::vault::{KEY, KEY_FILE_BYTES};
+use crate::vault::{KEY, KEY_FILE_BYTES, KeyUse};
 
 const COPY_BYTES: usize = 1 << 20;
+
+/// What a copy has beside its segments.
+#[derive(Debug, Clone)]
+pub struct CopyParts {
+    /// The store.
+    pub store: StoreId,
+    /// The end of the copied log.
+    pub head: Head,
+    /// The bytes of the store file.
+    pub store_file: Vec<u8>,
+    /// The wrapped key of an encrypted store, if the copy gets it.
+    pub key: Option<Vec<u8>>,
+    /// The file of the store's secret, if the copy gets it: nothing can be appended to a copy without it.
+    pub secret: Option<Vec<u8>>,
+}
+
+impl CopyParts {
+    /// Writes the small files; the store file is the last.
+    pub(crate) fn write(&self, target: &dyn Storage, erasing: Option<Seq>) -> Result<(), LogError> {
+        let put = |name: &str, bytes: &[u8]| {
+            let done = write_file(target, name, bytes);
+            done.map_err(|error| LogError::io("write", target.path(name), error))
+        };
+        put(TAIL, &TailPage::encode(self.store, &self.head, PageCounts::default()))?;
+        put(CHECKPOINT, &Checkpoint { store: self.store, written: self.head }.encode())?;
+        if let Some(after) = erasing {
+            put(ERASING, &note(after))?;
+        }
+        for (name, bytes) in [(KEY, &self.key), (SECRET, &self.secret)] {
+            if let Some(bytes) = bytes {
+                put(name, bytes)?;
+            }
+        }
+        put(STORE_FILE, &self.store_file)
+    }
+}
+
+/// Takes note, in a copy whose segments are older than its end, that erasures on record may have to be carried out.
+pub(crate) fn note_erasures(target: &Arc<dyn Storage>) -> Result<(), LogError> {
+    let log = Log::open_to_read(Arc::clone(target), KeyUse::Bytes)?;
+    if log.erased_within(Seq::ZERO, log.head())? {
+        let written = write_file(&**target, ERASING, &note(Seq::ZERO));
+        written.map_err(|error| LogError::io("write", target.path(ERASING), error))?;
+    }
+    Ok(())
+}
 
 impl Log {
     /// Copies the log as it is at one durable head to an empty storage; returns that head. `progress` is told of
@@ -63,29 +110,20 @@ impl Log {
         let sync_dir =
             |directory: &str| target.sync_dir(directory).map_err(fail("sync", target.path(directory)));
         sync_dir(LOG_DIR)?;
-        let put = |name: &str, bytes: &[u8]| {
-            write_file(target, name, bytes).map_err(fail("write", target.path(name)))
-        };
-        put(TAIL, &TailPage::encode(self.store(), &head, PageCounts::default()))?;
-        put(CHECKPOINT, &Checkpoint { store: self.store(), written: head }.encode())?;
         unfinished = unfinished.or(read_note(&*self.storage)?);
-        if unfinished.is_some() || self.erased_within(began_at, head)? {
-            put(ERASING, &note(unfinished.unwrap_or(began_at).min(began_at)))?;
-        }
-        let key =
-            read_file(&*self.storage, KEY, KEY_FILE_BYTES).map_err(fail("read", self.storage.path(KEY)))?;
-        if let Some(key) = key.filter(|_| self.is_encrypted()) {
-            put(KEY, &key)?;
-        }
-        let secret = read_file(&*self.storage, SECRET, SECRET_FILE_BYTES);
+        let is_unfinished = unfinished.is_some() || self.erased_within(began_at, head)?;
+        let erasing = is_unfinished.then(|| unfinished.unwrap_or(began_at).min(began_at));
+        let read = |name: &str, bytes_max| {
+            read_file(&*self.storage, name, bytes_max).map_err(fail("read", self.storage.path(name)))
+        };
+        let key = read(KEY, KEY_FILE_BYTES)?.filter(|_| self.is_encrypted());
         // Without a secret the copy is as readable as the store.
-        if let Some(secret) = secret.map_err(fail("read", self.storage.path(SECRET)))? {
-            put(SECRET, &secret)?;
-        }
-        let identity = read_file(&*self.storage, STORE_FILE, STORE_FILE_BYTES_MAX)
-            .and_then(|found| found.ok_or_else(|| std::io::ErrorKind::NotFound.into()))
-            .map_err(fail("read", self.storage.path(STORE_FILE)))?;
-        put(STORE_FILE, &identity)?;
+        let secret = read(SECRET, SECRET_FILE_BYTES)?;
+        let store_file = read(STORE_FILE, STORE_FILE_BYTES_MAX)?;
+        let lost = || fail("read", self.storage.path(STORE_FILE))(std::io::ErrorKind::NotFound.into());
+        let parts =
+            CopyParts { store: self.store(), head, store_file: store_file.ok_or_else(lost)?, key, secret };
+        parts.write(target, erasing)?;
         sync_dir("..")?;
         Ok(head)
     }

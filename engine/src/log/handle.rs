@@ -266,7 +266,7 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::Io`] if the storage fails.
-    pub(crate) fn holds(&self, place: &Head) -> Result<bool, LogError> {
+    pub fn holds(&self, place: &Head) -> Result<bool, LogError> {
         is_anchored(&self.segments, place)
     }
 

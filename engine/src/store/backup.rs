@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::ids::Seq;
+use crate::ids::{Seq, StoreId};
+use crate::log::{CopyParts, CopyTarget, Head, LogError, note_erasures};
 use crate::storage::{FileStorage, Storage};
 use crate::vault::KEY;
 use crate::verify::{Report, Verdict, verify_storage};
@@ -119,12 +120,181 @@ impl Store {
             bytes = bytes.saturating_add(count);
             progress(count);
         })?;
-        let report = verify_storage(target, false)?;
-        if report.verdict() == Verdict::Unreadable {
-            // Nothing is known of such a copy: it gets no name.
-            let source = std::io::Error::other(report.not_proven.join("; "));
-            return Err(Error::Io { action: "verify", path, source });
+        proven(target, path, head, bytes)
+    }
+}
+
+/// Verifies a copy, and says what it is.
+fn proven(target: Arc<dyn Storage>, path: PathBuf, head: Head, bytes: u64) -> Result<Backup, Error> {
+    let report = verify_storage(target, false)?;
+    if report.verdict() == Verdict::Unreadable {
+        // Nothing is known of such a copy: it gets no name.
+        let source = std::io::Error::other(report.not_proven.join("; "));
+        return Err(Error::Io { action: "verify", path, source });
+    }
+    Ok(Backup { schema: SCHEMA, path, head: head.seq, bytes, report })
+}
+
+/// Makes a store in a folder that is empty or does not exist, out of pieces of a log and small files, and verifies it. `fill` adds all
+/// segments and says what else there is; the copy ends at the place behind the last piece. `judge` sees the report of the verification. The
+/// folder gets its name once all is done: whatever fails, there is no store.
+///
+/// # Errors
+/// Those of `fill` and of `judge`; [`Error::Io`], [`Error::NoSpace`] as [`Store::backup`].
+#[doc(hidden)]
+pub fn copy_from_pieces<E: From<Error>>(
+    folder: &Path,
+    store: StoreId,
+    fill: impl FnOnce(&mut CopyTarget<'_>) -> Result<CopyParts, E>,
+    judge: impl FnOnce(&Report) -> Result<(), E>,
+) -> Result<Backup, E> {
+    let copy = Unnamed::begin("restore to", folder)?;
+    let target: Arc<dyn Storage> = Arc::new(FileStorage::new(copy.path()));
+    let fail = |error: LogError| E::from(Error::from(error));
+    let mut segments = CopyTarget::new(&*target, store).map_err(fail)?;
+    let parts = fill(&mut segments)?;
+    let parts = CopyParts { head: segments.place(), ..parts };
+    segments.sync().map_err(fail)?;
+    drop(segments);
+    parts.write(&*target, None).map_err(fail)?;
+    note_erasures(&target).map_err(fail)?;
+    let done = proven(Arc::clone(&target), folder.to_owned(), parts.head, parts.head.position.offset())?;
+    judge(&done.report)?;
+    copy.name()?;
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Part;
+    use crate::log::{Log, LogOptions, LogPiece, follow};
+    use crate::storage::{SystemClock, SystemEntropy};
+    use crate::{Entry, Role, StreamInfo};
+
+    fn store_of_segments(folder: &Path) -> Store {
+        let store = Store::builder(folder).any_file_system().segment_bytes_max(16 << 10).open().unwrap();
+        let session = store.session(StreamInfo::session("test", "pieces"));
+        for number in 0..120 {
+            let text = format!("message {number} ").repeat(20);
+            let _ = session.append([Entry::message(format!("m{number}"), Role::User, text)]).unwrap();
         }
-        Ok(Backup { schema: SCHEMA, path, head: head.seq, bytes, report })
+        store
+    }
+
+    fn log_of(folder: &Path) -> Log {
+        let storage = Arc::new(FileStorage::new(folder).read_only());
+        let options = LogOptions { read_only: true, ..LogOptions::default() };
+        Log::open(storage, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options).unwrap().0
+    }
+
+    fn pieces(log: &Log, bytes_max: usize) -> Vec<LogPiece> {
+        let (mut place, mut found) = (Head::default(), Vec::new());
+        while let Some(piece) = log.piece(place, log.head(), bytes_max).unwrap() {
+            assert_eq!(piece.before, place);
+            place = piece.behind;
+            found.push(piece);
+        }
+        assert_eq!(place, log.head());
+        found
+    }
+
+    fn restore(folder: &Path, from: &Path, log: &Log, pieces: &[LogPiece]) -> Result<Backup, Error> {
+        let fill = |target: &mut CopyTarget<'_>| {
+            for piece in pieces {
+                target.add(piece.behind.position.segment(), &piece.bytes)?;
+            }
+            let read = |name: &str| std::fs::read(from.join(name)).unwrap();
+            let (store, head, secret) = (log.store(), Head::default(), Some(read("secret")));
+            Ok(CopyParts { store, head, store_file: read("acpdb.json"), key: None, secret })
+        };
+        copy_from_pieces(folder, log.store(), fill, |_| Ok(()))
+    }
+
+    #[test]
+    fn a_store_made_of_pieces_is_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let store = store_of_segments(&at("store"));
+        let log = log_of(&at("store"));
+        assert!(log.head().position.segment() > 3, "several segments");
+        for bytes_max in [0, 5000, 1 << 20] {
+            let name = format!("copy-{bytes_max}");
+            let pieces = pieces(&log, bytes_max);
+            let done = restore(&at(&name), &at("store"), &log, &pieces).unwrap();
+            assert_eq!((done.report.verdict(), done.head), (Verdict::Sound, store.head().unwrap()));
+            for number in 1..log.head().position.segment() {
+                let (facts, bytes) = log.segment_bytes(number).unwrap().unwrap();
+                let copied = std::fs::read(at(&name).join(format!("log/{number:012}.seg"))).unwrap();
+                assert_eq!((facts.generation, &copied), (0, &bytes));
+            }
+            let copy = Store::builder(at(&name)).any_file_system().open().unwrap();
+            let session = copy.session(StreamInfo::session("test", "pieces"));
+            let _ = session.append([Entry::message("more", Role::User, "it goes on")]).unwrap();
+        }
+        assert!(log.segment_bytes(log.head().position.segment()).unwrap().is_none(), "not complete");
+    }
+
+    /// An erased text would come back with the bytes that were taken before it was erased.
+    #[test]
+    fn a_copy_with_older_pieces_carries_erasures_out_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let store = store_of_segments(&at("store"));
+        let session = store.session(StreamInfo::session("test", "pieces"));
+        let said = session.append([Entry::message("leak", Role::User, "the word is swordfish")]).unwrap();
+        let mut taken = pieces(&log_of(&at("store")), 4096);
+        let _ = store.erase(said.items[0].unwrap(), "ada", "it leaked").unwrap();
+        let log = log_of(&at("store"));
+        let mut place = taken.last().unwrap().behind;
+        while let Some(piece) = log.piece(place, log.head(), 4096).unwrap() {
+            place = piece.behind;
+            taken.push(piece);
+        }
+        let done = restore(&at("copy"), &at("store"), &log, &taken).unwrap();
+        assert_eq!(done.report.verdict(), Verdict::Sound);
+        let holds = || {
+            let files = std::fs::read_dir(at("copy/log")).unwrap();
+            let mut bytes = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+            bytes.any(|bytes| bytes.windows(9).any(|window| window == b"swordfish"))
+        };
+        assert!(holds() && at("copy/erasing").exists());
+        Store::builder(at("copy")).any_file_system().open().unwrap().close().unwrap();
+        assert!(!holds() && !at("copy/erasing").exists());
+        // A complete segment has the generation of the erasure.
+        let generations = (1..log.head().position.segment())
+            .map(|number| log.segment_bytes(number).unwrap().unwrap().0.generation);
+        assert_eq!(generations.sum::<u32>(), 1);
+    }
+
+    #[test]
+    fn pieces_that_do_not_continue_the_place_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["store", "other"] {
+            drop(store_of_segments(&at(name)));
+        }
+        let log = log_of(&at("store"));
+        let sound = pieces(&log, 2000);
+        let check = |what: &str, pieces: Vec<LogPiece>, part: Part| {
+            let refused = restore(&at("copy"), &at("store"), &log, &pieces);
+            let Err(Error::Corrupt { detail, .. }) = refused else { panic!("{what}: {refused:?}") };
+            assert!(detail.starts_with(&part.to_string()), "{what}: {detail}");
+            assert!(!at("copy").exists() && !at("copy.partial").exists(), "{what}");
+        };
+        let changed = |change: &dyn Fn(&mut Vec<LogPiece>)| {
+            let mut pieces = sound.clone();
+            change(&mut pieces);
+            pieces
+        };
+        check("left out", changed(&|pieces| drop(pieces.remove(1))), Part::FrameMisplaced);
+        check("swapped", changed(&|pieces| pieces.swap(1, 2)), Part::FrameMisplaced);
+        check("twice", changed(&|pieces| pieces.insert(1, pieces[1].clone())), Part::FrameMisplaced);
+        check("cut", changed(&|pieces| pieces[1].bytes.truncate(200)), Part::FrameHeader);
+        check("a flipped content", changed(&|pieces| pieces[1].bytes[170] ^= 1), Part::Spine);
+        check("a flipped header", changed(&|pieces| pieces[1].bytes[60] ^= 1), Part::FrameHeader);
+        check("of another store", self::pieces(&log_of(&at("other")), 2000), Part::SegmentHeader);
+        let first = &sound[0];
+        assert_eq!(follow(log.store(), &first.before, 1, &first.bytes).unwrap(), first.behind);
     }
 }

@@ -78,6 +78,8 @@ use crate::ids::{BodyId, Origin, Seq, StreamId};
 
 pub use audit::{HeadPlace, VerifyOptions, verify_store, verify_store_in};
 pub use backup::Backup;
+#[doc(hidden)]
+pub use backup::copy_from_pieces;
 pub use batch::{Atomicity, Batch, Receipt};
 pub use behind::Durability;
 pub use builder::Builder;

@@ -16,7 +16,7 @@ use acpdb_engine::{Error, Store, store::StreamName};
 
 use super::request::Request;
 use super::table::plain;
-use super::told::{Mark, Telling, Times, Told, mark};
+use super::told::{Mark, Telling, Times, Told};
 use crate::kept::Looked;
 
 /// All requests of a store, and their sessions.
@@ -50,12 +50,13 @@ impl Requests {
     }
 }
 
-/// The requests of one of several stores, with the marks by which copies are known in the others.
+/// The requests of one of several stores, and what was told of them.
 #[derive(Debug, Default)]
 pub struct StoreRequests {
     /// The requests, as [`requests`] reads them.
     pub requests: Requests,
-    marks: HashMap<Seq, Mark>,
+    told: Told,
+    names: Vec<StreamName>,
     head: Seq,
 }
 
@@ -69,14 +70,8 @@ pub fn store_requests(store: &Store, to: Seq) -> Result<StoreRequests, Error> {
     let mut names = store.stream_names()?;
     names.retain(|name| name.scope == Scope::Session);
     let told = Looked::at(store, to, &names)?.told;
-    let mark = |telling: &Telling| {
-        let Telling { request, key, identity } = telling;
-        // Without a mark of its own, a request is known by its place.
-        let by_place = || mark(&[b"place", request.stream.as_bytes(), key]);
-        (!request.is_sum()).then(|| (request.seq, identity.unwrap_or_else(by_place)))
-    };
-    let marks = told.all.iter().filter_map(mark).collect();
-    Ok(StoreRequests { requests: Requests::of(told, names), marks, head: store.head()? })
+    let requests = Requests::of(told.clone(), names.clone());
+    Ok(StoreRequests { requests, told, names, head: store.head()? })
 }
 
 /// Reads the requests of a store, up to `to`. Damaged events are left out; the store notes them.
@@ -96,26 +91,14 @@ impl Requests {
     /// The requests of several stores as one: what two of them hold counts once. Their seqs go on from store to store; the second part is
     /// the seq that stands before those of each.
     pub fn joined(parts: Vec<StoreRequests>) -> (Self, Vec<Seq>) {
-        let (mut all, mut before, mut end) = (Self::default(), Vec::new(), 0);
-        let mut seen: HashSet<Mark> = HashSet::new();
-        for StoreRequests { requests, marks, head } in parts {
+        let (mut all, mut names, mut before, mut end) = (Told::default(), Vec::new(), Vec::new(), 0);
+        for part in parts {
             before.push(Seq(end));
-            for request in requests.all {
-                if marks.get(&request.seq).is_some_and(|mark| !seen.insert(*mark)) {
-                    all.copies += u64::from(request.counts());
-                    continue;
-                }
-                all.all.push(Request { seq: Seq(end + request.seq.get()), ..request });
-            }
-            all.copies += requests.copies;
-            all.streams.extend(requests.streams);
-            for (stream, (first, last)) in requests.spans {
-                let span = all.spans.entry(stream).or_insert((first, last));
-                *span = (span.0.min(first), span.1.max(last));
-            }
-            end += head.get();
+            all.and(part.told, end);
+            names.extend(part.names);
+            end += part.head.get();
         }
-        (all, before)
+        (Self::of(all, names), before)
     }
 
     /// Makes requests of their tellings, each once.

@@ -103,6 +103,19 @@ pub(crate) struct Moved {
 }
 
 impl Told {
+    /// Takes in what another store tells, whose seqs stand behind `before`. Its titles stay with it.
+    pub(crate) fn and(&mut self, other: Self, before: u64) {
+        let behind = |mut telling: Telling| {
+            telling.request.seq = Seq(before + telling.request.seq.get());
+            telling
+        };
+        self.all.extend(other.all.into_iter().map(behind));
+        self.forks.extend(other.forks);
+        for (stream, times) in other.times {
+            self.times.entry(stream).or_default().and(times);
+        }
+    }
+
     /// Reads on up to `to`, at most the head; returns the streams that the events there are about. Damaged events are left out; the store
     /// notes them.
     ///

@@ -77,8 +77,16 @@ fn module_of(path: &str) -> String {
 }
 
 fn is_checked(file: &File) -> bool {
-    let crates =
-        ["engine/src/", "serve/src/", "query/src/", "hosts/src/", "live/src/", "proof/src/", "cli/src/"];
+    let crates = [
+        "engine/src/",
+        "serve/src/",
+        "query/src/",
+        "hosts/src/",
+        "live/src/",
+        "proof/src/",
+        "remote/src/",
+        "cli/src/",
+    ];
     let is_told = !file.path.starts_with("engine/src/testing") && !file.path.contains("/sim/");
     is_told
         && file.is("rs")
@@ -106,7 +114,7 @@ fn what_is_swallowed_has_a_reason() -> io::Result<()> {
 #[test]
 fn locks_are_taken_by_what_becomes_of_them() -> io::Result<()> {
     let mut findings = Vec::new();
-    for folder in ["engine/", "query/", "hosts/", "live/", "proof/", "cli/"] {
+    for folder in ["engine/", "query/", "hosts/", "live/", "proof/", "remote/", "cli/"] {
         for (path, code) in production(&files()?, folder) {
             let may =
                 LOCKS.contains(&path.as_str()) || LOCKS_IN.iter().any(|folder| path.starts_with(folder));

@@ -6,8 +6,16 @@ use super::report;
 use super::source::{File, code, files, root, without_tests};
 
 /// Folders whose answers are JSON.
-const FOLDERS: &[&str] =
-    &["engine/src/", "serve/src/", "query/src/", "hosts/src/", "live/src/", "proof/src/", "cli/src/"];
+const FOLDERS: &[&str] = &[
+    "engine/src/",
+    "serve/src/",
+    "query/src/",
+    "hosts/src/",
+    "live/src/",
+    "proof/src/",
+    "remote/src/",
+    "cli/src/",
+];
 /// Members of answers that hold a path of the machine.
 const PATH_MEMBERS: &[&str] = &["path", "folder"];
 /// Members of these names that hold a text: what an agent named, what a client asked for.

@@ -1,0 +1,416 @@
+//! The chain of a store, as its one writer has it: take-over, append, pack, complete segments, trash.
+//!
+//! ```text
+//! take over   swap head (epoch + 1) -> read entries -> create fence at the first missing number -> head still mine?
+//! append      create log/n -> created: done. else read log/n: mine: done; higher epoch: fenced; other: n + 1; none: again
+//! pack        put pack -> swap head (boundary, trash) -> delete chunks
+//! ```
+//!
+//! Any error but [`ChainError::NotNext`] and [`ChainError::TooLarge`] leaves open what is there: drop the chain and take it over again.
+
+use std::sync::Arc;
+
+use acpdb_engine::codec::Written;
+use acpdb_engine::ids::StoreId;
+use acpdb_engine::log::LogPiece;
+use acpdb_engine::storage::Entropy;
+
+use crate::error::ChainError;
+use crate::flaws::Flaw;
+use crate::head::{HEAD_BYTES_MAX, KeptSegment, OWNER_BYTES_MAX, RemoteHead};
+use crate::names::{ObjectName, PackName, SegmentName, head_key};
+use crate::objects::{
+    FoundHead, Settled, create_settled, find_head, has_objects, head_of, put_whole, replace_head,
+    required_run, swap_settled,
+};
+use crate::remote::{ObjectTag, Remote, RemoteError};
+use crate::run::{CHUNK_BYTES_MAX, LogRun, LogRunKind, RUN_BYTES_MAX};
+use crate::tail::{Accepted, ChainTail, entry};
+
+/// As many chunks become one pack, and as many packs one larger pack.
+pub(crate) const PACK_COUNT: usize = 64;
+/// How often a head that others change is tried again.
+const TRY_COUNT: u32 = 16;
+
+/// The chain of a store, held by its writer.
+pub struct RemoteChain {
+    remote: Arc<dyn Remote>,
+    entropy: Arc<dyn Entropy>,
+    store: StoreId,
+    epoch: u64,
+    nonce: u64,
+    head: RemoteHead,
+    tag: ObjectTag,
+    tail: ChainTail,
+    flaw: Flaw,
+}
+
+/// Eight random bytes.
+pub(crate) fn random(entropy: &dyn Entropy) -> Result<u64, ChainError> {
+    let mut bytes = [0; 8];
+    let drawn = entropy.fill(&mut bytes);
+    drawn.map_err(|error| RemoteError::Broken { what: format!("drawing random bytes: {error}") })?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+impl RemoteChain {
+    /// Takes the chain of a store over from whoever had it, or begins it. `owner` is for people. Cost: four round trips, and the entries that no pack has.
+    ///
+    /// # Errors
+    /// [`ChainError::Fenced`] and [`ChainError::Contended`] if others take it over at the same time, [`ChainError::HeadLost`], [`ChainError::Newer`],
+    /// [`ChainError::Remote`].
+    pub fn take_over(
+        remote: Arc<dyn Remote>,
+        entropy: Arc<dyn Entropy>,
+        store: StoreId,
+        owner: &str,
+    ) -> Result<Self, ChainError> {
+        Self::take_over_with(remote, entropy, store, owner, Flaw::None)
+    }
+
+    pub(crate) fn take_over_with(
+        remote: Arc<dyn Remote>,
+        entropy: Arc<dyn Entropy>,
+        store: StoreId,
+        owner: &str,
+        flaw: Flaw,
+    ) -> Result<Self, ChainError> {
+        let nonce = random(&*entropy)?;
+        let mut cut = owner.len().min(OWNER_BYTES_MAX);
+        while !owner.is_char_boundary(cut) {
+            cut = cut.saturating_sub(1);
+        }
+        let owner = owner.get(..cut).unwrap_or_default().to_owned();
+        for _ in 0..TRY_COUNT {
+            let found = find_head(&*remote, store)?;
+            let was = match &found {
+                FoundHead::Sound(head, _) => (**head).clone(),
+                _ if has_objects(&*remote, store)? => {
+                    // The first writer may have been at work between the two looks.
+                    if matches!(find_head(&*remote, store)?, FoundHead::Sound(..)) {
+                        continue;
+                    }
+                    return Err(ChainError::HeadLost { store: store.to_string() });
+                }
+                _ => RemoteHead::empty(store),
+            };
+            let epoch = was.epoch.saturating_add(1);
+            let head = RemoteHead {
+                epoch,
+                owner_nonce: nonce,
+                nonce: random(&*entropy)?,
+                owner: owner.clone(),
+                ..was
+            };
+            let Some(tag) = replace_head(&*remote, &head, &found, flaw)? else { continue };
+            let tail = ChainTail::of(&head);
+            let mut chain = Self { remote, entropy, store, epoch, nonce, head, tag, tail, flaw };
+            chain.fence()?;
+            chain.empty_trash()?;
+            return Ok(chain);
+        }
+        Err(ChainError::Contended)
+    }
+
+    /// The place behind all that is in the chain.
+    pub const fn place(&self) -> Written {
+        self.tail.place
+    }
+
+    /// The epoch of this writer.
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// How many chunks no pack has.
+    pub fn chunk_count(&self) -> usize {
+        self.tail.accepted.len()
+    }
+
+    /// Number and generation of the complete segments that are kept as such.
+    pub fn segments(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.head.segments.iter().map(|segment| (segment.name.number, segment.name.generation))
+    }
+
+    /// The place before a segment: the end of the one before it, if that is kept as such.
+    pub fn place_before(&self, segment: u32) -> Option<Written> {
+        match segment.checked_sub(2) {
+            None => Some(Written::default()),
+            Some(index) => self.head.segments.get(index as usize).map(|segment| segment.behind),
+        }
+    }
+
+    fn run(&self, kind: LogRunKind, before: Written, behind: Written, bytes: Vec<u8>) -> LogRun {
+        let (store, epoch, nonce, segment) = (self.store, self.epoch, self.nonce, behind.position.segment());
+        let (first, next) = (self.tail.next, self.tail.next.saturating_add(1));
+        LogRun { kind, generation: 0, store, epoch, nonce, first, next, before, behind, segment, bytes }
+    }
+
+    fn key(&self, name: ObjectName) -> String {
+        name.key(self.store)
+    }
+
+    /// Reads what is there, and puts a fence where the writer before would go on.
+    fn fence(&mut self) -> Result<(), ChainError> {
+        loop {
+            while let Some((object, _)) =
+                self.remote.get(&self.key(ObjectName::Entry(self.tail.next)), None)?
+            {
+                self.absorb(&object)?;
+            }
+            if self.flaw == Flaw::NoFence {
+                break;
+            }
+            let place = self.tail.place;
+            let object = self.run(LogRunKind::Fence, place, place, Vec::new()).encode();
+            let key = self.key(ObjectName::Entry(self.tail.next));
+            match create_settled(&*self.remote, &key, &object, self.flaw)? {
+                Settled::Mine => {
+                    self.tail.take(&object)?;
+                    break;
+                }
+                Settled::Other(found) => self.absorb(&found)?,
+            }
+        }
+        if self.flaw == Flaw::NoLookAfterFence {
+            return Ok(());
+        }
+        // Whoever took over after this head was swapped in may have read the chain before the fence was there.
+        match head_of(&*self.remote, self.store)? {
+            Some((head, _)) if (head.epoch, head.owner_nonce) == (self.epoch, self.nonce) => Ok(()),
+            found => Err(ChainError::Fenced { epoch: found.map_or(0, |(head, _)| head.epoch) }),
+        }
+    }
+
+    fn absorb(&mut self, object: &[u8]) -> Result<(), ChainError> {
+        self.tail.take(object)?;
+        if self.tail.epoch > self.epoch {
+            return Err(ChainError::Fenced { epoch: self.tail.epoch });
+        }
+        Ok(())
+    }
+
+    /// Adds frames to the chain. When it returns, they are there for every reader, and stay there whoever takes over.
+    ///
+    /// # Errors
+    /// [`ChainError::NotNext`], [`ChainError::TooLarge`]: nothing was added. [`ChainError::Fenced`]: another writer has the chain now, and decided whether
+    /// the frames are in it. [`ChainError::Remote`]: it is unknown whether they are.
+    pub fn append(&mut self, piece: &LogPiece) -> Result<(), ChainError> {
+        self.check_next(&piece.before, piece.bytes.len() as u64, CHUNK_BYTES_MAX)?;
+        loop {
+            let object =
+                self.run(LogRunKind::Chunk, piece.before, piece.behind, piece.bytes.clone()).encode();
+            let number = self.tail.next;
+            let settled =
+                create_settled(&*self.remote, &self.key(ObjectName::Entry(number)), &object, self.flaw);
+            let found = match settled {
+                Err(ChainError::Remote(RemoteError::Doubt { .. }))
+                    if self.flaw == Flaw::NewNumberAfterDoubt =>
+                {
+                    Vec::new()
+                }
+                Err(error) => return Err(error),
+                Ok(Settled::Mine) => {
+                    self.tail.take(&object)?;
+                    return Ok(());
+                }
+                Ok(Settled::Other(found)) => found,
+            };
+            if let Some(other) = entry(self.store, number, &found)?
+                && other.epoch >= self.epoch
+            {
+                return Err(ChainError::Fenced { epoch: other.epoch });
+            }
+            self.tail.next = number.saturating_add(1);
+        }
+    }
+
+    fn check_next(&self, before: &Written, bytes: u64, limit: u64) -> Result<(), ChainError> {
+        if *before != self.tail.place {
+            let said = |place: &Written| format!("{} ({}, {})", place.seq, place.position, place.link);
+            return Err(ChainError::NotNext { there: said(&self.tail.place), given: said(before) });
+        }
+        check_length("what was given", bytes, limit)
+    }
+
+    /// Makes one pack of the chunks, and one of the packs if there are many. `false`: there are no chunks, or a segment before them has to be
+    /// completed first.
+    ///
+    /// # Errors
+    /// As [`RemoteChain::append`].
+    pub fn pack(&mut self) -> Result<bool, ChainError> {
+        let names: Vec<_> = self.tail.accepted.iter().map(|chunk| ObjectName::Entry(chunk.number)).collect();
+        let Some(last) = self.tail.accepted.last() else { return Ok(false) };
+        // All packs are of one segment, since that segment takes their place once it is complete.
+        let (inside, kept) = (last.behind.position.segment() as usize, self.head.segments.len());
+        let is_inside = |chunk: &Accepted| chunk.behind.position.segment() as usize == inside;
+        if inside != kept.saturating_add(1) || !self.tail.accepted.iter().all(is_inside) {
+            return Ok(false);
+        }
+        let (first, next) = (self.head.boundary, self.tail.next);
+        let head = RemoteHead {
+            boundary: next,
+            floor: self.tail.epoch,
+            place: self.tail.place,
+            ..self.head.clone()
+        };
+        self.put_pack(names, first, next, head)?;
+        self.tail.accepted.clear();
+        if self.head.packs.len() >= PACK_COUNT
+            && let (Some(first), Some(last)) =
+                (self.head.packs.first().copied(), self.head.packs.last().copied())
+        {
+            let names = self.head.packs.iter().map(|pack| ObjectName::Pack(*pack)).collect();
+            let head = RemoteHead { packs: Vec::new(), ..self.head.clone() };
+            self.put_pack(names, first.first, last.next, head)?;
+        }
+        Ok(true)
+    }
+
+    /// Puts the bytes of these objects there as one, and swaps in a head that names it in place of them.
+    fn put_pack(
+        &mut self,
+        names: Vec<ObjectName>,
+        first: u64,
+        next: u64,
+        mut head: RemoteHead,
+    ) -> Result<(), ChainError> {
+        let (mut pack, nonce) = (None::<LogRun>, random(&*self.entropy)?);
+        for name in &names {
+            let run = required_run(&*self.remote, self.store, *name)?;
+            let Some(pack) = &mut pack else {
+                pack = Some(LogRun { kind: LogRunKind::Pack, epoch: self.epoch, nonce, first, next, ..run });
+                continue;
+            };
+            if pack.behind != run.before {
+                let what = "it does not continue the one before".to_owned();
+                return Err(ChainError::Unsound { key: self.key(*name), what });
+            }
+            pack.behind = run.behind;
+            pack.bytes.extend_from_slice(&run.bytes);
+            check_length("a pack", pack.bytes.len() as u64, RUN_BYTES_MAX)?;
+        }
+        let Some(pack) = pack else { return Ok(()) };
+        let name = PackName { first, next, epoch: self.epoch, nonce };
+        head.packs.push(name);
+        let key = self.key(ObjectName::Pack(name));
+        if self.flaw == Flaw::TrimBeforePack {
+            self.swap_head(head, names)?;
+            return put_whole(&*self.remote, &key, &pack.encode());
+        }
+        put_whole(&*self.remote, &key, &pack.encode())?;
+        self.swap_head(head, names)
+    }
+
+    /// Keeps a complete segment as one object, in place of its chunks and packs, or of the object of a lower generation. The segment is the next one, or one
+    /// that is kept already. `behind` is its end.
+    ///
+    /// # Errors
+    /// As [`RemoteChain::append`].
+    pub fn complete(
+        &mut self,
+        number: u32,
+        generation: u32,
+        bytes: Vec<u8>,
+        behind: Written,
+    ) -> Result<(), ChainError> {
+        check_length("a segment", bytes.len() as u64, RUN_BYTES_MAX)?;
+        let index = (number as usize).saturating_sub(1);
+        let before = self.place_before(number);
+        let Some(before) =
+            before.filter(|_| index <= self.head.segments.len() && behind.position.segment() == number)
+        else {
+            let (there, given) =
+                (format!("segment {}", self.head.segments.len()), format!("segment {number}"));
+            return Err(ChainError::NotNext { there, given });
+        };
+        let name = SegmentName { number, generation, digest: *blake3::hash(&bytes).as_bytes() };
+        let kept = KeptSegment { name, length: bytes.len() as u64, behind };
+        let mut head = self.head.clone();
+        let mut tail = self.tail.clone();
+        let mut trash = Vec::new();
+        if let Some(former) = head.segments.get_mut(index) {
+            if former.behind != behind {
+                let (there, given) = (former.behind.position.to_string(), behind.position.to_string());
+                return Err(ChainError::NotNext { there, given });
+            }
+            if former.name == name {
+                return Ok(());
+            }
+            trash.push(ObjectName::Segment(former.name));
+            *former = kept;
+        } else {
+            trash.extend(head.packs.drain(..).map(ObjectName::Pack));
+            let is_inside = |chunk: &&Accepted| chunk.behind.position.segment() <= number;
+            let count = tail.accepted.iter().take_while(is_inside).count();
+            let mut floor = head.floor;
+            for chunk in tail.accepted.drain(..count) {
+                floor = chunk.epoch;
+                trash.push(ObjectName::Entry(chunk.number));
+            }
+            head.segments.push(kept);
+            head.place = behind;
+            head.boundary = tail.accepted.first().map_or(tail.next, |chunk| chunk.number);
+            head.floor = if tail.accepted.is_empty() { tail.epoch } else { floor };
+            if tail.place.position < behind.position {
+                tail.place = behind;
+            }
+        }
+        let run =
+            LogRun { generation, first: 0, next: 0, ..self.run(LogRunKind::Segment, before, behind, bytes) };
+        put_whole(&*self.remote, &self.key(ObjectName::Segment(name)), &run.encode())?;
+        self.swap_head(head, trash)?;
+        self.tail = tail;
+        Ok(())
+    }
+
+    /// Swaps in a head, then deletes what it has no use for.
+    fn swap_head(&mut self, head: RemoteHead, trash: Vec<ObjectName>) -> Result<(), ChainError> {
+        let (first, next) = (self.head.boundary, head.boundary);
+        let head = RemoteHead { nonce: random(&*self.entropy)?, trash, ..head };
+        let bytes = head.encode();
+        check_length("the head", bytes.len() as u64, HEAD_BYTES_MAX as u64)?;
+        let mut was = self.tag.clone();
+        if self.flaw == Flaw::TrimWithoutSwap
+            && let Some((_, found)) = self.remote.get(&head_key(self.store), None)?
+        {
+            was = found;
+        }
+        let Some(tag) = swap_settled(&*self.remote, &head_key(self.store), &bytes, &was)? else {
+            let found = head_of(&*self.remote, self.store)?;
+            return Err(ChainError::Fenced { epoch: found.map_or(0, |(head, _)| head.epoch) });
+        };
+        (self.head, self.tag) = (head, tag);
+        self.empty_trash()?;
+        if matches!(self.flaw, Flaw::FencesDeleted | Flaw::JunkDeleted) {
+            self.delete_more(first, next)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what the head's list of trash names. The list stays until the next head.
+    fn empty_trash(&mut self) -> Result<(), ChainError> {
+        for name in std::mem::take(&mut self.head.trash) {
+            self.remote.delete(&name.key(self.store))?;
+        }
+        Ok(())
+    }
+
+    /// For two flaws: deletes fences, or entries that are neither.
+    fn delete_more(&self, first: u64, next: u64) -> Result<(), ChainError> {
+        for number in first..next {
+            let key = self.key(ObjectName::Entry(number));
+            let Some((object, _)) = self.remote.get(&key, None)? else { continue };
+            let is_fence =
+                entry(self.store, number, &object)?.is_some_and(|run| run.kind == LogRunKind::Fence);
+            if is_fence == (self.flaw == Flaw::FencesDeleted) {
+                self.remote.delete(&key)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_length(what: &str, bytes: u64, limit: u64) -> Result<(), ChainError> {
+    if bytes <= limit { Ok(()) } else { Err(ChainError::TooLarge { what: what.to_owned(), bytes, limit }) }
+}

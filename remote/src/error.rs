@@ -1,0 +1,108 @@
+//! The reason why a chain could not be written or read.
+
+use acpdb_engine::Error;
+use acpdb_engine::log::LogError;
+use acpdb_engine::verify::Report;
+
+use crate::remote::RemoteError;
+
+/// The reason why a chain could not be written or read. After an error of a chain that writes, take it over again: what is there
+/// is found then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChainError {
+    /// A call of the remote failed.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// Another writer took the store over. What was not acknowledged is not in the chain, or will be found there.
+    #[error("another writer took the store over at epoch {epoch}")]
+    Fenced {
+        /// The epoch of that writer.
+        epoch: u64,
+    },
+    /// Others change the head all the time; try again later.
+    #[error("the head of the store changed at each try to take it over")]
+    Contended,
+    /// What was given does not continue the chain.
+    #[error("the chain ends at {there}; what was given continues {given}")]
+    NotNext {
+        /// The end of the chain.
+        there: String,
+        /// The place before what was given.
+        given: String,
+    },
+    /// The folder has less than the remote, or another history: it was set back, or two folders went on.
+    #[error(
+        "the remote has seq {there}, which the store in this folder, at seq {here}, does not hold: it was set back, or is a copy that went on"
+    )]
+    Diverged {
+        /// The last seq of the remote.
+        there: u64,
+        /// The last seq of the folder.
+        here: u64,
+    },
+    /// An object is not what it must be.
+    #[error("{key} is no sound object: {what}")]
+    Unsound {
+        /// The object.
+        key: String,
+        /// The fault.
+        what: String,
+    },
+    /// An object that is named is not there.
+    #[error("{key} is named and is not there")]
+    Missing {
+        /// The object.
+        key: String,
+    },
+    /// A newer program wrote the object.
+    #[error("{key} was written by a newer acpdb; use that one")]
+    Newer {
+        /// The object.
+        key: String,
+    },
+    /// There are objects of the store and no head; repair it.
+    #[error("store {store} has objects and no head: it was lost")]
+    HeadLost {
+        /// The store.
+        store: String,
+    },
+    /// There is no such store at the remote.
+    #[error("the remote has no store {store}")]
+    NoStore {
+        /// The store.
+        store: String,
+    },
+    /// Something is longer than the format allows.
+    #[error("{what} has a length of {bytes}, more than the limit of {limit}")]
+    TooLarge {
+        /// The thing.
+        what: String,
+        /// Its length.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// What was read is no sound store; nothing of it was kept.
+    #[error("what the remote has is no sound store: {}", told(.0))]
+    Damaged(Box<Report>),
+    /// The store in the folder cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl From<LogError> for ChainError {
+    fn from(error: LogError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// The first fault that a report has.
+fn told(report: &Report) -> String {
+    let violations = report
+        .violations
+        .iter()
+        .map(|found| format!("{} of {}: {}", found.kind, found.path.display(), found.detail));
+    let missing = report.missing.map(|(first, last)| format!("events {first} to {last} are missing"));
+    violations.chain(missing).chain(report.not_proven.iter().cloned()).next().unwrap_or_default()
+}

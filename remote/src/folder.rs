@@ -1,0 +1,280 @@
+//! Objects as files below a folder on any mounted disk.
+//!
+//! ```text
+//! create   .name.N.tmp, written and synced -> link to the name: one of any number of links is made
+//! swap     lock of .swap { read, compare } -> .tmp, synced -> renamed
+//! put      .tmp, synced -> renamed
+//! ```
+//!
+//! Names that begin with a dot are no objects. Where the file system has no second names, an object is created under its own name at once; a crash
+//! may leave it torn then, and the chain passes over it. The lock must be one that all machines see which share the folder.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write as _};
+use std::ops::Range;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::remote::{
+    Created, LISTED_COUNT_MAX, ListedObject, ObjectTag, Remote, RemoteError, Swapped, is_key, read_exactly,
+    within,
+};
+
+/// No object of the chain is longer.
+const OBJECT_BYTES_MAX: u64 = (1 << 30) + (1 << 16);
+/// The file whose lock guards swaps.
+const SWAP_LOCK: &str = ".swap";
+
+/// Objects below a folder.
+#[derive(Debug)]
+pub struct FolderRemote {
+    root: PathBuf,
+    /// Tells the temporary files of this process apart.
+    count: AtomicU64,
+}
+
+impl FolderRemote {
+    /// Objects below `root`, which is made when something is put there. Touches nothing.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), count: AtomicU64::new(0) }
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The file of a key, and the folder that it is in.
+    fn place(&self, key: &str) -> Result<(PathBuf, PathBuf), RemoteError> {
+        if !is_key(key) {
+            return Err(RemoteError::Refused { what: format!("the key {key:?}") });
+        }
+        let path = self.root.join(key);
+        let folder = path.parent().unwrap_or(&self.root).to_owned();
+        Ok((path, folder))
+    }
+
+    /// Makes the folders above an object, each durable.
+    fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        if folder.is_dir() {
+            return Ok(());
+        }
+        if let Some(above) = folder.parent().filter(|_| folder != self.root) {
+            self.make_folder(above)?;
+        }
+        let is_root = folder == self.root;
+        match DirBuilder::new().mode(0o700).recursive(is_root).create(folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        folder.parent().map_or(Ok(()), sync_folder)
+    }
+
+    /// Writes a temporary file beside an object. Durable when it returns, but for the name.
+    fn temporary(&self, folder: &Path, key: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        self.make_folder(folder)?;
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let name = key.rsplit('/').next().unwrap_or(key);
+        let path = folder.join(format!(".{name}.{}.{count}.tmp", std::process::id()));
+        write_new(&path, true, bytes).inspect_err(|_| {
+            // A rest of it takes space alone.
+            let _ = std::fs::remove_file(&path);
+        })?;
+        Ok(path)
+    }
+
+    fn create_file(&self, key: &str, path: &Path, folder: &Path, bytes: &[u8]) -> io::Result<Created> {
+        let temporary = self.temporary(folder, key, bytes)?;
+        let linked = std::fs::hard_link(&temporary, path);
+        let removed = std::fs::remove_file(&temporary);
+        let made = match linked {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(Created::Taken),
+            Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PermissionDenied) => {
+                write_new(path, false, bytes)
+            }
+            made => made,
+        };
+        match made {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(Created::Taken),
+            made => made?,
+        }
+        removed?;
+        sync_folder(folder)?;
+        Ok(Created::Here(ObjectTag::of(bytes)))
+    }
+
+    fn swap_file(
+        &self,
+        key: &str,
+        path: &Path,
+        folder: &Path,
+        bytes: &[u8],
+        was: &ObjectTag,
+    ) -> io::Result<Swapped> {
+        self.make_folder(&self.root)?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(self.root.join(SWAP_LOCK))?;
+        lock.lock()?;
+        let found = read_object(path)?;
+        if found.is_none_or(|found| ObjectTag::of(&found) != *was) {
+            return Ok(Swapped::Moved);
+        }
+        let temporary = self.temporary(folder, key, bytes)?;
+        std::fs::rename(&temporary, path)?;
+        sync_folder(folder)?;
+        // The lock goes with the file.
+        drop(lock);
+        Ok(Swapped::Here(ObjectTag::of(bytes)))
+    }
+}
+
+/// Adds the objects below a folder whose keys begin with `under`.
+fn walk(
+    folder: &Path,
+    prefix: &str,
+    under: &str,
+    after: &str,
+    found: &mut Vec<ListedObject>,
+) -> io::Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+        let key = format!("{prefix}{name}");
+        if !is_key(&key) {
+            continue;
+        }
+        // No link is followed.
+        let kind = entry.file_type()?;
+        let may_hold = key.starts_with(under) || under.starts_with(&key);
+        if kind.is_dir() && may_hold {
+            walk(&entry.path(), &format!("{key}/"), under, after, found)?;
+        } else if kind.is_file() && key.starts_with(under) && key.as_str() > after {
+            let bytes = match entry.metadata() {
+                // It was deleted meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                metadata => metadata?.len(),
+            };
+            found.push(ListedObject { key, bytes });
+            // Memory for two pages at most.
+            if found.len() >= 2 * LISTED_COUNT_MAX {
+                first_page(found);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the first page of a listing.
+fn first_page(found: &mut Vec<ListedObject>) {
+    found.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+    found.truncate(LISTED_COUNT_MAX);
+}
+
+/// Writes a file that must not exist, or may. Durable when it returns, but for the name.
+fn write_new(path: &Path, may_exist: bool, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600).create(may_exist).truncate(may_exist).create_new(!may_exist);
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    File::open(folder)?.sync_all()
+}
+
+/// The bytes of a regular file; `None`: there is none.
+fn read_object(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match path.symlink_metadata() {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+        Ok(found) if !found.is_file() => {
+            return Err(io::Error::new(ErrorKind::InvalidData, "it is no regular file"));
+        }
+        Ok(found) if found.len() > OBJECT_BYTES_MAX => {
+            let text =
+                format!("it has {} bytes, and no object has more than {OBJECT_BYTES_MAX}", found.len());
+            return Err(io::Error::new(ErrorKind::InvalidData, text));
+        }
+        Ok(_) => {}
+    }
+    match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// The error of a file.
+fn failed(call: &str, key: &str) -> impl FnOnce(io::Error) -> RemoteError {
+    let what = format!("{call} {key}");
+    move |error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            RemoteError::Full { what }
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            RemoteError::Refused { what: format!("{what}: {error}") }
+        }
+        // A write or a sync that failed may have happened.
+        ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::StaleNetworkFileHandle => {
+            RemoteError::Doubt { what }
+        }
+        _ => RemoteError::Broken { what: format!("{what}: {error}") },
+    }
+}
+
+impl Remote for FolderRemote {
+    fn create(&self, key: &str, bytes: &[u8]) -> Result<Created, RemoteError> {
+        let (path, folder) = self.place(key)?;
+        self.create_file(key, &path, &folder, bytes).map_err(failed("creating", key))
+    }
+
+    fn swap(&self, key: &str, bytes: &[u8], was: &ObjectTag) -> Result<Swapped, RemoteError> {
+        let (path, folder) = self.place(key)?;
+        self.swap_file(key, &path, &folder, bytes, was).map_err(failed("swapping", key))
+    }
+
+    fn put(&self, key: &str, bytes: &mut dyn Read, length: u64) -> Result<ObjectTag, RemoteError> {
+        let (path, folder) = self.place(key)?;
+        let bytes = read_exactly(bytes, length)?;
+        let put = || {
+            let temporary = self.temporary(&folder, key, &bytes)?;
+            std::fs::rename(&temporary, &path)?;
+            sync_folder(&folder)
+        };
+        put().map_err(failed("putting", key))?;
+        Ok(ObjectTag::of(&bytes))
+    }
+
+    fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
+        let (path, _) = self.place(key)?;
+        let found = read_object(&path).map_err(failed("reading", key))?;
+        Ok(found.map(|bytes| (within(&bytes, range.as_ref()), ObjectTag::of(&bytes))))
+    }
+
+    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
+        let mut found = Vec::new();
+        walk(&self.root, "", under, after, &mut found).map_err(failed("listing", under))?;
+        first_page(&mut found);
+        Ok(found)
+    }
+
+    fn delete(&self, key: &str) -> Result<(), RemoteError> {
+        let (path, folder) = self.place(key)?;
+        match std::fs::remove_file(&path) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
+            removed => removed.and_then(|()| sync_folder(&folder)).map_err(failed("deleting", key)),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! A store beyond its machine: its log, frame by frame, as write-once objects under one prefix.
+//!
+//! ```text
+//! Log --> ship --> chain (epoch, fence, chunks, packs, segments) --> Remote: create, swap, put, get, list, delete
+//!                                                                       |- MemoryRemote, FolderRemote
+//!                  folder <-- restore <-- read <------------------------'
+//! ```
+//!
+//! `docs/REMOTE.md` has the objects to the byte and the rules of the chain, and is the authority. One store has one writer at a
+//! time: who takes over raises the epoch in the head by compare and swap, and creates a fence where the former writer's next entry would go.
+//! No clock decides anything. Nothing that is read is believed: every header, link and content is checked against the place before it.
+//!
+//! Not here: several stores read as one, credentials, networks. Calls block; a host calls them on threads of its own.
+
+mod chain;
+mod error;
+mod flaws;
+mod folder;
+mod head;
+mod look;
+mod memory;
+mod names;
+mod objects;
+mod read;
+mod remote;
+mod repair;
+mod restore;
+mod run;
+mod ship;
+#[cfg(any(test, feature = "testing"))]
+mod sim;
+mod status;
+mod tail;
+#[cfg(test)]
+mod tests;
+
+pub use chain::RemoteChain;
+pub use error::ChainError;
+pub use folder::FolderRemote;
+pub use memory::MemoryRemote;
+pub use remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped};
+pub use repair::repair;
+pub use restore::{RestoreOptions, restore, stores};
+pub use ship::{ShipOptions, ShipProgress, Shipped, Shipper};
+#[cfg(any(test, feature = "testing"))]
+pub use sim::{SimRemote, SimRemoteFaults};
+pub use status::{RemoteStatus, status};

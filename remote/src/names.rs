@@ -1,0 +1,172 @@
+//! Names of objects, and back. A name in any other form is no object.
+
+use acpdb_engine::codec::{Fields, Put};
+use acpdb_engine::ids::{Digest, StoreId};
+
+/// Bytes of a name in the trash of a head.
+pub(crate) const TRASH_BYTES: usize = 56;
+
+/// An object of a store that is written once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ObjectName {
+    /// A chunk or a fence.
+    Entry(u64),
+    /// Chunks from `first` to before `next`.
+    Pack(PackName),
+    /// A complete segment.
+    Segment(SegmentName),
+}
+
+/// What the name of a pack says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PackName {
+    pub(crate) first: u64,
+    pub(crate) next: u64,
+    pub(crate) epoch: u64,
+    pub(crate) nonce: u64,
+}
+
+/// What the name of a segment says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SegmentName {
+    pub(crate) number: u32,
+    pub(crate) generation: u32,
+    /// BLAKE3 of the unpacked bytes.
+    pub(crate) digest: [u8; 32],
+}
+
+/// The key of the mark that a prefix is one of acpdb's.
+pub(crate) const PREFIX_MARK: &str = "acpdb-remote.json";
+/// The text of that mark.
+pub(crate) const PREFIX_TEXT: &[u8] = b"{\"acpdb-remote\":1}\n";
+/// Where the heads of all stores are.
+pub(crate) const HEADS: &str = "heads/";
+
+/// The key of a store's head.
+pub(crate) fn head_key(store: StoreId) -> String {
+    format!("{HEADS}{store}")
+}
+
+/// Where the other objects of a store are.
+pub(crate) fn store_keys(store: StoreId) -> String {
+    format!("s/{store}/")
+}
+
+/// The key of a small file of a store: `acpdb.json`, `secret`, `key`.
+pub(crate) fn meta_key(store: StoreId, name: &str) -> String {
+    format!("s/{store}/meta/{name}")
+}
+
+impl ObjectName {
+    /// Its key.
+    pub(crate) fn key(&self, store: StoreId) -> String {
+        match self {
+            Self::Entry(number) => format!("s/{store}/log/{number:016x}"),
+            Self::Pack(PackName { first, next, epoch, nonce }) => {
+                format!("s/{store}/pack/{first:016x}-{next:016x}-{epoch:016x}-{nonce:016x}")
+            }
+            Self::Segment(SegmentName { number, generation, digest }) => {
+                format!("s/{store}/seg/{number:08x}.{generation:08x}-{}", Digest(*digest))
+            }
+        }
+    }
+
+    /// The object that a key names, if it has exactly the form of one.
+    pub(crate) fn parse(store: StoreId, key: &str) -> Option<Self> {
+        let (folder, name) = key.strip_prefix(&store_keys(store))?.split_once('/')?;
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        let found = match folder {
+            "log" => Self::Entry(number(name)?),
+            "pack" => {
+                let mut parts = name.split('-').map(number);
+                let mut next = || parts.next().flatten();
+                Self::Pack(PackName { first: next()?, next: next()?, epoch: next()?, nonce: next()? })
+            }
+            "seg" => {
+                let (numbers, digest) = name.split_once('-')?;
+                let (number, generation) = numbers.split_once('.')?;
+                let short = |text| u32::from_str_radix(text, 16).ok();
+                let digest = Digest::from_hex(digest)?.0;
+                Self::Segment(SegmentName { number: short(number)?, generation: short(generation)?, digest })
+            }
+            _ => return None,
+        };
+        // Signs, capitals, missing zeros and a fifth part are read above, and are no form of a name.
+        (found.key(store) == key).then_some(found)
+    }
+
+    /// As a name in the trash.
+    pub(crate) fn encode(&self) -> [u8; TRASH_BYTES] {
+        let mut bytes = [0; TRASH_BYTES];
+        let mut put = Put(&mut bytes);
+        match self {
+            Self::Entry(number) => put.u8(1).skip(7).u64(*number),
+            Self::Pack(PackName { first, next, epoch, nonce }) => {
+                put.u8(3).skip(7).u64(*first).u64(*next).u64(*epoch).u64(*nonce)
+            }
+            Self::Segment(SegmentName { number, generation, digest }) => {
+                put.u8(4).skip(7).u64(u64::from(*number)).u64(u64::from(*generation)).bytes(digest)
+            }
+        };
+        bytes
+    }
+
+    /// A name in the trash; `None`: the bytes are none.
+    pub(crate) fn decode(bytes: &[u8; TRASH_BYTES]) -> Option<Self> {
+        let mut fields = Fields(bytes);
+        let kind = fields.u8();
+        let _reserved = fields.zeros(7);
+        let found = match kind {
+            1 => Self::Entry(fields.u64()),
+            3 => {
+                let (first, next) = (fields.u64(), fields.u64());
+                Self::Pack(PackName { first, next, epoch: fields.u64(), nonce: fields.u64() })
+            }
+            4 => {
+                let number = u32::try_from(fields.u64()).ok()?;
+                let generation = u32::try_from(fields.u64()).ok()?;
+                Self::Segment(SegmentName { number, generation, digest: fields.array() })
+            }
+            _ => return None,
+        };
+        // Reserved bytes that are not zero would be lost.
+        (found.encode() == *bytes).then_some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORE: StoreId = StoreId([0xab; 16]);
+
+    #[test]
+    fn a_name_is_read_in_its_own_form_alone() {
+        let pack = ObjectName::Pack(PackName { first: 1, next: 65, epoch: 3, nonce: u64::MAX });
+        let segment = ObjectName::Segment(SegmentName { number: 7, generation: 2, digest: [9; 32] });
+        for name in [ObjectName::Entry(0x1f), pack, segment] {
+            assert_eq!(ObjectName::parse(STORE, &name.key(STORE)), Some(name));
+            assert_eq!(ObjectName::decode(&name.encode()), Some(name));
+            assert!(crate::remote::is_key(&name.key(STORE)));
+            let mut reserved = name.encode();
+            reserved[5] = 1;
+            assert_eq!(ObjectName::decode(&reserved), None);
+        }
+        let own = store_keys(STORE);
+        let other = ObjectName::Entry(1).key(StoreId([1; 16]));
+        for key in [
+            "",
+            "..",
+            "log/../../etc",
+            "log/1",
+            "log/000000000000001F",
+            "log/+00000000000001f",
+            "log/00000000000001f/x",
+            "pack/1-2-3-4",
+        ] {
+            assert_eq!(ObjectName::parse(STORE, &format!("{own}{key}")), None, "{key}");
+        }
+        assert_eq!(ObjectName::parse(STORE, &other), None);
+        assert_eq!(ObjectName::parse(STORE, &format!("{}-1", pack.key(STORE))), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! A store is made anew from a remote, in a folder that gets its name once all is proven.
+
+use std::path::Path;
+
+use acpdb_engine::codec::{SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX, StoreFile};
+use acpdb_engine::ids::StoreId;
+use acpdb_engine::log::{CopyParts, Head};
+use acpdb_engine::store::{Backup, copy_from_pieces};
+use acpdb_engine::vault::KEY_FILE_BYTES;
+use acpdb_engine::verify::Verdict;
+
+use crate::error::ChainError;
+use crate::flaws::Flaw;
+use crate::names::{HEADS, meta_key};
+use crate::objects::head_of;
+use crate::read::{VisitRun, read_chain};
+use crate::remote::Remote;
+
+/// Most stores that are listed.
+const STORE_COUNT_MAX: usize = 1 << 20;
+
+/// How a store is restored.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RestoreOptions {
+    /// Keep what was read even if the verification finds damage, such as bodies that were damaged before they were shipped.
+    pub damaged: bool,
+}
+
+/// The stores that a remote has, in order. Names that are no store's are passed over.
+///
+/// # Errors
+/// [`ChainError::Remote`]; [`ChainError::TooLarge`] for more than a million.
+pub fn stores(remote: &dyn Remote) -> Result<Vec<StoreId>, ChainError> {
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let listed = remote.list(HEADS, &after)?;
+        let Some(last) = listed.iter().map(|listed| &listed.key).max().filter(|last| **last > after) else {
+            break;
+        };
+        let names = listed.iter().filter_map(|listed| listed.key.strip_prefix(HEADS));
+        // Capitals are another name.
+        found.extend(names.filter_map(|name| StoreId::from_hex(name).filter(|store| store.to_hex() == name)));
+        if found.len() > STORE_COUNT_MAX {
+            let what = "the list of stores".to_owned();
+            return Err(ChainError::TooLarge {
+                what,
+                bytes: found.len() as u64,
+                limit: STORE_COUNT_MAX as u64,
+            });
+        }
+        after.clone_from(last);
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Makes a store in a folder that is empty or does not exist, from all that the remote has of it, and verifies it. Nothing outside of the folder, and of its
+/// name with `.partial` behind it, is written; whatever fails, there is no store.
+///
+/// # Errors
+/// [`ChainError::NoStore`], [`ChainError::HeadLost`], [`ChainError::Missing`], [`ChainError::Unsound`], [`ChainError::Newer`], [`ChainError::Damaged`],
+/// [`ChainError::Remote`]; [`ChainError::Store`] for bytes of the log that do not continue each other, and for the folder.
+pub fn restore(
+    remote: &dyn Remote,
+    store: StoreId,
+    folder: &Path,
+    options: RestoreOptions,
+) -> Result<Backup, ChainError> {
+    if head_of(remote, store)?.is_none() {
+        return Err(ChainError::NoStore { store: store.to_string() });
+    }
+    let parts = parts_of(remote, store)?;
+    copy_from_pieces(
+        folder,
+        store,
+        |target| {
+            let visit: VisitRun<'_> = &mut |segment, _, bytes, behind| {
+                if target.add(segment, bytes)? == *behind {
+                    return Ok(());
+                }
+                let what = format!("segment {segment} ends at another place than the objects say");
+                Err(ChainError::Unsound { key: store.to_string(), what })
+            };
+            read_chain(remote, store, visit, Flaw::None)?;
+            Ok(parts)
+        },
+        |report| match report.verdict() {
+            Verdict::Sound => Ok(()),
+            Verdict::Damaged if options.damaged => Ok(()),
+            _ => Err(ChainError::Damaged(Box::new(report.clone()))),
+        },
+    )
+}
+
+/// The small files of a store. The head of the log is known once all pieces are there.
+fn parts_of(remote: &dyn Remote, store: StoreId) -> Result<CopyParts, ChainError> {
+    let small = |name: &str, bytes_max: usize| {
+        let key = meta_key(store, name);
+        match remote.get(&key, None)? {
+            Some((bytes, _)) if bytes.len() > bytes_max => {
+                let what = format!("it has {} bytes, at most {bytes_max} are allowed", bytes.len());
+                Err(ChainError::Unsound { key, what })
+            }
+            found => Ok(found.map(|(bytes, _)| bytes)),
+        }
+    };
+    let store_file = small("acpdb.json", STORE_FILE_BYTES_MAX)?;
+    let store_file = store_file.ok_or_else(|| ChainError::Missing { key: meta_key(store, "acpdb.json") })?;
+    if !StoreFile::decode(&store_file).is_ok_and(|file| file.store == store) {
+        let what = "it is no store file of this store".to_owned();
+        return Err(ChainError::Unsound { key: meta_key(store, "acpdb.json"), what });
+    }
+    let (key, secret) = (small("key", KEY_FILE_BYTES)?, small("secret", SECRET_FILE_BYTES)?);
+    Ok(CopyParts { store, head: Head::default(), store_file, key, secret })
+}

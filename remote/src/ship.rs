@@ -1,0 +1,314 @@
+//! Shipping a store that lives: what is durable and not there yet becomes chunks, packs and segments.
+//!
+//! ```text
+//! log: durable head -- complete segments, then pieces --> chain
+//! ```
+//!
+//! The log is opened for reading alone, in any process: writers neither wait for a shipper nor know of it. If nothing is new, no request is made but those that
+//! find that out when a shipper begins. Erased bodies reach the remote as segments of the next generation.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acpdb_engine::Error;
+use acpdb_engine::codec::{SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX};
+use acpdb_engine::ids::{Position, Seq, StoreId};
+use acpdb_engine::log::{Head, Log, LogOptions, follow};
+use acpdb_engine::storage::{Entropy, FileStorage, Storage, SystemClock, SystemEntropy, read_file};
+use acpdb_engine::vault::{KEY_FILE_BYTES, KeyUse};
+
+use crate::chain::{PACK_COUNT, RemoteChain};
+use crate::error::ChainError;
+use crate::flaws::Flaw;
+use crate::look::{look, trash_left};
+use crate::names::{PREFIX_MARK, PREFIX_TEXT, meta_key};
+use crate::objects::{Settled, create_settled, put_whole};
+use crate::remote::Remote;
+use crate::status::{RemoteStatus, status};
+
+/// Longest pause after a failure that may pass.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// How a store is shipped.
+#[derive(Debug, Clone)]
+pub struct ShipOptions {
+    /// What the shipper calls itself, for people. Default: `acpdb`.
+    pub owner: String,
+    /// Bytes of a chunk, at most; a longer commit is a chunk of its own. Default: 1 MiB.
+    pub chunk_bytes_max: usize,
+    /// Ship the store's secret, too: without it nothing can be appended to what is restored. Default: `true`.
+    pub secret: bool,
+    /// Ship the wrapped key of an encrypted store, too. Default: `false`.
+    pub key: bool,
+}
+
+impl Default for ShipOptions {
+    fn default() -> Self {
+        Self { owner: "acpdb".to_owned(), chunk_bytes_max: 1 << 20, secret: true, key: false }
+    }
+}
+
+/// How far shipping is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShipProgress {
+    /// The last seq that is there.
+    pub there: Seq,
+    /// The last seq that is to be there.
+    pub until: Seq,
+    /// The failure that passes while following, if there was one: how often in a row.
+    pub failed_count: u32,
+}
+
+/// What was shipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[must_use]
+pub struct Shipped {
+    /// The last seq that is there.
+    pub there: Seq,
+    /// Chunks that were made.
+    pub chunks: u64,
+    /// Complete segments that were made, or replaced because bodies were erased.
+    pub segments: u64,
+    /// Bytes of the log in them.
+    pub bytes: u64,
+}
+
+/// Ships one store to one remote.
+pub struct Shipper {
+    log: Log,
+    remote: Arc<dyn Remote>,
+    options: ShipOptions,
+    chain: Option<RemoteChain>,
+    /// All up to here was there, and no erasure was under way, when it was last looked at.
+    settled: Option<Seq>,
+}
+
+impl Shipper {
+    /// Opens the store in a folder to ship it. Makes no request.
+    ///
+    /// # Errors
+    /// [`ChainError::Store`].
+    pub fn open(folder: &Path, remote: Arc<dyn Remote>, options: ShipOptions) -> Result<Self, ChainError> {
+        let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(folder).read_only());
+        let log_options = LogOptions { read_only: true, keys: KeyUse::Bytes, ..LogOptions::default() };
+        let (log, _recovery) =
+            Log::open(storage, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), log_options)?;
+        Ok(Self { log, remote, options, chain: None, settled: None })
+    }
+
+    /// The store.
+    pub fn store(&self) -> StoreId {
+        self.log.store()
+    }
+
+    /// What the remote has, and how far it is behind. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`status`].
+    pub fn status(&self) -> Result<Option<RemoteStatus>, ChainError> {
+        let here = self.log.refresh()?.seq;
+        status(&*self.remote, self.store(), Some(here))
+    }
+
+    /// Ships what is durable now and not there yet. After each object `keep_on` says whether to go on.
+    ///
+    /// # Errors
+    /// [`ChainError::Diverged`] if the folder does not hold what is there; [`ChainError::Fenced`] if another shipper took the store over; others of
+    /// [`ChainError`]. The next call begins where this one ended.
+    pub fn ship(&mut self, keep_on: &mut dyn FnMut(&ShipProgress) -> bool) -> Result<Shipped, ChainError> {
+        let head = self.log.refresh()?;
+        if self.settled == Some(head.seq) {
+            return Ok(Shipped { there: head.seq, ..Shipped::default() });
+        }
+        // An erasure is noted before its event is there, and until its segments have another generation. So what is looked at from here on is
+        // of after it, or it is noted still.
+        let is_erasing = self.log.is_erasing()?;
+        self.settled = None;
+        let mut chain = match self.chain.take() {
+            Some(chain) => chain,
+            None => match self.begin(head, is_erasing)? {
+                Some(chain) => chain,
+                None => return Ok(Shipped { there: head.seq, ..Shipped::default() }),
+            },
+        };
+        // An error leaves open what is there: then the chain is dropped, and taken over by the next call.
+        let (shipped, is_all) = self.ship_to(&mut chain, head, keep_on)?;
+        self.settled = Some(head.seq).filter(|_| is_all && !is_erasing);
+        self.chain = Some(chain);
+        Ok(shipped)
+    }
+
+    /// Takes the chain over, if there is something to ship.
+    fn begin(&mut self, head: Head, is_erasing: bool) -> Result<Option<RemoteChain>, ChainError> {
+        let store = self.store();
+        if let Some((there, tail)) = look(&*self.remote, store)? {
+            self.check(&tail.place, head)?;
+            let kept: Vec<_> =
+                there.segments.iter().map(|kept| (kept.name.number, kept.name.generation)).collect();
+            if tail.place.position == head.position
+                && self.outdated(&kept)?.is_none()
+                && self.next_complete(&kept)?.is_none()
+                && trash_left(&*self.remote, &there)? == 0
+            {
+                self.settled = Some(head.seq).filter(|_| !is_erasing);
+                return Ok(None);
+            }
+        }
+        self.put_small_files()?;
+        let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+        RemoteChain::take_over(Arc::clone(&self.remote), entropy, store, &self.options.owner).map(Some)
+    }
+
+    fn check(&self, there: &Head, head: Head) -> Result<(), ChainError> {
+        let is_ours = there.position == Position::default()
+            || there.position <= head.position && self.log.holds(there)?;
+        if is_ours {
+            return Ok(());
+        }
+        Err(ChainError::Diverged { there: there.seq.0, here: head.seq.0 })
+    }
+
+    /// The first segment of which bodies were erased since it was kept.
+    fn outdated(&self, kept: &[(u32, u32)]) -> Result<Option<u32>, ChainError> {
+        for (number, generation) in kept {
+            if self.log.segment_facts(*number)?.is_some_and(|facts| facts.generation > *generation) {
+                return Ok(Some(*number));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The segment behind those that are kept, if it is complete.
+    fn next_complete(&self, kept: &[(u32, u32)]) -> Result<Option<u32>, ChainError> {
+        let next = kept.last().map_or(1, |(number, _)| number.saturating_add(1));
+        Ok(self.log.segment_facts(next)?.map(|facts| facts.number))
+    }
+
+    /// Ships up to `head`. Says whether nothing is left to be done.
+    fn ship_to(
+        &self,
+        chain: &mut RemoteChain,
+        head: Head,
+        keep_on: &mut dyn FnMut(&ShipProgress) -> bool,
+    ) -> Result<(Shipped, bool), ChainError> {
+        self.check(&chain.place(), head)?;
+        let mut shipped = Shipped::default();
+        // First what was erased, then what is new.
+        let mut is_erased = true;
+        loop {
+            let kept: Vec<_> = chain.segments().collect();
+            let outdated = if is_erased { self.outdated(&kept)? } else { None };
+            is_erased = outdated.is_some();
+            let complete = if is_erased { outdated } else { self.next_complete(&kept)? };
+            let done = complete.map(|number| self.complete(chain, number)).transpose()?.flatten();
+            let piece = if done.is_some() || is_erased {
+                None
+            } else {
+                self.log.piece(chain.place(), head, self.options.chunk_bytes_max)?
+            };
+            if let Some(bytes) = done {
+                shipped.segments = shipped.segments.saturating_add(1);
+                shipped.bytes = shipped.bytes.saturating_add(bytes);
+            } else if let Some(piece) = &piece {
+                chain.append(piece)?;
+                shipped.chunks = shipped.chunks.saturating_add(1);
+                shipped.bytes = shipped.bytes.saturating_add(piece.bytes.len() as u64);
+                if chain.chunk_count() >= PACK_COUNT {
+                    chain.pack()?;
+                }
+            }
+            shipped.there = chain.place().seq;
+            // A segment that is being changed just now is found by the next call.
+            if done.is_none() && piece.is_none() {
+                return Ok((shipped, complete.is_none()));
+            }
+            if !keep_on(&ShipProgress { there: shipped.there, until: head.seq, failed_count: 0 }) {
+                return Ok((shipped, false));
+            }
+        }
+    }
+
+    /// Ships a complete segment as one object. `None`: it is being changed just now.
+    fn complete(&self, chain: &mut RemoteChain, number: u32) -> Result<Option<u64>, ChainError> {
+        let Some((facts, bytes)) = self.log.segment_bytes(number)? else { return Ok(None) };
+        let Some(before) = chain.place_before(number) else { return Ok(None) };
+        let length = bytes.len() as u64;
+        let behind = follow(self.store(), &before, number, &bytes).map_err(|invalid| {
+            let what = format!("{}: expected {}, found {}", invalid.part, invalid.expected, invalid.found);
+            ChainError::Unsound { key: format!("segment {number} of the store"), what }
+        })?;
+        chain.complete(number, facts.generation, bytes, behind)?;
+        Ok(Some(length))
+    }
+
+    /// Puts the mark of the prefix there, and the small files of the store.
+    fn put_small_files(&self) -> Result<(), ChainError> {
+        let (remote, store) = (&*self.remote, self.store());
+        if let Settled::Other(_) = create_settled(remote, PREFIX_MARK, PREFIX_TEXT, Flaw::None)? {
+            return Err(ChainError::Newer { key: PREFIX_MARK.to_owned() });
+        }
+        let storage = self.log.storage();
+        for (name, bytes_max, is_wanted) in [
+            ("acpdb.json", STORE_FILE_BYTES_MAX, true),
+            ("secret", SECRET_FILE_BYTES, self.options.secret),
+            ("key", KEY_FILE_BYTES, self.options.key),
+        ] {
+            if !is_wanted {
+                continue;
+            }
+            let read = read_file(&**storage, name, bytes_max);
+            let read =
+                read.map_err(|source| Error::Io { action: "read", path: storage.path(name), source })?;
+            let Some(bytes) = read else { continue };
+            let key = meta_key(store, name);
+            match remote.get(&key, None)? {
+                Some((found, _)) if found == bytes => {}
+                // A store file gets features, a key is wrapped anew, a file may be torn: it is small, and this store's alone.
+                _ => put_whole(remote, &key, &bytes)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ships what is new every `every`, until `keep_on` says no; it is asked at least as often. Failures that may pass are tried again, with pauses of up to a minute.
+    ///
+    /// # Errors
+    /// Those of [`Shipper::ship`] that do not pass, such as [`ChainError::Fenced`] and [`ChainError::Diverged`].
+    pub fn follow(
+        &mut self,
+        every: Duration,
+        keep_on: &mut dyn FnMut(&ShipProgress) -> bool,
+    ) -> Result<(), ChainError> {
+        let (mut failed_count, mut pause) = (0_u32, every);
+        let mut there = Seq::ZERO;
+        loop {
+            let mut goes_on = true;
+            let shipped = self.ship(&mut |progress| {
+                goes_on = keep_on(progress);
+                goes_on
+            });
+            match shipped {
+                Ok(shipped) => (there, failed_count, pause) = (shipped.there, 0, every),
+                Err(ChainError::Remote(error)) if error.may_pass() => {
+                    failed_count = failed_count.saturating_add(1);
+                    pause = pause.saturating_mul(2).min(PAUSE_MAX.max(every));
+                }
+                Err(ChainError::Contended) => failed_count = failed_count.saturating_add(1),
+                Err(error) => return Err(error),
+            }
+            let mut waited = Duration::ZERO;
+            // News are collected for a while; without news nothing is asked of the remote.
+            while goes_on
+                && (waited < pause || self.settled.is_some_and(|settled| settled == self.log.head().seq))
+            {
+                let until = self.log.wait_for_commit(self.log.head().seq, every)?.seq;
+                goes_on = keep_on(&ShipProgress { there, until, failed_count });
+                waited = waited.saturating_add(every);
+            }
+            if !goes_on {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! How far a remote is behind its store.
+
+use acpdb_engine::ids::{Seq, StoreId};
+
+use crate::error::ChainError;
+use crate::look::{look, trash_left};
+use crate::remote::Remote;
+
+/// What a remote has of a store.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct RemoteStatus {
+    /// The store.
+    pub store: StoreId,
+    /// The last seq that the remote has.
+    pub there: Seq,
+    /// The last durable seq of the store in the folder, if one was asked.
+    pub here: Option<Seq>,
+    /// Events that the remote does not have yet.
+    pub behind: u64,
+    /// Who wrote last, as it called itself.
+    pub owner: String,
+    /// How often the store was taken over.
+    pub epoch: u64,
+    /// Complete segments.
+    pub segments: usize,
+    /// Packs.
+    pub packs: usize,
+    /// Chunks that no pack has.
+    pub chunks: usize,
+    /// Objects that were replaced and are there still, such as segments whose bodies were erased.
+    pub trash: usize,
+}
+
+/// Says what a remote has of a store, whose folder is at `here`; `None`: nothing. Changes nothing.
+///
+/// # Errors
+/// [`ChainError::HeadLost`], [`ChainError::Newer`], [`ChainError::Remote`].
+pub fn status(
+    remote: &dyn Remote,
+    store: StoreId,
+    here: Option<Seq>,
+) -> Result<Option<RemoteStatus>, ChainError> {
+    let Some((head, tail)) = look(remote, store)? else { return Ok(None) };
+    let there = tail.place.seq;
+    let trash = trash_left(remote, &head)?;
+    // A remote that is ahead is no event behind.
+    let behind = here.map_or(0, |here| here.0.saturating_sub(there.0));
+    Ok(Some(RemoteStatus {
+        store,
+        there,
+        here,
+        behind,
+        owner: head.owner,
+        epoch: head.epoch,
+        segments: head.segments.len(),
+        packs: head.packs.len(),
+        chunks: tail.accepted.len(),
+        trash,
+    }))
+}

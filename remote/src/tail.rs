@@ -1,0 +1,87 @@
+//! Entries behind the boundary, judged one after the other: what counts, and what is passed over. Pure.
+
+use acpdb_engine::codec::Written;
+use acpdb_engine::ids::StoreId;
+
+use crate::error::ChainError;
+use crate::head::RemoteHead;
+use crate::names::ObjectName;
+use crate::run::{LogRun, LogRunKind, NoRun};
+
+/// Most entries behind a boundary.
+pub(crate) const ENTRY_COUNT_MAX: u64 = 1 << 20;
+
+/// A chunk that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub(crate) number: u64,
+    /// The place behind it.
+    pub(crate) behind: Written,
+    /// The highest epoch up to it.
+    pub(crate) epoch: u64,
+}
+
+/// The entries from the boundary on, as far as they were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChainTail {
+    pub(crate) store: StoreId,
+    /// The first number behind the boundary.
+    pub(crate) first: u64,
+    /// The next number.
+    pub(crate) next: u64,
+    /// The place behind all chunks that count.
+    pub(crate) place: Written,
+    /// The highest epoch so far.
+    pub(crate) epoch: u64,
+    pub(crate) accepted: Vec<Accepted>,
+}
+
+impl ChainTail {
+    /// The tail of a head, of which no entry was read.
+    pub(crate) fn of(head: &RemoteHead) -> Self {
+        let (store, next, place, epoch) = (head.store, head.boundary, head.place, head.floor);
+        Self { store, first: next, next, place, epoch, accepted: Vec::new() }
+    }
+
+    /// Takes the entry that the next number has; the chunk if it is one that counts. A fence may count; what does not is passed over: unsound, of a lower epoch, or no
+    /// continuation.
+    ///
+    /// # Errors
+    /// [`ChainError::Newer`]; [`ChainError::TooLarge`] for more than a million entries.
+    pub(crate) fn take(&mut self, object: &[u8]) -> Result<Option<LogRun>, ChainError> {
+        let number = self.next;
+        let count = number.saturating_sub(self.first);
+        if count >= ENTRY_COUNT_MAX {
+            // A remote that makes up entries would be read for ever.
+            let what = "the list of entries behind the boundary".to_owned();
+            return Err(ChainError::TooLarge { what, bytes: count, limit: ENTRY_COUNT_MAX });
+        }
+        self.next = number.saturating_add(1);
+        let Some(run) = entry(self.store, number, object)? else { return Ok(None) };
+        if run.epoch < self.epoch {
+            return Ok(None);
+        }
+        if run.kind == LogRunKind::Fence {
+            self.epoch = run.epoch;
+            return Ok(None);
+        }
+        if run.before != self.place {
+            return Ok(None);
+        }
+        self.epoch = run.epoch;
+        self.place = run.behind;
+        self.accepted.push(Accepted { number, behind: run.behind, epoch: run.epoch });
+        Ok(Some(run))
+    }
+}
+
+/// The sound chunk or fence in an object of this number; `None`: it is none.
+pub(crate) fn entry(store: StoreId, number: u64, object: &[u8]) -> Result<Option<LogRun>, ChainError> {
+    match LogRun::decode(store, object) {
+        Ok(run) if matches!(run.kind, LogRunKind::Chunk | LogRunKind::Fence) && run.first == number => {
+            Ok(Some(run))
+        }
+        Ok(_) | Err(NoRun::Unsound(_)) => Ok(None),
+        Err(NoRun::Newer) => Err(ChainError::Newer { key: ObjectName::Entry(number).key(store) }),
+    }
+}

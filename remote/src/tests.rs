@@ -1,0 +1,8 @@
+//! Tests of the crate: conformance of remotes, the chain on its own, and the chain under simulated faults.
+
+mod conformance;
+mod hostile;
+mod objects;
+mod shipping;
+mod simulation;
+mod world;

@@ -1,0 +1,254 @@
+//! A store that lives, shipped into a folder, and made anew from it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use acpdb_engine::log::{Log, LogOptions};
+use acpdb_engine::storage::{FileStorage, PassphraseKeyRing, SystemClock, SystemEntropy};
+use acpdb_engine::store::{Backup, VerifyOptions, verify_store};
+use acpdb_engine::verify::Verdict;
+use acpdb_engine::{Entry, ItemId, Role, Seq, Store, StreamInfo};
+
+use crate::sim::{SimRemote, SimRemoteFaults};
+use crate::{
+    ChainError, FolderRemote, MemoryRemote, Remote, RestoreOptions, ShipOptions, Shipper, restore, status,
+    stores,
+};
+
+/// A store in a folder of its own, and a place beside it.
+struct Bench {
+    folder: tempfile::TempDir,
+    store: Store,
+    said: usize,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder.path().join("store"));
+        Self { folder, store, said: 0 }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Records `count` messages; the item of the last one.
+    fn say(&mut self, count: usize) -> ItemId {
+        let mut last = None;
+        for _ in 0..count {
+            let text = format!("message {} of some length", self.said).repeat(30);
+            last = self.message(&text);
+        }
+        last.unwrap()
+    }
+
+    fn message(&mut self, text: &str) -> Option<ItemId> {
+        self.said += 1;
+        let session = self.store.session(StreamInfo::session("test", "shipping"));
+        session.append([Entry::message(format!("m{}", self.said), Role::User, text)]).unwrap().items[0]
+    }
+
+    fn shipper(&self, remote: &Arc<dyn Remote>) -> Shipper {
+        // Small chunks, so that packs are made.
+        let options = ShipOptions { chunk_bytes_max: 1000, ..ShipOptions::default() };
+        Shipper::open(&self.at("store"), Arc::clone(remote), options).unwrap()
+    }
+
+    fn restore(&self, remote: &dyn Remote, name: &str) -> Result<Backup, ChainError> {
+        restore(remote, self.store.id(), &self.at(name), RestoreOptions::default())
+    }
+}
+
+fn open(folder: &Path) -> Store {
+    Store::builder(folder).any_file_system().segment_bytes_max(128 << 10).open().unwrap()
+}
+
+fn ship(shipper: &mut Shipper) -> crate::Shipped {
+    shipper.ship(&mut |_| true).unwrap()
+}
+
+fn head(folder: &Path) -> acpdb_engine::log::Head {
+    let storage = Arc::new(FileStorage::new(folder).read_only());
+    let options = LogOptions { read_only: true, ..LogOptions::default() };
+    let (log, _) =
+        Log::open(storage, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options).unwrap();
+    log.head()
+}
+
+#[test]
+fn what_is_restored_is_the_store_that_was_shipped() {
+    let mut bench = Bench::new();
+    let remote: Arc<dyn Remote> = Arc::new(FolderRemote::new(bench.at("remote")));
+    let mut shipper = bench.shipper(&remote);
+    assert_eq!(shipper.status().unwrap(), None);
+    let mut packs = 0;
+    for (round, count) in [0, 1, 70, 40, 300].into_iter().enumerate() {
+        bench.say(count + 1);
+        let shipped = ship(&mut shipper);
+        assert_eq!(shipped.there, bench.store.head().unwrap());
+        assert_eq!(ship(&mut shipper).bytes, 0, "nothing is new");
+        packs += shipper.status().unwrap().unwrap().packs;
+        if round % 2 == 1 {
+            // Another process goes on.
+            let epoch = shipper.status().unwrap().unwrap().epoch;
+            shipper = bench.shipper(&remote);
+            assert_eq!(ship(&mut shipper).bytes, 0, "nothing is new");
+            assert_eq!(shipper.status().unwrap().unwrap().epoch, epoch, "nothing was taken over for nothing");
+        }
+        let name = format!("copy-{round}");
+        let done = bench.restore(&*remote, &name).unwrap();
+        assert_eq!((done.head, done.report.verdict()), (shipped.there, Verdict::Sound));
+        assert_eq!(head(&bench.at(&name)), head(&bench.at("store")), "the same place, seq and link");
+        let deep = VerifyOptions { deep: true, ..VerifyOptions::default() };
+        assert_eq!(verify_store(&bench.at(&name), &deep).unwrap().verdict(), Verdict::Sound);
+    }
+    let found = shipper.status().unwrap().unwrap();
+    assert_eq!((found.behind, found.trash), (0, 0));
+    assert!(found.segments >= 2 && packs > 0, "{found:?}");
+    assert_eq!(stores(&*remote).unwrap(), [bench.store.id()]);
+    // What was restored is a store: it goes on.
+    let copy = open(&bench.at("copy-4"));
+    let session = copy.session(StreamInfo::session("test", "shipping"));
+    let _ = session.append([Entry::message("more", Role::User, "it goes on")]).unwrap();
+}
+
+#[test]
+fn a_shipper_that_follows_ends_when_it_is_told_to() {
+    let mut bench = Bench::new();
+    let remote: Arc<dyn Remote> = Arc::new(MemoryRemote::new());
+    bench.say(5);
+    let mut shipper = bench.shipper(&remote);
+    let wanted = Seq(bench.store.head().unwrap().0 + 3);
+    let store = bench.store.clone();
+    let mut said = 0;
+    let followed = shipper.follow(Duration::from_millis(1), &mut |progress| {
+        if progress.there == progress.until && said < 3 {
+            said += 1;
+            let session = store.session(StreamInfo::session("test", "shipping"));
+            let _ = session.append([Entry::message(format!("n{said}"), Role::User, "news")]).unwrap();
+        }
+        progress.there < wanted
+    });
+    followed.unwrap();
+    let found = status(&*remote, bench.store.id(), None).unwrap().unwrap();
+    assert!(found.there >= wanted, "{found:?}");
+    assert_eq!(found.epoch, 1, "it was taken over once");
+}
+
+/// Answers are lost, objects torn, requests executed late: what is there at last is the store.
+#[test]
+fn a_shipper_that_follows_goes_on_through_failures() {
+    for seed in 0..20 {
+        let mut bench = Bench::new();
+        let faults =
+            SimRemoteFaults { lost: 150, late: 60, twice: 40, torn: 60, ..SimRemoteFaults::default() };
+        let sim = SimRemote::new(seed, faults, Arc::new(|| ()));
+        let remote: Arc<dyn Remote> = Arc::new(sim.clone());
+        bench.say(100);
+        let mut shipper = bench.shipper(&remote);
+        let wanted = bench.store.head().unwrap();
+        shipper.follow(Duration::from_micros(1), &mut |progress| progress.there < wanted).unwrap();
+        sim.settle();
+        let done = bench.restore(&*remote, "copy").unwrap();
+        assert_eq!((done.head, done.report.verdict()), (wanted, Verdict::Sound), "seed {seed}");
+    }
+}
+
+#[test]
+fn an_erased_text_leaves_the_remote() {
+    let mut bench = Bench::new();
+    let memory = Arc::new(MemoryRemote::new());
+    let remote: Arc<dyn Remote> = Arc::clone(&memory) as Arc<dyn Remote>;
+    bench.say(10);
+    let item = bench.message("swordfish 7319").unwrap();
+    bench.say(200);
+    let late = bench.message("swordfish 8428").unwrap();
+    let mut shipper = bench.shipper(&remote);
+    let _ = ship(&mut shipper);
+    let holds = |name: &str| {
+        let copy = bench.folder.path().join(name);
+        let done = restore(&*remote, bench.store.id(), &copy, RestoreOptions::default()).unwrap();
+        assert_eq!(done.report.verdict(), Verdict::Sound);
+        let files = std::fs::read_dir(copy.join("log"))
+            .unwrap()
+            .map(|file| std::fs::read(file.unwrap().path()).unwrap());
+        files.into_iter().any(|bytes| bytes.windows(9).any(|window| window == b"swordfish"))
+    };
+    assert!(holds("before"));
+    for item in [item, late] {
+        let _ = bench.store.erase(item, "ada", "it leaked").unwrap();
+    }
+    let shipped = ship(&mut shipper);
+    assert!(shipped.segments >= 1);
+    assert!(!holds("after"), "no object has it");
+    // Each object, not only those that are named.
+    for (key, object) in memory.all() {
+        let Ok(run) = crate::run::LogRun::decode(bench.store.id(), &object) else { continue };
+        assert!(!run.bytes.windows(9).any(|window| window == b"swordfish"), "{key}");
+    }
+}
+
+#[test]
+fn a_folder_that_was_set_back_or_went_on_elsewhere_ships_nothing() {
+    let mut bench = Bench::new();
+    let remote: Arc<dyn Remote> = Arc::new(MemoryRemote::new());
+    bench.say(5);
+    let _ = bench.store.backup(&bench.at("older"), &mut |_| {}).unwrap();
+    bench.say(5);
+    let _ = ship(&mut bench.shipper(&remote));
+    let older = |remote: &Arc<dyn Remote>| {
+        Shipper::open(&bench.at("older"), Arc::clone(remote), ShipOptions::default())
+            .unwrap()
+            .ship(&mut |_| true)
+    };
+    assert!(matches!(older(&remote), Err(ChainError::Diverged { .. })), "it was set back");
+    {
+        let copy = open(&bench.at("older"));
+        let session = copy.session(StreamInfo::session("test", "shipping"));
+        for number in 0..20 {
+            let _ = session
+                .append([Entry::message(format!("o{number}"), Role::User, "another history")])
+                .unwrap();
+        }
+    }
+    assert!(matches!(older(&remote), Err(ChainError::Diverged { .. })), "it went on");
+    assert_eq!(bench.restore(&*remote, "copy").unwrap().head, bench.store.head().unwrap());
+}
+
+#[test]
+fn a_second_shipper_fences_the_first() {
+    let mut bench = Bench::new();
+    let remote: Arc<dyn Remote> = Arc::new(MemoryRemote::new());
+    bench.say(2);
+    let (mut first, mut second) = (bench.shipper(&remote), bench.shipper(&remote));
+    let _ = ship(&mut first);
+    bench.say(2);
+    let _ = ship(&mut second);
+    bench.say(2);
+    assert!(matches!(first.ship(&mut |_| true), Err(ChainError::Fenced { epoch: 2 })));
+    let _ = ship(&mut second);
+    assert_eq!(bench.restore(&*remote, "copy").unwrap().head, bench.store.head().unwrap());
+}
+
+#[test]
+fn an_encrypted_store_is_shipped_and_restored_without_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let ring = PassphraseKeyRing::new("a passphrase of some length").unwrap();
+    let builder = || Store::builder(at("store")).any_file_system().segment_bytes_max(64 << 10);
+    let store = builder().encrypt(Arc::new(ring)).open().unwrap();
+    let session = store.session(StreamInfo::session("test", "shipping"));
+    for number in 0..100 {
+        let _ = session
+            .append([Entry::message(format!("m{number}"), Role::User, "of some length ".repeat(40))])
+            .unwrap();
+    }
+    let remote: Arc<dyn Remote> = Arc::new(MemoryRemote::new());
+    let options = ShipOptions { key: true, ..ShipOptions::default() };
+    let mut shipper = Shipper::open(&at("store"), Arc::clone(&remote), options).unwrap();
+    let _ = ship(&mut shipper);
+    let done = restore(&*remote, store.id(), &at("copy"), RestoreOptions::default()).unwrap();
+    assert_eq!((done.head, done.report.verdict()), (store.head().unwrap(), Verdict::Sound));
+}
