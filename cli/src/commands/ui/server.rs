@@ -11,8 +11,8 @@ use acpdb_live::proxy::peer;
 use acpdb_live::requests::ambiguity;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION,
-    ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName,
+    HeaderValue, LOCATION, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use hyper::http::uri::Authority;
 use hyper::service::service_fn;
@@ -140,6 +140,10 @@ impl Server {
             host: header(HOST),
             origin,
         };
+        // Nothing here takes a body, and where one ends is what two readers disagree about.
+        if count("transfer-encoding") > 0 || header(CONTENT_LENGTH).is_some_and(|length| length != "0") {
+            return refused(Refusal::TwoMeanings("a request that only reads has no body"));
+        }
         let target = request.uri().authority().map(Authority::as_str);
         if let Some(why) = ambiguity(&count, target, asked.host) {
             return refused(Refusal::TwoMeanings(why));
