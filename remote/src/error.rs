@@ -23,7 +23,7 @@ pub enum ChainError {
     /// Others change the head all the time; try again later.
     #[error("the head of the store changed at each try to take it over")]
     Contended,
-    /// What was given does not continue the chain.
+    /// The given bytes do not continue the chain.
     #[error("the chain ends at {there}; what was given continues {given}")]
     NotNext {
         /// The end of the chain.
@@ -83,7 +83,7 @@ pub enum ChainError {
         /// The limit.
         limit: u64,
     },
-    /// What was read is no sound store; nothing of it was kept.
+    /// The objects make no sound store; nothing of it was kept.
     #[error("what the remote has is no sound store: {}", told(.0))]
     Damaged(Box<Report>),
     /// The store in the folder cannot be read or written.

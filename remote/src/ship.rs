@@ -33,7 +33,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How a store is shipped.
 #[derive(Debug, Clone)]
 pub struct ShipOptions {
-    /// What the shipper calls itself, for people. Default: `acpdb`.
+    /// The shipper's name, for people. Default: `acpdb`.
     pub owner: String,
     /// Bytes of a chunk, at most; a longer commit is a chunk of its own. Default: 1 MiB.
     pub chunk_bytes_max: usize,
@@ -60,7 +60,7 @@ pub struct ShipProgress {
     pub failed_count: u32,
 }
 
-/// What was shipped.
+/// The outcome of [`Shipper::ship`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[must_use]
 pub struct Shipped {
@@ -102,7 +102,7 @@ impl Shipper {
         self.log.store()
     }
 
-    /// What the remote has, and how far it is behind. Changes nothing.
+    /// Says how far the remote is behind. Changes nothing.
     ///
     /// # Errors
     /// As [`status`].
