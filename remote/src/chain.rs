@@ -191,7 +191,7 @@ impl RemoteChain {
         Ok(())
     }
 
-    /// Adds frames to the chain. When it returns, they are there for every reader, and stay there whoever takes over.
+    /// Adds frames to the chain. When it returns, they are there for every reader, and stay there, whichever writer is next.
     ///
     /// # Errors
     /// [`ChainError::NotNext`], [`ChainError::TooLarge`]: nothing was added. [`ChainError::Fenced`]: another writer has the chain now, and decided whether

@@ -14,7 +14,7 @@ pub enum ChainError {
     /// A call of the remote failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// Another writer took the store over. What was not acknowledged is not in the chain, or will be found there.
+    /// Another writer took the store over. Frames that were not acknowledged are not in the chain, or will be found there.
     #[error("another writer took the store over at epoch {epoch}")]
     Fenced {
         /// The epoch of that writer.
