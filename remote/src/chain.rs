@@ -54,7 +54,7 @@ pub(crate) fn random(entropy: &dyn Entropy) -> Result<u64, ChainError> {
 }
 
 impl RemoteChain {
-    /// Takes the chain of a store over from whoever had it, or begins it. `owner` is for people. Cost: four round trips, and the entries that no pack has.
+    /// Takes the chain of a store over from its writer, or begins it. `owner` is for people. Cost: four round trips, and the entries that no pack has.
     ///
     /// # Errors
     /// [`ChainError::Fenced`] and [`ChainError::Contended`] if others take it over at the same time, [`ChainError::HeadLost`], [`ChainError::Newer`],
@@ -78,6 +78,7 @@ impl RemoteChain {
         let nonce = random(&*entropy)?;
         let mut cut = owner.len().min(OWNER_BYTES_MAX);
         while !owner.is_char_boundary(cut) {
+            // 0 is a boundary of every text.
             cut = cut.saturating_sub(1);
         }
         let owner = owner.get(..cut).unwrap_or_default().to_owned();
@@ -175,7 +176,7 @@ impl RemoteChain {
         if self.flaw == Flaw::NoLookAfterFence {
             return Ok(());
         }
-        // Whoever took over after this head was swapped in may have read the chain before the fence was there.
+        // A writer that took over after this head was swapped in may have read the chain before the fence was there.
         match head_of(&*self.remote, self.store)? {
             Some((head, _)) if (head.epoch, head.owner_nonce) == (self.epoch, self.nonce) => Ok(()),
             found => Err(ChainError::Fenced { epoch: found.map_or(0, |(head, _)| head.epoch) }),
@@ -190,7 +191,7 @@ impl RemoteChain {
         Ok(())
     }
 
-    /// Adds frames to the chain. When it returns, they are there for every reader, and stay there whoever takes over.
+    /// Adds frames to the chain. When it returns, they are there for every reader, and stay there, whichever writer is next.
     ///
     /// # Errors
     /// [`ChainError::NotNext`], [`ChainError::TooLarge`]: nothing was added. [`ChainError::Fenced`]: another writer has the chain now, and decided whether
@@ -315,6 +316,7 @@ impl RemoteChain {
         behind: Written,
     ) -> Result<(), ChainError> {
         check_length("a segment", bytes.len() as u64, RUN_BYTES_MAX)?;
+        // 0 is no segment; it ends in no place.
         let index = (number as usize).saturating_sub(1);
         let before = self.place_before(number);
         let Some(before) =

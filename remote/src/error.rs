@@ -14,7 +14,7 @@ pub enum ChainError {
     /// A call of the remote failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// Another writer took the store over. What was not acknowledged is not in the chain, or will be found there.
+    /// Another writer took the store over. Frames that were not acknowledged are not in the chain, or will be found there.
     #[error("another writer took the store over at epoch {epoch}")]
     Fenced {
         /// The epoch of that writer.
@@ -23,7 +23,7 @@ pub enum ChainError {
     /// Others change the head all the time; try again later.
     #[error("the head of the store changed at each try to take it over")]
     Contended,
-    /// What was given does not continue the chain.
+    /// The given bytes do not continue the chain.
     #[error("the chain ends at {there}; what was given continues {given}")]
     NotNext {
         /// The end of the chain.
@@ -83,7 +83,7 @@ pub enum ChainError {
         /// The limit.
         limit: u64,
     },
-    /// What was read is no sound store; nothing of it was kept.
+    /// The objects make no sound store; nothing of it was kept.
     #[error("what the remote has is no sound store: {}", told(.0))]
     Damaged(Box<Report>),
     /// The store in the folder cannot be read or written.

@@ -1,4 +1,4 @@
-//! What is there of a store, without changing anything.
+//! A look at a store at a remote, without changing anything.
 
 use acpdb_engine::ids::StoreId;
 

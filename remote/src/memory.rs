@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::ops::{Bound, Range};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use acpdb_engine::locks::steady;
 
 use crate::remote::{
     Created, LISTED_COUNT_MAX, ListedObject, ObjectTag, Remote, RemoteError, Swapped, is_key, read_exactly,
@@ -24,7 +26,7 @@ impl MemoryRemote {
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
         // Each change is one insertion or removal: a panic elsewhere leaves none half done.
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+        steady(&self.objects)
     }
 
     /// All objects, by key.

@@ -17,7 +17,7 @@ pub(crate) enum ObjectName {
     Segment(SegmentName),
 }
 
-/// What the name of a pack says.
+/// The name of a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PackName {
     pub(crate) first: u64,
@@ -26,7 +26,7 @@ pub(crate) struct PackName {
     pub(crate) nonce: u64,
 }
 
-/// What the name of a segment says.
+/// The name of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SegmentName {
     pub(crate) number: u32,
@@ -74,6 +74,7 @@ impl ObjectName {
     /// The object that a key names, if it has exactly the form of one.
     pub(crate) fn parse(store: StoreId, key: &str) -> Option<Self> {
         let (folder, name) = key.strip_prefix(&store_keys(store))?.split_once('/')?;
+        // Another text is no number.
         let number = |text: &str| u64::from_str_radix(text, 16).ok();
         let found = match folder {
             "log" => Self::Entry(number(name)?),
@@ -85,6 +86,7 @@ impl ObjectName {
             "seg" => {
                 let (numbers, digest) = name.split_once('-')?;
                 let (number, generation) = numbers.split_once('.')?;
+                // As above.
                 let short = |text| u32::from_str_radix(text, 16).ok();
                 let digest = Digest::from_hex(digest)?.0;
                 Self::Segment(SegmentName { number: short(number)?, generation: short(generation)?, digest })

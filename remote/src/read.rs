@@ -22,7 +22,7 @@ use crate::tail::ChainTail;
 /// How often a chain is read on because it was packed meanwhile.
 const ROUND_COUNT: u32 = 64;
 
-/// What is done with the bytes of the chain: the segment that they are of, the place that they continue, the bytes, the place behind them.
+/// Takes bytes of the chain: the segment that they are of, the place that they continue, the bytes, the place behind them.
 pub(crate) type VisitRun<'a> = &'a mut dyn FnMut(u32, &Written, &[u8], &Written) -> Result<(), ChainError>;
 
 /// Reads a chain and returns the place behind it. The same bytes are visited once.

@@ -25,7 +25,7 @@ const EPOCH_STEP: u64 = 1 << 16;
 /// Most entries that are looked through.
 const ENTRY_COUNT_MAX: usize = 1 << 20;
 
-/// Makes the head of a store anew if it is lost. Whoever wrote to the store before is fenced once the next writer takes it over. Says whether a head was made.
+/// Makes the head of a store anew if it is lost. The writer before is fenced once the next one takes the store over. Says whether a head was made.
 ///
 /// Cost: a listing of the store's objects, and all of them are read.
 ///

@@ -83,6 +83,7 @@ pub(crate) enum NoRun {
 impl LogRun {
     /// The object.
     pub(crate) fn encode(&self) -> Vec<u8> {
+        // Bytes that cannot be packed are kept as they are.
         let packed =
             (self.bytes.len() >= PACKED_BYTES_MIN).then(|| zstd::bulk::compress(&self.bytes, LEVEL).ok());
         let packed = packed.flatten().filter(|packed| packed.len() < self.bytes.len());
@@ -160,8 +161,9 @@ fn unpacked(codec: u8, payload: &[u8], length: u64) -> Option<Vec<u8>> {
     if codec == 0 {
         bytes.extend_from_slice(payload);
     } else {
-        // Memory grows with what comes out: a payload that claims much and holds little costs little.
+        // Memory grows with what comes out: a payload that claims much and holds little costs little. Whatever fails, it does not unpack.
         let decoder = zstd::stream::read::Decoder::with_buffer(payload).ok()?.single_frame();
+        // As above.
         decoder.take(length.saturating_add(1)).read_to_end(&mut bytes).ok()?;
     }
     (bytes.len() as u64 == length).then_some(bytes)

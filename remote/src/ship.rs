@@ -33,7 +33,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How a store is shipped.
 #[derive(Debug, Clone)]
 pub struct ShipOptions {
-    /// What the shipper calls itself, for people. Default: `acpdb`.
+    /// The shipper's name, for people. Default: `acpdb`.
     pub owner: String,
     /// Bytes of a chunk, at most; a longer commit is a chunk of its own. Default: 1 MiB.
     pub chunk_bytes_max: usize,
@@ -60,7 +60,7 @@ pub struct ShipProgress {
     pub failed_count: u32,
 }
 
-/// What was shipped.
+/// The outcome of [`Shipper::ship`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[must_use]
 pub struct Shipped {
@@ -102,7 +102,7 @@ impl Shipper {
         self.log.store()
     }
 
-    /// What the remote has, and how far it is behind. Changes nothing.
+    /// Says how far the remote is behind. Changes nothing.
     ///
     /// # Errors
     /// As [`status`].
@@ -142,7 +142,12 @@ impl Shipper {
     /// Takes the chain over, if there is something to ship.
     fn begin(&mut self, head: Head, is_erasing: bool) -> Result<Option<RemoteChain>, ChainError> {
         let store = self.store();
-        if let Some((there, tail)) = look(&*self.remote, store)? {
+        let found = match look(&*self.remote, store) {
+            // The creation of the first head may have been torn: taking over tells that from a loss.
+            Err(ChainError::HeadLost { .. }) => None,
+            found => found?,
+        };
+        if let Some((there, tail)) = found {
             self.check(&tail.place, head)?;
             let kept: Vec<_> =
                 there.segments.iter().map(|kept| (kept.name.number, kept.name.generation)).collect();
@@ -245,8 +250,13 @@ impl Shipper {
     /// Puts the mark of the prefix there, and the small files of the store.
     fn put_small_files(&self) -> Result<(), ChainError> {
         let (remote, store) = (&*self.remote, self.store());
-        if let Settled::Other(_) = create_settled(remote, PREFIX_MARK, PREFIX_TEXT, Flaw::None)? {
-            return Err(ChainError::Newer { key: PREFIX_MARK.to_owned() });
+        match create_settled(remote, PREFIX_MARK, PREFIX_TEXT, Flaw::None)? {
+            Settled::Mine => {}
+            // It was torn.
+            Settled::Other(found) if PREFIX_TEXT.starts_with(&found) => {
+                put_whole(remote, PREFIX_MARK, PREFIX_TEXT)?
+            }
+            Settled::Other(_) => return Err(ChainError::Newer { key: PREFIX_MARK.to_owned() }),
         }
         let storage = self.log.storage();
         for (name, bytes_max, is_wanted) in [

@@ -10,7 +10,9 @@
 
 use std::io::Read;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use acpdb_engine::locks::steady;
 
 use crate::memory::MemoryRemote;
 use crate::remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped, read_exactly};
@@ -67,7 +69,7 @@ pub struct SimRemote {
 }
 
 impl SimRemote {
-    /// What the error of a killed caller says.
+    /// The text of a killed caller's error.
     pub const KILLED: &'static str = "the caller was killed";
 
     /// A remote without objects. `pause` is called where other callers may go on.
@@ -108,7 +110,7 @@ impl SimRemote {
 
     fn state(&self) -> MutexGuard<'_, SimState> {
         // Its fields stand alone: no panic leaves them half changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        steady(&self.state)
     }
 
     fn wait(&self, steps: u32) {
@@ -126,6 +128,7 @@ impl SimRemote {
         let due = {
             let mut state = self.state();
             for (left, _) in &mut state.late {
+                // At 0 it is due.
                 *left = left.saturating_sub(1);
             }
             let (due, late) = std::mem::take(&mut state.late).into_iter().partition(|(left, _)| *left == 0);
@@ -167,6 +170,7 @@ impl SimRemote {
             if drawn < share {
                 return Some(kind);
             }
+            // It is at least the share, as was asked above.
             drawn = drawn.saturating_sub(share);
         }
         None
@@ -214,7 +218,7 @@ impl SimRemote {
         if fault == Some(SimFault::Killed) { Err(killed()) } else { doubt() }
     }
 
-    /// What may happen to a call that changes nothing.
+    /// Lets a call that changes nothing fail.
     fn look(&self) -> Result<(), RemoteError> {
         self.pass();
         match self.fault() {

@@ -6,7 +6,7 @@ use crate::error::ChainError;
 use crate::look::{look, trash_left};
 use crate::remote::Remote;
 
-/// What a remote has of a store.
+/// A store as a remote has it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct RemoteStatus {
     /// The store.

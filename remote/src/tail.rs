@@ -50,6 +50,7 @@ impl ChainTail {
     /// [`ChainError::Newer`]; [`ChainError::TooLarge`] for more than a million entries.
     pub(crate) fn take(&mut self, object: &[u8]) -> Result<Option<LogRun>, ChainError> {
         let number = self.next;
+        // Numbers only rise.
         let count = number.saturating_sub(self.first);
         if count >= ENTRY_COUNT_MAX {
             // A remote that makes up entries would be read for ever.

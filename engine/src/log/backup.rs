@@ -26,7 +26,7 @@ use crate::vault::{KEY, KEY_FILE_BYTES, KeyUse};
 
 const COPY_BYTES: usize = 1 << 20;
 
-/// What a copy has beside its segments.
+/// The files that a copy has beside its segments.
 #[derive(Debug, Clone)]
 pub struct CopyParts {
     /// The store.

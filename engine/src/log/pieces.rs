@@ -168,6 +168,7 @@ impl Log {
         let Some(end) = self.segment_end(number, self.head())? else { return Ok(None) };
         self.segments.forget_one(number);
         let Some(file) = self.segments.get(number)? else { return Ok(None) };
+        // A damaged header says nothing of its segment.
         let Some(header) = file.header.as_ref().ok().filter(|header| !header.generation_torn) else {
             return Ok(None);
         };

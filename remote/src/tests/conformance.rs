@@ -1,4 +1,4 @@
-//! What each remote does alike: one function over [`Remote`], run for all of them.
+//! All remotes do alike: one function over [`Remote`], run for all of them.
 
 use std::sync::Arc;
 use std::thread;

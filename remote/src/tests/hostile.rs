@@ -90,7 +90,7 @@ fn attempt(remote: &dyn Remote, store: StoreId) -> Result<Seq, ChainError> {
     done.map(|done| done.head)
 }
 
-/// What an attack may end with: an error, or a store that is the one that was there at one of the two times, or between.
+/// An attack ends with an error, or with a store that is the one that was there at one of the two times, or between.
 fn check(what: &str, victim: &Victim, objects: &Objects) -> Option<Seq> {
     let head = attempt(&remote_of(objects), victim.store).ok()?;
     assert!(head <= victim.late_head, "{what}: events that were never there");

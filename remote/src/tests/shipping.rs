@@ -108,7 +108,7 @@ fn what_is_restored_is_the_store_that_was_shipped() {
     assert_eq!((found.behind, found.trash), (0, 0));
     assert!(found.segments >= 2 && packs > 0, "{found:?}");
     assert_eq!(stores(&*remote).unwrap(), [bench.store.id()]);
-    // What was restored is a store: it goes on.
+    // The copy is a store: it goes on.
     let copy = open(&bench.at("copy-4"));
     let session = copy.session(StreamInfo::session("test", "shipping"));
     let _ = session.append([Entry::message("more", Role::User, "it goes on")]).unwrap();

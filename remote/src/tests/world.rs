@@ -49,7 +49,7 @@ struct Acked {
     ended: u64,
 }
 
-/// What happened in a schedule.
+/// The figures of a schedule.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures {
     pub(super) acked: u64,
@@ -67,7 +67,7 @@ pub(super) struct World {
     next_commit: AtomicU64,
     acked: Mutex<Vec<Acked>>,
     pub(super) figures: Mutex<Figures>,
-    /// What was seen that must not be.
+    /// All that was seen and must not be.
     pub(super) faults: Mutex<Vec<String>>,
 }
 
