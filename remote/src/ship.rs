@@ -254,7 +254,7 @@ impl Shipper {
             Settled::Mine => {}
             // It was torn.
             Settled::Other(found) if PREFIX_TEXT.starts_with(&found) => {
-                put_whole(remote, PREFIX_MARK, PREFIX_TEXT)?
+                put_whole(remote, PREFIX_MARK, PREFIX_TEXT)?;
             }
             Settled::Other(_) => return Err(ChainError::Newer { key: PREFIX_MARK.to_owned() }),
         }
