@@ -10,6 +10,7 @@ use acpdb_engine::store::{Backup, VerifyOptions, verify_store};
 use acpdb_engine::verify::Verdict;
 use acpdb_engine::{Entry, ItemId, Role, Seq, Store, StreamInfo};
 
+use crate::sim::{SimRemote, SimRemoteFaults};
 use crate::{
     ChainError, FolderRemote, MemoryRemote, Remote, RestoreOptions, ShipOptions, Shipper, restore, status,
     stores,
@@ -134,6 +135,25 @@ fn a_shipper_that_follows_ends_when_it_is_told_to() {
     let found = status(&*remote, bench.store.id(), None).unwrap().unwrap();
     assert!(found.there >= wanted, "{found:?}");
     assert_eq!(found.epoch, 1, "it was taken over once");
+}
+
+/// Answers are lost, objects torn, requests executed late: what is there at last is the store.
+#[test]
+fn a_shipper_that_follows_goes_on_through_failures() {
+    for seed in 0..4 {
+        let mut bench = Bench::new();
+        let faults =
+            SimRemoteFaults { lost: 100, late: 40, twice: 40, torn: 40, ..SimRemoteFaults::default() };
+        let sim = SimRemote::new(seed, faults, Arc::new(|| ()));
+        let remote: Arc<dyn Remote> = Arc::new(sim.clone());
+        bench.say(30);
+        let mut shipper = bench.shipper(&remote);
+        let wanted = bench.store.head().unwrap();
+        shipper.follow(Duration::from_micros(1), &mut |progress| progress.there < wanted).unwrap();
+        sim.settle();
+        let done = bench.restore(&*remote, "copy").unwrap();
+        assert_eq!((done.head, done.report.verdict()), (wanted, Verdict::Sound), "seed {seed}");
+    }
 }
 
 #[test]
