@@ -20,8 +20,8 @@ use crate::flaws::Flaw;
 use crate::head::{HEAD_BYTES_MAX, KeptSegment, OWNER_BYTES_MAX, RemoteHead};
 use crate::names::{ObjectName, PackName, SegmentName, head_key};
 use crate::objects::{
-    FoundHead, Settled, create_settled, find_head, has_objects, head_of, put_whole, replace_head,
-    required_run, swap_settled,
+    FoundHead, Settled, create_settled, find_head, get_settled, has_objects, head_of, put_whole,
+    replace_head, required_run, swap_settled,
 };
 use crate::remote::{ObjectTag, Remote, RemoteError};
 use crate::run::{CHUNK_BYTES_MAX, LogRun, LogRunKind, RUN_BYTES_MAX};
@@ -155,7 +155,7 @@ impl RemoteChain {
     fn fence(&mut self) -> Result<(), ChainError> {
         loop {
             while let Some((object, _)) =
-                self.remote.get(&self.key(ObjectName::Entry(self.tail.next)), None)?
+                get_settled(&*self.remote, &self.key(ObjectName::Entry(self.tail.next)))?
             {
                 self.absorb(&object)?;
             }

@@ -5,7 +5,7 @@ use acpdb_engine::ids::StoreId;
 use crate::error::ChainError;
 use crate::head::RemoteHead;
 use crate::names::ObjectName;
-use crate::objects::head_of;
+use crate::objects::{get_settled, head_of};
 use crate::remote::Remote;
 use crate::tail::ChainTail;
 
@@ -21,7 +21,7 @@ pub(crate) fn look(
     for _ in 0..ROUND_COUNT {
         let Some((head, _)) = found else { return Ok(None) };
         let mut tail = ChainTail::of(&head);
-        while let Some((object, _)) = remote.get(&ObjectName::Entry(tail.next).key(store), None)? {
+        while let Some((object, _)) = get_settled(remote, &ObjectName::Entry(tail.next).key(store))? {
             tail.take(&object)?;
         }
         found = head_of(remote, store)?;

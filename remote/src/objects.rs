@@ -24,6 +24,20 @@ fn doubt(what: &str, key: &str) -> ChainError {
     RemoteError::Doubt { what: format!("{what} {key}") }.into()
 }
 
+/// Reads an object; again, if no answer comes.
+pub(crate) fn get_settled(
+    remote: &dyn Remote,
+    key: &str,
+) -> Result<Option<(Vec<u8>, ObjectTag)>, ChainError> {
+    for _ in 0..CALL_COUNT {
+        match remote.get(key, None) {
+            Err(RemoteError::Doubt { .. }) => {}
+            found => return Ok(found?),
+        }
+    }
+    Err(doubt("reading", key))
+}
+
 /// Makes an object, or finds out which one is there.
 pub(crate) fn create_settled(
     remote: &dyn Remote,
@@ -42,7 +56,7 @@ pub(crate) fn create_settled(
             Ok(Created::Taken) | Err(RemoteError::Doubt { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        match remote.get(key, None)? {
+        match get_settled(remote, key)? {
             Some((found, _)) if found == bytes => return Ok(Settled::Mine),
             Some((found, _)) => return Ok(Settled::Other(found)),
             None => {}
@@ -64,7 +78,7 @@ pub(crate) fn swap_settled(
             Ok(Swapped::Moved) | Err(RemoteError::Doubt { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        match remote.get(key, None)? {
+        match get_settled(remote, key)? {
             Some((found, tag)) if found == bytes => return Ok(Some(tag)),
             Some((_, tag)) if tag == *was => {}
             _ => return Ok(None),
@@ -98,7 +112,7 @@ pub(crate) enum FoundHead {
 /// Looks for the head of a store.
 pub(crate) fn find_head(remote: &dyn Remote, store: StoreId) -> Result<FoundHead, ChainError> {
     let key = head_key(store);
-    let Some((object, tag)) = remote.get(&key, None)? else { return Ok(FoundHead::None) };
+    let Some((object, tag)) = get_settled(remote, &key)? else { return Ok(FoundHead::None) };
     match RemoteHead::decode(store, &object) {
         Ok(head) => Ok(FoundHead::Sound(Box::new(head), tag)),
         Err(NoRun::Newer) => Err(ChainError::Newer { key }),
@@ -132,7 +146,7 @@ pub(crate) fn replace_head(
     if matches!(create_settled(remote, &key, &bytes, flaw)?, Settled::Other(_)) {
         return Ok(None);
     }
-    let made = remote.get(&key, None)?.filter(|(object, _)| *object == bytes);
+    let made = get_settled(remote, &key)?.filter(|(object, _)| *object == bytes);
     Ok(made.map(|(_, tag)| tag))
 }
 
@@ -149,7 +163,7 @@ pub(crate) fn named_run(
     name: ObjectName,
 ) -> Result<Option<LogRun>, ChainError> {
     let key = name.key(store);
-    let Some((object, _)) = remote.get(&key, None)? else { return Ok(None) };
+    let Some((object, _)) = get_settled(remote, &key)? else { return Ok(None) };
     let run = match LogRun::decode(store, &object) {
         Ok(run) => run,
         Err(NoRun::Newer) => return Err(ChainError::Newer { key }),

@@ -14,7 +14,7 @@ use acpdb_engine::log::piece_offset;
 use crate::error::ChainError;
 use crate::flaws::Flaw;
 use crate::names::{ObjectName, head_key};
-use crate::objects::{head_of, named_run};
+use crate::objects::{get_settled, head_of, named_run};
 use crate::remote::Remote;
 use crate::run::LogRun;
 use crate::tail::ChainTail;
@@ -68,7 +68,7 @@ pub(crate) fn read_chain(
                 return Err(ChainError::Unsound { key: head_key(store), what });
             }
             let mut tail = ChainTail::of(&head);
-            while let Some((object, _)) = remote.get(&ObjectName::Entry(tail.next).key(store), None)? {
+            while let Some((object, _)) = get_settled(remote, &ObjectName::Entry(tail.next).key(store))? {
                 let name = ObjectName::Entry(tail.next);
                 if let Some(run) = tail.take(&object)? {
                     add(&mut place, &run, name, visit)?;

@@ -15,7 +15,7 @@ use crate::error::ChainError;
 use crate::flaws::Flaw;
 use crate::head::{KeptSegment, RemoteHead};
 use crate::names::{ObjectName, PackName, SegmentName, store_keys};
-use crate::objects::{FoundHead, find_head, named_run, replace_head};
+use crate::objects::{FoundHead, find_head, get_settled, named_run, replace_head};
 use crate::remote::Remote;
 use crate::run::LogRun;
 use crate::tail::{ChainTail, entry};
@@ -136,7 +136,7 @@ fn next_pack(
 fn place_boundary(remote: &dyn Remote, head: &mut RemoteHead, entries: &[u64]) -> Result<u64, ChainError> {
     let (mut highest, mut first, mut tail) = (0, None, ChainTail::of(head));
     for number in entries {
-        let Some((object, _)) = remote.get(&ObjectName::Entry(*number).key(head.store), None)? else {
+        let Some((object, _)) = get_settled(remote, &ObjectName::Entry(*number).key(head.store))? else {
             continue;
         };
         if let Some(run) = entry(head.store, *number, &object)? {

@@ -23,7 +23,7 @@ use crate::error::ChainError;
 use crate::flaws::Flaw;
 use crate::look::{look, trash_left};
 use crate::names::{PREFIX_MARK, PREFIX_TEXT, meta_key};
-use crate::objects::{Settled, create_settled, put_whole};
+use crate::objects::{Settled, create_settled, get_settled, put_whole};
 use crate::remote::Remote;
 use crate::status::{RemoteStatus, status};
 
@@ -272,7 +272,7 @@ impl Shipper {
                 read.map_err(|source| Error::Io { action: "read", path: storage.path(name), source })?;
             let Some(bytes) = read else { continue };
             let key = meta_key(store, name);
-            match remote.get(&key, None)? {
+            match get_settled(remote, &key)? {
                 Some((found, _)) if found == bytes => {}
                 // A store file gets features, a key is wrapped anew, a file may be torn: it is small, and this store's alone.
                 _ => put_whole(remote, &key, &bytes)?,
