@@ -327,11 +327,11 @@ impl RemoteChain {
             return Err(ChainError::NotNext { there, given });
         };
         let name = SegmentName { number, generation, digest: *blake3::hash(&bytes).as_bytes() };
-        let kept = KeptSegment { name, length: bytes.len() as u64, behind };
+        let length = bytes.len() as u64;
         let mut head = self.head.clone();
         let mut tail = self.tail.clone();
         let mut trash = Vec::new();
-        if let Some(former) = head.segments.get_mut(index) {
+        let kept = if let Some(former) = head.segments.get_mut(index) {
             if former.behind != behind {
                 let (there, given) = (former.behind.position.to_string(), behind.position.to_string());
                 return Err(ChainError::NotNext { there, given });
@@ -340,7 +340,8 @@ impl RemoteChain {
                 return Ok(());
             }
             trash.push(ObjectName::Segment(former.name));
-            *former = kept;
+            *former = KeptSegment { name, length, ..*former };
+            *former
         } else {
             trash.extend(head.packs.drain(..).map(ObjectName::Pack));
             let is_inside = |chunk: &&Accepted| chunk.behind.position.segment() <= number;
@@ -350,16 +351,19 @@ impl RemoteChain {
                 floor = chunk.epoch;
                 trash.push(ObjectName::Entry(chunk.number));
             }
-            head.segments.push(kept);
             head.place = behind;
             head.boundary = tail.accepted.first().map_or(tail.next, |chunk| chunk.number);
             head.floor = if tail.accepted.is_empty() { tail.epoch } else { floor };
             if tail.place.position < behind.position {
                 tail.place = behind;
             }
-        }
-        let run =
-            LogRun { generation, first: 0, next: 0, ..self.run(LogRunKind::Segment, before, behind, bytes) };
+            let (boundary, floor) = (head.boundary, head.floor);
+            let kept = KeptSegment { name, length, behind, boundary, floor };
+            head.segments.push(kept);
+            kept
+        };
+        let run = self.run(LogRunKind::Segment, before, behind, bytes);
+        let run = LogRun { generation, first: kept.floor, next: kept.boundary, ..run };
         put_whole(&*self.remote, &self.key(ObjectName::Segment(name)), &run.encode())?;
         self.swap_head(head, trash)?;
         self.tail = tail;

@@ -11,7 +11,7 @@ use crate::run::NoRun;
 const MAGIC: [u8; 8] = *b"acpdbrhd";
 const FORM: u16 = 1;
 const FIXED_BYTES: usize = 144;
-const SEGMENT_BYTES: usize = 112;
+const SEGMENT_BYTES: usize = 128;
 const PACK_BYTES: usize = 32;
 /// Most bytes of a head.
 pub(crate) const HEAD_BYTES_MAX: usize = 4 << 20;
@@ -24,6 +24,10 @@ pub(crate) struct KeptSegment {
     pub(crate) name: SegmentName,
     pub(crate) length: u64,
     pub(crate) behind: Written,
+    /// The first number that may hold what comes behind it.
+    pub(crate) boundary: u64,
+    /// The highest epoch before that number.
+    pub(crate) floor: u64,
 }
 
 /// The head.
@@ -76,12 +80,14 @@ impl RemoteHead {
         put.u32(count(self.segments.len())).bytes(self.store.as_bytes());
         put.u64(self.epoch).u64(self.owner_nonce).u64(self.nonce).u64(self.boundary).u64(self.floor);
         put.bytes(&place_record(&self.place)).u32(count(self.packs.len())).u32(count(self.trash.len()));
-        for KeptSegment { name, length, behind } in &self.segments {
+        for KeptSegment { name, length, behind, boundary, floor } in &self.segments {
             put.u32(name.number)
                 .u32(name.generation)
                 .u64(*length)
                 .bytes(&name.digest)
-                .bytes(&place_record(behind));
+                .bytes(&place_record(behind))
+                .u64(*boundary)
+                .u64(*floor);
         }
         for PackName { first, next, epoch, nonce } in &self.packs {
             put.u64(*first).u64(*next).u64(*epoch).u64(*nonce);
@@ -134,7 +140,9 @@ impl RemoteHead {
             let (number, generation, length, digest) =
                 (fields.u32(), fields.u32(), fields.u64(), fields.array());
             let behind = read_place(&fields.array::<64>())?;
-            Some(KeptSegment { name: SegmentName { number, generation, digest }, length, behind })
+            let (boundary, floor) = (fields.u64(), fields.u64());
+            let name = SegmentName { number, generation, digest };
+            Some(KeptSegment { name, length, behind, boundary, floor })
         };
         let segments: Option<Vec<_>> = (0..segment_count).map(|_| segment(&mut fields)).collect();
         let pack = |fields: &mut Fields<'_>| {

@@ -46,7 +46,8 @@ pub fn repair(remote: &dyn Remote, entropy: &Arc<dyn Entropy>, store: StoreId) -
         .filter_map(|name| if let ObjectName::Segment(name) = name { Some(*name) } else { None })
         .collect();
     while let Some(kept) = next_segment(remote, &head, &segments)? {
-        head.place = kept.behind;
+        // A writer that was stopped may put its fence where an entry of the segment was: what lies before the boundary does not count.
+        (head.place, head.boundary, head.floor) = (kept.behind, kept.boundary, kept.floor);
         head.segments.push(kept);
     }
     let packs: Vec<PackName> = names
@@ -107,7 +108,9 @@ fn next_segment(
         if let Some(run) = sound_run(remote, head.store, ObjectName::Segment(*name))?
             && run.before == head.place
         {
-            return Ok(Some(KeptSegment { name: *name, length: run.bytes.len() as u64, behind: run.behind }));
+            let (length, behind) = (run.bytes.len() as u64, run.behind);
+            let (boundary, floor) = (run.next, run.first);
+            return Ok(Some(KeptSegment { name: *name, length, behind, boundary, floor }));
         }
     }
     Ok(None)

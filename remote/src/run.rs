@@ -63,7 +63,9 @@ pub(crate) struct LogRun {
     pub(crate) store: StoreId,
     pub(crate) epoch: u64,
     pub(crate) nonce: u64,
+    /// Its number, or the first one in it; of a segment the highest epoch up to its end.
     pub(crate) first: u64,
+    /// The number behind it; of a segment the number where the chain goes on behind it.
     pub(crate) next: u64,
     pub(crate) before: Written,
     pub(crate) behind: Written,
@@ -142,7 +144,7 @@ impl LogRun {
         let counts = match kind {
             LogRunKind::Chunk | LogRunKind::Fence => first.checked_add(1) == Some(next),
             LogRunKind::Pack => first < next,
-            LogRunKind::Segment => (first, next) == (0, 0) && before.position.segment() != segment,
+            LogRunKind::Segment => next > 0 && before.position.segment() != segment,
         };
         if !reserved || !spans || !counts || length > kind.bytes_max() || packed != payload.len() as u64 {
             return unsound("its header contradicts itself");

@@ -42,7 +42,13 @@ fn head() -> RemoteHead {
         boundary: 65,
         floor: 2,
         place: place(2, 8192, 70),
-        segments: vec![KeptSegment { name, length: 4096 + 64, behind: place(1, 4160, 30) }],
+        segments: vec![KeptSegment {
+            name,
+            length: 4096 + 64,
+            behind: place(1, 4160, 30),
+            boundary: 3,
+            floor: 2,
+        }],
         packs: vec![pack],
         trash: vec![ObjectName::Entry(7), ObjectName::Pack(pack), ObjectName::Segment(name)],
         owner: "ada@laptop".to_owned(),
@@ -134,7 +140,7 @@ fn a_head_has_the_fields_of_its_page_and_no_flipped_bit() {
     let head = head();
     let object = head.encode();
     assert_eq!(&object[..10], b"acpdbrhd\x01\0");
-    assert_eq!(object.len(), 144 + 112 + 32 + 3 * 56 + 10 + 4);
+    assert_eq!(object.len(), 144 + 128 + 32 + 3 * 56 + 10 + 4);
     for (at, number) in [(32, 3_u64), (40, 4), (48, 5), (56, 65), (64, 2)] {
         assert_eq!(object[at..at + 8], number.to_le_bytes(), "at {at}");
     }

@@ -4,12 +4,18 @@
 
 use std::sync::{Arc, Mutex};
 
+use acpdb_engine::codec::Written;
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner};
 
-use super::world::{Figures, World};
+use acpdb_engine::storage::{Entropy, SystemEntropy};
+
+use super::world::{Figures, STORE, World, piece_behind};
 use crate::flaws::Flaw;
+use crate::names::{ObjectName, head_key};
+use crate::run::{LogRun, LogRunKind};
 use crate::sim::SimRemoteFaults;
+use crate::{Created, MemoryRemote, Remote as _, RemoteChain, repair};
 
 const FAULTS: SimRemoteFaults =
     SimRemoteFaults { lost: 30, late: 25, twice: 15, torn: 25, stopped: 8, killed: 12 };
@@ -71,7 +77,8 @@ fn no_schedule_loses_doubles_or_reorders_what_was_acknowledged() {
         ("completed", sum.completed),
         ("read", sum.read),
     ] {
-        assert!(figure > count / 10, "hardly anything was {what}: {sum:?}");
+        // A few schedules, as one that is replayed, need not hold everything.
+        assert!(count < 100 || figure > count / 10, "hardly anything was {what}: {sum:?}");
     }
 }
 
@@ -95,4 +102,47 @@ fn each_broken_rule_is_found() {
         };
         println!("{flaw:?}: found by schedule {number}: {wrong}");
     }
+}
+
+/// A writer that was stopped in its take-over put its fence where an entry of a segment that is complete had been. The entries behind it are of lower
+/// epochs, and the names of objects did not say that the fence is before them: a repaired head named the segments alone.
+#[test]
+fn a_late_fence_before_the_boundary_hides_nothing_from_a_repair() {
+    let remote = Arc::new(MemoryRemote::default());
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+    let mut chain =
+        RemoteChain::take_over(Arc::<MemoryRemote>::clone(&remote), Arc::clone(&entropy), STORE, "one")
+            .unwrap();
+    let mut first = Vec::new();
+    for commit in 1..=4 {
+        let piece = piece_behind(chain.place(), commit);
+        first.extend_from_slice(&piece.bytes);
+        chain.append(&piece).unwrap();
+    }
+    chain.complete(1, 0, first, chain.place()).unwrap();
+    for commit in 5..=6 {
+        let piece = piece_behind(chain.place(), commit);
+        chain.append(&piece).unwrap();
+    }
+    let end = chain.place();
+    // The entries of the segment are gone, so that the fence of epoch 9 finds a free number.
+    let fence = LogRun {
+        kind: LogRunKind::Fence,
+        generation: 0,
+        store: STORE,
+        epoch: 9,
+        nonce: 9,
+        first: 3,
+        next: 4,
+        before: Written::default(),
+        behind: Written::default(),
+        segment: 0,
+        bytes: Vec::new(),
+    };
+    let key = ObjectName::Entry(3).key(STORE);
+    assert!(matches!(remote.create(&key, &fence.encode()), Ok(Created::Here(_))));
+    remote.delete(&head_key(STORE)).unwrap();
+    assert!(repair(&*remote, &entropy, STORE).unwrap());
+    let again = RemoteChain::take_over(remote, entropy, STORE, "two").unwrap();
+    assert_eq!(again.place(), end);
 }
