@@ -177,6 +177,11 @@ impl RemoteChain {
             return Ok(());
         }
         // A writer that took over after this head was swapped in may have read the chain before the fence was there.
+        self.check_mine()
+    }
+
+    /// Looks whether the head is still that of this writer.
+    fn check_mine(&self) -> Result<(), ChainError> {
         match head_of(&*self.remote, self.store)? {
             Some((head, _)) if (head.epoch, head.owner_nonce) == (self.epoch, self.nonce) => Ok(()),
             found => Err(ChainError::Fenced { epoch: found.map_or(0, |(head, _)| head.epoch) }),
@@ -278,7 +283,12 @@ impl RemoteChain {
     ) -> Result<(), ChainError> {
         let (mut pack, nonce) = (None::<LogRun>, random(&*self.entropy)?);
         for name in &names {
-            let run = required_run(&*self.remote, self.store, *name)?;
+            let run = required_run(&*self.remote, self.store, *name);
+            if run.is_err() {
+                // The next writer may have packed it, and a third one, before it knew of that, put a fence there.
+                self.check_mine()?;
+            }
+            let run = run?;
             let Some(pack) = &mut pack else {
                 pack = Some(LogRun { kind: LogRunKind::Pack, epoch: self.epoch, nonce, first, next, ..run });
                 continue;
