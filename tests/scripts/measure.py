@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CRATES = ("engine", "serve", "query", "hosts", "live", "proof", "acpdb", "cli", "bindings/shared", "bindings/node", "bindings/python")
+CRATES = ("engine", "serve", "query", "hosts", "live", "proof", "remote", "acpdb", "cli", "bindings/shared", "bindings/node", "bindings/python")
 # The part of the engine that stores: what a reader of the log has to hold.
 STORAGE = ("codec", "log", "index", "store")
 TYPE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:unsafe\s+)?(?:struct|enum|trait|union)\s+([A-Za-z_]\w*)")
