@@ -27,7 +27,10 @@ pub(crate) struct Global {
     pub(crate) several: Vec<PathBuf>,
     /// The reason for which one of several stores was taken, as a note.
     #[arg(skip)]
-    pub(crate) chosen: Option<String>,
+    pub(crate) note: Option<String>,
+    /// The name of the store, if it was one of several.
+    #[arg(skip)]
+    pub(crate) store_label: Option<String>,
     /// The key of an encrypted store [default: beside your settings, else a passphrase]
     #[arg(help_heading = GLOBAL_OPTIONS, long, global = true, value_name = "FILE", env = "ACPDB_KEY_FILE", hide_env_values = true)]
     pub(crate) key_file: Option<PathBuf>,

@@ -200,8 +200,8 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     for remark in &global.settings.remarks {
         output.warn(remark);
     }
-    if let Some(chosen) = &global.chosen {
-        output.note(chosen);
+    if let Some(note) = &global.note {
+        output.note(note);
     }
     commands::at::forewarn(global, output);
     let code = act(&args.verb, global, output)?;

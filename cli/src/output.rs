@@ -39,6 +39,8 @@ pub(crate) struct Output {
     pub(crate) width: usize,
     /// Lists go to a program: whole cells, with a tab between them. True if stdout is no terminal and `COLUMNS` is not set.
     pub(crate) tabs: bool,
+    /// The name of the store, if it was one of several: answers for programs say it.
+    store_label: Option<String>,
     /// A store was opened to record in it.
     pub(crate) records: Cell<bool>,
     /// The store that is read.
@@ -70,6 +72,7 @@ impl Output {
             terminal,
             width: width.max(20),
             tabs: !terminal && columns.is_none(),
+            store_label: global.store_label.clone(),
             records: Cell::new(false),
             store: RefCell::default(),
             told: RefCell::default(),
@@ -164,7 +167,14 @@ impl Output {
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<Code, Failure> {
         let text = serde_json::to_string(value)
             .map_err(|error| Failure::new(Code::Failure, format!("cannot print JSON: {error}")))?;
-        self.json_text(&text).map(|()| Code::Ok)
+        match (&self.store_label, text.strip_suffix('}')) {
+            // Each line is an object with a schema.
+            (Some(label), Some(fields)) => {
+                self.json_text(&format!("{fields},\"store\":{}}}", serde_json::json!(label)))
+            }
+            _ => self.json_text(&text),
+        }?;
+        Ok(Code::Ok)
     }
 
     /// JSON that is text already, on a line. A terminal gets the same JSON with hostile characters escaped.

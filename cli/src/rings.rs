@@ -39,6 +39,11 @@ pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>,
     if asks { asked(folder).map(Some) } else { Ok(None) }
 }
 
+/// Whether the store in a folder is encrypted.
+pub(crate) fn is_encrypted(folder: &Path) -> bool {
+    ring_id(folder).is_some()
+}
+
 /// As [`of`], for a store that is opened to record or to show. A passphrase that is given means an encrypted store, as a key file does: for a folder
 /// without a store, or with a plain one, it comes back as a ring, which the engine refuses by name.
 pub(crate) fn of_store(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {

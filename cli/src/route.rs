@@ -8,16 +8,17 @@
 //!      one that records, or looks at a store itself: refused, with their names
 //! ```
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use acpdb_engine::ids::Seq;
+use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::store::{StoreMember, Stores, stores_in};
+use acpdb_query::when::{self, Point};
 
-use crate::args::{Args, Reach};
+use crate::args::{Args, Naming, Reach};
+use crate::clock::now;
 use crate::commands::session;
 use crate::failure::Failure;
-use crate::global::Global;
 use crate::several::{in_words, labels, listed, of};
 use crate::store_path;
 
@@ -31,128 +32,169 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
     if several.is_empty() {
         return Ok(());
     }
-    if let [only] = several.as_slice() {
-        if args.verb.reach() == Reach::Apart {
+    let naming = match (args.verb.reach(), several.as_slice()) {
+        (Reach::Without, _) => return Ok(()),
+        (Reach::Apart, [only]) => {
             let failure = Failure::usage("the folder that is named is no store, but holds one");
             return Err(failure.hint(format!("if that is meant: --db {}", store_path::quoted(only))));
         }
-        args.global.db = Some(only.clone());
-        return Ok(());
-    }
-    args.global.db = None;
-    args.global.several = several;
-    let (names, is_list) = match args.verb.reach() {
-        Reach::All => return Ok(()),
-        Reach::AllOr(names) => (names, true),
-        Reach::One(names) => (names, false),
-        Reach::Apart => return Err(apart(&args.global)),
-    };
-    let stores = of(&args.global)?;
-    let Some(chosen) = named(&stores, &names, args.global.at.as_deref())? else {
-        if !is_list {
-            let (newest, count) = (newest(&stores)?, in_words(stores.members().len()));
-            args.global.chosen = Some(format!("note: of {count}, {} has the newest session", newest.label));
-            args.global.db = Some(newest.root.clone());
-            args.global.several.clear();
+        (Reach::Naming(_), [only]) => {
+            args.global.db = Some(only.clone());
+            return Ok(());
         }
-        return Ok(());
+        (Reach::Apart, _) => None,
+        (Reach::Naming(naming), _) => Some(naming),
     };
-    let words = words.into_iter().map(|word| {
-        let renamed = chosen.renamed.iter().find(|(from, _)| word == OsStr::new(from));
-        renamed.map_or(word, |(_, to)| OsString::from(to))
-    });
-    // The words were read once already; only names of stores are gone from them.
-    *args = Args::read(words).map_err(|error| Failure::usage(error.to_string()))?;
-    args.global.db = Some(chosen.folder);
-    Ok(())
-}
-
-/// The failure of a verb that works with one store.
-fn apart(global: &Global) -> Failure {
-    match of(global) {
-        Ok(stores) => {
+    args.global.several = several;
+    let stores = of(&args.global)?;
+    let chosen = match (&naming, stores.members()) {
+        // The same store, named twice.
+        (_, [only]) if stores.copies().is_empty() => Chosen { member: only.clone(), renamed: Vec::new() },
+        (None, members) => {
             let labels = labels(&stores);
             let told = format!(
                 "this verb works with one store, and these are {}: {}",
-                labels.len(),
+                members.len(),
                 listed(&labels)
             );
-            Failure::usage(told).hint("name one folder with --db")
+            return Err(Failure::usage(told).hint("name one folder with --db"));
         }
-        Err(failure) => failure,
+        (Some(naming), members) => match named(&stores, naming, args.global.at.as_deref())? {
+            Some(chosen) => chosen,
+            None if naming.lists => return Ok(()),
+            None => {
+                let (newest, count) = (newest(&stores)?, in_words(members.len()));
+                args.global.note = Some(format!("note: of {count}, {} has the newest session", newest.label));
+                Chosen { member: newest, renamed: Vec::new() }
+            }
+        },
+    };
+    if !chosen.renamed.is_empty() {
+        // The words were read once already; only names of stores are gone from them.
+        let words = words.into_iter().map(|word| chosen.without_store(word));
+        let again = Args::read(words).map_err(|error| Failure::usage(error.to_string()))?;
+        let key_file = std::mem::take(&mut args.global.key_file);
+        *args = again;
+        args.global.key_file = key_file;
     }
+    args.global.several.clear();
+    args.global.db = Some(chosen.member.root);
+    args.global.store_label = Some(chosen.member.label);
+    Ok(())
 }
 
-/// The store that a verb means, and the words that named it, with and without its name.
+/// The store that a verb means, and the names that named it, with and without the store's.
 struct Chosen {
-    folder: PathBuf,
+    member: StoreMember,
     renamed: Vec<(String, String)>,
 }
 
-/// The one store that some names of sessions and items mean; `None`: no store has a name of them.
-fn named(stores: &Stores<Failure>, names: &[&str], at: Option<&str>) -> Result<Option<Chosen>, Failure> {
+impl Chosen {
+    /// A word of the command line without the store's name: as a word of its own, or behind `--option=` or `-o`.
+    fn without_store(&self, word: OsString) -> OsString {
+        // Names are texts; a word that is none names no store.
+        let Some(text) = word.to_str() else { return word };
+        for (from, to) in &self.renamed {
+            let Some(before) = text.strip_suffix(from.as_str()) else { continue };
+            let is_long = before.starts_with("--") && before.ends_with('=');
+            let is_short = before.len() == 2 && before.starts_with('-');
+            if before.is_empty() || is_long || is_short {
+                return OsString::from(format!("{before}{to}"));
+            }
+        }
+        word
+    }
+}
+
+/// The store's name in `laptop:812`, and what stands behind it.
+fn split<'n>(stores: &Stores<Failure>, name: &'n str) -> Option<(usize, &'n str)> {
+    let (label, rest) = name.split_once(':')?;
+    Some((stores.labelled(label).filter(|_| !rest.is_empty())?, rest))
+}
+
+/// The one store that the names of a verb mean; `None`: no store has a name of them.
+fn named(stores: &Stores<Failure>, naming: &Naming<'_>, at: Option<&str>) -> Result<Option<Chosen>, Failure> {
+    // A condition is no name, and a time is no point of a store, though a store may be called `host` or `14`.
+    let word = naming.word.filter(|word| !session::is_condition(word));
+    let is_time = |text: &&str| matches!(when::parse(text, now()), Ok(Point::Time(_)));
+    let points = naming.points.iter().copied().chain(at).filter(|text| !is_time(text));
     let mut renamed = Vec::new();
     let mut chosen: Option<usize> = None;
-    for name in names.iter().copied().chain(at) {
-        let Some((label, rest)) = name.split_once(':') else { continue };
-        let Some(place) = stores.labelled(label).filter(|_| !rest.is_empty()) else { continue };
+    for name in naming.session.into_iter().chain(word).chain(points) {
+        let Some((place, rest)) = split(stores, name) else { continue };
         if chosen.is_some_and(|chosen| chosen != place) {
             return Err(Failure::usage(format!("{name:?} names another store than the words before it")));
         }
         chosen = Some(place);
         renamed.push((name.to_owned(), rest.to_owned()));
     }
-    if chosen.is_none() {
-        for name in names {
-            let holding = holding(stores, name)?;
-            match holding.as_slice() {
-                [] => {}
-                [only] => chosen = chosen.or(Some(*only)),
-                several => {
-                    let label =
-                        |place: &usize| stores.members().get(*place).map_or("", |member| &member.label);
-                    let forms: Vec<String> = several
-                        .iter()
-                        .take(FORM_COUNT_MAX)
-                        .map(|place| format!("{}:{name}", label(place)))
-                        .collect();
-                    let failure = Failure::usage(format!("{name:?} is in {} stores", several.len()));
-                    return Err(failure.hint(format!("name the store, too: {}", forms.join(" or "))));
-                }
+    let names = if chosen.is_none() { [naming.session, word] } else { [None; 2] };
+    for name in names.into_iter().flatten() {
+        if name == "latest" {
+            return Ok(Some(Chosen { member: newest(stores)?, renamed }));
+        }
+        let (holding, unread) = holding(stores, name);
+        match (holding.as_slice(), unread) {
+            ([], Some((label, failure))) if !naming.lists => return Err(failure.in_place(label)),
+            ([], _) if naming.session == Some(name) => {
+                let failure = Failure::not_found(format!("no session {name:?} in these stores"));
+                return Err(failure.hint("acpdb sessions lists them"));
+            }
+            ([], _) => {}
+            ([only], _) => chosen = chosen.or(Some(*only)),
+            (several, _) => {
+                let label = |place: &usize| stores.members().get(*place).map_or("", |member| &member.label);
+                let forms =
+                    several.iter().take(FORM_COUNT_MAX).map(|place| format!("{}:{name}", label(place)));
+                let forms: Vec<String> = forms.collect();
+                let failure = Failure::usage(format!("{name:?} is in {} stores", several.len()));
+                return Err(failure.hint(format!("name the store, too: {}", forms.join(" or "))));
             }
         }
     }
-    let folder = chosen.and_then(|place| stores.members().get(place)).map(|member| member.root.clone());
-    Ok(folder.map(|folder| Chosen { folder, renamed }))
+    let member = chosen.and_then(|place| stores.members().get(place)).cloned();
+    Ok(member.map(|member| Chosen { member, renamed }))
 }
 
-/// The places of the stores that have a session or an item of this name.
-fn holding(stores: &Stores<Failure>, name: &str) -> Result<Vec<usize>, Failure> {
-    let mut found = Vec::new();
-    if matches!(name, "latest" | "head") {
-        return Ok(found);
-    }
-    for place in 0..stores.members().len() {
-        let store = stores.get(place)?;
-        let is_item = || acpdb_query::find(&store, name, None).is_ok();
-        if session::by_place(&store, name)?.is_some() || is_item() {
-            found.push(place);
+/// A store that could not be read, and the reason.
+type Unread = Option<(String, Failure)>;
+
+/// The places of the stores that have a session or an item of this name; and the first store that could not be asked.
+fn holding(stores: &Stores<Failure>, name: &str) -> (Vec<usize>, Unread) {
+    let (mut found, mut unread) = (Vec::new(), None);
+    for (place, member) in stores.members().iter().enumerate() {
+        let has = stores.get(place).and_then(|store| {
+            Ok(session::by_place(&store, name)?.is_some() || acpdb_query::find(&store, name, None).is_ok())
+        });
+        match has {
+            Ok(true) => found.push(place),
+            Ok(false) => {}
+            Err(failure) => unread = unread.or(Some((member.label.clone(), failure))),
         }
     }
-    Ok(found)
+    (found, unread)
 }
 
-/// The store with the newest session.
-fn newest(stores: &Stores<Failure>) -> Result<&StoreMember, Failure> {
-    let mut newest = None;
-    for place in 0..stores.members().len() {
+/// The store with the newest session, of those that can be read.
+fn newest(stores: &Stores<Failure>) -> Result<StoreMember, Failure> {
+    let ended = |place: usize| -> Result<Option<Option<Micros>>, Failure> {
         let store = stores.get(place)?;
-        let Some(session) = store.newest_of(session::asked(&store, None)?)? else { continue };
-        let ended = store.last_active(session.id, Seq::MAX)?;
-        newest = newest.max(Some((ended, std::cmp::Reverse(place))));
+        let Some(session) = store.newest_of(session::asked(&store, None)?)? else { return Ok(None) };
+        Ok(Some(store.last_active(session.id, Seq::MAX)?))
+    };
+    let (mut newest, mut failed) = (None, None);
+    for (place, member) in stores.members().iter().enumerate() {
+        match ended(place) {
+            Ok(Some(ended)) => newest = newest.max(Some((ended, std::cmp::Reverse(place)))),
+            Ok(None) => {}
+            Err(failure) => failed = failed.or(Some(failure.in_place(&member.label))),
+        }
     }
-    let newest = newest.and_then(|(_, place)| stores.members().get(place.0));
-    newest.ok_or_else(|| Failure::not_found("these stores hold no session"))
+    match (newest.and_then(|(_, place)| stores.members().get(place.0)), failed) {
+        (Some(member), _) => Ok(member.clone()),
+        (None, Some(failure)) => Err(failure),
+        (None, None) => Err(Failure::not_found("these stores hold no session")),
+    }
 }
 
 /// The store that is named alone, and several that are named, or that lie in a folder that is named.

@@ -74,8 +74,8 @@ impl ReadStores {
     }
 
     /// The place of a store's name, as a cursor has it.
-    pub(crate) fn place_of(&self, label: Option<u32>) -> usize {
-        (0..self.count()).find(|place| self.mark(*place) == label).unwrap_or_default()
+    pub(crate) fn place_of(&self, label: Option<u32>) -> Result<usize, Failure> {
+        (0..self.count()).find(|place| self.mark(*place) == label).ok_or_else(lost_cursor)
     }
 
     /// The name of the store at a place, as a cursor has it.
@@ -99,35 +99,45 @@ impl ReadStores {
         }
         let places: Vec<usize> = (0..self.count()).collect();
         let answers = spread::each(&places, "stores", output, |place| {
-            let asked = self.store(*place).and_then(|store| {
-                let answer = ask(&store)?;
-                Ok((answer, store.damage_met()))
-            });
+            let asked = self.store(*place).map(|store| (ask(&store), store.damage_met()));
             Ok::<_, Error>(asked)
         })?;
-        let (mut found, mut failed) = (Vec::new(), None);
+        let (mut found, mut failed, mut missing) = (Vec::new(), None, None);
         for (place, answer) in answers.into_iter().enumerate() {
             let label = self.label(place).unwrap_or_default();
-            match answer {
-                Ok((answer, damage)) => {
-                    for line in &damage {
-                        output.left_out(&format!("{label}: {line}"));
-                    }
-                    found.push((place, answer));
+            let answer = answer.and_then(|(answer, damage)| {
+                for line in &damage {
+                    output.left_out(&format!("{label}: {line}"));
                 }
+                match answer {
+                    // What one store does not know may be in another.
+                    Err(failure) if failure.code == Code::NotFound => {
+                        missing = missing.take().or(Some(failure));
+                        Ok(None)
+                    }
+                    answer => answer.map(Some),
+                }
+            });
+            match answer {
+                Ok(answer) => found.extend(answer.map(|answer| (place, answer))),
                 Err(failure) => {
                     output.warn(format!("{label} is left out: {}", failure.message));
-                    // The first one is told if no store answers.
-                    let _ = failed.get_or_insert(failure.in_place(label));
+                    failed = failed.or(Some(failure.in_place(label)));
                 }
             }
         }
-        match failed {
-            Some(failure) if found.is_empty() => Err(failure),
-            Some(_) => Ok((found, Code::Partial)),
-            None => Ok((found, Code::Ok)),
+        match failed.is_some() {
+            _ if found.is_empty() && (failed.is_some() || missing.is_some()) => {
+                Err(missing.or(failed).unwrap_or_else(|| Failure::not_found("there is no store")))
+            }
+            is_part => Ok((found, if is_part { Code::Partial } else { Code::Ok })),
         }
     }
+}
+
+/// The failure of a cursor whose place is not in the answer.
+pub(crate) fn lost_cursor() -> Failure {
+    Failure::usage("--after: what this cursor stands behind is not in this answer; begin again without it")
 }
 
 /// The last seq of a store that a question over several reads; `None`: nothing had been recorded by then.
@@ -158,13 +168,13 @@ pub(crate) fn moment_of(global: &Global, stores: &ReadStores) -> Result<Option<M
 }
 
 pub(crate) fn of(global: &Global) -> Result<Stores<Failure>, Failure> {
-    let open = |folder: &Path| {
-        let builder = store_path::other(folder)?.read_only();
-        builder.open().map_err(Failure::from)
+    let key_file = global.key_file.clone();
+    let open = move |folder: &Path| {
+        // A key is for those that are encrypted.
+        let key_file = key_file.as_deref().filter(|_| crate::rings::is_encrypted(folder));
+        Ok(store_path::keyed_by(folder, key_file)?.read_only().open()?)
     };
-    let several = global.several.clone();
-    // The key that is named is for a store that is named alone.
-    Stores::new(several, open)
+    Stores::new(global.several.clone(), open)
 }
 
 pub(crate) fn labels(stores: &Stores<Failure>) -> Vec<String> {

@@ -318,6 +318,11 @@ fn keyed(folder: &Path, ring: Option<&crate::rings::Ring>) -> acpdb_engine::Buil
     }
 }
 
+/// One of several stores, with the key of its own or the one that is named.
+pub(crate) fn keyed_by(folder: &Path, key_file: Option<&Path>) -> Result<acpdb_engine::Builder, Failure> {
+    Ok(keyed(folder, crate::rings::of(folder, key_file)?.as_ref()))
+}
+
 /// Another store, to read it beside the one that the options name: `--key-file` is that one's, so the key of this one is found beside the settings.
 pub(crate) fn other(folder: &Path) -> Result<acpdb_engine::Builder, Failure> {
     let builder = Store::builder(folder).registry(acpdb_hosts::registry());

@@ -1,74 +1,103 @@
-//! How many stores a verb knows of, and the words by which it names a session or an item.
+//! How many stores a verb knows of, and the words by which it names a session, an item or a point.
 
-use super::{Ask, ExportAct, MemoryAct, TaskAct, TodoAct, Verb};
+use super::{ExportAct, MemoryAct, ServiceAct, TaskAct, TodoAct, Verb};
 
 /// The stores that a verb can answer from, where several are named.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Reach<'a> {
-    /// All.
-    All,
-    /// All, unless one of these names is found in one of them.
-    AllOr(Vec<&'a str>),
-    /// The one that holds what these names mean; without a name, the one with the newest session.
-    One(Vec<&'a str>),
+    /// It needs none.
+    Without,
     /// One that is named alone: the verb records, or it is about a store itself.
     Apart,
+    /// Those that hold what is named.
+    Naming(Naming<'a>),
 }
 
-/// A session that is named, and the words of a question, of which the first may be one.
-fn asked<'a>(session: Option<&'a String>, words: &'a [String]) -> Vec<&'a str> {
-    let first = words.first().filter(|_| session.is_none());
-    session.or(first).map(String::as_str).into_iter().collect()
+/// The words by which a verb names a session, an item or a point.
+#[derive(Debug, Default)]
+pub(crate) struct Naming<'a> {
+    /// Without a name it answers from all stores, else from the one with the newest session.
+    pub(crate) lists: bool,
+    /// A session that is named by an option: it has to be somewhere.
+    pub(crate) session: Option<&'a str>,
+    /// A word that names a session or an item, if there is one of that name.
+    pub(crate) word: Option<&'a str>,
+    /// Points in time.
+    pub(crate) points: Vec<&'a str>,
 }
 
-fn one<'a>(names: &[Option<&'a String>]) -> Reach<'a> {
-    Reach::One(names.iter().flatten().map(|name| name.as_str()).collect())
-}
+impl<'a> Naming<'a> {
+    fn of(session: Option<&'a String>, word: Option<&'a String>) -> Self {
+        Self { session: session.map(String::as_str), word: word.map(String::as_str), ..Self::default() }
+    }
 
-fn question<'a>(session: Option<&'a String>, ask: &'a Ask) -> Reach<'a> {
-    Reach::AllOr(asked(session, &ask.query))
+    /// Of a verb that lists: the first word of a question may be a session.
+    fn question(session: Option<&'a String>, words: &'a [String]) -> Self {
+        Self { lists: true, ..Self::of(session, words.first().filter(|_| session.is_none())) }
+    }
+
+    /// Of a session by its place or by an option.
+    fn named(session: &'a super::SessionNamed) -> Self {
+        Self { session: session.name(), ..Self::default() }
+    }
 }
 
 impl Verb {
     /// How far this verb reaches.
     pub(crate) fn reach(&self) -> Reach<'_> {
-        match self {
-            Self::Home => Reach::All,
-            Self::Sessions(args) => question(args.session.as_ref(), &args.ask),
-            Self::Log(args) => question(args.session.as_ref(), &args.ask),
-            Self::List(args) => question(args.session.as_ref(), &args.ask),
-            Self::Search(args) => Reach::AllOr(asked(args.session.as_ref(), &[])),
-            Self::Cost(args) => Reach::AllOr(asked(args.session.as_ref(), &args.words)),
+        Reach::Naming(match self {
+            Self::Home => Naming { lists: true, ..Naming::default() },
+            Self::Sessions(args) => Naming::question(args.session.as_ref(), &args.ask.query),
+            Self::Log(args) => Naming::question(args.session.as_ref(), &args.ask.query),
+            Self::List(args) => Naming::question(args.session.as_ref(), &args.ask.query),
+            Self::Search(args) => Naming::question(args.session.as_ref(), &[]),
+            Self::Cost(args) => Naming::question(args.session.as_ref(), &args.words),
+            Self::Memory(MemoryAct::List(args)) => Naming::question(args.scope.session.as_ref(), &[]),
             Self::History(args) if args.memory.is_some() || args.todo.is_some() => {
-                one(&[args.session.as_ref()])
+                Naming::of(args.session.as_ref(), None)
             }
-            Self::History(args) if args.chain.is_some() => one(&[args.chain.as_ref(), args.session.as_ref()]),
-            // Without any condition it is about one session.
-            Self::History(args)
-                if args.ask.query.is_empty() && args.file.is_none() && args.tool.is_none() && !args.all =>
-            {
-                one(&[args.session.as_ref()])
+            Self::History(args) if args.chain.is_some() => {
+                Naming::of(args.session.as_ref(), args.chain.as_ref())
             }
-            Self::History(args) => question(args.session.as_ref(), &args.ask),
-            Self::Memory(MemoryAct::List(args)) => Reach::AllOr(asked(args.scope.session.as_ref(), &[])),
-            Self::Show(args) => one(&[Some(&args.id), args.session.as_ref()]),
-            Self::Explain(args) => one(&[Some(&args.id), args.session.as_ref()]),
-            Self::Blame(args) => one(&[Some(&args.what), args.session.as_ref()]),
-            Self::Diff(args) => one(&[args.session.as_ref()]),
-            Self::Stats(args) => Reach::One(asked(args.session.as_ref(), &args.words)),
-            Self::Context(args) if args.act.is_none() => {
-                Reach::One(args.session.name().into_iter().collect())
+            Self::History(args) => {
+                // Without any condition it is about one session.
+                let is_bare = args.ask.query.is_empty() && args.file.is_none() && args.tool.is_none();
+                let asked = Naming::question(args.session.as_ref(), &args.ask.query);
+                Naming { lists: !is_bare || args.all, ..asked }
             }
-            Self::At(args) => Reach::One(args.session.name().into_iter().collect()),
-            Self::Resume(args) => Reach::One(args.session.name().into_iter().collect()),
-            Self::Simulate(args) if !args.all => Reach::One(args.session.name().into_iter().collect()),
-            Self::Export(ExportAct::Html(args)) if !args.all => {
-                Reach::One(args.session.name().into_iter().collect())
+            Self::Show(args) => Naming::of(args.session.as_ref(), Some(&args.id)),
+            Self::Explain(args) => Naming::of(args.session.as_ref(), Some(&args.id)),
+            Self::Blame(args) => Naming::of(args.session.as_ref(), Some(&args.what)),
+            Self::Diff(args) => {
+                let points = vec![args.from.as_str(), args.to.as_str()];
+                Naming { points, ..Naming::of(args.session.as_ref(), None) }
             }
-            Self::Export(ExportAct::Poster(args)) => Reach::One(args.session.name().into_iter().collect()),
+            Self::At(args) => Naming { points: vec![args.when.as_str()], ..Naming::named(&args.session) },
+            Self::Stats(args) => {
+                Naming { lists: false, ..Naming::question(args.session.as_ref(), &args.words) }
+            }
+            Self::Context(args) if args.act.is_none() => Naming::named(&args.session),
+            Self::Resume(args) => Naming::named(&args.session),
+            Self::Simulate(args) if !args.all => Naming::named(&args.session),
+            Self::Export(ExportAct::Html(args)) if !args.all => Naming::named(&args.session),
+            Self::Export(ExportAct::Poster(args)) => Naming::named(&args.session),
             Self::Todo(TodoAct::List(args) | TodoAct::Stuck(args) | TodoAct::History(args))
-            | Self::Task(TaskAct::List(args) | TaskAct::Scratchpad(args)) => one(&[args.session.as_ref()]),
-            _ => Reach::Apart,
-        }
+            | Self::Task(TaskAct::List(args) | TaskAct::Scratchpad(args)) => {
+                Naming::of(args.session.as_ref(), None)
+            }
+            Self::Config(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Check(_)
+            | Self::Demo(_)
+            | Self::Detach(_)
+            | Self::Trust(_)
+            | Self::Lint(_)
+            | Self::Service(super::Service { act: ServiceAct::Status | ServiceAct::Remove, .. }) => {
+                return Reach::Without;
+            }
+            Self::Attach(args) if args.status => return Reach::Without,
+            _ => return Reach::Apart,
+        })
     }
 }

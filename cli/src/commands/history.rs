@@ -85,14 +85,11 @@ fn places(
     let _ = several::moment_of(global, stores)?;
     let (found, code) = stores.each(output, |store| {
         // Once, and not for each session.
-        let filter = match acpdb_query::settled(store, filter.clone()) {
-            Err(acpdb_engine::Error::NotFound { .. }) if stores.only().is_none() => return Ok(None),
-            filter => filter?,
-        };
-        Ok(Some((std::sync::Arc::new(filter), session::asked(store, only.cloned())?)))
+        let filter = acpdb_query::settled(store, filter.clone())?;
+        Ok((std::sync::Arc::new(filter), session::asked(store, only.cloned())?))
     })?;
     let mut places = Vec::new();
-    for (store, (filter, streams)) in found.into_iter().filter_map(|(store, own)| Some((store, own?))) {
+    for (store, (filter, streams)) in found {
         places.extend(streams.into_iter().map(|stream| Place { store, stream, filter: filter.clone() }));
     }
     if stores.only().is_none() {
@@ -242,7 +239,7 @@ fn heading(
 
 /// The place of the session in which a page ended.
 fn ended(stores: &ReadStores, streams: &[Place], cursor: Cursor) -> Result<usize, Failure> {
-    let store = stores.place_of(cursor.store);
+    let store = stores.place_of(cursor.store)?;
     let ended = stores.store(store)?.event(cursor.after.seq)?.map(|recorded| recorded.event.stream);
     let is_it = |place: &Place| place.store == store && Some(place.stream.id) == ended;
     Ok(streams.iter().position(is_it).unwrap_or(0))

@@ -264,7 +264,15 @@ fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Fai
         output.line(format!("{before}{}", clip(&title, room)))?;
     }
     output.line("")?;
-    let next: &[(&str, &str)] = if rows.is_empty() {
+    let next: &[(&str, &str)] = if home.stores.is_some() {
+        &[
+            ("acpdb sessions", "of all stores, each with its store"),
+            ("acpdb search WORDS", "where it was said, and whether it is still seen"),
+            ("acpdb cost --by month", "what each month cost"),
+            ("acpdb context STORE:ID", "what the model should see now in one session, and why"),
+            ("acpdb --help", "all commands"),
+        ]
+    } else if rows.is_empty() {
         &[
             ("acpdb import", "read the sessions of every host found"),
             ("acpdb attach claude", "record Claude Code from now on; acpdb attach --help has the others"),

@@ -11,7 +11,7 @@ use acpdb_engine::ids::{ItemId, Micros, Seq};
 use acpdb_query::{Cursor, EventsQuestion};
 
 use super::{Code, Failure, Output, ask, describe};
-use crate::several::ReadStores;
+use crate::several::{ReadStores, lost_cursor};
 
 /// Most stores whose names are kept.
 const NAMED_STORE_COUNT: usize = 32;
@@ -57,8 +57,8 @@ impl InOrder<'_> {
         if let Some(after) = self.after {
             let is_end =
                 |(_, store, seq): &Place| self.stores.mark(*store) == after.store && *seq == after.after.seq;
-            let end = places.iter().position(is_end);
-            places.drain(..end.map_or(0, |end| end + 1));
+            let end = places.iter().position(is_end).ok_or_else(lost_cursor)?;
+            places.drain(..=end);
         }
         let next = self.limit.filter(|limit| *limit < places.len()).and_then(|limit| {
             places.truncate(limit);

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use acpdb_engine::Store;
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{MemoryKind, Payload};
 use acpdb_engine::fold::memory::{MemoryNamed, Standing, kind_label, spelled_key};
+use acpdb_engine::{MemoryScope, Store};
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{Row, Words as _};
@@ -180,26 +180,26 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         kind(given)?;
     }
     let stores = ReadStores::open(global, output)?;
-    let (mut rows, mut failed) = (Vec::new(), None);
-    for place in 0..stores.count() {
-        match everyones(&stores.store(place)?, global, args, output) {
-            Ok(found) => rows.extend(found.into_iter().map(|(project, row)| (place, project, row))),
-            // A project that one store does not know may be another's.
-            Err(failure) if failure.code == Code::NotFound && stores.only().is_none() => {
-                failed = Some(failure);
-            }
-            Err(failure) => return Err(failure),
-        }
-    }
-    if let Some(failure) = failed.filter(|_| rows.is_empty()) {
-        return Err(failure);
+    let (mut rows, mut code) = (Vec::new(), Code::Ok);
+    if let Some(store) = stores.only() {
+        let found = everyones(store, global, args, output)?;
+        rows.extend(found.into_iter().map(|(project, row)| (0, project, row)));
+    } else {
+        let moment = several::moment(global)?;
+        let (found, part) = stores.each(output, |store| of_projects(store, args, moment))?;
+        code = part;
+        let placed = |(place, rows): (usize, Vec<(String, Row)>)| {
+            rows.into_iter().map(move |(project, row)| (place, Some(project), row))
+        };
+        rows.extend(found.into_iter().flat_map(placed));
     }
     if output.json {
         let row = |(place, _, row): &(usize, Option<String>, Row)| {
             Ok(several::with_store(describe::timed(row, &[])?, stores.label(*place)))
         };
         let rows = rows.iter().map(row).collect::<Result<Vec<_>, Failure>>()?;
-        return output.json_items(SCHEMA, &rows);
+        output.json_items(SCHEMA, &rows)?;
+        return Ok(code);
     }
     if rows.is_empty() {
         output.note(if args.all {
@@ -207,7 +207,7 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         } else {
             "nothing that is remembered holds; --all shows everything"
         });
-        return Ok(Code::Ok);
+        return Ok(code);
     }
     let is_of_several = rows.iter().any(|(_, project, _)| project.is_some());
     let mut heads = vec!["id", "kind", "category/key", "value", "since", "standing"];
@@ -237,7 +237,29 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         table.row(cells);
     }
     output.line(table.to_string())?;
-    Ok(Code::Ok)
+    Ok(code)
+}
+
+/// The rows of all projects of one of several stores, or of the one that is named; an item of no project stands once.
+fn of_projects(
+    store: &Store,
+    args: &MemoryList,
+    at: Option<acpdb_engine::ids::Micros>,
+) -> Result<Vec<(String, Row)>, Failure> {
+    let Some(end) = several::end(store, at)? else { return Ok(Vec::new()) };
+    let projects = match &args.scope.project {
+        Some(project) => vec![project.clone()],
+        None => store.project_names()?,
+    };
+    let mut rows: Vec<(String, Row)> = Vec::new();
+    for project in projects {
+        let opened =
+            Opened::at(store, &MemoryScope::project(&project), (end, at.unwrap_or_else(super::at::now)))?;
+        rows.extend(listed(&opened, args).into_iter().map(|row| (project.clone(), row)));
+    }
+    let mut seen = BTreeSet::new();
+    rows.retain(|(_, row)| seen.insert((row.stream, row.item)));
+    Ok(rows)
 }
 
 /// Refuses `#seq` of an item in another project's or session's memory.

@@ -31,7 +31,15 @@ impl<'s> Opened<'s> {
     }
 
     pub(crate) fn of(store: &'s Store, global: &Global, scope: &MemoryScope) -> Result<Self, Failure> {
-        let (at, now) = moment(store, global, scope)?;
+        Self::at(store, scope, moment(store, global, scope)?)
+    }
+
+    /// As of a seq, read at a time.
+    pub(crate) fn at(
+        store: &'s Store,
+        scope: &MemoryScope,
+        (at, now): (Seq, Micros),
+    ) -> Result<Self, Failure> {
         Ok(Self { store, memory: store.memory(scope, at)?, now })
     }
 

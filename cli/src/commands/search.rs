@@ -131,7 +131,7 @@ impl Part {
     }
 }
 
-/// The parts of a search of several stores. A store in which no session is called as the filter says has none.
+/// The parts of a search of several stores.
 fn parts_of(
     stores: &ReadStores,
     global: &Global,
@@ -141,10 +141,7 @@ fn parts_of(
     let moment = several::moment(global)?;
     let (found, code) = stores.each(output, |store| {
         let Some(at) = several::end(store, moment)? else { return Ok(None) };
-        match Part::of(store, None, filter, at) {
-            Err(failure) if failure.code == Code::NotFound => Ok(None),
-            part => part.map(Some),
-        }
+        Part::of(store, None, filter, at).map(Some)
     })?;
     Ok((found.into_iter().filter_map(|(place, part)| Some((place, part?))).collect(), code))
 }

@@ -76,7 +76,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     };
     let mut rows: Vec<Listed> = rows;
     sort(&mut rows, args.sort);
-    let next = page(&mut rows, after, args.ask.limit, end, digest);
+    let next = page(&mut rows, after, args.ask.limit, end, digest)?;
     if output.json {
         #[derive(serde::Serialize)]
         struct Page<'a> {
@@ -101,6 +101,8 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
         return Ok(code);
     }
     if args.graph {
+        // A tree is of one store.
+        rows.sort_by(|one, other| one.store.cmp(&other.store));
         for rows in rows.chunk_by(|one, other| one.store == other.store) {
             if let Some(label) = rows.first().and_then(|row| row.store.as_ref()) {
                 output.styled(describe::BOLD, label)?;
@@ -193,17 +195,19 @@ fn page(
     limit: Option<usize>,
     at: Seq,
     digest: u32,
-) -> Option<Cursor> {
+) -> Result<Option<Cursor>, Failure> {
     if let Some(cursor) = after {
         let is_last = |row: &Listed| row.mark == cursor.store && row.summary.first == cursor.after.seq;
-        let place = rows.iter().position(is_last);
-        rows.drain(..place.map_or(0, |place| place + 1));
+        let place = rows.iter().position(is_last).ok_or_else(several::lost_cursor)?;
+        rows.drain(..=place);
     }
-    let limit = limit.filter(|limit| *limit < rows.len())?;
+    let Some(limit) = limit.filter(|limit| *limit < rows.len()) else { return Ok(None) };
     rows.truncate(limit);
-    let last = rows.last()?;
-    let after = ItemId { seq: last.summary.first, part: 1 };
-    Some(Cursor { at, after, question: digest, store: last.mark })
+    let cursor = |last: &Listed| {
+        let after = ItemId { seq: last.summary.first, part: 1 };
+        Cursor { at, after, question: digest, store: last.mark }
+    };
+    Ok(rows.last().map(cursor))
 }
 
 /// Sorts rows: by size or time the largest or newest first, by name as in the alphabet; else the newest first.

@@ -67,6 +67,8 @@ pub struct Stores<E = Error> {
     members: Vec<StoreMember>,
     forks: Vec<StoreFork>,
     copies: Vec<StoreMember>,
+    /// Of each member that is left out, the label of the one that holds all of it.
+    holders: BTreeMap<String, String>,
     open: Box<OpenStore<E>>,
     /// The store that was used longest ago is first.
     opened: Mutex<VecDeque<(usize, Store)>>,
@@ -98,6 +100,7 @@ impl<E: From<Error>> Stores<E> {
             members: labelled(members),
             forks: Vec::new(),
             copies: Vec::new(),
+            holders: BTreeMap::new(),
             open,
             opened: Mutex::default(),
         };
@@ -120,8 +123,9 @@ impl<E: From<Error>> Stores<E> {
         &self.forks
     }
 
-    /// The member of a label.
+    /// The member of a label; of one that is left out, the member that holds all of it.
     pub fn labelled(&self, label: &str) -> Option<usize> {
+        let label = self.holders.get(label).map_or(label, String::as_str);
         self.members.iter().position(|member| member.label == label)
     }
 
@@ -171,28 +175,37 @@ impl<E: From<Error>> Stores<E> {
         for same in by_id.into_values().filter(|same| same.len() > 1) {
             let mut heads = Vec::new();
             for place in same {
-                heads.push((self.get(place)?.head()?, place));
+                // One that cannot be read is told when it is asked.
+                if let Ok(store) = self.get(place)
+                    && let Ok(head) = store.head()
+                {
+                    heads.push((head, place));
+                }
             }
             // The longest first; of equal ones the first.
             heads.sort_by_key(|(head, place)| (std::cmp::Reverse(*head), *place));
             let mut kept: Vec<usize> = Vec::new();
             for (head, place) in heads {
                 let mut fork = None;
-                let mut is_copy = false;
+                let mut holder = None;
                 for longer in &kept {
-                    let shared = shared(&self.get(*longer)?, &self.get(place)?, head)?;
-                    is_copy |= shared == head;
+                    // Without a comparison both are shown.
+                    let Ok(shared) = shared(&self.get(*longer)?, &self.get(place)?, head) else { continue };
+                    holder = holder.or((shared == head).then_some(*longer));
                     fork = fork.max(Some((shared, *longer)));
                 }
-                if is_copy {
+                let label =
+                    |place: usize| self.members.get(place).map(|it| it.label.clone()).unwrap_or_default();
+                if let Some(holder) = holder {
                     left_out.insert(place);
+                    let (own, holder) = (label(place), label(holder));
+                    self.holders.insert(own, holder);
                     continue;
                 }
                 kept.push(place);
                 if let Some((shared, other)) = fork {
-                    let label =
-                        |place: usize| self.members.get(place).map(|it| it.label.clone()).unwrap_or_default();
-                    self.forks.push(StoreFork { labels: [label(other), label(place)], shared });
+                    let labels = [label(other), label(place)];
+                    self.forks.push(StoreFork { labels, shared });
                 }
             }
         }

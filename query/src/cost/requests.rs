@@ -92,9 +92,9 @@ impl Requests {
     /// the seq that stands before those of each.
     pub fn joined(parts: Vec<StoreRequests>) -> (Self, Vec<Seq>) {
         let (mut all, mut names, mut before, mut end) = (Told::default(), Vec::new(), Vec::new(), 0);
-        for part in parts {
+        for (part, store) in parts.into_iter().zip(0..) {
             before.push(Seq(end));
-            all.and(part.told, end);
+            all.and(part.told, store, end);
             names.extend(part.names);
             end += part.head.get();
         }
@@ -107,7 +107,7 @@ impl Requests {
         let forked = told.forks.iter().flat_map(|(fork, parent)| [*fork, *parent]).collect();
         let mut read = Reading { forked, ..Reading::default() };
         for (number, telling) in told.all.iter().enumerate() {
-            read.take(number, telling);
+            read.take(number, telling, &told.all);
         }
         read.leave_out_beginnings_of_forks(&told.forks);
         let sums = read.sums(&told.all);
@@ -159,12 +159,14 @@ struct Reading {
     all: Vec<Option<usize>>,
     /// Places by message: a later telling of a message replaces an earlier one.
     by_message: HashMap<(StreamId, Mark), usize>,
-    /// The first request of each mark: its stream and its message.
-    seen: HashMap<Mark, (StreamId, Mark)>,
+    /// The first request of each mark.
+    seen: HashMap<Mark, Own>,
     /// The same by the answers' names, of requests that the provider named as well.
-    answers: HashMap<Mark, (StreamId, Mark)>,
+    answers: HashMap<Mark, Own>,
     /// The same of requests that it did not name, and that are no copies of ones that it named.
-    nameless: HashMap<Mark, (StreamId, Mark)>,
+    nameless: HashMap<Mark, Own>,
+    /// Messages that a store before had told, each with the store that told it again.
+    elsewhere: HashSet<Own>,
     /// The newest sums of hosts, by stream and model.
     sums: BTreeMap<(StreamId, Mark), usize>,
     /// Streams that hold copies.
@@ -176,15 +178,28 @@ struct Reading {
     copies: u64,
 }
 
+/// A telling's store, stream and message.
+type Own = (u32, StreamId, Mark);
+
 /// Place of a request that was a copy.
 const COPY: usize = usize::MAX;
 
 impl Reading {
-    fn take(&mut self, number: usize, telling: &Telling) {
-        let Telling { request, key, identity, .. } = telling;
+    fn take(&mut self, number: usize, telling: &Telling, tellings: &[Telling]) {
+        let Telling { request, key, identity, store, .. } = telling;
         let (stream, usage, key) = (request.stream, request.usage, *key);
         if let Some(place) = self.by_message.get(&(stream, key)).copied() {
-            if let Some(known) = self.all.get_mut(place) {
+            let known = self.all.get(place).copied().flatten().and_then(|known| tellings.get(known));
+            // A store that was filled earlier may hold the beginning of an answer.
+            let is_less = known.is_some_and(|known| {
+                known.store != *store && tokens(&known.request.usage) > tokens(&request.usage)
+            });
+            if known.is_some_and(|known| known.store != *store)
+                && self.elsewhere.insert((*store, stream, key))
+            {
+                self.copies += u64::from(request.counts());
+            }
+            if let Some(known) = self.all.get_mut(place).filter(|_| !is_less) {
                 *known = Some(number);
             }
             // Copies are of what it came to.
@@ -196,8 +211,11 @@ impl Reading {
             return;
         }
         // Two requests of one session may end at one time, with the same counts.
+        let own = (*store, stream, key);
         let first = identity.and_then(|_| self.first_of(telling));
-        if first.is_some_and(|first| first != (stream, key) && (first.0 != stream || first.1 == key)) {
+        if first
+            .is_some_and(|first| first != own && ((first.0, first.1) != (*store, stream) || first.2 == key))
+        {
             self.copies += u64::from(request.counts());
             self.copied.insert(stream);
             if self.forked.contains(&stream) {
@@ -215,8 +233,8 @@ impl Reading {
 
     /// The first request with the same mark. Two that the provider named are one only by that name; where one of them has lost it, by the
     /// name of the answer.
-    fn first_of(&mut self, telling: &Telling) -> Option<(StreamId, Mark)> {
-        let own = (telling.request.stream, telling.key);
+    fn first_of(&mut self, telling: &Telling) -> Option<Own> {
+        let own = (telling.store, telling.request.stream, telling.key);
         let identity = telling.identity?;
         let by_answer = if let Some(answer) = &telling.answer {
             self.answers.entry(*answer).or_insert(own);
@@ -259,4 +277,10 @@ impl Reading {
             }
         }
     }
+}
+
+/// All tokens of a request, to see which of two tellings says more.
+fn tokens(usage: &Usage) -> u64 {
+    let counts = [usage.input, usage.output, usage.cache_read, usage.cache_write];
+    counts.into_iter().flatten().fold(0, u64::saturating_add)
 }

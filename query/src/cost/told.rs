@@ -64,6 +64,8 @@ pub(crate) struct Telling {
     pub(crate) identity: Option<Mark>,
     /// The mark of its answer's name, beside that of the provider's name for the request: a copy may have lost either.
     pub(crate) answer: Option<Mark>,
+    /// Which of several stores tells it; 0 where there is one.
+    pub(crate) store: u32,
 }
 
 /// First and last times of a stream: by its host, and by the store.
@@ -104,9 +106,10 @@ pub(crate) struct Moved {
 
 impl Told {
     /// Takes in what another store tells, whose seqs stand behind `before`. Its titles stay with it.
-    pub(crate) fn and(&mut self, other: Self, before: u64) {
+    pub(crate) fn and(&mut self, other: Self, store: u32, before: u64) {
         let behind = |mut telling: Telling| {
             telling.request.seq = Seq(before + telling.request.seq.get());
+            telling.store = store;
             telling
         };
         self.all.extend(other.all.into_iter().map(behind));
@@ -189,7 +192,7 @@ impl Told {
                 };
                 let model = report.model.map(Arc::from);
                 let request = Request { stream, seq: recorded.seq, at, model, tier, usage, host_says };
-                self.all.push(Telling { request, key, identity, answer });
+                self.all.push(Telling { request, key, identity, answer, store: 0 });
             }
             _ => {}
         }

@@ -57,7 +57,7 @@ pub(super) fn encode(told: &Told, figures: &BTreeMap<StreamId, Figures>) -> Vec<
     let stream = |out: &mut Writer, id: &StreamId| out.number(streams.number(Some(id)));
     let (mut seq, mut at) = (0, 0);
     out.each(told.all.iter(), |out, telling| {
-        let Telling { request, key, identity, answer } = telling;
+        let Telling { request, key, identity, answer, store: _ } = telling;
         stream(out, &request.stream);
         // In the order of the log, so never negative.
         out.number(request.seq.get().saturating_sub(seq));
@@ -177,7 +177,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(Told, BTreeMap<StreamId, Figures>)
         // Sums are of finite numbers.
         let host_says = says.filter(|says| says.is_finite());
         let request = Request { stream, seq: Seq(seq), at: time, model, tier, usage, host_says };
-        Some(Telling { request, key, identity, answer })
+        Some(Telling { request, key, identity, answer, store: 0 })
     })?;
     let titles = from.each(|from| Some((stream(from)?, Seq(from.number()?))))?;
     let forks = from.each(|from| Some((stream(from)?, stream(from)?)))?;

@@ -188,17 +188,151 @@ fn a_verb_about_one_thing_takes_the_store_that_has_it() {
     run(&["show", "3"]).says(2, &["is in 3 stores", "s0:3 or s1:3 or s2:3"]);
     run(&["explain", "session-4"]).says(2, &["is in 2 stores", "s1:session-4 or s2:session-4"]);
     let alone = world.run(&["--db", "team/s1", "show", "3", "--json"]).ok();
-    assert_eq!(run(&["show", "s1:3", "--json"]).ok(), alone);
-    assert_eq!(run(&["show", "s1:#3", "--json"]).ok(), alone);
-    assert_eq!(
-        run(&["log", "s1:session-1", "--json"]).ok(),
-        world.run(&["--db", "team/s1", "log", "session-1", "--json"]).ok()
-    );
+    let shown = |id: &str| run(&["show", id, "--json"]).ok().replace(",\"store\":\"s1\"}", "}");
+    assert_eq!((shown("s1:3"), shown("s1:#3")), (alone.clone(), alone));
+    assert_eq!(run(&["log", "s1:session-1"]).ok(), world.run(&["--db", "team/s1", "log", "session-1"]).ok());
     run(&["context", "s1:session-1", "--at", "s0:#3"]).says(2, &["names another store"]);
-    let at = run(&["context", "s1:session-1", "--at", "s1:#3", "--json"]).ok();
-    assert_eq!(at, world.run(&["--db", "team/s1", "context", "session-1", "--at", "#3", "--json"]).ok());
+    let at = run(&["context", "s1:session-1", "--at", "s1:#3"]).ok();
+    assert_eq!(at, world.run(&["--db", "team/s1", "context", "session-1", "--at", "#3"]).ok());
     run(&["sessions", "--at", "t2"]).says(2, &["is a point of one store", "s0:t2"]);
     run(&["context", "nothing-of-this-name"]).says(7, &["nothing-of-this-name"]);
+    // The name of a store in each form of an option, and in points.
+    for words in
+        [&["log", "--session=s1:session-1"][..], &["log", "-ss1:session-1"], &["log", "-s", "s1:session-1"]]
+    {
+        let one = world.run(&["--db", "team/s1", "log", "-s", "session-1"]).ok();
+        assert_eq!(run(words).ok(), one, "{words:?}");
+    }
+    let one = world.run(&["--db", "team/s1", "diff", "3", "9", "-s", "session-1"]).ok();
+    assert_eq!(run(&["diff", "s1:3", "s1:9", "-s", "s1:session-1"]).ok(), one);
+    run(&["diff", "s1:3", "s0:9"]).says(2, &["names another store"]);
+    // An answer for programs says whose it is.
+    let answer: Value = serde_json::from_str(&run(&["stats", "session-5", "--json", "-q"]).ok()).unwrap();
+    assert_eq!(answer["store"], "s2");
+}
+
+/// A session that is nowhere was left out of the question in silence, so that the answer was about everything.
+#[test]
+fn a_session_that_is_named_is_found_or_the_answer_is_none() {
+    let world = worlds();
+    let run = |arguments: &[&str]| world.run(&[&["--db", "team"], arguments].concat());
+    for verb in ["sessions", "log", "list", "cost", "history"] {
+        run(&[verb, "-s", "nowhere"]).says(7, &["no session \"nowhere\" in these stores"]);
+        let newest = run(&[verb, "-s", "latest", "--json", "-q"]).ok();
+        assert_eq!(newest, run(&[verb, "-s", "s2:session-5", "--json", "-q"]).ok(), "{verb}");
+        assert_eq!(newest, run(&[verb, "latest", "--json", "-q"]).ok(), "{verb}");
+    }
+    run(&["search", "parser", "-s", "nowhere"]).says(7, &["no session"]);
+    // A session that only one store knows, as a condition.
+    for verb in ["sessions", "log", "cost", "list", "history"] {
+        let ran = run(&[verb, "session:session-5"]);
+        assert!(ran.code == 0 && !ran.err.contains("left out"), "{verb}: {}", ran.err);
+        run(&[verb, "session:nowhere"]).says(7, &["nowhere"]);
+    }
+    let over = run(&["sessions", "--limit", "1", "--json", "-q"]).ok();
+    let next = serde_json::from_str::<Value>(&over).unwrap()["next_cursor"].as_str().unwrap().to_owned();
+    let fewer = world.run(&["--db", "team/s0", "--db", "team/s1", "sessions", "--after", &next]);
+    fewer.says(2, &["is not in this answer"]);
+}
+
+/// Stores whose names are words of conditions or of times.
+#[test]
+fn a_condition_is_no_name_of_a_store() {
+    let world = World::new();
+    for (id, store) in [("session-0", "all/host"), ("session-1", "all/tool"), ("session-2", "all/14")] {
+        let (_, text) = sessions().into_iter().find(|(name, _)| name == id).unwrap();
+        world.write("one.jsonl", text);
+        world.run(&["--db", store, "import", "one.jsonl"]).ok();
+    }
+    let count = |arguments: &[&str]| {
+        let ran = world.run(&[&["--db", "all", "--json", "-q"], arguments].concat()).ok();
+        count(&serde_json::from_str(&ran).unwrap())
+    };
+    assert_eq!(count(&["sessions", "host:claude-code"]), 3);
+    // Today's time, which may be yet to come.
+    assert!([0, 3].contains(&count(&["sessions", "--at", "14:05"])));
+    assert_eq!(count(&["sessions", "-s", "host:session-0"]), 1);
+}
+
+#[test]
+fn what_cannot_be_read_does_not_silence_the_others() {
+    let world = worlds();
+    let run = |arguments: &[&str]| world.run(&[&["--db", "team", "--db", "missing"], arguments].concat());
+    for verb in
+        [&["sessions"][..], &["memory", "list"], &["log", "parser"], &["search", "parser"], &["cost"], &[]]
+    {
+        run(verb).says(8, &["missing is left out"]);
+    }
+    run(&["show", "s1:3"]).ok();
+    run(&["context", "session-5"]).ok();
+    // A torn copy of a store.
+    let mut copy = std::process::Command::new("cp");
+    assert!(
+        copy.arg("-a").arg(world.path("team/s1")).arg(world.path("team/torn")).status().unwrap().success()
+    );
+    let segment = world.path("team/torn/log/000000000001.seg");
+    std::fs::write(&segment, vec![0; 8192]).unwrap();
+    assert!([3, 8].contains(&world.run(&["--db", "team", "sessions"]).code));
+    assert!(world.run(&["--db", "team", "sessions"]).text().contains("session-5"));
+}
+
+/// Codex names no request, and a store derives its own keys; an answer that one store has only the beginning of was taken for all of it.
+#[test]
+fn a_request_that_two_stores_hold_counts_once_whoever_told_more() {
+    let world = World::new();
+    let (_, text) = sessions().swap_remove(3);
+    let beginning: String = text.lines().take(4).map(|line| format!("{line}\n")).collect();
+    world.write("whole.jsonl", &text);
+    world.write("beginning.jsonl", beginning);
+    let mut codex = format!(
+        "{}\n",
+        json!({"timestamp": "2026-05-04T10:00:00.000Z", "type": "session_meta", "payload": {
+            "id": "0199-codex", "timestamp": "2026-05-04T10:00:00.000Z", "cwd": "/srv/p", "originator": "codex_cli_rs",
+            "cli_version": "0.46.0"}})
+    );
+    for turn in 1..4_u64 {
+        let at = format!("2026-05-04T10:00:0{turn}.000Z");
+        let usage = json!({"input_tokens": 1000 * turn, "cached_input_tokens": 0, "output_tokens": 10 * turn,
+            "reasoning_output_tokens": 0, "total_tokens": 1010 * turn});
+        for line in [
+            json!({"timestamp": at, "type": "turn_context", "payload": {"cwd": "/srv/p", "model": "gpt-5-codex"}}),
+            json!({"timestamp": at, "type": "response_item", "payload": {"type": "message", "role": "assistant",
+                "content": [{"type": "output_text", "text": format!("answer {turn}")}]}}),
+            json!({"timestamp": at, "type": "event_msg", "payload": {"type": "token_count", "info": {
+                "total_token_usage": usage, "last_token_usage": {"input_tokens": 1000, "cached_input_tokens": 0,
+                "output_tokens": 10, "reasoning_output_tokens": 0, "total_tokens": 1010}, "model_context_window": 272_000}}}),
+        ] {
+            codex.push_str(&format!("{line}\n"));
+        }
+    }
+    world.write("codex.jsonl", codex);
+    for (store, file) in
+        [("a", "whole.jsonl"), ("b", "beginning.jsonl"), ("a", "codex.jsonl"), ("b", "codex.jsonl")]
+    {
+        world.run(&["--db", store, "import", file]).ok();
+    }
+    let cost = |db: &[&str]| json_of(&world, db, &["cost", "--by", "host"]);
+    let one = cost(&["a"]);
+    assert_eq!(count(&one), 2);
+    for db in [&["a", "b"][..], &["b", "a"]] {
+        let both = cost(db);
+        assert_eq!((&both["items"], &both["sum"]), (&one["items"], &one["sum"]), "{db:?}");
+        assert!(both["copies"].as_u64() > Some(0));
+    }
+}
+
+#[test]
+fn verbs_that_need_no_store_take_several_without_a_word() {
+    let world = worlds();
+    for arguments in
+        [&["config", "list"][..], &["completions", "zsh"], &["attach", "--status"], &["demo", "--bundled"]]
+    {
+        world.run(&[&["--db", "team"], arguments].concat()).ok();
+    }
+    world.run(&["--db", "team/s1", "--db", "team/../team/s1", "info"]).ok();
+    world.run(&["--db", "team/s1", "backup", "team/old"]).ok();
+    world.run(&["--db", "team/s1", "import", "session-0.jsonl"]).ok();
+    world.run(&["--db", "team", "show", "old:3"]).ok();
 }
 
 #[test]
