@@ -110,7 +110,7 @@ impl ReadStores {
                     output.left_out(&format!("{label}: {line}"));
                 }
                 match answer {
-                    // What one store does not know may be in another.
+                    // Another store may know it.
                     Err(failure) if failure.code == Code::NotFound => {
                         missing = missing.take().or(Some(failure));
                         Ok(None)
