@@ -336,7 +336,8 @@ impl RemoteChain {
                 (format!("segment {}", self.head.segments.len()), format!("segment {number}"));
             return Err(ChainError::NotNext { there, given });
         };
-        let name = SegmentName { number, generation, digest: *blake3::hash(&bytes).as_bytes() };
+        let (nonce, digest) = (self.nonce, *blake3::hash(&bytes).as_bytes());
+        let name = SegmentName { number, generation, nonce, digest };
         let length = bytes.len() as u64;
         let mut head = self.head.clone();
         let mut tail = self.tail.clone();
@@ -346,7 +347,7 @@ impl RemoteChain {
                 let (there, given) = (former.behind.position.to_string(), behind.position.to_string());
                 return Err(ChainError::NotNext { there, given });
             }
-            if former.name == name {
+            if (former.name.generation, former.name.digest) == (generation, digest) {
                 return Ok(());
             }
             trash.push(ObjectName::Segment(former.name));

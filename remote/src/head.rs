@@ -11,7 +11,7 @@ use crate::run::NoRun;
 const MAGIC: [u8; 8] = *b"acpdbrhd";
 const FORM: u16 = 1;
 const FIXED_BYTES: usize = 144;
-const SEGMENT_BYTES: usize = 128;
+const SEGMENT_BYTES: usize = 136;
 const PACK_BYTES: usize = 32;
 /// Most bytes of a head.
 pub(crate) const HEAD_BYTES_MAX: usize = 4 << 20;
@@ -83,6 +83,7 @@ impl RemoteHead {
         for KeptSegment { name, length, behind, boundary, floor } in &self.segments {
             put.u32(name.number)
                 .u32(name.generation)
+                .u64(name.nonce)
                 .u64(*length)
                 .bytes(&name.digest)
                 .bytes(&place_record(behind))
@@ -137,11 +138,11 @@ impl RemoteHead {
         };
         // The counts fit into the length, which is bounded.
         let segment = |fields: &mut Fields<'_>| {
-            let (number, generation, length, digest) =
-                (fields.u32(), fields.u32(), fields.u64(), fields.array());
+            let (number, generation, nonce) = (fields.u32(), fields.u32(), fields.u64());
+            let (length, digest) = (fields.u64(), fields.array());
             let behind = read_place(&fields.array::<64>())?;
             let (boundary, floor) = (fields.u64(), fields.u64());
-            let name = SegmentName { number, generation, digest };
+            let name = SegmentName { number, generation, nonce, digest };
             Some(KeptSegment { name, length, behind, boundary, floor })
         };
         let segments: Option<Vec<_>> = (0..segment_count).map(|_| segment(&mut fields)).collect();

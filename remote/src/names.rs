@@ -31,6 +31,8 @@ pub(crate) struct PackName {
 pub(crate) struct SegmentName {
     pub(crate) number: u32,
     pub(crate) generation: u32,
+    /// Of its writer: no two writers put the same name, so that nothing that comes late replaces what another one put.
+    pub(crate) nonce: u64,
     /// BLAKE3 of the unpacked bytes.
     pub(crate) digest: [u8; 32],
 }
@@ -65,8 +67,8 @@ impl ObjectName {
             Self::Pack(PackName { first, next, epoch, nonce }) => {
                 format!("s/{store}/pack/{first:016x}-{next:016x}-{epoch:016x}-{nonce:016x}")
             }
-            Self::Segment(SegmentName { number, generation, digest }) => {
-                format!("s/{store}/seg/{number:08x}.{generation:08x}-{}", Digest(*digest))
+            Self::Segment(SegmentName { number, generation, nonce, digest }) => {
+                format!("s/{store}/seg/{number:08x}.{generation:08x}-{nonce:016x}-{}", Digest(*digest))
             }
         }
     }
@@ -84,12 +86,14 @@ impl ObjectName {
                 Self::Pack(PackName { first: next()?, next: next()?, epoch: next()?, nonce: next()? })
             }
             "seg" => {
-                let (numbers, digest) = name.split_once('-')?;
-                let (number, generation) = numbers.split_once('.')?;
+                let (numbers, rest) = name.split_once('-')?;
+                let (own, digest) = rest.split_once('-')?;
+                let (segment, generation) = numbers.split_once('.')?;
                 // As above.
                 let short = |text| u32::from_str_radix(text, 16).ok();
                 let digest = Digest::from_hex(digest)?.0;
-                Self::Segment(SegmentName { number: short(number)?, generation: short(generation)?, digest })
+                let (generation, nonce) = (short(generation)?, number(own)?);
+                Self::Segment(SegmentName { number: short(segment)?, generation, nonce, digest })
             }
             _ => return None,
         };
@@ -106,8 +110,8 @@ impl ObjectName {
             Self::Pack(PackName { first, next, epoch, nonce }) => {
                 put.u8(3).skip(7).u64(*first).u64(*next).u64(*epoch).u64(*nonce)
             }
-            Self::Segment(SegmentName { number, generation, digest }) => {
-                put.u8(4).skip(7).u64(u64::from(*number)).u64(u64::from(*generation)).bytes(digest)
+            Self::Segment(SegmentName { number, generation, nonce, digest }) => {
+                put.u8(4).skip(7).u32(*number).u32(*generation).u64(*nonce).bytes(digest)
             }
         };
         bytes
@@ -125,9 +129,8 @@ impl ObjectName {
                 Self::Pack(PackName { first, next, epoch: fields.u64(), nonce: fields.u64() })
             }
             4 => {
-                let number = u32::try_from(fields.u64()).ok()?;
-                let generation = u32::try_from(fields.u64()).ok()?;
-                Self::Segment(SegmentName { number, generation, digest: fields.array() })
+                let (number, generation, nonce) = (fields.u32(), fields.u32(), fields.u64());
+                Self::Segment(SegmentName { number, generation, nonce, digest: fields.array() })
             }
             _ => return None,
         };
@@ -145,7 +148,8 @@ mod tests {
     #[test]
     fn a_name_is_read_in_its_own_form_alone() {
         let pack = ObjectName::Pack(PackName { first: 1, next: 65, epoch: 3, nonce: u64::MAX });
-        let segment = ObjectName::Segment(SegmentName { number: 7, generation: 2, digest: [9; 32] });
+        let segment =
+            ObjectName::Segment(SegmentName { number: 7, generation: 2, nonce: 5, digest: [9; 32] });
         for name in [ObjectName::Entry(0x1f), pack, segment] {
             assert_eq!(ObjectName::parse(STORE, &name.key(STORE)), Some(name));
             assert_eq!(ObjectName::decode(&name.encode()), Some(name));

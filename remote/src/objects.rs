@@ -178,7 +178,8 @@ pub(crate) fn named_run(
         }
         ObjectName::Segment(segment) => {
             run.kind == LogRunKind::Segment
-                && (run.segment, run.generation) == (segment.number, segment.generation)
+                && (run.segment, run.generation, run.nonce)
+                    == (segment.number, segment.generation, segment.nonce)
                 && *blake3::hash(&run.bytes).as_bytes() == segment.digest
         }
     };

@@ -33,7 +33,7 @@ fn chunk(bytes: Vec<u8>) -> LogRun {
 }
 
 fn head() -> RemoteHead {
-    let name = SegmentName { number: 1, generation: 2, digest: [3; 32] };
+    let name = SegmentName { number: 1, generation: 2, nonce: 4, digest: [3; 32] };
     let pack = PackName { first: 1, next: 65, epoch: 2, nonce: 9 };
     RemoteHead {
         epoch: 3,
@@ -140,7 +140,7 @@ fn a_head_has_the_fields_of_its_page_and_no_flipped_bit() {
     let head = head();
     let object = head.encode();
     assert_eq!(&object[..10], b"acpdbrhd\x01\0");
-    assert_eq!(object.len(), 144 + 128 + 32 + 3 * 56 + 10 + 4);
+    assert_eq!(object.len(), 144 + 136 + 32 + 3 * 56 + 10 + 4);
     for (at, number) in [(32, 3_u64), (40, 4), (48, 5), (56, 65), (64, 2)] {
         assert_eq!(object[at..at + 8], number.to_le_bytes(), "at {at}");
     }
