@@ -1,7 +1,7 @@
 //! Objects as files below a folder on any mounted disk.
 //!
 //! ```text
-//! create   .name.N.tmp, written and synced -> link to the name: one of any number of links is made
+//! create   .name.RANDOM.tmp, written and synced -> link to the name: one of any number of links is made
 //! swap     lock of .swap { read, compare } -> .tmp, synced -> renamed
 //! put      .tmp, synced -> renamed
 //! ```
@@ -14,7 +14,8 @@ use std::io::{self, ErrorKind, Read, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use acpdb_engine::storage::{Entropy as _, SystemEntropy};
 
 use crate::remote::{
     Created, LISTED_COUNT_MAX, ListedObject, ObjectTag, Remote, RemoteError, Swapped, is_key, read_exactly,
@@ -23,6 +24,8 @@ use crate::remote::{
 
 /// No object of the chain is longer.
 const OBJECT_BYTES_MAX: u64 = (1 << 30) + (1 << 16);
+/// How often a name is drawn for a temporary file.
+const DRAW_COUNT: u32 = 16;
 /// The file whose lock guards swaps.
 const SWAP_LOCK: &str = ".swap";
 
@@ -30,14 +33,12 @@ const SWAP_LOCK: &str = ".swap";
 #[derive(Debug)]
 pub struct FolderRemote {
     root: PathBuf,
-    /// Tells the temporary files of this process apart.
-    count: AtomicU64,
 }
 
 impl FolderRemote {
     /// Objects below `root`, which is made when something is put there. Touches nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), count: AtomicU64::new(0) }
+        Self { root: root.into() }
     }
 
     /// The folder.
@@ -71,17 +72,27 @@ impl FolderRemote {
         folder.parent().map_or(Ok(()), sync_folder)
     }
 
-    /// Writes a temporary file beside an object. Durable when it returns, but for the name.
+    /// Writes a temporary file beside an object, which no other caller has. Durable when it returns, but for the name.
     fn temporary(&self, folder: &Path, key: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         self.make_folder(folder)?;
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
         let name = key.rsplit('/').next().unwrap_or(key);
-        let path = folder.join(format!(".{name}.{}.{count}.tmp", std::process::id()));
-        write_new(&path, true, bytes).inspect_err(|_| {
-            // A rest of it takes space alone.
-            let _ = std::fs::remove_file(&path);
-        })?;
-        Ok(path)
+        let mut drawn = [0; 8];
+        for _ in 0..DRAW_COUNT {
+            SystemEntropy.fill(&mut drawn)?;
+            let path = folder.join(format!(".{name}.{:016x}.tmp", u64::from_le_bytes(drawn)));
+            // Numbers of processes and counts are the same in two containers: such a name may be linked to an object already.
+            match open_new(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                opened => {
+                    write_synced(opened?, bytes).inspect_err(|_| {
+                        // A rest of it takes space alone.
+                        let _ = std::fs::remove_file(&path);
+                    })?;
+                    return Ok(path);
+                }
+            }
+        }
+        Err(io::Error::new(ErrorKind::AlreadyExists, "all names drawn for a temporary file are taken"))
     }
 
     fn create_file(&self, key: &str, path: &Path, folder: &Path, bytes: &[u8]) -> io::Result<Created> {
@@ -91,7 +102,7 @@ impl FolderRemote {
         let made = match linked {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(Created::Taken),
             Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PermissionDenied) => {
-                write_new(path, false, bytes)
+                open_new(path).and_then(|file| write_synced(file, bytes))
             }
             made => made,
         };
@@ -179,11 +190,13 @@ fn first_page(found: &mut Vec<ListedObject>) {
     found.truncate(LISTED_COUNT_MAX);
 }
 
-/// Writes a file that must not exist, or may. Durable when it returns, but for the name.
-fn write_new(path: &Path, may_exist: bool, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600).create(may_exist).truncate(may_exist).create_new(!may_exist);
-    let mut file = options.open(path)?;
+/// Makes a file that must not exist.
+fn open_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).mode(0o600).create_new(true).open(path)
+}
+
+/// Writes a file. Durable when it returns, but for the name.
+fn write_synced(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -276,5 +289,26 @@ impl Remote for FolderRemote {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
             removed => removed.and_then(|()| sync_folder(&folder)).map_err(failed("deleting", key)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two containers, whose processes have one number, and two remotes of a process had one temporary file for one object: the second writer changed what the
+    /// first had linked to its name.
+    #[test]
+    fn two_writers_of_one_object_have_two_temporary_files() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("log");
+        let (one, two) = (FolderRemote::new(root.path()), FolderRemote::new(root.path()));
+        let first = one.temporary(&folder, "log/1", b"first").unwrap();
+        let object = folder.join("1");
+        std::fs::hard_link(&first, &object).unwrap();
+        let second = two.temporary(&folder, "log/1", b"second").unwrap();
+        assert_ne!(first, second);
+        assert_eq!(std::fs::read(&object).unwrap(), b"first", "what is written once does not change");
+        assert_eq!(std::fs::read(&second).unwrap(), b"second");
     }
 }
