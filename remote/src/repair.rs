@@ -15,22 +15,21 @@ use crate::error::ChainError;
 use crate::flaws::Flaw;
 use crate::head::{KeptSegment, RemoteHead};
 use crate::names::{ObjectName, PackName, SegmentName, store_keys};
-use crate::objects::{FoundHead, find_head, get_settled, named_run, replace_head};
+use crate::objects::{FoundHead, find_head, get_settled, listed, named_run, replace_head};
 use crate::remote::Remote;
 use crate::run::LogRun;
 use crate::tail::{ChainTail, entry};
 
 /// So far above all epochs that are found lies that of the new head: writers that swapped the lost head and left no other trace are below it.
 const EPOCH_STEP: u64 = 1 << 16;
-/// Most entries that are looked through.
-const ENTRY_COUNT_MAX: usize = 1 << 20;
 
 /// Makes the head of a store anew if it is lost. The writer before is fenced once the next one takes the store over. Says whether a head was made.
 ///
 /// Cost: a listing of the store's objects, and all of them are read.
 ///
 /// # Errors
-/// [`ChainError::NoStore`] if there is nothing of the store; [`ChainError::Remote`], [`ChainError::Newer`].
+/// [`ChainError::NoStore`] if there is nothing of the store; [`ChainError::TooLarge`] if there are more than a million names;
+/// [`ChainError::Remote`], [`ChainError::Newer`].
 pub fn repair(remote: &dyn Remote, entropy: &Arc<dyn Entropy>, store: StoreId) -> Result<bool, ChainError> {
     let found = find_head(remote, store)?;
     if matches!(found, FoundHead::Sound(..)) {
@@ -62,7 +61,7 @@ pub fn repair(remote: &dyn Remote, entropy: &Arc<dyn Entropy>, store: StoreId) -
     let entries = names
         .iter()
         .filter_map(|name| if let ObjectName::Entry(number) = name { Some(*number) } else { None });
-    let entries: Vec<u64> = entries.take(ENTRY_COUNT_MAX).collect();
+    let entries: Vec<u64> = entries.collect();
     let mut highest = packs.iter().map(|pack| pack.epoch).max().unwrap_or(0);
     highest = highest.max(place_boundary(remote, &mut head, &entries)?);
     head.epoch = highest.saturating_add(EPOCH_STEP);
@@ -74,15 +73,7 @@ pub fn repair(remote: &dyn Remote, entropy: &Arc<dyn Entropy>, store: StoreId) -
 
 /// All objects of a store that have a name, in order.
 fn names_of(remote: &dyn Remote, store: StoreId) -> Result<Vec<ObjectName>, ChainError> {
-    let (under, mut after, mut names) = (store_keys(store), String::new(), Vec::new());
-    loop {
-        let listed = remote.list(&under, &after)?;
-        let Some(last) = listed.iter().map(|listed| &listed.key).max().filter(|last| **last > after) else {
-            break;
-        };
-        names.extend(listed.iter().filter_map(|listed| ObjectName::parse(store, &listed.key)));
-        after.clone_from(last);
-    }
+    let mut names = listed(remote, &store_keys(store), |key| ObjectName::parse(store, key))?;
     names.sort_unstable();
     Ok(names)
 }
