@@ -227,7 +227,7 @@ impl RemoteChain {
             {
                 return Err(ChainError::Fenced { epoch: other.epoch });
             }
-            self.tail.next = number.saturating_add(1);
+            self.tail.pass()?;
         }
     }
 
@@ -262,6 +262,8 @@ impl RemoteChain {
         };
         self.put_pack(names, first, next, head)?;
         self.tail.accepted.clear();
+        // The limit is one of entries behind the boundary, not of a writer's life.
+        self.tail.first = next;
         if self.head.packs.len() >= PACK_COUNT
             && let (Some(first), Some(last)) =
                 (self.head.packs.first().copied(), self.head.packs.last().copied())
@@ -369,6 +371,7 @@ impl RemoteChain {
                 tail.place = behind;
             }
             let (boundary, floor) = (head.boundary, head.floor);
+            tail.first = boundary;
             let kept = KeptSegment { name, length, behind, boundary, floor };
             head.segments.push(kept);
             kept

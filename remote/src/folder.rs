@@ -1,7 +1,7 @@
 //! Objects as files below a folder on any mounted disk.
 //!
 //! ```text
-//! create   .name.N.tmp, written and synced -> link to the name: one of any number of links is made
+//! create   .name.RANDOM.tmp, written and synced -> link to the name: one of any number of links is made
 //! swap     lock of .swap { read, compare } -> .tmp, synced -> renamed
 //! put      .tmp, synced -> renamed
 //! ```
@@ -9,12 +9,16 @@
 //! Names that begin with a dot are no objects. Where the file system has no second names, an object is created under its own name at once; a crash
 //! may leave it torn then, and the chain passes over it. The lock must be one that all machines see which share the folder.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+
+use acpdb_engine::locks::steady;
+use acpdb_engine::storage::{Entropy as _, SystemEntropy};
 
 use crate::remote::{
     Created, LISTED_COUNT_MAX, ListedObject, ObjectTag, Remote, RemoteError, Swapped, is_key, read_exactly,
@@ -23,6 +27,8 @@ use crate::remote::{
 
 /// No object of the chain is longer.
 const OBJECT_BYTES_MAX: u64 = (1 << 30) + (1 << 16);
+/// How often a name is drawn for a temporary file.
+const DRAW_COUNT: u32 = 16;
 /// The file whose lock guards swaps.
 const SWAP_LOCK: &str = ".swap";
 
@@ -30,14 +36,16 @@ const SWAP_LOCK: &str = ".swap";
 #[derive(Debug)]
 pub struct FolderRemote {
     root: PathBuf,
-    /// Tells the temporary files of this process apart.
-    count: AtomicU64,
+    /// Makes the names in a folder durable.
+    sync: fn(&Path) -> io::Result<()>,
+    /// Folders of which that failed: what is found there may be lost yet.
+    unsynced: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl FolderRemote {
     /// Objects below `root`, which is made when something is put there. Touches nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), count: AtomicU64::new(0) }
+        Self { root: root.into(), sync: sync_folder, unsynced: Mutex::default() }
     }
 
     /// The folder.
@@ -55,6 +63,28 @@ impl FolderRemote {
         Ok((path, folder))
     }
 
+    /// Makes the names in a folder durable; if that fails, the next call tries it again before it answers anything.
+    fn sync(&self, folder: &Path) -> io::Result<()> {
+        (self.sync)(folder).inspect_err(|_| {
+            steady(&self.unsynced).insert(folder.to_owned());
+        })
+    }
+
+    /// Syncs again what could not be synced. A caller that gets an error looks whether its object is there, and takes that for success.
+    fn settle(&self) -> io::Result<()> {
+        // Others wait meanwhile: none of them answers before it is durable.
+        let mut unsynced = steady(&self.unsynced);
+        while let Some(folder) = unsynced.first() {
+            match (self.sync)(folder) {
+                // There are no names in it any more.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                synced => synced?,
+            }
+            unsynced.pop_first();
+        }
+        Ok(())
+    }
+
     /// Makes the folders above an object, each durable.
     fn make_folder(&self, folder: &Path) -> io::Result<()> {
         if folder.is_dir() {
@@ -68,39 +98,53 @@ impl FolderRemote {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => made?,
         }
-        folder.parent().map_or(Ok(()), sync_folder)
+        folder.parent().map_or(Ok(()), |above| self.sync(above))
     }
 
-    /// Writes a temporary file beside an object. Durable when it returns, but for the name.
+    /// Writes a temporary file beside an object, which no other caller has. Durable when it returns, but for the name.
     fn temporary(&self, folder: &Path, key: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         self.make_folder(folder)?;
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
         let name = key.rsplit('/').next().unwrap_or(key);
-        let path = folder.join(format!(".{name}.{}.{count}.tmp", std::process::id()));
-        write_new(&path, true, bytes).inspect_err(|_| {
-            // A rest of it takes space alone.
-            let _ = std::fs::remove_file(&path);
-        })?;
-        Ok(path)
+        let mut drawn = [0; 8];
+        for _ in 0..DRAW_COUNT {
+            SystemEntropy.fill(&mut drawn)?;
+            let path = folder.join(format!(".{name}.{:016x}.tmp", u64::from_le_bytes(drawn)));
+            // Numbers of processes and counts are the same in two containers: such a name may be linked to an object already.
+            match open_new(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                opened => {
+                    write_synced(opened?, bytes).inspect_err(|_| {
+                        // A rest of it takes space alone.
+                        let _ = std::fs::remove_file(&path);
+                    })?;
+                    return Ok(path);
+                }
+            }
+        }
+        Err(io::Error::new(ErrorKind::AlreadyExists, "all names drawn for a temporary file are taken"))
     }
 
     fn create_file(&self, key: &str, path: &Path, folder: &Path, bytes: &[u8]) -> io::Result<Created> {
+        self.settle()?;
         let temporary = self.temporary(folder, key, bytes)?;
         let linked = std::fs::hard_link(&temporary, path);
         let removed = std::fs::remove_file(&temporary);
         let made = match linked {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(Created::Taken),
             Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PermissionDenied) => {
-                write_new(path, false, bytes)
+                open_new(path).and_then(|file| write_synced(file, bytes))
             }
             made => made,
         };
-        match made {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(Created::Taken),
-            made => made?,
+        let is_taken = made.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists);
+        if !is_taken {
+            made?;
+        }
+        // What is taken may be an own link, or another's, that was never synced: it counts from this answer on.
+        self.sync(folder)?;
+        if is_taken {
+            return Ok(Created::Taken);
         }
         removed?;
-        sync_folder(folder)?;
         Ok(Created::Here(ObjectTag::of(bytes)))
     }
 
@@ -112,6 +156,7 @@ impl FolderRemote {
         bytes: &[u8],
         was: &ObjectTag,
     ) -> io::Result<Swapped> {
+        self.settle()?;
         self.make_folder(&self.root)?;
         let lock = OpenOptions::new()
             .create(true)
@@ -126,7 +171,7 @@ impl FolderRemote {
         }
         let temporary = self.temporary(folder, key, bytes)?;
         std::fs::rename(&temporary, path)?;
-        sync_folder(folder)?;
+        self.sync(folder)?;
         // The lock goes with the file.
         drop(lock);
         Ok(Swapped::Here(ObjectTag::of(bytes)))
@@ -179,11 +224,13 @@ fn first_page(found: &mut Vec<ListedObject>) {
     found.truncate(LISTED_COUNT_MAX);
 }
 
-/// Writes a file that must not exist, or may. Durable when it returns, but for the name.
-fn write_new(path: &Path, may_exist: bool, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600).create(may_exist).truncate(may_exist).create_new(!may_exist);
-    let mut file = options.open(path)?;
+/// Makes a file that must not exist.
+fn open_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).mode(0o600).create_new(true).open(path)
+}
+
+/// Writes a file. Durable when it returns, but for the name.
+fn write_synced(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -249,9 +296,10 @@ impl Remote for FolderRemote {
         let (path, folder) = self.place(key)?;
         let bytes = read_exactly(bytes, length)?;
         let put = || {
+            self.settle()?;
             let temporary = self.temporary(&folder, key, &bytes)?;
             std::fs::rename(&temporary, &path)?;
-            sync_folder(&folder)
+            self.sync(&folder)
         };
         put().map_err(failed("putting", key))?;
         Ok(ObjectTag::of(&bytes))
@@ -259,13 +307,14 @@ impl Remote for FolderRemote {
 
     fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
         let (path, _) = self.place(key)?;
-        let found = read_object(&path).map_err(failed("reading", key))?;
+        let found = self.settle().and_then(|()| read_object(&path)).map_err(failed("reading", key))?;
         Ok(found.map(|bytes| (within(&bytes, range.as_ref()), ObjectTag::of(&bytes))))
     }
 
     fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
         let mut found = Vec::new();
-        walk(&self.root, "", under, after, &mut found).map_err(failed("listing", under))?;
+        let walked = self.settle().and_then(|()| walk(&self.root, "", under, after, &mut found));
+        walked.map_err(failed("listing", under))?;
         first_page(&mut found);
         Ok(found)
     }
@@ -274,7 +323,74 @@ impl Remote for FolderRemote {
         let (path, folder) = self.place(key)?;
         match std::fs::remove_file(&path) {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
-            removed => removed.and_then(|()| sync_folder(&folder)).map_err(failed("deleting", key)),
+            removed => removed.and_then(|()| self.sync(&folder)).map_err(failed("deleting", key)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        /// How many syncs of a folder fail from now on, and how many did not.
+        static FAILING: Cell<u32> = const { Cell::new(0) };
+        static SYNCED: Cell<u32> = const { Cell::new(0) };
+    }
+
+    fn sync_or_fail(folder: &Path) -> io::Result<()> {
+        if FAILING.get() > 0 {
+            FAILING.set(FAILING.get() - 1);
+            return Err(io::Error::from(ErrorKind::TimedOut));
+        }
+        SYNCED.set(SYNCED.get() + 1);
+        sync_folder(folder)
+    }
+
+    /// A sync of a folder timed out; the next try found its own link, and said that the object was there, which no sync had made durable.
+    #[test]
+    fn an_object_counts_once_its_name_is_synced() {
+        let root = tempfile::tempdir().unwrap();
+        let remote = FolderRemote { sync: sync_or_fail, ..FolderRemote::new(root.path()) };
+        assert!(matches!(remote.create("log/1", b"first"), Ok(Created::Here(_))));
+        let is_in_doubt = |error: Option<RemoteError>| matches!(error, Some(RemoteError::Doubt { .. }));
+
+        // Another process, too, may have left a link unsynced.
+        SYNCED.set(0);
+        assert_eq!(remote.create("log/1", b"first"), Ok(Created::Taken));
+        assert_eq!(SYNCED.get(), 1, "before it is said that it is there");
+
+        FAILING.set(2);
+        assert!(is_in_doubt(remote.create("log/2", b"second").err()));
+        assert!(is_in_doubt(remote.get("log/2", None).err()), "it is not known to stay");
+        SYNCED.set(0);
+        assert!(remote.get("log/2", None).unwrap().is_some());
+        assert_eq!(SYNCED.get(), 1, "it stays");
+        assert!(remote.get("log/2", None).unwrap().is_some());
+        assert_eq!(SYNCED.get(), 1, "nothing is left to be synced");
+
+        // The same for a swap, whose caller looks at what is there.
+        FAILING.set(2);
+        assert!(is_in_doubt(remote.swap("log/1", b"other", &ObjectTag::of(b"first")).err()));
+        assert!(is_in_doubt(remote.get("log/1", None).err()));
+        assert!(remote.get("log/1", None).unwrap().is_some());
+    }
+
+    /// Two containers, whose processes have one number, and two remotes of a process had one temporary file for one object: the second writer changed what the
+    /// first had linked to its name.
+    #[test]
+    fn two_writers_of_one_object_have_two_temporary_files() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("log");
+        let (one, two) = (FolderRemote::new(root.path()), FolderRemote::new(root.path()));
+        let first = one.temporary(&folder, "log/1", b"first").unwrap();
+        let object = folder.join("1");
+        std::fs::hard_link(&first, &object).unwrap();
+        let second = two.temporary(&folder, "log/1", b"second").unwrap();
+        assert_ne!(first, second);
+        assert_eq!(std::fs::read(&object).unwrap(), b"first", "what is written once does not change");
+        assert_eq!(std::fs::read(&second).unwrap(), b"second");
     }
 }

@@ -33,6 +33,7 @@ mod status;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod ways;
 
 pub use chain::RemoteChain;
 pub use error::ChainError;

@@ -79,7 +79,8 @@ impl ObjectName {
         // Another text is no number.
         let number = |text: &str| u64::from_str_radix(text, 16).ok();
         let found = match folder {
-            "log" => Self::Entry(number(name)?),
+            // No number comes behind the last one, so that it is none of an entry.
+            "log" => Self::Entry(number(name).filter(|number| *number < u64::MAX)?),
             "pack" => {
                 let mut parts = name.split('-').map(number);
                 let mut next = || parts.next().flatten();
@@ -165,6 +166,7 @@ mod tests {
             "..",
             "log/../../etc",
             "log/1",
+            "log/ffffffffffffffff",
             "log/000000000000001F",
             "log/+00000000000001f",
             "log/00000000000001f/x",

@@ -150,6 +150,34 @@ pub(crate) fn replace_head(
     Ok(made.map(|(_, tag)| tag))
 }
 
+/// Most names that are listed.
+pub(crate) const NAME_COUNT_MAX: usize = 1 << 20;
+
+/// All keys under a prefix that `found` makes something of.
+///
+/// # Errors
+/// [`ChainError::TooLarge`] for more than a million keys, of whatever form; [`ChainError::Remote`].
+pub(crate) fn listed<T>(
+    remote: &dyn Remote,
+    under: &str,
+    found: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, ChainError> {
+    let (mut all, mut count, mut after) = (Vec::new(), 0_usize, String::new());
+    loop {
+        let page = remote.list(under, &after)?;
+        let Some(last) = page.iter().map(|listed| &listed.key).max().filter(|last| **last > after) else {
+            return Ok(all);
+        };
+        count = count.saturating_add(page.len());
+        if count > NAME_COUNT_MAX {
+            let (bytes, limit) = (count as u64, NAME_COUNT_MAX as u64);
+            return Err(ChainError::TooLarge { what: format!("the list of {under}"), bytes, limit });
+        }
+        all.extend(page.iter().filter_map(|listed| found(&listed.key)));
+        after.clone_from(last);
+    }
+}
+
 /// Whether a store has objects beside its head.
 pub(crate) fn has_objects(remote: &dyn Remote, store: StoreId) -> Result<bool, ChainError> {
     let listed = remote.list(&store_keys(store), "")?;

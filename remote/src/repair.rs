@@ -1,12 +1,11 @@
 //! A head that was lost is made anew from the names of the other objects.
 //!
 //! ```text
-//! segments, the highest generation of each -> packs that continue them -> entries that continue these -> head, created
+//! segments, packs, entries -> the best way through them (see `ways`) -> head, created
 //! ```
 
 use std::sync::Arc;
 
-use acpdb_engine::codec::Written;
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::storage::Entropy;
 
@@ -14,23 +13,23 @@ use crate::chain::random;
 use crate::error::ChainError;
 use crate::flaws::Flaw;
 use crate::head::{KeptSegment, RemoteHead};
-use crate::names::{ObjectName, PackName, SegmentName, store_keys};
-use crate::objects::{FoundHead, find_head, get_settled, named_run, replace_head};
+use crate::names::{ObjectName, store_keys};
+use crate::objects::{FoundHead, find_head, get_settled, listed, named_run, replace_head};
 use crate::remote::Remote;
 use crate::run::LogRun;
-use crate::tail::{ChainTail, entry};
+use crate::tail::entry;
+use crate::ways::{FoundEntry, WayPart, WayStep, best_way, first_behind};
 
 /// So far above all epochs that are found lies that of the new head: writers that swapped the lost head and left no other trace are below it.
 const EPOCH_STEP: u64 = 1 << 16;
-/// Most entries that are looked through.
-const ENTRY_COUNT_MAX: usize = 1 << 20;
 
 /// Makes the head of a store anew if it is lost. The writer before is fenced once the next one takes the store over. Says whether a head was made.
 ///
 /// Cost: a listing of the store's objects, and all of them are read.
 ///
 /// # Errors
-/// [`ChainError::NoStore`] if there is nothing of the store; [`ChainError::Remote`], [`ChainError::Newer`].
+/// [`ChainError::NoStore`] if there is nothing of the store; [`ChainError::TooLarge`] if there are more than a million names;
+/// [`ChainError::Remote`], [`ChainError::Newer`].
 pub fn repair(remote: &dyn Remote, entropy: &Arc<dyn Entropy>, store: StoreId) -> Result<bool, ChainError> {
     let found = find_head(remote, store)?;
     if matches!(found, FoundHead::Sound(..)) {
@@ -40,32 +39,33 @@ pub fn repair(remote: &dyn Remote, entropy: &Arc<dyn Entropy>, store: StoreId) -
     if names.is_empty() {
         return Err(ChainError::NoStore { store: store.to_string() });
     }
+    let (mut steps, mut entries, mut behind) = (Vec::new(), Vec::new(), 1);
+    for name in names.iter().copied() {
+        match name {
+            ObjectName::Entry(number) => {
+                behind = number.saturating_add(1).max(behind);
+                let Some((object, _)) = get_settled(remote, &name.key(store))? else { continue };
+                entries.extend(entry(store, number, &object)?.as_ref().map(FoundEntry::of));
+            }
+            ObjectName::Pack(_) | ObjectName::Segment(_) => steps.extend(step(remote, store, name)?),
+        }
+    }
+    let highest = entries.iter().map(FoundEntry::epoch).max().unwrap_or(0);
+    let highest_step = steps.iter().map(|step| step.epoch).max().unwrap_or(0);
     let mut head = RemoteHead::empty(store);
-    let segments: Vec<SegmentName> = names
-        .iter()
-        .filter_map(|name| if let ObjectName::Segment(name) = name { Some(*name) } else { None })
-        .collect();
-    while let Some(kept) = next_segment(remote, &head, &segments)? {
+    for step in best_way(steps, &entries) {
         // A writer that was stopped may put its fence where an entry of the segment was: what lies before the boundary does not count.
-        (head.place, head.boundary, head.floor) = (kept.behind, kept.boundary, kept.floor);
-        head.segments.push(kept);
+        (head.place, (head.boundary, head.floor)) = (step.behind, step.boundary());
+        match step.part {
+            WayPart::Segment(kept) => head.segments.push(kept),
+            WayPart::Pack(pack) => head.packs.push(pack),
+        }
     }
-    let packs: Vec<PackName> = names
-        .iter()
-        .filter_map(|name| if let ObjectName::Pack(name) = name { Some(*name) } else { None })
-        .collect();
-    while let Some((pack, behind)) = next_pack(remote, &head, &packs)? {
-        head.place = behind;
-        (head.boundary, head.floor) = (pack.next, head.floor.max(pack.epoch));
-        head.packs.push(pack);
-    }
-    let entries = names
-        .iter()
-        .filter_map(|name| if let ObjectName::Entry(number) = name { Some(*number) } else { None });
-    let entries: Vec<u64> = entries.take(ENTRY_COUNT_MAX).collect();
-    let mut highest = packs.iter().map(|pack| pack.epoch).max().unwrap_or(0);
-    highest = highest.max(place_boundary(remote, &mut head, &entries)?);
-    head.epoch = highest.saturating_add(EPOCH_STEP);
+    // The boundary is the number of the first entry that goes on; the number behind all entries if none does.
+    let first = first_behind(&head.place, (head.boundary, head.floor), &entries);
+    let (boundary, floor) = first.unwrap_or((behind.max(head.boundary), highest));
+    (head.boundary, head.floor) = (boundary, floor.max(head.floor));
+    head.epoch = highest.max(highest_step).saturating_add(EPOCH_STEP);
     (head.nonce, head.owner_nonce) = (random(&**entropy)?, random(&**entropy)?);
     "repair".clone_into(&mut head.owner);
     // If another repair was first, its head does as well.
@@ -74,15 +74,7 @@ pub fn repair(remote: &dyn Remote, entropy: &Arc<dyn Entropy>, store: StoreId) -
 
 /// All objects of a store that have a name, in order.
 fn names_of(remote: &dyn Remote, store: StoreId) -> Result<Vec<ObjectName>, ChainError> {
-    let (under, mut after, mut names) = (store_keys(store), String::new(), Vec::new());
-    loop {
-        let listed = remote.list(&under, &after)?;
-        let Some(last) = listed.iter().map(|listed| &listed.key).max().filter(|last| **last > after) else {
-            break;
-        };
-        names.extend(listed.iter().filter_map(|listed| ObjectName::parse(store, &listed.key)));
-        after.clone_from(last);
-    }
+    let mut names = listed(remote, &store_keys(store), |key| ObjectName::parse(store, key))?;
     names.sort_unstable();
     Ok(names)
 }
@@ -95,67 +87,17 @@ fn sound_run(remote: &dyn Remote, store: StoreId, name: ObjectName) -> Result<Op
     }
 }
 
-/// The segment behind the last one of the head.
-fn next_segment(
-    remote: &dyn Remote,
-    head: &RemoteHead,
-    segments: &[SegmentName],
-) -> Result<Option<KeptSegment>, ChainError> {
-    let number = head.segments.last().map_or(1, |last| last.name.number.saturating_add(1));
-    let mut candidates: Vec<_> = segments.iter().filter(|name| name.number == number).collect();
-    candidates.sort_unstable_by_key(|name| std::cmp::Reverse(name.generation));
-    for name in candidates {
-        if let Some(run) = sound_run(remote, head.store, ObjectName::Segment(*name))?
-            && run.before == head.place
-        {
+/// A segment or a pack that is sound and there, as a step of a way.
+fn step(remote: &dyn Remote, store: StoreId, name: ObjectName) -> Result<Option<WayStep>, ChainError> {
+    let Some(run) = sound_run(remote, store, name)? else { return Ok(None) };
+    let part = match name {
+        ObjectName::Entry(_) => return Ok(None),
+        ObjectName::Pack(pack) => WayPart::Pack(pack),
+        ObjectName::Segment(name) => {
             let (length, behind) = (run.bytes.len() as u64, run.behind);
             let (boundary, floor) = (run.next, run.first);
-            return Ok(Some(KeptSegment { name: *name, length, behind, boundary, floor }));
+            WayPart::Segment(KeptSegment { name, length, behind, boundary, floor })
         }
-    }
-    Ok(None)
-}
-
-/// The longest pack that continues the head's place.
-fn next_pack(
-    remote: &dyn Remote,
-    head: &RemoteHead,
-    packs: &[PackName],
-) -> Result<Option<(PackName, Written)>, ChainError> {
-    let mut candidates: Vec<_> = packs.iter().filter(|pack| pack.next > head.boundary).collect();
-    candidates.sort_unstable_by_key(|pack| std::cmp::Reverse(pack.next));
-    for pack in candidates {
-        if let Some(run) = sound_run(remote, head.store, ObjectName::Pack(*pack))?
-            && run.before == head.place
-        {
-            return Ok(Some((*pack, run.behind)));
-        }
-    }
-    Ok(None)
-}
-
-/// Finds the first entry that continues the head's place, and makes its number the boundary; the number behind all entries if there is none. Returns the highest
-/// epoch of an entry.
-fn place_boundary(remote: &dyn Remote, head: &mut RemoteHead, entries: &[u64]) -> Result<u64, ChainError> {
-    let (mut highest, mut first, mut tail) = (0, None, ChainTail::of(head));
-    for number in entries {
-        let Some((object, _)) = get_settled(remote, &ObjectName::Entry(*number).key(head.store))? else {
-            continue;
-        };
-        if let Some(run) = entry(head.store, *number, &object)? {
-            highest = run.epoch.max(highest);
-        }
-        if *number < head.boundary || first.is_some() {
-            continue;
-        }
-        (tail.next, tail.first) = (*number, *number);
-        let floor = tail.epoch;
-        if tail.take(&object)?.is_some() {
-            first = Some((*number, floor));
-        }
-    }
-    let behind = entries.last().map_or(1, |last| last.saturating_add(1)).max(head.boundary);
-    let (boundary, floor) = first.unwrap_or((behind, highest));
-    (head.boundary, head.floor) = (boundary, floor.max(head.floor));
-    Ok(highest)
+    };
+    Ok(Some(WayStep { part, epoch: run.epoch, before: run.before, behind: run.behind }))
 }

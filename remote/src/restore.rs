@@ -12,12 +12,9 @@ use acpdb_engine::verify::Verdict;
 use crate::error::ChainError;
 use crate::flaws::Flaw;
 use crate::names::{HEADS, meta_key};
-use crate::objects::head_of;
+use crate::objects::{head_of, listed};
 use crate::read::{VisitRun, read_chain};
 use crate::remote::Remote;
-
-/// Most stores that are listed.
-const STORE_COUNT_MAX: usize = 1 << 20;
 
 /// How a store is restored.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,25 +28,11 @@ pub struct RestoreOptions {
 /// # Errors
 /// [`ChainError::Remote`]; [`ChainError::TooLarge`] for more than a million.
 pub fn stores(remote: &dyn Remote) -> Result<Vec<StoreId>, ChainError> {
-    let (mut found, mut after) = (Vec::new(), String::new());
-    loop {
-        let listed = remote.list(HEADS, &after)?;
-        let Some(last) = listed.iter().map(|listed| &listed.key).max().filter(|last| **last > after) else {
-            break;
-        };
-        let names = listed.iter().filter_map(|listed| listed.key.strip_prefix(HEADS));
+    let mut found = listed(remote, HEADS, |key| {
+        let name = key.strip_prefix(HEADS)?;
         // Capitals are another name.
-        found.extend(names.filter_map(|name| StoreId::from_hex(name).filter(|store| store.to_hex() == name)));
-        if found.len() > STORE_COUNT_MAX {
-            let what = "the list of stores".to_owned();
-            return Err(ChainError::TooLarge {
-                what,
-                bytes: found.len() as u64,
-                limit: STORE_COUNT_MAX as u64,
-            });
-        }
-        after.clone_from(last);
-    }
+        StoreId::from_hex(name).filter(|store| store.to_hex() == name)
+    })?;
     found.sort_unstable();
     Ok(found)
 }

@@ -43,6 +43,23 @@ impl ChainTail {
         Self { store, first: next, next, place, epoch, accepted: Vec::new() }
     }
 
+    /// Leaves the next number, whatever is there.
+    ///
+    /// # Errors
+    /// [`ChainError::TooLarge`] for more than a million entries, and for the last number: a remote that makes up entries would be read for ever.
+    pub(crate) fn pass(&mut self) -> Result<(), ChainError> {
+        // It is never below the first.
+        let count = self.next.saturating_sub(self.first);
+        match self.next.checked_add(1).filter(|_| count < ENTRY_COUNT_MAX) {
+            Some(next) => self.next = next,
+            None => {
+                let what = "the list of entries behind the boundary".to_owned();
+                return Err(ChainError::TooLarge { what, bytes: count, limit: ENTRY_COUNT_MAX });
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the entry that the next number has; the chunk if it is one that counts. A fence may count; what does not is passed over: unsound, of a lower epoch, or no
     /// continuation.
     ///
@@ -50,14 +67,7 @@ impl ChainTail {
     /// [`ChainError::Newer`]; [`ChainError::TooLarge`] for more than a million entries.
     pub(crate) fn take(&mut self, object: &[u8]) -> Result<Option<LogRun>, ChainError> {
         let number = self.next;
-        // Numbers only rise.
-        let count = number.saturating_sub(self.first);
-        if count >= ENTRY_COUNT_MAX {
-            // A remote that makes up entries would be read for ever.
-            let what = "the list of entries behind the boundary".to_owned();
-            return Err(ChainError::TooLarge { what, bytes: count, limit: ENTRY_COUNT_MAX });
-        }
-        self.next = number.saturating_add(1);
+        self.pass()?;
         let Some(run) = entry(self.store, number, object)? else { return Ok(None) };
         if run.epoch < self.epoch {
             return Ok(None);

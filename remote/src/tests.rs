@@ -3,6 +3,7 @@
 mod conformance;
 mod hostile;
 mod objects;
+mod repairs;
 mod shipping;
 mod simulation;
 mod world;

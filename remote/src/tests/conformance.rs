@@ -189,6 +189,20 @@ fn a_folder_conforms_and_leaves_nothing_half_made() {
     assert_eq!(left, Vec::<std::path::PathBuf>::new());
 }
 
+/// As two processes that share a folder: each caller has a remote of its own, and each has made as many objects as the others.
+#[test]
+fn of_many_folder_remotes_one_creates_an_object_and_its_bytes_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..40 {
+        let key = format!("log/{round}");
+        let winners = race(|number| {
+            let remote = FolderRemote::new(folder.path());
+            matches!(remote.create(&key, &[number]), Ok(Created::Here(_)))
+        });
+        assert_eq!(bytes_of(&FolderRemote::new(folder.path()), &key), Some(winners), "round {round}");
+    }
+}
+
 /// A link in a shared folder leads a reader out of it, or a writer over a file of its own.
 #[test]
 fn a_folder_follows_no_link_to_an_object() {

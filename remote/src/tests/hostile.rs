@@ -8,16 +8,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use acpdb_engine::ids::StoreId;
-use acpdb_engine::storage::Entropy;
+use acpdb_engine::storage::{Entropy, SystemEntropy};
 use acpdb_engine::{Entry, Role, Seq, Store, StreamInfo};
 
 use super::world::SimEntropy;
+use crate::head::RemoteHead;
 use crate::names::{ObjectName, head_key, meta_key};
 use crate::remote::{Created, ListedObject, ObjectTag, RemoteError, Swapped};
 use crate::run::{LogRun, RUN_HEADER_BYTES};
 use crate::sim::{SimRemote, SimRemoteFaults};
 use crate::{
-    ChainError, MemoryRemote, Remote, RestoreOptions, ShipOptions, Shipper, repair, restore, stores,
+    ChainError, MemoryRemote, Remote, RemoteChain, RestoreOptions, ShipOptions, Shipper, repair, restore,
+    status, stores,
 };
 
 type Objects = BTreeMap<String, Vec<u8>>;
@@ -262,6 +264,7 @@ fn a_payload_that_unpacks_to_a_gigabyte_is_no_entry() {
 struct Crowd {
     inner: MemoryRemote,
     store: StoreId,
+    count: u64,
 }
 
 const CROWD_COUNT: u64 = 1_000_000;
@@ -292,7 +295,7 @@ impl Remote for Crowd {
             } else {
                 last.map_or(u64::MAX, |last| last.max((1 << 32) - 1) + 1)
             };
-            let numbers = (from..(1 << 32) + CROWD_COUNT).take(1000);
+            let numbers = (from..(1 << 32) + self.count).take(1000);
             page.extend(
                 numbers
                     .map(|number| ListedObject { key: ObjectName::Entry(number).key(self.store), bytes: 0 }),
@@ -307,7 +310,7 @@ impl Remote for Crowd {
 #[test]
 fn a_million_names_hide_no_store() {
     let victim = victim();
-    let crowd = Crowd { inner: remote_of(&victim.late), store: victim.store };
+    let crowd = Crowd { inner: remote_of(&victim.late), store: victim.store, count: CROWD_COUNT };
     assert_eq!(stores(&crowd).unwrap(), [victim.store]);
     assert_eq!(attempt(&crowd, victim.store).unwrap(), victim.late_head);
     crowd.inner.set(&head_key(victim.store), None);
@@ -315,4 +318,42 @@ fn a_million_names_hide_no_store() {
         Arc::new(SimEntropy(SimRemote::new(1, SimRemoteFaults::default(), Arc::new(|| ()))));
     assert!(repair(&crowd, &entropy, victim.store).unwrap());
     assert_eq!(attempt(&crowd, victim.store).unwrap(), victim.late_head);
+}
+
+/// Names without end filled the memory of a repair.
+#[test]
+fn more_than_a_million_names_are_an_error() {
+    let victim = victim();
+    let crowd = Crowd { inner: remote_of(&victim.late), store: victim.store, count: 1 << 21 };
+    crowd.inner.set(&head_key(victim.store), None);
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+    assert!(matches!(repair(&crowd, &entropy, victim.store), Err(ChainError::TooLarge { .. })));
+}
+
+/// A head whose boundary is the last number, and an object of that number: no number comes behind it, and it was read for ever.
+#[test]
+fn the_last_number_is_not_read_for_ever() {
+    let victim = victim();
+    let mut objects = victim.late.clone();
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+    objects.insert(ObjectName::Entry(u64::MAX).key(victim.store), b"x".to_vec());
+    assert_eq!(check("a last number that is not reached", &victim, &objects), Some(victim.late_head));
+
+    for boundary in [u64::MAX, u64::MAX - 1] {
+        let head = RemoteHead::decode(victim.store, &victim.late[&head_key(victim.store)]).unwrap();
+        objects.insert(head_key(victim.store), RemoteHead { boundary, ..head }.encode());
+        objects.insert(ObjectName::Entry(u64::MAX - 1).key(victim.store), b"x".to_vec());
+        let remote = Arc::new(remote_of(&objects));
+        let is_refused = |error: Option<ChainError>| matches!(error, Some(ChainError::TooLarge { .. }));
+        assert!(is_refused(attempt(&*remote, victim.store).err()), "restored");
+        assert!(is_refused(status(&*remote, victim.store, None).err()), "looked at");
+        let taken = RemoteChain::take_over(remote, Arc::clone(&entropy), victim.store, "one");
+        assert!(is_refused(taken.err()), "taken over");
+    }
+    // Where the head is lost, that object is none of the store.
+    objects.remove(&ObjectName::Entry(u64::MAX - 1).key(victim.store));
+    objects.remove(&head_key(victim.store));
+    let remote = remote_of(&objects);
+    assert!(repair(&remote, &entropy, victim.store).unwrap());
+    assert_eq!(attempt(&remote, victim.store).unwrap(), victim.late_head);
 }
