@@ -123,14 +123,21 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     close(opened, &mut known, &skipped, output)?;
     let is_nothing = reports.is_empty() && imported.is_empty() && partly_count == 0;
     render(&reports, &imported, &skipped, (other_count, is_nothing), output)?;
-    if !output.json && (reports.iter().any(|report| report.event_count > 0) || !imported.is_empty()) {
-        tell_where(global, args, &folder, output);
-    }
+    tell_where(global, args, (&folder, &reports, &imported), output);
     Ok(code_of(is_nothing, &imported, &skipped))
 }
 
 /// Says which store it is, and whether the store of one folder took the sessions of the whole machine.
-fn tell_where(global: &Global, args: &Import, folder: &Path, output: &Output) {
+fn tell_where(
+    global: &Global,
+    args: &Import,
+    (folder, reports, imported): (&Path, &[FileReport], &[Imported]),
+    output: &Output,
+) {
+    let is_new = reports.iter().any(|report| report.event_count > 0) || !imported.is_empty();
+    if output.json || !is_new {
+        return;
+    }
     let is_typed = global.db.is_some() && global.db != crate::settings::path_in("ACPDB_PATH");
     let db = if is_typed { format!(" --db {}", store_path::quoted(folder)) } else { String::new() };
     output.note(format!("all of it is in {}; next: acpdb{db} sessions, ui or cost", folder.display()));
