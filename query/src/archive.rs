@@ -37,6 +37,8 @@ pub struct Scratchpad<'a> {
     pub facts: Vec<&'a str>,
     /// Current decisions of the session.
     pub decisions: Vec<&'a str>,
+    /// Current notes.
+    pub notes: Vec<&'a str>,
 }
 
 impl Scratchpad<'_> {
@@ -48,6 +50,7 @@ impl Scratchpad<'_> {
         section(&mut text, "Completed tasks", tasks.iter().map(String::as_str));
         section(&mut text, "Facts", self.facts.iter().copied());
         section(&mut text, "Decisions", self.decisions.iter().copied());
+        section(&mut text, "Notes", self.notes.iter().copied());
         text
     }
 }

@@ -264,9 +264,10 @@ fn cause_sentence(state: &State, cause: &CauseView, why: &Explanation, at: Seq) 
         CauseView::Erased { seq } | CauseView::Lost { seq } => format!("Its bytes are gone, as {seq} says."),
         CauseView::OffBranch { seq } => format!("A rewind in {seq} took it off the active branch."),
         CauseView::Left { seq } => {
-            format!(
-                "It left the context in {seq}: the host replaced the context without it, or its message was abandoned."
-            )
+            format!("It left the context in {seq}: the host replaced the context without it.")
+        }
+        CauseView::Abandoned { seq } => {
+            format!("It left the context in {seq}: the host gave its message up.")
         }
         CauseView::ClearedByHost { seq, .. } => {
             format!("The host cleared it in {seq} and put a text of its own there.")

@@ -119,6 +119,7 @@ pub fn cause_label(cause: &CauseView) -> &'static str {
         CauseView::Lost { .. } => "lost",
         CauseView::OffBranch { .. } => "off_branch",
         CauseView::Left { .. } => "left",
+        CauseView::Abandoned { .. } => "abandoned",
         CauseView::ClearedByHost { .. } => "cleared_by_host",
         CauseView::Distilled { .. } => "distilled",
         CauseView::Evicted { rolling: true, .. } => "rolling_prune",

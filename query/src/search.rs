@@ -324,7 +324,7 @@ impl Seen {
         match row.cause {
             _ if visible => Self::Seen,
             Some("left") => Self::Gone,
-            Some("erased" | "lost" | "off_branch" | "cleared_by_host") | None => Self::Hidden,
+            Some("erased" | "lost" | "off_branch" | "abandoned" | "cleared_by_host") | None => Self::Hidden,
             Some(_) if is_sent || !row.in_context => Self::Hidden,
             Some(cause) if row.rule.is_some_and(|rule| rule.label() == cause) => Self::Stale,
             Some(_) => Self::WouldBeHidden,

@@ -63,7 +63,10 @@ pub fn host_sentence(state: &State, why: &Explanation, at: Seq) -> Option<String
         {
             at
         }
-        CauseView::Left { seq } | CauseView::ClearedByHost { seq, .. } | CauseView::OffBranch { seq } => *seq,
+        CauseView::Left { seq }
+        | CauseView::Abandoned { seq }
+        | CauseView::ClearedByHost { seq, .. }
+        | CauseView::OffBranch { seq } => *seq,
         _ => return None,
     };
     let turn = state.turn(until).get();

@@ -109,6 +109,11 @@ impl SessionsAsked {
         let known = self.facts.get(&name.id).cloned().unwrap_or_default();
         let SessionFacts { models, cost, duration_seconds, titled } = known;
         let mut summary = figures.summary(name.clone());
+        if name.head > self.at {
+            let earlier = self.store.stream_events(name.id, summary.first, self.at)?;
+            // A damaged event is passed over: the row says where the readable ones end.
+            summary.name.head = earlier.flatten().map(|event| event.seq).last().unwrap_or(summary.first);
+        }
         summary.project = summary.project.map(|project| self.moves.project(&project).into_owned());
         summary.name.title = title_at(&self.store, name, titled, figures.prompt)?;
         Ok(Some(SessionRow {

@@ -34,6 +34,8 @@ mod live_faults;
 mod live_input;
 #[path = "cli/money.rs"]
 mod money;
+#[path = "cli/newcomer.rs"]
+mod newcomer;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/projects.rs"]
@@ -44,6 +46,8 @@ mod salvaged;
 mod several;
 #[path = "cli/terminal.rs"]
 mod terminal;
+#[path = "cli/told_alike.rs"]
+mod told_alike;
 #[path = "cli/transcript.rs"]
 mod transcript;
 #[path = "cli/versions.rs"]

@@ -53,11 +53,13 @@ pub(crate) use write::*;
 /// difference. ("acp" is agent context pruning, not the Agent Client Protocol.)
 #[derive(Debug, Parser)]
 #[command(name = "acpdb", version, max_term_width = 100, propagate_version = true)]
-#[command(after_help = "Examples:\n  acpdb demo                      a tour on your newest session\n  \
+#[command(
+    after_help = "Examples:\n  acpdb demo                      a tour of one of your newest sessions\n  \
     acpdb import                    read the sessions of every host found\n  \
     acpdb context latest            the context that the model should see now\n  \
     acpdb history --chain '#297'    an item and those that superseded it, and why\n\n\
-    Ids in examples are those of the demo: acpdb demo --bundled --keep .acpdb")]
+    Ids in examples are those of the demo: acpdb demo --bundled --keep .acpdb"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -70,7 +72,7 @@ pub(crate) enum Verb {
     /// The store at a glance, and what to do next: what acpdb prints without a verb
     #[command(hide = true)]
     Home,
-    /// A tour on your newest session, or on the bundled one
+    /// A tour of the most telling of your newest sessions, or of the bundled one
     Demo(Demo),
     /// Make a store here, encrypted if you want
     Init(Init),

@@ -118,7 +118,8 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
         run.words().and_then(|words| attach::attach(&path, &words, host))
     };
     let plan = plan.map_err(|error| failure(&error))?;
-    let code = carry_out(&plan, host, args.dry_run, &format!("attached, mode {mode}"), output)?;
+    let done = format!("attached, mode {mode}: {}", told(mode, store.as_deref()));
+    let code = carry_out(&plan, host, args.dry_run, &done, output)?;
     for remark in remarks(host, mode) {
         output.note(remark);
     }
@@ -128,6 +129,24 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
         );
     }
     Ok(code)
+}
+
+/// The deeds of a mode, and the store that they go to.
+fn told(mode: Mode, store: Option<&Path>) -> String {
+    let store = store.map_or_else(
+        || "the store of the folder it runs in, else your own".to_owned(),
+        |store| store.display().to_string(),
+    );
+    let more = match mode {
+        Mode::Record => ", and says nothing to the model",
+        Mode::Suggest => {
+            ", and also tells the model open todos and what is remembered (--mode record does not)"
+        }
+        Mode::Prune => {
+            ", also tells the model open todos and what is remembered, and sends a pointer for a result that the model still sees"
+        }
+    };
+    format!("sessions go into {store}{more}")
 }
 
 /// Remarks about a host that a user needs.

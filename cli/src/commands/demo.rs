@@ -1,7 +1,7 @@
 //! `acpdb demo`: a tour of one session, the user's own if one is found.
 //!
 //! ```text
-//! FILE, or the newest session in the usual places, or the bundled one -> a temporary store (or --keep) -> one screen
+//! FILE, or the most telling of the newest sessions in the usual places, or the bundled one -> a temporary store (or --keep) -> one screen
 //! ```
 //!
 //! This file finds the session and imports it; [`tour`](super::tour) looks at it and draws the screen.
@@ -15,15 +15,17 @@ use acpdb_engine::{Store, store::StreamName};
 use acpdb_hosts::import::{Format, Options};
 use acpdb_live::below::Links;
 
-use super::tour::{self, Source};
+use super::tour::{self, Looked, Source};
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Demo;
 use crate::reader::{self, Candidate, FileChoice, ReadError, Recognised};
 
 /// The session that comes with the program.
 const BUNDLED: &[u8] = include_bytes!("../../assets/demo-session.jsonl");
-/// Most files that are tried before the bundled session is taken.
-const TRIED_COUNT_MAX: usize = 16;
+/// Most files that are looked at before the bundled session is taken.
+const TRIED_COUNT_MAX: usize = 20;
+/// Once so many bytes were read and there is a session worth a tour, no more files are looked at.
+const TRIED_BYTES_MAX: u64 = 32 << 20;
 /// Fewest calls in a session that is worth a tour.
 const CALL_COUNT_MIN: u64 = 8;
 
@@ -88,7 +90,7 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
         });
     }
     if !args.bundled
-        && let Some(chosen) = newest(global, folder, output)?
+        && let Some(chosen) = most_telling(global, folder, output)?
     {
         return Ok(chosen);
     }
@@ -101,8 +103,9 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
     Ok(Chosen { store, session, file, format, source: Source::Bundled { asked: args.bundled } })
 }
 
-/// The newest session in the usual places that is worth a tour. Files that fail are left out.
-fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chosen>, Failure> {
+/// The most telling of the newest sessions in the usual places: the one with the most tokens that went stale. Files that fail are left
+/// out.
+fn most_telling(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chosen>, Failure> {
     // `acpdb import` tells the places of sessions, this verb does not.
     let mut silent = Output::new(global);
     silent.quiet = true;
@@ -119,6 +122,9 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
         })
         .collect();
     dated.sort_by(|left, right| right.0.cmp(&left.0).then_with(|| left.1.path.cmp(&right.1.path)));
+    let mut best: Option<(u64, Chosen)> = None;
+    let mut sum = Looked::default();
+    let mut bytes = 0;
     for (number, (_, candidate)) in dated.into_iter().take(TRIED_COUNT_MAX).enumerate() {
         let Recognised::Session(format) = reader::recognise(&candidate, FileChoice::sessions(None)) else {
             continue;
@@ -130,14 +136,31 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
         if import(&store, &candidate.path, format).is_err() {
             continue;
         }
+        bytes += candidate.bytes;
         let Some((session, call_count)) = richest(&store)? else { continue };
         if call_count >= CALL_COUNT_MIN {
-            let file = candidate.path;
-            let source = Source::Found { path: file.clone() };
-            return Ok(Some(Chosen { store, session, file, format, source }));
+            let view = store.view(session)?;
+            let stats = acpdb_query::stats([("", &view)]).total;
+            sum.sessions += 1;
+            sum.tokens_whole += stats.tokens_whole;
+            sum.tokens_shown += stats.tokens_shown;
+            sum.tokens_freed += stats.tokens_freed;
+            if best.as_ref().is_none_or(|(freed, _)| stats.tokens_freed > *freed) {
+                let file = candidate.path;
+                let source = Source::Found { path: file.clone(), looked: Looked::default() };
+                best = Some((stats.tokens_freed, Chosen { store, session, file, format, source }));
+            }
+        }
+        if best.is_some() && bytes > TRIED_BYTES_MAX {
+            break;
         }
     }
-    Ok(None)
+    Ok(best.map(|(_, mut chosen)| {
+        if let Source::Found { looked, .. } = &mut chosen.source {
+            *looked = sum;
+        }
+        chosen
+    }))
 }
 
 fn import(store: &Store, path: &Path, format: Format) -> Result<(), Failure> {

@@ -123,7 +123,31 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     close(opened, &mut known, &skipped, output)?;
     let is_nothing = reports.is_empty() && imported.is_empty() && partly_count == 0;
     render(&reports, &imported, &skipped, (other_count, is_nothing), output)?;
+    tell_where(global, args, (&folder, &reports, &imported), output);
     Ok(code_of(is_nothing, &imported, &skipped))
+}
+
+/// Says which store it is, and whether the store of one folder took the sessions of the whole machine.
+fn tell_where(
+    global: &Global,
+    args: &Import,
+    (folder, reports, imported): (&Path, &[FileReport], &[Imported]),
+    output: &Output,
+) {
+    let is_new = reports.iter().any(|report| report.event_count > 0) || !imported.is_empty();
+    if output.json || !is_new {
+        return;
+    }
+    let is_typed = global.db.is_some() && global.db != crate::settings::path_in("ACPDB_PATH");
+    let db = if is_typed { format!(" --db {}", store_path::quoted(folder)) } else { String::new() };
+    output.note(format!("all of it is in {}; next: acpdb{db} sessions, ui or cost", folder.display()));
+    let is_found = global.db.is_none() && global.settings.db.as_deref() != Some(folder);
+    if args.paths.is_empty() && is_found && folder.file_name() == Some(crate::own_stores::FOLDER.as_ref()) {
+        output.note(format!(
+            "note: this store belongs to {}, and holds sessions of other projects now; --db PATH names another store",
+            folder.parent().unwrap_or(folder).display()
+        ));
+    }
 }
 
 /// Keeps what is known of the files, closes the store, and warns of the files that were skipped.

@@ -146,9 +146,10 @@ pub(crate) fn standing(row: &ItemRow) -> String {
     let by = row.superseded_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let superseded = row.rule.map(|rule| format!("superseded{by} ({})", rule.label())).unwrap_or_default();
     let reason = match row.cause {
-        Some("left") if row.rule.is_some() => format!("{superseded}, left"),
+        Some(cause @ ("left" | "abandoned")) if row.rule.is_some() => format!("{superseded}, {cause}"),
         Some("off_branch") if row.rule.is_some() => format!("{superseded}, off branch"),
         Some("left") => "left the context".to_owned(),
+        Some("abandoned") => "its message was abandoned".to_owned(),
         Some("lost") => "lost to damage".to_owned(),
         Some(cause) if row.rule.is_some_and(|rule| rule.label() == cause) => superseded,
         Some(cause) => cause.replace('_', " "),

@@ -205,24 +205,27 @@ fn scratchpad(global: &Global, session: &SessionOption, output: &mut Output) -> 
     let (rows, _) = rows(&view)?;
     let memory = store.memory(&MemoryScope::session(session.id), view.at())?;
     let now = crate::clock::now();
-    let (facts, decisions) = memory.read(now, |memory| {
+    let (facts, decisions, notes) = memory.read(now, |memory| {
         let mut facts = Vec::new();
         let mut decisions = Vec::new();
+        let mut notes = Vec::new();
         for (_, item) in memory.current() {
             let text = || memory.text(&item).unwrap_or_else(|| "[not readable]".to_owned());
             match item.kind() {
                 MemoryKind::Fact if item.category() == "context" => facts.push(text()),
                 MemoryKind::Decision => decisions.push(text()),
+                MemoryKind::Note => notes.push(text()),
                 _ => {}
             }
         }
-        (facts, decisions)
+        (facts, decisions, notes)
     });
     let completed = rows.iter().filter(|row| row.status == TaskStatus::Completed);
     let note = Scratchpad {
         tasks: completed.filter_map(|row| Some((row.id.as_str(), row.summary.as_deref()?))).collect(),
         facts: facts.iter().map(String::as_str).collect(),
         decisions: decisions.iter().map(String::as_str).collect(),
+        notes: notes.iter().map(String::as_str).collect(),
     };
     let text = note.render();
     if output.json {

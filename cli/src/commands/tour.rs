@@ -34,13 +34,24 @@ pub(crate) enum Source {
         #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
         path: PathBuf,
     },
-    /// The newest session in the usual places.
+    /// The most telling of the newest sessions in the usual places.
     Found {
         #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
         path: PathBuf,
+        #[serde(flatten)]
+        looked: Looked,
     },
     /// The session comes with the program.
     Bundled { asked: bool },
+}
+
+/// The newest sessions together, of which one is shown.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub(crate) struct Looked {
+    pub(crate) sessions: u64,
+    pub(crate) tokens_whole: u64,
+    pub(crate) tokens_shown: u64,
+    pub(crate) tokens_freed: u64,
 }
 
 /// The content of the screen.
@@ -196,6 +207,26 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// A title and a text behind it, in as many lines as it needs. `plain` is the title without its style.
+fn wrapped(title: &str, plain: &str, text: &str, output: &mut Output) -> Result<(), Failure> {
+    let indent = if plain.is_empty() { 0 } else { plain.width() + 2 };
+    let room = output.room(indent).max(1);
+    let mut lead = format!("{title}{}", " ".repeat(indent - plain.width()));
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && line.width() + 1 + word.width() > room {
+            output.line(format!("{lead}{line}"))?;
+            lead = " ".repeat(indent);
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    output.line(format!("{lead}{}", clip(&line, room)))
+}
+
 impl Tour {
     pub(crate) fn is_sound(&self) -> bool {
         self.verified.verdict() == Verdict::Sound
@@ -278,7 +309,13 @@ impl Tour {
     fn heading(&self, output: &mut Output) -> Result<(), Failure> {
         let source = match &self.source {
             Source::File { path } => format!("{}, {}", self.host, path.display()),
-            Source::Found { path } => format!("your newest session, {}, {}", self.host, path.display()),
+            Source::Found { path, looked: Looked { sessions: ..=1, .. } } => {
+                format!("your newest session, {}, {}", self.host, path.display())
+            }
+            Source::Found { path, looked } => {
+                let count = looked.sessions;
+                format!("the most telling of your {count} newest sessions, {}, {}", self.host, path.display())
+            }
             Source::Bundled { asked: true } => "the bundled session".to_owned(),
             Source::Bundled { asked: false } => {
                 "no session of yours was found; this is the bundled one".to_owned()
@@ -299,7 +336,7 @@ impl Tour {
             describe::count(self.turns.into(), "turn"),
             describe::tokens(total.tokens)
         );
-        output.line(clip(&text, output.width))
+        wrapped("", "", &text, output)
     }
 
     fn rules(&self, output: &mut Output) -> Result<(), Failure> {
@@ -310,12 +347,22 @@ impl Tour {
         }
         let share = percent(total.tokens_freed, total.tokens_whole);
         let text = format!(
-            "  {} superseded: the context would hold ~{} of ~{} tokens, {share}% less",
+            "{} superseded: the context would hold ~{} of ~{} tokens, {share}% less",
             describe::count(total.superseded, "item"),
             describe::tokens(total.tokens_shown),
             describe::tokens(total.tokens_whole)
         );
-        output.line(format!("{title}{}", clip(&text, output.room(5))))?;
+        wrapped(&title, "Stale", &text, output)?;
+        if let Source::Found { looked: looked @ Looked { sessions: 2.., .. }, .. } = &self.source {
+            let text = format!(
+                "all {} together: ~{} of ~{} tokens, {}% less",
+                looked.sessions,
+                describe::tokens(looked.tokens_shown),
+                describe::tokens(looked.tokens_whole),
+                percent(looked.tokens_freed, looked.tokens_whole)
+            );
+            wrapped("     ", "     ", &text, output)?;
+        }
         let rows: Vec<_> = self.stats.items.iter().filter(|row| row.count > 0 || row.freed > 0).collect();
         let most = rows.iter().map(|row| row.freed).max().unwrap_or_default();
         let heading = format!("  {:<18}{:>6}{:>9}", "by rule", "items", "freed");

@@ -363,6 +363,11 @@ impl History {
         }
     }
 
+    /// Whether the host ordered the context anew in `seq`.
+    pub(super) fn is_ordered_in(&self, seq: Seq) -> bool {
+        self.orders.binary_search_by_key(&seq, |order| order.since).is_ok()
+    }
+
     fn link(&mut self, mut edge: EdgeRow) -> u32 {
         let number = index(self.edges.len());
         edge.next_of_old = NONE;

@@ -164,6 +164,7 @@ fn state_name(cause: Option<&CauseView>) -> &'static str {
         Some(CauseView::Lost { .. }) => "lost",
         Some(CauseView::OffBranch { .. }) => "off_branch",
         Some(CauseView::Left { .. }) => "left",
+        Some(CauseView::Abandoned { .. }) => "abandoned",
         Some(CauseView::ClearedByHost { .. }) => "cleared_by_host",
         Some(CauseView::Distilled { .. }) => "distilled",
         Some(CauseView::Evicted { .. }) => "evicted",

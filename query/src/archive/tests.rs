@@ -35,6 +35,7 @@ fn the_scratchpad_has_a_section_for_what_there_is() {
         tasks: vec![("t1", "Fixed the parser.\n\n✅ judged"), ("t2", "Wrote docs\n")],
         facts: vec![],
         decisions: vec!["use redb"],
+        notes: vec!["the pages are slow"],
     };
     expect![[r#"
         # Active context
@@ -49,6 +50,10 @@ fn the_scratchpad_has_a_section_for_what_there_is() {
         ## Decisions
 
         - use redb
+
+        ## Notes
+
+        - the pages are slow
     "#]]
     .assert_eq(&pad.render());
     expect![[r#"

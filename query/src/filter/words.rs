@@ -216,7 +216,7 @@ impl StateWord {
             Self::Evicted => cause == "evicted" || cause == "rolling_prune",
             Self::Shortened => row.state == FaceState::Shortened,
             Self::Cleared => cause == "cleared_by_host",
-            Self::Left => cause == "left",
+            Self::Left => cause == "left" || cause == "abandoned",
             Self::OffBranch => cause == "off_branch",
             Self::Erased => cause == "erased",
             Self::Lost => cause == "lost",

@@ -292,6 +292,7 @@ impl<'r> Simulation<'r> {
                         | CauseView::Erased { .. }
                         | CauseView::Lost { .. }
                         | CauseView::Left { .. }
+                        | CauseView::Abandoned { .. }
                         | CauseView::OffBranch { .. }
                 )
             );

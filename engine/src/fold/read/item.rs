@@ -51,8 +51,13 @@ pub enum CauseView {
         /// The rewind.
         seq: Seq,
     },
-    /// The context was replaced without it, or its message was abandoned.
+    /// The context was replaced without it, as by a compaction.
     Left {
+        /// When.
+        seq: Seq,
+    },
+    /// The host gave its message up.
+    Abandoned {
         /// When.
         seq: Seq,
     },
@@ -497,6 +502,7 @@ impl State {
             },
             Cause::Discarded { .. } => CauseView::Discarded { seq },
             Cause::Shortened { rule, .. } => CauseView::Shortened { seq, turn: row.turn, rule },
+            Cause::Left if !self.history.is_ordered_in(seq) => CauseView::Abandoned { seq },
             Cause::Left | Cause::Answered { .. } | Cause::Revised { .. } | Cause::Pinned => {
                 CauseView::Left { seq }
             }
