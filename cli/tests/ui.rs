@@ -331,6 +331,12 @@ fn the_index_searches_all_texts() {
     );
     assert_eq!(found("clampLimit%20no-such-word")["sessions"], Value::Array(Vec::new()));
     assert_eq!(found("")["sessions"], Value::Array(Vec::new()));
+    // Words behind the sixteenth were left out, without a word.
+    let many = "clampLimit+".repeat(63);
+    assert!(!found(&format!("{many}clampLimit"))["sessions"].as_array().unwrap().is_empty());
+    assert_eq!(found(&format!("{many}no-such-word"))["sessions"], Value::Array(Vec::new()));
+    let refused = ui.get(&format!("/search?q={many}clampLimit+clampLimit"));
+    assert!(refused.status == 400 && refused.body.contains("64 words"), "{refused:?}");
     let index = ui.get("/");
     assert!(index.body.contains("Search all texts"), "the index has a button for it");
 }
