@@ -220,6 +220,16 @@ fn requests_of_others_are_refused() {
     ] {
         let answer = ui.ask("GET", &path, &headers);
         assert_eq!(answer.status, 400, "{path} {headers}: {}", answer.head);
+        // The bytes behind it were answered as a next request.
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{}", ui.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let next = format!("GET {index} HTTP/1.1\r\n{own}Connection: close\r\n\r\n");
+        write!(stream, "GET {path} HTTP/1.1\r\n{headers}\r\n0\r\n\r\n{next}").unwrap();
+        let mut all = Vec::new();
+        // A connection that is reset is closed, too.
+        let _ = stream.read_to_end(&mut all);
+        let all = String::from_utf8_lossy(&all).to_lowercase();
+        assert!(all.matches("http/1.1 ").count() <= 1 && !all.contains("http/1.1 200"), "{headers}: {all}");
     }
     for listen in ["0.0.0.0:0", "[::]:0"] {
         let done = finish(program(ui.folder.path()).args(["ui", "--listen", listen]), "");
@@ -321,6 +331,12 @@ fn the_index_searches_all_texts() {
     );
     assert_eq!(found("clampLimit%20no-such-word")["sessions"], Value::Array(Vec::new()));
     assert_eq!(found("")["sessions"], Value::Array(Vec::new()));
+    // Words behind the sixteenth were left out, without a word.
+    let many = "clampLimit+".repeat(63);
+    assert!(!found(&format!("{many}clampLimit"))["sessions"].as_array().unwrap().is_empty());
+    assert_eq!(found(&format!("{many}no-such-word"))["sessions"], Value::Array(Vec::new()));
+    let refused = ui.get(&format!("/search?q={many}clampLimit+clampLimit"));
+    assert!(refused.status == 400 && refused.body.contains("64 words"), "{refused:?}");
     let index = ui.get("/");
     assert!(index.body.contains("Search all texts"), "the index has a button for it");
 }

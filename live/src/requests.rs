@@ -36,6 +36,13 @@ pub(crate) fn two_meanings<B>(request: &hyper::Request<B>) -> Option<&'static st
     ambiguity(&count, request.uri().authority().map(hyper::http::uri::Authority::as_str), host)
 }
 
+/// Lets the connection end behind an answer: where a request has two meanings, the bytes behind it may be its body or another request.
+#[cfg(any(feature = "mcp-http", feature = "proxy"))]
+pub(crate) fn last<B>(mut answer: hyper::Response<B>) -> hyper::Response<B> {
+    answer.headers_mut().insert(hyper::header::CONNECTION, hyper::header::HeaderValue::from_static("close"));
+    answer
+}
+
 /// Whether the text is exactly the number of a port, as all programs write it.
 pub fn is_port(text: &str, port: u16) -> bool {
     text == port.to_string()

@@ -210,6 +210,66 @@ fn a_backup_has_its_name_once_it_is_whole() {
     assert_eq!((gone.exists(), folder.path().join("gone.partial").exists()), (false, false));
 }
 
+/// The older copy was judged before the newer one was made: what another program recorded in it meanwhile went with it.
+#[test]
+fn nothing_that_was_acknowledged_in_an_older_copy_goes_with_it() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (path, into) = (folder.path().join("store"), folder.path().join("copy"));
+    let store = Store::builder(&path).any_file_system().segment_bytes_max(20_000).open().unwrap();
+    let open = |bare: bool| {
+        let builder =
+            Store::builder(&into).any_file_system().create(false).lock_wait(std::time::Duration::ZERO);
+        // A handle that leaves no name in the folder.
+        if bare { builder.index(false).sealing(false).snapshots(false).open() } else { builder.open() }
+    };
+    for number in 0..30 {
+        let _ = store.append(&session(), message(number)).unwrap();
+    }
+    let _ = store.backup(&into, &mut |_| ()).unwrap();
+    // Opened before the copy is judged, and not used until later.
+    let early = open(true).unwrap();
+    for (number, bare) in [(100, false), (101, true)] {
+        let _ = store.append(&session(), message(number)).unwrap();
+        let (mut acknowledged, mut late) = (Vec::new(), Vec::new());
+        let done = store.backup(&into, &mut |_| {
+            for writer in [Ok(early.clone()), open(bare)].into_iter().flatten() {
+                match writer.append(&session(), message(1000 + number)) {
+                    Ok(_) => acknowledged.push(format!("{bare}")),
+                    // It was moved in the round before.
+                    Err(Error::Busy { .. } | Error::ReadOnly { .. }) => {}
+                    Err(error) => panic!("{error:?}"),
+                }
+                late.push(writer);
+            }
+        });
+        assert!(!late.is_empty(), "a writer was there");
+        assert_eq!(acknowledged, Vec::<String>::new(), "{:?}", done.map(|done| done.head));
+        let newer = done.unwrap();
+        assert_eq!(newer.head, store.head().unwrap());
+        for writer in late {
+            let refused = writer.append(&session(), message(2000 + number)).unwrap_err();
+            assert!(!matches!(refused, Error::Busy { .. }), "{refused:?}");
+        }
+        assert_eq!(verify_folder(&into, true).unwrap().head_seq, newer.head);
+    }
+    // A copy whose lock a writer holds stays, and so does one that a writer used before.
+    let _ = store.append(&session(), message(200)).unwrap();
+    let held = std::fs::File::open(into.join("tail")).unwrap();
+    held.lock().unwrap();
+    let before = tree(&into);
+    let refused = store.backup(&into, &mut |_| ()).unwrap_err();
+    assert!(matches!(refused, Error::Busy { .. }), "{refused:?}");
+    assert!(tree(&into) == before);
+    drop(held);
+    let _ = store.backup(&into, &mut |_| ()).unwrap();
+    let writer = open(true).unwrap();
+    let _ = writer.append(&session(), message(3000)).unwrap();
+    let _ = store.append(&session(), message(201)).unwrap();
+    let refused = store.backup(&into, &mut |_| ()).unwrap_err();
+    assert!(matches!(refused, Error::Io { .. }), "{refused:?}");
+    assert!(lines(&writer).unwrap().len() > 30, "it stays");
+}
+
 #[test]
 fn backups_beside_a_writer_are_all_sound_prefixes() {
     let folder = tempfile::TempDir::new().unwrap();

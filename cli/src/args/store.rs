@@ -75,7 +75,7 @@ pub(crate) struct Head {
     acpdb --db ~/backups/acpdb-today verify      a backup is a store\n\n\
     Writers need not stop. The copy is verified before it gets its name. To restore it, open it.")]
 pub(crate) struct Backup {
-    /// A folder that is empty or does not exist
+    /// A folder that is empty or does not exist, or holds an older backup of this store, whose place the new one takes
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
 }

@@ -23,8 +23,9 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
         done.head
     ))?;
     if code != Code::Ok {
+        let copy = store_path::quoted(&done.path);
         output.line(format!(
-            "The copy is as damaged as the store: acpdb --db {folder} verify says how. Keep older backups."
+            "The copy is as damaged as the store: acpdb --db {copy} verify says how. Keep older backups."
         ))?;
     }
     Ok(code)

@@ -224,12 +224,12 @@ fn log(
 ) -> Code {
     let events = describe::count(report.events, "event");
     let are = if report.events == 1 { "is" } else { "are" };
-    let path = folder.display();
+    let (path, store) = (folder.display(), store_path::quoted(folder));
     match report.verdict() {
         Verdict::Sound => add(State::Ok, "log", format!("{events}, every digest and link holds"), None),
         Verdict::Damaged if report.violations.is_empty() && report.has_no_tail() => {
             let next = format!(
-                "look for the file tail, in a backup or on the disk; without it acpdb --db {path} seal, like every verb that writes, \
+                "look for the file tail, in a backup or on the disk; without it acpdb --db {store} seal, like every verb that writes, \
                  makes one from what is there"
             );
             let detail = format!(
@@ -240,7 +240,7 @@ fn log(
         Verdict::Damaged => {
             let places = describe::count(report.violations.len() as u64, "place");
             let next = format!(
-                "copy {path} elsewhere; acpdb verify lists the damage; acpdb --db {path} salvage --into NEW saves \
+                "copy {path} elsewhere; acpdb verify lists the damage; acpdb --db {store} salvage --into NEW saves \
                  the rest"
             );
             add(
@@ -268,7 +268,7 @@ fn log(
             let range = report.missing.map(|(first, last)| format!("{first} to {last}")).unwrap_or_default();
             let next = format!(
                 "a disk that lied, or a folder put back from an older copy: look for a newer one; without one, \
-                 acpdb --db {path} salvage --into NEW goes on from what is there"
+                 acpdb --db {store} salvage --into NEW goes on from what is there"
             );
             add(
                 State::Problem,

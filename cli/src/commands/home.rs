@@ -104,8 +104,12 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
         return of_several(global, output);
     }
     let folder = store_path::find(global)?.folder;
+    let is_there = folder.join("acpdb.json").is_file();
+    if !is_there {
+        crate::own_stores::check_encrypted(&folder)?;
+    }
     // A folder that is there and names no store is told by the reading below, unless no option named it.
-    if !folder.exists() || global.db.is_none() && !folder.join("acpdb.json").is_file() {
+    if !folder.exists() || global.db.is_none() && !is_there {
         return first(&folder, output);
     }
     let store = store_path::read(global, output)?;

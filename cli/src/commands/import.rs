@@ -185,7 +185,7 @@ fn warn_of(file: &Skipped, output: &mut Output) {
 }
 
 /// The failure if no path is there: one message, and no sums.
-fn all_there(paths: &[PathBuf]) -> Result<(), Failure> {
+pub(super) fn all_there(paths: &[PathBuf]) -> Result<(), Failure> {
     let is_gone = |path: &&PathBuf| path.symlink_metadata().is_err();
     let gone: Vec<String> = paths.iter().filter(is_gone).map(|path| path.display().to_string()).collect();
     if gone.is_empty() || gone.len() < paths.len() {

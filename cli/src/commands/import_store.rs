@@ -60,6 +60,7 @@ pub(crate) fn split(args: &Import) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failu
         }
     }
     if args.policy && stores.is_empty() {
+        super::import::all_there(&args.paths)?;
         let refused = Failure::usage("--policy sets the policy of another store, and no store is named");
         return Err(
             refused.hint("acpdb import STORE --policy; acpdb policy import FILE takes one from a file")

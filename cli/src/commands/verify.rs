@@ -322,7 +322,7 @@ fn of_witness(witness: &Witness) -> String {
 
 /// Says which verbs work, and the remedy.
 fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Failure> {
-    let folder = folder.display();
+    let (folder, store) = (folder.display(), store_path::quoted(folder));
     let lines: Vec<String> = match report.verdict() {
         Verdict::Sound => return Ok(()),
         Verdict::Contradicted if is_only_erasures(report) => vec![
@@ -331,7 +331,7 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
         ]
         .into_iter()
         .chain(again(report).map(|item| {
-            format!("  acpdb --db {folder} erase '{item}' --by NAME --reason 'the file of an older copy was put back'")
+            format!("  acpdb --db {store} erase '{item}' --by NAME --reason 'the file of an older copy was put back'")
         }))
         .collect(),
         Verdict::Contradicted => vec![
@@ -346,7 +346,7 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
             },
             "What to do:".to_owned(),
             format!("  1. copy {folder} elsewhere, before anything else"),
-            format!("  2. make a new store of it: acpdb --db {folder} salvage --into NEW"),
+            format!("  2. make a new store of it: acpdb --db {store} salvage --into NEW"),
             "     or, if a backup has more, use a copy of it, and import into it what came later".to_owned(),
         ],
         _ if is_inconsistent(report) => vec![
@@ -363,7 +363,7 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
         Verdict::Damaged if report.has_no_tail() && report.saved.is_empty() => vec![
             "Works: everything. Events that came after the last one here may be lost: nothing else says where the log ended.".to_owned(),
             "What to do: look for the file tail, in a backup or on the disk; without it".to_owned(),
-            format!("  acpdb --db {folder} seal   makes one, like every verb that writes, from what is there"),
+            format!("  acpdb --db {store} seal   makes one, like every verb that writes, from what is there"),
         ],
         Verdict::Damaged => vec![
             "Works: everything, once those files are gone; the log is whole.".to_owned(),

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::policy::TaskArchive;
+use crate::text::words::shell_word;
 
 /// The text in place of an output; `summary` is given at the last place only, where the summary stands.
 pub fn output_text(task: &str, session: &str, summary: Option<&str>, archive: TaskArchive) -> String {
@@ -38,19 +39,10 @@ fn archive_hint(task: &str, session: &str, archive: TaskArchive) -> String {
             format!("Use 'grep' on {} if previous logs are needed.]", archive_path(task, session))
         }
         TaskArchive::Command => {
-            let (task, session) = (quoted(task), quoted(session));
+            let (task, session) = (shell_word(task), shell_word(session));
             format!("Use `acpdb task archive {task} --session {session}` if previous logs are needed.]")
         }
     }
-}
-
-/// An id, quoted so that a shell takes it for one word.
-fn quoted(id: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@' | '+');
-    if !id.is_empty() && !id.starts_with('-') && id.chars().all(plain) {
-        return id.to_owned();
-    }
-    format!("'{}'", id.replace('\'', "'\\''"))
 }
 
 /// Path of the file into which a host writes a task's archive, relative to the host's folder.

@@ -96,9 +96,10 @@ impl OwnList {
             Ok(Some(_)) => "one that is not encrypted lies there",
             Ok(None) => "it is not there",
         };
-        let path = path.display();
+        let path = crate::text::paths::shown(&path);
+        let word = crate::text::words::shell_word(&path);
         let detail = format!(
-            "you made an encrypted store in {path}, and now {instead}; put it back, or let a plain one be used there: acpdb --db {path} init"
+            "you made an encrypted store in {path}, and now {instead}; put it back, or let a plain one be used there: acpdb --db {word} init"
         );
         Err(Error::Locked { detail })
     }
@@ -206,6 +207,21 @@ mod tests {
         }
         std::fs::write(at("state/stores.jsonl"), "torn\n").unwrap();
         assert!(!list.has(&at("moved")));
+    }
+
+    /// In a folder with a space in its name, the command led elsewhere.
+    #[test]
+    fn the_command_of_a_refusal_names_the_folder_for_a_shell() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = OwnList::new(folder.path().join("state/stores.jsonl"));
+        let at = folder.path().canonicalize().unwrap().join("it's a disk");
+        let ring = std::sync::Arc::new(crate::keys::RawKeyRing::new("a ring", &[7; 32]));
+        Store::builder(&at).any_file_system().encrypt(ring).open().unwrap().close().unwrap();
+        list.enter(&at).unwrap();
+        std::fs::remove_dir_all(&at).unwrap();
+        let refused = list.check_encrypted(&at).unwrap_err().to_string();
+        let word = format!("'{}'", at.display().to_string().replace('\'', "'\\''"));
+        assert!(refused.contains(&format!("acpdb --db {word} init")), "{refused}");
     }
 
     /// The disk of an encrypted store was not mounted, and the next hook made a plain store in its place, without a word.

@@ -34,6 +34,15 @@ pub fn word(variant: &dyn std::fmt::Debug) -> String {
     words + rest
 }
 
+/// A text, quoted so that a shell takes it for one word.
+pub fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@' | '+');
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,7 +27,7 @@ use super::server::{Server, ServerError};
 use super::tools::Tools;
 use crate::proxy::access::{Access, Clients, keyed};
 use crate::proxy::peer;
-use crate::requests::two_meanings;
+use crate::requests::{last, two_meanings};
 
 /// The wait before the next connection, after a connection that could not be taken.
 const ACCEPT_WAIT: Duration = Duration::from_millis(20);
@@ -122,7 +122,7 @@ fn service(tools: Tools, address: SocketAddr, is_own: bool) -> Service {
 
 async fn answer(service: &Service, access: &Access, request: Request<Incoming>) -> Answer {
     if let Some(why) = two_meanings(&request) {
-        return said(StatusCode::BAD_REQUEST, why);
+        return last(said(StatusCode::BAD_REQUEST, why));
     }
     let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let (path, before) = keyed(request.uri().path());

@@ -28,7 +28,7 @@ use super::sent::Sent;
 use super::talk::Talks;
 use super::{ProxyError, may_listen, peer, tunnel};
 use crate::plugin::chained;
-use crate::requests::two_meanings;
+use crate::requests::{last, two_meanings};
 
 /// The header in which a client sends the token.
 const TOKEN: HeaderName = HeaderName::from_static("x-acpdb-token");
@@ -157,7 +157,7 @@ fn said(status: StatusCode, text: &str) -> Answer {
 impl Proxy {
     async fn pass(&self, mut request: Request<Incoming>) -> Answer {
         if let Some(why) = two_meanings(&request) {
-            return said(StatusCode::BAD_REQUEST, why);
+            return last(said(StatusCode::BAD_REQUEST, why));
         }
         let sent = request.headers_mut().remove(TOKEN);
         let asked = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();

@@ -277,6 +277,9 @@ fn an_encrypted_store_that_is_away_is_not_replaced_by_a_plain_one() {
                 ran.code
             );
         }
+        for glance in [&[][..], &["--json"]] {
+            world.run(glance).tells(9, &words);
+        }
         world.run_with(&["hook", "claude-code"], prompt).tells(0, &["{}"]);
         assert!(!world.path("store/acpdb.json").exists());
         // The same with an empty folder in its place, as of a disk that is not mounted.

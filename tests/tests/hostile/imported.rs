@@ -134,8 +134,10 @@ fn another_store_brings_its_policy_only_if_that_is_asked_for_and_once() {
     let (code_again, out, said) = place.run(&["import", &other, "--policy", "--json"], "");
     assert!(code_again == 0 && said.is_empty() && out.contains("\"seq\":null"), "{out}{said}");
     assert_eq!(policy(), own);
-    let (code, _, said) = place.run(&["import", "other.jsonl", "--policy"], "");
+    let (code, _, said) = place.run(&["import", "../input", "--policy"], "");
     assert!(code == 2 && said.contains("no store is named"), "{said}");
+    let (code, _, said) = place.run(&["import", "nosuch", "--policy"], "");
+    assert!(code == 7 && said.contains("nosuch is not there"), "{code} {said}");
 }
 
 #[test]

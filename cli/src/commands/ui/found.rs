@@ -13,8 +13,6 @@ use serde::Serialize;
 /// Most hits of an answer, and of one session in it.
 const HIT_COUNT_MAX: usize = 200;
 const SESSION_HIT_COUNT_MAX: usize = 8;
-/// Most words of a question.
-const WORD_COUNT_MAX: usize = 16;
 
 #[derive(Serialize, Default)]
 struct FoundTexts {
@@ -50,7 +48,7 @@ pub(super) fn write(
     words: &str,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
-    let words: Vec<String> = words.split_whitespace().take(WORD_COUNT_MAX).map(str::to_owned).collect();
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let mut found = FoundTexts { schema: "acpdb.ui_search/1", ..FoundTexts::default() };
     // Plain words are always a pattern.
     if let Ok(patterns) = Patterns::new(&words, Reading::default())

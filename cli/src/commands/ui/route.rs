@@ -28,6 +28,9 @@ pub(super) enum Route {
     Refused(Refusal),
 }
 
+/// Most words of a search: each text is searched for each of them.
+const WORD_COUNT_MAX: usize = 64;
+
 /// The reason why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -43,6 +46,8 @@ pub(super) enum Refusal {
     Token,
     /// There is no such place.
     Place,
+    /// A search of more words than [`WORD_COUNT_MAX`].
+    Words,
 }
 
 impl Refusal {
@@ -54,6 +59,7 @@ impl Refusal {
             Self::Origin => (403, "pages of other servers get no answer"),
             Self::Method => (405, "this server only shows; it takes GET and HEAD"),
             Self::Token => (403, "the token is missing or wrong; open the address that acpdb ui has printed"),
+            Self::Words => (400, "a search takes 64 words at most"),
             Self::Place => (404, "there is nothing here; begin at the address that acpdb ui has printed"),
         }
     }
@@ -111,7 +117,11 @@ fn place(rest: &str, query: &str) -> Route {
         ["data"] => Some(Route::IndexData),
         ["changes"] => Some(Route::Changes),
         ["search"] => {
-            query.split('&').find_map(|part| part.strip_prefix("q=")).map(decoded).map(Route::Search)
+            let words = query.split('&').find_map(|part| part.strip_prefix("q=")).map(decoded);
+            words.map(|words| match words.split_whitespace().count() {
+                0..=WORD_COUNT_MAX => Route::Search(words),
+                _ => Route::Refused(Refusal::Words),
+            })
         }
         ["session", stream] => StreamId::from_hex(stream).map(Route::Page),
         ["session", stream, "data"] => StreamId::from_hex(stream)
@@ -170,6 +180,7 @@ mod tests {
             (format!("{session}/data?after=-1"), "Place 404"),
             (format!("{session}/"), "Place 404"),
             (format!("/{TOKEN}/search?q=a%20b+%c3%bc%2"), "Search(\"a b ü%2\")"),
+            (format!("/{TOKEN}/search?q={}", "a+".repeat(65)), "Words 400"),
             (format!("/{TOKEN}/search"), "Place 404"),
             (format!("/{TOKEN}/session/zz"), "Place 404"),
             (format!("/{TOKEN}/../etc/passwd"), "Place 404"),

@@ -11,8 +11,8 @@ use acpdb_live::proxy::peer;
 use acpdb_live::requests::ambiguity;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName,
-    HeaderValue, LOCATION, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST,
+    HeaderName, HeaderValue, LOCATION, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use hyper::http::uri::Authority;
 use hyper::service::service_fn;
@@ -212,6 +212,10 @@ fn refused(refusal: Refusal) -> Made {
     let mut answer = said(status, "text/plain; charset=utf-8", Answer::text(format!("acpdb ui: {text}\n")));
     if refusal == Refusal::Method {
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    }
+    if let Refusal::TwoMeanings(_) = refusal {
+        // The bytes behind it may be its body or another request.
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     Ok(answer)
 }

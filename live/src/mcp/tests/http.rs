@@ -181,6 +181,16 @@ fn pages_of_others_and_other_places_get_no_answer() {
         let (status, body) = sent(address, method, path, &headers, &begin);
         assert_eq!(status, want, "{method} {path} {headers}: {body}");
     }
+    // The bytes behind a refused request were read as a next one.
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    let twice = format!("GET /mcp HTTP/1.1\r\nHost: {address}\r\nHost: {address}\r\n\r\n");
+    stream.write_all(twice.repeat(2).as_bytes()).unwrap();
+    let mut both = Vec::new();
+    // A connection that is reset is closed, too.
+    let _ = stream.read_to_end(&mut both);
+    let both = String::from_utf8_lossy(&both).to_lowercase();
+    assert!(both.contains("connection: close") && both.matches("http/1.1 400").count() == 1, "{both}");
 }
 
 #[test]

@@ -140,6 +140,16 @@ fn a_page_of_another_site_is_not_passed_on_and_nothing_is_recorded() {
         let answer = String::from_utf8(answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 400"), "{header}: {answer}");
     }
+    // The bytes behind a refused request were read as a next one.
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let twice = format!("GET / HTTP/1.1\r\nHost: {address}\r\nHost: {address}\r\n\r\n");
+    stream.write_all(twice.repeat(2).as_bytes()).unwrap();
+    let mut both = Vec::new();
+    // A connection that is reset is closed, too.
+    let _ = stream.read_to_end(&mut both);
+    let both = String::from_utf8_lossy(&both).to_lowercase();
+    assert!(both.contains("connection: close") && both.matches("http/1.1 400").count() == 1, "{both}");
     let elsewhere = asked_at("http://site.example/acp/shop-1/v1/messages", "X-Other: 1", address, body);
     assert!(elsewhere.starts_with(b"HTTP/1.1 400"), "{}", String::from_utf8_lossy(&elsewhere));
     assert!(provider.accept().is_err(), "nothing was sent on");

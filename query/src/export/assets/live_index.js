@@ -47,11 +47,11 @@ async function searchTexts() {
   let says;
   try {
     const answer = await fetch(address0 + '/search?q=' + encodeURIComponent(words), { cache: 'no-store' });
-    if (!answer.ok) throw new Error('no answer');
+    if (!answer.ok) throw new Error(answer.status === 400 ? oneLine(await answer.text(), 120) : 'the server did not answer');
     const all = await answer.json();
     const count = all.sessions.reduce((sum, session) => sum + session.hits.length, 0);
     says = [el('p', '', (all.more ? 'the first ' : '') + plural(count, 'text') + ' in ' + plural(all.sessions.length, 'session')), ...all.sessions.flatMap(foundIn)];
-  } catch { says = [el('p', '', 'the server did not answer')]; }
+  } catch (error) { says = [el('p', '', error instanceof TypeError ? 'the server did not answer' : error.message)]; }
   if (number === asking.number) found(...says);
 }
 
