@@ -50,13 +50,11 @@ impl ChainTail {
     pub(crate) fn pass(&mut self) -> Result<(), ChainError> {
         // It is never below the first.
         let count = self.next.saturating_sub(self.first);
-        match self.next.checked_add(1).filter(|_| count < ENTRY_COUNT_MAX) {
-            Some(next) => self.next = next,
-            None => {
-                let what = "the list of entries behind the boundary".to_owned();
-                return Err(ChainError::TooLarge { what, bytes: count, limit: ENTRY_COUNT_MAX });
-            }
-        }
+        let Some(next) = self.next.checked_add(1).filter(|_| count < ENTRY_COUNT_MAX) else {
+            let what = "the list of entries behind the boundary".to_owned();
+            return Err(ChainError::TooLarge { what, bytes: count, limit: ENTRY_COUNT_MAX });
+        };
+        self.next = next;
         Ok(())
     }
 
