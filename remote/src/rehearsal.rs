@@ -43,7 +43,7 @@ impl RehearsedRemote {
         Self { real, kept: MemoryRemote::new(), state: Mutex::default() }
     }
 
-    /// What was written so far.
+    /// Objects and bytes that were written so far.
     pub fn count(&self) -> RehearsedCount {
         steady(&self.state).count
     }

@@ -103,6 +103,7 @@ pub(crate) struct Backup {
 /// Reads seconds, with or without the letter behind them.
 fn seconds(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix('s').unwrap_or(text);
+    // Why it is no number is said below: the range is.
     number
         .parse()
         .ok()
@@ -123,6 +124,9 @@ pub(crate) struct Restore {
     /// The store, by its id or the beginning of it, if several are there
     #[arg(long, value_name = "ID")]
     pub(crate) store: Option<String>,
+    /// The file key of an encrypted store, where it was not shipped
+    #[arg(long, value_name = "FILE")]
+    pub(crate) wrapped_key: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
     let bar = progress::bytes(store.info()?.log_bytes, output);
     let done = store.backup(&args.target, &mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
-    let done = done.map_err(|error| taken(error, "backup"))?;
+    let done = done.map_err(|error| Failure::taken(error, "backup"))?;
     let code = super::verify::code_of(&done.report);
     if output.json {
         output.json_line(&done)?;
@@ -45,28 +45,6 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
         ))?;
     }
     Ok(code)
-}
-
-/// The failure for a folder that holds something already, or that another process fills: with a hint.
-pub(crate) fn taken(error: acpdb_engine::Error, what: &str) -> Failure {
-    let acpdb_engine::Error::Io { path, source, .. } = &error else { return Failure::from(error) };
-    let (code, hint) = match source.kind() {
-        std::io::ErrorKind::AlreadyExists => (
-            Code::Usage,
-            format!("a {what} needs a folder that is empty or does not exist yet{}", or_copy(what)),
-        ),
-        std::io::ErrorKind::InvalidInput => (Code::Usage, "name another folder".to_owned()),
-        std::io::ErrorKind::ResourceBusy => {
-            (Code::Busy, format!("another process makes a {what} in {}; wait for it", path.display()))
-        }
-        _ => return Failure::from(error),
-    };
-    Failure::from(error).coded(code).hint(hint)
-}
-
-/// The other contents that the folder of a backup may have.
-fn or_copy(what: &str) -> &'static str {
-    if what == "backup" { ", or one that holds a backup of this store alone" } else { "" }
 }
 
 /// Ships the store to a URL, or says how far it is there.

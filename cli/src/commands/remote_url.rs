@@ -107,7 +107,7 @@ impl RemoteUrl {
     pub(crate) fn failed(&self, error: ChainError, in_part: Code) -> Failure {
         let url = self.quoted();
         let error = match error {
-            ChainError::Store(error) => return super::backup::taken(error, "store"),
+            ChainError::Store(error) => return Failure::taken(error, "store"),
             error => error,
         };
         let (code, hint) = match &error {

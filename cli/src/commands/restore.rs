@@ -1,7 +1,6 @@
 //! `acpdb restore`: a store made anew from what was shipped.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use acpdb_engine::ids::StoreId;
 use acpdb_remote::{ChainError, RehearsedRemote, Remote, RestoreOptions, restore, stores};
@@ -20,9 +19,22 @@ pub(crate) fn run(global: &Global, args: &Restore, output: &mut Output) -> Resul
     let found = stores(&*remote).map_err(|error| url.failed(error, Code::Failure))?;
     let store = chosen(&url, &found, args.store.as_deref())?;
     let spinner = super::progress::spinner("restoring", output);
-    let done = restored(remote, store, &args.folder, output);
+    let remote = RehearsedRemote::new(remote);
+    if let Some(file) = &args.wrapped_key {
+        let bytes = std::fs::read(file).map_err(Failure::io("read", file.display()))?;
+        let put = remote.put(&meta_key(store), &mut &*bytes, bytes.len() as u64);
+        put.map_err(|error| url.failed(error.into(), Code::Failure))?;
+    }
+    let done = restored(&remote, store, &args.folder, output);
     drop(spinner);
-    let done = done.map_err(|error| url.failed(error, Code::Failure))?;
+    let done = done.map_err(|error| {
+        let failure = url.failed(error, Code::Failure);
+        let is_keyless = remote.get(&meta_key(store), None).is_ok_and(|key| key.is_none());
+        if failure.code == Code::Failure && failure.hint.is_none() && is_keyless {
+            return failure.hint("if the store is encrypted, name its file key with --wrapped-key FILE");
+        }
+        failure
+    })?;
     if output.json {
         return output.json_line(&done);
     }
@@ -33,16 +45,20 @@ pub(crate) fn run(global: &Global, args: &Restore, output: &mut Output) -> Resul
     Ok(Code::Ok)
 }
 
+/// The key of a store's wrapped key.
+fn meta_key(store: StoreId) -> String {
+    format!("s/{store}/meta/key")
+}
+
 /// Restores; if the head was lost, with one that is made anew in memory.
 fn restored(
-    remote: Arc<dyn Remote>,
+    remote: &RehearsedRemote,
     store: StoreId,
     folder: &Path,
     output: &Output,
 ) -> Result<acpdb_engine::store::Backup, ChainError> {
-    let remote = RehearsedRemote::new(remote);
     let warn = || output.warn("the head of the store is lost; it was found from the other objects");
-    with_head(&remote, store, warn, || match restore(&remote, store, folder, RestoreOptions::default()) {
+    with_head(remote, store, warn, || match restore(remote, store, folder, RestoreOptions::default()) {
         // There may be objects without a head.
         Err(ChainError::NoStore { store }) => Err(ChainError::HeadLost { store }),
         done => done,
