@@ -40,6 +40,8 @@ mod newcomer;
 mod processes;
 #[path = "cli/projects.rs"]
 mod projects;
+#[path = "cli/remote.rs"]
+mod remote;
 #[path = "cli/salvaged.rs"]
 mod salvaged;
 #[path = "cli/several.rs"]
