@@ -5,8 +5,10 @@
 //! ```
 //!
 //! The log is opened for reading alone, in any process: writers neither wait for a shipper nor know of it. If nothing is new, no request is made but those that
-//! find that out when a shipper begins. Erased bodies reach the remote as segments of the next generation.
+//! find that out when a shipper begins. Erased bodies reach the remote as segments of the next generation, and small files, such as a key that is wrapped anew,
+//! whenever they change.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +86,12 @@ pub struct Shipper {
     chain: Option<RemoteChain>,
     /// All up to here was there, and no erasure was under way, when it was last looked at.
     settled: Option<Seq>,
+    /// The digests of the small files that are there.
+    put: SmallFiles<[u8; 32]>,
 }
+
+/// Small files of a store, by name.
+type SmallFiles<T> = BTreeMap<&'static str, T>;
 
 impl Shipper {
     /// Opens the store in a folder to ship it. Makes no request.
@@ -96,7 +103,7 @@ impl Shipper {
         let log_options = LogOptions { read_only: true, keys: KeyUse::Bytes, ..LogOptions::default() };
         let (log, _recovery) =
             Log::open(storage, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), log_options)?;
-        Ok(Self { log, remote, options, chain: None, settled: None })
+        Ok(Self { log, remote, options, chain: None, settled: None, put: BTreeMap::new() })
     }
 
     /// The store.
@@ -120,14 +127,16 @@ impl Shipper {
     /// [`ChainError`]. The next call begins where this one ended.
     pub fn ship(&mut self, keep_on: &mut dyn FnMut(&ShipProgress) -> bool) -> Result<Shipped, ChainError> {
         let head = self.log.refresh()?;
-        if self.settled == Some(head.seq) {
+        let are_put = self.are_small_files_put()?;
+        if are_put && self.settled == Some(head.seq) {
             return Ok(Shipped { there: head.seq, ..Shipped::default() });
         }
         // An erasure is noted before its event is there, and until its segments have another generation. So what is looked at from here on is
         // of after it, or it is noted still.
         let is_erasing = self.log.is_erasing()?;
         self.settled = None;
-        let mut chain = match self.chain.take() {
+        // Small files are put by who begins, once it is known that the store there is the one of this folder.
+        let mut chain = match self.chain.take().filter(|_| are_put) {
             Some(chain) => chain,
             None => match self.begin(head, is_erasing)? {
                 Some(chain) => chain,
@@ -158,6 +167,7 @@ impl Shipper {
                 && self.next_complete(&kept)?.is_none()
                 && trash_left(&*self.remote, &there)? == 0
             {
+                self.put_small_files()?;
                 self.settled = Some(head.seq).filter(|_| !is_erasing);
                 return Ok(None);
             }
@@ -249,18 +259,10 @@ impl Shipper {
         Ok(Some(length))
     }
 
-    /// Puts the mark of the prefix there, and the small files of the store.
-    fn put_small_files(&self) -> Result<(), ChainError> {
-        let (remote, store) = (&*self.remote, self.store());
-        match create_settled(remote, PREFIX_MARK, PREFIX_TEXT, Flaw::None)? {
-            Settled::Mine => {}
-            // It was torn.
-            Settled::Other(found) if PREFIX_TEXT.starts_with(&found) => {
-                put_whole(remote, PREFIX_MARK, PREFIX_TEXT)?;
-            }
-            Settled::Other(_) => return Err(ChainError::Newer { key: PREFIX_MARK.to_owned() }),
-        }
+    /// The small files that the remote is to have, as they are now.
+    fn small_files(&self) -> Result<SmallFiles<Vec<u8>>, ChainError> {
         let storage = self.log.storage();
+        let mut files = BTreeMap::new();
         for (name, bytes_max, is_wanted) in [
             ("acpdb.json", STORE_FILE_BYTES_MAX, true),
             ("secret", SECRET_FILE_BYTES, self.options.secret),
@@ -272,15 +274,49 @@ impl Shipper {
             let read = read_file(&**storage, name, bytes_max);
             let read =
                 read.map_err(|source| Error::Io { action: "read", path: storage.path(name), source })?;
-            let Some(bytes) = read else { continue };
+            if let Some(bytes) = read {
+                files.insert(name, bytes);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Whether the remote has the small files as they are now, as far as this shipper knows. Makes no request.
+    fn are_small_files_put(&self) -> Result<bool, ChainError> {
+        let files = self.small_files()?;
+        Ok(files.iter().all(|(name, bytes)| self.put.get(name) == Some(blake3::hash(bytes).as_bytes())))
+    }
+
+    /// Puts the mark of the prefix there, and the small files of the store; what is there already is left.
+    fn put_small_files(&mut self) -> Result<(), ChainError> {
+        let (remote, store) = (&*self.remote, self.store());
+        match get_settled(remote, PREFIX_MARK)? {
+            Some((found, _)) if found == PREFIX_TEXT => {}
+            _ => match create_settled(remote, PREFIX_MARK, PREFIX_TEXT, Flaw::None)? {
+                Settled::Mine => {}
+                // It was torn.
+                Settled::Other(found) if PREFIX_TEXT.starts_with(&found) => {
+                    put_whole(remote, PREFIX_MARK, PREFIX_TEXT)?;
+                }
+                Settled::Other(_) => return Err(ChainError::Newer { key: PREFIX_MARK.to_owned() }),
+            },
+        }
+        for (name, bytes) in self.small_files()? {
             let key = meta_key(store, name);
             match get_settled(remote, &key)? {
                 Some((found, _)) if found == bytes => {}
                 // A store file gets features, a key is wrapped anew, a file may be torn: it is small, and this store's alone.
                 _ => put_whole(remote, &key, &bytes)?,
             }
+            self.put.insert(name, *blake3::hash(&bytes).as_bytes());
         }
         Ok(())
+    }
+
+    /// Whether there was nothing to ship when it was last looked at, and nothing is new since.
+    fn is_idle(&self) -> bool {
+        // A file that cannot be read is an error of the next call that ships.
+        self.settled == Some(self.log.head().seq) && self.are_small_files_put().unwrap_or(false)
     }
 
     /// Ships what is new every `every`, until `keep_on` says no; it is asked at least every second. Failures that may pass are tried again, with pauses of up to a minute.
@@ -311,9 +347,7 @@ impl Shipper {
             }
             let mut waited = Duration::ZERO;
             // News are collected for a while; without news nothing is asked of the remote.
-            while goes_on
-                && (waited < pause || self.settled.is_some_and(|settled| settled == self.log.head().seq))
-            {
+            while goes_on && (waited < pause || self.is_idle()) {
                 let until = self.log.wait_for_commit(self.log.head().seq, step)?.seq;
                 goes_on = keep_on(&ShipProgress { there, until, failed_count });
                 waited = waited.saturating_add(step);

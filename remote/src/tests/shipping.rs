@@ -1,15 +1,19 @@
 //! A store that lives, shipped into a folder, and made anew from it.
 
+use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::storage::{FileStorage, PassphraseKeyRing, SystemClock, SystemEntropy};
-use acpdb_engine::store::{Backup, VerifyOptions, verify_store};
+use acpdb_engine::store::{Backup, VerifyOptions, rotate_key, verify_store};
 use acpdb_engine::verify::Verdict;
 use acpdb_engine::{Entry, ItemId, Role, Seq, Store, StreamInfo};
 
+use crate::remote::{Created, ListedObject, ObjectTag, RemoteError, Swapped};
 use crate::sim::{SimRemote, SimRemoteFaults};
 use crate::{
     ChainError, FolderRemote, MemoryRemote, Remote, RestoreOptions, ShipOptions, Shipper, restore, status,
@@ -251,4 +255,116 @@ fn an_encrypted_store_is_shipped_and_restored_without_its_key() {
     let _ = ship(&mut shipper);
     let done = restore(&*remote, store.id(), &at("copy"), RestoreOptions::default()).unwrap();
     assert_eq!((done.head, done.report.verdict()), (store.head().unwrap(), Verdict::Sound));
+}
+
+/// A remote that counts its requests.
+#[derive(Default)]
+struct CountedRemote {
+    inner: MemoryRemote,
+    count: AtomicU64,
+}
+
+impl CountedRemote {
+    fn counted(&self) -> &MemoryRemote {
+        self.count.fetch_add(1, SeqCst);
+        &self.inner
+    }
+}
+
+impl Remote for CountedRemote {
+    fn create(&self, key: &str, bytes: &[u8]) -> Result<Created, RemoteError> {
+        self.counted().create(key, bytes)
+    }
+    fn swap(&self, key: &str, bytes: &[u8], was: &ObjectTag) -> Result<Swapped, RemoteError> {
+        self.counted().swap(key, bytes, was)
+    }
+    fn put(&self, key: &str, bytes: &mut dyn Read, length: u64) -> Result<ObjectTag, RemoteError> {
+        self.counted().put(key, bytes, length)
+    }
+    fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
+        self.counted().get(key, range)
+    }
+    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
+        self.counted().list(under, after)
+    }
+    fn delete(&self, key: &str) -> Result<(), RemoteError> {
+        self.counted().delete(key)
+    }
+}
+
+const PASSPHRASES: [&str; 4] = [
+    "a passphrase of some length",
+    "another of some length",
+    "a third of some length",
+    "the last of some length",
+];
+
+/// The log was there, so that a key that was wrapped anew, or asked for later, was not shipped, and never again: the copy could not be opened.
+#[test]
+fn small_files_that_change_are_shipped_though_the_log_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("store");
+    let ring = |text: &str| Arc::new(PassphraseKeyRing::new(text).unwrap());
+    let store = Store::builder(&at).any_file_system().encrypt(ring(PASSPHRASES[0])).open();
+    let store = store.unwrap();
+    let session = store.session(StreamInfo::session("test", "shipping"));
+    let _ = session.append([Entry::message("m1", Role::User, "a text")]).unwrap();
+    let remote = Arc::new(CountedRemote::default());
+    let shipper = |key| {
+        let options = ShipOptions { key, ..ShipOptions::default() };
+        Shipper::open(&at, Arc::<CountedRemote>::clone(&remote) as Arc<dyn Remote>, options).unwrap()
+    };
+    let there = |name: &str| remote.inner.all().remove(&crate::names::meta_key(store.id(), name));
+    let here = || Some(std::fs::read(at.join("key")).unwrap());
+
+    let _ = ship(&mut shipper(false));
+    assert_eq!(there("key"), None, "it was not asked for");
+    let mut following = shipper(true);
+    let _ = ship(&mut following);
+    assert_eq!(there("key"), here(), "asked for later");
+    let epoch = following.status().unwrap().unwrap().epoch;
+    assert_eq!(epoch, 1, "the log is there: nothing was taken over");
+
+    // Once by a shipper that took nothing over, once by one that holds the chain.
+    for round in 0..2 {
+        let _ = rotate_key(&at, &*ring(PASSPHRASES[round]), &*ring(PASSPHRASES[round + 1])).unwrap();
+        let _ = ship(&mut following);
+        assert_eq!(there("key"), here(), "wrapped anew, round {round}");
+        let count = remote.count.load(SeqCst);
+        let _ = ship(&mut following);
+        assert_eq!(remote.count.load(SeqCst), count, "nothing is new: nothing is asked");
+        let _ = session.append([Entry::message(format!("n{round}"), Role::User, "more")]).unwrap();
+        let _ = ship(&mut following);
+    }
+
+    // While it follows and no commit comes.
+    let (mut asked, mut changed, mut count) = (0, None, 0);
+    let followed = following.follow(Duration::from_millis(1), &mut |_| {
+        asked += 1;
+        if asked == 20 {
+            count = remote.count.load(SeqCst);
+        }
+        if asked == 40 {
+            assert_eq!(remote.count.load(SeqCst), count, "it waits without a request");
+            let _ = rotate_key(&at, &*ring(PASSPHRASES[2]), &*ring(PASSPHRASES[3])).unwrap();
+            changed = here();
+        }
+        asked < 2000 && (changed.is_none() || there("key") != changed)
+    });
+    followed.unwrap();
+    assert_eq!(there("key"), here());
+    assert_eq!(there("key"), changed);
+}
+
+#[test]
+fn a_secret_that_is_asked_for_later_is_shipped() {
+    let mut bench = Bench::new();
+    let remote: Arc<dyn Remote> = Arc::new(MemoryRemote::new());
+    bench.say(2);
+    let key = crate::names::meta_key(bench.store.id(), "secret");
+    for secret in [false, true] {
+        let options = ShipOptions { secret, ..ShipOptions::default() };
+        let _ = ship(&mut Shipper::open(&bench.at("store"), Arc::clone(&remote), options).unwrap());
+        assert_eq!(remote.get(&key, None).unwrap().is_some(), secret);
+    }
 }
