@@ -106,11 +106,33 @@ impl Failure {
         }
     }
 
+    /// The failure for a folder that holds something already, or that another process fills: with a hint.
+    pub(crate) fn taken(error: Error, what: &str) -> Self {
+        let Error::Io { path, source, .. } = &error else { return Self::from(error) };
+        let (code, hint) = match source.kind() {
+            std::io::ErrorKind::AlreadyExists => (
+                Code::Usage,
+                format!("a {what} needs a folder that is empty or does not exist yet{}", or_copy(what)),
+            ),
+            std::io::ErrorKind::InvalidInput => (Code::Usage, "name another folder".to_owned()),
+            std::io::ErrorKind::ResourceBusy => {
+                (Code::Busy, format!("another process makes a {what} in {}; wait for it", path.display()))
+            }
+            _ => return Self::from(error),
+        };
+        Self::from(error).coded(code).hint(hint)
+    }
+
     /// The failure of a write to standard output. That its reader went away is no news to it.
     pub(crate) fn output(error: std::io::Error) -> Self {
         let broken_pipe = error.kind() == std::io::ErrorKind::BrokenPipe;
         Self { broken_pipe, ..Self::io("write", "standard output")(error) }
     }
+}
+
+/// The other contents that the folder of a backup may have.
+fn or_copy(what: &str) -> &'static str {
+    if what == "backup" { ", or one that holds a backup of this store alone" } else { "" }
 }
 
 /// The hint for a store of which a part is damaged.

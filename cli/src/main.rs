@@ -271,6 +271,7 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Check(args) => commands::check::run(args, output),
         Verb::Doctor => commands::doctor::run(global, output),
         Verb::Backup(args) => commands::backup::run(global, args, output),
+        Verb::Restore(args) => commands::restore::run(global, args, output),
         Verb::Salvage(args) => commands::salvage::run(global, args, output),
         Verb::Info(args) => commands::info::run(global, args, output),
         Verb::Seal(args) => commands::seal::run(global, args, output),

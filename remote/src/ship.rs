@@ -29,6 +29,8 @@ use crate::status::{RemoteStatus, status};
 
 /// Longest pause after a failure that may pass.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Longest time for which a follower does not ask whether to go on.
+const ASK_MAX: Duration = Duration::from_secs(1);
 
 /// How a store is shipped.
 #[derive(Debug, Clone)]
@@ -281,7 +283,7 @@ impl Shipper {
         Ok(())
     }
 
-    /// Ships what is new every `every`, until `keep_on` says no; it is asked at least as often. Failures that may pass are tried again, with pauses of up to a minute.
+    /// Ships what is new every `every`, until `keep_on` says no; it is asked at least every second. Failures that may pass are tried again, with pauses of up to a minute.
     ///
     /// # Errors
     /// Those of [`Shipper::ship`] that do not pass, such as [`ChainError::Fenced`] and [`ChainError::Diverged`].
@@ -291,7 +293,7 @@ impl Shipper {
         keep_on: &mut dyn FnMut(&ShipProgress) -> bool,
     ) -> Result<(), ChainError> {
         let (mut failed_count, mut pause) = (0_u32, every);
-        let mut there = Seq::ZERO;
+        let (mut there, step) = (Seq::ZERO, every.min(ASK_MAX));
         loop {
             let mut goes_on = true;
             let shipped = self.ship(&mut |progress| {
@@ -312,9 +314,9 @@ impl Shipper {
             while goes_on
                 && (waited < pause || self.settled.is_some_and(|settled| settled == self.log.head().seq))
             {
-                let until = self.log.wait_for_commit(self.log.head().seq, every)?.seq;
+                let until = self.log.wait_for_commit(self.log.head().seq, step)?.seq;
                 goes_on = keep_on(&ShipProgress { there, until, failed_count });
-                waited = waited.saturating_add(every);
+                waited = waited.saturating_add(step);
             }
             if !goes_on {
                 return Ok(());

@@ -38,6 +38,8 @@ mod money;
 mod processes;
 #[path = "cli/projects.rs"]
 mod projects;
+#[path = "cli/remote.rs"]
+mod remote;
 #[path = "cli/salvaged.rs"]
 mod salvaged;
 #[path = "cli/several.rs"]

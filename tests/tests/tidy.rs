@@ -50,7 +50,18 @@ const CRATES: &[(&str, &[&str])] = &[
     ("proof", &["acpdb-engine"]),
     ("remote", &["acpdb-engine"]),
     ("acpdb", &["acpdb-engine", "acpdb-hosts", "acpdb-query", "acpdb-serve"]),
-    ("cli", &["acpdb-engine", "acpdb-hosts", "acpdb-live", "acpdb-proof", "acpdb-query", "acpdb-serve"]),
+    (
+        "cli",
+        &[
+            "acpdb-engine",
+            "acpdb-hosts",
+            "acpdb-live",
+            "acpdb-proof",
+            "acpdb-query",
+            "acpdb-remote",
+            "acpdb-serve",
+        ],
+    ),
 ];
 
 /// Modules of the engine: each may use those before it.

@@ -23,7 +23,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Time", &["at", "diff", "blame", "rewind", "fork", "resume", "undo", "redo"]),
     ("Memory and rules", &["memory", "project", "policy"]),
     ("Beside an agent", &["step", "mcp", "hook", "plugin", "proxy", "service", "append", "detach", "lint"]),
-    ("Hand on", &["export", "backup"]),
+    ("Hand on", &["export", "backup", "restore"]),
     ("Secrets and proofs", &["scan", "erase", "key", "checkpoint", "prove", "check", "audit"]),
     ("The store", &["info", "verify", "doctor", "head", "hosts", "seal", "reindex", "salvage", "trust"]),
     ("The program", &["config", "completions", "man", "help"]),

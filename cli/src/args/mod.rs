@@ -175,8 +175,10 @@ pub(crate) enum Verb {
     Audit(Audit),
     /// Problems of the store, each with its next step
     Doctor,
-    /// A verified copy of the store; writers go on meanwhile
+    /// A verified copy of the store, or one below a URL that follows it; writers go on meanwhile
     Backup(Backup),
+    /// Make a store anew from what backup shipped to a URL, verified
+    Restore(Restore),
     /// Copy everything that verifies from a damaged store to a new one
     Salvage(Salvage),
     /// The contents of the store, and its place

@@ -72,12 +72,61 @@ pub(crate) struct Head {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb backup ~/backups/acpdb-today\n  \
-    acpdb --db ~/backups/acpdb-today verify      a backup is a store\n\n\
-    Writers need not stop. The copy is verified before it gets its name. To restore it, open it.")]
+    acpdb --db ~/backups/acpdb-today verify           a backup is a store\n  \
+    acpdb backup file://$HOME/backups/disk             ship what is new; acpdb restore makes a store of it\n  \
+    acpdb backup file://$HOME/backups/disk --follow    go on shipping, until interrupted\n  \
+    acpdb backup file://$HOME/backups/disk --status    how far it is\n\n\
+    Writers need not stop. A copy is verified before it gets its name; to restore it, open it. Below a URL a store is kept in pieces that are \
+    written once; several stores may be there. An encrypted store goes there as it is, without its key.")]
+#[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct Backup {
-    /// A folder that is empty or does not exist
+    /// A folder that is empty or does not exist; or file:///FOLDER on a mounted disk, to ship there what is new
+    #[arg(value_name = "DIR|URL")]
+    pub(crate) target: PathBuf,
+    /// To a URL: go on until Ctrl-C or SIGTERM
+    #[arg(long, conflicts_with_all = ["status", "dry_run"])]
+    pub(crate) follow: bool,
+    /// With --follow: seconds for which news are collected
+    #[arg(long, value_name = "SECONDS", default_value = "1", requires = "follow", value_parser = seconds)]
+    pub(crate) every: u32,
+    /// Of a URL: say how far it is behind the store, and change nothing
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) status: bool,
+    /// To a URL: say how much would be sent, and send nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// To a URL: send the wrapped key of an encrypted store, too
+    #[arg(long)]
+    pub(crate) keys: bool,
+}
+
+/// Reads seconds, with or without the letter behind them.
+fn seconds(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('s').unwrap_or(text);
+    // Why it is no number is said below: the range is.
+    number
+        .parse()
+        .ok()
+        .filter(|seconds| (1..=86_400).contains(seconds))
+        .ok_or_else(|| "it has to be from 1 to 86400 seconds".to_owned())
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  acpdb restore file://$HOME/backups/disk ~/restored\n\n\
+    Whatever fails, there is no store: the folder gets its name once all is there and verified. What is at the URL is only read.")]
+pub(crate) struct Restore {
+    /// Where acpdb backup shipped to: file:///FOLDER
+    #[arg(value_name = "URL")]
+    pub(crate) url: PathBuf,
+    /// A folder that is empty or does not exist, for the store
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
+    /// The store, by its id or the beginning of it, if several are there
+    #[arg(long, value_name = "ID")]
+    pub(crate) store: Option<String>,
+    /// The file key of an encrypted store, where it was not shipped
+    #[arg(long, value_name = "FILE")]
+    pub(crate) wrapped_key: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

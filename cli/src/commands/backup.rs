@@ -1,15 +1,32 @@
-//! `acpdb backup`: a verified copy beside the writers.
+//! `acpdb backup`: a verified copy beside the writers, or a copy below a URL that is shipped piece by piece.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use acpdb_remote::{ChainError, RehearsedRemote, Remote, ShipOptions, ShipProgress, Shipper};
+use serde_json::json;
+
+use super::remote_url::{self, RemoteUrl, with_head};
 use super::{Code, Escape, Failure, Global, Output, describe, escape, progress, store_path};
 use crate::args::Backup;
 
 pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
+    if remote_url::scheme(&args.target).is_some() {
+        return ship(global, args, output);
+    }
+    if args.follow || args.status || args.dry_run || args.keys {
+        let failure = Failure::usage(format!("{} is no URL", args.target.display()));
+        return Err(
+            failure.hint("--follow, --status, --dry-run and --keys need one, as file:///mnt/disk/acpdb")
+        );
+    }
     let store = store_path::read(global, output)?;
     let bar = progress::bytes(store.info()?.log_bytes, output);
-    let done = store.backup(&args.folder, &mut |bytes| bar.inc(bytes));
+    let done = store.backup(&args.target, &mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
-    let done = done.map_err(|error| taken(error, "backup"))?;
+    let done = done.map_err(|error| Failure::taken(error, "backup"))?;
     let code = super::verify::code_of(&done.report);
     if output.json {
         output.json_line(&done)?;
@@ -30,24 +47,147 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
     Ok(code)
 }
 
-/// The failure for a folder that holds something already, or that another process fills: with a hint.
-pub(crate) fn taken(error: acpdb_engine::Error, what: &str) -> Failure {
-    let acpdb_engine::Error::Io { path, source, .. } = &error else { return Failure::from(error) };
-    let (code, hint) = match source.kind() {
-        std::io::ErrorKind::AlreadyExists => (
-            Code::Usage,
-            format!("a {what} needs a folder that is empty or does not exist yet{}", or_copy(what)),
-        ),
-        std::io::ErrorKind::InvalidInput => (Code::Usage, "name another folder".to_owned()),
-        std::io::ErrorKind::ResourceBusy => {
-            (Code::Busy, format!("another process makes a {what} in {}; wait for it", path.display()))
-        }
-        _ => return Failure::from(error),
+/// Ships the store to a URL, or says how far it is there.
+fn ship(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
+    let url = RemoteUrl::read(&args.target)?;
+    let folder = store_path::folder(global, output)?;
+    let open = |remote: Arc<dyn Remote>| {
+        let options = ShipOptions { owner: owner(), key: args.keys, ..ShipOptions::default() };
+        Shipper::open(&folder, remote, options).map_err(|error| url.failed(error, Code::Partial))
     };
-    Failure::from(error).coded(code).hint(hint)
+    let real = url.remote();
+    if args.status {
+        return tell_status(&url, &open(real)?, output);
+    }
+    url.check_to_write(&folder)?;
+    let rehearsed = Arc::new(RehearsedRemote::new(Arc::clone(&real)));
+    let remote = if args.dry_run { Arc::<RehearsedRemote>::clone(&rehearsed) } else { real };
+    let mut shipper = open(Arc::clone(&remote))?;
+    let store = shipper.store();
+    let warned = AtomicBool::new(false);
+    let warn = || warned.store(true, Ordering::SeqCst);
+    if args.follow {
+        let every = Duration::from_secs(args.every.into());
+        let mut teller = Teller::new(&url, output);
+        let done = with_head(&*remote, store, warn, || follow(&mut shipper, every, &mut teller));
+        if let Some(unsaid) = teller.unsaid {
+            return Err(unsaid);
+        }
+        return done.map(|()| Code::Ok).map_err(|error| url.failed(error, Code::Partial));
+    }
+    let spinner = progress::spinner("shipping", output);
+    let shipped = with_head(&*remote, store, warn, || shipper.ship(&mut |_| true));
+    drop(spinner);
+    if warned.load(Ordering::SeqCst) {
+        output.warn("the head of the store was lost there; it was made anew from the other objects");
+    }
+    let shipped = shipped.map_err(|error| url.failed(error, Code::Partial))?;
+    let shown = url.shown();
+    if args.dry_run {
+        let count = rehearsed.count();
+        if output.json {
+            let value = json!({"schema": "acpdb.to_ship/1", "store": store, "url": url.typed(), "until": shipped.there});
+            return output.json_line(&describe::with(value, json!(count)));
+        }
+        let objects = describe::count(count.objects, "object");
+        output.line(format!("{shown}: {objects} with {} would be sent", describe::bytes(count.bytes)))?;
+        return Ok(Code::Ok);
+    }
+    if output.json {
+        let value = json!({"schema": "acpdb.shipped/1", "store": store, "url": url.typed()});
+        return output.json_line(&describe::with(value, json!(shipped)));
+    }
+    let pieces = shipped.chunks.saturating_add(shipped.segments);
+    let sent = if pieces == 0 {
+        "nothing new".to_owned()
+    } else {
+        format!("{} shipped in {}", describe::bytes(shipped.bytes), describe::count(pieces, "piece"))
+    };
+    output.line(format!("{shown}: all up to {} is there, {sent}", shipped.there))?;
+    Ok(Code::Ok)
 }
 
-/// The other contents that the folder of a backup may have.
-fn or_copy(what: &str) -> &'static str {
-    if what == "backup" { ", or one that holds a backup of this store alone" } else { "" }
+/// The name of this machine for people who look at what is there.
+fn owner() -> String {
+    let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+    let host: String = host.trim().chars().filter(|letter| !letter.is_control()).take(64).collect();
+    if host.is_empty() { "acpdb".to_owned() } else { format!("acpdb on {host}") }
+}
+
+fn tell_status(url: &RemoteUrl, shipper: &Shipper, output: &mut Output) -> Result<Code, Failure> {
+    let status = shipper.status().map_err(|error| url.failed(error, Code::Failure))?;
+    let shown = url.shown();
+    if output.json {
+        let value = json!({"schema": "acpdb.remote/1", "store": shipper.store(), "url": url.typed(), "status": status});
+        return output.json_line(&value);
+    }
+    let Some(status) = status else {
+        output.line(format!("{shown}: nothing of store {} is there yet", shipper.store()))?;
+        return Ok(Code::Ok);
+    };
+    let here = status.here.unwrap_or(status.there);
+    output.line(format!("{shown}: store {}", status.store))?;
+    let behind = describe::count(status.behind, "event");
+    output.line(format!("  there {}, here {here}: {behind} behind", status.there))?;
+    let owner = escape(&status.owner, Escape::Line).into_owned();
+    output.line(format!("  shipped by {owner}, epoch {}", status.epoch))?;
+    let kept = [(status.segments, "segment"), (status.packs, "pack"), (status.chunks, "chunk")]
+        .map(|(count, what)| describe::count(count as u64, what));
+    output.line(format!("  {}", kept.join(", ")))?;
+    if status.trash > 0 {
+        let trash = describe::count(status.trash as u64, "replaced object");
+        output.line(format!("  {trash} still there; the next backup removes them"))?;
+    }
+    if status.there > here {
+        output.warn("the store here has less than what is there: acpdb backup URL says more");
+    }
+    Ok(Code::Ok)
+}
+
+/// Says how far a follower is.
+struct Teller<'o> {
+    url: &'o RemoteUrl,
+    output: &'o mut Output,
+    /// The last seq that was said.
+    said: Option<u64>,
+    is_failing: bool,
+    /// The failure of a line that could not be printed.
+    unsaid: Option<Failure>,
+}
+
+impl<'o> Teller<'o> {
+    const fn new(url: &'o RemoteUrl, output: &'o mut Output) -> Self {
+        Self { url, output, said: None, is_failing: false, unsaid: None }
+    }
+
+    fn tell(&mut self, progress: &ShipProgress) -> Result<(), Failure> {
+        let is_failing = progress.failed_count > 0;
+        if is_failing && !self.is_failing {
+            self.output.warn(format!("{} does not take it now; tried again until it does", self.url.shown()));
+        }
+        self.is_failing = is_failing;
+        if is_failing || progress.there != progress.until || self.said == Some(progress.there.0) {
+            return Ok(());
+        }
+        self.said = Some(progress.there.0);
+        if self.output.json {
+            let value =
+                json!({"schema": "acpdb.following/1", "url": self.url.typed(), "there": progress.there});
+            self.output.json_line(&value)?;
+        } else {
+            self.output.line(format!("{}: all up to {} is there", self.url.shown(), progress.there))?;
+        }
+        self.output.flush()
+    }
+}
+
+/// Ships until a signal ends it, or the reader of its lines goes away.
+fn follow(shipper: &mut Shipper, every: Duration, teller: &mut Teller<'_>) -> Result<(), ChainError> {
+    let is_stopping = Arc::new(AtomicBool::new(false));
+    let stopping = Arc::clone(&is_stopping);
+    crate::interrupt::instead(move || stopping.store(true, Ordering::SeqCst));
+    shipper.follow(every, &mut |progress| {
+        teller.unsaid = teller.tell(progress).err();
+        teller.unsaid.is_none() && !is_stopping.load(Ordering::SeqCst)
+    })
 }

@@ -6,7 +6,7 @@ use acpdb_engine::Error;
 use acpdb_engine::store::{Salvaged, salvage_with};
 use indicatif::ProgressBar;
 
-use super::{Code, Escape, Failure, Global, Output, backup, describe, store_path};
+use super::{Code, Escape, Failure, Global, Output, describe, store_path};
 use crate::args::Salvage;
 use crate::rings;
 
@@ -39,7 +39,7 @@ fn failed(error: Error) -> Failure {
         Error::Io { source, .. } if source.kind() == ErrorKind::InvalidInput => {
             Failure::from(error).coded(Code::Usage).hint("name a folder beside it")
         }
-        _ => backup::taken(error, "new store"),
+        _ => Failure::taken(error, "new store"),
     }
 }
 

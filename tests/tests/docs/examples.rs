@@ -83,6 +83,7 @@ fn prepared() -> World {
         "acpdb undo",
         "mkdir ~/team && acpdb demo --bundled --keep ~/team/.acpdb",
         "acpdb backup ~/backups/monday",
+        "acpdb backup file://$HOME/backups/disk",
         "mkdir ~/laptop && acpdb demo --bundled --keep ~/laptop/.acpdb",
         r#"echo '{"tasks":[{"id":"3","content":"Pages","status":"in_progress"}]}' | acpdb task update"#,
         r#"echo '{"tasks":[{"id":"3","status":"completed","result_summary":"pages work and are tested"}]}' | acpdb task update"#,

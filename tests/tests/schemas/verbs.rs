@@ -205,6 +205,7 @@ pub(crate) fn answers() -> Answers {
     }
     follow(&world, &mut answers);
     push(&world, &mut answers);
+    ship(&world, &mut answers);
     service(&world, &mut answers);
     let key = world.run(&["key", "show"]).ok();
     gather(&world, &format!("key trust {}", key.trim()), &mut answers);
@@ -261,6 +262,26 @@ fn show_erased(world: &World, answers: &mut Answers) {
     let event = events.find(|event| event["payload"]["call"] == "call-test-1").unwrap();
     gather(world, &format!("show #{}", event["seq"]), answers);
     assert!(answers["acpdb.show/1"].iter().any(|(_, answer)| answer.to_string().contains(r#"{"erased":"#)));
+}
+
+/// A store is shipped to a folder, and made anew from there.
+fn ship(world: &World, answers: &mut Answers) {
+    use std::io::BufRead as _;
+    let url = format!("file://{}", world.path("disk").display());
+    let dry = format!("backup {url} --dry-run");
+    for line in [&dry, &format!("backup {url} --status"), &format!("backup {url}"), &dry] {
+        gather(world, line, answers);
+    }
+    gather(world, &format!("backup {url} --status"), answers);
+    gather(world, &format!("restore {url} restored"), answers);
+    let mut command = world.command();
+    command.args(["backup", &url, "--follow", "--json"]).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    keep(&line, "backup URL --follow", answers);
 }
 
 /// A witness that signs, and one that cannot be asked.

@@ -32,7 +32,6 @@ pub(super) const OF_OTHERS: &[&str] = &[
     "clear_poison",
     "commit",
     "count",
-    "create",
     "end",
     "entry",
     "exists",

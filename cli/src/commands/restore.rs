@@ -1,0 +1,95 @@
+//! `acpdb restore`: a store made anew from what was shipped.
+
+use std::path::Path;
+
+use acpdb_engine::ids::StoreId;
+use acpdb_remote::{ChainError, RehearsedRemote, Remote, RestoreOptions, restore, stores};
+
+use super::remote_url::{RemoteUrl, with_head};
+use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
+use crate::args::Restore;
+
+/// Most stores that an error names.
+const NAMED_COUNT_MAX: usize = 50;
+
+pub(crate) fn run(global: &Global, args: &Restore, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "restore")?;
+    let url = RemoteUrl::read(&args.url)?;
+    let remote = url.remote();
+    let found = stores(&*remote).map_err(|error| url.failed(error, Code::Failure))?;
+    let store = chosen(&url, &found, args.store.as_deref())?;
+    let spinner = super::progress::spinner("restoring", output);
+    let remote = RehearsedRemote::new(remote);
+    if let Some(file) = &args.wrapped_key {
+        let bytes = std::fs::read(file).map_err(Failure::io("read", file.display()))?;
+        let put = remote.put(&meta_key(store), &mut &*bytes, bytes.len() as u64);
+        put.map_err(|error| url.failed(error.into(), Code::Failure))?;
+    }
+    let done = restored(&remote, store, &args.folder, output);
+    drop(spinner);
+    let done = done.map_err(|error| {
+        let failure = url.failed(error, Code::Failure);
+        let is_keyless = remote.get(&meta_key(store), None).is_ok_and(|key| key.is_none());
+        if failure.code == Code::Failure && failure.hint.is_none() && is_keyless {
+            return failure.hint("if the store is encrypted, name its file key with --wrapped-key FILE");
+        }
+        failure
+    })?;
+    if output.json {
+        return output.json_line(&done);
+    }
+    let folder = escape(&done.path.display().to_string(), Escape::Line).into_owned();
+    let events = describe::count(done.report.events, "event");
+    output.line(format!("{folder}: store {store}, {events} up to {}, verified", done.head))?;
+    output.note(format!("to read it: acpdb --db {} home", store_path::quoted(&done.path)));
+    Ok(Code::Ok)
+}
+
+/// The key of a store's wrapped key.
+fn meta_key(store: StoreId) -> String {
+    format!("s/{store}/meta/key")
+}
+
+/// Restores; if the head was lost, with one that is made anew in memory.
+fn restored(
+    remote: &RehearsedRemote,
+    store: StoreId,
+    folder: &Path,
+    output: &Output,
+) -> Result<acpdb_engine::store::Backup, ChainError> {
+    let warn = || output.warn("the head of the store is lost; it was found from the other objects");
+    with_head(remote, store, warn, || match restore(remote, store, folder, RestoreOptions::default()) {
+        // There may be objects without a head.
+        Err(ChainError::NoStore { store }) => Err(ChainError::HeadLost { store }),
+        done => done,
+    })
+}
+
+/// The store that is meant.
+fn chosen(url: &RemoteUrl, found: &[StoreId], named: Option<&str>) -> Result<StoreId, Failure> {
+    let begins = |store: &&StoreId| named.is_none_or(|named| store.to_hex().starts_with(named));
+    let fitting: Vec<StoreId> = found.iter().filter(begins).copied().collect();
+    match (fitting.as_slice(), named) {
+        ([store], _) => Ok(*store),
+        // A store whose head was lost is in no list.
+        ([], Some(named)) => StoreId::from_hex(named).ok_or_else(|| {
+            let failure = Failure::not_found(format!("{} has no store {named}", url.shown()));
+            if found.is_empty() { failure } else { failure.hint(listed(found)) }
+        }),
+        ([], None) => {
+            let failure = Failure::not_found(format!("{} has no store", url.shown()));
+            Err(failure.hint("acpdb backup URL ships one there; is the disk mounted?"))
+        }
+        (several, _) => {
+            let count = describe::count(several.len() as u64, "store");
+            let failure = Failure::usage(format!("{} has {count}: {}", url.shown(), listed(several)));
+            Err(failure.hint("name one with --store ID; the beginning of an id will do"))
+        }
+    }
+}
+
+fn listed(stores: &[StoreId]) -> String {
+    let ids: Vec<String> = stores.iter().take(NAMED_COUNT_MAX).map(StoreId::to_hex).collect();
+    let more = if stores.len() > NAMED_COUNT_MAX { ", .." } else { "" };
+    ids.join(", ") + more
+}

@@ -1,0 +1,202 @@
+//! Stores that are shipped below a URL, and made anew from there.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::world::{FEED, Ran, World, contents};
+
+fn url(world: &World) -> String {
+    format!("file://{}", world.path("disk").display())
+}
+
+fn said(text: &str) -> String {
+    format!("{{\"session\":\"more\",\"turn\":true,\"message\":{{\"role\":\"user\",\"text\":\"{text}\"}}}}\n")
+}
+
+fn append(world: &World, store: &str, text: &str) {
+    world.run_with(&["--db", store, "append", "--stdin"], said(text)).ok();
+}
+
+fn json(ran: Ran) -> Value {
+    serde_json::from_str(&ran.ok()).unwrap()
+}
+
+fn head(world: &World, store: &str) -> String {
+    world.run(&["--db", store, "head"]).ok()
+}
+
+#[test]
+fn a_store_is_shipped_once_followed_by_what_is_new_and_restored_with_the_same_head() {
+    let world = World::fed();
+    let url = url(&world);
+    let status = |world: &World| json(world.run(&["backup", &url, "--status", "--json"]))["status"].clone();
+    assert_eq!(status(&world), Value::Null);
+    let rehearsed = json(world.run(&["backup", &url, "--dry-run", "--json"]));
+    assert!(rehearsed["objects"].as_u64().unwrap() > 3, "{rehearsed}");
+    assert!(!world.path("disk").exists(), "neither of them wrote");
+    let first = json(world.run(&["backup", &url, "--json"]));
+    assert!(first["chunks"].as_u64().unwrap() > 0, "{first}");
+    let before = contents(&world.path("disk"));
+    let sent: u64 = before.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+    // The head is written more than once.
+    assert!(rehearsed["bytes"].as_u64().unwrap() >= sent, "{rehearsed}, {sent}");
+    let again = json(world.run(&["backup", &url, "--json"]));
+    assert_eq!((&again["chunks"], &again["there"]), (&0.into(), &first["there"]));
+    assert!(world.run(&["backup", &url, "--dry-run"]).ok().contains("0 objects"));
+    assert_eq!(contents(&world.path("disk")), before, "nothing new, nothing written");
+    append(&world, "store", "more");
+    assert!(status(&world)["behind"].as_u64().unwrap() > 0);
+    world.run(&["backup", &url]).ok();
+    assert_eq!(status(&world)["behind"], 0);
+    let restored = json(world.run(&["restore", &url, "new", "--json"]));
+    assert_eq!(restored["schema"], "acpdb.backup/1");
+    assert_eq!(head(&world, "new"), head(&world, "store"));
+    world.run(&["--db", "new", "verify", "--deep"]).ok();
+    world.run(&["restore", &url, "new"]).says(2, &["empty"]);
+}
+
+#[test]
+fn of_several_stores_one_is_named() {
+    let world = World::fed();
+    let url = url(&world);
+    world.run_with(&["--db", "other", "append", "--stdin"], FEED).ok();
+    append(&world, "other", "more");
+    let first = json(world.run(&["backup", &url, "--json"]))["store"].as_str().unwrap().to_owned();
+    let other = json(world.run(&["--db", "other", "backup", &url, "--json"]));
+    let other = other["store"].as_str().unwrap();
+    world.run(&["restore", &url, "new"]).says(2, &["2 stores", &first, other, "--store"]);
+    world.run(&["restore", &url, "new", "--store", "zz"]).says(7, &[other]);
+    world.run(&["restore", &url, "new", "--store", &"0".repeat(32)]).says(7, &["no store"]);
+    assert!(!world.path("new").exists());
+    world.run(&["restore", &url, "new", "--store", other]).ok();
+    assert_eq!(head(&world, "new"), head(&world, "other"));
+}
+
+/// The example of a folder that was set back: a backup of the day before was put in the store's place.
+#[test]
+fn a_store_that_was_set_back_and_one_that_went_on_elsewhere_are_refused() {
+    let world = World::fed();
+    let url = url(&world);
+    world.run(&["backup", "old"]).ok();
+    append(&world, "store", "first");
+    world.run(&["backup", &url]).ok();
+    let before = contents(&world.path("disk"));
+    world.run(&["--db", "old", "backup", &url]).says(4, &["set back", "acpdb restore"]);
+    append(&world, "old", "second");
+    append(&world, "old", "third");
+    world.run(&["--db", "old", "backup", &url]).says(5, &["acpdb import"]);
+    assert_eq!(contents(&world.path("disk")), before);
+    world.run(&["backup", &url]).ok();
+}
+
+#[test]
+fn a_place_that_is_none_is_refused_before_anything_is_written() {
+    let world = World::fed();
+    let before = contents(&world.path(""));
+    let inside = format!("file://{}", world.path("store/remote").display());
+    let others = format!("file://{}", world.path("home").display());
+    let away = format!("file://{}", world.path("away/disk").display());
+    for (target, code, words) in [
+        ("s3://key:word@bucket/prefix", 2, &["s3:// URLs are not in this version", "file:///"][..]),
+        ("https://example.org/x", 2, &["https:// URLs are not in this version"]),
+        ("file:/x", 2, &["file:///"]),
+        ("file://host/x", 2, &["file:///"]),
+        (&inside, 2, &["in the store itself"]),
+        (&away, 7, &["mounted"]),
+    ] {
+        let ran = world.run(&["backup", target]);
+        assert!(!ran.err.contains("word@"), "{}", ran.err);
+        ran.says(code, words);
+    }
+    world.write("home/notes.txt", "mine");
+    world.run(&["backup", &others]).says(2, &["notes.txt"]);
+    std::fs::remove_file(world.path("home/notes.txt")).unwrap();
+    world.run(&["restore", &url(&world), "new"]).says(7, &["has no store"]);
+    world.run(&["restore", "disk", "new"]).says(2, &["no URL"]);
+    world.run(&["backup", "copy", "--follow"]).says(2, &["no URL"]);
+    assert_eq!(contents(&world.path("")), before);
+}
+
+#[test]
+fn damage_there_is_named_and_leaves_no_store_and_a_lost_head_is_found_again() {
+    let world = World::fed();
+    let url = url(&world);
+    let store = json(world.run(&["backup", &url, "--json"]))["store"].as_str().unwrap().to_owned();
+    let head_file = world.path("disk/heads").join(&store);
+    let kept = std::fs::read(&head_file).unwrap();
+    std::fs::write(&head_file, &kept[..9]).unwrap();
+    world.run(&["backup", &url, "--status"]).says(3, &["no head"]);
+    world.run(&["restore", &url, "torn"]).says(0, &["head of the store is lost"]);
+    std::fs::remove_file(&head_file).unwrap();
+    world.run(&["restore", &url, "gone", "--store", &store]).ok();
+    assert!(!head_file.exists(), "what is there was only read");
+    for restored in ["torn", "gone"] {
+        assert_eq!(head(&world, restored), head(&world, "store"));
+    }
+    append(&world, "store", "more");
+    world.run(&["backup", &url]).says(0, &["made anew"]);
+    let file = world.path("disk/s").join(&store).join("meta/acpdb.json");
+    std::fs::write(file, "{}").unwrap();
+    world.run(&["restore", &url, "damaged"]).says(3, &["acpdb.json", "no store file"]);
+    assert!(!world.path("damaged").exists());
+}
+
+/// A follower that is killed left what it had shipped; the next one goes on. One that is told to end, ends well.
+#[test]
+fn a_follower_ships_what_is_recorded_meanwhile_until_it_is_killed_or_told_to_end() {
+    let world = World::fed();
+    let url = url(&world);
+    for (number, is_killed) in [true, false].into_iter().enumerate() {
+        let mut command = world.command();
+        command.args(["backup", &url, "--follow", "--every", "1s", "--json"]).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut there = || {
+            let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+            line["there"].as_u64().unwrap()
+        };
+        let first = there();
+        append(&world, "store", &format!("told {number}"));
+        let last = world.run(&["head", "--json"]).ok();
+        let last = serde_json::from_str::<Value>(&last).unwrap()["seq"].as_u64().unwrap();
+        assert!(last > first);
+        while there() < last {}
+        if is_killed {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        } else {
+            let ended = std::process::Command::new("kill").arg(child.id().to_string()).status().unwrap();
+            assert!(ended.success());
+            assert_eq!(child.wait().unwrap().code(), Some(0));
+        }
+        let new = format!("new{number}");
+        world.run(&["restore", &url, &new]).ok();
+        assert_eq!(head(&world, &new), head(&world, "store"));
+        world.run(&["--db", &new, "verify", "--deep"]).ok();
+    }
+}
+
+#[test]
+fn an_encrypted_store_goes_there_as_it_is_and_its_key_only_if_asked_for() {
+    let world = World::new();
+    world.run(&["init", "--encrypt"]).ok();
+    append(&world, "store", "a word that is read by few");
+    let url = url(&world);
+    world.run(&["backup", &url]).ok();
+    let is_there = |name: &str| contents(&world.path("disk")).iter().any(|(path, _)| path.ends_with(name));
+    assert!(is_there("meta/acpdb.json") && !is_there("meta/key"));
+    for (path, bytes) in contents(&world.path("disk")) {
+        assert!(!bytes.windows(11).any(|part| part == b"read by few"), "{}", path.display());
+    }
+    world.run(&["restore", &url, "new"]).says(1, &["key is missing", "--wrapped-key"]);
+    assert!(!world.path("new").exists());
+    world.run(&["restore", &url, "new", "--wrapped-key", "store/key"]).ok();
+    assert!(world.run(&["--db", "new", "list"]).ok().contains("read by few"));
+    append(&world, "store", "more");
+    world.run(&["backup", &url, "--keys"]).ok();
+    assert!(is_there("meta/key"));
+    world.run(&["restore", &url, "whole"]).ok();
+    assert!(world.run(&["--db", "whole", "list"]).ok().contains("read by few"));
+}
