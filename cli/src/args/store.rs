@@ -81,7 +81,7 @@ pub(crate) struct Head {
 #[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct Backup {
     /// A folder that is empty or does not exist, or holds an older backup of this store, whose place the new one takes; or
-    /// file:///FOLDER on a mounted disk, to ship there what is new
+    /// `file:///FOLDER` on a mounted disk, to ship there what is new
     #[arg(value_name = "DIR|URL")]
     pub(crate) target: PathBuf,
     /// To a URL: go on until Ctrl-C or SIGTERM
@@ -116,7 +116,7 @@ fn seconds(text: &str) -> Result<u32, String> {
 #[command(after_help = "Example:\n  acpdb restore file://$HOME/backups/disk ~/restored\n\n\
     Whatever fails, there is no store: the folder gets its name once all is there and verified. What is at the URL is only read.")]
 pub(crate) struct Restore {
-    /// Where acpdb backup shipped to: file:///FOLDER
+    /// Where acpdb backup shipped to: `file:///FOLDER`
     #[arg(value_name = "URL")]
     pub(crate) url: PathBuf,
     /// A folder that is empty or does not exist, for the store
