@@ -47,7 +47,7 @@ pub(crate) fn read_chain(
         let (head, _) = found;
         let segments = head.segments.iter().map(|kept| (ObjectName::Segment(kept.name), Some(kept.behind)));
         let packs = head.packs.iter().map(|pack| (ObjectName::Pack(*pack), None));
-        let mut missing = None;
+        let (mut missing, mut gap) = (None, None);
         for (name, behind) in segments.chain(packs) {
             if behind.is_some_and(|behind| behind.position <= place.position) {
                 continue;
@@ -74,15 +74,20 @@ pub(crate) fn read_chain(
                     add(&mut place, &run, name, visit)?;
                 }
             }
+            gap = tail.gap();
         }
         let again =
             head_of(remote, store)?.ok_or_else(|| ChainError::NoStore { store: store.to_string() })?;
         let is_same = (again.0.boundary, &again.0.packs, &again.0.segments)
             == (head.boundary, &head.packs, &head.segments);
         if is_same || flaw == Flaw::OneHead {
-            return match missing.filter(|_| is_same) {
-                Some(name) => Err(ChainError::Missing { key: name.key(store) }),
-                None => Ok(place),
+            return match (missing.filter(|_| is_same), gap) {
+                (Some(name), _) => Err(ChainError::Missing { key: name.key(store) }),
+                (None, Some(number)) => {
+                    let what = "an entry before it, which it continues, is damaged or gone".to_owned();
+                    Err(ChainError::Unsound { key: ObjectName::Entry(number).key(store), what })
+                }
+                (None, None) => Ok(place),
             };
         }
         known = Some(again);

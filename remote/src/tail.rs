@@ -34,13 +34,20 @@ pub(crate) struct ChainTail {
     /// The highest epoch so far.
     pub(crate) epoch: u64,
     pub(crate) accepted: Vec<Accepted>,
+    /// The first chunk that continues a place behind the one that was reached, with that place: one before it is damaged or gone.
+    gap: Option<(u64, Written)>,
 }
 
 impl ChainTail {
     /// The tail of a head, of which no entry was read.
     pub(crate) fn of(head: &RemoteHead) -> Self {
         let (store, next, place, epoch) = (head.store, head.boundary, head.place, head.floor);
-        Self { store, first: next, next, place, epoch, accepted: Vec::new() }
+        Self { store, first: next, next, place, epoch, accepted: Vec::new(), gap: None }
+    }
+
+    /// The number of a chunk that shows that some before it are lost, if no later one brought them back.
+    pub(crate) fn gap(&self) -> Option<u64> {
+        self.gap.filter(|(_, before)| before.position > self.place.position).map(|(number, _)| number)
     }
 
     /// Leaves the next number, whatever is there.
@@ -75,6 +82,9 @@ impl ChainTail {
             return Ok(None);
         }
         if run.before != self.place {
+            if run.before.position > self.place.position && self.gap.is_none() {
+                self.gap = Some((number, run.before));
+            }
             return Ok(None);
         }
         self.epoch = run.epoch;
