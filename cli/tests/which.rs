@@ -390,7 +390,6 @@ fn an_unknown_verb_says_where_it_is() {
     let world = World::new();
     for (typed, meant) in [
         ("serve", "did you mean 'acpdb ui'?"),
-        ("restore", "did you mean 'acpdb context restore'?"),
         ("discard", "did you mean 'acpdb context discard'?"),
         ("propose", "did you mean 'acpdb memory propose'?"),
         ("status", "did you mean 'acpdb attach --status'?"),

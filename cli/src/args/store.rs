@@ -114,7 +114,8 @@ fn seconds(text: &str) -> Result<u32, String> {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  acpdb restore file://$HOME/backups/disk ~/restored\n\n\
-    Whatever fails, there is no store: the folder gets its name once all is there and verified. What is at the URL is only read.")]
+    Whatever fails, there is no store: the folder gets its name once all is there and verified. What is at the URL is only read. \
+    An item of a context is shown again by acpdb context restore.")]
 pub(crate) struct Restore {
     /// Where acpdb backup shipped to: `file:///FOLDER`
     #[arg(value_name = "URL")]
