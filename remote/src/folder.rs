@@ -139,7 +139,7 @@ impl FolderRemote {
         if !is_taken {
             made?;
         }
-        // What is taken may be an own link, or another's, that was never synced: it counts from this answer on.
+        // The link there may be an own one, or another's, that was never synced: it counts from this answer on.
         self.sync(folder)?;
         if is_taken {
             return Ok(Created::Taken);

@@ -5,7 +5,7 @@
 //!          \-> segment 1'       \-> entries
 //! ```
 //!
-//! A writer that was fenced leaves objects that no head ever named. What comes behind them decides: a way is the better one if what is on it has the higher
+//! A writer that was fenced leaves objects that no head ever named. The objects behind them decide: a way is the better one if what is on it has the higher
 //! epoch, for who took over wrote behind what counts; then the one that goes farther.
 
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ impl WayStep {
 struct Along {
     /// The highest epoch of a fence at the place itself.
     fenced: u64,
-    /// What they weigh, if one continues the place.
+    /// Their weight, if one continues the place.
     weight: Option<WayWeight>,
     /// The number of that one, and the highest epoch before it.
     first: Option<(u64, u64)>,

@@ -426,8 +426,11 @@ fn there_is_no_circle_inside_a_folder() -> io::Result<()> {
 
 #[test]
 fn each_name_that_is_passed_over_is_one_of_ours_as_well() -> io::Result<()> {
-    let known = methods_for(&files()?, "cli/src/");
-    let unused: Vec<&str> = methods::OF_OTHERS.iter().copied().filter(|name| !known.has(name)).collect();
+    // A name that a trait of one crate has is a method's of its own in the crates that do not see it.
+    let all = files()?;
+    let known = ["cli/src/", "engine/src/"].map(|folder| methods_for(&all, folder));
+    let is_unknown = |name: &&str| !known.iter().any(|known| known.has(name));
+    let unused: Vec<&str> = methods::OF_OTHERS.iter().copied().filter(is_unknown).collect();
     assert_eq!(unused, [""; 0], "take them out of OF_OTHERS (tests/tests/tidy/methods.rs)");
     Ok(())
 }

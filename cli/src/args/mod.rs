@@ -179,7 +179,7 @@ pub(crate) enum Verb {
     Doctor,
     /// A verified copy of the store, or one below a URL that follows it; writers go on meanwhile
     Backup(Backup),
-    /// Make a store anew from what backup shipped to a URL, verified
+    /// Make a store anew from the pieces that backup shipped to a URL, verified
     Restore(Restore),
     /// Copy everything that verifies from a damaged store to a new one
     Salvage(Salvage),

@@ -73,7 +73,7 @@ pub(crate) struct Head {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb backup ~/backups/acpdb-today\n  \
     acpdb --db ~/backups/acpdb-today verify           a backup is a store\n  \
-    acpdb backup file://$HOME/backups/disk             ship what is new; acpdb restore makes a store of it\n  \
+    acpdb backup file://$HOME/backups/disk             ship new events; acpdb restore makes a store of them\n  \
     acpdb backup file://$HOME/backups/disk --follow    go on shipping, until interrupted\n  \
     acpdb backup file://$HOME/backups/disk --status    how far it is\n\n\
     Writers need not stop. A copy is verified before it gets its name; to restore it, open it. Below a URL a store is kept in pieces that are \
@@ -81,7 +81,7 @@ pub(crate) struct Head {
 #[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct Backup {
     /// A folder that is empty or does not exist, or holds an older backup of this store, whose place the new one takes; or
-    /// `file:///FOLDER` on a mounted disk, to ship there what is new
+    /// `file:///FOLDER` on a mounted disk, to ship new events there
     #[arg(value_name = "DIR|URL")]
     pub(crate) target: PathBuf,
     /// To a URL: go on until Ctrl-C or SIGTERM

@@ -48,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         return Err(nothing_found(&hosts, output)?);
     }
     if candidates.is_empty() && stores.is_empty() && !output.json {
-        all_there(&args.paths)?;
+        super::import_store::all_there(&args.paths)?;
     }
     // An existing store knows which files it has read.
     let folder = store_path::folder(global, output)?;
@@ -182,17 +182,6 @@ fn nothing_in(candidate: &Candidate, report: &FileReport) -> Vec<Skipped> {
 fn warn_of(file: &Skipped, output: &mut Output) {
     let line = file.line.map(|line| format!(":{line}")).unwrap_or_default();
     output.warn(format!("{}{line}: {}", file.path.display(), file.reason));
-}
-
-/// The failure if no path is there: one message, and no sums.
-pub(super) fn all_there(paths: &[PathBuf]) -> Result<(), Failure> {
-    let is_gone = |path: &&PathBuf| path.symlink_metadata().is_err();
-    let gone: Vec<String> = paths.iter().filter(is_gone).map(|path| path.display().to_string()).collect();
-    if gone.is_empty() || gone.len() < paths.len() {
-        return Ok(());
-    }
-    let is = if gone.len() == 1 { "is" } else { "are" };
-    Err(Failure::not_found(format!("{} {is} not there", gone.join(", "))))
 }
 
 /// The next step for a file.

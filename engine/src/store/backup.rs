@@ -102,6 +102,7 @@ impl Store {
         let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(folder).read_only());
         // A folder that is missing or closed is told of by the next step.
         let is_copy = || {
+            // As above.
             let names = storage.list("").unwrap_or_default();
             !names.is_empty() && names.iter().all(|name| COPIED.contains(&name.as_str()))
         };

@@ -32,6 +32,7 @@ pub(super) const OF_OTHERS: &[&str] = &[
     "clear_poison",
     "commit",
     "count",
+    "create",
     "end",
     "entry",
     "exists",
