@@ -171,7 +171,7 @@ def sums(asked: Asked, store: pathlib.Path) -> None:
 @law("pages")
 def pages(asked: Asked, store: pathlib.Path) -> None:
     """Pages of a list are the list."""
-    for question in (["history"], ["sessions", "--all"], ["sessions", "--all", "--sort", "tokens"]):
+    for question in (["history", "--all"], ["sessions", "--all"], ["sessions", "--all", "--sort", "tokens"]):
         whole = asked.rows(store, *question, "--limit", 100_000)
         limit, rows, cursor = max(1, len(whole) // 7), [], None
         while True:
@@ -186,7 +186,7 @@ def pages(asked: Asked, store: pathlib.Path) -> None:
 @law("filters")
 def filters(asked: Asked, store: pathlib.Path) -> None:
     """A filter finds the rows that it describes; `and`, `or` and `not` are those of sets."""
-    history, log = asked.rows(store, "history"), asked.lines(store, "log")
+    history, log = asked.rows(store, "history", "--all"), asked.lines(store, "log")
     hosts = {session["id"]: session["host"] for session in asked.sessions(store)}
     known = {}
     for tool in {row["tool"] for row in history if row["tool"]}:
@@ -386,7 +386,7 @@ def bodies(asked: Asked, store: pathlib.Path) -> None:
                 asked.same((code, out + error if code else ""), (0, ""), session["id"], form, *more)
 
 
-QUESTIONS = ("sessions --all", "stats", "history", "log", "cost --by model", "todo list", "memory list", "search e", "list")
+QUESTIONS = ("sessions --all", "stats", "history --all", "log", "cost --by model", "todo list", "memory list", "search e", "list")
 
 
 def answers(asked: Asked, store: pathlib.Path, names: list[str]) -> dict[str, str]:
