@@ -138,15 +138,7 @@ impl OwnList {
 /// A path without links, as far as its folders are there.
 fn resolved(folder: &Path) -> PathBuf {
     // Without a working folder, a path that needs one leads nowhere.
-    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    for above in whole.ancestors() {
-        // A folder that is not there has no links in it; the one above it is looked at next.
-        if let Ok(found) = above.canonicalize() {
-            // Each path that is looked at is a beginning of the whole.
-            return found.join(whole.strip_prefix(above).unwrap_or_else(|_| Path::new("")));
-        }
-    }
-    whole
+    super::unnamed::resolved(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
 /// Whether others than this user decide what is there.

@@ -143,7 +143,7 @@ pub(super) fn check_outside(action: &'static str, into: &Path, read: &Path) -> R
 }
 
 /// A path without links and steps up. Parts that do not exist yet are taken as they are.
-fn resolved(path: &Path) -> Result<PathBuf, Error> {
+pub(super) fn resolved(path: &Path) -> Result<PathBuf, Error> {
     let fail = |source| Error::Io { action: "resolve", path: path.to_owned(), source };
     let mut resolved = PathBuf::new();
     for component in std::path::absolute(path).map_err(fail)?.components() {
