@@ -90,7 +90,7 @@ impl SessionsAsked {
         all.retain(|name| name.scope == Scope::Session);
         let names = all.iter().filter(|name| known.is_possible(&filter, name.id)).cloned().collect();
         let Looked { told, figures, .. } = Looked::at(&store, at, &all)?;
-        let requests = Requests::of(told, all);
+        let requests = Requests::of(&told, all);
         let (facts, moves) = (facts_of(&requests), store.project_moves()?);
         Ok(Self { store, at, filter, facts, figures, moves, requests, names })
     }

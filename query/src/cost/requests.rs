@@ -70,7 +70,7 @@ pub fn store_requests(store: &Store, to: Seq) -> Result<StoreRequests, Error> {
     let mut names = store.stream_names()?;
     names.retain(|name| name.scope == Scope::Session);
     let told = Looked::at(store, to, &names)?.told;
-    let requests = Requests::of(told.clone(), names.clone());
+    let requests = Requests::of(&told, names.clone());
     Ok(StoreRequests { requests, told, names, head: store.head()? })
 }
 
@@ -84,13 +84,18 @@ pub fn requests(store: &Store, to: Seq) -> Result<Requests, Error> {
     let mut names = store.stream_names()?;
     names.retain(|name| name.scope == Scope::Session);
     let told = Looked::at(store, to, &names)?.told;
-    Ok(Requests::of(told, names))
+    Ok(Requests::of(&told, names))
 }
 
 impl Requests {
     /// The requests of several stores as one: what two of them hold counts once. Their seqs go on from store to store; the second part is
     /// the seq that stands before those of each.
-    pub fn joined(parts: Vec<StoreRequests>) -> (Self, Vec<Seq>) {
+    pub fn joined(mut parts: Vec<StoreRequests>) -> (Self, Vec<Seq>) {
+        if parts.len() == 1
+            && let Some(only) = parts.pop()
+        {
+            return (only.requests, vec![Seq::ZERO]);
+        }
         let (mut all, mut names, mut before, mut end) = (Told::default(), Vec::new(), Vec::new(), 0);
         for (part, store) in parts.into_iter().zip(0..) {
             before.push(Seq(end));
@@ -98,11 +103,11 @@ impl Requests {
             names.extend(part.names);
             end += part.head.get();
         }
-        (Self::of(all, names), before)
+        (Self::of(&all, names), before)
     }
 
     /// Makes requests of their tellings, each once.
-    pub(crate) fn of(told: Told, names: Vec<StreamName>) -> Self {
+    pub(crate) fn of(told: &Told, names: Vec<StreamName>) -> Self {
         let streams: BTreeMap<StreamId, StreamName> = names.into_iter().map(|name| (name.id, name)).collect();
         let forked = told.forks.iter().flat_map(|(fork, parent)| [*fork, *parent]).collect();
         let mut read = Reading { forked, ..Reading::default() };
@@ -116,12 +121,12 @@ impl Requests {
         let kept = kept.into_iter().flatten();
         let mut all: Vec<Request> =
             kept.filter_map(|number| Some(told.all.get(number)?.request.clone())).collect();
-        let span = |(stream, times): (StreamId, Times)| {
-            let is_dated = streams.get(&stream)?.began.is_some();
-            Some((stream, times.host.or(times.recorded.filter(|_| is_dated))?))
+        let span = |(stream, times): (&StreamId, &Times)| {
+            let is_dated = streams.get(stream)?.began.is_some();
+            Some((*stream, times.host.or(times.recorded.filter(|_| is_dated))?))
         };
-        let spans = told.times.into_iter().filter_map(span).collect();
-        let mut requests = Self { copies, streams, spans, titles: told.titles, ..Self::default() };
+        let spans = told.times.iter().filter_map(span).collect();
+        let mut requests = Self { copies, streams, spans, titles: told.titles.clone(), ..Self::default() };
         requests.add_rests(&mut all, &sums, &told.all);
         requests.all = all;
         requests
