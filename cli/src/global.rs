@@ -3,10 +3,13 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use acpdb_engine::store::Stores;
 use acpdb_query::when::{Clock, Found};
 use clap::ValueEnum;
 
+use crate::failure::Failure;
 use crate::settings::Settings;
 
 /// Their place in the help of a verb: behind its own options.
@@ -22,9 +25,9 @@ pub(crate) struct Global {
     /// The store's folder, if one is named.
     #[arg(skip)]
     pub(crate) db: Option<PathBuf>,
-    /// The folders of several stores that are read as one; empty: there is one.
+    /// Several stores that are read as one; `None`: there is one.
     #[arg(skip)]
-    pub(crate) several: Vec<PathBuf>,
+    pub(crate) several: Option<Arc<Stores<Failure>>>,
     /// The reason for which one of several stores was taken, as a note.
     #[arg(skip)]
     pub(crate) note: Option<String>,

@@ -52,7 +52,7 @@ pub(crate) fn of_store(folder: &Path, key_file: Option<&Path>) -> Result<Option<
         return Ok(ring);
     }
     // Where a key that signs is under a passphrase, a plain store may be meant; a new one is not.
-    let is_there = folder.join("acpdb.json").symlink_metadata().is_ok();
+    let is_there = acpdb_engine::store::is_store(folder);
     if is_there && !passphrase_is_for_stores()? {
         return Ok(None);
     }

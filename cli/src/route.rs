@@ -10,20 +10,23 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use acpdb_engine::ids::{Micros, Seq};
-use acpdb_engine::store::{StoreMember, Stores, stores_in};
+use acpdb_engine::store::{StoreMember, Stores, is_store, stores_in};
 use acpdb_query::when::{self, Point};
 
 use crate::args::{Args, Naming, Reach};
 use crate::clock::now;
-use crate::commands::session;
+use crate::commands::{lines::some_of, session};
 use crate::failure::Failure;
-use crate::several::{in_words, labels, listed, of};
+use crate::several::{in_words, labels, opened_from};
 use crate::store_path;
 
 /// Most forms of a name that a hint tells.
 const FORM_COUNT_MAX: usize = 8;
+/// Most names of stores in a message.
+const NAMED_COUNT_MAX: usize = 8;
 
 /// Finds the stores that the words name, and the one that the verb means if it knows of one only. `words` are those of the command line.
 pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
@@ -45,8 +48,7 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
         (Reach::Apart, _) => None,
         (Reach::Naming(naming), _) => Some(naming),
     };
-    args.global.several = several;
-    let stores = of(&args.global)?;
+    let stores = opened_from(several, args.global.key_file.as_deref())?;
     let chosen = match (&naming, stores.members()) {
         // The same store, named twice.
         (_, [only]) if stores.copies().is_empty() => Chosen { member: only.clone(), renamed: Vec::new() },
@@ -55,13 +57,16 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
             let told = format!(
                 "this verb works with one store, and these are {}: {}",
                 members.len(),
-                listed(&labels)
+                some_of(&labels, NAMED_COUNT_MAX)
             );
             return Err(Failure::usage(told).hint("name one folder with --db"));
         }
         (Some(naming), members) => match named(&stores, naming, args.global.at.as_deref())? {
             Some(chosen) => chosen,
-            None if naming.lists => return Ok(()),
+            None if naming.lists => {
+                args.global.several = Some(Arc::new(stores));
+                return Ok(());
+            }
             None => {
                 let (newest, count) = (newest(&stores)?, in_words(members.len()));
                 args.global.note = Some(format!("note: of {count}, {} has the newest session", newest.label));
@@ -77,7 +82,6 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
         *args = again;
         args.global.key_file = key_file;
     }
-    args.global.several.clear();
     args.global.db = Some(chosen.member.root);
     args.global.store_label = Some(chosen.member.label);
     Ok(())
@@ -210,8 +214,7 @@ fn places(named: &[PathBuf]) -> Result<(Option<PathBuf>, Vec<PathBuf>), Failure>
     }
     let mut several = Vec::new();
     for path in &all {
-        let is_store = path.join("acpdb.json").symlink_metadata().is_ok();
-        let below = if is_store || !path.is_dir() { Vec::new() } else { stores_in(path)? };
+        let below = if is_store(path) || !path.is_dir() { Vec::new() } else { stores_in(path)? };
         if below.is_empty() { several.push(path.clone()) } else { several.extend(below) }
     }
     match (all.as_slice(), several.as_slice()) {

@@ -1,6 +1,7 @@
 //! Several stores, read as one: each is asked, and each row names its store. Only verbs that list know that there may be more than one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::store::Stores;
@@ -13,26 +14,19 @@ use crate::global::Global;
 use crate::output::Output;
 use crate::{describe, spread, store_path, trust};
 
-/// Most names of stores in a message.
-const NAMED_COUNT_MAX: usize = 8;
-
-/// The stores of a question that lists: one, or several that are read as one.
-pub(crate) struct ReadStores {
-    one: Option<Store>,
-    several: Option<Stores<Failure>>,
+/// The stores of a question that lists.
+pub(crate) enum ReadStores {
+    One(Store),
+    /// Several that are read as one.
+    Several(Arc<Stores<Failure>>),
 }
 
 impl ReadStores {
     /// Opens the store of a command, or takes several to be opened one after the other. Says what is strange about them.
     pub(crate) fn open(global: &Global, output: &Output) -> Result<Self, Failure> {
-        if global.several.is_empty() {
-            return Ok(Self { one: Some(store_path::read(global, output)?), several: None });
-        }
-        let stores = of(global)?;
+        let Some(stores) = &global.several else { return Ok(Self::One(store_path::read(global, output)?)) };
         for member in stores.members() {
-            let objection = trust::objection(&member.root);
-            if let Some(objection) = objection.filter(|_| !trust::is_trusted(&global.settings, &member.root))
-            {
+            if let Some(objection) = trust::open_objection(&global.settings, &member.root) {
                 output.warn(format!("{} {objection}", member.root.display()));
             }
         }
@@ -46,31 +40,37 @@ impl ReadStores {
                 fork.shared
             ));
         }
-        Ok(Self { one: None, several: Some(stores) })
+        Ok(Self::Several(Arc::clone(stores)))
     }
 
     /// The number of stores.
     pub(crate) fn count(&self) -> usize {
-        self.several.as_ref().map_or(1, |stores| stores.members().len())
+        match self {
+            Self::One(_) => 1,
+            Self::Several(stores) => stores.members().len(),
+        }
     }
 
     /// The store at a place.
     pub(crate) fn store(&self, place: usize) -> Result<Store, Failure> {
-        match (&self.one, &self.several) {
-            (Some(one), _) => Ok(one.clone()),
-            (None, Some(stores)) => stores.get(place),
-            (None, None) => Err(Failure::not_found("there is no store")),
+        match self {
+            Self::One(one) => Ok(one.clone()),
+            Self::Several(stores) => stores.get(place),
         }
     }
 
     /// The only store, if there is one.
-    pub(crate) fn only(&self) -> Option<&Store> {
-        self.one.as_ref()
+    pub(crate) const fn only(&self) -> Option<&Store> {
+        match self {
+            Self::One(one) => Some(one),
+            Self::Several(_) => None,
+        }
     }
 
     /// The name of the store at a place; `None`: there is only one.
     pub(crate) fn label(&self, place: usize) -> Option<&str> {
-        self.several.as_ref()?.members().get(place).map(|member| member.label.as_str())
+        let Self::Several(stores) = self else { return None };
+        stores.members().get(place).map(|member| member.label.as_str())
     }
 
     /// The place of a store's name, as a cursor has it.
@@ -94,7 +94,7 @@ impl ReadStores {
         output: &Output,
         ask: impl Fn(&Store) -> Result<R, Failure> + Sync,
     ) -> Result<(Vec<(usize, R)>, Code), Failure> {
-        if let Some(one) = &self.one {
+        if let Self::One(one) = self {
             return Ok((vec![(0, ask(one)?)], Code::Ok));
         }
         let places: Vec<usize> = (0..self.count()).collect();
@@ -156,7 +156,7 @@ pub(crate) fn moment(global: &Global) -> Result<Option<Micros>, Failure> {
     if let Ok(Point::Time(time)) = when::parse(text, now()) {
         return Ok(Some(time));
     }
-    let labels = labels(&of(global)?);
+    let labels = global.several.as_deref().map(labels).unwrap_or_default();
     let first = labels.first().map_or("STORE", String::as_str);
     let failure = Failure::usage(format!("--at: {text:?} is a point of one store, and there are several"));
     Err(failure.hint(format!("give a time, or name the store: --at {first}:{text}")))
@@ -167,32 +167,29 @@ pub(crate) fn moment_of(global: &Global, stores: &ReadStores) -> Result<Option<M
     if stores.only().is_some() { Ok(None) } else { moment(global) }
 }
 
-pub(crate) fn of(global: &Global) -> Result<Stores<Failure>, Failure> {
-    let key_file = global.key_file.clone();
+/// The stores of these folders, each to be opened to read. A key is for those that are encrypted.
+pub(crate) fn opened_from(
+    folders: Vec<PathBuf>,
+    key_file: Option<&Path>,
+) -> Result<Stores<Failure>, Failure> {
+    let key_file = key_file.map(Path::to_owned);
     let open = move |folder: &Path| {
-        // A key is for those that are encrypted.
         let key_file = key_file.as_deref().filter(|_| crate::rings::is_encrypted(folder));
         Ok(store_path::keyed_by(folder, key_file)?.read_only().open()?)
     };
-    Stores::new(global.several.clone(), open)
+    Stores::new(folders, open)
 }
 
 pub(crate) fn labels(stores: &Stores<Failure>) -> Vec<String> {
     stores.members().iter().map(|member| member.label.clone()).collect()
 }
 
-pub(crate) fn listed(labels: &[String]) -> String {
-    let more = if labels.len() > NAMED_COUNT_MAX { ", .." } else { "" };
-    let first: Vec<&str> = labels.iter().take(NAMED_COUNT_MAX).map(String::as_str).collect();
-    format!("{}{more}", first.join(", "))
-}
-
-/// A row with the name of its store.
-pub(crate) fn with_store(mut row: serde_json::Value, label: Option<&str>) -> serde_json::Value {
-    if let (Some(label), Some(fields)) = (label, row.as_object_mut()) {
-        fields.insert("store".to_owned(), label.into());
+/// A row with the name of its store, where there are several.
+pub(crate) fn with_store(row: serde_json::Value, label: Option<&str>) -> serde_json::Value {
+    match label {
+        Some(label) => describe::with(row, serde_json::json!({ "store": label })),
+        None => row,
     }
-    row
 }
 
 /// Stores in words.

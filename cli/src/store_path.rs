@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::Store;
-use acpdb_engine::store::erasure_is_pending;
+use acpdb_engine::store::{erasure_is_pending, is_store};
 
 use crate::failure::{Code, Failure};
 use crate::global::Global;
@@ -122,7 +122,7 @@ pub(crate) fn find_unasked(global: &Global) -> Result<Found, Failure> {
 
 fn find_for(global: &Global, asker: Asker) -> Result<Found, Failure> {
     let named = |folder: PathBuf| {
-        let objection = trust::objection(&folder).filter(|_| !trust::is_trusted(&global.settings, &folder));
+        let objection = trust::open_objection(&global.settings, &folder);
         Found { folder, objection, is_strange: false, passed: Vec::new() }
     };
     if let Some(path) = &global.db {
@@ -141,7 +141,7 @@ pub(crate) fn used_in(global: &Global, here: &Path) -> Option<PathBuf> {
     let plain = |folder| Found { folder, objection: None, is_strange: false, passed: Vec::new() };
     // A folder that commands refuse is not used.
     let found = found_from(global, Some(here.to_owned()), Asker::Person, plain).ok()?;
-    found.folder.join("acpdb.json").symlink_metadata().is_ok().then_some(found.folder)
+    is_store(&found.folder).then_some(found.folder)
 }
 
 /// As [`find`], from the folder `here`; `named` judges a folder from the settings or the default.
@@ -207,7 +207,7 @@ fn judge(global: &Global, folder: &Path, asker: Asker) -> Result<Judgement, Fail
             failure.hint(format!("if you trust it: acpdb trust {store}; to use it once: --db {store}"))
         );
     }
-    if folder.join("acpdb.json").symlink_metadata().is_err() {
+    if !is_store(folder) {
         return Ok(Judgement::Passed(PassedStore::empty(folder.to_owned())));
     }
     let is_strange = !own_stores::is_own(folder) && !is_trusted();
@@ -247,8 +247,7 @@ pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
 /// Opens, enters a store that was made now into the list of own stores, and tells of damage that opening found.
 fn told(folder: &Path, builder: acpdb_engine::Builder, output: &Output) -> Result<Store, Failure> {
     own_stores::check_encrypted(folder)?;
-    let is_new =
-        own_stores::is_found_upwards(folder) && folder.join("acpdb.json").symlink_metadata().is_err();
+    let is_new = own_stores::is_found_upwards(folder) && !is_store(folder);
     let store = builder.open()?;
     if is_new {
         enter(folder, output);

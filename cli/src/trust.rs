@@ -43,6 +43,11 @@ fn against(owner: u32, mode: u32, user: u32) -> Option<String> {
     (mode & OTHERS_WRITE != 0).then(|| format!("can be written by others than its owner (mode {mode:o})"))
 }
 
+/// The objection to a store that the user does not trust.
+pub(crate) fn open_objection(settings: &Settings, folder: &Path) -> Option<String> {
+    objection(folder).filter(|_| !is_trusted(settings, folder))
+}
+
 /// Whether the user trusts this store.
 pub(crate) fn is_trusted(settings: &Settings, folder: &Path) -> bool {
     !settings.trusted.is_empty()

@@ -40,6 +40,7 @@ pub use chain::RemoteChain;
 pub use error::ChainError;
 pub use folder::FolderRemote;
 pub use memory::MemoryRemote;
+pub use names::meta_key;
 pub use rehearsal::{RehearsedCount, RehearsedRemote};
 pub use remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped};
 pub use repair::repair;

@@ -55,7 +55,7 @@ pub(crate) fn store_keys(store: StoreId) -> String {
 }
 
 /// The key of a small file of a store: `acpdb.json`, `secret`, `key`.
-pub(crate) fn meta_key(store: StoreId, name: &str) -> String {
+pub fn meta_key(store: StoreId, name: &str) -> String {
     format!("s/{store}/meta/{name}")
 }
 

@@ -7,6 +7,7 @@ use acpdb_query::{Filter, Scanned};
 
 use super::{Failure, Output, at, describe, session};
 use crate::args::Ask;
+use crate::several::ReadStores;
 
 /// The filter from words of the command line.
 pub(crate) fn filter(words: &[String]) -> Result<Filter, Failure> {
@@ -52,6 +53,19 @@ pub(crate) fn placed(
     let Some(found) = session::by_place(store, first)? else { return Ok((None, filter(words)?)) };
     output.note(format!("note: session {}; search for the text with text:{first}", found.name));
     Ok((Some(found), filter(rest)?))
+}
+
+/// As [`placed`]; over several stores, no word names a session any more.
+pub(crate) fn placed_in(
+    stores: &ReadStores,
+    words: &[String],
+    session: Option<&str>,
+    output: &Output,
+) -> Result<(Option<StreamName>, Filter), Failure> {
+    match stores.only() {
+        Some(store) => placed(store, words, session, output),
+        None => Ok((None, filter(words)?)),
+    }
 }
 
 /// A shell passes `text:"connection refused"` as `text:connection refused`. That means one text; so do titles and projects.

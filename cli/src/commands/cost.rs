@@ -57,10 +57,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let until = moment(&args.until, "--until")?.map(|stretch| stretch.to);
     ask::check(&args.words, args.session.as_deref())?;
     let stores = ReadStores::open(global, output)?;
-    let (only, filter) = match stores.only() {
-        Some(store) => ask::placed(store, &args.words, args.session.as_deref(), output)?,
-        None => (None, ask::filter(&args.words)?),
-    };
+    let (only, filter) = ask::placed_in(&stores, &args.words, args.session.as_deref(), output)?;
     if !cost::is_of_requests(&filter) {
         let told = "cost asks about requests and their sessions, and not about items or texts";
         return Err(Failure::usage(told).hint(

@@ -41,10 +41,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
     };
     ask::check(&args.ask.query, session)?;
     let stores = ReadStores::open(global, output)?;
-    let (mut only, filter) = match stores.only() {
-        Some(store) => ask::placed(store, &args.ask.query, session, output)?,
-        None => (None, ask::filter(&args.ask.query)?),
-    };
+    let (mut only, filter) = ask::placed_in(&stores, &args.ask.query, session, output)?;
     // A question without any condition is about one session, as everywhere.
     let is_bare = only.is_none() && filter.is_empty() && matches!(which, Which::All) && !args.all;
     if let Some(store) = stores.only().filter(|_| is_bare) {

@@ -100,7 +100,7 @@ struct Stale {
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "acpdb without a verb")?;
-    if !global.several.is_empty() {
+    if global.several.is_some() {
         return of_several(global, output);
     }
     let folder = store_path::find(global)?.folder;

@@ -32,7 +32,7 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
         (None, Some(parent)) => shadowed(global, parent, &folder),
         _ => None,
     };
-    let made = if folder.join("acpdb.json").symlink_metadata().is_ok() {
+    let made = if acpdb_engine::store::is_store(&folder) {
         there(global, args, &folder, output)?
     } else {
         make(global, args, &folder, output)?

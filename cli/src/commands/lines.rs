@@ -109,6 +109,12 @@ pub(crate) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(blanks))
 }
 
+/// The first of some names, and a sign that there are more.
+pub(crate) fn some_of(names: &[String], most: usize) -> String {
+    let first: Vec<&str> = names.iter().take(most).map(String::as_str).collect();
+    format!("{}{}", first.join(", "), if names.len() > most { ", .." } else { "" })
+}
+
 /// A recorded text on one line, harmless on a terminal.
 pub(crate) fn one_line(text: &str) -> String {
     let mut end = text.len().min(PREVIEW_BYTES_MAX);

@@ -7,7 +7,7 @@ use acpdb_engine::{MemoryScope, Store, store::MemoryReceipt};
 use acpdb_query::when::{self, Point};
 use serde_json::json;
 
-use super::lines::{clip, one_line};
+use super::lines::{clip, one_line, some_of};
 use super::memory_rows::{Row, Words as _};
 use super::{Code, Failure, Global, Output, describe};
 use crate::args::MemoryScope as ScopeArgs;
@@ -95,11 +95,9 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
             if let Some(project) = folder_project(many) {
                 return Ok(MemoryScope::project(project));
             }
-            let shown: Vec<&str> = many.iter().take(8).map(String::as_str).collect();
-            let more = if many.len() > 8 { ", .." } else { "" };
             let failure =
                 Failure::usage(format!("there are {} projects; whose memory is meant?", many.len()));
-            Err(failure.hint(format!("--project NAME or --session ID; projects: {}{more}", shown.join(", "))))
+            Err(failure.hint(format!("--project NAME or --session ID; projects: {}", some_of(many, 8))))
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use acpdb_engine::ids::StoreId;
-use acpdb_remote::{ChainError, RehearsedRemote, Remote, RestoreOptions, restore, stores};
+use acpdb_remote::{ChainError, RehearsedRemote, Remote, RestoreOptions, meta_key, restore, stores};
 
+use super::lines::some_of;
 use super::remote_url::{RemoteUrl, with_head};
 use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
 use crate::args::Restore;
@@ -22,14 +23,14 @@ pub(crate) fn run(global: &Global, args: &Restore, output: &mut Output) -> Resul
     let remote = RehearsedRemote::new(remote);
     if let Some(file) = &args.wrapped_key {
         let bytes = std::fs::read(file).map_err(Failure::io("read", file.display()))?;
-        let put = remote.put(&meta_key(store), &mut &*bytes, bytes.len() as u64);
+        let put = remote.put(&meta_key(store, "key"), &mut &*bytes, bytes.len() as u64);
         put.map_err(|error| url.failed(error.into(), Code::Failure))?;
     }
     let done = restored(&remote, store, &args.folder, output);
     drop(spinner);
     let done = done.map_err(|error| {
         let failure = url.failed(error, Code::Failure);
-        let is_keyless = remote.get(&meta_key(store), None).is_ok_and(|key| key.is_none());
+        let is_keyless = remote.get(&meta_key(store, "key"), None).is_ok_and(|key| key.is_none());
         if failure.code == Code::Failure && failure.hint.is_none() && is_keyless {
             return failure.hint("if the store is encrypted, name its file key with --wrapped-key FILE");
         }
@@ -43,11 +44,6 @@ pub(crate) fn run(global: &Global, args: &Restore, output: &mut Output) -> Resul
     output.line(format!("{folder}: store {store}, {events} up to {}, verified", done.head))?;
     output.note(format!("to read it: acpdb --db {} home", store_path::quoted(&done.path)));
     Ok(Code::Ok)
-}
-
-/// The key of a store's wrapped key.
-fn meta_key(store: StoreId) -> String {
-    format!("s/{store}/meta/key")
 }
 
 /// Restores; if the head was lost, with one that is made anew in memory.
@@ -89,7 +85,5 @@ fn chosen(url: &RemoteUrl, found: &[StoreId], named: Option<&str>) -> Result<Sto
 }
 
 fn listed(stores: &[StoreId]) -> String {
-    let ids: Vec<String> = stores.iter().take(NAMED_COUNT_MAX).map(StoreId::to_hex).collect();
-    let more = if stores.len() > NAMED_COUNT_MAX { ", .." } else { "" };
-    ids.join(", ") + more
+    some_of(&stores.iter().map(StoreId::to_hex).collect::<Vec<_>>(), NAMED_COUNT_MAX)
 }

@@ -49,10 +49,7 @@ type Rows = (Vec<SessionRow>, u64);
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
     ask::check(&args.ask.query, args.session.as_deref())?;
     let stores = ReadStores::open(global, output)?;
-    let (only, filter) = match stores.only() {
-        Some(store) => ask::placed(store, &args.ask.query, args.session.as_deref(), output)?,
-        None => (None, ask::filter(&args.ask.query)?),
-    };
+    let (only, filter) = ask::placed_in(&stores, &args.ask.query, args.session.as_deref(), output)?;
     let named = only.as_ref().map_or("", |only| only.name.as_str());
     let (host, all) = (args.host.as_deref().unwrap_or_default(), if is_of_all(args) { "all" } else { "" });
     let (after, digest) =

@@ -20,6 +20,7 @@ use crate::vault::KeyUse;
 
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
+use super::identity::{PROJECT_FOLDER, is_store};
 use super::index_use::IndexUse;
 use super::kept::{Bounded, FrameCache, Salts};
 use super::snapshot_file::{Snapshots, Uses};
@@ -27,8 +28,6 @@ use super::{Inner, Redactor, Store};
 
 /// Bytes of sessions that stay in memory, by default.
 const MEMORY_BYTES: u64 = 256 << 20;
-/// Name of a store's folder inside a project.
-const PROJECT_FOLDER: &str = ".acpdb";
 /// The file by which a store keeps itself out of a project's versions: `git add` would take the log and the secret.
 const IGNORE_LIST: &str = ".gitignore";
 
@@ -262,7 +261,7 @@ impl Builder {
         }
         let is_new_in_project = own_files
             && self.root.file_name().is_some_and(|name| name == PROJECT_FOLDER)
-            && self.root.join("acpdb.json").symlink_metadata().is_err();
+            && !is_store(&self.root);
         let read_only = self.options.read_only;
         let storage = self.storage.unwrap_or_else(|| {
             let files = FileStorage::new(&self.root);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::ids::StoreId;
-use crate::log::{Identity, LogError, identify, read_secret, store_file_damage};
+use crate::log::{Identity, LogError, STORE_FILE, identify, read_secret, store_file_damage};
 use crate::storage::{FileStorage, Storage};
 use crate::vault::{Vault, key_mark};
 
@@ -21,6 +21,15 @@ pub struct StoreIdentity {
     pub mark: Option<String>,
     /// Whether it is encrypted.
     pub is_encrypted: bool,
+}
+
+/// Name of a store's folder inside a project.
+pub(super) const PROJECT_FOLDER: &str = ".acpdb";
+
+/// Whether a folder has a store's file, whatever is in it.
+#[must_use]
+pub fn is_store(folder: &Path) -> bool {
+    folder.join(STORE_FILE).symlink_metadata().is_ok()
 }
 
 /// Reads which store a folder holds; `None` if there is no `acpdb.json` in it. Cost: two small files.

@@ -88,7 +88,7 @@ pub use encryption::{rotate_key, rotate_key_in};
 pub use erase::{ERASE_REASON_BYTES_MAX, EraseReport, ErasedContent, ErasedWhy, erasure_is_pending};
 pub use erasure_list::Erasure;
 pub use handle::Store;
-pub use identity::{StoreIdentity, identity_of};
+pub use identity::{StoreIdentity, identity_of, is_store};
 pub use import::StoreImport;
 pub use info::{SessionSummary, StartedBy, StoreInfo, StreamName};
 pub use leaves::{Leaf, Leaves, SaltedBody};

@@ -16,14 +16,10 @@ use crate::ids::{Seq, StoreId};
 use crate::locks::steady;
 
 use super::handle::Store;
-use super::identity::identity_of;
+use super::identity::{PROJECT_FOLDER, identity_of, is_store};
 
 /// Most stores that are open at a time.
 const OPEN_COUNT_MAX: usize = 32;
-/// A store's file, by which its folder is known.
-const STORE_FILE: &str = "acpdb.json";
-/// The folder of a project's store, which is named by its project.
-const PROJECT_FOLDER: &str = ".acpdb";
 
 /// One of several stores.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -257,11 +253,6 @@ fn shared(one: &Store, other: &Store, head: Seq) -> Result<Seq, Error> {
         }
     }
     Ok(same)
-}
-
-/// Whether a folder is a store.
-fn is_store(folder: &Path) -> bool {
-    folder.join(STORE_FILE).symlink_metadata().is_ok()
 }
 
 /// A folder as others may spell it, too.
