@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::chain::EdgeRow;
 use crate::items::{ItemRow, spell};
 use crate::served::{ServedRow, host_sentence, served_rows, served_sentence};
+use crate::titles::{beginning, one_line};
 
 /// An explanation.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -72,11 +73,7 @@ impl Explained {
 
 /// A text in one line, and its beginning if it is long.
 fn short(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line,
-    }
+    beginning(&one_line(text), most)
 }
 
 /// Explains an item; `None` if it was not recorded at the view's seq.

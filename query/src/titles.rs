@@ -153,8 +153,17 @@ fn behind_tag(text: &str) -> Option<&str> {
     Some(behind)
 }
 
-fn one_line(text: &str) -> String {
+/// A text in one line.
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of a text, at most so many characters.
+pub(crate) fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

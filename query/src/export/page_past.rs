@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::ExportError;
 use super::page_data::{MemoryData, TodoData, Words};
 use super::texts::Texts;
+use crate::titles::beginning;
 use crate::todos;
 
 /// Longest text of a mark, in characters.
@@ -150,10 +151,7 @@ pub(super) fn mark(payload: &Payload) -> Option<String> {
 
 /// At most [`MARK_LENGTH_MAX`] characters.
 pub(super) fn clip(text: &str) -> String {
-    match text.char_indices().nth(MARK_LENGTH_MAX) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+    beginning(text, MARK_LENGTH_MAX)
 }
 
 /// The name of a plain variant, as in JSON.

@@ -24,7 +24,7 @@ use super::{ExportError, page_past};
 use crate::cost::{PriceTable, Request};
 use crate::items::cause_label;
 use crate::sound::or_lost;
-use crate::titles::prompt_in;
+use crate::titles::{beginning, one_line, prompt_in};
 
 /// Longest title, in characters.
 const TITLE_LENGTH_MAX: usize = 120;
@@ -433,9 +433,5 @@ fn order(state: &State, seq: Seq, places: &HashMap<ItemId, u32>) -> (u64, usize,
 
 /// The first line of a text, as a title.
 fn short(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(TITLE_LENGTH_MAX) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line,
-    }
+    beginning(&one_line(text), TITLE_LENGTH_MAX)
 }
