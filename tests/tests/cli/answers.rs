@@ -16,14 +16,7 @@ struct Told {
 }
 
 fn mcp(world: &World, name: &str, arguments: &Value) -> Told {
-    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-    let lines = [
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
-        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}}),
-    ];
-    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let answers = world.run_with(&["mcp", "--session", "s1"], input).ok();
+    let answers = world.mcp("s1", name, arguments);
     let answer: Value = serde_json::from_str(answers.lines().nth(1).unwrap()).unwrap();
     let result = &answer["result"];
     let ok = result["isError"] == json!(false);

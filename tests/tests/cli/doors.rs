@@ -250,14 +250,7 @@ fn act_by_append(world: &World, name: &str, arguments: &Value) {
 }
 
 fn act_by_mcp(world: &World, name: &str, arguments: &Value) {
-    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-    let lines = [
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
-        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}}),
-    ];
-    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let answers = world.run_with(&["mcp", "--session", "s1"], input).ok();
+    let answers = world.mcp("s1", name, arguments);
     assert!(!answers.contains("isError\":true"), "{answers}");
 }
 

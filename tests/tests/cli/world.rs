@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use acpdb_tests::binary::{binary, root};
+use serde_json::{Value, json};
 
 /// A session of 90 calls that comes with the program.
 pub(crate) const SESSION: &str = "session.jsonl";
@@ -120,6 +121,19 @@ impl World {
         let mut command = self.command();
         command.args(arguments);
         finish(command, input.as_ref())
+    }
+
+    /// The answers of the tools over MCP, a line each: to the greeting, and to one call.
+    #[allow(dead_code, reason = "not every test calls")]
+    pub(crate) fn mcp(&self, session: &str, tool: &str, arguments: &Value) -> String {
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let lines = [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}),
+        ];
+        let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        self.run_with(&["mcp", "--session", session], input).ok()
     }
 
     /// The bodies of the store, as `list` prints them.

@@ -11,7 +11,7 @@
 
 use std::io;
 
-use super::source::{files, is_word, root};
+use super::source::{CRATES, files, is_word, root};
 use super::{production, report};
 
 /// The list of kinds.
@@ -50,17 +50,7 @@ fn a_kind_of_a_hosts_facts_is_told_in_five_places() -> io::Result<()> {
     let rows = rows(&list);
     assert!(rows.len() >= 20, "the list in {LIST} was not found");
     let all = files()?;
-    let crates = [
-        "engine/src/",
-        "serve/src/",
-        "query/src/",
-        "hosts/src/",
-        "live/src/",
-        "proof/src/",
-        "remote/src/",
-        "cli/src/",
-    ];
-    let code: Vec<(String, String)> = crates.iter().flat_map(|folder| production(&all, folder)).collect();
+    let code: Vec<(String, String)> = CRATES.iter().flat_map(|folder| production(&all, folder)).collect();
     let mut findings = Vec::new();
     for Row { event, .. } in &rows {
         let among = |folder: &str, needle: String| -> usize {

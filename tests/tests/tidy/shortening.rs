@@ -11,7 +11,7 @@
 
 use std::io;
 
-use super::source::{File, code, files, is_word, root};
+use super::source::{CRATES, File, code, files, is_word, root};
 use super::{production, report};
 
 /// The list of rules, and their files.
@@ -67,17 +67,7 @@ fn a_rule_that_shortens_is_its_file_and_its_line() -> io::Result<()> {
     let names = names(&code(&list));
     assert!(names.len() >= 17, "the list in {LIST} was not found: {names:?}");
     let all = files()?;
-    let crates = [
-        "engine/src/",
-        "serve/src/",
-        "query/src/",
-        "hosts/src/",
-        "live/src/",
-        "proof/src/",
-        "remote/src/",
-        "cli/src/",
-    ];
-    let code: Vec<(String, String)> = crates.iter().flat_map(|folder| production(&all, folder)).collect();
+    let code: Vec<(String, String)> = CRATES.iter().flat_map(|folder| production(&all, folder)).collect();
     let text =
         |path: &str| all.iter().find(|file: &&File| file.path == path).and_then(|it| it.text.as_deref());
     let has_ages = |file: &str| text(&format!("{RULES}{file}.rs")).is_some_and(|it| it.contains("AgesKey"));

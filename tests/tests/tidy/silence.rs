@@ -6,7 +6,7 @@
 
 use std::io;
 
-use super::source::{File, code, files, lines_with, without_tests};
+use super::source::{CRATES, File, code, files, lines_with, without_tests};
 use super::{production, report};
 
 /// Calls after which it is not known that something failed.
@@ -77,22 +77,12 @@ fn module_of(path: &str) -> String {
 }
 
 fn is_checked(file: &File) -> bool {
-    let crates = [
-        "engine/src/",
-        "serve/src/",
-        "query/src/",
-        "hosts/src/",
-        "live/src/",
-        "proof/src/",
-        "remote/src/",
-        "cli/src/",
-    ];
     let is_told = !file.path.starts_with("engine/src/testing") && !file.path.contains("/sim/");
     is_told
         && file.is("rs")
         && !file.is_test()
         && !file.path.ends_with("_tests.rs")
-        && crates.iter().any(|folder| file.path.starts_with(folder))
+        && CRATES.iter().any(|folder| file.path.starts_with(folder))
 }
 
 #[test]

@@ -11,6 +11,18 @@ use std::path::{Path, PathBuf};
 /// Folders that hold no source: build output, version control, what a fuzz run leaves behind.
 const SKIPPED: &[&str] = &["target", ".git", ".acpdb", "artifacts", "coverage", "node_modules"];
 
+/// The sources of the crates that a user runs or adds; those of tools and of bindings are apart.
+pub(super) const CRATES: &[&str] = &[
+    "engine/src/",
+    "serve/src/",
+    "query/src/",
+    "hosts/src/",
+    "live/src/",
+    "proof/src/",
+    "remote/src/",
+    "cli/src/",
+];
+
 /// One file: its path from the repository's root with `/` between the parts, and its text if it is text.
 pub(super) struct File {
     pub(super) path: String,

@@ -3,19 +3,8 @@
 use std::io;
 
 use super::report;
-use super::source::{File, code, files, root, without_tests};
+use super::source::{CRATES, File, code, files, root, without_tests};
 
-/// Folders whose answers are JSON.
-const FOLDERS: &[&str] = &[
-    "engine/src/",
-    "serve/src/",
-    "query/src/",
-    "hosts/src/",
-    "live/src/",
-    "proof/src/",
-    "remote/src/",
-    "cli/src/",
-];
 /// Members of answers that hold a path of the machine.
 const PATH_MEMBERS: &[&str] = &["path", "folder"];
 /// Members of these names that hold a text: what an agent named, what a client asked for.
@@ -27,7 +16,7 @@ const TEXTS: &[(&str, &str)] = &[
 ];
 
 fn is_answer(file: &File) -> bool {
-    file.is("rs") && !file.is_test() && FOLDERS.iter().any(|folder| file.path.starts_with(folder))
+    file.is("rs") && !file.is_test() && CRATES.iter().any(|folder| file.path.starts_with(folder))
 }
 
 /// Lines of struct fields that hold a path and are serialized as one.
