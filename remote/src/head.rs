@@ -1,12 +1,10 @@
 //! The head of a store: the one object that changes. Pure.
 
-use acpdb_engine::codec::{
-    Fields, Put, Written, place_record, put_trailing_checksum, read_place, trailing_checksum,
-};
+use acpdb_engine::codec::{Fields, Put, Written, place_record, put_trailing_checksum, read_place};
 use acpdb_engine::ids::StoreId;
 
 use crate::names::{ObjectName, PackName, SegmentName, TRASH_BYTES};
-use crate::run::NoRun;
+use crate::run::{NoRun, fields_of};
 
 const MAGIC: [u8; 8] = *b"acpdbrhd";
 const FORM: u16 = 1;
@@ -107,17 +105,7 @@ impl RemoteHead {
         if object.len() < FIXED_BYTES + 4 || object.len() > HEAD_BYTES_MAX {
             return unsound("it has another length");
         }
-        let mut fields = Fields(object);
-        if fields.array() != MAGIC {
-            return unsound("it has another beginning");
-        }
-        let (computed, stored) = trailing_checksum(object);
-        if computed != stored {
-            return unsound("its checksum does not match");
-        }
-        if fields.u16() != FORM {
-            return Err(NoRun::Newer);
-        }
+        let mut fields = fields_of(object, MAGIC, FORM)?;
         let (owner_bytes, segment_count) = (usize::from(fields.u16()), fields.u32() as usize);
         if StoreId(fields.array()) != store {
             return unsound("it is of another store");

@@ -82,6 +82,19 @@ pub(crate) enum NoRun {
     Unsound(&'static str),
 }
 
+/// The fields behind the beginning and the form of an object, or of the header of one, whose checksum is right.
+pub(crate) fn fields_of(object: &[u8], magic: [u8; 8], form: u16) -> Result<Fields<'_>, NoRun> {
+    let mut fields = Fields(object);
+    if fields.array() != magic {
+        return Err(NoRun::Unsound("it has another beginning"));
+    }
+    let (computed, stored) = trailing_checksum(object);
+    if computed != stored {
+        return Err(NoRun::Unsound("its checksum does not match"));
+    }
+    if fields.u16() == form { Ok(fields) } else { Err(NoRun::Newer) }
+}
+
 impl LogRun {
     /// The object.
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -108,17 +121,7 @@ impl LogRun {
         let Some((header, payload)) = object.split_first_chunk::<RUN_HEADER_BYTES>() else {
             return unsound("it is too short");
         };
-        let mut fields = Fields(header);
-        if fields.array() != MAGIC {
-            return unsound("it has another beginning");
-        }
-        let (computed, stored) = trailing_checksum(header);
-        if computed != stored {
-            return unsound("its checksum does not match");
-        }
-        if fields.u16() != FORM {
-            return Err(NoRun::Newer);
-        }
+        let mut fields = fields_of(header, MAGIC, FORM)?;
         let (kind, codec, generation) = (LogRunKind::of(fields.u8()), fields.u8(), fields.u32());
         let (Some(kind), 0..=1) = (kind, codec) else { return Err(NoRun::Newer) };
         if StoreId(fields.array()) != store {
