@@ -285,6 +285,7 @@ macro_rules! bytes_id {
     ($(#[$doc:meta])* $name:ident, $len:literal) => {
         $(#[$doc])*
         #[derive(Archive, Serialize, Deserialize)]
+        #[rkyv(derive(PartialEq, Eq, PartialOrd, Ord))]
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub [u8; $len]);
 

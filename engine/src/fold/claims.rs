@@ -28,21 +28,20 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::facts::KeyFact;
-use super::number::{Ix, KeyId, NONE, index};
+use super::number::{Ix, KeyId, Lazy, NONE, hash_of, index, pushed};
 use super::policy_values::Paths;
-use super::rows::{In, Out, flat};
 use crate::event::ToolClass;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Head {
+    /// The rule, the group and the key.
+    slot: u64,
     /// Calls of `turn`: the newest, and the oldest.
     fresh: (u32, u32),
     /// Calls of other turns.
     older: u32,
     turn: u32,
 }
-
-flat!(Head { fresh: (u32, u32), older: u32, turn: u32 });
 
 /// The place where a rule finds calls: a group within the rule, and a key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -63,11 +62,12 @@ pub(crate) enum Keep {
 }
 
 /// All entries of a stream.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Claims {
-    heads: FxHashMap<u64, Head>,
-    /// Heads from a snapshot; they move to `heads` at the first lookup.
-    saved: Vec<(u64, Head)>,
+    /// One a slot that a call was ever laid in.
+    heads: Vec<Head>,
+    #[rkyv(with = rkyv::with::Skip)]
+    table: Lazy,
     /// A call, and the number of the next entry.
     nodes: Vec<(Ix, u32)>,
 }
@@ -78,34 +78,28 @@ const fn key(rule: u8, slot: Slot) -> u64 {
 
 impl Claims {
     pub(crate) fn clear(&mut self) {
-        self.heads.clear();
-        self.saved = Vec::new();
-        self.nodes.clear();
+        *self = Self::default();
     }
 
-    pub(super) fn save(&self, out: &mut Out) {
-        let heads: Vec<(u64, Head)> = self.heads.iter().map(|(key, head)| (*key, *head)).collect();
-        out.rows(if self.saved.is_empty() { &heads } else { &self.saved });
-        out.rows(&self.nodes);
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        Some(Self { heads: FxHashMap::default(), saved: saved.rows()?, nodes: saved.rows()? })
-    }
-
-    fn find_saved(&mut self) {
-        if !self.saved.is_empty() {
-            self.heads = std::mem::take(&mut self.saved).into_iter().collect();
-        }
+    /// The number of a slot's head, if the slot has one.
+    fn find(&self, slot: u64) -> Option<u32> {
+        let table = self.table.get(self.heads.iter().map(|head| hash_of(&head.slot)));
+        let is = |number: u32| self.heads.get(number as usize).is_some_and(|head| head.slot == slot);
+        table.find(hash_of(&slot), is)
     }
 
     /// Adds a call to a slot.
     pub(crate) fn lay(&mut self, rule: u8, slot: Slot, ix: Ix, turn: u32) {
-        self.find_saved();
+        let slot = key(rule, slot);
+        let number = self.find(slot).unwrap_or_else(|| {
+            let head = Head { slot, fresh: (NONE, NONE), older: NONE, turn };
+            let number = pushed(&mut self.heads, head);
+            self.table.insert(hash_of(&slot), number);
+            number
+        });
         let node = index(self.nodes.len());
         let nodes = &mut self.nodes;
-        let head =
-            self.heads.entry(key(rule, slot)).or_insert(Head { fresh: (NONE, NONE), older: NONE, turn });
+        let Some(head) = self.heads.get_mut(number as usize) else { return };
         if turn < head.turn {
             nodes.push((ix, head.older));
             head.older = node;
@@ -128,17 +122,16 @@ impl Claims {
         below: Option<u32>,
         mut judge: impl FnMut(Ix) -> Keep,
     ) {
-        self.find_saved();
-        let std::collections::hash_map::Entry::Occupied(mut entry) = self.heads.entry(key(rule, slot)) else {
-            return;
-        };
-        let head = entry.get_mut();
+        let number = self.find(key(rule, slot));
+        let Some(head) = number.and_then(|number| self.heads.get_mut(number as usize)) else { return };
         if below.is_none_or(|turn| turn > head.turn) {
             head.settle(&mut self.nodes);
         }
         let mut before = NONE;
         let mut node = head.older;
-        while let Some(&(ix, next)) = self.nodes.get(node as usize) {
+        // A list that was forged may lead in a circle.
+        for _ in 0..self.nodes.len() {
+            let Some(&(ix, next)) = self.nodes.get(node as usize) else { break };
             if judge(ix) == Keep::Gone {
                 if before == NONE {
                     head.older = next;
@@ -151,7 +144,7 @@ impl Claims {
             node = next;
         }
         if head.older == NONE && head.fresh.0 == NONE {
-            entry.remove();
+            head.turn = 0;
         }
     }
 }

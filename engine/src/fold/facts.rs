@@ -17,14 +17,13 @@ pub use rows::ItemKind;
 pub(crate) use rows::*;
 
 use super::names::Names;
-use super::number::{Ix, KeyId, NONE, Name, index, pushed};
+use super::number::{Ix, KeyId, NONE, Name, before, index, pushed};
 use super::number::{Lazy, hash_of};
-use super::rows::{Fields, Flat, Later, Out, flat};
 use crate::event::{Body, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
 /// A signature under a label.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Labelled {
     place: (Option<char>, u32),
     signature: u32,
@@ -32,23 +31,8 @@ struct Labelled {
     previous: u32,
 }
 
-/// A letter as its number; 0 for none.
-impl Flat for Option<char> {
-    const BYTES: usize = 4;
-
-    fn put(&self, out: &mut Out) {
-        self.map_or(0, u32::from).put(out);
-    }
-
-    fn get(row: &mut Fields<'_>) -> Self {
-        char::from_u32(u32::get(row)).filter(|letter| *letter != '\0')
-    }
-}
-
-flat!(Labelled { place: (Option<char>, u32), signature: u32, previous: u32 });
-
 /// All facts of a stream, as the rules read them.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Facts {
     pub(crate) names: Names,
     /// In the order of recording, so sorted by id.
@@ -58,24 +42,30 @@ pub(crate) struct Facts {
     pub(crate) keys: Vec<KeyFact>,
     /// Each identity of a key: its kind, whether several fields make its name, and the name.
     identities: Vec<(KeyKind, bool, Name)>,
+    #[rkyv(with = rkyv::with::Skip)]
     identity_table: Lazy,
     pub(crate) finishes: Vec<Finish>,
     pub(crate) parts: Vec<PartFact>,
     pub(crate) rare: Rare,
-    pub(crate) todo_lists: Later<TodoLists>,
+    pub(crate) todo_lists: TodoLists,
     pub(crate) revisions: Vec<Revision>,
     pub(crate) messages: Vec<Message>,
     /// The message with a name as its key, by name; [`NONE`] without one. Made at its first use, as tables are.
+    #[rkyv(with = rkyv::with::Skip)]
     message_of: OnceLock<Vec<u32>>,
     pub(crate) signatures: Vec<Signature>,
+    #[rkyv(with = rkyv::with::Skip)]
     signature_table: Lazy,
     /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each signature that is new under a label.
     labelled: Vec<Labelled>,
+    #[rkyv(with = rkyv::with::Skip)]
     label_table: Lazy,
     /// The newest call with a signature as given, by the signature's number.
     newest_of_signature: Vec<u32>,
     /// The newest call with a name as its host's id, by name. Made at its first use.
+    #[rkyv(with = rkyv::with::Skip)]
     newest_of_host: OnceLock<Vec<u32>>,
+    #[rkyv(with = rkyv::with::Skip)]
     scratch: String,
 }
 
@@ -285,7 +275,7 @@ impl Facts {
         let mut next = entry;
         std::iter::from_fn(move || {
             let labelled = *self.labelled.get(next as usize)?;
-            next = labelled.previous;
+            next = before(next, labelled.previous);
             Some(labelled)
         })
     }
@@ -374,7 +364,9 @@ impl Facts {
         let mut next = message.first;
         std::iter::from_fn(move || {
             let ix = Ix(next);
+            // As [`before`], the other way round.
             next = self.item(ix)?.next;
+            next = if next > ix.0 { next } else { NONE };
             Some(ix)
         })
     }
@@ -440,7 +432,7 @@ impl Facts {
         let mut next = newest;
         std::iter::from_fn(move || {
             let ix = Ix(next);
-            next = previous(self.call(ix)?);
+            next = before(next, previous(self.call(ix)?));
             Some(ix)
         })
     }

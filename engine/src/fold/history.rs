@@ -18,8 +18,7 @@ pub(crate) use rows::*;
 pub use rows::{RuleKind, ShortenKind};
 use rustc_hash::FxHashMap;
 
-use super::number::{Ix, KeyId, NONE, index};
-use super::rows::{In, Out, flat};
+use super::number::{Ix, KeyId, NONE, before, index};
 use crate::event::Face;
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, Turn};
@@ -34,7 +33,7 @@ thread_local! {
 const COMPARE_COUNT_MAX: usize = 16;
 
 /// Heads of an item's lists.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Heads {
     /// Causes.
     row: u32,
@@ -46,10 +45,8 @@ struct Heads {
     new: u32,
 }
 
-flat!(Heads { row: u32, fact: u32, old: u32, new: u32 });
-
 /// All conclusions of a stream.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct History {
     heads: Vec<Heads>,
     pub(crate) rows: Rows,
@@ -58,8 +55,10 @@ pub(crate) struct History {
     pub(crate) turns: Vec<(Seq, Turn)>,
     pub(crate) prompts: Vec<Seq>,
     pub(crate) totals: Totals,
+    #[rkyv(with = rkyv::with::AsVec)]
     pub(crate) file_changes: FxHashMap<KeyId, Vec<FileTouch>>,
     /// Faces whose rows the present event changed.
+    #[rkyv(with = rkyv::with::Skip)]
     touched: Vec<(Ix, Face)>,
 }
 
@@ -143,7 +142,8 @@ impl History {
         let mut count = 0;
         let mut faces = (false, false);
         while let Some(row) = self.rows.get(next) {
-            let number = std::mem::replace(&mut next, row.prev);
+            let older = before(next, row.prev);
+            let number = std::mem::replace(&mut next, older);
             if row.until == Seq::MAX && which(&row) {
                 self.rows.end(number, at, row.undone);
                 count += 1;
@@ -177,7 +177,7 @@ impl History {
         let mut next = first;
         std::iter::from_fn(move || {
             let row = self.rows.get(next)?;
-            next = row.prev;
+            next = before(next, row.prev);
             #[cfg(test)]
             LOOKS.with(|looks| looks.set(looks.get() + 1));
             Some(row)
@@ -239,7 +239,7 @@ impl History {
     pub(crate) fn restore(&mut self, ix: Ix, at: Seq) -> usize {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
         while let Some(edge) = self.edges.get(next) {
-            next = edge.next_of_old;
+            next = before(next, edge.next_of_old);
             if edge.released == Seq::MAX && edge.undone == Seq::MAX {
                 self.edges.set(&EdgeRow { released: at, ..edge });
             }
@@ -255,7 +255,7 @@ impl History {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
         std::iter::from_fn(move || {
             let edge = self.edges.get(next)?;
-            next = edge.next_of_old;
+            next = before(next, edge.next_of_old);
             Some(edge)
         })
     }
@@ -265,7 +265,7 @@ impl History {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.new);
         std::iter::from_fn(move || {
             let edge = self.edges.get(next)?;
-            next = edge.next_of_new;
+            next = before(next, edge.next_of_new);
             Some(edge)
         })
     }
@@ -380,36 +380,6 @@ impl History {
         }
         self.edges.push(&edge);
         number
-    }
-
-    /// Saves all conclusions; `None` if they are too large for a snapshot.
-    pub(super) fn save(&self, out: &mut Out) -> Option<()> {
-        let Self { heads, rows, edges, orders, turns, prompts, totals, file_changes, touched: _ } = self;
-        out.rows(heads);
-        rows.save(out);
-        edges.save(out);
-        out.archive(orders)?;
-        out.rows(turns);
-        out.rows(prompts);
-        totals.save(out);
-        let changes: Vec<(KeyId, Vec<FileTouch>)> =
-            file_changes.iter().map(|(key, touches)| (*key, touches.clone())).collect();
-        out.archive(&changes)
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        // In the order of `save`.
-        Some(Self {
-            heads: saved.rows()?,
-            rows: Rows::read(saved)?,
-            edges: Edges::read(saved)?,
-            orders: saved.archive()?,
-            turns: saved.rows()?,
-            prompts: saved.rows()?,
-            totals: Totals::read(saved)?,
-            file_changes: saved.archive::<Vec<(KeyId, Vec<FileTouch>)>>()?.into_iter().collect(),
-            touched: Vec::new(),
-        })
     }
 
     /// The order in force at `at`.

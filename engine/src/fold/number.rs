@@ -62,6 +62,11 @@ pub(crate) fn pushed<T>(values: &mut Vec<T>, value: T) -> u32 {
 /// "None" for packed indices.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// The entry that `entry` names as the one before it. A list that was forged may lead in a circle: it ends where it does not fall.
+pub(crate) const fn before(entry: u32, named: u32) -> u32 {
+    if named < entry { named } else { NONE }
+}
+
 /// Slots of the smallest table that has any.
 const SLOT_COUNT_MIN: usize = 16;
 
@@ -143,21 +148,10 @@ fn put(slots: &mut [Slot], slot: Slot) {
 }
 
 /// A table that is filled at its first lookup: in a session that is only read, most tables never are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Lazy(OnceLock<Table>);
 
-impl Default for Lazy {
-    fn default() -> Self {
-        Self(OnceLock::from(Table::default()))
-    }
-}
-
 impl Lazy {
-    /// An empty table, to be filled from the values that its owner has by then.
-    pub(crate) const fn empty() -> Self {
-        Self(OnceLock::new())
-    }
-
     /// The table; `hashes` are those of all values, in order.
     pub(crate) fn get(&self, hashes: impl ExactSizeIterator<Item = u32>) -> &Table {
         self.0.get_or_init(|| {
@@ -201,7 +195,7 @@ mod tests {
                     known.push(value);
                 }
             }
-            let lazy = Lazy::empty();
+            let lazy = Lazy::default();
             let hashes: Vec<u32> = known.iter().map(|value| hash(*value)).collect();
             for (place, value) in (0_u32..).zip(&known) {
                 let found = lazy.get(hashes.iter().copied()).find(hash(*value), |index| known[index as usize] == *value);

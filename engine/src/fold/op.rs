@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::memory::{MemoryEvent, Moment};
 use super::number::{Ix, index};
 use super::policy::Policy;
-use super::rows::{In, Out, flat};
 use crate::event::{TaskChanged, TodoChange, TodoList};
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -30,28 +29,27 @@ pub(crate) enum Op {
         policy: Arc<Policy>,
         own: bool,
     },
-    Replace(#[rkyv(with = super::rows::Apart)] Arc<Vec<ItemId>>),
+    Replace(Arc<Vec<ItemId>>),
     Clear(u32),
-    Rewound(#[rkyv(with = super::rows::Apart)] Arc<Rewind>),
+    Rewound(Arc<Rewind>),
     /// Index of the key.
     FileChanged(u32),
     Abandon(u32),
     Revise(u32),
     Hide(u32),
-    Restore(#[rkyv(with = super::rows::Apart)] Arc<Restore>),
-    Pin(#[rkyv(with = super::rows::Apart)] Arc<Vec<ItemId>>),
-    Unpin(#[rkyv(with = super::rows::Apart)] Arc<Vec<ItemId>>),
+    Restore(Arc<Restore>),
+    Pin(Arc<Vec<ItemId>>),
+    Unpin(Arc<Vec<ItemId>>),
     Closed,
     Injected(Ix),
-    TodosReplaced(#[rkyv(with = super::rows::Apart)] Arc<TodoList>),
-    TodoChanged(#[rkyv(with = super::rows::Apart)] Arc<TodoChange>),
-    TaskChanged(#[rkyv(with = super::rows::Apart)] Arc<TaskChanged>),
+    TodosReplaced(Arc<TodoList>),
+    TodoChanged(Arc<TodoChange>),
+    TaskChanged(Arc<TaskChanged>),
     TaskEvicted {
-        #[rkyv(with = super::rows::Apart)]
         event: Arc<crate::event::TaskEvicted>,
         eviction: u32,
     },
-    Memory(#[rkyv(with = super::rows::Apart)] Arc<MemoryEvent>),
+    Memory(Arc<MemoryEvent>),
 }
 
 /// Items that a restore shows again, and the restore's moment.
@@ -62,7 +60,7 @@ pub(crate) struct Restore {
 }
 
 /// Operations in their order. There is one for each event, so those of frequent kinds are plain rows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Ops {
     /// Seq, value and kind, as long as seqs fit.
     small: Vec<[u32; 3]>,
@@ -70,7 +68,7 @@ pub(crate) struct Ops {
     rare: Vec<Op>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Row {
     seq: Seq,
     /// An item, a number or a name; for a rare operation its index in `rare`.
@@ -78,8 +76,6 @@ struct Row {
     /// The kind in the low [`KIND_BITS`], and a second number above it.
     kind: u32,
 }
-
-flat!(Row { seq: Seq, value: u32, kind: u32 });
 
 const START: u32 = 0;
 const FINISH: u32 = 1;
@@ -153,16 +149,6 @@ impl Ops {
             Op::Rewound(rewind) => Some((place, &**rewind)),
             _ => None,
         })
-    }
-
-    pub(super) fn save(&self, out: &mut Out) -> Option<()> {
-        out.rows(&self.small);
-        out.rows(&self.large);
-        out.archive(&self.rare)
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        Some(Self { small: saved.rows()?, large: saved.rows()?, rare: saved.archive()? })
     }
 }
 

@@ -18,7 +18,6 @@ use super::memory::MemoryState;
 use super::number::{Ix, Name, index};
 use super::op::{Marks, Op, Ops};
 use super::policy::Policy;
-use super::rows::{Later, flat, flat_enum};
 use super::rules::Lists;
 use super::task::TaskState;
 use super::todo::TodoState;
@@ -64,7 +63,7 @@ pub struct Rebase {
 }
 
 /// The folded state of one stream. Every read takes a watermark; `Seq::MAX` reads the newest state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct State {
     pub(crate) id: StreamId,
     pub(crate) facts: Facts,
@@ -73,6 +72,7 @@ pub struct State {
     pub(super) subs: Subs,
     pub(super) ops: Ops,
     pub(crate) infos: Vec<(Seq, Arc<StreamFacts>)>,
+    #[rkyv(with = super::policy::EachAsJson)]
     pub(crate) policies: Vec<(Seq, Arc<Policy>)>,
     pub(crate) prompts: Vec<(Seq, PromptSet)>,
     pub(crate) finished: Vec<(Seq, MessageFinished)>,
@@ -144,7 +144,7 @@ impl State {
 
     /// Whether the stream may have memory items.
     pub(crate) fn may_remember(&self) -> bool {
-        self.subs.memory.known().is_some()
+        !self.subs.memory.is_empty()
     }
 
     /// The facts about the stream itself that were known first.
@@ -180,14 +180,11 @@ impl From<Outcome> for Status {
 }
 
 /// The present state of an item.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Live {
     pub(crate) status: Status,
     flags: u16,
 }
-
-flat_enum!(Status { Pending, Completed, Failed, Aborted });
-flat!(Live { status: Status, flags: u16 });
 
 pub(crate) const BORN: u16 = 1;
 pub(crate) const READY: u16 = 1 << 1;
@@ -211,11 +208,11 @@ impl Live {
 }
 
 /// The sub-states of a stream.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Subs {
-    pub(crate) todos: Later<TodoState>,
-    pub(crate) tasks: Later<TaskState>,
-    pub(crate) memory: Later<MemoryState>,
+    pub(crate) todos: Arc<TodoState>,
+    pub(crate) tasks: Arc<TaskState>,
+    pub(crate) memory: Arc<MemoryState>,
 }
 
 /// The present of a stream.
@@ -226,11 +223,9 @@ pub(crate) struct Core {
     /// The policy is the stream's own, not the store's.
     pub(crate) own_policy: bool,
     pub(crate) turn: Turn,
-    #[rkyv(with = rkyv::with::Skip)]
     pub(super) live: Vec<Live>,
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) open: FxHashMap<Name, SmallVec<[Ix; 1]>>,
-    #[rkyv(with = rkyv::with::Skip)]
     pub(super) claims: Claims,
     /// Names of steps that have begun.
     pub(super) steps: Marks,

@@ -88,7 +88,7 @@ pub(crate) fn is_copy_name(directory: &str, file_name: &str) -> bool {
         }
         SNAP_DIR => {
             let name = file_name.strip_suffix(".tmp").unwrap_or(file_name);
-            let name = name.strip_suffix(".ledger").unwrap_or(name);
+            let name = name.strip_suffix(".ingest").unwrap_or(name);
             name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         }
         _ => false,

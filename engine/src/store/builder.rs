@@ -23,7 +23,7 @@ use super::erasure_list::Erasures;
 use super::identity::{PROJECT_FOLDER, is_store};
 use super::index_use::IndexUse;
 use super::kept::{Bounded, FrameCache, Salts};
-use super::snapshot_file::{Snapshots, Uses};
+use super::saved::{Snapshots, Uses};
 use super::{Inner, Redactor, Store};
 
 /// Bytes of sessions that stay in memory, by default.

@@ -18,7 +18,7 @@ use super::erasure_list::Erasures;
 use super::index_use::IndexUse;
 use super::kept::{Bounded, FoldSlot, FrameCache, Salts, StreamWriter};
 use super::redact::Redactor;
-use super::snapshot_file::Snapshots;
+use super::saved::Snapshots;
 
 /// An open store.
 ///

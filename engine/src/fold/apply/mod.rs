@@ -11,7 +11,6 @@ mod intake;
 use std::sync::Arc;
 
 use super::history::{Cause, History, Row, Total};
-use super::memory::MemoryState;
 use super::number::{Ix, NONE, index};
 use super::op::{Op, Rewind};
 use super::policy::Policy;
@@ -194,7 +193,7 @@ impl State {
 
     /// A newer session of the project began: items that are remembered for the length of this one end.
     pub(crate) fn end_session_memory(&mut self, at: Seq) {
-        if self.subs.memory.known().is_some_and(MemoryState::has_session_items) {
+        if self.subs.memory.has_session_items() {
             self.step(at, &Op::Closed);
             self.ops.push(at, Op::Closed);
         }
@@ -259,13 +258,13 @@ impl State {
         let last = kept.last().map_or(Seq::ZERO, |(at, _)| *at);
         let mut left: Vec<Ix> = dropped.iter().flat_map(|(_, op)| self.items_of(op)).collect();
         left.sort_unstable();
-        let (core, _, mut subs) = self.refold(kept);
+        let (core, _, subs) = self.refold(kept);
         let turn = self.core.turn;
         self.core = core;
-        self.subs.todos.rewound(seq, std::mem::take(&mut *subs.todos));
-        self.subs.tasks.rewound(seq, std::mem::take(&mut *subs.tasks));
+        Arc::make_mut(&mut self.subs.todos).rewound(seq, Arc::unwrap_or_clone(subs.todos));
+        Arc::make_mut(&mut self.subs.tasks).rewound(seq, Arc::unwrap_or_clone(subs.tasks));
         if self.infos.last().is_none_or(|(_, info)| info.scope == Scope::Session) {
-            self.subs.memory.rewound(seq, std::mem::take(&mut *subs.memory));
+            Arc::make_mut(&mut self.subs.memory).rewound(seq, Arc::unwrap_or_clone(subs.memory));
         }
         let first_off = self.facts.items.partition_point(|item| item.id.seq <= last);
         self.history.rewind(last, seq, turn, Ix(index(first_off)), &left);

@@ -12,13 +12,12 @@
 use std::collections::BTreeMap;
 
 use super::super::number::{Ix, NONE, index};
-use super::super::rows::{In, Out, flat};
 use super::rows::{Cause, EdgeRow, Evicted, Row, RuleKind, ShortenKind, Total};
 use crate::event::Face;
 use crate::ids::{Seq, Turn};
 
 /// A row without its ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct PackedRow {
     since: Seq,
     ix: Ix,
@@ -36,19 +35,6 @@ struct PackedRow {
 }
 
 const _: () = assert!(size_of::<PackedRow>() == 32);
-
-flat!(PackedRow {
-    since: Seq,
-    ix: Ix,
-    turn: Turn,
-    prev: u32,
-    first: u32,
-    second: u32,
-    cause: u8,
-    detail: u8,
-    face: Face,
-    has_ended: bool,
-});
 
 /// A cause as its number, a detail, and the two numbers that it holds.
 const fn pack(cause: Cause) -> (u8, u8, u32, u32) {
@@ -95,10 +81,11 @@ const fn unpack(cause: u8, detail: u8, first: u32, second: u32) -> Cause {
 }
 
 /// Causes of faces, in the order in which they came about.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Rows {
     packed: Vec<PackedRow>,
     /// `until` and `undone` by number.
+    #[rkyv(with = rkyv::with::AsVec)]
     ends: BTreeMap<u32, (Seq, Seq)>,
 }
 
@@ -141,24 +128,10 @@ impl Rows {
             self.ends.insert(number, (until, undone));
         }
     }
-
-    pub(super) fn save(&self, out: &mut Out) {
-        out.rows(&self.packed);
-        out.all(self.ends.iter().map(|(number, (until, undone))| (*number, *until, *undone)));
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        let packed = saved.rows()?;
-        let ends = saved.rows::<(u32, Seq, Seq)>()?;
-        Some(Self {
-            packed,
-            ends: ends.into_iter().map(|(number, until, undone)| (number, (until, undone))).collect(),
-        })
-    }
 }
 
 /// An edge without its fate.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct PackedEdge {
     seq: Seq,
     old: Ix,
@@ -175,21 +148,8 @@ struct PackedEdge {
 
 const _: () = assert!(size_of::<PackedEdge>() == 40);
 
-flat!(PackedEdge {
-    seq: Seq,
-    old: Ix,
-    new: u32,
-    key: u32,
-    turn: Turn,
-    next_of_old: u32,
-    next_of_new: u32,
-    kind: RuleKind,
-    hide_input: bool,
-    has_fate: bool,
-});
-
 /// When an edge began, was released and was undone, and its rank.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Fate {
     since: Seq,
     released: Seq,
@@ -197,12 +157,11 @@ struct Fate {
     rank: u32,
 }
 
-flat!(Fate { since: Seq, released: Seq, undone: Seq, rank: u32 });
-
 /// Edges, in the order in which they came about or were brought back.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Edges {
     packed: Vec<PackedEdge>,
+    #[rkyv(with = rkyv::with::AsVec)]
     fates: BTreeMap<u32, Fate>,
 }
 
@@ -273,27 +232,15 @@ impl Edges {
             self.fates.insert(number, Fate { since, released, undone, rank });
         }
     }
-
-    pub(super) fn save(&self, out: &mut Out) {
-        out.rows(&self.packed);
-        out.all(self.fates.iter().map(|(number, fate)| (*number, *fate)));
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        let packed = saved.rows()?;
-        Some(Self { packed, fates: saved.rows::<(u32, Fate)>()?.into_iter().collect() })
-    }
 }
 
 /// Tokens after each event that changed any.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Totals {
     /// Seq, whole, shown and recorded, as long as all of them fit.
     small: Vec<[u32; 4]>,
     large: Vec<Total>,
 }
-
-flat!(Total { seq: Seq, whole: u64, shown: u64, recorded: u64 });
 
 const fn total([seq, whole, shown, recorded]: [u32; 4]) -> Total {
     Total { seq: Seq(seq as u64), whole: whole as u64, shown: shown as u64, recorded: recorded as u64 }
@@ -325,15 +272,6 @@ impl Totals {
         let count = self.small.partition_point(|[seq, ..]| u64::from(*seq) <= at.0);
         let found = count.checked_sub(1).and_then(|last| self.small.get(last));
         found.map_or_else(Total::default, |numbers| total(*numbers))
-    }
-
-    pub(super) fn save(&self, out: &mut Out) {
-        out.rows(&self.small);
-        out.rows(&self.large);
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        Some(Self { small: saved.rows()?, large: saved.rows()? })
     }
 }
 

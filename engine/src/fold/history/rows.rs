@@ -196,7 +196,7 @@ pub(crate) struct Order {
 }
 
 /// Tokens after an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Total {
     pub(crate) seq: Seq,
     /// Faces in the context, as recorded.

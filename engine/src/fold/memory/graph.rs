@@ -74,7 +74,6 @@ pub(super) struct Reinforced {
 /// A name, and the item that has it once it is recorded.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Node {
-    #[rkyv(with = crate::fold::rows::AsText)]
     pub(super) id: Arc<str>,
     pub(super) item: Option<Ix>,
     pub(super) out: Vec<Ex>,

@@ -21,7 +21,6 @@ use super::facts::{Call, Facts, KeyFact};
 use super::history::RuleKind;
 use super::number::{Ix, KeyId, NONE, Name};
 use super::policy_values::{Paths, Policy};
-use super::rows::{Fields, Flat, Out};
 use crate::event::KeyKind;
 use crate::failpoints::failpoint;
 
@@ -371,11 +370,6 @@ impl RuleKind {
         LABELS.iter().map(|label| Self::of(label))
     }
 
-    /// Whether a label has the number.
-    pub(crate) fn is_known(number: u8) -> bool {
-        usize::from(number) < LABEL_COUNT
-    }
-
     pub(crate) fn described(self) -> &'static Label {
         LABELS.get(usize::from(self.number())).copied().unwrap_or(&INJECTED)
     }
@@ -388,22 +382,6 @@ impl RuleKind {
     /// The rule's reason, in words. `key`: the key that the two calls share, with a blank before it, or empty.
     pub fn reason(self, key: &str) -> String {
         self.described().reason.replace("{key}", key)
-    }
-}
-
-impl Flat for RuleKind {
-    const BYTES: usize = 1;
-
-    fn put(&self, out: &mut Out) {
-        self.number().put(out);
-    }
-
-    fn get(row: &mut Fields<'_>) -> Self {
-        let number = u8::get(row);
-        if !Self::is_known(number) {
-            row.refuse();
-        }
-        Self::numbered(number)
     }
 }
 

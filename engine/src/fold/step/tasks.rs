@@ -52,7 +52,7 @@ impl Step<'_> {
     }
 
     pub(super) fn task_changed(&mut self, event: &Arc<TaskChanged>) {
-        self.subs.tasks.changed(self.at, self.core.turn, event, self.at);
+        Arc::make_mut(&mut self.subs.tasks).changed(self.at, self.core.turn, event, self.at);
         let newest = || {
             let count = self.facts.messages.partition_point(|message| message.since <= self.at);
             let known = self.facts.messages.get(..count).unwrap_or_default();
@@ -109,7 +109,7 @@ impl Step<'_> {
     }
 
     pub(super) fn task_evicted(&mut self, event: &Arc<TaskEvicted>, eviction: u32) {
-        self.subs.tasks.evicted(self.at, event);
+        Arc::make_mut(&mut self.subs.tasks).evicted(self.at, event);
         self.follow_active();
         let Some(task) = self.facts.rare.evictions.get(eviction as usize).map(|eviction| eviction.task)
         else {
@@ -266,11 +266,11 @@ impl Step<'_> {
         let turn = self.core.turn;
         let previous = match self.facts.item(ix).and_then(|item| self.facts.extra(item.extra).injected) {
             Some(InjectedKind::Reminder) => {
-                self.subs.todos.reminded(self.at, turn);
+                Arc::make_mut(&mut self.subs.todos).reminded(self.at, turn);
                 self.core.reminder.replace(ix)
             }
             Some(InjectedKind::Reflection) => {
-                self.subs.todos.reflected(self.at, turn);
+                Arc::make_mut(&mut self.subs.todos).reflected(self.at, turn);
                 self.core.reflection.replace(ix)
             }
             _ => None,
@@ -297,7 +297,7 @@ impl Step<'_> {
     pub(super) fn todos_replaced(&mut self, list: &Arc<TodoList>) {
         let turn = self.core.turn;
         self.core.todo_latest = self.core.todo_latest.max(Some((turn, self.core.next_place())));
-        self.subs.todos.list_written(self.at, turn, None, turn, list, self.at);
+        Arc::make_mut(&mut self.subs.todos).list_written(self.at, turn, None, turn, list, self.at);
         self.list_changed(NONE);
     }
 }

@@ -114,11 +114,6 @@ impl<'w> Streams<'w> {
         self.iter().map(|(stream, writer)| Condition { stream, basis: writer.watermark }).collect()
     }
 
-    /// Whether all drafts rest on pages that passed their digests.
-    fn are_sound(&self) -> bool {
-        self.0.values().all(|writer| writer.ingest_state.is_sound())
-    }
-
     /// The key of a stream that was not opened after all must not be used.
     fn forget_unused_keys(&mut self) {
         for writer in self.0.values_mut().filter(|writer| !writer.ingest_state.opened) {
@@ -176,7 +171,7 @@ impl Inner {
                 Attempt::NeedsSeq => break,
             }
         }
-        let mut why = Again::Unsound;
+        let mut why = Again::StreamMoved;
         for _ in 0..TRY_COUNT_MAX {
             // Before the lock is taken: a wait for durability may have to take it.
             streams.settle_known(self)?;
@@ -211,10 +206,6 @@ impl Inner {
     ) -> Result<Attempt<(T, Option<Placed>)>, Error> {
         streams.catch_up(self)?;
         let drafted = drafting(streams, lock.as_ref().map(Exclusive::next_seq))?;
-        if !streams.are_sound() {
-            // The drafts rest on pages that failed their digests. Nothing was recorded; the pages are read again.
-            return Ok(Attempt::Again(Again::Unsound));
-        }
         let Some(Drafted { drafts, answer, until }) = drafted else { return Ok(Attempt::NeedsSeq) };
         if drafts.is_empty() {
             return Ok(Attempt::Done((answer, None)));
@@ -261,8 +252,6 @@ enum Attempt<T> {
 /// Why drafts are made anew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Again {
-    /// The drafts rested on pages of a saved ingest state that failed their digests.
-    Unsound,
     /// Another writer wrote to one of the streams, so the drafts rest on an old state.
     StreamMoved,
     /// Something was erased: content of the drafts, or a stored body that they name.
@@ -272,7 +261,6 @@ enum Again {
 impl Again {
     const fn detail(self) -> &'static str {
         match self {
-            Self::Unsound => "what is saved of a session changes again and again; try again later",
             Self::StreamMoved => "other processes write to the same session again and again; try again later",
             Self::Erased => "another process erases again and again; try again later",
         }
