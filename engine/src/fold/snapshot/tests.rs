@@ -85,6 +85,20 @@ proptest! {
     }
 }
 
+/// Seqs are kept in half their bytes: a larger number is not saved, never saved wrongly.
+#[test]
+fn a_seq_that_does_not_fit_is_not_saved() {
+    let kept = |seqs: &Vec<Seq>| {
+        let bytes = rkyv::to_bytes::<Failure>(seqs).ok()?;
+        Some(rkyv::from_bytes::<Vec<Seq>, Failure>(&bytes).unwrap())
+    };
+    let fits = vec![Seq::ZERO, Seq(1), Seq(u64::from(u32::MAX) - 1), Seq::MAX];
+    assert_eq!(kept(&fits), Some(fits));
+    for beyond in [u64::from(u32::MAX), u64::from(u32::MAX) + 1, u64::MAX - 1] {
+        assert_eq!(kept(&vec![Seq(1), Seq(beyond)]), None);
+    }
+}
+
 /// A list that leads in a circle kept a reader for ever.
 #[test]
 fn a_circle_in_a_list_ends() {
