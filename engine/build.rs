@@ -15,7 +15,7 @@ fn main() -> io::Result<()> {
         std::fs::read(file)?.hash(&mut hasher);
     }
     println!("cargo:rerun-if-changed=src");
-    println!("cargo:rustc-env=ACPDB_STAMP={:016x}", hasher.finish());
+    println!("cargo:rustc-env=SOURCES_STAMP={:016x}", hasher.finish());
     Ok(())
 }
 

@@ -42,7 +42,7 @@ use serde::{Deserialize as FromJson, Serialize as ToJson};
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
-/// In an archive a seq takes half its bytes, and the last number stands for [`Seq::MAX`]. A value with a larger seq is not saved.
+/// A seq takes half its bytes in an archive, where the last number stands for [`Seq::MAX`]. A value with a larger seq is not saved.
 impl Archive for Seq {
     type Archived = u32_le;
     type Resolver = ();

@@ -1,4 +1,4 @@
-//! What a [`World`] that was read from a saved fold needs before it is used: tables for lookups.
+//! Tables for lookups, which a [`World`] that was read from a saved fold needs before it is used.
 //!
 //! An archive that passes the checks of its bytes is safe to read, not right; so a caller compares the digest of the whole first, and where the
 //! fold ends with the log. A forged one can still show what is not so, and only a fold of the log tells; it can neither panic nor keep a

@@ -109,6 +109,7 @@ fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<Saved
     };
     // A file that is missing, cannot be read or was changed by accident is not used.
     let borne_out = |name: &SavedName| {
+        // As above.
         let saved = read(&**storage, store.id(), name).ok()??;
         (store.inner.footing_at(saved.footing.position) == Some(saved.footing)).then_some(saved)
     };

@@ -27,6 +27,7 @@ mod erasures;
 mod events;
 mod fetch;
 mod folds;
+mod footing;
 mod handle;
 mod identity;
 mod import;

@@ -35,9 +35,7 @@ use rkyv::bytecheck::CheckBytes;
 use rkyv::rancor::Failure;
 use rkyv::util::AlignedVec;
 
-use super::Inner;
 use super::kept::FOLDER;
-use crate::error::Error;
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::storage::{
@@ -45,7 +43,7 @@ use crate::storage::{
 };
 
 /// The build's mark of everything that a layout or a conclusion depends on.
-const STAMP: u64 = match u64::from_str_radix(env!("ACPDB_STAMP"), 16) {
+const STAMP: u64 = match u64::from_str_radix(env!("SOURCES_STAMP"), 16) {
     Ok(stamp) => stamp,
     Err(_) => panic!("the build made no stamp"),
 };
@@ -180,6 +178,7 @@ pub(super) fn read(
     expect_filled(archive.as_ptr(), length);
     let mut piece = vec![0; PIECE_BYTES.min(length)];
     while archive.len() < length {
+        // No more is read than the length says.
         let wanted = piece.len().min(length.saturating_sub(archive.len()));
         let part = piece.get_mut(..wanted).unwrap_or_default();
         if read_up_to(&*opened, part, (ARCHIVE_AT as u64).saturating_add(archive.len() as u64))? < wanted {
@@ -263,68 +262,6 @@ impl Snapshots {
             // If it stays, it is refused again.
             let _ = self.storage.remove(&name.path);
         }
-    }
-}
-
-impl Inner {
-    /// What `read` makes of the file of a name, if there is one that the log bears out, with its footing. Any other file is removed.
-    pub(super) fn saved<T>(
-        &self,
-        name: &SavedName,
-        read_value: impl FnOnce(&SavedBytes) -> Option<T>,
-    ) -> Option<(Footing, T)> {
-        let snapshots = &self.snapshots;
-        if !snapshots.uses.reads {
-            return None;
-        }
-        // A file that cannot be read is made of the log instead.
-        let found = read(&*snapshots.storage, snapshots.store, name).ok()?;
-        let sound = found.filter(|saved| self.footing_at(saved.footing.position) == Some(saved.footing));
-        let footing = sound.as_ref().map(|saved| saved.footing);
-        match footing.map(|footing| self.is_outdated(footing)) {
-            Some(Ok(true)) => {
-                snapshots.empty(name);
-                return None;
-            }
-            // If it is unknown whether something was erased since, the log is read.
-            Some(Err(_)) => return None,
-            Some(Ok(false)) | None => {}
-        }
-        let value = sound.and_then(|saved| Some((saved.footing, read_value(&saved)?)));
-        if value.is_none() {
-            snapshots.forget(name);
-        }
-        value
-    }
-
-    /// Whether something was erased behind a footing, so that a file of then may hold an erased text.
-    fn is_outdated(&self, footing: Footing) -> Result<bool, Error> {
-        Ok(footing.seq < self.newest_erasure()?)
-    }
-
-    /// The frame at a position as a footing, if it is durable.
-    pub(super) fn footing_at(&self, position: Position) -> Option<Footing> {
-        // Without a footing nothing is saved or restored, here and below.
-        let head = self.refresh().ok()?;
-        // As above.
-        let header = self.log.header_at(position).ok()?;
-        let footing = Footing { seq: header.last_seq(), position, link: header.link() };
-        (footing.seq <= head).then_some(footing)
-    }
-
-    /// The footing of a file that is saved now, at the end of a commit; `None` also if it is unknown whether something was erased since.
-    pub(super) fn footing_to_save(&self, seq: Seq) -> Option<Footing> {
-        // As above.
-        let position = self.frame_of(seq).ok()??.position();
-        let footing = self.footing_at(position).filter(|footing| footing.seq == seq)?;
-        matches!(self.is_outdated(footing), Ok(false)).then_some(footing)
-    }
-
-    /// Saves an archive. `false`: it was not saved.
-    pub(super) fn put_saved(&self, name: &SavedName, footing: Footing, archive: &[u8]) -> bool {
-        let snapshots = &self.snapshots;
-        // A disk that is full, or another process that saves, costs the next process time alone.
-        put(&*snapshots.storage, snapshots.store, name, footing, archive).unwrap_or(false)
     }
 }
 
