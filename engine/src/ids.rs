@@ -48,7 +48,7 @@ impl Archive for Seq {
     type Resolver = ();
 
     fn resolve(&self, (): (), out: Place<Self::Archived>) {
-        // What does not fit was refused before.
+        // A seq that does not fit was refused before.
         out.write(u32_le::from_native(self.short().unwrap_or(u32::MAX)));
     }
 }
