@@ -4,12 +4,12 @@
 //! the same program makes the same bytes, encrypted or not. A fixture that is in the repository is never made again: it stands for the
 //! stores that users have.
 
-use acpdb_engine::{Builder, Store};
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, Fact, MemoryEntry, PartEntry, StreamInfo};
 use acpdb_engine::event::{MemoryKind, Role};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::ItemId;
+use acpdb_engine::{Builder, Store};
 use acpdb_tests::support::{Failure, described, fixed, fold_digests, golden_ring};
 use std::path::PathBuf;
 

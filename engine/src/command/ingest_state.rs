@@ -27,7 +27,7 @@ pub(crate) use saved::SavedIngestState;
 
 /// A fact that is in the stream already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Archive, Serialize, Deserialize)]
-pub struct Seen {
+pub struct SeenFact {
     /// The event that recorded it first; for a call's start or end, the newest event that recorded it.
     pub seq: Seq,
     /// Digest of its content, as last revised.
@@ -77,9 +77,9 @@ pub struct IngestState {
     /// How many events went into it.
     pub event_count: u64,
     /// Facts that are new or changed since it was restored.
-    seen: FxHashMap<Origin, Seen>,
+    seen: FxHashMap<Origin, SeenFact>,
     /// All other facts, by rising origin.
-    base: Arc<Vec<(Origin, Seen)>>,
+    base: Arc<Vec<(Origin, SeenFact)>>,
     /// Parts that a revision added to a message: the event that holds them, and how many.
     added: FxHashMap<Origin, Vec<(Seq, u32)>>,
     open: FxHashMap<String, Vec<OpenCall>>,
@@ -145,7 +145,7 @@ impl IngestState {
         if event.origin.is_zero() {
             return;
         }
-        let fresh = Seen {
+        let fresh = SeenFact {
             seq: recorded.seq,
             revision: event.stamp.revision,
             item,
@@ -177,7 +177,7 @@ impl IngestState {
     }
 
     /// The fact with this origin, if the stream has it.
-    pub fn seen(&self, origin: Origin) -> Option<Seen> {
+    pub fn seen(&self, origin: Origin) -> Option<SeenFact> {
         self.seen.get(&origin).copied().or_else(|| saved_in(&self.base, origin))
     }
 
@@ -225,7 +225,7 @@ impl IngestState {
     }
 }
 
-fn saved_in(base: &[(Origin, Seen)], origin: Origin) -> Option<Seen> {
+fn saved_in(base: &[(Origin, SeenFact)], origin: Origin) -> Option<SeenFact> {
     let place = base.binary_search_by_key(&origin, |(known, _)| *known).ok()?;
     base.get(place).map(|(_, seen)| *seen)
 }

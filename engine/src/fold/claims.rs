@@ -33,7 +33,7 @@ use super::policy_values::Paths;
 use crate::event::ToolClass;
 
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Head {
+struct ClaimHead {
     /// The rule, the group and the key.
     slot: u64,
     /// Calls of `turn`: the newest, and the oldest.
@@ -45,7 +45,7 @@ struct Head {
 
 /// The place where a rule finds calls: a group within the rule, and a key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Slot {
+pub(crate) struct ClaimKey {
     pub(crate) group: u8,
     pub(crate) key: u32,
 }
@@ -63,20 +63,20 @@ pub(crate) enum Keep {
 
 /// All entries of a stream.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Claims {
+pub(crate) struct ClaimTable {
     /// One a slot that a call was ever laid in.
-    heads: Vec<Head>,
+    heads: Vec<ClaimHead>,
     #[rkyv(with = rkyv::with::Skip)]
     table: Lazy,
     /// A call, and the number of the next entry.
     nodes: Vec<(Ix, u32)>,
 }
 
-const fn key(rule: u8, slot: Slot) -> u64 {
+const fn key(rule: u8, slot: ClaimKey) -> u64 {
     (rule as u64) << 40 | (slot.group as u64) << 32 | slot.key as u64
 }
 
-impl Claims {
+impl ClaimTable {
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -89,10 +89,10 @@ impl Claims {
     }
 
     /// Adds a call to a slot.
-    pub(crate) fn lay(&mut self, rule: u8, slot: Slot, ix: Ix, turn: u32) {
+    pub(crate) fn lay(&mut self, rule: u8, slot: ClaimKey, ix: Ix, turn: u32) {
         let slot = key(rule, slot);
         let number = self.find(slot).unwrap_or_else(|| {
-            let head = Head { slot, fresh: (NONE, NONE), older: NONE, turn };
+            let head = ClaimHead { slot, fresh: (NONE, NONE), older: NONE, turn };
             let number = pushed(&mut self.heads, head);
             self.table.insert(hash_of(&slot), number);
             number
@@ -118,7 +118,7 @@ impl Claims {
     pub(crate) fn search(
         &mut self,
         rule: u8,
-        slot: Slot,
+        slot: ClaimKey,
         below: Option<u32>,
         mut judge: impl FnMut(Ix) -> Keep,
     ) {
@@ -149,7 +149,7 @@ impl Claims {
     }
 }
 
-impl Head {
+impl ClaimHead {
     /// Moves the fresh calls to the older ones.
     fn settle(&mut self, nodes: &mut [(Ix, u32)]) {
         let (first, last) = std::mem::replace(&mut self.fresh, (NONE, NONE));
@@ -292,11 +292,11 @@ mod tests {
 
     use super::*;
 
-    const SLOT: Slot = Slot { group: 1, key: 7 };
+    const SLOT: ClaimKey = ClaimKey { group: 1, key: 7 };
 
     #[test]
     fn repeats_within_a_turn_are_not_looked_at_again_and_again() {
-        let mut claims = Claims::default();
+        let mut claims = ClaimTable::default();
         claims.lay(0, SLOT, Ix(0), 1);
         let mut looks = 0;
         for number in 1..=10_000 {
@@ -314,7 +314,7 @@ mod tests {
         /// A search equals a filter of a list: it finds each entry that is there and of an earlier turn.
         #[test]
         fn a_search_finds_what_a_scan_finds(steps in proptest::collection::vec((0_u32..5, 0_u32..3), 0..40)) {
-            let mut claims = Claims::default();
+            let mut claims = ClaimTable::default();
             let mut plain: Vec<(Ix, u32)> = Vec::new();
             for (number, (turn, act)) in (0..).zip(steps) {
                 if act > 0 {

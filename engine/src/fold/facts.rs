@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 pub use rows::ItemKind;
 pub(crate) use rows::*;
 
-use super::names::Names;
+use super::names::StringTable;
 use super::number::{Ix, KeyId, NONE, Name, before, index, pushed};
 use super::number::{Lazy, hash_of};
 use crate::event::{Body, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
@@ -34,10 +34,10 @@ struct Labelled {
 /// All facts of a stream, as the rules read them.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Facts {
-    pub(crate) names: Names,
+    pub(crate) names: StringTable,
     /// In the order of recording, so sorted by id.
-    pub(crate) items: Vec<Item>,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) items: Vec<ItemFact>,
+    pub(crate) calls: Vec<CallFact>,
     /// Keys of calls, and of files that changed outside of any call.
     pub(crate) keys: Vec<KeyFact>,
     /// Each identity of a key: its kind, whether several fields make its name, and the name.
@@ -48,8 +48,8 @@ pub(crate) struct Facts {
     pub(crate) parts: Vec<PartFact>,
     pub(crate) rare: Rare,
     pub(crate) todo_lists: TodoLists,
-    pub(crate) revisions: Vec<Revision>,
-    pub(crate) messages: Vec<Message>,
+    pub(crate) revisions: Vec<FaceRevision>,
+    pub(crate) messages: Vec<MessageFact>,
     /// The message with a name as its key, by name; [`NONE`] without one. Made at its first use, as tables are.
     #[rkyv(with = rkyv::with::Skip)]
     message_of: OnceLock<Vec<u32>>,
@@ -80,20 +80,20 @@ pub(crate) struct TodoLists(
 pub(crate) struct Rare {
     pub(crate) finish_extras: Vec<FinishExtra>,
     pub(crate) extras: Vec<Extra>,
-    pub(crate) acts: Vec<Act>,
-    pub(crate) evictions: Vec<Eviction>,
+    pub(crate) acts: Vec<ActFact>,
+    pub(crate) evictions: Vec<EvictionFact>,
 }
 
 impl Facts {
-    pub(crate) fn item(&self, ix: Ix) -> Option<&Item> {
+    pub(crate) fn item(&self, ix: Ix) -> Option<&ItemFact> {
         self.items.get(ix.at())
     }
 
-    pub(crate) fn call(&self, ix: Ix) -> Option<&Call> {
+    pub(crate) fn call(&self, ix: Ix) -> Option<&CallFact> {
         self.calls.get(self.item(ix)?.call as usize)
     }
 
-    pub(crate) fn keys_of(&self, call: &Call) -> &[KeyFact] {
+    pub(crate) fn keys_of(&self, call: &CallFact) -> &[KeyFact] {
         slice(&self.keys, call.keys)
     }
 
@@ -129,7 +129,7 @@ impl Facts {
     }
 
     /// The signature of a call as given.
-    pub(crate) fn signature_of(&self, call: &Call) -> Signature {
+    pub(crate) fn signature_of(&self, call: &CallFact) -> Signature {
         self.signature_numbered(call.compared[0])
     }
 
@@ -222,7 +222,7 @@ impl Facts {
         let previous_of_host = newest.map_or(NONE, |newest| swap(newest, call.host_id.at(), ix.0));
         let previous_of_signature = swap(&mut self.newest_of_signature, number as usize, ix.0);
         let NewCall { host_id, tool, canonical_tokens, label, compared, keys, todos, shown, .. } = call;
-        self.calls.push(Call {
+        self.calls.push(CallFact {
             host_id,
             tool,
             canonical_tokens,
@@ -287,7 +287,7 @@ impl Facts {
         finish.orphan = ix.0;
         let finish = *finish;
         let extra = self.add_extra(Extra { task: finish.task, ..Extra::default() });
-        self.items.push(Item {
+        self.items.push(ItemFact {
             id: ItemId::first(finish.seq),
             recorded_at: finish.recorded_at,
             body: Body::default(),
@@ -360,7 +360,7 @@ impl Facts {
     }
 
     /// The parts and calls of a message, in order of recording.
-    pub(crate) fn items_of(&self, message: &Message) -> impl Iterator<Item = Ix> {
+    pub(crate) fn items_of(&self, message: &MessageFact) -> impl Iterator<Item = Ix> {
         let mut next = message.first;
         std::iter::from_fn(move || {
             let ix = Ix(next);
@@ -397,7 +397,7 @@ impl Facts {
                 // The message is new: no entry is replaced.
                 let _ = self.message_of.get_mut().map(|known| swap(known, key.at(), next));
             }
-            let message = Message { key, first: NONE, last: NONE, since: seq, role, hidden: false };
+            let message = MessageFact { key, first: NONE, last: NONE, since: seq, role, hidden: false };
             self.messages.push(message);
         }
         number
@@ -428,7 +428,7 @@ impl Facts {
         self.calls_from(newest, |call| call.previous_of_signature)
     }
 
-    fn calls_from(&self, newest: u32, previous: fn(&Call) -> u32) -> impl Iterator<Item = Ix> {
+    fn calls_from(&self, newest: u32, previous: fn(&CallFact) -> u32) -> impl Iterator<Item = Ix> {
         let mut next = newest;
         std::iter::from_fn(move || {
             let ix = Ix(next);
@@ -466,7 +466,7 @@ fn swap(entries: &mut Vec<u32>, place: usize, value: u32) -> u32 {
     entries.get_mut(place).map_or(NONE, |entry| std::mem::replace(entry, value))
 }
 
-/// The signature of a call that a form names, as index into [`Call::compared`].
+/// The signature of a call that a form names, as index into [`CallFact::compared`].
 pub(crate) const fn form_index(form: SignatureForm) -> usize {
     match form {
         SignatureForm::NoNulls => 1,

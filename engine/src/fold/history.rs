@@ -13,7 +13,7 @@
 mod encoding;
 mod rows;
 
-pub(crate) use encoding::{Edges, Rows, Totals};
+pub(crate) use encoding::{Causes, Edges, Totals};
 pub(crate) use rows::*;
 pub use rows::{RuleKind, ShortenKind};
 use rustc_hash::FxHashMap;
@@ -49,7 +49,7 @@ struct Heads {
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct History {
     heads: Vec<Heads>,
-    pub(crate) rows: Rows,
+    pub(crate) rows: Causes,
     pub(crate) edges: Edges,
     pub(crate) orders: Vec<Order>,
     pub(crate) turns: Vec<(Seq, Turn)>,
@@ -121,12 +121,21 @@ impl History {
         let Some(heads) = self.heads.get_mut(ix.at()) else { return };
         let head = if cause.rank().is_some() { &mut heads.row } else { &mut heads.fact };
         let prev = std::mem::replace(head, row);
-        self.rows.push(&Row { ix, face, cause, since: at, until: Seq::MAX, undone: Seq::MAX, turn, prev });
+        self.rows.push(&CauseRow {
+            ix,
+            face,
+            cause,
+            since: at,
+            until: Seq::MAX,
+            undone: Seq::MAX,
+            turn,
+            prev,
+        });
         self.touch(ix, face);
     }
 
     /// Ends the causes of an item that `which` picks, at `at`; returns how many ended.
-    pub(crate) fn end(&mut self, ix: Ix, at: Seq, which: impl Fn(&Row) -> bool) -> usize {
+    pub(crate) fn end(&mut self, ix: Ix, at: Seq, which: impl Fn(&CauseRow) -> bool) -> usize {
         let first = self.heads.get(ix.at()).map_or(NONE, |heads| heads.row);
         self.end_from(first, ix, at, which)
     }
@@ -137,7 +146,7 @@ impl History {
         self.end_from(first, ix, at, |row| row.cause == Cause::Pinned);
     }
 
-    fn end_from(&mut self, first: u32, ix: Ix, at: Seq, which: impl Fn(&Row) -> bool) -> usize {
+    fn end_from(&mut self, first: u32, ix: Ix, at: Seq, which: impl Fn(&CauseRow) -> bool) -> usize {
         let mut next = first;
         let mut count = 0;
         let mut faces = (false, false);
@@ -164,16 +173,16 @@ impl History {
     }
 
     /// The causes of an item, newest first.
-    pub(crate) fn rows_of(&self, ix: Ix) -> impl Iterator<Item = Row> {
+    pub(crate) fn rows_of(&self, ix: Ix) -> impl Iterator<Item = CauseRow> {
         self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.row))
     }
 
     /// Facts of an item that hide nothing, newest first: results, revisions, pins.
-    pub(crate) fn facts_of(&self, ix: Ix) -> impl Iterator<Item = Row> {
+    pub(crate) fn facts_of(&self, ix: Ix) -> impl Iterator<Item = CauseRow> {
         self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.fact))
     }
 
-    fn rows_from(&self, first: u32) -> impl Iterator<Item = Row> {
+    fn rows_from(&self, first: u32) -> impl Iterator<Item = CauseRow> {
         let mut next = first;
         std::iter::from_fn(move || {
             let row = self.rows.get(next)?;
@@ -185,14 +194,14 @@ impl History {
     }
 
     /// The cause that shows on a face at `at`: the first by precedence, then the earliest.
-    pub(crate) fn cause(&self, ix: Ix, face: Face, at: Seq) -> Option<Row> {
+    pub(crate) fn cause(&self, ix: Ix, face: Face, at: Seq) -> Option<CauseRow> {
         self.standing(ix, face, at).1
     }
 
     /// Whether an item is off the branch or has left the context at `at`, and the [`History::cause`] of a face: in one walk.
-    pub(crate) fn standing(&self, ix: Ix, face: Face, at: Seq) -> (bool, Option<Row>) {
+    pub(crate) fn standing(&self, ix: Ix, face: Face, at: Seq) -> (bool, Option<CauseRow>) {
         let mut is_out = false;
-        let mut first: Option<(u8, Row)> = None;
+        let mut first: Option<(u8, CauseRow)> = None;
         for row in self.rows_of(ix).filter(|row| row.holds(at)) {
             is_out |= matches!(row.cause, Cause::OffBranch | Cause::Left);
             let Some(rank) = row.cause.rank().filter(|_| row.face == face) else { continue };
@@ -395,7 +404,7 @@ impl History {
     }
 
     /// Tokens at `at`.
-    pub(crate) fn total(&self, at: Seq) -> Total {
+    pub(crate) fn total(&self, at: Seq) -> TokenTotal {
         self.totals.at(at)
     }
 }

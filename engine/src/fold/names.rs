@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use super::number::{Lazy, Table, hash_of};
+use super::number::{HashIndex, Lazy, hash_of};
 use super::number::{Name, index};
 
 /// The strings of one stream.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Names {
+pub(crate) struct StringTable {
     buffer: String,
     /// End of each string in the buffer.
     ends: Vec<u64>,
@@ -19,7 +19,7 @@ pub(crate) struct Names {
     table: Lazy,
 }
 
-impl Names {
+impl StringTable {
     /// The name of `text`, new or known.
     pub(crate) fn intern(&mut self, text: &str) -> Name {
         let hash = hash_of(text);
@@ -49,7 +49,7 @@ impl Names {
         text.unwrap_or_default()
     }
 
-    fn table(&self) -> &Table {
+    fn table(&self) -> &HashIndex {
         let texts = (0..index(self.ends.len())).map(|number| self.text(Name(number)));
         self.table.get(texts.map(hash_of))
     }
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_name_is_given_once_and_kept() {
-        let mut names = Names::default();
+        let mut names = StringTable::default();
         let texts = ["", "read", "src/lib.rs", "rea", "d"];
         let given: Vec<Name> = texts.iter().map(|text| names.intern(text)).collect();
         assert_eq!(given, (0..5).map(Name).collect::<Vec<_>>());

@@ -31,13 +31,13 @@ pub(crate) enum Op {
     },
     Replace(Arc<Vec<ItemId>>),
     Clear(u32),
-    Rewound(Arc<Rewind>),
+    Rewound(Arc<RewindOp>),
     /// Index of the key.
     FileChanged(u32),
     Abandon(u32),
     Revise(u32),
     Hide(u32),
-    Restore(Arc<Restore>),
+    Restore(Arc<RestoreOp>),
     Pin(Arc<Vec<ItemId>>),
     Unpin(Arc<Vec<ItemId>>),
     Closed,
@@ -54,7 +54,7 @@ pub(crate) enum Op {
 
 /// Items that a restore shows again, and the restore's moment.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Restore {
+pub(crate) struct RestoreOp {
     pub(crate) items: Vec<ItemId>,
     pub(crate) moment: Moment,
 }
@@ -64,12 +64,12 @@ pub(crate) struct Restore {
 pub(crate) struct Ops {
     /// Seq, value and kind, as long as seqs fit.
     small: Vec<[u32; 3]>,
-    large: Vec<Row>,
+    large: Vec<NameRow>,
     rare: Vec<Op>,
 }
 
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Row {
+struct NameRow {
     seq: Seq,
     /// An item, a number or a name; for a rare operation its index in `rare`.
     value: u32,
@@ -91,9 +91,9 @@ impl Ops {
         self.small.len().saturating_add(self.large.len())
     }
 
-    fn row(&self, place: usize) -> Option<Row> {
+    fn row(&self, place: usize) -> Option<NameRow> {
         if let Some(&[seq, value, kind]) = self.small.get(place) {
-            return Some(Row { seq: Seq(u64::from(seq)), value, kind });
+            return Some(NameRow { seq: Seq(u64::from(seq)), value, kind });
         }
         self.large.get(place.checked_sub(self.small.len())?).copied()
     }
@@ -118,7 +118,7 @@ impl Ops {
         };
         match u32::try_from(seq.0) {
             Ok(seq) if self.large.is_empty() => self.small.push([seq, value, kind]),
-            _ => self.large.push(Row { seq, value, kind }),
+            _ => self.large.push(NameRow { seq, value, kind }),
         }
     }
 
@@ -143,8 +143,8 @@ impl Ops {
     }
 
     /// The rewinds, with their places.
-    pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, &Rewind)> {
-        let rare = |row: Row| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
+    pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, &RewindOp)> {
+        let rare = |row: NameRow| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
         (0..self.len()).filter_map(move |place| match rare(self.row(place)?)? {
             Op::Rewound(rewind) => Some((place, &**rewind)),
             _ => None,
@@ -164,7 +164,7 @@ impl FromIterator<(Seq, Op)> for Ops {
 
 /// A rewind, with the turn and the policy that outlast it.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Rewind {
+pub(crate) struct RewindOp {
     pub(crate) to: Seq,
     pub(crate) turn: Turn,
     #[rkyv(with = super::policy::AsJson)]
@@ -174,9 +174,9 @@ pub(crate) struct Rewind {
 
 /// A set of names, a bit each.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(super) struct Marks(pub(super) Vec<u64>);
+pub(super) struct NameSet(pub(super) Vec<u64>);
 
-impl Marks {
+impl NameSet {
     /// True if the name is new.
     pub(super) fn insert(&mut self, name: u32) -> bool {
         let (word, bit) = (name as usize / 64, 1_u64 << (name % 64));

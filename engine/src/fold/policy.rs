@@ -282,21 +282,21 @@ fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut Vec<(String, Valu
 const KEPT_COUNT: usize = 8;
 
 /// A policy with its JSON.
-struct Kept {
+struct PolicyText {
     policy: Arc<Policy>,
     json: String,
     /// Whether `json` is the text that [`Policy::to_json`] gives. A host may have written another one.
     is_own: bool,
 }
 
-static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<PolicyText>> = Mutex::new(Vec::new());
 
 /// The policies that were read or written lately.
-fn kept() -> MutexGuard<'static, Vec<Kept>> {
+fn kept() -> MutexGuard<'static, Vec<PolicyText>> {
     renewed(&KEPT, Vec::clear)
 }
 
-fn keep(one: Kept) {
+fn keep(one: PolicyText) {
     let mut kept = kept();
     if kept.len() >= KEPT_COUNT {
         kept.remove(0);
@@ -311,7 +311,7 @@ impl Policy {
             return Ok(Arc::clone(&known.policy));
         }
         let policy = Arc::new(Self::from_json(text)?);
-        keep(Kept { policy: Arc::clone(&policy), json: text.to_owned(), is_own: false });
+        keep(PolicyText { policy: Arc::clone(&policy), json: text.to_owned(), is_own: false });
         Ok(policy)
     }
 
@@ -321,7 +321,7 @@ impl Policy {
             return known.json.clone();
         }
         let json = policy.to_json();
-        keep(Kept { policy: Arc::clone(policy), json: json.clone(), is_own: true });
+        keep(PolicyText { policy: Arc::clone(policy), json: json.clone(), is_own: true });
         json
     }
 

@@ -12,7 +12,7 @@ use super::erasures::ERASED;
 use super::kept::{FOLDER, FoldSlot, Loaded};
 use super::saved::SavedName;
 use super::saving::fold_archive;
-use super::{Inner, Store};
+use super::{Store, StoreInner};
 use crate::codec::Frame;
 use crate::codec::payload::Decoder;
 use crate::error::Error;
@@ -46,7 +46,7 @@ impl Loaded {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// The fold of a stream, with the streams that it depends on, caught up to the durable head.
     pub(super) fn fold(&self, stream: StreamId) -> Result<Arc<Loaded>, Error> {
         let slot = steady(&self.folds).of(stream, |_| true, || FoldSlot::new(stream));
@@ -156,7 +156,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// Folds the events of a frame past `folded`. `Some`: as [`Inner::advance`].
+    /// Folds the events of a frame past `folded`. `Some`: as [`StoreInner::advance`].
     fn fold_frame(&self, loaded: &mut Loaded, frame: &Frame, folded: Seq) -> Result<Option<Missing>, Error> {
         let mut decoder = Decoder::default();
         for event in frame.events().filter(|event| event.seq > folded) {
@@ -225,7 +225,7 @@ fn needs(payload: &Payload, have: &[StreamId]) -> Option<Vec<StreamId>> {
     (!needed.is_empty()).then_some(needed)
 }
 
-impl Inner {
+impl StoreInner {
     /// Saves the ingest state of a stream, after reading all new events.
     pub(super) fn save_ingest_state_of(&self, stream: StreamId) -> Result<bool, Error> {
         let writers = self.writers_of(std::iter::once(stream));

@@ -2,12 +2,12 @@
 //!
 //! A value counts if the log has the link of its footing at its position, and if nothing was erased since.
 
-use super::Inner;
+use super::StoreInner;
 use super::saved::{Footing, SavedBytes, SavedName, put, read};
 use crate::error::Error;
 use crate::ids::{Position, Seq};
 
-impl Inner {
+impl StoreInner {
     /// The value in the file of a name, if there is one that the log bears out, and its footing. Any other file is removed.
     pub(super) fn saved<T>(
         &self,

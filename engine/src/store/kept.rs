@@ -27,11 +27,11 @@ pub(super) struct Bounded<V> {
     bytes_max: u64,
     bytes: u64,
     turn: u64,
-    all: FxHashMap<StreamId, Kept<V>>,
+    all: FxHashMap<StreamId, LoadedStreams<V>>,
 }
 
 #[derive(Debug)]
-struct Kept<V> {
+struct LoadedStreams<V> {
     value: Arc<V>,
     bytes: u64,
     used: u64,
@@ -58,7 +58,7 @@ impl<V> Bounded<V> {
             return Arc::clone(&kept.value);
         }
         let value = Arc::new(make());
-        let kept = Kept { value: Arc::clone(&value), bytes: COST_BYTES, used: self.turn };
+        let kept = LoadedStreams { value: Arc::clone(&value), bytes: COST_BYTES, used: self.turn };
         let before = self.all.insert(stream, kept);
         // The bytes that a value takes off were added when it was kept, here and below.
         self.bytes =

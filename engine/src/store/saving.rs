@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use rkyv::util::AlignedVec;
 
-use super::Inner;
+use super::StoreInner;
 use super::kept::{FoldSlot, Loaded, StreamWriter};
 use super::saved::{Footing, SavedName, archived, put};
 use crate::ids::StreamId;
@@ -18,7 +18,7 @@ use crate::locks::steady;
 
 /// When something may be saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Moment {
+pub(super) enum SaveMoment {
     /// The handle goes on with the fold or ingest state.
     GoesOn,
     /// The fold or ingest state leaves the memory of this process.
@@ -33,34 +33,34 @@ const GOES_ON_SHARE: u64 = 8;
 const LEAVES_COUNT_MIN: u64 = 256;
 
 /// Whether so many events are new that they are worth saving.
-pub(super) const fn is_due(moment: Moment, event_count: u64, saved_count: u64) -> bool {
+pub(super) const fn is_due(moment: SaveMoment, event_count: u64, saved_count: u64) -> bool {
     // The saved events are a part of the known ones.
     let new = event_count.saturating_sub(saved_count);
     match moment {
-        Moment::GoesOn => new >= GOES_ON_COUNT_MIN && new >= event_count / GOES_ON_SHARE,
+        SaveMoment::GoesOn => new >= GOES_ON_COUNT_MIN && new >= event_count / GOES_ON_SHARE,
         // A product past the largest number is past any count.
-        Moment::Leaves => new >= LEAVES_COUNT_MIN && new.saturating_mul(new) >= event_count,
+        SaveMoment::Leaves => new >= LEAVES_COUNT_MIN && new.saturating_mul(new) >= event_count,
     }
 }
 
 impl Loaded {
-    const fn is_due(&self, moment: Moment) -> bool {
+    const fn is_due(&self, moment: SaveMoment) -> bool {
         is_due(moment, self.event_count, self.saved_count)
     }
 }
 
 impl StreamWriter {
     /// Whether so many of the stream's known events are in no file that they are worth saving.
-    pub(super) const fn is_due(&self, moment: Moment) -> bool {
+    pub(super) const fn is_due(&self, moment: SaveMoment) -> bool {
         is_due(moment, self.ingest_state.event_count, self.saved_count)
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// Saves a fold in a thread of its own if that is due and nothing else is being saved.
     pub(super) fn save_later(&self, stream: StreamId, slot: &Arc<FoldSlot>, fold: &Arc<Loaded>) {
         let snapshots = &self.snapshots;
-        if !snapshots.are_kept() || !fold.is_due(Moment::GoesOn) {
+        if !snapshots.are_kept() || !fold.is_due(SaveMoment::GoesOn) {
             return;
         }
         let mut running = steady(&snapshots.running);
@@ -92,7 +92,7 @@ impl Inner {
         }
         if let Some(slot) = fold {
             let newest = slot.lock();
-            if newest.is_due(Moment::Leaves)
+            if newest.is_due(SaveMoment::Leaves)
                 && let Some(footing) = self.footing_to_save(newest.watermark)
                 && let Some(archive) = fold_archive(&newest)
             {
@@ -101,7 +101,7 @@ impl Inner {
         }
         // A writer that a panic left half done is not saved.
         if let Some(mut writer) = writer.and_then(|writer| writer.lock().ok())
-            && writer.is_due(Moment::Leaves)
+            && writer.is_due(SaveMoment::Leaves)
         {
             self.save_ingest_state(stream, &mut writer);
         }
@@ -136,7 +136,7 @@ impl Inner {
     pub(super) fn save_read(&self, stream: StreamId, writer: &mut StreamWriter) {
         // Commits of this handle that are not durable yet are in no file.
         let is_read = writer.placed.is_none();
-        if self.snapshots.are_kept() && is_read && writer.is_due(Moment::GoesOn) {
+        if self.snapshots.are_kept() && is_read && writer.is_due(SaveMoment::GoesOn) {
             self.save_ingest_state(stream, writer);
         }
     }
@@ -186,9 +186,9 @@ mod tests {
         ];
         for (event_count, saved_count, goes_on, leaves) in table {
             let due = |moment| is_due(moment, event_count, saved_count);
-            let found = (due(Moment::GoesOn), due(Moment::Leaves));
+            let found = (due(SaveMoment::GoesOn), due(SaveMoment::Leaves));
             assert_eq!(found, (goes_on, leaves), "{event_count} events, {saved_count} saved");
         }
-        assert!(is_due(Moment::Leaves, u64::MAX, 0));
+        assert!(is_due(SaveMoment::Leaves, u64::MAX, 0));
     }
 }

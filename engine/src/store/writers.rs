@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::Inner;
+use super::StoreInner;
 use super::kept::StreamWriter;
 use super::saved::SavedName;
 use crate::command::ingest_state::IngestState;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::ids::{Seq, StreamId};
 use crate::locks::steady;
 
-impl Inner {
+impl StoreInner {
     /// Locks this handle's state of a stream. A panic while it was locked may have left it half done: then it is thrown away, and
     /// the log is asked again.
     pub(super) fn lock_writer<'w>(
@@ -40,7 +40,7 @@ impl Inner {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// Brings a stream's ingest state up to the durable head.
     pub(super) fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
         // The ingest state keeps titles and the like: a text in it may be erased since.
@@ -101,7 +101,7 @@ impl Inner {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// Makes the last known commit to a stream durable.
     pub(super) fn settle_known(&self, writer: &mut StreamWriter) -> Result<(), Error> {
         if let Some(placed) = &writer.placed {

@@ -10,7 +10,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use crate::event::Scope;
 use crate::ids::{BodyId, Origin, Seq};
 
-use super::{IngestState, OpenCall, Seen};
+use super::{IngestState, OpenCall, SeenFact};
 
 /// More parts than any event can have: each part takes some of its bytes. An ingest state with more is not from here.
 const PART_COUNT_MAX: u32 = 1 << 16;
@@ -34,7 +34,7 @@ pub(crate) struct SavedIngestState {
     added: Vec<(Origin, Vec<(Seq, u32)>)>,
     open: Vec<OpenCall>,
     memory_ids: Vec<String>,
-    seen: Vec<(Origin, Seen)>,
+    seen: Vec<(Origin, SeenFact)>,
 }
 
 impl IngestState {

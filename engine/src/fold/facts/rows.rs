@@ -9,8 +9,8 @@ use crate::event::{
     Body, Face, Hidden, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate,
     ToolClass,
 };
+use crate::fold::number::{HashIndex, hash_of};
 use crate::fold::number::{KeyId, Name};
-use crate::fold::number::{Table, hash_of};
 use crate::ids::{ItemId, Micros, Seq, Turn};
 
 /// The kind of an item.
@@ -36,7 +36,7 @@ pub enum ItemKind {
 
 /// An item.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Item {
+pub(crate) struct ItemFact {
     pub(crate) id: ItemId,
     pub(crate) recorded_at: Micros,
     /// Params of a call, else the content.
@@ -81,7 +81,7 @@ pub(crate) type Range = (u32, u32);
 
 /// The fixed properties of a call.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Call {
+pub(crate) struct CallFact {
     pub(crate) host_id: Name,
     pub(crate) tool: Name,
     pub(crate) canonical_tokens: u32,
@@ -139,7 +139,7 @@ pub(crate) struct FinishExtra {
 
 /// A face as the host rewrote it.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Revision {
+pub(crate) struct FaceRevision {
     pub(crate) seq: Seq,
     pub(crate) item: ItemId,
     pub(crate) face: Face,
@@ -149,7 +149,7 @@ pub(crate) struct Revision {
 
 /// A message.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Message {
+pub(crate) struct MessageFact {
     pub(crate) key: Name,
     /// The message's first item in order of recording, and the last; [`NONE`] without any.
     pub(super) first: u32,
@@ -162,14 +162,14 @@ pub(crate) struct Message {
 
 /// An act on the context.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Act {
+pub(crate) struct ActFact {
     pub(crate) seq: Seq,
     pub(crate) items: Vec<Hidden>,
 }
 
 /// A completed task's eviction, or the rolling prune of an active one.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Eviction {
+pub(crate) struct EvictionFact {
     pub(crate) seq: Seq,
     pub(crate) task: Name,
     pub(crate) summary: Option<Body>,
@@ -214,7 +214,7 @@ impl Facts {
     pub(super) fn message_of(&self) -> &Vec<u32> {
         self.message_of.get_or_init(|| {
             let mut known = Vec::new();
-            let named = |message: &&Message| !self.names.text(message.key).is_empty();
+            let named = |message: &&MessageFact| !self.names.text(message.key).is_empty();
             for (number, message) in (0..).zip(&self.messages).filter(|(_, message)| named(message)) {
                 swap(&mut known, message.key.at(), number);
             }
@@ -234,17 +234,17 @@ impl Facts {
         })
     }
 
-    pub(super) fn identities(&self) -> &Table {
+    pub(super) fn identities(&self) -> &HashIndex {
         let hash =
             |(kind, by_fields, name): &(KeyKind, bool, Name)| hash_of(&(*kind as u8, *by_fields, name.0));
         self.identity_table.get(self.identities.iter().map(hash))
     }
 
-    pub(super) fn numbers(&self) -> &Table {
+    pub(super) fn numbers(&self) -> &HashIndex {
         self.signature_table.get(self.signatures.iter().map(|signature| hash_of(&signature.0)))
     }
 
-    pub(super) fn labels(&self) -> &Table {
+    pub(super) fn labels(&self) -> &HashIndex {
         self.label_table.get(self.labelled.iter().map(|labelled| hash_of(&labelled.place)))
     }
 }

@@ -30,7 +30,7 @@ use crate::event::{Face, KeyKind, Outcome, TodoUpdate, ToolClass};
 use crate::ids::{ItemId, Seq, Turn};
 
 /// One step of the fold: the operation's stream, borrowed in its parts.
-pub(crate) struct Step<'a> {
+pub(crate) struct FoldStep<'a> {
     pub(crate) facts: &'a mut Facts,
     pub(crate) core: &'a mut Core,
     pub(crate) history: &'a mut History,
@@ -45,7 +45,7 @@ macro_rules! look {
     };
 }
 
-impl Step<'_> {
+impl FoldStep<'_> {
     /// Folds one operation.
     pub(crate) fn run(&mut self, op: &Op) {
         let touched = self.history.touched_count();

@@ -15,9 +15,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Step;
+use super::FoldStep;
 use crate::event::{Face, InjectedKind, Role, TaskChanged, TaskEvicted, TaskStatus, TodoList};
-use crate::fold::facts::{Eviction, ItemKind};
+use crate::fold::facts::{EvictionFact, ItemKind};
 use crate::fold::history::{Cause, Evicted, RuleKind};
 use crate::fold::number::{Ix, NONE, Name, index};
 use crate::fold::state::{BORN, EVICTED, LEFT, PINNED, SUPERSEDED};
@@ -31,7 +31,7 @@ const fn eviction_of(cause: &Cause) -> Option<u32> {
     }
 }
 
-impl Step<'_> {
+impl FoldStep<'_> {
     /// An output belongs to the task that its tag names, else to the active one, else to the one that its call began under.
     pub(super) fn output_recorded(&mut self, ix: Ix, tag: Option<Name>) {
         let began = self.core.task_calls.remove(&ix);
@@ -247,7 +247,7 @@ impl Step<'_> {
         let known = self.facts.rare.evictions.get(place).is_some_and(|eviction| eviction.seq == self.at);
         let eviction = index(place);
         if !known {
-            self.facts.rare.evictions.push(Eviction { seq: self.at, task, summary: None });
+            self.facts.rare.evictions.push(EvictionFact { seq: self.at, task, summary: None });
         }
         while self.core.task_recent.len() > keep {
             let Some(ix) = self.core.task_recent.pop_front() else { break };
@@ -259,7 +259,7 @@ impl Step<'_> {
     }
 }
 
-impl Step<'_> {
+impl FoldStep<'_> {
     pub(super) fn injected(&mut self, ix: Ix) {
         self.core.born(ix);
         self.history.born(ix);

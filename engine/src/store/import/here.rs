@@ -5,9 +5,9 @@ use crate::error::Error;
 use crate::ids::{ItemId, Seq, StreamId};
 
 use super::super::write::Streams;
-use super::{Import, Place};
+use super::{ForeignEvent, StoreImporter};
 
-impl Import<'_> {
+impl StoreImporter<'_> {
     /// Asks the facts of a stream of this store.
     pub(super) fn here<T>(&self, stream: StreamId, ask: impl FnOnce(&IngestState) -> T) -> Result<T, Error> {
         let inner = &self.store.inner;
@@ -20,7 +20,7 @@ impl Import<'_> {
 
     /// The item of this store that an item of the other one is; `None` if it is not here.
     pub(super) fn item(&self, item: ItemId) -> Result<Option<ItemId>, Error> {
-        let Some(Place { stream, fact, parts_before }) = self.places.get(&item.seq).copied() else {
+        let Some(ForeignEvent { stream, fact, parts_before }) = self.places.get(&item.seq).copied() else {
             return Ok(None);
         };
         if let Some((_, seq)) = self.own.get(&fact) {
@@ -56,13 +56,13 @@ impl Import<'_> {
         &mut self,
         stream: StreamId,
         id: &str,
-        recorded: Option<Place>,
+        recorded: Option<ForeignEvent>,
     ) -> Result<String, Error> {
         let key = (stream, id.to_owned());
         if let Some(here) = self.memory.get(&key) {
             return Ok(here.clone());
         }
-        let Some(Place { fact, .. }) = recorded else { return Ok(id.to_owned()) };
+        let Some(ForeignEvent { fact, .. }) = recorded else { return Ok(id.to_owned()) };
         let origin = self.store.inner.log.secret().keyed(fact);
         let (seen, is_taken) = self.here(stream, |here| (here.seen(origin), here.has_memory(id)))?;
         let seq = self.own.get(&fact).map(|(_, seq)| *seq).or(seen.map(|seen| seen.seq));
