@@ -80,7 +80,7 @@ impl FrameHeader {
     /// Reads and checks a header of this store; `bytes` may go on after it.
     ///
     /// # Errors
-    /// [`DamagedPart::FrameHeader`] for bytes that are no header of a frame of this store, [`Part::Newer`] for a header with a right
+    /// [`DamagedPart::FrameHeader`] for bytes that are no header of a frame of this store, [`DamagedPart::Newer`] for a header with a right
     /// checksum and a value that this program does not know: it is sound, and was written by a newer program.
     pub fn decode(bytes: &[u8], store: StoreId) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: String| {
@@ -435,7 +435,7 @@ impl SegmentHeader {
     /// Reads and checks a header.
     ///
     /// # Errors
-    /// [`DamagedPart::SegmentHeader`] for bytes that are no header, [`Part::Newer`] for a sound header with a value that this program does
+    /// [`DamagedPart::SegmentHeader`] for bytes that are no header, [`DamagedPart::Newer`] for a sound header with a value that this program does
     /// not know.
     pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: String| {

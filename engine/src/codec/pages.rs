@@ -409,7 +409,7 @@ impl Checkpoint {
     /// Reads and checks the file.
     ///
     /// # Errors
-    /// [`DamagedPart::Checkpoint`] for anything that [`Checkpoint::encode`] could not have written.
+    /// [`DamagedPart::Checkpoint`] for anything that [`DurablePoint::encode`] could not have written.
     pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: String| {
             Err(Invalid::new(DamagedPart::Checkpoint, offset, expected, found))

@@ -180,10 +180,10 @@ impl LogCheck<'_> {
         match identify(&*log.storage) {
             Ok(StoreFileState::Store(file)) if file.store == log.store() => {}
             Ok(StoreFileState::Store(_) | StoreFileState::Missing) => {
-                self.found(store_file_damage(&*log.storage, None))
+                self.found(store_file_damage(&*log.storage, None));
             }
             Ok(StoreFileState::Damaged(invalid)) => {
-                self.found(store_file_damage(&*log.storage, Some(invalid)))
+                self.found(store_file_damage(&*log.storage, Some(invalid)));
             }
             Err(error) => return Err(error),
         }
