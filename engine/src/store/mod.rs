@@ -28,6 +28,7 @@ mod events;
 mod fetch;
 mod folds;
 mod footing;
+mod former;
 mod handle;
 mod identity;
 mod import;
