@@ -357,9 +357,15 @@ fn after_a_rewind_undo_finds_the_acts_that_are_left() {
     let base = shell.head().as_u64().unwrap();
     assert_eq!(shell.run(&["context", "pin", "c1"], "").code, 0);
     assert_eq!(shell.run(&["context", "discard", "First I...to do."], "").code, 0);
-    let rewound = shell.run(&["rewind", &format!("#{}", base + 1)], "");
+    let to = format!("#{}", base + 1);
+    let would = shell.json(&["rewind", &to, "--dry-run"], "");
+    assert_eq!((&would["dry_run"], &would["last_seq"]), (&true.into(), &serde_json::Value::Null), "{would}");
+    assert!(shell.run(&["rewind", &to, "--dry-run"], "").out.contains("would leave the branch"));
+    assert_eq!(shell.head(), base + 2, "nothing is done");
+    let rewound = shell.run(&["rewind", &to], "");
     assert!(rewound.err.contains(&format!("acpdb fork s1 --at '#{}'", base + 2)), "{rewound:?}");
     shell.refuses(&["rewind", "@rewind-1"], "", 7, "is on a branch that was left");
+    shell.refuses(&["rewind", "@rewind-1", "--dry-run"], "", 7, "is on a branch that was left");
     // Nor does it if there is something to take off: it said only that.
     let said = r#"{"session":"s1","message":{"role":"user","text":"and on"}}"#;
     assert_eq!(shell.run(&["append", "--stdin"], said).code, 0);

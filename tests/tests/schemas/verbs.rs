@@ -109,6 +109,7 @@ const ACTS: &[&str] = &[
     "policy set file.edit_quiet_steps=3",
     "policy import plugin.jsonc --dry-run",
     "fork s1 --id s4",
+    "rewind t3 --session s4 --dry-run",
     "rewind t3 --session s4",
     "export html s1 -o page.html",
     "export jsonl -o lines.jsonl",
