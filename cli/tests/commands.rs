@@ -375,6 +375,23 @@ fn after_a_rewind_undo_finds_the_acts_that_are_left() {
     assert!(done.out.starts_with(&format!("took back #{} pinned", base + 1)), "{done:?}");
 }
 
+/// Of two paths, one of which was mistyped, the answer was that no store is named.
+#[test]
+fn an_import_of_a_policy_names_the_path_that_is_not_there() {
+    let shell = Shell::new();
+    let path = |name: &str| shell.folder.path().join(name).display().to_string();
+    let (here, gone) = (path("here.jsonl"), path("gone"));
+    std::fs::write(&here, "").unwrap();
+    shell.refuses(&["import", "--policy", &here, &gone], "", 7, &format!("error: {gone} is not there"));
+    shell.refuses(
+        &["import", "--policy", &gone, &gone],
+        "",
+        7,
+        &format!("error: {gone}, {gone} are not there"),
+    );
+    shell.refuses(&["import", "--policy", &here], "", 2, "no store is named");
+}
+
 /// `sessions` folded all sessions that came by `append`, every time: nothing kept their figures.
 #[test]
 fn many_lines_that_are_appended_leave_their_figures_behind() {
