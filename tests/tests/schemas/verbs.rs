@@ -39,6 +39,8 @@ const READS: &[&str] = &[
     "blame /w/orders.rs --session s1",
     "blame call-read-1",
     "scan",
+    "scan --for sought",
+    "scan --for request.json",
     "lint request.json --format anthropic",
     "stats",
     "stats s1",
@@ -193,6 +195,7 @@ pub(crate) fn answers() -> Answers {
         "request.json",
         r#"{"model":"claude","max_tokens":5,"messages":[{"role":"assistant","content":"hi"}]}"#,
     );
+    world.write("sought", "orders\nfour spaces\n");
     // A witness that is not asked, and not needed.
     world.write("policy", format!("witness w1 {}\nquorum none\n", witness::KEY));
     let mut answers = Answers::new();
