@@ -131,6 +131,8 @@ const ACTS: &[&str] = &[
     "--db store --db elsewhere log --last 2",
     "--db store --db elsewhere list --limit 2",
     "--db store --db elsewhere memory list",
+    "--db store --db elsewhere memory history style/indent",
+    "--db store --db elsewhere memory insights",
     "--db store --db elsewhere context store:s1",
     "--db store --db elsewhere history --chain call-read-1 --session store:s1",
     "--db store --db elsewhere show store:call-read-1",
