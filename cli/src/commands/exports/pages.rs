@@ -57,7 +57,11 @@ pub(super) fn index(global: &Global, args: &ExportPage, output: &mut Output) -> 
         (Some(folder), Some(index)) => {
             pages(&store, global, (args, &options), (folder, index), &rows, output)?
         }
-        _ => vec![None; rows.len()],
+        _ => {
+            output
+                .note("the index alone, without links; --pages FOLDER writes each session's page beside it");
+            vec![None; rows.len()]
+        }
     };
     let entries: Vec<IndexEntry<'_>> =
         rows.iter().zip(&links).map(|(row, link)| IndexEntry { row, file: link.as_deref() }).collect();
