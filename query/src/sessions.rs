@@ -135,7 +135,7 @@ impl SessionsAsked {
         self.sketch(name)?.map(|sketch| self.whole(sketch)).transpose()
     }
 
-    /// What a list is sorted by, of a session whose row may not be wanted. Cost and `None` as of [`SessionsAsked::row`].
+    /// The figures by which a list is sorted, of a session whose row may not be wanted. Cost and `None` as of [`SessionsAsked::row`].
     ///
     /// # Errors
     /// If the log cannot be read.

@@ -3,10 +3,11 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use acpdb_engine::locks::steady;
 use hyper::body::{Body, Bytes, Frame};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
@@ -16,7 +17,7 @@ use super::body::Answer;
 /// Most connections at a time. If all have answers under way, further ones wait.
 const CONNECTION_COUNT_MAX: usize = 64;
 
-/// What a connection is doing.
+/// The answers that a connection has under way.
 pub(super) struct Doing {
     /// Answers under way.
     count: AtomicUsize,
@@ -38,7 +39,7 @@ impl Doing {
     /// Since when nothing was asked; `None`: an answer is under way.
     fn idle_since(&self) -> Option<Instant> {
         let is_idle = self.count.load(Ordering::SeqCst) == 0;
-        is_idle.then(|| *self.since.lock().unwrap_or_else(PoisonError::into_inner))
+        is_idle.then(|| *steady(&self.since))
     }
 }
 
@@ -47,7 +48,7 @@ pub(super) struct AnswerUnderWay(Arc<Doing>);
 
 impl Drop for AnswerUnderWay {
     fn drop(&mut self) {
-        *self.0.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *steady(&self.0.since) = Instant::now();
         self.0.count.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -97,13 +98,13 @@ impl Places {
 
     /// Keeps in mind who has a place.
     pub(super) fn take(&self, doing: Arc<Doing>, connection: AbortHandle) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = steady(&self.taken);
         taken.retain(|(_, connection)| !connection.is_finished());
         taken.push((doing, connection));
     }
 
     fn end_the_idlest(&self) {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = steady(&self.taken);
         let idle = taken.iter().filter(|(_, connection)| !connection.is_finished());
         let idle = idle.filter_map(|(doing, connection)| Some((doing.idle_since()?, connection)));
         if let Some((_, connection)) = idle.min_by_key(|(since, _)| *since) {
