@@ -69,7 +69,7 @@ impl Findings {
 pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Result<Findings, Failure> {
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();
     let only = session::named(store, session)?;
-    let (mut rows, mut stretches, mut texts) = (Vec::new(), Vec::new(), Texts::default());
+    let (mut rows, mut stretches, mut texts) = (Vec::new(), Vec::new(), TextItems::default());
     for recorded in store.events(Seq(1), Seq::MAX)? {
         let recorded = recorded?;
         if only.as_ref().is_some_and(|only| only.id != recorded.event.stream) {
@@ -103,9 +103,9 @@ pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Resul
 
 /// The items of one piece of text by the bodies that they rest on, of the streams that were asked for.
 #[derive(Default)]
-struct Texts(BTreeMap<StreamId, BTreeMap<(Seq, u32), ItemId>>);
+struct TextItems(BTreeMap<StreamId, BTreeMap<(Seq, u32), ItemId>>);
 
-impl Texts {
+impl TextItems {
     /// The secrets in an event's bodies that are the only text of an item. A text of several bodies, or of bytes that are none, is left to be
     /// erased whole.
     fn stretches(

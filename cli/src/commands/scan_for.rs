@@ -36,7 +36,7 @@ struct FoundPlace {
 
 /// The number of things that were looked at, and the places that were found.
 #[derive(Default, Serialize)]
-struct Looked {
+struct SoughtReport {
     sought: usize,
     events: u64,
     texts: u64,
@@ -46,7 +46,7 @@ struct Looked {
     found_count: u64,
 }
 
-impl Looked {
+impl SoughtReport {
     fn add(&mut self, place: FoundPlace) {
         self.found_count += 1;
         if self.found.len() < PLACE_COUNT_MAX {
@@ -59,7 +59,7 @@ pub(crate) fn run(global: &Global, sought: &Path, output: &mut Output) -> Result
     super::at::refuse_now(global, "scan")?;
     let sought = lines(sought)?;
     let store = store_path::read(global, output)?;
-    let mut looked = Looked { sought: sought.len(), ..Looked::default() };
+    let mut looked = SoughtReport { sought: sought.len(), ..SoughtReport::default() };
     in_events(&store, &sought, &mut looked)?;
     in_files(store.root(), &sought, &mut looked)?;
     let code = if looked.found_count == 0 { Code::Ok } else { Code::Failure };
@@ -136,7 +136,7 @@ fn found_in<'s>(bytes: &[u8], sought: &'s [(usize, Vec<u8>)]) -> impl Iterator<I
     found.into_iter()
 }
 
-fn in_events(store: &Store, sought: &[(usize, Vec<u8>)], looked: &mut Looked) -> Result<(), Failure> {
+fn in_events(store: &Store, sought: &[(usize, Vec<u8>)], looked: &mut SoughtReport) -> Result<(), Failure> {
     for recorded in store.events(Seq(1), Seq::MAX)? {
         let recorded = recorded?;
         let seq = Some(recorded.seq);
@@ -160,7 +160,7 @@ fn in_events(store: &Store, sought: &[(usize, Vec<u8>)], looked: &mut Looked) ->
 }
 
 /// Looks at every file below a folder as it lies on the disk: also at what no event names, such as an index.
-fn in_files(root: &Path, sought: &[(usize, Vec<u8>)], looked: &mut Looked) -> Result<(), Failure> {
+fn in_files(root: &Path, sought: &[(usize, Vec<u8>)], looked: &mut SoughtReport) -> Result<(), Failure> {
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         let fail = || Failure::io("read", folder.display());

@@ -105,7 +105,11 @@ pub fn salvage_with(
 }
 
 /// An earlier salvage of a store, to which nothing was written since, and what it says of itself. `None`: the folder holds no such store.
-fn former_salvage(from: &Path, into: &Path, keys: &KeyUse) -> Result<Option<(FormerCopy, Counts)>, Error> {
+fn former_salvage(
+    from: &Path,
+    into: &Path,
+    keys: &KeyUse,
+) -> Result<Option<(FormerCopy, SalvageCounts)>, Error> {
     let Some(former) = FormerCopy::of(into, &MADE)? else { return Ok(None) };
     let read = |folder: &Path| {
         Log::open_to_read(Arc::new(FileStorage::new(folder).read_only()) as Arc<dyn Storage>, keys.clone())
@@ -113,7 +117,7 @@ fn former_salvage(from: &Path, into: &Path, keys: &KeyUse) -> Result<Option<(For
     let source = read(from)?.store();
     // One that cannot be read is none of which anything is known.
     let Ok(log) = read(into) else { return Ok(None) };
-    Ok(last_note(&log)?.and_then(|note| Counts::of(&note, source)).map(|counts| (former, counts)))
+    Ok(last_note(&log)?.and_then(|note| SalvageCounts::of(&note, source)).map(|counts| (former, counts)))
 }
 
 /// The note in a log's last event, if it is one.
@@ -135,13 +139,13 @@ fn last_note(log: &Log) -> Result<Option<String>, Error> {
 
 /// The figures of a salvage, as its last event has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Counts {
+struct SalvageCounts {
     events: u64,
     lost: u64,
     lost_bodies: u64,
 }
 
-impl Counts {
+impl SalvageCounts {
     fn note(self, store: StoreId) -> String {
         let Self { events, lost, lost_bodies } = self;
         format!("salvaged from store {store}: {events} events copied, {lost} lost, {lost_bodies} bodies lost")
@@ -156,9 +160,9 @@ impl Counts {
 }
 
 impl Salvaged {
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> SalvageCounts {
         let lost = self.lost_events.iter().map(|(first, last)| last.next().since(*first)).sum();
-        Counts { events: self.events, lost, lost_bodies: self.lost_bodies.len() as u64 }
+        SalvageCounts { events: self.events, lost, lost_bodies: self.lost_bodies.len() as u64 }
     }
 }
 

@@ -78,12 +78,12 @@ impl Body for BodyUnderWay {
 }
 
 /// The connections that have places.
-pub(super) struct Places {
+pub(super) struct ConnectionPlaces {
     room: Arc<Semaphore>,
     taken: Mutex<Vec<(Arc<Doing>, AbortHandle)>>,
 }
 
-impl Places {
+impl ConnectionPlaces {
     pub(super) fn new() -> Self {
         Self { room: Arc::new(Semaphore::new(CONNECTION_COUNT_MAX)), taken: Mutex::default() }
     }

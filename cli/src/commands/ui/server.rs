@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::answers::Answers;
 use super::body::Answer;
-use super::places::{BodyUnderWay, Doing, Places};
+use super::places::{BodyUnderWay, ConnectionPlaces, Doing};
 use super::route::{Asked, Refusal, Route, route};
 
 /// Most answers that are made at a time: each folds a session.
@@ -71,7 +71,7 @@ pub(super) fn serve(
         let (port, work) = (address.port(), Arc::new(Semaphore::new(WORK_COUNT_MAX)));
         let server = Arc::new(Server { answers, port, token: token.to_owned(), work, commits });
         ready(address);
-        let places = Places::new();
+        let places = ConnectionPlaces::new();
         loop {
             // The signal to end is received even while there is no room.
             let accepted = async {
