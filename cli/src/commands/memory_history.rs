@@ -234,7 +234,7 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
 
 fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
     let store = chain.store.as_ref().map(|store| format!("{store}: ")).unwrap_or_default();
-    output.styled(describe::BOLD, &format!("{store}{}", chain.title))?;
+    output.styled(describe::BOLD, format!("{store}{}", chain.title))?;
     let widest = |width: &dyn Fn(&Row) -> usize| {
         chain.members.iter().filter_map(|member| member.row.as_ref()).map(width).max().unwrap_or_default()
     };

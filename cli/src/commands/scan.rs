@@ -38,11 +38,14 @@ struct Row {
     erase: String,
 }
 
+/// Secrets in a text, behind the event and the row that hold it.
+type PlacedStretches = ((Seq, u32), Stretches);
+
 /// The results of a scan.
 pub(crate) struct Findings {
     rows: Vec<Row>,
     /// The secrets in texts of one piece, of which the rest may stay.
-    stretches: Vec<((Seq, u32), Stretches)>,
+    stretches: Vec<PlacedStretches>,
 }
 
 impl Findings {
@@ -113,7 +116,7 @@ impl TextItems {
         store: &Store,
         recorded: &Recorded,
         places: &[Place],
-    ) -> Result<Vec<((Seq, u32), Stretches)>, Failure> {
+    ) -> Result<Vec<PlacedStretches>, Failure> {
         let (seq, stream) = (recorded.seq, recorded.event.stream);
         if let Entry::Vacant(vacant) = self.0.entry(stream) {
             let items = store.view(stream)?.history();
