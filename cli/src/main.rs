@@ -242,7 +242,10 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::List(args) => commands::list::run(global, args, output),
         Verb::Export(act) => commands::exports::run(global, act, output),
         Verb::Ui(args) => commands::ui::run(global, args, output),
-        Verb::Scan(args) => commands::scan::run(global, args, output),
+        Verb::Scan(args) => match &args.sought {
+            Some(sought) => commands::scan_for::run(global, sought, output),
+            None => commands::scan::run(global, args, output),
+        },
         Verb::Lint(args) => commands::lint::run(args, output),
         Verb::Explain(args) => commands::explain::run(global, args, output),
         Verb::At(args) => commands::travel::at(global, args, output),

@@ -357,9 +357,15 @@ fn after_a_rewind_undo_finds_the_acts_that_are_left() {
     let base = shell.head().as_u64().unwrap();
     assert_eq!(shell.run(&["context", "pin", "c1"], "").code, 0);
     assert_eq!(shell.run(&["context", "discard", "First I...to do."], "").code, 0);
-    let rewound = shell.run(&["rewind", &format!("#{}", base + 1)], "");
+    let to = format!("#{}", base + 1);
+    let would = shell.json(&["rewind", &to, "--dry-run"], "");
+    assert_eq!((&would["dry_run"], &would["last_seq"]), (&true.into(), &serde_json::Value::Null), "{would}");
+    assert!(shell.run(&["rewind", &to, "--dry-run"], "").out.contains("would leave the branch"));
+    assert_eq!(shell.head(), base + 2, "nothing is done");
+    let rewound = shell.run(&["rewind", &to], "");
     assert!(rewound.err.contains(&format!("acpdb fork s1 --at '#{}'", base + 2)), "{rewound:?}");
     shell.refuses(&["rewind", "@rewind-1"], "", 7, "is on a branch that was left");
+    shell.refuses(&["rewind", "@rewind-1", "--dry-run"], "", 7, "is on a branch that was left");
     // Nor does it if there is something to take off: it said only that.
     let said = r#"{"session":"s1","message":{"role":"user","text":"and on"}}"#;
     assert_eq!(shell.run(&["append", "--stdin"], said).code, 0);
@@ -367,6 +373,23 @@ fn after_a_rewind_undo_finds_the_acts_that_are_left() {
     assert!(again.code == 0 && again.err.contains("is on a branch that was left"), "{again:?}");
     let done = shell.run(&["undo"], "");
     assert!(done.out.starts_with(&format!("took back #{} pinned", base + 1)), "{done:?}");
+}
+
+/// Of two paths, one of which was mistyped, the answer was that no store is named.
+#[test]
+fn an_import_of_a_policy_names_the_path_that_is_not_there() {
+    let shell = Shell::new();
+    let path = |name: &str| shell.folder.path().join(name).display().to_string();
+    let (here, gone) = (path("here.jsonl"), path("gone"));
+    std::fs::write(&here, "").unwrap();
+    shell.refuses(&["import", "--policy", &here, &gone], "", 7, &format!("error: {gone} is not there"));
+    shell.refuses(
+        &["import", "--policy", &gone, &gone],
+        "",
+        7,
+        &format!("error: {gone}, {gone} are not there"),
+    );
+    shell.refuses(&["import", "--policy", &here], "", 2, "no store is named");
 }
 
 /// `sessions` folded all sessions that came by `append`, every time: nothing kept their figures.

@@ -274,6 +274,38 @@ fn a_page_hears_of_a_commit_by_another_process_and_gets_what_came() {
     assert!(grown.body.contains("and a second"), "{}", grown.body);
 }
 
+/// 64 connections that said nothing, or half a request, kept all others waiting for ten seconds. Now the one that was idle for the longest time
+/// makes room, and one with an answer under way never does.
+#[test]
+fn connections_that_ask_for_nothing_make_room() {
+    let ui = Ui::new(&[]);
+    let host = format!("Host: 127.0.0.1:{}\r\n", ui.port);
+    let mut listening = ui.send("GET", &format!("/{}/changes", ui.token), &host);
+    let mut byte = [0];
+    listening.read_exact(&mut byte).unwrap();
+    let mut idle: Vec<TcpStream> = (0..80)
+        .map(|number| {
+            let mut stream = TcpStream::connect(format!("127.0.0.1:{}", ui.port)).unwrap();
+            if number % 2 == 1 {
+                write!(stream, "GET /{}/data HTTP/1.1\r\n", ui.token).unwrap();
+            }
+            stream
+        })
+        .collect();
+    assert_eq!(ui.get("/data").status, 200);
+    let is_open = |stream: &mut TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        stream.read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    let open: Vec<usize> =
+        (0..).zip(&mut idle).filter_map(|(number, stream)| is_open(stream).then_some(number)).collect();
+    assert!(open.contains(&79) && !open.contains(&0), "the oldest make room: {open:?}");
+    assert!(
+        is_open(&mut listening) || listening.read(&mut byte).is_ok_and(|count| count > 0),
+        "an answer is under way"
+    );
+}
+
 #[test]
 fn secrets_are_left_out_if_that_is_asked_for() {
     let ui = Ui::new(&["--redact"]);

@@ -286,13 +286,13 @@ impl Withheld {
             && self.contents.contains(&self.secret.erased(content))
     }
 
-    /// The text that is stored in place of the content, if the content was erased: JSON stays JSON.
-    pub fn substitute(&self, content: &[u8]) -> Option<&'static [u8]> {
-        self.holds(content).then(|| match content.trim_ascii_start().first() {
+    /// The text that is stored in place of an erased content: JSON stays JSON.
+    pub fn placeholder(content: &[u8]) -> &'static [u8] {
+        match content.trim_ascii_start().first() {
             Some(b'{') => STAND_IN_OBJECT,
             Some(b'[') => STAND_IN_LIST,
             _ => STAND_IN,
-        })
+        }
     }
 }
 

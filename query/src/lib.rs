@@ -69,6 +69,6 @@ pub use half::{HalfTime, half_time};
 pub use items::{ItemRow, Which, items};
 pub use names::nearest;
 pub use rows::{ItemRows, item_rows};
-pub use sessions::{SessionRow, SessionsAsked, sessions};
+pub use sessions::{SessionRow, SessionSketch, SessionsAsked, sessions};
 pub use stats::{HostRow, KindRow, StatsReport, StatsSums, Tally, TallySums, stats};
 pub use times::EventTimes;

@@ -12,7 +12,8 @@ use acpdb_engine::{
 };
 use serde::Serialize;
 
-use crate::cost::Requests;
+use crate::cost::told::RequestTellings;
+use crate::cost::{Requests, StoreRequests};
 use crate::facts::{SessionFacts, facts_of};
 use crate::filter::Filter;
 use crate::kept::{Figures, StoreData};
@@ -62,6 +63,15 @@ pub struct RewindPoint {
     pub item_count: usize,
 }
 
+/// A session whose row is not made yet: without its title and its cost.
+#[derive(Debug)]
+pub struct SessionSketch {
+    /// Names and figures; the title may be missing.
+    pub summary: SessionSummary,
+    figures: Figures,
+    matches: Option<u64>,
+}
+
 /// A question for sessions: which may match, and the row of each. Rows may be asked for in any order, by several threads.
 #[derive(Debug)]
 pub struct SessionsAsked {
@@ -84,15 +94,36 @@ impl SessionsAsked {
     /// # Errors
     /// If the log cannot be read, or the filter names a session that does not exist.
     pub fn new(store: &Store, at: Seq, filter: &Filter) -> Result<Self, Error> {
+        Ok(Self::read(store, at, filter)?.0)
+    }
+
+    /// The answer of one of several stores, and its requests, for [`Requests::joined`]. Cost: as [`SessionsAsked::new`].
+    ///
+    /// # Errors
+    /// As [`SessionsAsked::new`], and those of `ask`.
+    pub fn with_requests<R, E: From<Error>>(
+        store: &Store,
+        at: Seq,
+        filter: &Filter,
+        ask: impl FnOnce(&Self) -> Result<R, E>,
+    ) -> Result<(R, StoreRequests), E> {
+        let (asked, told, all) = Self::read(store, at, filter)?;
+        let head = store.head()?;
+        let answer = ask(&asked)?;
+        Ok((answer, StoreRequests::new(asked.requests, told, all, head)))
+    }
+
+    /// With what the requests were made of.
+    fn read(store: &Store, at: Seq, filter: &Filter) -> Result<(Self, RequestTellings, Vec<StreamName>), Error> {
         let (store, mut filter) = (store.clone(), filter.clone());
         let mut all = store.stream_names()?;
         let known = crate::names::StreamsByName::among(&store, &mut filter, &all)?;
         all.retain(|name| name.scope == Scope::Session);
         let names = all.iter().filter(|name| known.is_possible(&filter, name.id)).cloned().collect();
         let StoreData { told, figures, .. } = StoreData::at(&store, at, &all)?;
-        let requests = Requests::of(&told, all);
+        let requests = Requests::of(&told, all.clone());
         let (facts, moves) = (facts_of(&requests), store.project_moves()?);
-        Ok(Self { store, at, filter, facts, figures, moves, requests, names })
+        Ok((Self { store, at, filter, facts, figures, moves, requests, names }, told, all))
     }
 
     /// A session's row; `None` if the session began later, or holds no item that matches. Cost: a fold of the session, unless its
@@ -101,22 +132,41 @@ impl SessionsAsked {
     /// # Errors
     /// If the log cannot be read.
     pub fn row(&self, name: &StreamName) -> Result<Option<SessionRow>, Error> {
+        self.sketch(name)?.map(|sketch| self.whole(sketch)).transpose()
+    }
+
+    /// The figures by which a list is sorted, of a session whose row may not be wanted. Cost and `None` as of [`SessionsAsked::row`].
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn sketch(&self, name: &StreamName) -> Result<Option<SessionSketch>, Error> {
         let is_of_items = !self.filter.is_empty() && !self.filter.is_of_sessions();
         let kept = self.figures.get(&name.id).filter(|_| !is_of_items);
         let found =
             kept.map_or_else(|| self.folded(name, is_of_items), |figures| Ok(Some((figures.clone(), None))))?;
-        let Some((figures, matches)) = found else { return Ok(None) };
+        Ok(found.map(|(figures, matches)| {
+            let summary = figures.summary(name.clone());
+            SessionSketch { summary, figures, matches }
+        }))
+    }
+
+    /// The row of a session that was sketched. Cost: a read of its title.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn whole(&self, sketch: SessionSketch) -> Result<SessionRow, Error> {
+        let SessionSketch { mut summary, figures, matches } = sketch;
+        let name = summary.name.clone();
         let known = self.facts.get(&name.id).cloned().unwrap_or_default();
         let SessionFacts { models, cost, duration_seconds, titled } = known;
-        let mut summary = figures.summary(name.clone());
         if name.head > self.at {
             let earlier = self.store.stream_events(name.id, summary.first, self.at)?;
             // A damaged event is passed over: the row says where the readable ones end.
             summary.name.head = earlier.flatten().map(|event| event.seq).last().unwrap_or(summary.first);
         }
         summary.project = summary.project.map(|project| self.moves.project(&project).into_owned());
-        summary.name.title = title_at(&self.store, name, titled, figures.prompt)?;
-        Ok(Some(SessionRow {
+        summary.name.title = title_at(&self.store, &name, titled, figures.prompt)?;
+        Ok(SessionRow {
             summary,
             tokens_by_turn: figures.tokens_by_turn,
             forked_from: figures.forked_from,
@@ -125,7 +175,7 @@ impl SessionsAsked {
             models,
             cost,
             duration_seconds,
-        }))
+        })
     }
 
     /// A session's figures, and the number of its items that match, if that is asked for.

@@ -124,9 +124,61 @@ fn a_salvage_has_its_name_once_it_is_whole() {
     let done = salvage(&path, &into, &mut |_| ()).unwrap();
     assert_eq!((done.is_whole(), done.path.as_path()), (true, into.as_path()));
     let of = |path: &std::path::Path| lines(&Store::builder(path).any_file_system().open().unwrap()).unwrap();
+    // Killed between the name and the answer, it is asked for again.
+    let again = salvage(&path, &into, &mut |_| ()).unwrap();
+    assert_eq!(
+        (again.events, again.path.as_path(), again.store != done.store),
+        (done.events, into.as_path(), true)
+    );
     // Behind them stands a note of the salvage.
     assert!(of(&into).starts_with(&of(&path)));
     assert!(!folder.path().join("new.partial").exists());
+}
+
+/// A salvage asked for again takes the place of an earlier one of the same store, and of nothing else: not of a store with work in it, of another
+/// store's salvage, of a backup, or of one that has more than can be read now.
+#[test]
+fn a_salvage_takes_the_place_of_an_earlier_one_and_of_nothing_else() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let open =
+        |name: &str| Store::builder(at(name)).any_file_system().segment_bytes_max(20_000).open().unwrap();
+    for name in ["store", "other"] {
+        let store = open(name);
+        for number in 0..60 {
+            let _ = store.append(&session(), message(number)).unwrap();
+        }
+    }
+    let again = |from: &str, into: &str| salvage(&at(from), &at(into), &mut |_| ());
+    let names = |name: &str| {
+        let all = std::fs::read_dir(at(name)).unwrap().map(|entry| entry.unwrap().file_name());
+        all.collect::<std::collections::BTreeSet<_>>()
+    };
+    let _ = again("store", "new").unwrap();
+    let _ = again("store", "worked").unwrap();
+    let _ = open("worked").append(&session(), message(60)).unwrap();
+    let _ = open("store").backup(&at("backup"), &mut |_| ()).unwrap();
+    let _ = again("other", "of_other").unwrap();
+    for into in ["worked", "backup", "of_other", "other"] {
+        let before = names(into);
+        let refused = again("store", into).unwrap_err();
+        assert!(matches!(refused, Error::Io { action: "make a store in", .. }), "{into}: {refused}");
+        assert_eq!(names(into), before, "{into}");
+    }
+    let _ = again("store", "new").unwrap();
+    let whole = std::fs::read(at("new/log/000000000001.seg")).unwrap();
+    let segment = at("store/log/000000000002.seg");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..].fill(0x5a);
+    std::fs::write(&segment, bytes).unwrap();
+    let refused = again("store", "new").unwrap_err();
+    let why = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(why.contains("has more than can be read now"), "{refused}: {why}");
+    assert_eq!(std::fs::read(at("new/log/000000000001.seg")).unwrap(), whole, "it stays as it was");
+    assert!(!at("new.partial").exists());
+    assert!(!again("store", "fresh").unwrap().is_whole());
+    assert!(!again("store", "fresh").unwrap().is_whole(), "asked for again");
 }
 
 /// Of 91 backups that were killed, 68 left a folder under the final name, 58 of these no whole store; and the next backup was refused.

@@ -9,6 +9,9 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+#[path = "erase/again.rs"]
+mod again;
+
 use std::sync::{Arc, Mutex};
 
 use acpdb_engine::command::{ContextAction, Target};
@@ -215,29 +218,6 @@ fn what_was_served_before_an_erasure_is_not_told_as_served() {
     assert_eq!(told(), [""; 0]);
     let second = serve("k2");
     assert_eq!(told(), [format!("It is no longer served since turn 2 (context {}).", second.seq)]);
-}
-
-/// A process that has stored a body names it when it comes again. Once it was erased, the new event would name zeros; it was stored anew
-/// then, and so a transcript that was imported later brought back a text that a user had taken out. Now it stays erased, whichever
-/// process brings it.
-#[test]
-fn what_comes_again_after_an_erasure_stays_erased() {
-    let world = filled(false, false);
-    let (one, two) = (open(&world, 2), open(&world, 3));
-    let _ = one.append(&session(2), call("c5", &output())).unwrap();
-    let _ = two.append(&session(3), call("c6", &output())).unwrap();
-    let item = item_of(&one, &session(0), "c1");
-    let report = one.erase(item, "ada", "it leaked").unwrap();
-    assert_eq!(report.hit.iter().filter(|hit| hit.why == ErasedWhy::Equal).count(), 3);
-    assert_eq!(found_in(&world), [""; 0]);
-    for (store, number) in [(&two, 3), (&one, 2)] {
-        let _ = store.append(&session(number), call("c7", &output())).unwrap();
-        let view = store.view(session(number).id()).unwrap();
-        let found = view.history().into_iter().find(|item| item.call.as_deref() == Some("c7")).unwrap();
-        assert_eq!(view.text(found.content[0].body).unwrap(), "[erased before; not stored again]");
-    }
-    assert_eq!(found_in(&world), [""; 0], "it is nowhere again");
-    assert_sound(&world, "with the same content again");
 }
 
 /// Moments recorded during an act.

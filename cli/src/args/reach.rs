@@ -53,6 +53,8 @@ impl Verb {
             Self::Search(args) => Naming::question(args.session.as_ref(), &[]),
             Self::Cost(args) => Naming::question(args.session.as_ref(), &args.words),
             Self::Memory(MemoryAct::List(args)) => Naming::question(args.scope.session.as_ref(), &[]),
+            Self::Memory(MemoryAct::History(args)) => Naming::question(args.scope.session.as_ref(), &[]),
+            Self::Memory(MemoryAct::Insights(args)) => Naming::question(args.session.as_ref(), &[]),
             Self::History(args) if args.memory.is_some() || args.todo.is_some() => {
                 Naming::of(args.session.as_ref(), None)
             }

@@ -179,9 +179,12 @@ pub(crate) struct Erase {
     /// The item or event: #seq, short hash, call id or a unique prefix of one
     #[arg(value_name = "ID", required_unless_present = "from_scan", conflicts_with = "from_scan")]
     pub(crate) id: Option<String>,
-    /// Everything that acpdb scan finds, with the same rules
+    /// Every secret that acpdb scan finds, with the same rules; a mark stands in its place, and the rest of a message or result stays
     #[arg(long)]
     pub(crate) from_scan: bool,
+    /// With --from-scan: the whole texts that hold one
+    #[arg(long, conflicts_with = "id")]
+    pub(crate) whole: bool,
     /// Only the bytes of the text from A on and before B; a mark stands in their place, and the rest stays
     #[arg(long, value_name = "A..B", value_parser = span, conflicts_with = "from_scan", requires = "id")]
     pub(crate) span: Option<Span>,

@@ -19,7 +19,8 @@ const FORK_NUMBER_MAX: u32 = 9_999;
 
 pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = store_path::write(global, output)?;
+    let open = if args.dry_run { store_path::read } else { store_path::write };
+    let store = open(global, output)?;
     let session = session::default_session_noted(&store, args.session.as_deref(), output)?;
     let to = find::view_at(&store, global, &session, Some(&args.to))?.at();
     let before = store.view(session.id)?;
@@ -29,28 +30,31 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
         let current = state.current(before.at()).into_iter();
         current.filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > to)).count()
     };
-    let reply = store.rewind(session.id, to)?;
     let is_left = before.state().is_left(to, before.at());
     let elsewhere =
         format!("{to} is on a branch that was left; to go on from there: acpdb fork {name} --at '{to}'");
-    let Some(seq) = reply.last_seq else {
+    let last = if args.dry_run { None } else { store.rewind(session.id, to)?.last_seq };
+    if last.is_none() && !(args.dry_run && store.has_after(&before, to)?) {
         let failure = Failure::not_found(format!("nothing to rewind: the branch has no event after {to}"));
         let hint = format!("acpdb at head {name} shows where the branch stands");
         return Err(failure.hint(if is_left { elsewhere } else { hint }));
-    };
+    }
     if output.json {
         return output.json_line(&json!({
-            "schema": "acpdb.rewind/1", "session": session.name, "to": to, "last_seq": seq, "left": left,
+            "schema": "acpdb.rewind/1", "session": session.name, "to": to, "last_seq": last, "left": left,
+            "dry_run": args.dry_run,
         }));
     }
-    output.line(format!(
-        "{name} rewound to {to}: {} left the branch (event {seq})",
-        describe::count(left as u64, "item")
-    ))?;
+    let items = describe::count(left as u64, "item");
+    output.line(match last {
+        Some(seq) => format!("{name} rewound to {to}: {items} left the branch (event {seq})"),
+        None => format!("{name} would be rewound to {to}: {items} would leave the branch"),
+    })?;
     if is_left {
         // Its items are not in the context now, as a person may expect who names the point.
         output.note(elsewhere);
     }
+    let Some(seq) = last else { return Ok(Code::Ok) };
     // A seq keeps its meaning after later rewinds, which `@rewind-1` would not.
     let head = seq.before();
     output.note(format!(

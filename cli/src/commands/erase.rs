@@ -37,15 +37,22 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
         for seq in found.kept() {
             output.note(format!("{seq} holds one in an id, a name or a path, which stays"));
         }
-        let bodies = found.bodies();
-        if bodies.is_empty() {
+        let (texts, bodies) = found.by_piece(args.whole);
+        if bodies.is_empty() && texts.is_empty() {
             output.line("the scan finds nothing that can be erased")?;
             return Ok(Code::Ok);
         }
+        if !texts.is_empty() {
+            let count = describe::count(texts.len() as u64, "text");
+            let verb = if args.dry_run { "would get" } else { "got" };
+            output.note(format!(
+                "{count} {verb} a mark in the place of each secret; the rest stays, unless --whole is given"
+            ));
+        }
         if args.dry_run {
-            store.erase_bodies_preview(&bodies)?
+            store.erase_spans_preview(&texts, &bodies)?
         } else {
-            store.erase_bodies(&bodies, &by, reason)?
+            store.erase_spans(&texts, &bodies, &by, reason)?
         }
     };
     if !args.dry_run {
@@ -75,13 +82,14 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
         });
         return output.json_line(&value);
     }
+    let what = if args.from_scan { "what the scan finds".to_owned() } else { report.item.to_string() };
     if report.hit.is_empty() {
-        output.line(format!("{}: nothing left to erase", report.item))?;
+        output.line(format!("{what}: nothing left to erase"))?;
         return Ok(Code::Ok);
     }
     match report.recorded {
-        Some(seq) => output.line(format!("{}: erased, on record in {seq}", report.item))?,
-        None => output.line(format!("{}: this would be erased", report.item))?,
+        Some(seq) => output.line(format!("{what}: erased, on record in {seq}"))?,
+        None => output.line(format!("{what}: this would be erased"))?,
     }
     for content in &report.hit {
         let what = content.item.map_or_else(|| content.seq.to_string(), |item| item.to_string());

@@ -5,13 +5,15 @@
 //! a store  -> its sessions, their cost, what was stale, the newest, five next commands
 //! ```
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::store::SessionSummary;
 use acpdb_query::cost::{self, Asked, By, PriceTable, Request, Requests, StoreRequests};
 use acpdb_query::filter::Filter;
-use acpdb_query::{SessionRow, SessionsAsked};
+use acpdb_query::{SessionRow, SessionSketch, SessionsAsked};
 
 use super::describe::{dollars, dollars_in_words};
 use super::lines::{clip, one_line};
@@ -127,11 +129,12 @@ fn look(store: &Store, table: &PriceTable, output: &Output) -> Result<(Home, Vec
     let asked = SessionsAsked::new(store, head, &Filter::default())?;
     let main: Vec<_> = asked.names.iter().filter(|name| name.parent.is_none()).collect();
     let sessions = main.len();
-    let found = spread::each(&main, "sessions", output, |name| asked.row(name))?;
-    let mut rows: Vec<SessionRow> = found.into_iter().flatten().collect();
-    rows.sort_by_key(|row| std::cmp::Reverse((row.summary.ended, row.summary.name.head)));
-    let newest: Vec<StreamId> = rows.iter().take(STALE_COUNT).map(|row| row.summary.name.id).collect();
-    rows.truncate(LISTED_COUNT);
+    let found = spread::each(&main, "sessions", output, |name| asked.sketch(name))?;
+    let mut sketches: Vec<SessionSketch> = found.into_iter().flatten().collect();
+    sketches.sort_by_key(|sketch| age(&sketch.summary));
+    let newest: Vec<StreamId> =
+        sketches.iter().take(STALE_COUNT).map(|sketch| sketch.summary.name.id).collect();
+    let rows = whole(&asked, sketches)?;
     let requests = &asked.requests;
     let (cost, cost_lately) = costs(requests, table);
     let home = Home {
@@ -149,6 +152,17 @@ fn look(store: &Store, table: &PriceTable, output: &Output) -> Result<(Home, Vec
         newest: rows.iter().map(|row| Newest::of(row, None)).collect(),
     };
     Ok((home, rows))
+}
+
+/// The order of sessions in the list: the newest first.
+const fn age(session: &SessionSummary) -> Reverse<(Option<Micros>, Seq)> {
+    Reverse((session.ended, session.name.head))
+}
+
+/// The rows of those that may be listed: only these are made.
+fn whole(asked: &SessionsAsked, sketches: Vec<SessionSketch>) -> Result<Vec<SessionRow>, Failure> {
+    let listed = sketches.into_iter().take(LISTED_COUNT);
+    Ok(listed.map(|sketch| asked.whole(sketch)).collect::<Result<_, acpdb_engine::Error>>()?)
 }
 
 /// Dollars in all, and of the last days.
@@ -169,24 +183,28 @@ fn of_several(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     let table = super::cost::table(global, None)?;
     let (found, code) = stores.each(output, |store| {
         let head = store.head()?;
-        let asked = SessionsAsked::new(store, head, &Filter::default())?;
-        let main = asked.names.iter().filter(|name| name.parent.is_none());
-        let rows = main.map(|name| asked.row(name)).collect::<Result<Vec<_>, acpdb_engine::Error>>()?;
-        let bytes = store.info()?.log_bytes;
-        Ok((rows, asked.names.len(), head, bytes, cost::store_requests(store, head)?))
+        let ask = |asked: &SessionsAsked| {
+            let main: Vec<_> = asked.names.iter().filter(|name| name.parent.is_none()).collect();
+            let sketches = main.iter().map(|name| asked.sketch(name)).collect::<Result<Vec<_>, _>>()?;
+            let mut sketches: Vec<SessionSketch> = sketches.into_iter().flatten().collect();
+            sketches.sort_by_key(|sketch| age(&sketch.summary));
+            Ok::<_, Failure>((whole(asked, sketches)?, main.len(), asked.names.len()))
+        };
+        let (told, requests) = SessionsAsked::with_requests(store, head, &Filter::default(), ask)?;
+        Ok((told, requests, head, store.info()?.log_bytes))
     })?;
     let mut home = Home { stores: Some(stores.count()), cost_days: LATELY, ..Home::default() };
     let (mut rows, mut requests): (Vec<(usize, SessionRow)>, Vec<StoreRequests>) = (Vec::new(), Vec::new());
-    for (place, (own, names, head, bytes, told)) in found {
-        home.sessions += own.len() as u64;
-        home.subagents += (names - own.len()) as u64;
+    for (place, ((own, main, names), told, head, bytes)) in found {
+        home.sessions += main as u64;
+        home.subagents += (names - main) as u64;
         home.events += head.get();
         home.bytes += bytes;
-        rows.extend(own.into_iter().flatten().map(|row| (place, row)));
+        rows.extend(own.into_iter().map(|row| (place, row)));
         requests.push(told);
     }
     (home.cost, home.cost_lately) = costs(&Requests::joined(requests).0, &table);
-    rows.sort_by_key(|(place, row)| (std::cmp::Reverse((row.summary.ended, row.summary.name.head)), *place));
+    rows.sort_by_key(|(place, row)| (age(&row.summary), *place));
     rows.truncate(LISTED_COUNT);
     home.newest = rows.iter().map(|(place, row)| Newest::of(row, stores.label(*place))).collect();
     if output.json {

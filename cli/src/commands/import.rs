@@ -48,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         return Err(nothing_found(&hosts, output)?);
     }
     if candidates.is_empty() && stores.is_empty() && !output.json {
-        super::import_store::all_there(&args.paths)?;
+        super::import_store::some_there(&args.paths)?;
     }
     // An existing store knows which files it has read.
     let folder = store_path::folder(global, output)?;

@@ -60,7 +60,7 @@ pub(crate) fn split(args: &Import) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failu
         }
     }
     if args.policy && stores.is_empty() {
-        all_there(&args.paths)?;
+        each_there(&args.paths)?;
         let refused = Failure::usage("--policy sets the policy of another store, and no store is named");
         return Err(
             refused.hint("acpdb import STORE --policy; acpdb policy import FILE takes one from a file")
@@ -201,10 +201,18 @@ impl Imported {
 }
 
 /// The failure if no path is there: one message, and no sums.
-pub(super) fn all_there(paths: &[PathBuf]) -> Result<(), Failure> {
+pub(super) fn some_there(paths: &[PathBuf]) -> Result<(), Failure> {
+    if paths.iter().any(|path| path.symlink_metadata().is_ok()) {
+        return Ok(());
+    }
+    each_there(paths)
+}
+
+/// The failure that names each path that is not there.
+fn each_there(paths: &[PathBuf]) -> Result<(), Failure> {
     let is_gone = |path: &&PathBuf| path.symlink_metadata().is_err();
     let gone: Vec<String> = paths.iter().filter(is_gone).map(|path| path.display().to_string()).collect();
-    if gone.is_empty() || gone.len() < paths.len() {
+    if gone.is_empty() {
         return Ok(());
     }
     let is = if gone.len() == 1 { "is" } else { "are" };

@@ -47,8 +47,8 @@ fn serve_http(tools: &Tools, listen: SocketAddr, token: &Token, output: &mut Out
     let served = serve_http(tools, &Options { listen, access: token.access.clone() }, &mut |address| {
         told = output.line(format!("http://{address}{PATH}")).and_then(|()| output.flush());
         output.note(format!(
-            "clients show a token, such as: claude mcp add --transport http acpdb http://{address}{PATH} --header \"Authorization: \
-             Bearer {token}\"; or in the address: http://{address}/key/{token}{PATH}",
+            "clients show a token, such as: ACPDB_TOKEN={token} claude, after claude mcp add --scope project --transport http acpdb \
+             http://{address}{PATH} --header 'Authorization: Bearer ${{ACPDB_TOKEN}}'; or in the address: http://{address}/key/TOKEN{PATH}",
             token = token.typed()
         ));
     });

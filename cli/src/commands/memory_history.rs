@@ -8,9 +8,9 @@
 
 use std::collections::BTreeSet;
 
-use acpdb_engine::Store;
 use acpdb_engine::fold::memory::MemoryEdge;
 use acpdb_engine::ids::StreamId;
+use acpdb_engine::{MemoryScope, Store};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line, pad};
@@ -18,6 +18,7 @@ use super::memory_rows::{Row, Words as _};
 use super::memory_scope::{Opened, all_of, miss, named, scopes};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::MemoryKey;
+use crate::several::{self, ReadStores};
 
 /// A member of a chain: an item, or an id that only edges name.
 struct Member {
@@ -27,6 +28,8 @@ struct Member {
 
 /// The chain that one name leads to.
 struct Chain {
+    /// The store's name, where there are several.
+    store: Option<String>,
     title: String,
     members: Vec<Member>,
     edges: Vec<(MemoryEdge, Option<String>)>,
@@ -34,16 +37,47 @@ struct Chain {
 
 /// `acpdb memory history KEY`.
 pub(crate) fn of_scope(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
-    let store = store_path::read(global, output)?;
-    if all_of(&store, &args.scope, output)?.len() > 1 {
+    let stores = ReadStores::open(global, output)?;
+    let Some(store) = stores.only() else { return of_several(&stores, global, args, output) };
+    if all_of(store, &args.scope, output)?.len() > 1 {
         return history(global, &args.key, None, output);
     }
-    let opened = Opened::new(&store, global, &args.scope, output)?;
+    let opened = Opened::new(store, global, &args.scope, output)?;
     let chains = chains(&opened, &args.key);
     if chains.is_empty() {
         return Err(miss(&opened.rows(), &args.key));
     }
     print(&chains, output)
+}
+
+/// The chains of several stores, each with its store: of all projects, or of the one that is named.
+fn of_several(
+    stores: &ReadStores,
+    global: &Global,
+    args: &MemoryKey,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let moment = several::moment(global)?;
+    let (told, code) = stores.each(output, |store| {
+        let Some(end) = several::end(store, moment)? else { return Ok((Vec::new(), Vec::new())) };
+        let scopes = match &args.scope.project {
+            Some(project) => vec![MemoryScope::project(project)],
+            None => scopes(store, None)?,
+        };
+        let at = (end, moment.unwrap_or_else(super::at::now));
+        in_scopes(&scopes, &args.key, &|scope| Opened::at(store, scope, at))
+    })?;
+    let (mut found, mut rows) = (Vec::new(), Vec::new());
+    for (place, (chains, others)) in told {
+        let store = stores.label(place).map(str::to_owned);
+        found.extend(chains.into_iter().map(|chain| Chain { store: store.clone(), ..chain }));
+        rows.extend(others);
+    }
+    if found.is_empty() {
+        return Err(miss(&rows, &args.key));
+    }
+    print(&found, output)?;
+    Ok(code)
 }
 
 /// `acpdb history --memory KEY`: over all projects and sessions, or one session's.
@@ -80,11 +114,19 @@ fn everywhere(
     key: &str,
     session: Option<&str>,
 ) -> Result<(Vec<Chain>, Vec<Row>), Failure> {
+    in_scopes(&scopes(store, session)?, key, &|scope| Opened::of(store, global, scope))
+}
+
+fn in_scopes<'s>(
+    scopes: &[MemoryScope],
+    key: &str,
+    open: &dyn Fn(&MemoryScope) -> Result<Opened<'s>, Failure>,
+) -> Result<(Vec<Chain>, Vec<Row>), Failure> {
     let mut found = Vec::new();
     let mut rows = Vec::new();
     let mut drawn = BTreeSet::new();
-    for scope in scopes(store, session)? {
-        let opened = Opened::of(store, global, &scope)?;
+    for scope in scopes {
+        let opened = open(scope)?;
         for chain in chains(&opened, key) {
             // A session also sees the chains of its project.
             let items: Vec<_> =
@@ -119,7 +161,7 @@ fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
             .into_iter()
             .filter_map(|(stream, title, group)| {
                 let (_, memory) = view.stream(stream)?;
-                let mut chain = Chain { title, members: Vec::new(), edges: Vec::new() };
+                let mut chain = Chain { store: None, title, members: Vec::new(), edges: Vec::new() };
                 let mut known = BTreeSet::new();
                 let mut drawn = BTreeSet::new();
                 for row in group {
@@ -173,7 +215,10 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
                         )
                     })
                     .collect();
-                json!({"title": chain.title, "items": items, "edges": edges})
+                several::with_store(
+                    json!({"title": chain.title, "items": items, "edges": edges}),
+                    chain.store.as_deref(),
+                )
             })
             .collect();
         return output.json_items("acpdb.memory_history/1", &chains);
@@ -188,7 +233,8 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
 }
 
 fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
-    output.styled(describe::BOLD, &chain.title)?;
+    let store = chain.store.as_ref().map(|store| format!("{store}: ")).unwrap_or_default();
+    output.styled(describe::BOLD, format!("{store}{}", chain.title))?;
     let widest = |width: &dyn Fn(&Row) -> usize| {
         chain.members.iter().filter_map(|member| member.row.as_ref()).map(width).max().unwrap_or_default()
     };

@@ -59,6 +59,7 @@ pub(crate) mod restore;
 pub(crate) mod resume;
 pub(crate) mod salvage;
 pub(crate) mod scan;
+pub(crate) mod scan_for;
 pub(crate) mod seal;
 pub(crate) mod search;
 pub(crate) mod served;

@@ -2,10 +2,13 @@
 //! some.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
 
 use acpdb_engine::Store;
 use acpdb_engine::event::{BodyAddress, Recorded};
-use acpdb_engine::ids::{BodyId, Seq};
+use acpdb_engine::ids::{BodyId, ItemId, Seq, StreamId};
+use acpdb_engine::store::Stretches;
 use acpdb_hosts::redact::Rules;
 use serde::Serialize;
 
@@ -35,22 +38,27 @@ struct Row {
     erase: String,
 }
 
+/// Secrets in a text, behind the event and the row that hold it.
+type PlacedStretches = ((Seq, u32), Stretches);
+
 /// The results of a scan.
 pub(crate) struct Findings {
     rows: Vec<Row>,
+    /// The secrets in texts of one piece, of which the rest may stay.
+    stretches: Vec<PlacedStretches>,
 }
 
 impl Findings {
-    /// The bodies with secrets.
-    pub(crate) fn bodies(&self) -> Vec<BodyAddress> {
+    /// The secrets in texts whose rest may stay, and the other bodies with secrets. `whole`: no rest stays.
+    pub(crate) fn by_piece(self, whole: bool) -> (Vec<Stretches>, Vec<BodyAddress>) {
+        let stretches = if whole { Vec::new() } else { self.stretches };
+        let is_kept = |body: &BodyAddress| !stretches.iter().any(|(place, _)| *place == (body.seq, body.row));
         let address = |seq: Seq, place: &Place| Some(BodyAddress { seq, row: place.row? });
-        let mut all: Vec<BodyAddress> = self
-            .rows
-            .iter()
-            .flat_map(|row| row.places.iter().filter_map(|place| address(row.seq, place)))
-            .collect();
-        all.dedup();
-        all
+        let bodies =
+            self.rows.iter().flat_map(|row| row.places.iter().filter_map(|place| address(row.seq, place)));
+        let mut bodies: Vec<BodyAddress> = bodies.filter(is_kept).collect();
+        bodies.dedup();
+        (stretches.into_iter().map(|(_, text)| text).collect(), bodies)
     }
 
     /// The events with a secret that cannot be erased: in ids, names and paths.
@@ -64,7 +72,7 @@ impl Findings {
 pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Result<Findings, Failure> {
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();
     let only = session::named(store, session)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut stretches, mut texts) = (Vec::new(), Vec::new(), TextItems::default());
     for recorded in store.events(Seq(1), Seq::MAX)? {
         let recorded = recorded?;
         if only.as_ref().is_some_and(|only| only.id != recorded.event.stream) {
@@ -77,24 +85,88 @@ pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Resul
             for place in &places {
                 *counts.entry(place.rule.clone()).or_default() += 1;
             }
+            let found = texts.stretches(store, &recorded, &places)?;
+            let erase = match (found.as_slice(), places.as_slice()) {
+                ([_], [place]) => format!("--span {}..{} ", place.start, place.end),
+                _ => String::new(),
+            };
+            stretches.extend(found);
             rows.push(Row {
                 seq,
                 session: names.get(&recorded.event.stream).cloned().unwrap_or_default(),
                 kind: recorded.event.payload.label(),
                 rules: counts,
                 places,
-                erase: format!("acpdb erase '{seq}' --reason 'secret found by scan'"),
+                erase: format!("acpdb erase '{seq}' {erase}--reason 'secret found by scan'"),
             });
         }
     }
-    Ok(Findings { rows })
+    Ok(Findings { rows, stretches })
+}
+
+/// The items of one piece of text by the bodies that they rest on, of the streams that were asked for.
+#[derive(Default)]
+struct TextItems(BTreeMap<StreamId, BTreeMap<(Seq, u32), ItemId>>);
+
+impl TextItems {
+    /// The secrets in an event's bodies that are the only text of an item. A text of several bodies, or of bytes that are none, is left to be
+    /// erased whole.
+    fn stretches(
+        &mut self,
+        store: &Store,
+        recorded: &Recorded,
+        places: &[Place],
+    ) -> Result<Vec<PlacedStretches>, Failure> {
+        let (seq, stream) = (recorded.seq, recorded.event.stream);
+        if let Entry::Vacant(vacant) = self.0.entry(stream) {
+            let items = store.view(stream)?.history();
+            let text = |item: &acpdb_engine::fold::ItemView| match item.content.as_slice() {
+                [part] if part.body.chunks == 1 => Some(((part.body.seq, part.body.first), item.item)),
+                _ => None,
+            };
+            vacant.insert(items.iter().filter_map(text).collect());
+        }
+        let mut spans: BTreeMap<u32, Vec<Range<usize>>> = BTreeMap::new();
+        for place in places {
+            spans.extend(place.row.map(|row| (row, Vec::new())).filter(|(row, _)| !spans.contains_key(row)));
+            if let Some(spans) = place.row.and_then(|row| spans.get_mut(&row)) {
+                spans.push(place.start..place.end);
+            }
+        }
+        let mut found = Vec::new();
+        for (row, spans) in spans {
+            let item = self.0.get(&stream).and_then(|texts| texts.get(&(seq, row)));
+            let Some(item) = item.copied() else { continue };
+            let body = store.body(BodyId { seq, first: row, chunks: 1 })?;
+            let spans = joined(spans);
+            let is_text = std::str::from_utf8(&body)
+                .is_ok_and(|text| spans.iter().all(|span| text.get(span.clone()).is_some()));
+            if is_text {
+                found.push(((seq, row), Stretches { stream, item, spans }));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Spans in order, those that touch as one.
+fn joined(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    spans.sort_by_key(|span| (span.start, span.end));
+    let mut all: Vec<Range<usize>> = Vec::new();
+    for span in spans {
+        match all.last_mut() {
+            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+            _ => all.push(span),
+        }
+    }
+    all
 }
 
 pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "scan")?;
     let rules = redaction::rules(&args.redact, true)?.unwrap_or_default();
     let store = store_path::read(global, output)?;
-    let Findings { rows } = look(&store, args.session.as_deref(), &rules)?;
+    let Findings { rows, .. } = look(&store, args.session.as_deref(), &rules)?;
     let code = if rows.is_empty() { Code::Ok } else { Code::Failure };
     if output.json {
         output.json_items("acpdb.scan/1", &rows)?;
@@ -141,13 +213,17 @@ fn places(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<Vec<Place
             found_in(Some(row), &bytes);
         }
     }
+    each_own_string(recorded, &mut |text| found_in(None, text.as_bytes()));
+    Ok(places)
+}
+
+/// Every text in an event itself, beside its bodies.
+pub(super) fn each_own_string(recorded: &Recorded, take: &mut dyn FnMut(&str)) {
+    // An event is made of nothing that JSON cannot hold.
     let spine = serde_json::to_value(recorded.event.payload.without_texts()).unwrap_or_default();
     let mut strings = Vec::new();
     collect(&spine, &mut strings);
-    for text in strings {
-        found_in(None, text.as_bytes());
-    }
-    Ok(places)
+    strings.into_iter().for_each(take);
 }
 
 /// Every text of a JSON value.

@@ -109,6 +109,9 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     if by_model {
         bills(&simulated, &rows, output);
     }
+    if let (false, Some(models), [stream]) = (args.all, &models, streams.as_slice()) {
+        left_out(models, stream.id, output);
+    }
     output.note(conditions(&list, models.as_ref(), &simulated));
     Ok(Code::Ok)
 }
@@ -148,6 +151,21 @@ fn bills(simulated: &[Simulated], rows: &[Row], output: &mut Output) {
     }
 }
 
+/// Says what the bill of a session has beside its own requests: each subagent is a session of its own here.
+fn left_out(models: &Models, session: StreamId, output: &Output) {
+    let of_subagent = |stream: &&StreamId| **stream != session && models.roots.get(stream) == Some(&session);
+    let subagents: Vec<StreamId> = models.requests.keys().filter(of_subagent).copied().collect();
+    if subagents.is_empty() {
+        return;
+    }
+    let reported = subagents.iter().filter_map(|stream| models.reported(*stream));
+    let dollars: f64 = reported.map(|reported| reported.input_dollars).sum();
+    let which = describe::count(subagents.len() as u64, "subagent");
+    output.note(format!(
+        "without its {which}, whose input as reported is ${dollars:.2}; with --all each is simulated, and acpdb cost has all of them"
+    ));
+}
+
 /// Prices of each session's own model.
 const BY_MODEL: &str = "model";
 
@@ -155,16 +173,20 @@ const BY_MODEL: &str = "model";
 struct Models {
     table: PriceTable,
     requests: BTreeMap<StreamId, Vec<Request>>,
+    /// The sessions that their costs belong to.
+    roots: BTreeMap<StreamId, StreamId>,
 }
 
 impl Models {
     fn read(global: &Global, store: &Store) -> Result<Self, Failure> {
         let table = super::cost::table(global, None)?;
         let mut requests: BTreeMap<StreamId, Vec<Request>> = BTreeMap::new();
-        for request in cost::requests(store, Seq::MAX)?.all {
+        let mut told = cost::requests(store, Seq::MAX)?;
+        for request in std::mem::take(&mut told.all) {
             requests.entry(request.stream).or_default().push(request);
         }
-        Ok(Self { table, requests })
+        let roots = requests.keys().map(|stream| (*stream, told.root(*stream))).collect();
+        Ok(Self { table, requests, roots })
     }
 
     /// The prices of the provider that a host's own models come from.

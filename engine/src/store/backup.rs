@@ -6,36 +6,17 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::ids::{Seq, StoreId};
 use crate::log::{CopyParts, CopyTarget, Head, LogError, note_erasures};
-use crate::storage::{Access, FileStorage, Storage, StoredFile};
+use crate::storage::{FileStorage, Storage};
 use crate::vault::KEY;
 use crate::verify::{Report, Verdict, verify_storage};
 
 use super::Store;
+use super::former::{COPIED, FormerCopy};
 use super::identity::{StoreIdentity, identity_of};
 use super::unnamed::{Unnamed, check_outside};
 
 const MAKE: &str = "make a backup in";
 const SCHEMA: &str = "acpdb.backup/1";
-/// Its lock is the write lock.
-const TAIL: &str = "tail";
-/// The names in a copy that was never opened to be written.
-const COPIED: [&str; 6] = ["acpdb.json", "checkpoint", KEY, "log", "secret", TAIL];
-
-/// An older copy, closed to writers as long as this lives: what they recorded in it would go with it.
-struct FormerCopy {
-    report: Report,
-    lock: Box<dyn StoredFile>,
-}
-
-impl FormerCopy {
-    /// Refuses a folder in which something else lies now.
-    fn check_current(&self, folder: &Path) -> Result<(), Error> {
-        let fail = |source| Error::Io { action: MAKE, path: folder.to_owned(), source };
-        let is_current = self.lock.is_current().map_err(fail)?;
-        // Without the name there is no copy to take the place of.
-        if is_current { Ok(()) } else { Err(fail(std::io::ErrorKind::AlreadyExists.into())) }
-    }
-}
 
 /// The result of [`Store::backup`].
 #[derive(Clone, Debug, serde::Serialize)]
@@ -73,7 +54,7 @@ impl Store {
         check_outside(MAKE, folder, self.root())?;
         let former = self.former_copy(folder)?;
         let copy = match &former {
-            Some(FormerCopy { report, .. }) if self.is_all(report, folder)? => {
+            Some((_, report)) if self.is_all(report, folder)? => {
                 let (head, report) = (report.head_seq, report.clone());
                 return Ok(Backup { schema: SCHEMA, path: folder.to_owned(), head, bytes: 0, report });
             }
@@ -83,8 +64,8 @@ impl Store {
         let done = self.backup_storage(Arc::new(FileStorage::new(copy.path())), progress)?;
         match &former {
             None => copy.name()?,
-            Some(former) if done.report.verdict() == Verdict::Sound => {
-                former.check_current(folder)?;
+            Some((former, _)) if done.report.verdict() == Verdict::Sound => {
+                former.check_current(MAKE, folder)?;
                 // Its lock is held until it is removed.
                 copy.replace()?;
             }
@@ -98,37 +79,20 @@ impl Store {
     }
 
     /// The copy of this store in a folder: sound, a beginning of this history, and never opened to be written. `None`: the folder holds no such copy.
-    fn former_copy(&self, folder: &Path) -> Result<Option<FormerCopy>, Error> {
-        let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(folder).read_only());
-        // A folder that is missing or closed is told of by the next step.
-        let is_copy = || {
-            // As above.
-            let names = storage.list("").unwrap_or_default();
-            !names.is_empty() && names.iter().all(|name| COPIED.contains(&name.as_str()))
-        };
+    fn former_copy(&self, folder: &Path) -> Result<Option<(FormerCopy, Report)>, Error> {
         let is_same = |found: StoreIdentity| identity_of(self.root()).is_ok_and(|own| own == Some(found));
         // One that cannot be read is no copy.
-        if !is_copy() || !identity_of(folder).ok().flatten().is_some_and(is_same) {
+        if !identity_of(folder).ok().flatten().is_some_and(is_same) {
             return Ok(None);
         }
-        // A copy without its end is none.
-        let Ok(lock) = storage.open(TAIL, Access::Read) else { return Ok(None) };
-        let fail = |source| Error::Io { action: "lock", path: folder.join(TAIL), source };
-        if !lock.try_lock().map_err(fail)? || !lock.is_current().map_err(fail)? {
-            let place = crate::text::paths::shown(folder);
-            let detail = format!("another process writes to the copy in {place}, or replaces it");
-            return Err(Error::Busy { detail });
-        }
-        // It may have been opened before the lock was taken.
-        if !is_copy() {
-            return Ok(None);
-        }
+        let Some(former) = FormerCopy::of(folder, &COPIED)? else { return Ok(None) };
+        let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(folder).read_only());
         let report = verify_storage(storage, false)?;
         let here = self.head_place(Some(report.head_seq))?;
         let is_beginning = report.unconfirmed_events == 0
             && here.is_some_and(|here| (here.seq, here.link) == (report.head_seq, report.head_link));
         let is_former = report.verdict() == Verdict::Sound && is_beginning;
-        Ok(is_former.then_some(FormerCopy { report, lock }))
+        Ok(is_former.then_some((former, report)))
     }
 
     /// Whether a copy ends where this store does, and is opened by the same key.

@@ -162,15 +162,18 @@ impl Store {
     /// As [`Store::context_tool`]; also if `to` is past the store's head.
     pub fn rewind(&self, stream: StreamId, to: Seq) -> Result<ActReply, Error> {
         let view = self.view(stream)?;
-        if to <= view.at() && !self.goes_on(&view, to)? {
+        if to <= view.at() && !self.has_after(&view, to)? {
             let text = format!("Nothing to rewind: the branch has no event after {to}");
             return Ok(ActReply { text, ..ActReply::default() });
         }
         self.act(stream, &Command::Rewind { to }, Actor::User)
     }
 
-    /// Whether the branch has an item after `to`, or an event of the stream itself. Rewinds are on no branch.
-    fn goes_on(&self, view: &View, to: Seq) -> Result<bool, Error> {
+    /// Whether the branch has an item after `to`, or an event of the stream itself: [`Store::rewind`] would take it off. Rewinds are on no branch.
+    ///
+    /// # Errors
+    /// As [`Store::events`].
+    pub fn has_after(&self, view: &View, to: Seq) -> Result<bool, Error> {
         let state = view.state();
         let is_after = |ix: &Ix| state.item_id(*ix).is_some_and(|item| item.seq > to);
         if state.current(view.at()).iter().any(is_after) {

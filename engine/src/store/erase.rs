@@ -24,6 +24,7 @@ use crate::fold::ItemView;
 use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::log::{ERASING, ErasedFigures, Erasing, LogError};
 use crate::storage::{Access, FileStorage, Storage as _};
+use crate::text::one_spelling;
 use crate::text::signature::is_masked;
 use crate::verify::{recorded_addresses, recorded_erasures};
 
@@ -118,7 +119,7 @@ impl Store {
     /// finished it, every body with equal bytes anywhere in the store, and the hosts' records that quote either. No view shows
     /// any of it once the event is recorded; when this returns the bytes are nowhere in the folder.
     ///
-    /// Equal content is not stored again, from whichever source it comes: a substitute is stored. Not covered: ids, names of tools, paths,
+    /// Equal content is not stored again, from whichever source and in whichever spelling of JSON it comes, nor in a todo: a substitute is stored. Not covered: ids, names of tools, paths,
     /// lengths, and quotations inside other bodies. Torn bytes set aside and snapshots are removed as a whole.
     ///
     /// Cost: one pass over all spines, a read of every body as long as an erased one, a fold of every stream that was hit.
@@ -445,7 +446,7 @@ impl StoreInner {
     }
 
     /// The keys by which the contents of these rows are remembered, so that they are refused when they come again; each key
-    /// once. There are at most as many keys as rows. Damaged content cannot be remembered.
+    /// once. There are at most two for a row. Damaged content cannot be remembered.
     fn contents_of(&self, hits: &Hits, wanted: &ErasureTargets) -> Result<Vec<[u8; 16]>, Error> {
         let (mut places, mut contents) = (FxHashSet::default(), BTreeSet::new());
         for hit in hits.values() {
@@ -455,6 +456,7 @@ impl StoreInner {
             match self.log.body(&hit.row) {
                 Ok(body) if wanted.knows(&body) && is_worth_withholding(&body) => {
                     contents.insert(self.log.secret().erased(&body));
+                    contents.extend(one_spelling(&body).map(|it| self.log.secret().erased(it.as_bytes())));
                 }
                 Ok(_) | Err(LogError::Corrupt(_) | LogError::Erased { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -523,7 +525,8 @@ pub(super) fn erasure_drafts(
         let erased = Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.into(), contents };
         EventDraft::of_store(erased, Actor::User)
     };
-    let chunks = addresses.chunks(BODIES_PER_EVENT);
+    // A row has at most two of them.
+    let chunks = addresses.chunks(BODIES_PER_EVENT / 2);
     chunks
         .map(|bodies| {
             let count = contents.len().min(BODIES_PER_EVENT);

@@ -8,6 +8,7 @@
 //!
 //! A body is erased as a whole, for its digest is that of the whole: the rest of a text is stored anew.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::command::Rejection;
@@ -18,9 +19,32 @@ use crate::fold::PartView;
 use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::log::LogError;
 
+use super::erase::RecordWith;
 use super::wanted::ErasureTargets;
 use super::write::CommandDrafts;
-use super::{At, EraseReport, Store, StoreInner, View};
+use super::{At, EraseReport, StoreInner, Store, View};
+
+/// Stretches of an item's text.
+#[derive(Debug, Clone)]
+pub struct Stretches {
+    /// The stream that the item is in.
+    pub stream: StreamId,
+    /// The item.
+    pub item: ItemId,
+    /// The stretches, in bytes.
+    pub spans: Vec<Range<usize>>,
+}
+
+/// A text with marks in the place of stretches.
+struct Marked {
+    stream: StreamId,
+    item: ItemId,
+    /// The part that had the text.
+    seen: PartView,
+    rest: String,
+    /// The stretches.
+    gone: Vec<String>,
+}
 
 impl Store {
     /// Erases these bodies for good, with every body of equal bytes and the hosts' records that quote them. Rows that do not
@@ -59,36 +83,90 @@ impl Store {
         by: &str,
         reason: &str,
     ) -> Result<EraseReport, Error> {
-        let (seen, text) = self.text_of(stream, item, span)?;
-        let mut rest = text.get(..span.start).unwrap_or_default().to_owned();
-        rest.push_str(&format!("[{} bytes erased]", span.len()));
-        rest.push_str(text.get(span.end..).unwrap_or_default());
-        if rest == text {
-            return Err(refused(item, "has such a mark there already"));
-        }
-        let gone = text.get(span.clone()).unwrap_or_default();
-        let wanted = |_: &StoreInner| self.wanted_of_span(stream, item, &seen, gone);
-        // The mark and the erasure are one commit: a mark alone, as a crash between two commits left it, says that bytes are gone which
+        let stretches = Stretches { stream, item, spans: vec![span.clone()] };
+        self.erase_spans(&[stretches], &[], by, reason)
+    }
+
+    /// Erases stretches of several texts as [`Store::erase_span`], and rows as [`Store::erase_bodies`], all at once: a text that equals another one
+    /// of them keeps its rest, too. The spans of a text rise and do not overlap.
+    ///
+    /// # Errors
+    /// As [`Store::erase_span`].
+    #[doc(hidden)]
+    pub fn erase_spans(
+        &self,
+        texts: &[Stretches],
+        bodies: &[BodyAddress],
+        by: &str,
+        reason: &str,
+    ) -> Result<EraseReport, Error> {
+        let marked = self.marked(texts)?;
+        let wanted = |_: &StoreInner| self.wanted_of_spans(&marked, bodies);
+        let streams: BTreeSet<StreamId> = texts.iter().map(|text| text.stream).collect();
+        let streams: Vec<StreamId> = streams.into_iter().collect();
+        // The marks and the erasure are one commit: a mark alone, as a crash between two commits left it, says that bytes are gone which
         // are still there.
         let record = |erasure: &[EventDraft]| {
-            let ((), written) = self.inner.decided(&[], &[stream], &mut |_| {
-                let part = self.unrevised_part_of(stream, item, &seen)?;
-                let mut bodies = Bodies::default();
-                let body = bodies.add_copied(&rest);
-                let part = Part { kind: part.kind, body, media_type: part.media_type, ..Part::default() };
-                let revised = ItemRevised { item, face: Face::Output, parts: vec![part] };
-                let revised = CommandDrafts {
-                    stream,
-                    actor: Actor::User,
-                    drafts: vec![EventDraft::of(revised, bodies)],
-                };
-                let erased =
-                    CommandDrafts { stream: StreamId::STORE, actor: Actor::User, drafts: erasure.to_vec() };
-                Ok((vec![revised, erased], ()))
+            let ((), written) = self.inner.decided(&[], &streams, &mut |_| {
+                let mut recordings = Vec::with_capacity(marked.len().saturating_add(1));
+                for Marked { stream, item, seen, rest, .. } in &marked {
+                    let part = self.unrevised_part_of(*stream, *item, seen)?;
+                    let mut bodies = Bodies::default();
+                    let body = bodies.add_copied(rest);
+                    let part = Part { kind: part.kind, body, media_type: part.media_type, ..Part::default() };
+                    let revised = ItemRevised { item: *item, face: Face::Output, parts: vec![part] };
+                    let drafts = vec![EventDraft::of(revised, bodies)];
+                    recordings.push(CommandDrafts { stream: *stream, actor: Actor::User, drafts });
+                }
+                let drafts = erasure.to_vec();
+                recordings.push(CommandDrafts { stream: StreamId::STORE, actor: Actor::User, drafts });
+                Ok((recordings, ()))
             })?;
-            Ok(written.map(|written| written.first_seq.next()))
+            Ok(written.map(|written| Seq(written.first_seq.get().saturating_add(marked.len() as u64))))
         };
-        self.erase_wanted(ItemId::first(seen.body.seq), (by, reason), &wanted, Some(&record))
+        let record: Option<RecordWith<'_>> = if marked.is_empty() { None } else { Some(&record) };
+        let first = marked.first().map_or_else(|| first_of(bodies), |text| ItemId::first(text.seen.body.seq));
+        self.erase_wanted(first, (by, reason), &wanted, record)
+    }
+
+    /// The texts, with marks in place of their stretches.
+    fn marked(&self, texts: &[Stretches]) -> Result<Vec<Marked>, Error> {
+        let mut marked = Vec::with_capacity(texts.len());
+        for Stretches { stream, item, spans } in texts {
+            let (mut seen, mut rest, mut gone, mut end) = (None, String::new(), Vec::new(), 0);
+            for span in spans {
+                let (part, text) = self.text_of(*stream, *item, span)?;
+                let before =
+                    text.get(end..span.start).ok_or_else(|| refused(*item, "has spans that overlap"))?;
+                rest.push_str(before);
+                rest.push_str(&format!("[{} bytes erased]", span.len()));
+                gone.push(text.get(span.clone()).unwrap_or_default().to_owned());
+                end = span.end;
+                seen = Some((part, text));
+            }
+            let Some((part, text)) = seen else { continue };
+            rest.push_str(text.get(end..).unwrap_or_default());
+            if rest == text {
+                return Err(refused(*item, "has such a mark there already"));
+            }
+            marked.push(Marked { stream: *stream, item: *item, seen: part, rest, gone });
+        }
+        Ok(marked)
+    }
+
+    /// The content that [`Store::erase_spans`] would hit now. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`Store::erase_spans`] and [`Store::erase_preview`].
+    #[doc(hidden)]
+    pub fn erase_spans_preview(
+        &self,
+        texts: &[Stretches],
+        bodies: &[BodyAddress],
+    ) -> Result<EraseReport, Error> {
+        let marked = self.marked(texts)?;
+        let first = marked.first().map_or_else(|| first_of(bodies), |text| ItemId::first(text.seen.body.seq));
+        self.preview_wanted(first, self.wanted_of_spans(&marked, bodies)?)
     }
 
     /// The content that [`Store::erase_span`] would hit now. Changes nothing.
@@ -102,26 +180,24 @@ impl Store {
         item: ItemId,
         span: &Range<usize>,
     ) -> Result<EraseReport, Error> {
-        let (seen, text) = self.text_of(stream, item, span)?;
-        let gone = text.get(span.clone()).unwrap_or_default();
-        let wanted = self.wanted_of_span(stream, item, &seen, gone)?;
-        self.preview_wanted(ItemId::first(seen.body.seq), wanted)
+        self.erase_spans_preview(&[Stretches { stream, item, spans: vec![span.clone()] }], &[])
     }
 
-    /// The rows that go with a stretch of an item's text. `seen`: the part that has the text.
-    fn wanted_of_span(
-        &self,
-        stream: StreamId,
-        item: ItemId,
-        seen: &PartView,
-        gone: &str,
-    ) -> Result<ErasureTargets, Error> {
-        self.unrevised_part_of(stream, item, seen)?;
-        let mut rows = self.earlier_texts(stream, item, gone)?;
-        rows.extend(addresses(seen.body));
-        rows.extend(self.inner.rows_with(item, gone.as_bytes())?);
+    /// The rows that go with stretches of texts, and other rows.
+    fn wanted_of_spans(&self, marked: &[Marked], bodies: &[BodyAddress]) -> Result<ErasureTargets, Error> {
+        let mut rows = bodies.to_vec();
+        for Marked { stream, item, seen, gone, .. } in marked {
+            self.unrevised_part_of(*stream, *item, seen)?;
+            for gone in gone {
+                rows.extend(self.earlier_texts(*stream, *item, gone)?);
+                rows.extend(self.inner.rows_with(*item, gone.as_bytes())?);
+            }
+            rows.extend(addresses(seen.body));
+        }
         let mut wanted = self.inner.wanted_rows(&rows)?;
-        wanted.add_stretch(gone.as_bytes());
+        for gone in marked.iter().flat_map(|text| &text.gone) {
+            wanted.add_stretch(gone.as_bytes());
+        }
         Ok(wanted)
     }
 

@@ -28,6 +28,7 @@ mod events;
 mod fetch;
 mod folds;
 mod footing;
+mod former;
 mod handle;
 mod identity;
 mod import;
@@ -84,6 +85,8 @@ pub use builder::Builder;
 pub use commands::ActReply;
 pub use encryption::{rotate_key, rotate_key_in};
 pub use erase::{ERASE_REASON_BYTES_MAX, EraseReport, ErasedContent, ErasedWhy, erasure_is_pending};
+#[doc(hidden)]
+pub use erase_parts::Stretches;
 pub use erasure_list::Erasure;
 pub use handle::Store;
 pub use identity::{StoreIdentity, identity_of, is_store};

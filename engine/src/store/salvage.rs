@@ -25,12 +25,13 @@ use crate::codec::payload;
 use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame, FrameCheck};
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
-use crate::ids::{Digest, Micros, Origin, Seq, StreamId};
+use crate::ids::{Digest, Micros, Origin, Seq, StoreId, StreamId};
 use crate::log::{Log, LogError, LogOptions, LogReport, WitnessKind};
 use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy, read_file, write_file};
 use crate::vault::{KEY, KEY_FILE_BYTES, KeyUse};
 use crate::verify::{recorded_addresses, rows_at, verify_log};
 
+use super::former::FormerCopy;
 use super::unnamed::{Unnamed, check_outside};
 use super::write::settle_text;
 pub use report::Salvaged;
@@ -39,6 +40,8 @@ mod report;
 
 const MAKE: &str = "make a store in";
 
+/// The names in a salvage that was not opened to be written since it was made.
+const MADE: [&str; 7] = ["SYNC", "acpdb.json", "checkpoint", KEY, "log", "secret", "tail"];
 /// Notes written in one commit.
 const NOTES_PER_COMMIT: u64 = 4096;
 /// Erased bodies named by one event.
@@ -56,10 +59,12 @@ const KEY_BYTES: u32 = 32;
 /// is not changed.
 ///
 /// The new store is made under the name `into` with `.partial` behind it, and gets its own name once it is whole: a part of it would pass for a sound
-/// store. After a kill it can be asked for again: what is left of the first one is removed.
+/// store. After a kill it can be asked for again: what is left of the first one is removed. An earlier salvage of the same store, to which nothing
+/// was written since, is no obstacle: the new one takes its place if no less could be read.
 ///
 /// # Errors
-/// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of either side.
+/// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of either side; [`Error::Busy`] if another process
+/// writes to the earlier salvage.
 pub fn salvage(from: &Path, into: &Path, progress: &mut dyn FnMut(u64)) -> Result<Salvaged, Error> {
     salvage_with(from, into, &KeyUse::None, progress)
 }
@@ -75,11 +80,90 @@ pub fn salvage_with(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, Error> {
     check_outside(MAKE, into, from)?;
-    let copy = Unnamed::begin(MAKE, into)?;
     let on_disk = |path: &Path| Arc::new(FileStorage::new(path)) as Arc<dyn Storage>;
+    let former = former_salvage(from, into, keys)?;
+    let copy = match former {
+        Some(_) => Unnamed::begin_anew(MAKE, into)?,
+        None => Unnamed::begin(MAKE, into)?,
+    };
     let done = salvage_storage(on_disk(from), on_disk(copy.path()), keys, progress)?;
-    copy.name()?;
+    match former {
+        None => copy.name()?,
+        Some((former, counts)) => {
+            let now = done.counts();
+            if now.events < counts.events || now.lost_bodies > counts.lost_bodies {
+                let why = "the salvage there has more than can be read now, and stays";
+                let source = std::io::Error::new(std::io::ErrorKind::AlreadyExists, why);
+                return Err(Error::Io { action: MAKE, path: into.to_owned(), source });
+            }
+            former.check_current(MAKE, into)?;
+            // Its lock is held until it is removed.
+            copy.replace()?;
+        }
+    }
     Ok(Salvaged { path: into.to_owned(), ..done })
+}
+
+/// An earlier salvage of a store, to which nothing was written since, and what it says of itself. `None`: the folder holds no such store.
+fn former_salvage(
+    from: &Path,
+    into: &Path,
+    keys: &KeyUse,
+) -> Result<Option<(FormerCopy, SalvageCounts)>, Error> {
+    let Some(former) = FormerCopy::of(into, &MADE)? else { return Ok(None) };
+    let read = |folder: &Path| {
+        Log::open_to_read(Arc::new(FileStorage::new(folder).read_only()) as Arc<dyn Storage>, keys.clone())
+    };
+    let source = read(from)?.store();
+    // One that cannot be read is none of which anything is known.
+    let Ok(log) = read(into) else { return Ok(None) };
+    Ok(last_note(&log)?.and_then(|note| SalvageCounts::of(&note, source)).map(|counts| (former, counts)))
+}
+
+/// The note in a log's last event, if it is one.
+fn last_note(log: &Log) -> Result<Option<String>, Error> {
+    let end = log.head();
+    if verify_log(log, &[])?.violations.is_empty() && end.seq > Seq::ZERO {
+        for frame in log.frames_until(end.seq, end, FrameCheck::Digest)? {
+            let frame = frame?;
+            let Some(event) = frame.event(end.seq) else { continue };
+            let is_note = event.envelope.kind == Payload::from(DamageNoted::default()).number();
+            let Some(row) = event.rows().last().filter(|_| is_note) else { return Ok(None) };
+            let (_, text) = log.salted_body(&row)?;
+            // Bytes that are no text are no such note.
+            return Ok(String::from_utf8(text).ok());
+        }
+    }
+    Ok(None)
+}
+
+/// The figures of a salvage, as its last event has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SalvageCounts {
+    events: u64,
+    lost: u64,
+    lost_bodies: u64,
+}
+
+impl SalvageCounts {
+    fn note(self, store: StoreId) -> String {
+        let Self { events, lost, lost_bodies } = self;
+        format!("salvaged from store {store}: {events} events copied, {lost} lost, {lost_bodies} bodies lost")
+    }
+
+    /// Reads them from the note of a salvage of this store.
+    fn of(note: &str, store: StoreId) -> Option<Self> {
+        let mut numbers = note.split([' ', ',']).filter_map(|word| word.parse().ok());
+        let counts = Self { events: numbers.next()?, lost: numbers.next()?, lost_bodies: numbers.next()? };
+        (counts.note(store) == note).then_some(counts)
+    }
+}
+
+impl Salvaged {
+    fn counts(&self) -> SalvageCounts {
+        let lost = self.lost_events.iter().map(|(first, last)| last.next().since(*first)).sum();
+        SalvageCounts { events: self.events, lost, lost_bodies: self.lost_bodies.len() as u64 }
+    }
 }
 
 /// Refuses a folder that is not empty.
@@ -344,12 +428,7 @@ impl SalvageCopy<'_> {
         for bodies in damaged.chunks(BODIES_PER_EVENT) {
             payloads.push(Erased::lost(bodies.to_vec(), format!("it was damaged in store {store}")).into());
         }
-        let lost: u64 = done.lost_events.iter().map(|(first, last)| last.next().since(*first)).sum();
-        let note = format!(
-            "salvaged from store {store}: {} events copied, {lost} lost, {} bodies lost",
-            done.events,
-            done.lost_bodies.len()
-        );
+        let note = done.counts().note(store);
         payloads.push(DamageNoted { note: note.into(), ..DamageNoted::default() }.into());
         self.record(payloads)?;
         self.done.head = self.next.before();

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! body of the item  -> equal: same length, same bytes       any body of the store
+//!                   -> equal: JSON in another spelling      any body of about its length
 //!                   -> quoted: inside a host's record       only records of commits that hold an equal body, or beside such
 //! ```
 //!
@@ -17,7 +18,7 @@ use crate::codec::{BodyPlace, BodyRow};
 use crate::event::wire::{TemplatePiece, pieces};
 use crate::ids::Seq;
 use crate::log::{Log, LogError};
-use crate::text::Unescaped;
+use crate::text::{Unescaped, one_spelling};
 
 /// Texts shorter than this must stand between quotation marks to count as quoted: a record has an `ok` in many a place.
 const BARE_BYTES_MIN: usize = 12;
@@ -31,6 +32,10 @@ pub(super) struct ErasureTargets {
     asked: BTreeSet<(Seq, u32)>,
     /// By length, then by digest of the bytes alone.
     contents: FxHashMap<u32, FxHashSet<[u8; 32]>>,
+    /// Of those that are JSON, the digests of their one spelling.
+    spellings: FxHashSet<[u8; 32]>,
+    /// The fewest and the most bytes of other spellings.
+    spelled_bytes: (u32, u32),
     /// Blocks that are known to hold them, or not to.
     blocks: FxHashMap<BodyPlace, bool>,
     texts: Vec<Vec<u8>>,
@@ -43,6 +48,14 @@ impl ErasureTargets {
         self.blocks.insert(row.place, true);
         if let Some(body) = body {
             self.contents.entry(row.bytes).or_default().insert(*blake3::hash(&body).as_bytes());
+            if let Some(spelling) = one_spelling(&body) {
+                let (least, most) = spelled_lengths(row.bytes);
+                let (known_least, known_most) = self.spelled_bytes;
+                let is_first = self.spellings.is_empty();
+                self.spelled_bytes =
+                    (if is_first { least } else { least.min(known_least) }, most.max(known_most));
+                self.spellings.insert(*blake3::hash(spelling.as_bytes()).as_bytes());
+            }
             self.texts.push(body);
         }
     }
@@ -56,6 +69,18 @@ impl ErasureTargets {
     pub(super) fn knows(&self, body: &[u8]) -> bool {
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
         self.contents.get(&length).is_some_and(|known| known.contains(blake3::hash(body).as_bytes()))
+            || self.is_spelled(length) && self.spells(body)
+    }
+
+    /// Whether bytes of this length may be another spelling.
+    fn is_spelled(&self, length: u32) -> bool {
+        let (least, most) = self.spelled_bytes;
+        !self.spellings.is_empty() && (least..=most).contains(&length)
+    }
+
+    fn spells(&self, body: &[u8]) -> bool {
+        let digest = |spelling: String| *blake3::hash(spelling.as_bytes()).as_bytes();
+        one_spelling(body).is_some_and(|spelling| self.spellings.contains(&digest(spelling)))
     }
 
     /// Whether there is nothing to look for.
@@ -73,9 +98,11 @@ impl ErasureTargets {
         if let Some(known) = self.blocks.get(&row.place) {
             return Ok(*known);
         }
-        let Some(contents) = self.contents.get(&row.bytes) else { return Ok(false) };
+        if !self.contents.contains_key(&row.bytes) && !self.is_spelled(row.bytes) {
+            return Ok(false);
+        }
         let found = match log.body(row) {
-            Ok(body) => contents.contains(blake3::hash(&body).as_bytes()),
+            Ok(body) => self.knows(&body),
             Err(LogError::Erased { .. } | LogError::Corrupt(_)) => false,
             Err(error) => return Err(error),
         };
@@ -98,6 +125,11 @@ impl ErasureTargets {
             in_any_spelling(literal, |text| self.texts.iter().any(|wanted| quotes(text, wanted)))
         })
     }
+}
+
+/// The fewest and the most bytes of JSON that means the same as JSON of this length: blanks, escapes and other spellings of numbers.
+const fn spelled_lengths(bytes: u32) -> (u32, u32) {
+    (bytes / 2, bytes.saturating_mul(2).saturating_add(64))
 }
 
 /// Whether bytes hold a stretch of text, as it is or escaped.

@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use canonical::is_double;
-pub use canonical::{ParamPath, canonical_or_text, write_json_string};
+pub use canonical::{ParamPath, canonical_or_text, one_spelling, write_json_string};
 
 /// How deep arrays and objects may be nested in each other.
 pub const JSON_DEPTH_MAX: usize = 128;

@@ -25,7 +25,9 @@ pub mod words;
 
 pub use escapes::Unescaped;
 pub use globs::{GlobError, Globs};
-pub use json::{JSON_DEPTH_MAX, Json, JsonError, JsonStr, ParamPath, canonical_or_text, write_json_string};
+pub use json::{
+    JSON_DEPTH_MAX, Json, JsonError, JsonStr, ParamPath, canonical_or_text, one_spelling, write_json_string,
+};
 pub use pattern::Pattern;
 pub use project::{ProjectMoves, is_within, project_of};
 pub use shorten::ShownParams;

@@ -74,6 +74,12 @@ pub fn store_requests(store: &Store, to: Seq) -> Result<StoreRequests, Error> {
     Ok(StoreRequests { requests, told, names, head: store.head()? })
 }
 
+impl StoreRequests {
+    pub(crate) const fn new(requests: Requests, told: RequestTellings, names: Vec<StreamName>, head: Seq) -> Self {
+        Self { requests, told, names, head }
+    }
+}
+
 /// Reads the requests of a store, up to `to`. Damaged events are left out; the store notes them.
 ///
 /// Cost: the read of the kept tellings ([`crate::kept`]), and a look at the envelope of every newer event.

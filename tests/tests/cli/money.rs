@@ -1,6 +1,9 @@
 //! One session has one price in every mouth, and days are days of one clock, in rows as in conditions.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -120,6 +123,27 @@ fn on_page(world: &World, session: &str) -> i64 {
     sum
 }
 
+/// The dollars of each session in the list of `acpdb ui`; those of subagents stand with their session.
+fn in_browser(world: &World) -> BTreeMap<String, i64> {
+    let mut command = world.command();
+    command.args(["ui", "--listen", "127.0.0.1:0", "-q"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut server = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (host, token) = line.trim().strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{token}data HTTP/1.0\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    let read = stream.read_to_string(&mut answer);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    read.unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let data: Value = serde_json::from_str(body).unwrap();
+    let tops = data["rows"].as_array().unwrap().iter().filter(|row| row[16] == false);
+    tops.map(|row| (row[0].as_str().unwrap().to_owned(), micros(&row[11]))).collect()
+}
+
 /// Adds the tokens that the spans in a value tell.
 fn add(value: &Value, sums: &mut [u64; 3]) {
     match value {
@@ -186,6 +210,7 @@ fn a_session_has_one_price_in_every_mouth() {
     for newest in home["newest"].as_array().unwrap() {
         assert_eq!(micros(&newest["cost"]), by_session[newest["id"].as_str().unwrap()], "home: {newest}");
     }
+    assert_eq!(in_browser(&world), by_session, "ui");
     let index = asked(&world, "UTC", &["export", "html", "--all", "-o", "pages", "--force"]);
     assert_eq!(micros(&index["cost"]), micros(&bill["sum"]["total"]), "index: {index}");
     assert_eq!(spans(&world), tokens(&bill["sum"]), "{bill}");

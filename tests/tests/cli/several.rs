@@ -254,6 +254,53 @@ fn a_condition_is_no_name_of_a_store() {
     assert_eq!(count(&["sessions", "-s", "host:session-0"]), 1);
 }
 
+/// The chains of a key and what stands out were answers of one store alone.
+#[test]
+fn memory_is_answered_from_all_stores() {
+    let world = World::new();
+    for (store, values) in
+        [("team/a", ["npm", "pnpm", "npm", "pnpm"]), ("team/b", ["yarn", "bun", "yarn", "bun"])]
+    {
+        for value in values {
+            let add =
+                ["--db", store, "memory", "add", "preference", "tooling/manager", value, "--project", "/w"];
+            world.run(&add).ok();
+        }
+    }
+    let asked = |arguments: &[&str]| {
+        let ran = world.run(&[&["--db", "team", "--json"], arguments].concat());
+        serde_json::from_str::<Value>(&ran.ok()).unwrap()
+    };
+    let chains = asked(&["memory", "history", "tooling/manager"]);
+    let alone = |store: &str| {
+        let ran = world.run(&["--db", store, "--json", "memory", "history", "tooling/manager"]);
+        serde_json::from_str::<Value>(&ran.ok()).unwrap()["items"].as_array().unwrap().clone()
+    };
+    let both: Vec<Value> = ["a", "b"]
+        .into_iter()
+        .flat_map(|store| {
+            alone(&format!("team/{store}")).into_iter().map(move |mut chain| {
+                chain["store"] = json!(store);
+                chain
+            })
+        })
+        .collect();
+    assert_eq!(chains["items"], json!(both));
+    assert!(
+        world
+            .run(&["--db", "team", "memory", "history", "tooling/manager"])
+            .ok()
+            .contains("a: tooling/manager")
+    );
+    world.run(&["--db", "team", "memory", "history", "nothing/such"]).says(7, &[]);
+    let insights = asked(&["memory", "insights"]);
+    let stores: Vec<&str> =
+        insights["items"].as_array().unwrap().iter().map(|item| item["store"].as_str().unwrap()).collect();
+    assert!(stores.contains(&"a") && stores.contains(&"b"), "{insights}");
+    assert!(world.run(&["--db", "team", "memory", "insights"]).ok().contains("changed again and again"));
+    world.run(&["--db", "team", "memory", "get", "tooling/manager"]).says(2, &["works with one store"]);
+}
+
 #[test]
 fn what_cannot_be_read_does_not_silence_the_others() {
     let world = worlds();

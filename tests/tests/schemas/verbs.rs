@@ -39,6 +39,8 @@ const READS: &[&str] = &[
     "blame /w/orders.rs --session s1",
     "blame call-read-1",
     "scan",
+    "scan --for sought",
+    "scan --for request.json",
     "lint request.json --format anthropic",
     "stats",
     "stats s1",
@@ -109,6 +111,7 @@ const ACTS: &[&str] = &[
     "policy set file.edit_quiet_steps=3",
     "policy import plugin.jsonc --dry-run",
     "fork s1 --id s4",
+    "rewind t3 --session s4 --dry-run",
     "rewind t3 --session s4",
     "export html s1 -o page.html",
     "export jsonl -o lines.jsonl",
@@ -128,6 +131,8 @@ const ACTS: &[&str] = &[
     "--db store --db elsewhere log --last 2",
     "--db store --db elsewhere list --limit 2",
     "--db store --db elsewhere memory list",
+    "--db store --db elsewhere memory history style/indent",
+    "--db store --db elsewhere memory insights",
     "--db store --db elsewhere context store:s1",
     "--db store --db elsewhere history --chain call-read-1 --session store:s1",
     "--db store --db elsewhere show store:call-read-1",
@@ -192,6 +197,7 @@ pub(crate) fn answers() -> Answers {
         "request.json",
         r#"{"model":"claude","max_tokens":5,"messages":[{"role":"assistant","content":"hi"}]}"#,
     );
+    world.write("sought", "orders\nfour spaces\n");
     // A witness that is not asked, and not needed.
     world.write("policy", format!("witness w1 {}\nquorum none\n", witness::KEY));
     let mut answers = Answers::new();

@@ -53,11 +53,11 @@ pub(super) fn index(global: &Global, args: &ExportPage, output: &mut Output) -> 
     let asked = SessionsAsked::new(&store, until, &Filter::default())?;
     let rows = spread::each(&asked.names, "sessions", output, |name| asked.row(name))?;
     let rows: Vec<SessionRow> = rows.into_iter().flatten().collect();
-    let links = match (&args.pages, &args.target.output) {
-        (Some(folder), Some(index)) => {
-            pages(&store, global, (args, &options), (folder, index), &rows, output)?
-        }
-        _ => vec![None; rows.len()],
+    let links = if let (Some(folder), Some(index)) = (&args.pages, &args.target.output) {
+        pages(&store, global, (args, &options), (folder, index), &rows, output)?
+    } else {
+        output.note("the index alone, without links; --pages FOLDER writes each session's page beside it");
+        vec![None; rows.len()]
     };
     let entries: Vec<IndexEntry<'_>> =
         rows.iter().zip(&links).map(|(row, link)| IndexEntry { row, file: link.as_deref() }).collect();

@@ -14,6 +14,8 @@ mod body;
 #[cfg(feature = "ui")]
 mod found;
 #[cfg(feature = "ui")]
+mod places;
+#[cfg(feature = "ui")]
 mod route;
 #[cfg(feature = "ui")]
 mod server;

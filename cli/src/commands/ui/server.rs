@@ -22,10 +22,9 @@ use tokio::sync::{Semaphore, watch};
 
 use super::answers::Answers;
 use super::body::Answer;
+use super::places::{BodyUnderWay, ConnectionPlaces, Doing};
 use super::route::{Asked, Refusal, Route, route};
 
-/// Most connections at a time. Further ones wait.
-const CONNECTION_COUNT_MAX: usize = 64;
 /// Most answers that are made at a time: each folds a session.
 const WORK_COUNT_MAX: usize = 2;
 /// Longest time in which a request may arrive.
@@ -72,32 +71,40 @@ pub(super) fn serve(
         let (port, work) = (address.port(), Arc::new(Semaphore::new(WORK_COUNT_MAX)));
         let server = Arc::new(Server { answers, port, token: token.to_owned(), work, commits });
         ready(address);
-        let room = Arc::new(Semaphore::new(CONNECTION_COUNT_MAX));
+        let places = ConnectionPlaces::new();
         loop {
             // The signal to end is received even while there is no room.
             let accepted = async {
-                let place = Arc::clone(&room).acquire_owned().await.map_err(io::Error::other)?;
                 let (stream, peer) = listener.accept().await?;
-                Ok::<_, io::Error>((place, stream, peer))
+                // Other users of the machine get no place, however many of them there are: they have no token.
+                if !stream.local_addr().is_ok_and(|own| !peer::can_tell() || peer::is_of_this_user(peer, own))
+                {
+                    return Ok::<_, io::Error>(None);
+                }
+                Ok(Some((places.place().await?, stream)))
             };
             let accepted = tokio::select! {
                 accepted = accepted => accepted,
                 _ = stopped.changed() => return Ok(()),
             };
-            // A connection that broke before it began is ignored; the next one may be better.
-            let Ok((place, stream, peer)) = accepted else {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                continue;
+            let (place, stream) = match accepted {
+                Ok(Some(accepted)) => accepted,
+                Ok(None) => continue,
+                // A connection that broke before it began is ignored; the next one may be better.
+                Err(_) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
             };
-            // Other users of the machine get no place, however many of them there are: they have no token.
-            if !stream.local_addr().is_ok_and(|own| !peer::can_tell() || peer::is_of_this_user(peer, own)) {
-                continue;
-            }
-            let server = Arc::clone(&server);
-            tokio::spawn(async move {
+            let (server, doing) = (Arc::clone(&server), Doing::nothing());
+            let answering = Arc::clone(&doing);
+            let connection = tokio::spawn(async move {
                 let service = service_fn(|request| {
-                    let server = Arc::clone(&server);
-                    async move { server.answer(&request).await }
+                    let (server, under_way) = (Arc::clone(&server), answering.begin());
+                    async move {
+                        let answer = server.answer(&request).await?;
+                        Ok::<_, io::Error>(answer.map(|body| BodyUnderWay::new(body, under_way)))
+                    }
                 });
                 let mut connection = hyper::server::conn::http1::Builder::new();
                 connection.timer(TokioTimer::new()).header_read_timeout(HEADER_WAIT);
@@ -105,6 +112,7 @@ pub(super) fn serve(
                 let _ = connection.serve_connection(TokioIo::new(stream), service).await;
                 drop(place);
             });
+            places.take(doing, connection.abort_handle());
         }
     })
 }

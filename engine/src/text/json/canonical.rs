@@ -128,6 +128,20 @@ impl Json {
     }
 }
 
+/// Longest JSON whose spelling does not count.
+const SPELLED_BYTES_MAX: usize = 1 << 20;
+
+/// Of JSON objects and lists that mean the same, one spelling; `None` for other contents. Sources write the same params with other blanks and in
+/// another order.
+pub fn one_spelling(content: &[u8]) -> Option<String> {
+    let may_be_json = matches!(content.trim_ascii_start().first(), Some(b'{' | b'['));
+    if !may_be_json || content.len() > SPELLED_BYTES_MAX {
+        return None;
+    }
+    // A text that is no JSON has no other spelling.
+    Json::parse(content).ok().map(|json| json.canonical())
+}
+
 /// The canonical form of a call's params as the host gave them, and the value if they are JSON.
 ///
 /// Empty `bytes` are `{}`. Bytes that are not JSON count as the JSON string of their text (invalid UTF-8 replaced by U+FFFD).
