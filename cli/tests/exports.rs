@@ -183,7 +183,7 @@ fn as_of_an_earlier_point_later_sessions_are_left_out() {
         (&["export", "jsonl", "later"], 7),
         (&["sessions", "-s", "later"], 7),
         (&["sessions", "-s", "split"], 7),
-        (&["sessions", "-s", "split", "--host", "none"], 0),
+        (&["sessions", "-s", "split", "host:none"], 0),
     ] {
         let done = run(world.path(), &[args, &["--at", "#40"]].concat());
         assert_eq!(done.status.code(), Some(code), "{args:?}: {done:?}");

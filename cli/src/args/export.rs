@@ -14,6 +14,8 @@ pub(crate) enum ExportAct {
     Jsonl(ExportOf),
     /// Spans by OpenTelemetry's conventions, a line for each session
     OtlpJson(ExportSpans),
+    /// A report for people and programs: each act and its actor, hidden and erased items, and how far it is proven
+    Audit(super::Audit),
 }
 
 /// Where an export goes.

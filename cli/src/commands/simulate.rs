@@ -14,7 +14,7 @@ use acpdb_query::cost::{self, PriceTable, Reported, Request};
 use acpdb_query::export::ExportError;
 use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};
 
-use super::exports::{Sink, To};
+use super::sink::{Sink, To};
 use super::{Code, Failure, Global, Output, describe, policy_file, session, store_path};
 use crate::args::{Simulate, SimulateMode, Target};
 use crate::spread;
@@ -107,7 +107,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         }
     }
     if by_model {
-        bills(&simulated, &rows, output);
+        bills(&simulated, output);
     }
     output.note(conditions(&list, models.as_ref(), &simulated));
     Ok(Code::Ok)
@@ -120,8 +120,8 @@ fn dollars(simulated: &[Simulated], place: usize) -> f64 {
     known.map(|(reported, told)| told * reported.token_dollars).sum()
 }
 
-/// Prints the recorded bill beside the modelled ones.
-fn bills(simulated: &[Simulated], rows: &[Row], output: &mut Output) {
+/// Prints the recorded bill beside the modelled one of doing nothing.
+fn bills(simulated: &[Simulated], output: &mut Output) {
     let ratios: Vec<f64> = simulated
         .iter()
         .filter_map(|session| {
@@ -141,11 +141,6 @@ fn bills(simulated: &[Simulated], rows: &[Row], output: &mut Output) {
         if recorded > 0.0 { nothing / recorded } else { 0.0 },
         ratios.len()
     ));
-    for row in rows {
-        if let Some(dollars) = row.dollars {
-            output.note(format!("{}, {}: ${dollars:.2}", row.policy, row.mode.replace('_', "-")));
-        }
-    }
 }
 
 /// Prices of each session's own model.
@@ -348,8 +343,11 @@ fn rounded(tokens: f64) -> u64 {
 }
 
 fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
-    let headings =
-        ["policy", "mode", "price", "fetched", "tokens", "peak", "rewrites", "read", "needed", "blind"];
+    let mut headings = vec!["policy", "mode"];
+    // Without a price of their models, sessions have no dollars.
+    let is_told = rows.iter().any(|row| row.dollars.is_some());
+    headings.extend(is_told.then_some("dollars"));
+    headings.extend(["price", "fetched", "tokens", "peak", "rewrites", "read", "needed", "blind"]);
     let mut table = super::table::new(output, &headings);
     table.right(2..headings.len());
     // Narrow columns, so that the table fits a terminal of 80 columns.
@@ -359,9 +357,10 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     let mut ranked: Vec<&Row> = rows.iter().collect();
     ranked.sort_by(|one, other| one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches));
     for row in ranked {
-        table.row([
-            super::lines::clip(&row.policy, 24),
-            row.mode.replace('_', "-"),
+        let mut cells = vec![super::lines::clip(&row.policy, 24), row.mode.replace('_', "-")];
+        let dollars = row.dollars.map_or_else(|| "-".to_owned(), describe::dollars);
+        cells.extend(is_told.then_some(dollars));
+        cells.extend([
             format!("{:.3}", row.price_ratio),
             format!("{:.3}", row.price_ratio_with_fetches),
             super::table::tokens(output, rounded(row.tokens_per_turn)),
@@ -371,6 +370,7 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
             percent(row.needed_again),
             format!("+{}", percent(row.blind_edits)),
         ]);
+        table.row(cells);
     }
     output.line(table.to_string())
 }

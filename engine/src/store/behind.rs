@@ -266,7 +266,7 @@ fn seal_all(log: &Log, shared: &Shared) {
         match log.seal(number, &stopped) {
             Ok(SealOutcome::Sealed(_) | SealOutcome::Busy) => {}
             Ok(SealOutcome::Stopped) => return,
-            // Damaged, or no room: `acpdb seal` says what is wrong.
+            // Damaged, or no room: `acpdb doctor seal` says what is wrong.
             Ok(SealOutcome::NotNeeded) | Err(_) => {
                 refused.insert(number);
             }

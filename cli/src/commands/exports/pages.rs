@@ -107,8 +107,8 @@ fn pages(
 
 fn once(store: &Store, global: &Global, name: &StreamName) -> Result<Option<acpdb_engine::View>, Failure> {
     view(store, global, name, false).map_err(|stop| match stop {
-        super::target::Stop::Failure(failure) => failure,
-        super::target::Stop::Export(error) => Failure::new(Code::Failure, error.to_string()),
+        crate::commands::sink::Stop::Failure(failure) => failure,
+        crate::commands::sink::Stop::Export(error) => Failure::new(Code::Failure, error.to_string()),
     })
 }
 
