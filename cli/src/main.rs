@@ -21,7 +21,6 @@ mod follow;
 mod global;
 mod interrupt;
 mod kept;
-mod keyring;
 mod keys;
 mod known;
 mod mistakes;

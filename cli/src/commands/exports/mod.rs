@@ -3,8 +3,6 @@
 //! `acpdb_query::export` decides about their content; this module writes the files.
 
 mod pages;
-#[cfg_attr(not(feature = "png"), path = "no_painter.rs")]
-mod painter;
 
 use std::path::Path;
 
