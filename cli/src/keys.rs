@@ -1,7 +1,7 @@
 //! Keys that sign, keys that are trusted, and the checkpoint of each store that was seen last: files beside the user's settings.
 //!
 //! ```text
-//! keys/NAME.key     a private key, 0600, in a folder 0700
+//! keys/NAME.key     a private key, 0600, in a folder 0700; or the key's entry in the system's keyring
 //! keys/NAME.pub     its public part, for use when the private key is lost or kept elsewhere
 //! keys/trusted      a public key a line
 //! keys/*.store-key  keys that open encrypted stores (`rings`)
@@ -20,7 +20,7 @@ use acpdb_proof::{SignerKey, VerifierKey, origin};
 
 pub(crate) use crate::digits::{hex, unhex};
 use crate::failure::{Code, Failure};
-use crate::{passphrases, settings};
+use crate::{keyring, passphrases, settings};
 
 /// The name of a key in its file; it signs under the name of a store.
 const KEY_NAME: &str = "acpdb";
@@ -48,6 +48,13 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(&failed)?;
     Ok(Some(text))
+}
+
+/// The entry of the keyring that the file at a path refers to.
+pub(crate) fn entry_of(path: &Path) -> Result<Option<String>, Failure> {
+    // Any other file is left to the reader of its own format.
+    let Ok(Some(text)) = read(path) else { return Ok(None) };
+    Ok(keyring::entry_in(&text, &path.display().to_string())?.map(ToOwned::to_owned))
 }
 
 /// Renames a file; durable when it returns.
@@ -104,6 +111,8 @@ pub(crate) enum Kept {
     InFile,
     /// In its file, under a passphrase.
     UnderPassphrase,
+    /// In the system's keyring.
+    InKeyring,
 }
 
 /// Makes a key and returns its file.
@@ -127,6 +136,14 @@ fn make_at(path: &Path, name: &str, kept: Kept) -> Result<(), Failure> {
     let text = match kept {
         Kept::InFile => key.to_text(KEY_NAME).map_err(|error| refused(&error))? + "\n",
         Kept::UnderPassphrase => under_passphrase(&seed)? + "\n",
+        Kept::InKeyring => {
+            // Keys of one name may be made for several settings.
+            let entry = format!("signing key {name} {}", hex(&random::<8>()?));
+            keyring::keep(&entry, &seed)?;
+            let text = keyring::text_of(&entry);
+            write(path, &text, true).inspect_err(|_| keyring::forget(&entry))?;
+            return write(&path.with_extension("pub"), &format!("{public}\n"), false);
+        }
     };
     write(path, &text, true)?;
     write(&path.with_extension("pub"), &format!("{public}\n"), false)
@@ -185,18 +202,21 @@ fn signer_at(path: &Path, name: &str) -> Result<SignerKey, Failure> {
     if let Some(rest) = text.strip_prefix(WRAPPED_WORD) {
         return from_passphrase(rest, &shown.to_string());
     }
+    if let Some(entry) = keyring::entry_in(&text, &shown.to_string())? {
+        return Ok(SignerKey::from_seed(&*keyring::secret(entry)?));
+    }
     SignerKey::parse(&text).map_err(|error| {
         let failure = Failure::new(Code::Failure, format!("{shown}: {error}"));
         failure.hint("put it back from where you keep copies of it, or make another one with acpdb key new")
     })
 }
 
-/// The public part of a key of the user's, under the name of a store. If the key needs a passphrase, its public part is read from the
+/// The public part of a key of the user's, under the name of a store. If the key needs a passphrase or the keyring, its public part is read from the
 /// file beside it.
 pub(crate) fn public(name: &str, store: &str) -> Result<VerifierKey, Failure> {
     let path = key_path(name)?;
     let text = read(&path)?.unwrap_or_default();
-    if text.starts_with(WRAPPED_WORD) {
+    if text.starts_with(WRAPPED_WORD) || keyring::entry_in(&text, &path.display().to_string())?.is_some() {
         let path = path.with_extension("pub");
         let text =
             read(&path)?.ok_or_else(|| Failure::not_found(format!("{} is not there", path.display())))?;
@@ -295,4 +315,38 @@ pub(crate) fn pin(store: StoreId, note: &str) -> Result<(), Failure> {
 /// The failure of an operation that should not fail.
 pub(crate) fn refused(error: &acpdb_proof::ProofError) -> Failure {
     Failure::new(Code::Failure, error.to_string())
+}
+
+#[cfg(all(test, feature = "keyring"))]
+mod tests {
+    use super::*;
+
+    /// If a program of the user can copy a key, it can sign in the user's name. A key in the keyring is asked for, and its file has only its entry.
+    #[test]
+    fn a_key_in_the_keyring_signs_and_its_file_holds_nothing_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys/mine.key");
+        make_at(&path, "mine", Kept::InKeyring).unwrap();
+        let text = read(&path).unwrap().unwrap();
+        let entry = keyring::entry_in(&text, "mine").unwrap().unwrap().to_owned();
+        assert!(entry.starts_with("signing key mine "));
+        let seed = keyring::secret(&entry).unwrap();
+        assert!(!text.contains(&hex(&*seed)));
+        let public = read(&path.with_extension("pub")).unwrap().unwrap();
+        let signer = signer_at(&path, "mine").unwrap();
+        assert_eq!(signer.verifier(KEY_NAME).unwrap().to_string(), public.trim_end());
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        // The existing key stays.
+        assert_eq!(make_at(&path, "mine", Kept::InKeyring).unwrap_err().code, Code::Conflict);
+        assert_eq!(read(&path).unwrap().unwrap(), text);
+        // A key of the same name for other settings has an entry of its own.
+        let other = folder.path().join("other/mine.key");
+        make_at(&other, "mine", Kept::InKeyring).unwrap();
+        assert_ne!(read(&other).unwrap().unwrap(), text);
+        keyring::forget(&entry);
+        let failure = signer_at(&path, "mine").err().unwrap();
+        assert_eq!(failure.code, Code::Locked);
+        assert!(failure.message.contains("has no entry signing key mine"), "{}", failure.message);
+        assert!(signer_at(&other, "mine").is_ok());
+    }
 }

@@ -21,6 +21,7 @@ mod follow;
 mod global;
 mod interrupt;
 mod kept;
+mod keyring;
 mod keys;
 mod known;
 mod mistakes;

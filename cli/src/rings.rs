@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! keys/DIGITS.store-key   beside the user's settings, 0600; named by the id that the store's wrapped key names; the key, or its entry
+//!                         in the system's keyring
 //! asked in this order: --key-file, the file of that name, $ACPDB_PASSPHRASE, the terminal; then, but for --key-file, all of these files
 //! ```
 //!
@@ -17,6 +18,7 @@ use acpdb_engine::keys::{
 };
 
 use crate::failure::{Code, Failure};
+use crate::keyring;
 use crate::keys;
 use crate::passphrases;
 
@@ -146,11 +148,13 @@ pub(crate) fn needs_passphrase(folder: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// As [`of`], without a question: for completion while a line is typed.
+/// As [`of`], without a question: for completion while a line is typed. A key in the keyring is left out, since a locked keyring would ask.
 pub(crate) fn at_hand(folder: &Path) -> Option<Ring> {
     let id = ring_id(folder)?;
     // While a line is typed nothing is told: without a key nothing is suggested.
-    kept(&id).ok()?
+    let is_in_keyring = keys::entry_of(&path_of(&id).ok()?).ok()?.is_some();
+    // As above.
+    if is_in_keyring { None } else { kept(&id).ok()? }
 }
 
 fn path_of(id: &[u8; 16]) -> Result<PathBuf, Failure> {
@@ -169,8 +173,13 @@ fn failed(path: &Path, action: &str, error: io::Error) -> Failure {
     Failure::io(action, format!("the key {}", path.display()))(error).coded(Code::Locked)
 }
 
-/// The key in a file.
+/// The key in a file, or the keyring's key that the file refers to.
 fn file(path: &Path) -> Result<Ring, Failure> {
+    if let Some(entry) = keys::entry_of(path)? {
+        let key = keyring::secret(&entry)?;
+        let name = format!("the entry {entry} of acpdb in the system's keyring");
+        return Ok(Arc::new(RawKeyRing::new(name, &key)));
+    }
     match FileKeyRing::open(path) {
         Ok(ring) => Ok(Arc::new(ring)),
         Err(error) => Err(failed(path, "use", error)),
@@ -184,6 +193,8 @@ pub(crate) enum NewKey<'a> {
     Beside,
     /// In this file, which may exist.
     InFile(&'a Path),
+    /// In the system's keyring.
+    InKeyring,
     /// A passphrase: in this variable, else asked for.
     Passphrase(&'static str),
 }
@@ -198,6 +209,7 @@ pub(crate) fn new(place: NewKey<'_>) -> Result<(Ring, String), Failure> {
             let ring = if path.symlink_metadata().is_ok() { file(path)? } else { made(path)? };
             Ok((ring, path.display().to_string()))
         }
+        NewKey::InKeyring => in_keyring(path_of),
         NewKey::Beside => {
             let first = keys::below("keys/new.store-key")?;
             keys::make_folder(&first)?;
@@ -210,6 +222,20 @@ pub(crate) fn new(place: NewKey<'_>) -> Result<(Ring, String), Failure> {
             Ok((file(&path)?, path.display().to_string()))
         }
     }
+}
+
+/// A new key in the system's keyring, and the file that refers to it.
+fn in_keyring(path_of: impl Fn(&[u8; 16]) -> Result<PathBuf, Failure>) -> Result<(Ring, String), Failure> {
+    let key = Zeroizing::new(keys::random::<32>()?);
+    let failed = |error: io::Error| Failure::new(Code::Failure, error.to_string());
+    let id = RawKeyRing::new("a new key", &key).id(&NO_SALT).map_err(failed)?;
+    let path = path_of(&id)?;
+    let entry = format!("store key {}", keys::hex(id.get(..NAME_BYTES).unwrap_or(&id)));
+    keyring::keep(&entry, &key)?;
+    keys::write(&path, &keyring::text_of(&entry), true).inspect_err(|_| keyring::forget(&entry))?;
+    let ring = file(&path)?;
+    let name = format!("{}, named by {}", ring.name(), path.display());
+    Ok((ring, name))
 }
 
 fn made(path: &Path) -> Result<Ring, Failure> {
@@ -268,5 +294,48 @@ mod rotation_tests {
             std::process::Command::new("mkfifo").arg("-m").arg("600").arg(&pipe).status().unwrap().success()
         );
         assert!(file(&pipe).err().unwrap().message.contains("pipe.store-key"));
+    }
+}
+
+#[cfg(all(test, feature = "keyring"))]
+mod tests {
+    use acpdb_engine::{Entry, Role, Store, StreamInfo};
+
+    use super::*;
+
+    /// A key in the keyring opens its store like a key in a file; without the key nothing is read, and nothing is lost.
+    #[test]
+    fn a_store_whose_key_is_in_the_keyring_is_opened_by_it_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let reference = folder.path().join("keys/mine.store-key");
+        let (ring, name) = in_keyring(|_| Ok(reference.clone())).unwrap();
+        assert!(name.contains("in the system's keyring") && name.contains("mine.store-key"), "{name}");
+        let root = folder.path().join("store");
+        let info = StreamInfo::session("test", "one");
+        let store = Store::builder(&root).encrypt(ring).open().unwrap();
+        let message = Entry::message("m1", Role::User, "only the keyring opens this");
+        // The message is read again below.
+        let _ = store.append(&info, vec![message]).unwrap();
+        store.close().unwrap();
+        let count = |ring: Ring| {
+            let store = Store::builder(&root).keys(ring).read_only().open()?;
+            Ok::<_, acpdb_engine::Error>(store.view(info.id())?.current().len())
+        };
+        assert_eq!(count(file(&reference).unwrap()).unwrap(), 1);
+        let entry = keys::entry_of(&reference).unwrap().unwrap();
+        let key = keyring::secret(&entry).unwrap();
+        assert!(!std::fs::read_to_string(&reference).unwrap().contains(&keys::hex(&*key)));
+        // The same key in a file opens the store as well: a copy of the key can be kept so.
+        let copy = folder.path().join("copy.key");
+        keys::write(&copy, &format!("acpdb-key-1 {}\n", keys::hex(&*key)), true).unwrap();
+        assert_eq!(count(file(&copy).unwrap()).unwrap(), 1);
+        keyring::forget(&entry);
+        let failure = file(&reference).err().unwrap();
+        assert!(failure.message.contains("has no entry store key"), "{}", failure.message);
+        assert_eq!(count(file(&copy).unwrap()).unwrap(), 1);
+        // A file that is not a reference is told from a reference, and a damaged reference is reported as such.
+        assert_eq!(keys::entry_of(&copy).unwrap(), None);
+        std::fs::write(&reference, "acpdb-in-keyring-1 \u{1b}[2J\n").unwrap();
+        assert!(file(&reference).err().unwrap().message.contains("names no entry of the keyring"));
     }
 }

@@ -79,7 +79,8 @@ Encryption
 
 Each store has one key, which seals all that it records. What opens it is a file beside your settings (keys/*.store-key), the
 file of --key-file or $ACPDB_KEY_FILE, or a passphrase: $ACPDB_PASSPHRASE, else asked for on the terminal (a new one:
-$ACPDB_NEW_PASSPHRASE). Keep a copy elsewhere: without it not even you can read the store.
+$ACPDB_NEW_PASSPHRASE). With --keyring, in a program that was built with --features keyring, the system's keyring holds it, and
+the file beside your settings says where. Keep a copy elsewhere: without it not even you can read the store.
 
 A key file that is named for a store that is missing or not encrypted is refused. To destroy all that a store holds, delete its
 file key and all copies of it. To destroy one session, tenant or person alone, give it a store of its own.

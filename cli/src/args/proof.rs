@@ -14,6 +14,9 @@ pub(crate) enum KeyAct {
         /// Keep it under a passphrase, which is asked for whenever it signs
         #[arg(long)]
         passphrase: bool,
+        /// Keep it in the system's keyring, in a program that was built with the feature keyring
+        #[arg(long, conflicts_with = "passphrase")]
+        keyring: bool,
     },
     /// Wrap the key of an encrypted store by another key; sealed events stay as they are
     Rotate {
@@ -23,6 +26,9 @@ pub(crate) enum KeyAct {
         /// A passphrase instead; acpdb help encryption says how to give it
         #[arg(long, conflicts_with = "to")]
         to_passphrase: bool,
+        /// The system's keyring instead, in a program that was built with the feature keyring
+        #[arg(long, conflicts_with_all = ["to", "to_passphrase"])]
+        to_keyring: bool,
     },
     /// The key that others need to check signatures of this store
     Show {

@@ -119,6 +119,7 @@ pub(crate) enum HistorySort {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = QUERY_HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct Log {
     #[command(flatten)]
     pub(crate) ask: Ask,
@@ -232,12 +233,6 @@ pub(crate) struct Simulate {
     /// Tell each case in which the model used hidden text: the item, the rule, the words
     #[arg(long)]
     pub(crate) missed: bool,
-    /// Write a page with the picture here
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<std::path::PathBuf>,
-    /// Replace the page if it exists
-    #[arg(long, requires = "html")]
-    pub(crate) force: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -30,6 +30,9 @@ pub(crate) struct Init {
     /// Wrap that key by a passphrase instead; acpdb help encryption says how to give it
     #[arg(long, requires = "encrypt", conflicts_with = "key_file")]
     pub(crate) passphrase: bool,
+    /// Keep the key that wraps it in the system's keyring, in a program that was built with the feature keyring
+    #[arg(long, requires = "encrypt", conflicts_with_all = ["key_file", "passphrase"])]
+    pub(crate) keyring: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -117,6 +117,7 @@ fn make(global: &Global, args: &Init, folder: &Path, output: &Output) -> Result<
     let (builder, key) = if args.encrypt {
         let place = match &global.key_file {
             _ if args.passphrase => NewKey::Passphrase(passphrases::PASSPHRASE),
+            _ if args.keyring => NewKey::InKeyring,
             Some(path) => NewKey::InFile(path),
             None => NewKey::Beside,
         };

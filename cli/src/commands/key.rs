@@ -15,21 +15,28 @@ use crate::rings::{self, NewKey};
 pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "key")?;
     match act {
-        KeyAct::New { name, passphrase } => {
-            let kept = if *passphrase { Kept::UnderPassphrase } else { Kept::InFile };
+        KeyAct::New { name, passphrase, keyring } => {
+            let kept = match (passphrase, keyring) {
+                (true, _) => Kept::UnderPassphrase,
+                (_, true) => Kept::InKeyring,
+                _ => Kept::InFile,
+            };
             let path = keys::make(name, kept)?;
             if output.json {
                 output.json_object("acpdb.key_new/1", &json!({ "name": name, "path": shown(&path) }))?;
             } else {
                 output.line(format!("{} is a new key", path.display()))?;
-                output.note(
-                    "keep a copy elsewhere; acpdb key show prints what others need to check what it signs",
-                );
+                output.note(if kept == Kept::InKeyring {
+                    "it lies in the system's keyring, the file says where; acpdb key show prints what others need to check what it signs"
+                } else {
+                    "keep a copy elsewhere; acpdb key show prints what others need to check what it signs"
+                });
             }
         }
-        KeyAct::Rotate { to, to_passphrase } => {
+        KeyAct::Rotate { to, to_passphrase, to_keyring } => {
             let place = match to {
                 _ if *to_passphrase => NewKey::Passphrase(passphrases::NEW_PASSPHRASE),
+                _ if *to_keyring => NewKey::InKeyring,
                 Some(path) => NewKey::InFile(path),
                 None => NewKey::Beside,
             };

@@ -1,7 +1,7 @@
 //! The encryption of a store: one key, which seals every frame.
 //!
 //! ```text
-//! ring (a key file, a passphrase) --wraps--> key of the store, in the file `key` --derives--> units, headers, secret
+//! ring (a key file, a passphrase, the keyring) --wraps--> key of the store, in the file `key` --derives--> units, headers, secret
 //!
 //! frame   header .. tag | block | streams, rows | spine, one unit | salt, body, one unit each
 //!            |             |_________|______________ the spine's unit is bound to these

@@ -148,7 +148,6 @@ const ACTS: &[&str] = &[
     "config set color never",
     "config get color",
     "config unset color",
-    "simulate s1 --html pruned.html",
     "attach claude --dry-run",
     "attach claude --mode prune",
     "attach --status",
