@@ -124,7 +124,7 @@ const CIRCLES: &[(&str, &str)] = &[
     ("live/src/", "compaction, mcp, plugin, proxy"),
     (
         "query/src/",
-        "bearers, bodies, cost, events, export, facts, filter, kept, names, rows, sessions, simulate",
+        "bearers, bodies, cost, events, facts, filter, kept, names, rows, sessions, simulate",
     ),
     ("query/src/", "chain, items"),
 ];
