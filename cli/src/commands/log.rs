@@ -27,14 +27,14 @@ const TAB: usize = 8;
 
 /// The part of an event that is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum LogForm {
     Event,
     Text,
     /// As much of the text as there is room for.
     Beginning,
 }
 
-impl Form {
+impl LogForm {
     const fn of(args: &Log, output: &Output) -> Self {
         match (args.texts, output.terminal && !args.full) {
             (false, _) => Self::Event,
@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     let stores = ReadStores::open(global, output)?;
     let Some(store) = stores.only() else { return of_several(&stores, global, args, output) };
     let (session, filter) = ask::placed(store, &args.ask.query, args.session.as_deref(), output)?;
-    let form = Form::of(args, output);
+    let form = LogForm::of(args, output);
     let from = match &args.from {
         Some(text) => text.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?,
         None => Seq(1),
@@ -114,7 +114,7 @@ fn of_several(
         return Err(Failure::usage(format!("{option} is of one store, and there are several"))
             .hint("name one folder with --db"));
     }
-    let (filter, form) = (ask::filter(&args.ask.query)?, Form::of(args, output));
+    let (filter, form) = (ask::filter(&args.ask.query)?, LogForm::of(args, output));
     let moment = several::moment(global)?;
     let order = if args.reverse { "reverse" } else { "" };
     let (after, digest) = args.ask.page(&[form.name(), filter.text(), "", order])?;
@@ -144,7 +144,7 @@ fn follow(
     question: &EventsQuestion,
     from: Seq,
     mut names: StoreNames,
-    form: Form,
+    form: LogForm,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let mut commits = store.subscribe(from);
@@ -226,11 +226,16 @@ pub(crate) fn finish(
 }
 
 /// Prints one event. Returns 1 if a text of it is damaged: then nothing of it is printed.
-fn print(recorded: &Recorded, names: &StoreNames, form: Form, output: &mut Output) -> Result<u64, Failure> {
+fn print(
+    recorded: &Recorded,
+    names: &StoreNames,
+    form: LogForm,
+    output: &mut Output,
+) -> Result<u64, Failure> {
     let label = names.label.as_deref();
     let text = match form {
-        Form::Event => None,
-        Form::Text | Form::Beginning => match texts(&names.store, recorded)? {
+        LogForm::Event => None,
+        LogForm::Text | LogForm::Beginning => match texts(&names.store, recorded)? {
             Ok(text) => Some(text),
             Err(damage) => {
                 output.left_out(&damage);
@@ -250,7 +255,7 @@ fn print(recorded: &Recorded, names: &StoreNames, form: Form, output: &mut Outpu
     if let Some(text) = text {
         let seq = recorded.seq.get();
         let seq = label.map_or_else(|| seq.to_string(), |label| format!("{label}:{seq}"));
-        let text = if form == Form::Beginning {
+        let text = if form == LogForm::Beginning {
             // Long texts are cut before they are escaped: there may be megabytes of them.
             let end = text.char_indices().nth(output.width).map(|(end, _)| end);
             let head = escape(end.and_then(|end| text.get(..end)).unwrap_or(&text), Escape::Line);
