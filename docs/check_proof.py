@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what acpdb prove and acpdb checkpoint export write. Needs Python's standard library, no acpdb and no store.
+"""Checks what acpdb checkpoint prove and acpdb checkpoint export write. Needs Python's standard library, no acpdb and no store.
 
     python3 check_proof.py FILE KEY        KEY: as acpdb key show prints it, or a file with it
 

@@ -50,14 +50,6 @@ pub(crate) fn presets() -> ArgValueCandidates {
     })
 }
 
-/// Completes a kind of event.
-pub(crate) fn kinds() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| {
-        let labels = acpdb_engine::event::KIND_LABELS.iter();
-        labels.map(|(_, label)| CompletionCandidate::new(*label)).collect()
-    })
-}
-
 /// Completes the name of an import format.
 pub(crate) fn formats() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {

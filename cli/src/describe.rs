@@ -161,18 +161,17 @@ pub(crate) fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
-/// Dollars for people: from a dollar on to the cent, below it to the tenth of a cent.
+/// Dollars for people, to the cent.
 pub(crate) fn dollars(amount: f64) -> String {
     let size = amount.abs();
     if size == 0.0 {
         return "-".to_owned();
     }
     let sign = if amount < 0.0 { "-" } else { "" };
-    if size < 0.000_5 {
-        return format!("{sign}<$0.001");
+    if size < 0.005 {
+        return format!("{sign}<$0.01");
     }
-    let places = if size < 0.9995 { 3 } else { 2 };
-    let written = format!("{size:.places$}");
+    let written = format!("{size:.2}");
     let (whole, rest) = written.split_once('.').unwrap_or((&written, "00"));
     let mut grouped = String::new();
     for (place, digit) in whole.chars().enumerate() {
@@ -210,15 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn dollars_are_told_to_the_cent_and_small_sums_to_its_tenth() {
+    fn dollars_are_told_to_the_cent_and_less_is_said_to_be_less() {
         for (amount, text) in [
             (0.0, "-"),
-            (0.000_499, "<$0.001"),
-            (-0.000_000_4, "-<$0.001"),
-            (0.000_812, "$0.001"),
-            (0.009_996, "$0.010"),
-            (-0.0813, "-$0.081"),
-            (0.7541, "$0.754"),
+            (0.004_99, "<$0.01"),
+            (-0.000_000_4, "-<$0.01"),
+            (0.009_996, "$0.01"),
+            (-0.0813, "-$0.08"),
+            (0.7541, "$0.75"),
             (0.9996, "$1.00"),
             (1.5, "$1.50"),
             (-12.345, "-$12.35"),

@@ -136,7 +136,8 @@ fn or_copy(what: &str) -> &'static str {
 }
 
 /// The hint for a store of which a part is damaged.
-const DAMAGE_HINT: &str = "acpdb verify lists the damage; acpdb salvage --into NEW saves what is sound";
+const DAMAGE_HINT: &str =
+    "acpdb verify lists the damage; acpdb doctor salvage --into NEW saves what is sound";
 
 /// The end of a verb that met damage. The code of damage replaces the codes of a sound store: done, done in part, nothing found.
 /// The codes of a mistake in use, a conflict, a lock, a key and a lost tail stay.

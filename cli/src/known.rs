@@ -2,7 +2,7 @@
 //!
 //! Kept beside the store's snapshots, by path: size, times and inode of each file, and the result of its import. The list may be
 //! deleted at any moment; then files are read again, which records nothing twice. A file that was not understood whole is
-//! remembered for `acpdb hosts`, and read at each import, so that a warning is given. A file that changed while or just before it
+//! remembered for `acpdb info --hosts`, and read at each import, so that a warning is given. A file that changed while or just before it
 //! was read is read again.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -35,6 +35,7 @@ mod rings;
 mod route;
 mod settings;
 mod several;
+mod shapes;
 mod signing;
 mod spread;
 mod store_path;
@@ -94,13 +95,13 @@ fn main() -> ExitCode {
     }
     let settled = route::settle(&mut args, std::env::args_os());
     let settings = settings::read();
-    // With a file that cannot be read, `config` and `trust` still run, so that the user can mend it.
+    // With a file that cannot be read, `config` still runs, so that the user can mend it.
     let unread = match settings {
         Ok(settings) => {
             args.global.settings = settings;
             None
         }
-        Err(_) if matches!(args.verb, Verb::Config(_) | Verb::Trust(_)) => None,
+        Err(_) if matches!(args.verb, Verb::Config(_)) => None,
         // The hook answers its host, and records nothing: neither the store nor the secrets to take out are known.
         Err(failure) if matches!(args.verb, Verb::Hook(_)) => {
             args.global.settings.unread = Some(failure.message);
@@ -221,7 +222,6 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Demo(args) => commands::demo::run(global, args, output),
         Verb::Init(args) => commands::init::run(global, args, output),
         Verb::Import(args) => commands::import::run(global, args, output),
-        Verb::Hosts => commands::hosts::run(global, output),
         Verb::Service(args) => commands::service::run(global, args, output),
         Verb::Append(args) => commands::append::run(global, args, output),
         Verb::Attach(args) => commands::attach::attach(global, args, output),
@@ -239,23 +239,19 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::History(args) => commands::history::run(global, args, output),
         Verb::Log(args) => commands::log::run(global, args, output),
         Verb::Show(args) => commands::show::run(global, args, output),
-        Verb::List(args) => commands::list::run(global, args, output),
         Verb::Export(act) => commands::exports::run(global, act, output),
         Verb::Ui(args) => commands::ui::run(global, args, output),
         Verb::Scan(args) => match &args.sought {
             Some(sought) => commands::scan_for::run(global, sought, output),
             None => commands::scan::run(global, args, output),
         },
-        Verb::Lint(args) => commands::lint::run(args, output),
         Verb::Explain(args) => commands::explain::run(global, args, output),
-        Verb::At(args) => commands::travel::at(global, args, output),
         Verb::Diff(args) => commands::travel::diff(global, args, output),
         Verb::Blame(args) => commands::travel::blame(global, args, output),
         Verb::Rewind(args) => commands::branch::rewind(global, args, output),
         Verb::Fork(args) => commands::branch::fork(global, args, output),
         Verb::Resume(args) => commands::resume::run(global, args, output),
         Verb::Undo(args) => commands::branch::undo(global, args, output),
-        Verb::Redo(args) => commands::branch::redo(global, args, output),
         Verb::Stats(args) => commands::stats::run(global, args, output),
         Verb::Search(args) => commands::search::run(global, args, output),
         Verb::Cost(args) => commands::cost::run(global, args, output),
@@ -266,21 +262,13 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Project(act) => commands::project::run(global, act, output),
         Verb::Policy(act) => commands::policy::run(global, act, output),
         Verb::Verify(args) => commands::verify::run(global, args, output),
-        Verb::Head(args) => commands::head::run(global, args, output),
-        Verb::Audit(args) => commands::audit::run(global, args, output),
         Verb::Key(act) => commands::key::run(global, act, output),
         Verb::Checkpoint(args) => commands::checkpoint::run(global, args, output),
-        Verb::Prove(args) => commands::prove::run(global, args, output),
-        Verb::Check(args) => commands::check::run(args, output),
-        Verb::Doctor => commands::doctor::run(global, output),
+        Verb::Doctor(args) => commands::doctor::run(global, args, output),
         Verb::Backup(args) => commands::backup::run(global, args, output),
         Verb::Restore(args) => commands::restore::run(global, args, output),
-        Verb::Salvage(args) => commands::salvage::run(global, args, output),
         Verb::Info(args) => commands::info::run(global, args, output),
-        Verb::Seal(args) => commands::seal::run(global, args, output),
         Verb::Erase(args) => commands::erase::run(global, args, output),
-        Verb::Reindex => commands::reindex::run(global, output),
-        Verb::Trust(args) => commands::trust::run(args, output),
         Verb::Config(act) => commands::config::run(act, output),
         Verb::Completions(args) => commands::shell::completions(args, output),
         Verb::Man(args) => commands::shell::man(args, output),

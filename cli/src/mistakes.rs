@@ -43,27 +43,6 @@ fn tip(error: &mut clap::Error, text: String) {
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
 }
 
-/// Verbs that people look for under another name, or one level too high. The refusal names the right verb; these are no second
-/// names.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("accept", "memory propose --accept"),
-    ("discard", "context discard"),
-    ("distill", "context distill"),
-    ("insights", "memory insights"),
-    ("list-sessions", "sessions"),
-    ("ls", "sessions"),
-    ("open", "ui"),
-    ("pin", "context pin"),
-    ("presets", "policy presets"),
-    ("propose", "memory propose"),
-    ("restore", "context restore"),
-    ("serve", "ui"),
-    ("status", "attach --status"),
-    ("todos", "todo list"),
-    ("unpin", "context unpin"),
-    ("web", "ui"),
-];
-
 fn tell_of_verb(error: &mut clap::Error) {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return;
@@ -73,7 +52,7 @@ fn tell_of_verb(error: &mut clap::Error) {
         tip(error, format!("topics: {}; acpdb --help lists the verbs", args::topics().join(", ")));
         return;
     }
-    if let Some((_, meant)) = ELSEWHERE.iter().find(|(name, _)| name == word) {
+    if let Some(meant) = args::moved(word) {
         error.remove(ContextKind::SuggestedSubcommand);
         tip(error, format!("did you mean 'acpdb {meant}'?"));
     }

@@ -301,7 +301,7 @@ pub(crate) fn write(path: &Path, key: &Key, value: Option<&str>) -> Result<(), F
 
 /// The stores that the file lists as trusted.
 pub(crate) fn trusted(document: &DocumentMut) -> Result<Vec<PathBuf>, Failure> {
-    let wrong = || Failure::usage(format!("{TRUSTED} is a list of paths; acpdb trust writes it"));
+    let wrong = || Failure::usage(format!("{TRUSTED} is a list of paths; acpdb config trust writes it"));
     let Some(item) = document.get(TRUSTED) else { return Ok(Vec::new()) };
     let list = item.as_array().ok_or_else(wrong)?;
     list.iter().map(|path| path.as_str().map(PathBuf::from).ok_or_else(wrong)).collect()

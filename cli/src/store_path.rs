@@ -42,7 +42,7 @@ fn told_of(global: &Global, output: &Output) -> Result<Found, Failure> {
         let store = quoted(&found.folder);
         output.note(format!(
             "note: this reads {store}, which you did not make here: what it says is its maker's; hooks and other programs that \
-             run unasked pass it over, until you say acpdb trust {store}"
+             run unasked pass it over, until you say acpdb config trust {store}"
         ));
     }
     Ok(found)
@@ -200,19 +200,18 @@ fn judge(global: &Global, folder: &Path, asker: Asker) -> Result<Judgement, Fail
     let is_trusted = || trust::is_trusted(&global.settings, folder);
     if let Some(objection) = trust::objection(folder).filter(|_| !is_trusted()) {
         if asker == Asker::Program {
-            return Ok(pass(objection, Some(format!("acpdb trust {store}"))));
+            return Ok(pass(objection, Some(format!("acpdb config trust {store}"))));
         }
         let failure = Failure::new(Code::Failure, format!("{} {objection}", folder.display()));
-        return Err(
-            failure.hint(format!("if you trust it: acpdb trust {store}; to use it once: --db {store}"))
-        );
+        return Err(failure
+            .hint(format!("if you trust it: acpdb config trust {store}; to use it once: --db {store}")));
     }
     if !is_store(folder) {
         return Ok(Judgement::Passed(PassedStore::empty(folder.to_owned())));
     }
     let is_strange = !own_stores::is_own(folder) && !is_trusted();
     if is_strange && asker == Asker::Program {
-        return Ok(pass("was not made here by you".to_owned(), Some(format!("acpdb trust {store}"))));
+        return Ok(pass("was not made here by you".to_owned(), Some(format!("acpdb config trust {store}"))));
     }
     Ok(Judgement::Used { is_strange })
 }
@@ -260,7 +259,7 @@ fn told(folder: &Path, builder: acpdb_engine::Builder, output: &Output) -> Resul
 pub(crate) fn enter(folder: &Path, output: &Output) {
     if let Err(why) = own_stores::enter(folder) {
         output.warn(format!(
-            "the new store is not on the list of your own, so hooks pass it over until you say acpdb trust {}: {why}",
+            "the new store is not on the list of your own, so hooks pass it over until you say acpdb config trust {}: {why}",
             quoted(folder)
         ));
     }

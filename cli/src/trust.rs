@@ -2,7 +2,7 @@
 //!
 //! A user who may make a folder above put there a store that is found upwards: in a folder that all may write to, that is any user.
 //! The content of such a store would be read as the user's own, and the user's words would be written into it. So the store has to
-//! belong to the user, and no other user may write to it, or it is on the list that `acpdb trust` keeps.
+//! belong to the user, and no other user may write to it, or it is on the list that `acpdb config trust` keeps.
 //!
 //! Not here: the content of a store that is the user's own by ownership and still came from a stranger, such as a store in an
 //! archive or a clone. Nothing in a store leads out of it; the engine sees to that.

@@ -45,7 +45,7 @@ fn reads_around_damage_say_so_and_exit_with_3() {
         vec!["context"],
         vec!["export", "html"],
         vec!["export", "jsonl"],
-        vec!["list"],
+        vec!["log", "--texts"],
         vec!["log"],
         vec!["stats"],
         vec!["sessions"],
@@ -81,17 +81,17 @@ fn a_damaged_store_is_diagnosed_and_its_rest_saved() {
     assert!(text(&verify).contains("What to do:"), "{}", text(&verify));
 
     let saved = folder.path().join("saved");
-    let salvage = run(&store, &["salvage", "--into", &saved.to_string_lossy()]);
+    let salvage = run(&store, &["doctor", "salvage", "--into", &saved.to_string_lossy()]);
     assert_eq!(salvage.status.code(), Some(8), "{salvage:?}");
     assert!(text(&salvage).contains("  lost  "), "{}", text(&salvage));
-    let list = text(&run(&saved, &["list"]));
+    let list = text(&run(&saved, &["log", "--texts"]));
     assert!(list.contains("message 0 of three") && list.contains("message 2 of three"), "{list}");
-    let again = run(&store, &["salvage", "--into", &saved.to_string_lossy()]);
+    let again = run(&store, &["doctor", "salvage", "--into", &saved.to_string_lossy()]);
     assert_eq!(again.status.code(), Some(2), "{again:?}");
 
     let copy = folder.path().join("copy");
     assert_eq!(run(&copy, &["doctor"]).status.code(), Some(0));
-    assert!(text(&run(&copy, &["list"])).contains("message 1 of three"));
+    assert!(text(&run(&copy, &["log", "--texts"])).contains("message 1 of three"));
 }
 
 fn append(store: &Path, lines: &str) {
@@ -167,12 +167,12 @@ fn every_verb_that_reads_a_damaged_text_says_so_and_exits_with_3() {
     for verb in [
         "info",
         "policy show",
-        "head",
+        "verify --head",
         "history --json",
         "diff #3 #5 --json",
         "explain #4",
         "export otlp-json",
-        "at #5",
+        "context --summary --at #5",
         "stats",
     ] {
         let words: Vec<&str> = verb.split(' ').collect();
@@ -206,11 +206,13 @@ fn caches_that_know_more_than_a_log_that_was_put_back_are_made_anew() {
     append(&store, &(0..3).map(message).collect::<String>());
     copy(&store, &old);
     append(&store, &(3..5).map(message).collect::<String>());
-    assert_eq!(run(&store, &["reindex"]).status.code(), Some(0));
-    let kept = String::from_utf8(run(&store, &["head"]).stdout).unwrap();
+    assert_eq!(run(&store, &["doctor", "reindex"]).status.code(), Some(0));
+    let kept = String::from_utf8(run(&store, &["verify", "--head"]).stdout).unwrap();
     assert_eq!(run(&store, &["verify", "--expect", kept.trim()]).status.code(), Some(0));
     copy(&old, &store);
-    for args in [vec!["verify"], vec!["verify", "--deep"], vec!["sessions"], vec!["list"], vec!["doctor"]] {
+    for args in
+        [vec!["verify"], vec!["verify", "--deep"], vec!["sessions"], vec!["log", "--texts"], vec!["doctor"]]
+    {
         let done = run(&store, &args);
         let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
         assert_eq!(done.status.code(), Some(0), "{args:?}: {out}{err}");
@@ -221,10 +223,10 @@ fn caches_that_know_more_than_a_log_that_was_put_back_are_made_anew() {
     assert!(String::from_utf8_lossy(&rolled_back.stdout).contains("the link that was kept ahead at #7"));
     // The log goes on past the end that the index knew: still another history.
     append(&store, &(10..14).map(message).collect::<String>());
-    let list = String::from_utf8(run(&store, &["list"]).stdout).unwrap();
+    let list = String::from_utf8(run(&store, &["log", "--texts"]).stdout).unwrap();
     assert!(list.contains("message 13") && !list.contains("message 4 "), "{list}");
     assert_eq!(run(&store, &["verify", "--expect", kept.trim()]).status.code(), Some(3));
-    assert_eq!(run(&store, &["reindex"]).status.code(), Some(0));
+    assert_eq!(run(&store, &["doctor", "reindex"]).status.code(), Some(0));
     assert_eq!(run(&store, &["verify", "--deep"]).status.code(), Some(0));
 }
 
@@ -237,9 +239,9 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
     append(&store, &message(0));
     copy(&store, &old);
     let kept = folder.path().join("kept");
-    let mut lines = run(&store, &["head"]).stdout;
+    let mut lines = run(&store, &["verify", "--head"]).stdout;
     append(&store, &(1..3).map(message).collect::<String>());
-    lines.extend(run(&store, &["head", "--json"]).stdout);
+    lines.extend(run(&store, &["verify", "--head", "--json"]).stdout);
     std::fs::write(&kept, &lines).unwrap();
     let text = String::from_utf8_lossy(&lines).into_owned();
     let link = text.split_whitespace().nth(2).unwrap();
@@ -252,7 +254,7 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
     let (code, out) = judge(&store, &["verify", "--expect-file", &file, "--expect", &format!("3={link}")]);
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(out.matches("the link that was kept agrees").count(), 3, "{out}");
-    // The output of `head` is taken as an argument, too: `verify --expect "$(acpdb head)"`.
+    // The output of `head` is taken as an argument, too: `verify --expect "$(acpdb verify --head)"`.
     let (code, out) = judge(&store, &["verify", "--expect", text.lines().next().unwrap()]);
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(judge(&store, &["verify", "--expect", text.trim()]).0, Some(0));
@@ -275,7 +277,7 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
     for wrong in ["3", "x=y", "3=abc", ""] {
         assert_eq!(judge(&store, &["verify", "--expect", wrong]).0, Some(2), "{wrong}");
     }
-    assert_eq!(judge(&store, &["head", "99"]).0, Some(7));
+    assert_eq!(judge(&store, &["verify", "--head", "99"]).0, Some(7));
 }
 
 /// A short output was read twice, and the placeholder of the first was estimated at more tokens than the output. The deep check called that damage
@@ -326,7 +328,7 @@ fn a_salvage_never_hides_what_is_lost_at_the_end() {
     let folder = tempfile::TempDir::new().unwrap();
     let store = with_damaged_commits(folder.path(), true);
     let saved = folder.path().join("saved");
-    let done = run(&store, &["salvage", "--json", "--into", &saved.to_string_lossy()]);
+    let done = run(&store, &["doctor", "salvage", "--json", "--into", &saved.to_string_lossy()]);
     assert_eq!(done.status.code(), Some(8), "{done:?}");
     let told: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     let number = |value: &serde_json::Value| value.as_u64().unwrap();
@@ -342,7 +344,7 @@ fn a_salvage_never_hides_what_is_lost_at_the_end() {
     assert_eq!(run(&saved, &["context"]).status.code(), Some(0));
 
     let again = folder.path().join("again");
-    let done = run(&store, &["salvage", "--into", &again.to_string_lossy()]);
+    let done = run(&store, &["doctor", "salvage", "--into", &again.to_string_lossy()]);
     let text = String::from_utf8_lossy(&done.stdout);
     assert!(text.contains("  lost  events ") && !text.contains("Nothing is lost"), "{text}");
 }
@@ -357,7 +359,7 @@ fn a_salvage_says_that_it_does_not_know_where_the_log_ended() {
         std::fs::remove_file(store.join(name)).unwrap();
     }
     let saved = folder.path().join("saved");
-    let done = run(&store, &["salvage", "--into", &saved.to_string_lossy()]);
+    let done = run(&store, &["doctor", "salvage", "--into", &saved.to_string_lossy()]);
     let text = String::from_utf8_lossy(&done.stdout);
     assert_eq!(done.status.code(), Some(8), "{text}");
     assert!(text.contains("says where the log ended") && !text.contains("Nothing is lost"), "{text}");
@@ -387,7 +389,7 @@ fn a_damaged_store_does_not_look_like_an_empty_one() {
         "stats",
         "cost",
         "todo list",
-        "at #300",
+        "context --summary --at #300",
         "export jsonl",
         "export html",
         "scan",
@@ -395,7 +397,7 @@ fn a_damaged_store_does_not_look_like_an_empty_one() {
         "task list",
         "context discard #297",
         "undo",
-        "redo",
+        "undo --redo",
         "rewind #100",
         "fork s1",
     ] {
@@ -448,9 +450,9 @@ fn a_store_of_a_former_form_is_refused_by_every_verb() {
             &["info"],
             &["verify"],
             &["doctor"],
-            &["seal"],
+            &["doctor", "seal"],
             &["backup", &other],
-            &["salvage", "--into", &other],
+            &["doctor", "salvage", "--into", &other],
             &["context", "discard", "tool:read", "--session", "latest"],
         ];
         for verb in verbs {
@@ -498,8 +500,8 @@ fn a_store_without_its_tail_is_not_sound() {
         assert_eq!(doctor.status.code(), Some(3), "{what}");
         assert!(String::from_utf8_lossy(&doctor.stdout).contains("problem  log"), "{what}: {doctor:?}");
         // The events that are there can be read, and the next verb that writes makes the file anew.
-        assert_eq!(run(&store, &["list"]).status.code(), Some(0), "{what}");
-        assert_eq!(run(&store, &["seal"]).status.code(), Some(0), "{what}");
+        assert_eq!(run(&store, &["log", "--texts"]).status.code(), Some(0), "{what}");
+        assert_eq!(run(&store, &["doctor", "seal"]).status.code(), Some(0), "{what}");
         assert_eq!(run(&store, &["verify"]).status.code(), Some(0), "{what}");
     }
 }

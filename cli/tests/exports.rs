@@ -65,40 +65,6 @@ fn a_file_that_exists_is_kept_unless_forced_and_nothing_else_is_left() {
 }
 
 #[test]
-fn the_picture_of_a_simulation_shows_its_figures_and_loads_nothing() {
-    let world = world();
-    let args = ["simulate", "--all", "--policy", "acp", "--policy", "economy", "--html", "page.html"];
-    let done = run(world.path(), &[&args[..], &["--json"]].concat());
-    assert!(done.status.success(), "{done:?}");
-    let page = std::fs::read_to_string(world.path().join("page.html")).unwrap();
-    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
-    let rows = said["items"].as_array().unwrap();
-    assert_eq!(rows.len(), 6, "two policies in three modes");
-    assert_eq!(page.matches("<figure>").count(), rows.len());
-    let figures: Vec<&str> = page.split("<figure>").skip(1).collect();
-    let mut rewrites = 0;
-    for (row, figure) in rows.iter().zip(figures) {
-        let (policy, mode) = (row["policy"].as_str().unwrap(), row["mode"].as_str().unwrap());
-        let price = format!("{:.3}", row["price_ratio"].as_f64().unwrap());
-        let cells = format!("<tr><td>{policy}</td><td>{mode}</td><td>{price}</td>");
-        assert!(page.contains(&cells), "{cells}");
-        assert!(figure.contains(&format!(": {policy}, {mode}</figcaption>")), "{figure:.200}");
-        // Marks of warm rewrites. The picture is of the dearest session, the figures are of all.
-        let marks = figure.matches("class=\"rebase\"").count() - figure.matches(", cold</title>").count();
-        assert!(marks <= usize::try_from(row["rewrites"].as_u64().unwrap()).unwrap(), "{policy}, {mode}");
-        rewrites += marks;
-    }
-    assert!(rewrites > 0, "no rebase is marked anywhere");
-    for forbidden in ["http:", "https:", "<script", "src=", "href=", "url("] {
-        assert!(!page.contains(forbidden), "{forbidden} in the page");
-    }
-    assert!(page.contains("default-src 'none'"));
-    let again = run(world.path(), &args);
-    assert_eq!(again.status.code(), Some(1), "{again:?}");
-    assert!(String::from_utf8_lossy(&again.stderr).contains("page.html exists"), "{again:?}");
-}
-
-#[test]
 fn lines_hold_what_history_says_with_texts_and_reasons() {
     let world = world();
     assert!(run(world.path(), &["export", "jsonl", "-o", "out"]).status.success());
@@ -183,7 +149,7 @@ fn as_of_an_earlier_point_later_sessions_are_left_out() {
         (&["export", "jsonl", "later"], 7),
         (&["sessions", "-s", "later"], 7),
         (&["sessions", "-s", "split"], 7),
-        (&["sessions", "-s", "split", "--host", "none"], 0),
+        (&["sessions", "-s", "split", "host:none"], 0),
     ] {
         let done = run(world.path(), &[args, &["--at", "#40"]].concat());
         assert_eq!(done.status.code(), Some(code), "{args:?}: {done:?}");

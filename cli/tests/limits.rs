@@ -111,7 +111,8 @@ fn what_came_before_a_limit_stands_and_the_rest_can_be_added() {
     let file = path.to_string_lossy().into_owned();
     let listed = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
-        let done = command.args(["list", "--db"]).arg(&store).env_remove("ACPDB_PATH").output().unwrap();
+        let done =
+            command.args(["log", "--texts", "--db"]).arg(&store).env_remove("ACPDB_PATH").output().unwrap();
         String::from_utf8_lossy(&done.stdout).matches("number ").count()
     };
     let (code, err, _) = run(&store, &["import", "--limits", "facts=20", &file]);
@@ -140,7 +141,8 @@ fn odd_records_are_kept_and_the_rest_is_read() {
     let (code, err, _) = run(&store, &["import", "--format", "openai-messages", &path.to_string_lossy()]);
     assert!(matches!(code, Some(0 | 8)), "{err}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
-    let done = command.args(["list", "--db"]).arg(&store).env_remove("ACPDB_PATH").output().unwrap();
+    let done =
+        command.args(["log", "--texts", "--db"]).arg(&store).env_remove("ACPDB_PATH").output().unwrap();
     let list = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(list.contains("first") && list.contains("last"), "{list}");
 }

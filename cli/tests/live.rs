@@ -686,7 +686,7 @@ fn a_body_for_anthropic_says_where_its_cache_pays() {
         let path = desk.path(&format!("{number}.json"));
         std::fs::write(&path, &body).unwrap();
         let path = path.to_str().unwrap().to_owned();
-        let mut lint = vec!["lint", "--format", "anthropic", path.as_str()];
+        let mut lint = vec!["context", "lint", "--format", "anthropic", path.as_str()];
         let previous = before.as_ref().map(|path| path.to_str().unwrap().to_owned());
         lint.extend(previous.iter().flat_map(|path| ["--previous", path.as_str()]));
         desk.ok(&lint);

@@ -64,12 +64,12 @@ fn answers_for_programs_show_a_name_that_is_no_utf8() {
         (&["key", "new"], "/path", odd("home/.config/acpdb/keys/default.key")),
         (&["checkpoint", "sign"], "/note", String::new()),
         (&["checkpoint", "export", "--tiles", "TILES"], "/folder", odd("tiles")),
-        (&["prove", "1", "-o", "PROOF"], "/path", odd("proof")),
-        (&["audit", "-o", "AUDIT.json"], "/path", odd("audit.json")),
+        (&["checkpoint", "prove", "1", "-o", "PROOF"], "/path", odd("proof")),
+        (&["export", "audit", "-o", "AUDIT.json"], "/path", odd("audit.json")),
         (&["export", "html", "-o", "PAGE", "s1"], "/path", odd("page")),
         (&["backup", "COPY"], "/path", odd("copy")),
         (&["import", "NONE.jsonl"], "/skipped/0/path", odd("none.jsonl")),
-        (&["hosts"], "/items", String::new()),
+        (&["info", "--hosts"], "/items", String::new()),
         (
             &["service", "status", "--manager", "systemd"],
             "/path",
@@ -109,7 +109,7 @@ fn a_variable_that_is_set_to_nothing_is_not_set() {
     let said = r#"{"conversation_id":"c1","hook_event_name":"postToolUse","tool_name":"Shell","tool_output":"a \ud83d","tool_use_id":"u1"}"#;
     assert_eq!(finish(hook.env("ACPDB_PATH", ""), said).out, "{}\n");
     // Half a character at the end of a text cost the whole event.
-    let list = place.run(&["list"], "").out;
+    let list = place.run(&["log", "--texts"], "").out;
     assert!(list.contains("a \u{fffd}"), "{list}");
     // On the command line nothing is a mistake.
     assert_eq!(place.run(&["info", "--db", ""], "").code, 2);

@@ -87,8 +87,9 @@ impl World {
 #[test]
 fn a_time_is_read_whole_and_where_it_is_typed() {
     let world = World::new();
-    let seq =
-        |zone: &str, text: &str| world.json("blog", zone, &["at", text, "shop-1"])["seq"].as_u64().unwrap();
+    let seq = |zone: &str, text: &str| {
+        world.json("blog", zone, &["context", "shop-1", "--summary", "--at", text])["at"].as_u64().unwrap()
+    };
     let (first, head) = (seq("UTC", "2026-03-12 09:09:30"), seq("UTC", "head"));
     let second = seq("UTC", "2026-03-12T09:09:32Z");
     assert!(first < second && second < head, "{first} {second} {head}");
@@ -105,11 +106,15 @@ fn a_time_is_read_whole_and_where_it_is_typed() {
     ] {
         assert_eq!(seq(zone, text), found, "{text} in {zone}");
     }
-    assert_eq!(world.json("blog", "UTC", &["at", "2026-03-12", "shop-1"])["clock"], "host");
+    let noted = world.run("blog", "UTC", &["context", "shop-1", "--summary", "--at", "2026-03-12"]);
+    assert!(noted.err.contains("the host's clock"), "{noted:?}");
     let told = world.run("blog", "UTC", &["context", "shop-1", "--at", "2026-03-12 10:00"]);
     assert!(told.err.contains("note: times go by the host's clock"), "{told:?}");
     // A time before the session began, and a file that cannot be read, are errors that say so.
-    assert_eq!(world.run("blog", "UTC", &["at", "2020-01-01 00:00", "shop-1"]).code, 7);
+    assert_eq!(
+        world.run("blog", "UTC", &["context", "shop-1", "--summary", "--at", "2020-01-01 00:00"]).code,
+        7
+    );
     for text in ["2026-03-12 25:00", "last blursday", "12/03/2026", "2026-03-12 soon"] {
         let done = world.run("blog", "UTC", &["context", "shop-1", "--at", text]);
         assert!(done.code == 2 && done.err.contains("\"last Tuesday\""), "{text}: {done:?}");
@@ -141,7 +146,7 @@ fn table_of_zones(world: &World) -> std::path::PathBuf {
     folder
 }
 
-/// `at "2026-01-12 18:00 Europe/Berlin"` knew no such zone, since the program had no table of zones; `TZ=America/New_York`
+/// `--at "2026-01-12 18:00 Europe/Berlin"` knew no such zone, since the program had no table of zones; `TZ=America/New_York`
 /// silently meant UTC.
 #[test]
 fn zones_have_names_and_an_unknown_one_is_no_utc() {
@@ -149,11 +154,13 @@ fn zones_have_names_and_an_unknown_one_is_no_utc() {
     let zones = table_of_zones(&world);
     let run = |zone: &str, text: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
-        command.args(["at", text, "shop-1", "--json"]).current_dir(world.path("blog"));
+        command
+            .args(["context", "shop-1", "--summary", "--json", "--at", text])
+            .current_dir(world.path("blog"));
         command.env("ACPDB_PATH", world.path("store")).env("HOME", world.folder.path());
         finish(command.env("TZ", zone).env("TZDIR", &zones), "")
     };
-    let seq = |done: &Done| serde_json::from_str::<Value>(&done.out).unwrap_or_default()["seq"].clone();
+    let seq = |done: &Done| serde_json::from_str::<Value>(&done.out).unwrap_or_default()["at"].clone();
     let expected = seq(&run("UTC", "2026-03-12T09:09:32Z"));
     assert!(expected.is_u64(), "{expected}");
     for (zone, text) in [
@@ -181,7 +188,7 @@ fn what_bears_no_time_is_last_and_never_the_newest() {
     assert_eq!(ids[..2], ["blog-1", "shop-1"]);
     assert_eq!((&rows[2]["began"], &rows[2]["ended"]), (&Value::Null, &Value::Null));
     assert!(world.run("elsewhere", "UTC", &["sessions"]).out.lines().last().unwrap().contains("no time"));
-    let latest = world.json("elsewhere", "UTC", &["at", "head", "latest"]);
+    let latest = world.json("elsewhere", "UTC", &["context", "latest", "--summary"]);
     assert_eq!(latest["session"], "blog-1");
     let undated = format!("session:{}", ids[2]);
     let log = world.run("elsewhere", "UTC", &["log", &undated]);
@@ -191,7 +198,7 @@ fn what_bears_no_time_is_last_and_never_the_newest() {
     }
     // An act on the session makes it the newest.
     assert_eq!(world.run("elsewhere", "UTC", &["policy", "set", "todo=off", "--session", ids[2]]).code, 0);
-    assert_eq!(world.json("elsewhere", "UTC", &["at", "head", "latest"])["session"], ids[2]);
+    assert_eq!(world.json("elsewhere", "UTC", &["context", "latest", "--summary"])["session"], ids[2]);
 }
 
 /// The newest session of the whole store is seldom the one that is meant in a project's folder.
@@ -205,11 +212,11 @@ fn the_current_folder_says_which_session_is_meant() {
         ("elsewhere", "blog-1"),
         (".", "blog-1"),
     ] {
-        for named in [&["at", "head", "latest"][..], &["at", "head"]] {
+        for named in [&["context", "latest", "--summary"][..], &["context", "--summary"]] {
             assert_eq!(world.json(folder, "UTC", named)["session"], session, "{folder} {named:?}");
         }
     }
-    let note = world.run("shop/src", "UTC", &["at", "head"]).err;
+    let note = world.run("shop/src", "UTC", &["context", "--summary"]).err;
     assert!(note.contains("of this folder (and 3 in all), shop-1"), "{note}");
 }
 
@@ -350,30 +357,29 @@ fn a_session_can_come_first_in_a_question() {
 #[test]
 fn a_limit_counts_what_is_printed() {
     let world = World::new();
-    let all = world.run("elsewhere", "UTC", &["list", "shop-1"]).out;
+    let all = world.run("elsewhere", "UTC", &["log", "--texts", "shop-1"]).out;
     assert!(all.lines().count() > 2, "{all}");
     for limit in 1..=2 {
-        let done = world.run("elsewhere", "UTC", &["list", "shop-1", "--limit", &limit.to_string()]);
+        let done =
+            world.run("elsewhere", "UTC", &["log", "--texts", "shop-1", "--limit", &limit.to_string()]);
         assert_eq!(
             done.out.lines().collect::<Vec<_>>(),
             all.lines().take(limit).collect::<Vec<_>>(),
             "{done:?}"
         );
     }
-    let first = world.run("elsewhere", "UTC", &["list", "shop-1", "--limit", "1"]);
+    let first = world.run("elsewhere", "UTC", &["log", "--texts", "shop-1", "--limit", "1"]);
     let cursor = first.err.lines().find_map(|line| line.strip_prefix("more: --after ")).unwrap().to_owned();
-    let rest = world.run("elsewhere", "UTC", &["list", "shop-1", "--after", &cursor]);
+    let rest = world.run("elsewhere", "UTC", &["log", "--texts", "shop-1", "--after", &cursor]);
     assert_eq!(format!("{}{}", first.out, rest.out), all);
 }
 
-/// `at yesterday ID` gave a turn of January, and beside it the date of the session that was recorded last. In JSON that time was called
-/// `recorded_at`, and `sessions` and `search` told times as numbers without a unit.
+/// `--at yesterday` gave a turn of January, and beside it the date of the session that was recorded last. `sessions` and `search` told times as numbers without a unit.
 #[test]
 fn times_are_those_of_the_session_that_is_named_and_of_one_form() {
     let world = World::new();
-    let at = world.json("elsewhere", "UTC", &["at", "2026-03-25", "shop-1"]);
-    assert_eq!(at["time"], "2026-03-12T09:09:32Z");
-    assert!(at["recorded_at"].as_str().unwrap() > "2026-04", "{at}");
+    let at = world.json("elsewhere", "UTC", &["context", "shop-1", "--summary", "--at", "2026-03-25"]);
+    assert_eq!((&at["session"], at["turn"].as_u64()), (&Value::from("shop-1"), Some(1)), "{at}");
     let sessions = world.json("elsewhere", "UTC", &["sessions", "shop"]);
     assert_eq!(sessions["items"][0]["began"], "2026-03-12T09:09:30Z");
     assert_eq!(sessions["items"][0]["ended"], "2026-03-12T11:00:00Z");
@@ -401,9 +407,7 @@ fn an_unknown_verb_says_where_it_is() {
     let done = world.run(".", "UTC", &["histroy"]);
     assert!(done.err.contains("'history'") && !done.err.contains(", 'history'"), "{done:?}");
     // A shell took `#297` for a comment.
-    for args in
-        [&["explain"][..], &["show"], &["blame"], &["at"], &["history", "--chain"], &["context", "pin"]]
-    {
+    for args in [&["explain"][..], &["show"], &["blame"], &["history", "--chain"], &["context", "pin"]] {
         let done = world.run(".", "UTC", args);
         assert!(done.code == 2 && done.err.contains("in a shell, write 297 or '#297'"), "{args:?}: {done:?}");
     }
@@ -464,8 +468,11 @@ fn a_fork_can_be_named_as_it_is_listed() {
     assert_eq!(forked["session"], "shop-1-fork-1");
     let listed = world.json("elsewhere", "UTC", &["sessions", "shop-1-fork-1"]);
     assert_eq!(listed["items"][0]["title"], "fork of work on shop at t1");
-    assert_eq!(world.json("elsewhere", "UTC", &["at", "head", "shop…rk-1"])["session"], "shop-1-fork-1");
-    assert_eq!(world.run("elsewhere", "UTC", &["at", "head", "sh…1"]).code, 2);
+    assert_eq!(
+        world.json("elsewhere", "UTC", &["context", "shop…rk-1", "--summary"])["session"],
+        "shop-1-fork-1"
+    );
+    assert_eq!(world.run("elsewhere", "UTC", &["context", "sh…1", "--summary"]).code, 2);
 }
 
 /// The ids of several sessions that begin alike stood side by side in one line, and nothing told the sessions apart.

@@ -33,9 +33,6 @@ mod complete {
     pub(crate) fn presets() -> ArgValueCandidates {
         nothing()
     }
-    pub(crate) fn kinds() -> ArgValueCandidates {
-        nothing()
-    }
     pub(crate) fn formats() -> ArgValueCandidates {
         nothing()
     }

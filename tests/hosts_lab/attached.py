@@ -148,7 +148,7 @@ def bodies(scene):
 def accepted(scene):
     """No request is refused by lint."""
     for path in sorted(glob.glob(scene.wire + "/*.body")):
-        done = subprocess.run([PROGRAM, "lint", "--format", "anthropic", path], capture_output=True, text=True, check=False)
+        done = subprocess.run([PROGRAM, "context", "lint", "--format", "anthropic", path], capture_output=True, text=True, check=False)
         if done.returncode:
             fault(scene, "lint refuses %s: %s" % (os.path.basename(path), done.stdout[:300] + done.stderr[:300]))
 
@@ -613,7 +613,7 @@ def proxied_responses(scene):
     if not hidden or len(hidden) == len(outputs):
         fault(scene, "%d of %d results are placeholders on the wire" % (len(hidden), len(outputs)))
     for path in sorted(glob.glob(scene.wire + "/*.body")):
-        done = subprocess.run([PROGRAM, "lint", "--format", "responses", path], capture_output=True, text=True, check=False)
+        done = subprocess.run([PROGRAM, "context", "lint", "--format", "responses", path], capture_output=True, text=True, check=False)
         if done.returncode:
             fault(scene, "lint refuses %s: %s" % (os.path.basename(path), done.stdout[:300] + done.stderr[:300]))
     again(scene)

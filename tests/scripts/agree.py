@@ -144,7 +144,7 @@ def sums(asked: Asked, store: pathlib.Path) -> None:
     for name in ("calls", "superseded", "tokens", "tokens_shown", "tokens_freed"):
         asked.same(total[name], sum(session[name] for session in sessions), name)
     log = asked.lines(store, "log")
-    asked.same(len(log), asked.ask(store, "head")["seq"])
+    asked.same(len(log), asked.ask(store, "verify", "--head")["seq"])
     for session in asked.some(sessions, asked.session_count):
         name = session["id"]
         context, history = asked.ask(store, "context", name, "--full"), asked.rows(store, "history", "-s", name)
@@ -250,15 +250,15 @@ def points_in_time(asked: Asked, store: pathlib.Path) -> None:
             asked.same(later, [], name, seq)
             causes = [row["superseded_by"] for row in history if row["superseded_by"]]
             asked.same([cause for cause in causes if int(re.match(r"#(\d+)", cause)[1]) > seq], [], name, seq)
-            answer = asked.ask(store, "at", f"#{seq}", name)
-            found = (context["item_count"], context["tokens_shown"], context["hidden_count"], context["turn"])
-            asked.same((answer["items"], answer["tokens_shown"], answer["hidden"], answer["turn"]), found, name, seq)
+            answer = asked.ask(store, "context", name, "--summary", *at)
+            figures = ("item_count", "tokens_shown", "hidden_count", "turn")
+            asked.same([answer[figure] for figure in figures], [context[figure] for figure in figures], name, seq)
             total = asked.ask(store, "stats", "-s", name, *at)["total"]
             asked.same(total["tokens"], sum(row["tokens"] for row in history), name, seq)
         by_turn = session["tokens_by_turn"]
         if len(by_turn) == session["turns"] and not session["rewinds"]:
             for turn in asked.some(range(1, session["turns"] + 1), 3):
-                asked.same(asked.ask(store, "at", f"t{turn}", name)["tokens_shown"], by_turn[turn - 1], name, turn)
+                asked.same(asked.ask(store, "context", name, "--summary", "--at", f"t{turn}")["tokens_shown"], by_turn[turn - 1], name, turn)
 
 
 @law("differences")
@@ -382,11 +382,11 @@ def bodies(asked: Asked, store: pathlib.Path) -> None:
             for more in ((), ("--recorded",), ("--at", middle)):
                 code, body, error = asked.run(store, "context", session["id"], "--format", form, *more)
                 asked.same(code, 0, session["id"], form, *more, error)
-                code, out, error = asked.run(store, "lint", "--format", form, "-", typed=body)
+                code, out, error = asked.run(store, "context", "lint", "--format", form, "-", typed=body)
                 asked.same((code, out + error if code else ""), (0, ""), session["id"], form, *more)
 
 
-QUESTIONS = ("sessions --all", "stats", "history --all", "log", "cost --by model", "todo list", "memory list", "search e", "list")
+QUESTIONS = ("sessions --all", "stats", "history --all", "log", "cost --by model", "todo list", "memory list", "search e", "log --texts")
 
 
 def answers(asked: Asked, store: pathlib.Path, names: list[str]) -> dict[str, str]:
@@ -433,20 +433,20 @@ def acts(asked: Asked, store: pathlib.Path) -> None:
     copy = asked.copy(store, "acts")
     for session in asked.some(sessions, 5):
         name = session["id"]
-        states, head = [state(asked, copy, name)], asked.ask(copy, "head")["seq"]
+        states, head = [state(asked, copy, name)], asked.ask(copy, "verify", "--head")["seq"]
         inside = ids(row for row in asked.rows(copy, "history", "-s", name) if row["in_context"])
         for act in ("discard", "distill", "pin", "discard"):
             item = asked.dice.choice(inside)
             # Not every act suits every item; then nothing is recorded.
             asked.run(copy, "context", act, "-s", name, f"{item}=in short" if act == "distill" else item)
-            if (now := asked.ask(copy, "head")["seq"]) != head:
+            if (now := asked.ask(copy, "verify", "--head")["seq"]) != head:
                 states.append(state(asked, copy, name))
                 head = now
         for back in states[-2::-1]:
             asked.do(copy, "undo", "-s", name)
             asked.same(state(asked, copy, name), back, name, "undo")
         for forth in states[1:]:
-            asked.do(copy, "redo", "-s", name)
+            asked.do(copy, "undo", "--redo", "-s", name)
             asked.same(state(asked, copy, name), forth, name, "redo")
         asked.do(copy, "policy", "set", "automatic=false", "-s", name)
         asked.do(copy, "policy", "set", "automatic=true", "-s", name)
@@ -482,7 +482,7 @@ def erasures(asked: Asked, store: pathlib.Path) -> None:
         name = items[item]["session"]
         copy = asked.copy(store, "erased")
         asked.do(copy, "erase", item, "-s", name, "--reason", "a law", "--by", "a law")
-        for verb in (("context", name, "--full"), ("show", item), ("list",), ("export", "html", name, "-o", "-"), ("scan",)):
+        for verb in (("context", name, "--full"), ("show", item), ("log", "--texts"), ("export", "html", name, "-o", "-"), ("scan",)):
             code, out, error = asked.run(copy, *verb)
             asked.same(code in (0, 1), True, *verb, code, error)
             asked.same(text in out, False, item, *verb)
@@ -574,7 +574,7 @@ def as_if(fault: str, program: str, arguments: list[str]) -> int:
     if fault == "reads each recording anew" and "import" in verbs:
         typed = json.dumps({"session": "again", "message": {"role": "user", "text": "again"}}) + "\n"
         subprocess.run([program, *arguments[:2], "append", "--stdin"], input=typed, text=True, capture_output=True, check=False)
-    typed = sys.stdin.buffer.read() if verbs[0] == "lint" else b""
+    typed = sys.stdin.buffer.read() if "lint" in verbs else b""
     done = subprocess.run([program, *arguments], input=typed, capture_output=True, check=False)
     out = done.stdout.decode(errors="surrogateescape")
     if verbs and done.returncode == 0:

@@ -41,7 +41,7 @@ fn copy_of(fixture: &Path) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// The store of `v3`, its complete segments sealed by `acpdb seal` when sealing was new.
+/// The store of `v3`, its complete segments sealed by `acpdb doctor seal` when sealing was new.
 fn sealed_fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v3-sealed")
 }

@@ -123,6 +123,19 @@ fn every_block_is_of_a_kind_that_is_checked() {
 }
 
 /// Every page has its place in the book, and every place a page.
+/// Bytes of README and book. It may only be lowered: a page that grows takes its room from another.
+const BOOK_BYTES_MAX: usize = 316_000;
+
+#[test]
+fn the_readme_is_read_in_minutes_and_the_book_does_not_grow() {
+    let texts: Vec<String> = pages().iter().map(|page| std::fs::read_to_string(page).unwrap()).collect();
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let words = readme.split_whitespace().count();
+    assert!(words <= 900, "README.md has {words} words");
+    let bytes: usize = texts.iter().map(String::len).sum();
+    assert!(bytes <= BOOK_BYTES_MAX, "README and book have {bytes} bytes");
+}
+
 #[test]
 fn the_book_has_every_page_once() {
     let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();

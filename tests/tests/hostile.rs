@@ -229,10 +229,10 @@ fn no_verb_of_the_program_touches_what_lies_beside_a_strangers_store() {
         // The verbs from here on write.
         (&["append", "--stdin"], line),
         (&["erase", "#2", "--reason", "it leaked"], ""),
-        (&["seal", "--all"], ""),
-        (&["reindex"], ""),
+        (&["doctor", "seal", "--all"], ""),
+        (&["doctor", "reindex"], ""),
         (&["context", "discard", "c1", "--session", "s1"], ""),
-        (&["salvage", "--into", "../saved"], ""),
+        (&["doctor", "salvage", "--into", "../saved"], ""),
     ];
     for (story, traps) in table() {
         let sandbox = Sandbox::new().unwrap();
@@ -330,11 +330,11 @@ fn a_store_of_somebody_else_is_used_only_if_it_is_named_or_trusted() {
         }
         said
     };
-    says(&["sessions"], 0, &["which you did not make here", "acpdb trust "]);
+    says(&["sessions"], 0, &["which you did not make here", "acpdb config trust "]);
     set(0o775);
     let refused = [
         "can be written by others than its owner (mode 775)",
-        "hint: if you trust it: acpdb trust ",
+        "hint: if you trust it: acpdb config trust ",
         "--db ",
     ];
     for verb in ["sessions", "verify", "doctor", "seal"] {
@@ -342,20 +342,20 @@ fn a_store_of_somebody_else_is_used_only_if_it_is_named_or_trusted() {
     }
     let named = store.to_string_lossy().into_owned();
     says(&["sessions", "--db", &named], 0, &["warning: ", "can be written by others"]);
-    says(&["trust", "--list"], 0, &["no store is trusted"]);
-    says(&["trust", &named], 0, &["is trusted"]);
+    says(&["config", "trust", "--list"], 0, &["no store is trusted"]);
+    says(&["config", "trust", &named], 0, &["is trusted"]);
     assert_eq!(says(&["sessions"], 0, &[]), "");
     assert_eq!(says(&["sessions", "--db", &named], 0, &[]), "");
     let settings = std::fs::read_to_string(root.join("home/.config/acpdb/config.toml")).unwrap();
     assert!(settings.contains("trusted = [") && settings.contains("project/.acpdb"), "{settings}");
-    says(&["trust", "--remove", &folder.to_string_lossy()], 0, &["is not trusted any more"]);
-    says(&["trust", "--remove", &named], 7, &["is not on the list"]);
-    says(&["trust", "/nonexistent"], 7, &["is not an acpdb store"]);
+    says(&["config", "trust", "--remove", &folder.to_string_lossy()], 0, &["is not trusted any more"]);
+    says(&["config", "trust", "--remove", &named], 7, &["is not on the list"]);
+    says(&["config", "trust", "/nonexistent"], 7, &["is not an acpdb store"]);
     says(&["sessions"], 1, &refused);
     set(0o700);
     // Only the machine's owner gives files away.
     if std::os::unix::fs::chown(&store, Some(54_321), None).is_ok() {
-        says(&["sessions"], 1, &["belongs to user 54321, not to you", "acpdb trust"]);
+        says(&["sessions"], 1, &["belongs to user 54321, not to you", "acpdb config trust"]);
         says(&["sessions", "--db", &named], 0, &["warning: ", "belongs to user 54321"]);
         std::os::unix::fs::chown(&store, Some(0), None).unwrap();
     }

@@ -105,7 +105,7 @@ fn python(world: &World, file: &str, key: &str) -> (i32, String) {
 /// Both checkers have to give the same answer about a file: true or not.
 #[track_caller]
 fn both(world: &World, file: &str, key: &str, is_true: bool) {
-    let ran = world.run(&["check", file, "--key", key]);
+    let ran = world.run(&["checkpoint", "check", file, "--key", key]);
     tells(&ran, if is_true { 0 } else { 3 }, &[if is_true { "proves" } else { "proves nothing" }]);
     let (code, text) = python(world, file, key);
     assert_eq!(code, if is_true { 0 } else { 3 }, "{text}");
@@ -122,13 +122,13 @@ fn what_is_signed_proven_and_checked_in_words() {
 fn both_checkers_accept_what_is_true_and_nothing_that_was_changed() {
     let world = signed();
     let key = key(&world);
-    world.run(&["prove", "#6", "--event", "--with-body", "-o", "event"]).ok();
-    world.run(&["prove", "#1", "-o", "first"]).ok();
-    world.run(&["prove", "--from", "#29", "-o", "growth"]).ok();
+    world.run(&["checkpoint", "prove", "#6", "--event", "--with-body", "-o", "event"]).ok();
+    world.run(&["checkpoint", "prove", "#1", "-o", "first"]).ok();
+    world.run(&["checkpoint", "prove", "--from", "#29", "-o", "growth"]).ok();
     world.write("note", world.run(&["checkpoint", "export"]).out);
-    world.run(&["prove", "--session", "s1", "--with-body", "-o", "session"]).ok();
-    world.run(&["prove", "#3..#7", "-o", "range"]).ok();
-    world.run(&["prove", "#1..#32", "-o", "whole"]).ok();
+    world.run(&["checkpoint", "prove", "--session", "s1", "--with-body", "-o", "session"]).ok();
+    world.run(&["checkpoint", "prove", "#3..#7", "-o", "range"]).ok();
+    world.run(&["checkpoint", "prove", "#1..#32", "-o", "whole"]).ok();
     for file in ["event", "first", "growth", "note", "session", "range", "whole"] {
         both(&world, file, &key, true);
         let text = std::fs::read_to_string(world.path(file)).unwrap();
@@ -183,11 +183,11 @@ fn both_checkers_accept_what_is_true_and_nothing_that_was_changed() {
         command.args(arguments).env("HOME", world.path("another"));
         finish(command, b"")
     };
-    tells(&believing(&["check", "event"]), 2, &["there is no key to check it with"]);
+    tells(&believing(&["checkpoint", "check", "event"]), 2, &["there is no key to check it with"]);
     tells(&believing(&["key", "trust", "auditor.key"]), 0, &["keys/trusted"]);
-    tells(&believing(&["check", "event"]), 0, &["proves"]);
+    tells(&believing(&["checkpoint", "check", "event"]), 0, &["proves"]);
     tells(&believing(&["key", "trust", &key, "--remove"]), 0, &[]);
-    tells(&believing(&["check", "event"]), 2, &[]);
+    tells(&believing(&["checkpoint", "check", "event"]), 2, &[]);
 }
 
 #[test]
@@ -195,28 +195,28 @@ fn both_checkers_accept_what_is_true_and_nothing_that_was_changed() {
 fn a_session_is_proven_up_to_what_was_signed_and_nothing_of_others_is_in_it() {
     let world = signed();
     let key = key(&world);
-    let signed = world.run(&["prove", "--session", "s9", "--with-body", "-o", "s9"]).ok();
+    let signed = world.run(&["checkpoint", "prove", "--session", "s9", "--with-body", "-o", "s9"]).ok();
     assert_eq!(signed, "");
-    let ran = world.run(&["check", "s9", "--key", &key]);
+    let ran = world.run(&["checkpoint", "check", "s9", "--key", &key]);
     tells(&ran, 0, &["events of stream ", "message_recorded", "one", "two", "three"]);
     assert!(!ran.text().contains("orders.rs"), "{}", ran.text());
     // Later events are left out, and that is said; a session that is not signed at all proves nothing.
     world.run_with(&["append", "--stdin"], said("k4", "four") + &FEED.replace("\"s1\"", "\"s7\"")).ok();
     tells(
-        &world.run(&["prove", "--session", "s9", "-o", "less"]),
+        &world.run(&["checkpoint", "prove", "--session", "s9", "-o", "less"]),
         0,
         &["2 events of it after #", "left out"],
     );
     tells(
-        &world.run(&["prove", "--session", "s7"]),
+        &world.run(&["checkpoint", "prove", "--session", "s7"]),
         7,
         &["no checkpoint covers an event of s7", "checkpoint sign"],
     );
-    tells(&world.run(&["prove", "--session", "nothing"]), 7, &["nothing"]);
+    tells(&world.run(&["checkpoint", "prove", "--session", "nothing"]), 7, &["nothing"]);
     for range in ["#3..#99", "#0..#3", "#5..#3"] {
-        tells(&world.run(&["prove", range]), 7, &["is not a range of events up to #"]);
+        tells(&world.run(&["checkpoint", "prove", range]), 7, &["is not a range of events up to #"]);
     }
-    tells(&world.run(&["prove", "#1..x"]), 2, &["is no seq"]);
+    tells(&world.run(&["checkpoint", "prove", "#1..x"]), 2, &["is no seq"]);
     // Left out, added, told twice, or in another order: the file is none any more.
     let text = std::fs::read_to_string(world.path("s9")).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -327,7 +327,7 @@ fn an_old_checkpoint_in_the_place_of_the_new_one_is_named() {
     let newest = contents(&world.path("store/checkpoints")).pop().unwrap().0;
     std::fs::remove_file(newest).unwrap();
     tells(&world.run(&["verify"]), 4, &["was replayed: a newer one was seen here"]);
-    tells(&world.run(&["check", "old.note"]), 4, &["is older than that of #"]);
+    tells(&world.run(&["checkpoint", "check", "old.note"]), 4, &["is older than that of #"]);
 }
 
 #[test]
@@ -348,12 +348,16 @@ fn two_faces_of_one_store_are_named() {
     elsewhere(&["--db", "face", "checkpoint", "sign"]).ok();
     world.write("face.note", elsewhere(&["--db", "face", "checkpoint", "export"]).out);
     let key = key(&world);
-    tells(&world.run(&["check", "face.note", "--key", &key]), 3, &["the store was forked"]);
+    tells(&world.run(&["checkpoint", "check", "face.note", "--key", &key]), 3, &["the store was forked"]);
     // Each face has a proof for itself; the checkpoint seen before says which of them is new.
     world.write("proof", elsewhere(&["--db", "face", "prove", "#6", "--event"]).out);
-    tells(&elsewhere(&["check", "proof"]), 0, &["proves"]);
-    tells(&world.run(&["check", "proof"]), 3, &["contradicts what was seen last", "forked"]);
-    tells(&world.run(&["prove", "--from", "face.note"]), 3, &["are not those that were signed"]);
+    tells(&elsewhere(&["checkpoint", "check", "proof"]), 0, &["proves"]);
+    tells(&world.run(&["checkpoint", "check", "proof"]), 3, &["contradicts what was seen last", "forked"]);
+    tells(
+        &world.run(&["checkpoint", "prove", "--from", "face.note"]),
+        3,
+        &["are not those that were signed"],
+    );
 }
 
 #[test]
@@ -382,8 +386,8 @@ fn two_stores_that_were_exchanged_are_named() {
     copy(&other.path("store"), &world.path("store"));
     // The signer of one is a stranger to the other.
     tells(&world.run(&["verify"]), 8, &["proves nothing here"]);
-    world.write("proof", world.run(&["prove", "#6", "--event"]).out);
-    tells(&world.run(&["check", "proof", "--key", &key]), 3, &["it is of another store"]);
+    world.write("proof", world.run(&["checkpoint", "prove", "#6", "--event"]).out);
+    tells(&world.run(&["checkpoint", "check", "proof", "--key", &key]), 3, &["it is of another store"]);
     tells(&world.run(&["verify", "--key", &key]), 3, &["it is of another store"]);
     let shown = self::key(&other);
     tells(&world.run(&["verify", "--key", &shown]), 0, &["agrees"]);
@@ -421,7 +425,7 @@ fn a_wrong_clock_is_a_remark_and_signing_goes_on() {
     // Later events are signed, too, and proven.
     world.run_with(&["append", "--stdin"], said("k5", "and on")).ok();
     tells(&world.run(&["checkpoint", "sign"]), 0, &[]);
-    world.run(&["prove", "#2"]).ok();
+    world.run(&["checkpoint", "prove", "#2"]).ok();
     tells(&world.run(&["checkpoint", "show"]), 8, &["a clock was wrong"]);
 }
 
@@ -463,17 +467,17 @@ fn leaves_stay_what_they_are_and_each_has_a_salt_of_its_own() {
     // Over a file that others may read, too: it kept its mode.
     std::fs::write(world.path("with"), "longer than a proof ".repeat(1000)).unwrap();
     std::fs::set_permissions(world.path("with"), PermissionsExt::from_mode(0o644)).unwrap();
-    world.run(&["prove", "#6", "--event", "--with-body", "-o", "with"]).ok();
+    world.run(&["checkpoint", "prove", "#6", "--event", "--with-body", "-o", "with"]).ok();
     assert_eq!(world.path("with").metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    world.run(&["prove", "#6", "--event", "-o", "without"]).ok();
+    world.run(&["checkpoint", "prove", "#6", "--event", "-o", "without"]).ok();
     world.run(&["erase", "#6", "--reason", "a name"]).ok();
-    world.run(&["seal", "--all"]).ok();
+    world.run(&["doctor", "seal", "--all"]).ok();
     assert_eq!(leaves(&open())[..before.len()], before);
     tells(&world.run(&["verify"]), 0, &["agrees"]);
     // Proofs that were made before still hold, and the same one can be made again; the text is gone.
     both(&world, "with", &key, true);
     both(&world, "without", &key, true);
-    world.run(&["prove", "#6", "--event", "--with-body", "-o", "after"]).ok();
+    world.run(&["checkpoint", "prove", "#6", "--event", "--with-body", "-o", "after"]).ok();
     assert_eq!(std::fs::read(world.path("after")).unwrap(), std::fs::read(world.path("without")).unwrap());
 }
 
@@ -482,7 +486,7 @@ fn lost_and_wrong_keys_and_secrets_say_what_to_do() {
     let world = World::fed();
     tells(&world.run(&["checkpoint", "sign"]), 7, &["there is no key default", "acpdb key new default"]);
     tells(&world.run(&["checkpoint", "export"]), 7, &["no checkpoint was signed", "acpdb checkpoint sign"]);
-    tells(&world.run(&["prove", "#6", "--event"]), 7, &["no checkpoint was signed"]);
+    tells(&world.run(&["checkpoint", "prove", "#6", "--event"]), 7, &["no checkpoint was signed"]);
     tells(&world.run(&["key", "new", "../x"]), 2, &["is no name of a key"]);
     world.run(&["key", "new"]).ok();
     tells(&world.run(&["key", "new"]), 5, &["there is a key default already"]);
@@ -503,10 +507,14 @@ fn lost_and_wrong_keys_and_secrets_say_what_to_do() {
     assert!(!ran.err.contains("PRIVATE"), "{}", ran.err);
     std::fs::write(&path, text).unwrap();
     world.run(&["checkpoint", "sign"]).ok();
-    tells(&world.run(&["prove", "#999"]), 7, &["no event #999"]);
+    tells(&world.run(&["checkpoint", "prove", "#999"]), 7, &["no event #999"]);
     world.run_with(&["append", "--stdin"], FEED.replace("\"s1\"", "\"s7\"")).ok();
-    tells(&world.run(&["prove", "#35"]), 7, &["no checkpoint covers #35", "acpdb checkpoint sign"]);
-    tells(&world.run(&["check", "nothing"]), 1, &["cannot read nothing"]);
+    tells(
+        &world.run(&["checkpoint", "prove", "#35"]),
+        7,
+        &["no checkpoint covers #35", "acpdb checkpoint sign"],
+    );
+    tells(&world.run(&["checkpoint", "check", "nothing"]), 1, &["cannot read nothing"]);
     // The checkpoint seen last is known without the key.
     std::fs::remove_file(&path).unwrap();
     tells(&world.run(&["verify"]), 0, &["agrees"]);
@@ -569,7 +577,7 @@ fn a_key_under_a_passphrase_signs_with_it_alone() {
     with("correct horse", &["checkpoint", "sign"]).ok();
     // Its public part needs no passphrase.
     tells(&world.run(&["checkpoint", "show"]), 0, &["agrees"]);
-    world.run(&["prove", "#6", "--event", "-o", "event"]).ok();
+    world.run(&["checkpoint", "prove", "#6", "--event", "-o", "event"]).ok();
     let key = world.run(&["key", "show"]).ok();
     both(&world, "event", key.trim(), true);
 }

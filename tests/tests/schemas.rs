@@ -1,8 +1,7 @@
-//! The shapes that `--json` prints, each with a published schema in `docs/schema/`, checked against the output of every
-//! verb.
+//! The shapes that `--json` prints, each with a schema (`acpdb man --schemas`), checked against the output of every verb.
 //!
-//! `SCHEMAS=write cargo test -p acpdb-tests --test schemas` widens the schemas by the seen values: fields and types are
-//! added, never taken away; a field that is not always there stops being required. A field that was only seen as null
+//! `SCHEMAS=write cargo test -p acpdb-tests --test schemas`, twice, widens `cli/src/shapes.txt` by the seen values: fields and types
+//! are added, never taken away; a field that is not always there stops being required. A field that was only seen as null
 //! allows any value, and is to be listed below with a reason. Read the difference before you commit it.
 
 #![allow(
@@ -25,6 +24,7 @@ mod witness;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use acpdb_tests::binary::root;
@@ -34,25 +34,14 @@ use serde_json::{Value, json};
 /// Answers by the shape that they name, each with the command that gave it.
 type Answers = BTreeMap<String, Vec<(String, Value)>>;
 
-fn folder() -> PathBuf {
-    root().join("docs/schema")
-}
-
-/// `acpdb.history/1` is in `history.json`, a second version of it would be in `history-2.json`.
-fn path_of(name: &str) -> PathBuf {
-    let (stem, version) = name.trim_start_matches("acpdb.").split_once('/').unwrap();
-    let version = if version == "1" { String::new() } else { format!("-{version}") };
-    folder().join(format!("{stem}{version}.json"))
+fn list() -> PathBuf {
+    root().join("cli/src/shapes.txt")
 }
 
 fn published() -> BTreeMap<String, Value> {
-    let mut found = BTreeMap::new();
-    for entry in folder().read_dir().into_iter().flatten() {
-        let path = entry.unwrap().path();
-        let schema: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        found.insert(schema["properties"]["schema"]["const"].as_str().unwrap().to_owned(), schema);
-    }
-    found
+    let printed = world::World::new().run(&["man", "--schemas"]).ok();
+    let schemas = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    schemas.map(|schema| (schema["title"].as_str().unwrap().to_owned(), schema)).collect()
 }
 
 /// Forbids fields that a schema does not name, so that a new field shows up here before users find it.
@@ -67,26 +56,28 @@ fn strict(schema: &mut Value) {
     }
 }
 
+/// Widens the list by what was seen.
 fn write(answers: &Answers) {
-    std::fs::create_dir_all(folder()).unwrap();
+    let text = std::fs::read_to_string(list()).unwrap();
+    let heads = text.lines().filter(|line| line.starts_with("acpdb."));
+    let mut heads: BTreeMap<String, String> =
+        heads.map(|line| (line.split(' ').next().unwrap().to_owned(), line.to_owned())).collect();
+    let mut schemas = published();
     for (name, given) in answers {
-        let path = path_of(name);
-        let known = std::fs::read(&path).ok().map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap());
-        let mut schema = known.clone().unwrap_or(Value::Null);
+        let mut schema = schemas.remove(name).unwrap_or(Value::Null);
         for (_, answer) in given {
             schema = infer::merged(schema, &infer::shape(answer));
         }
+        schemas.insert(name.clone(), schema);
         let command = given.iter().map(|(command, _)| command.as_str()).min_by_key(|command| command.len());
-        let said = format!("What `acpdb {}` prints with --json.", command.unwrap_or_default());
-        let object = schema.as_object_mut().unwrap();
-        object.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
-        object.insert("title".to_owned(), json!(name));
-        object.entry("description").or_insert_with(|| json!(said));
-        object["properties"]["schema"] = json!({"const": name});
-        let mut text = serde_json::to_string_pretty(&infer::sorted(schema)).unwrap();
-        text.push('\n');
-        std::fs::write(path, text).unwrap();
+        heads.entry(name.clone()).or_insert_with(|| format!("{name} {}", command.unwrap_or_default()));
     }
+    let mut text = String::new();
+    for (name, schema) in &schemas {
+        writeln!(text, "{}", heads[name]).unwrap();
+        infer::lines(schema, 1, &mut text);
+    }
+    std::fs::write(list(), text).unwrap();
 }
 
 #[test]
@@ -102,7 +93,6 @@ fn every_answer_has_the_published_shape() {
             findings.push(format!("{name} is not published: {}", given[0].0));
             continue;
         };
-        assert!(path_of(name).is_file(), "{name} is in a file of another name");
         let mut schema = schema.clone();
         strict(&mut schema);
         let validator = jsonschema::validator_for(&schema).unwrap();
@@ -145,7 +135,7 @@ fn every_shape_in_the_source_is_published() {
     for own in ["acpdb.page/1", "acpdb.html/2", "acpdb.index/1", "acpdb.ui_search/1"] {
         unknown.remove(own);
     }
-    assert!(unknown.is_empty(), "not in docs/schema/: {unknown:?}");
+    assert!(unknown.is_empty(), "not in cli/src/shapes.txt: {unknown:?}");
 }
 
 /// One name is one shape: rows of a list and the members of a chain were `items` in one answer and `members` in the other,

@@ -76,7 +76,7 @@ impl Opening {
         let is_new = is_found_upwards(&path) && path.join("acpdb.json").symlink_metadata().is_err();
         let store = builder.open()?;
         if is_new && let Some(list) = list {
-            // A list that cannot be written keeps no program from recording: `acpdb trust` names the store as well.
+            // A list that cannot be written keeps no program from recording: `acpdb config trust` names the store as well.
             let _ = list.enter(store.root());
         }
         Ok(store)

@@ -11,9 +11,9 @@ pub(crate) struct Context {
     /// Only the newest N items
     #[arg(long, value_name = "N")]
     pub(crate) last: Option<usize>,
-    /// Only the beginnings of texts [default]
-    #[arg(long, conflicts_with = "full")]
-    pub(crate) short: bool,
+    /// Only its size: the turn, items, tokens
+    #[arg(long, conflicts_with_all = ["last", "full", "format", "served"])]
+    pub(crate) summary: bool,
     /// Whole texts, not their beginnings
     #[arg(long)]
     pub(crate) full: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Context {
     #[arg(long, conflicts_with_all = ["served", "mode", "server_side"])]
     pub(crate) recorded: bool,
     /// The context that was sent through acpdb: the very bytes that were sent last (before --at, if given); their digest is checked
-    #[arg(long, conflicts_with_all = ["last", "short", "full", "format"])]
+    #[arg(long, conflicts_with_all = ["last", "full", "format"])]
     pub(crate) served: bool,
     #[command(flatten)]
     pub(crate) export: super::ExportOptions,
@@ -42,6 +42,8 @@ pub(crate) enum ContextAct {
     Pin(Targets),
     /// Let the rules decide about pinned items again
     Unpin(Targets),
+    /// Whether a provider accepts the body of a request; exit code 1 if not
+    Lint(super::Lint),
 }
 
 #[derive(Debug, clap::Args)]

@@ -21,9 +21,9 @@ pub(crate) struct Cost {
     /// A session with its subagents [default: all of them], then conditions about requests and their sessions; each may be left out
     #[arg(value_name = "[SESSION] QUERY", add = crate::complete::sessions())]
     pub(crate) words: Vec<String>,
-    /// The unit of a row
-    #[arg(long, value_name = "WHAT", default_value = "day")]
-    pub(crate) by: CostBy,
+    /// The unit of a row, or two: month,model
+    #[arg(long, value_name = "WHAT", default_value = "day", value_delimiter = ',')]
+    pub(crate) by: Vec<CostBy>,
     /// Only requests from this time on, such as 7d, yesterday, 2026-03-12
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,

@@ -8,12 +8,14 @@ use clap::Subcommand;
 pub(crate) enum ExportAct {
     /// One page that needs nothing else: conversation, history, context at any turn, chains, todos, memory; or an index
     Html(ExportPage),
-    /// A picture of a session's tokens to show to others (SVG, PNG): figures, and no text of the session
+    /// A picture of a session's tokens to show to others (SVG): figures, and no text of the session
     Poster(ExportPoster),
     /// A line of JSON for each item, with its texts, states and reasons
     Jsonl(ExportOf),
     /// Spans by OpenTelemetry's conventions, a line for each session
     OtlpJson(ExportSpans),
+    /// A report for people and programs: each act and its actor, hidden and erased items, and how far it is proven
+    Audit(super::Audit),
 }
 
 /// Where an export goes.
@@ -53,14 +55,6 @@ pub(crate) struct ExportPoster {
     pub(crate) session: super::SessionNamed,
     #[command(flatten)]
     pub(crate) target: Target,
-}
-
-impl ExportPoster {
-    /// Whether points are wanted and not shapes, as the name of the file says.
-    pub(crate) fn is_png(&self) -> bool {
-        let extension = self.target.output.as_deref().and_then(|path| path.extension());
-        extension.is_some_and(|extension| extension.eq_ignore_ascii_case("png"))
-    }
 }
 
 #[derive(Debug, clap::Args)]

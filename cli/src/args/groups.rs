@@ -16,17 +16,14 @@ const TEXT_COLUMN: usize = 15;
 /// Verbs by what one wants to do.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "init", "import", "attach", "sessions", "search", "cost"]),
-    (
-        "Look",
-        &["ui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo", "task"],
-    ),
-    ("Time", &["at", "diff", "blame", "rewind", "fork", "resume", "undo", "redo"]),
+    ("Look", &["ui", "context", "history", "explain", "show", "log", "stats", "simulate", "todo", "task"]),
+    ("Time", &["diff", "blame", "rewind", "fork", "resume", "undo"]),
     ("Memory and rules", &["memory", "project", "policy"]),
-    ("Beside an agent", &["step", "mcp", "hook", "plugin", "proxy", "service", "append", "detach", "lint"]),
+    ("Beside an agent", &["step", "mcp", "proxy", "service", "append", "detach"]),
     ("Hand on", &["export", "backup", "restore"]),
-    ("Secrets and proofs", &["scan", "erase", "key", "checkpoint", "prove", "check", "audit"]),
-    ("The store", &["info", "verify", "doctor", "head", "hosts", "seal", "reindex", "salvage", "trust"]),
-    ("The program", &["config", "completions", "man", "help"]),
+    ("Secrets and proofs", &["scan", "erase", "key", "checkpoint"]),
+    ("The store", &["info", "verify", "doctor"]),
+    ("The program", &["config", "completions", "help"]),
 ];
 
 /// Options of the program itself, not of a verb.
@@ -54,7 +51,7 @@ Points in time, for --at, diff, rewind and fork
   head               the newest event
 "),
     ("filters", "\
-Filters, for list, log, history, stats, sessions and search; cost takes those of sessions and times
+Filters, for log, history, stats, sessions and search; cost takes those of sessions and times
 
   tool:grep          calls of a tool            file:src/*.ts    calls on a file
   kind:call          calls, texts, results      status:failed    how a call ended
@@ -97,7 +94,8 @@ Output
 Answers go to standard output, remarks and errors to standard error. On a terminal a table leaves out columns that have no room.
 If standard output is not a terminal and COLUMNS is not set, cells are whole, with a tab between them: acpdb sessions | cut -f1,3.
 A title of more than 200 columns is cut even there; --json has it whole.
---json prints one value a line, whose `schema` is described in docs/schema/. NO_COLOR and --color never take colours away.
+--json prints one value a line, with its `schema`: acpdb man --schemas prints all of these as JSON Schemas.
+NO_COLOR and --color never take colours away.
 "),
 ];
 

@@ -8,6 +8,7 @@ mod groups;
 mod live;
 mod look;
 mod memory;
+mod moved;
 mod policy;
 mod project;
 mod proof;
@@ -35,6 +36,7 @@ pub(crate) use export::*;
 pub(crate) use live::*;
 pub(crate) use look::*;
 pub(crate) use memory::*;
+pub(crate) use moved::moved;
 pub(crate) use policy::*;
 pub(crate) use project::*;
 pub(crate) use proof::*;
@@ -78,8 +80,6 @@ pub(crate) enum Verb {
     Init(Init),
     /// Read sessions of agent hosts into the store; reading them again adds nothing
     Import(Import),
-    /// The hosts, the sessions that were read of each, and the records that were not understood
-    Hosts,
     /// Keep the store current from login on: a service that runs import --follow
     Service(Service),
     /// Append events given as JSON lines on standard input
@@ -89,8 +89,10 @@ pub(crate) enum Verb {
     /// Take acpdb out of a host's settings
     Detach(Detach),
     /// Record one event of a host, given on standard input; acpdb attach sets hosts up to run it
+    #[command(hide = true)]
     Hook(Hook),
     /// Answer the plug-in of a host: JSON lines on standard input; acpdb attach sets plug-ins up to run it
+    #[command(hide = true)]
     Plugin(Plugin),
     /// Tools for a model, by the Model Context Protocol on standard input and output
     Mcp(Mcp),
@@ -106,16 +108,12 @@ pub(crate) enum Verb {
     Context(Context),
     /// Everything that ever was in a session, or one chain of items that superseded each other
     History(History),
-    /// Events as they were recorded
+    /// Events as they were recorded, or their texts
     Log(Log),
     /// One event, item or body, whole
     Show(Show),
-    /// The texts of events in order, one a line: seq, tab, text
-    List(List),
     /// Why something is or is not in the current context
     Explain(Explain),
-    /// The items and events at a point in time
-    At(AtPoint),
     /// Items that came, went, were superseded or shown again between two points
     Diff(Diff),
     /// The calls that changed a file, or the events that decided an item's state
@@ -128,8 +126,6 @@ pub(crate) enum Verb {
     Resume(Resume),
     /// Take back the newest discard, distill, restore, pin or unpin; the next undo takes back the one before
     Undo(Undo),
-    /// Apply again the act that undo took back last; the next redo applies the one undone before
-    Redo(Undo),
     /// Sessions as files for browsers, databases and trace viewers; with all recorded texts, secrets included
     #[command(subcommand)]
     Export(ExportAct),
@@ -137,8 +133,6 @@ pub(crate) enum Verb {
     Ui(Ui),
     /// Secrets that were recorded: where, and how to erase them
     Scan(Scan),
-    /// Whether a provider accepts the body of a request; exit code 1 if not
-    Lint(Lint),
     /// Tokens that each rule saves
     Stats(Stats),
     /// The cost of sessions in dollars, by day, week, session, project, host or model
@@ -162,43 +156,28 @@ pub(crate) enum Verb {
     Project(ProjectAct),
     /// Check every digest and link; exit code 3: damage, 4: acknowledged events are missing
     Verify(Verify),
-    /// The durable end of the log: its seq and link, to be kept elsewhere
-    Head(Head),
     /// Your keys that sign checkpoints, and the keys of others that you trust
     #[command(subcommand)]
     Key(KeyAct),
-    /// Sign the history; show and export checkpoints
+    /// Sign the history; show and export checkpoints; prove events to people who have no store
     Checkpoint(CheckpointVerb),
-    /// A file that proves one event, or that the history only grew, to people who have no store
-    Prove(Prove),
-    /// Whether a file proves its claim, without a store; exit code 3 if not, 4 if it is older than a checkpoint seen here
-    Check(Check),
-    /// A report for people and programs: each act and its actor, hidden and erased items, and how far it is proven
-    Audit(Audit),
-    /// Problems of the store, each with its next step
-    Doctor,
+    /// Problems of the store, each with its next step; and the repairs
+    Doctor(Doctor),
     /// A verified copy of the store, or one below a URL that follows it; writers go on meanwhile
     Backup(Backup),
     /// Make a store anew from the pieces that backup shipped to a URL, verified
     Restore(Restore),
-    /// Copy everything that verifies from a damaged store to a new one
-    Salvage(Salvage),
-    /// The contents of the store, and its place
+    /// The contents of the store, its place, and the hosts it was read from
     Info(Info),
-    /// Rewrite complete segments once, smaller; their contents stay the same
-    Seal(Seal),
     /// Remove an item's content for good, with everything equal to it; the removal stays on record
     Erase(Erase),
-    /// Make the index anew from the log
-    Reindex,
-    /// Allow hooks a store that you did not make here, and every command one of another user
-    Trust(Trust),
-    /// Your settings: list, get, set, unset, path
+    /// Your settings, and the stores of others that you trust
     #[command(subcommand)]
     Config(ConfigAct),
     /// A script that lets your shell complete verbs, options, sessions and ids
     Completions(Completions),
     /// Write the pages of the manual
+    #[command(hide = true)]
     Man(Man),
 }
 
@@ -284,18 +263,11 @@ fn is_without_verb(error: &clap::Error) -> bool {
 
 /// The verb that shows what there is, for words that name no verb, or a group alone; and its place among the words.
 fn shown(words: &[OsString]) -> Option<(usize, &'static str)> {
-    let is_option = |word: &OsString| word.to_string_lossy().starts_with('-');
-    let mut rest = words.iter().enumerate().skip(1);
-    while let Some((place, word)) = rest.next() {
-        if ["--db", "--key-file", "--at", "--color"].iter().any(|option| word == option) {
-            rest.next();
-        } else if !is_option(word) {
-            let (_, shows) = SHOWN.iter().find(|(group, _)| word == group)?;
-            // A verb of the group that stands there lacks something else.
-            return rest.next().is_none_or(|(_, next)| is_option(next)).then_some((place + 1, shows));
-        }
-    }
-    Some((words.len(), "home"))
+    let Some(place) = moved::verb(words) else { return Some((words.len(), "home")) };
+    let (_, shows) = SHOWN.iter().find(|(group, _)| words.get(place).is_some_and(|word| word == group))?;
+    // A verb of the group that stands there lacks something else.
+    let is_alone = words.get(place + 1).is_none_or(|next| next.to_string_lossy().starts_with('-'));
+    is_alone.then_some((place + 1, shows))
 }
 
 impl Args {
@@ -305,7 +277,7 @@ impl Args {
         I: IntoIterator<Item = T>,
         T: Into<OsString> + Clone,
     {
-        let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+        let words = moved::renamed(words.into_iter().map(Into::into).collect());
         // Examples and groups are seen by those who ask for help, or are told of a mistake: making them takes most of a hook's time.
         match bare().try_get_matches_from_mut(&words) {
             Ok(matches) => {
@@ -348,9 +320,7 @@ impl Verb {
             | Self::Search(_)
             | Self::History(_)
             | Self::Show(_)
-            | Self::List(_)
             | Self::Explain(_)
-            | Self::At(_)
             | Self::Diff(_)
             | Self::Blame(_)
             | Self::Scan(_)

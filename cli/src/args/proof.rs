@@ -73,6 +73,10 @@ pub(crate) enum CheckpointAct {
     Show,
     /// Ask witnesses to sign that the history only grew since they saw it last, as C2SP tlog-witness has it
     Push(Push),
+    /// A file that proves one event, or that the history only grew, to people who have no store
+    Prove(Prove),
+    /// Whether a file proves its claim, without a store; exit code 3 if not, 4 if it is older than a checkpoint seen here
+    Check(Check),
     /// Print a signed checkpoint, as C2SP tlog-checkpoint has it
     Export {
         /// The last event of the checkpoint [default: the newest checkpoint]
@@ -111,11 +115,11 @@ pub(crate) struct Push {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  acpdb prove '#297' -o event.tlog-proof     a call from its start to its result, without texts\n  \
-    acpdb prove '#297' --with-body             with them\n  \
-    acpdb prove '#290..#297'                   several, in one file\n  \
-    acpdb prove --session latest -o session.json   all that was signed of a session\n  \
-    acpdb prove --from last-month.note -o grown.json   nothing was rewritten since\n\n\
+    after_help = "Examples:\n  acpdb checkpoint prove '#297' -o event.tlog-proof     a call from its start to its result, without texts\n  \
+    acpdb checkpoint prove '#297' --with-body             with them\n  \
+    acpdb checkpoint prove '#290..#297'                   several, in one file\n  \
+    acpdb checkpoint prove --session latest -o session.json   all that was signed of a session\n  \
+    acpdb checkpoint prove --from last-month.note -o grown.json   nothing was rewritten since\n\n\
     A checkpoint has to cover the event: acpdb checkpoint sign. The file shows nothing of other events."
 )]
 pub(crate) struct Prove {
@@ -143,14 +147,14 @@ pub(crate) struct Prove {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  acpdb check event.tlog-proof --key auditor.key\n  \
-    acpdb check grown.json --key \"$(cat auditor.key)\"\n  \
-    acpdb check now.note\n\n\
+#[command(after_help = "Examples:\n  acpdb checkpoint check event.tlog-proof --key auditor.key\n  \
+    acpdb checkpoint check grown.json --key \"$(cat auditor.key)\"\n  \
+    acpdb checkpoint check now.note\n\n\
     Exit codes: 0: the file proves the printed text; 3: it proves nothing, or contradicts a checkpoint seen here; 4: it is a checkpoint \
     older than one seen here.\n\n\
     The policy is the file of acpdb checkpoint push. docs/check_proof.py does the same without acpdb.")]
 pub(crate) struct Check {
-    /// A file that acpdb prove or acpdb checkpoint export wrote
+    /// A file that acpdb checkpoint prove or acpdb checkpoint export wrote
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// A key as acpdb key show prints it, or a file with it [default: yours and those that you trust]
@@ -163,9 +167,9 @@ pub(crate) struct Check {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  acpdb audit -o report.html                  the whole store, to be read or printed\n  \
-    acpdb audit latest -o session.json          one session, for programs\n  \
-    acpdb audit --since 2026-11-01 -o november.html\n\n\
+    after_help = "Examples:\n  acpdb export audit -o report.html                  the whole store, to be read or printed\n  \
+    acpdb export audit latest -o session.json          one session, for programs\n  \
+    acpdb export audit --since 2026-11-01 -o november.html\n\n\
     The report holds recorded texts: give it only to people who may read them. It says itself which claims it proves, and which it \
     does not.\n\n\
     Exit codes: 0: the log agrees with all that was signed; 3, 4, 8: as of acpdb checkpoint show. The report is written in any case."

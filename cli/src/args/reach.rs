@@ -1,6 +1,9 @@
 //! How many stores a verb knows of, and the words by which it names a session, an item or a point.
 
-use super::{ExportAct, MemoryAct, ServiceAct, TaskAct, TodoAct, Verb};
+use super::{
+    CheckpointAct, CheckpointVerb, Context, ContextAct, ExportAct, MemoryAct, ServiceAct, TaskAct, TodoAct,
+    Verb,
+};
 
 /// The stores that a verb can answer from, where several are named.
 #[derive(Debug)]
@@ -49,21 +52,18 @@ impl Verb {
             Self::Home => Naming { lists: true, ..Naming::default() },
             Self::Sessions(args) => Naming::question(args.session.as_ref(), &args.ask.query),
             Self::Log(args) => Naming::question(args.session.as_ref(), &args.ask.query),
-            Self::List(args) => Naming::question(args.session.as_ref(), &args.ask.query),
             Self::Search(args) => Naming::question(args.session.as_ref(), &[]),
             Self::Cost(args) => Naming::question(args.session.as_ref(), &args.words),
             Self::Memory(MemoryAct::List(args)) => Naming::question(args.scope.session.as_ref(), &[]),
             Self::Memory(MemoryAct::History(args)) => Naming::question(args.scope.session.as_ref(), &[]),
             Self::Memory(MemoryAct::Insights(args)) => Naming::question(args.session.as_ref(), &[]),
-            Self::History(args) if args.memory.is_some() || args.todo.is_some() => {
-                Naming::of(args.session.as_ref(), None)
-            }
+            Self::History(args) if args.todo.is_some() => Naming::of(args.session.as_ref(), None),
             Self::History(args) if args.chain.is_some() => {
                 Naming::of(args.session.as_ref(), args.chain.as_ref())
             }
             Self::History(args) => {
                 // Without any condition it is about one session.
-                let is_bare = args.ask.query.is_empty() && args.file.is_none() && args.tool.is_none();
+                let is_bare = args.ask.query.is_empty() && args.file.is_none();
                 let asked = Naming::question(args.session.as_ref(), &args.ask.query);
                 Naming { lists: !is_bare || args.all, ..asked }
             }
@@ -74,7 +74,6 @@ impl Verb {
                 let points = vec![args.from.as_str(), args.to.as_str()];
                 Naming { points, ..Naming::of(args.session.as_ref(), None) }
             }
-            Self::At(args) => Naming { points: vec![args.when.as_str()], ..Naming::named(&args.session) },
             Self::Stats(args) => {
                 Naming { lists: false, ..Naming::question(args.session.as_ref(), &args.words) }
             }
@@ -90,11 +89,10 @@ impl Verb {
             Self::Config(_)
             | Self::Completions(_)
             | Self::Man(_)
-            | Self::Check(_)
+            | Self::Checkpoint(CheckpointVerb { act: CheckpointAct::Check(_) })
+            | Self::Context(Context { act: Some(ContextAct::Lint(_)), .. })
             | Self::Demo(_)
             | Self::Detach(_)
-            | Self::Trust(_)
-            | Self::Lint(_)
             | Self::Service(super::Service { act: ServiceAct::Status | ServiceAct::Remove, .. }) => {
                 return Reach::Without;
             }

@@ -44,9 +44,6 @@ pub(crate) struct Ask {
 pub(crate) struct Sessions {
     #[command(flatten)]
     pub(crate) ask: Ask,
-    /// Only sessions of this host
-    #[arg(long)]
-    pub(crate) host: Option<String>,
     /// Also subagents
     #[arg(long)]
     pub(crate) all: bool,
@@ -91,28 +88,22 @@ pub(crate) struct History {
     #[command(flatten)]
     pub(crate) ask: Ask,
     /// The supersession chain of this item: #seq, short hash, call id or a unique prefix of one
-    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "tool"], add = crate::complete::items())]
+    #[arg(long, value_name = "ID", conflicts_with = "file", add = crate::complete::items())]
     pub(crate) chain: Option<String>,
     /// Everything about this file
     #[arg(long, value_name = "PATH")]
     pub(crate) file: Option<String>,
-    /// All calls of this tool
-    #[arg(long, value_name = "NAME")]
-    pub(crate) tool: Option<String>,
-    /// The chain of a memory key or id
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["chain", "file", "tool"])]
-    pub(crate) memory: Option<String>,
     /// The history of a todo entry
-    #[arg(long, value_name = "ID", conflicts_with_all = ["chain", "file", "tool", "memory"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["chain", "file"])]
     pub(crate) todo: Option<String>,
     /// Only this session [default: the newest one of this folder, else of all; with any condition, all sessions]
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     /// All sessions
-    #[arg(long, conflicts_with_all = ["session", "chain", "memory", "todo"])]
+    #[arg(long, conflicts_with_all = ["session", "chain", "todo"])]
     pub(crate) all: bool,
     /// The order: largest first, or as it was recorded
-    #[arg(long, value_name = "WHAT", default_value = "time", conflicts_with_all = ["after", "chain", "memory", "todo"])]
+    #[arg(long, value_name = "WHAT", default_value = "time", conflicts_with_all = ["after", "chain", "todo"])]
     pub(crate) sort: HistorySort,
 }
 
@@ -128,16 +119,19 @@ pub(crate) enum HistorySort {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = QUERY_HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct Log {
     #[command(flatten)]
     pub(crate) ask: Ask,
     /// Only this session
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
-    #[expect(clippy::doc_markdown, reason = "it is the text of --help")]
-    /// Only this kind of event, such as tool_call_started
-    #[arg(long, value_name = "KIND", add = crate::complete::kinds())]
-    pub(crate) kind: Option<String>,
+    /// Their texts instead, one a line: seq, tab, text
+    #[arg(long)]
+    pub(crate) texts: bool,
+    /// Whole texts also on a terminal, and not their beginnings
+    #[arg(long, requires = "texts")]
+    pub(crate) full: bool,
     /// From this seq on
     #[arg(long, value_name = "SEQ")]
     pub(crate) from: Option<String>,
@@ -163,22 +157,6 @@ pub(crate) struct Show {
     /// Only the body of this row (from 0), byte for byte
     #[arg(long, value_name = "ROW", conflicts_with = "raw")]
     pub(crate) body: Option<u32>,
-    /// Only this session
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = QUERY_HELP)]
-pub(crate) struct List {
-    #[command(flatten)]
-    pub(crate) ask: Ask,
-    /// Only the beginning of each text, as wide as there is room [default on a terminal]
-    #[arg(long, conflicts_with = "full")]
-    pub(crate) short: bool,
-    /// Whole texts [default for programs, as in a pipe]
-    #[arg(long)]
-    pub(crate) full: bool,
     /// Only this session
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
@@ -219,6 +197,7 @@ pub(crate) enum StatsStyle {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb simulate latest                  the presets on one session\n  \
     acpdb simulate --all --policy economy --mode batched --price flat\n\n\
+    dollars   of all input, as the provider reported it\n\
     price     of all input; doing nothing is 1\n\
     fetched   the same, and hidden results that were needed again are charged again\n\
     tokens    of a request, on average; peak: of the largest one\n\
@@ -254,12 +233,6 @@ pub(crate) struct Simulate {
     /// Tell each case in which the model used hidden text: the item, the rule, the words
     #[arg(long)]
     pub(crate) missed: bool,
-    /// Write a page with the picture here
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<std::path::PathBuf>,
-    /// Replace the page if it exists
-    #[arg(long, requires = "html")]
-    pub(crate) force: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

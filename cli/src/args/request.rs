@@ -28,7 +28,7 @@ pub(crate) enum ExportMode {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportOptions {
     /// Print the body of a request in this form, or a transcript
-    #[arg(long, value_name = "FORMAT", value_parser = format(), conflicts_with_all = ["last", "short", "full"])]
+    #[arg(long, value_name = "FORMAT", value_parser = format(), conflicts_with_all = ["last", "full"])]
     pub(crate) format: Option<Format>,
     /// The items to send, and whether hidden ones show placeholders [default: eager]
     #[arg(long, value_name = "MODE", requires = "format")]

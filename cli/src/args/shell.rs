@@ -31,6 +31,8 @@ pub(crate) enum ConfigAct {
     },
     /// The file that settings are kept in
     Path,
+    /// Allow hooks a store that you did not make here, and every command one of another user
+    Trust(Trust),
 }
 
 #[derive(Debug, clap::Args)]
@@ -66,9 +68,12 @@ pub(crate) struct Completions {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Man {
     /// The folder to write the pages to
-    #[arg(value_name = "DIR", required_unless_present = "reference")]
+    #[arg(value_name = "DIR", required_unless_present_any = ["reference", "schemas"])]
     pub(crate) folder: Option<PathBuf>,
     /// Print the reference of all commands as Markdown instead
     #[arg(long, hide = true, conflicts_with = "folder")]
     pub(crate) reference: bool,
+    /// Print a JSON Schema a line for each shape that --json prints
+    #[arg(long, conflicts_with_all = ["folder", "reference"])]
+    pub(crate) schemas: bool,
 }

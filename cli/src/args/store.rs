@@ -43,10 +43,14 @@ pub(crate) struct Verify {
     /// Check only the bytes of an encrypted store, such as a backup where its key is not kept
     #[arg(long, conflicts_with_all = ["deep", "host"])]
     pub(crate) without_key: bool,
-    /// A link kept elsewhere: a line that acpdb head printed, or SEQ=LINK; may be given several times
+    /// Only print the durable end, or that of the commit which holds an event, in a line to keep elsewhere: a link stands for all up to it
+    #[arg(long, value_name = "SEQ", num_args = 0..=1, default_missing_value = "",
+        conflicts_with_all = ["deep", "without_key", "expect", "expect_file", "key", "host"])]
+    pub(crate) head: Option<String>,
+    /// A link kept elsewhere: a line that --head printed, or SEQ=LINK; may be given several times
     #[arg(long, value_name = "SEQ=LINK")]
     pub(crate) expect: Vec<String>,
-    /// A file of links kept elsewhere: lines that acpdb head has printed, or its JSON
+    /// A file of links kept elsewhere: lines that --head has printed, or its JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) expect_file: Vec<PathBuf>,
     /// The key that acpdb key show printed for this store, or a file with it: finds another store in the place of this one
@@ -56,18 +60,6 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "",
         conflicts_with_all = ["deep", "expect", "expect_file"])]
     pub(crate) host: Option<String>,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  acpdb head                        the durable end, in a line\n  \
-    acpdb head '#297'                 the commit that holds an event\n  \
-    acpdb head >> ~/links             for acpdb verify --expect-file ~/links\n\n\
-    A commit has one link, which stands for everything up to its end. For an event inside a larger commit, head prints the seq, link, \
-    position and time of the end of that commit.")]
-pub(crate) struct Head {
-    /// An event of the commit [default: the last durable event]
-    #[arg(value_name = "SEQ")]
-    pub(crate) seq: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -133,7 +125,7 @@ pub(crate) struct Restore {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb verify                     damage, if there is any\n  \
-    acpdb salvage --into ./saved     everything else, as a new store\n\n\
+    acpdb doctor salvage --into ./saved     everything else, as a new store\n\n\
     The damaged store is only read. Events keep their numbers; a note stands in place of each lost event.")]
 pub(crate) struct Salvage {
     /// A folder that is empty or does not exist, for the new store
@@ -142,10 +134,30 @@ pub(crate) struct Salvage {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Doctor {
+    #[command(subcommand)]
+    pub(crate) act: Option<DoctorAct>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum DoctorAct {
+    /// Make the index anew from the log
+    Reindex,
+    /// Copy everything that verifies from a damaged store to a new one
+    Salvage(Salvage),
+    /// Rewrite complete segments once, smaller; their contents stay the same
+    Seal(Seal),
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Info {
     /// Where the bytes are: by kind, by state, by segment
     #[arg(long)]
     pub(crate) space: bool,
+    /// The hosts, the sessions that were read of each, and the records that were not understood
+    #[arg(long, conflicts_with = "space")]
+    pub(crate) hosts: bool,
 }
 
 #[derive(Debug, clap::Args)]

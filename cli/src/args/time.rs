@@ -1,19 +1,6 @@
 //! Time travel: points, differences, branches.
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Points: #812, t12, -3t (three turns back), 2026-01-31T12:00:00Z, 2026-01-31, \"10m ago\",
-\"yesterday 14:00\", @compact-1 (just before the newest compaction), @rewind-1, head"
-)]
-pub(crate) struct AtPoint {
-    /// The point
-    #[arg(value_name = "WHEN", allow_hyphen_values = true)]
-    pub(crate) when: String,
-    #[command(flatten)]
-    pub(crate) session: super::SessionNamed,
-}
-
-#[derive(Debug, clap::Args)]
 #[command(after_help = "Points: #812, t12, -3t, a time, \"10m ago\", @compact-1, @rewind-1, head")]
 pub(crate) struct Diff {
     /// The first point
@@ -74,6 +61,9 @@ pub(crate) struct Undo {
     /// The session [default: the newest one of this folder, else of all]
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
+    /// Apply an act again that was undone [default: the one undone last]
+    #[arg(long)]
+    pub(crate) redo: bool,
     /// Only name the acts, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

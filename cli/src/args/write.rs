@@ -50,7 +50,7 @@ pub(crate) struct Import {
     {\"session\":\"s1\",\"message\":{\"role\":\"user\",\"text\":\"hello\"}}\n  \
     {\"session\":\"s1\",\"turn\":true,\"tool\":{\"call\":\"c1\",\"tool\":\"read\",\"params\":{\"filePath\":\"/a\"},\"output\":\"..\"}}\n  \
     {\"session\":\"s1\",\"events\":[{..},{..}]}   several in one commit\n\n\
-    If it was killed, the line that was not acknowledged may be there, whole: look with acpdb list before you send it again.")]
+    If it was killed, the line that was not acknowledged may be there, whole: look with acpdb log --texts before you send it again.")]
 pub(crate) struct Append {
     /// Read from standard input
     #[arg(long, required = true)]

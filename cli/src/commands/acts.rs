@@ -49,6 +49,7 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
         }
         ContextAct::Pin(targets) => (Verb::Pin, targets, false),
         ContextAct::Unpin(targets) => (Verb::Unpin, targets, false),
+        ContextAct::Lint(args) => return super::lint::run(args, output),
     };
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;

@@ -1,4 +1,4 @@
-//! `--at`, and `acpdb at WHEN`: points in time, and the state at a point.
+//! `--at`: points in time.
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::Seq;

@@ -1,4 +1,4 @@
-//! `acpdb audit`: a report of all acts and their actors, of hidden and erased texts, and of how far all of it is proven.
+//! `acpdb export audit`: a report of all acts and their actors, of hidden and erased texts, and of how far all of it is proven.
 //!
 //! ```text
 //! events of the log, in order --> sections of rows --> one value --> JSON, or a page that can be printed
@@ -19,7 +19,7 @@ use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_query::items::{Which, items};
 use serde_json::{Value, json};
 
-use super::exports::{Sink, To};
+use super::sink::{Sink, To};
 use super::{Code, Failure, Global, Output, at, audit_page, describe, session, store_path};
 use crate::args::Audit;
 use crate::claims;
@@ -36,7 +36,7 @@ enum Form {
 const PROVES: &[&str] = &[
     "Where a checkpoint agrees and its key is known: the events that it covers are those that were signed, in this order, none changed, \
      dropped or inserted since.",
-    "What is told of an event stands in the log under the number that is given; acpdb prove shows it to others by that number.",
+    "What is told of an event stands in the log under the number that is given; acpdb checkpoint prove shows it to others by that number.",
 ];
 const PROVES_NOT: &[&str] = &[
     "That what was recorded is true: a host that lies is recorded faithfully.",

@@ -1,4 +1,4 @@
-//! The report of `acpdb audit` as a page: no scripts, nothing from elsewhere, made to be printed.
+//! The report of `acpdb export audit` as a page: no scripts, nothing from elsewhere, made to be printed.
 
 use std::io::{self, Write};
 

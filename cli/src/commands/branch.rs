@@ -36,7 +36,7 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
     let last = if args.dry_run { None } else { store.rewind(session.id, to)?.last_seq };
     if last.is_none() && !(args.dry_run && store.has_after(&before, to)?) {
         let failure = Failure::not_found(format!("nothing to rewind: the branch has no event after {to}"));
-        let hint = format!("acpdb at head {name} shows where the branch stands");
+        let hint = format!("acpdb context {name} --summary shows where the branch stands");
         return Err(failure.hint(if is_left { elsewhere } else { hint }));
     }
     if output.json {
@@ -142,14 +142,7 @@ impl Way {
 }
 
 pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<Code, Failure> {
-    go(Way::Undo, global, args, output)
-}
-
-pub(crate) fn redo(global: &Global, args: &Undo, output: &mut Output) -> Result<Code, Failure> {
-    go(Way::Redo, global, args, output)
-}
-
-fn go(way: Way, global: &Global, args: &Undo, output: &mut Output) -> Result<Code, Failure> {
+    let way = if args.redo { Way::Redo } else { Way::Undo };
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
     let session = session::default_session_noted(&store, args.session.as_deref(), output)?;
@@ -170,7 +163,7 @@ fn go(way: Way, global: &Global, args: &Undo, output: &mut Output) -> Result<Cod
     match way {
         Way::Undo if plan.undone => {
             let failure = Failure::new(Code::Conflict, format!("{seq} {label} is undone already"));
-            return Err(failure.hint(format!("acpdb redo '{seq}' makes it hold again")));
+            return Err(failure.hint(format!("acpdb undo --redo '{seq}' makes it hold again")));
         }
         Way::Redo if !plan.undone => {
             let failure = Failure::new(Code::Conflict, format!("{seq} {label} is not undone"));
@@ -188,12 +181,10 @@ fn go(way: Way, global: &Global, args: &Undo, output: &mut Output) -> Result<Cod
     if output.json {
         let ids = |items: &[ItemId]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
         let distilled: Vec<ItemId> = plan.distill.iter().map(|(item, _)| *item).collect();
-        let (schema, done) = match way {
-            Way::Undo => ("acpdb.undo/1", "undone"),
-            Way::Redo => ("acpdb.redo/1", "redone"),
-        };
+        let is_undo = way == Way::Undo;
         return output.json_line(&json!({
-            "schema": schema, "session": session.name, done: seq, "event": label, "dry_run": args.dry_run,
+            "schema": "acpdb.undo/1", "session": session.name, "undone": is_undo.then_some(seq),
+            "redone": (!is_undo).then_some(seq), "event": label, "dry_run": args.dry_run,
             "restored": ids(&plan.restore), "discarded": ids(&plan.discard), "distilled": ids(&distilled),
             "pinned": ids(&plan.pin), "unpinned": ids(&plan.unpin), "last_seq": last,
         }));
@@ -250,7 +241,7 @@ fn next_act(store: &Store, session: &StreamName, view: &View, way: Way) -> Resul
         return Err(if walk.forward.is_empty() {
             failure
         } else {
-            failure.hint("acpdb redo makes the one hold again that was undone last")
+            failure.hint("acpdb undo --redo makes the one hold again that was undone last")
         });
     }
     if !acts.is_empty() {

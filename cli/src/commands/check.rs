@@ -1,4 +1,4 @@
-//! `acpdb check`: whether a file proves its claim. Needs no store.
+//! `acpdb checkpoint check`: whether a file proves its claim. Needs no store.
 
 use std::io::Read as _;
 

@@ -23,6 +23,8 @@ pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -
             export_tiles(&store_path::read(global, output)?, seq, folder, output)
         }
         CheckpointAct::Show => show(&store_path::read(global, output)?, output),
+        CheckpointAct::Prove(args) => super::prove::run(global, args, output),
+        CheckpointAct::Check(args) => super::check::run(args, output),
         CheckpointAct::Push(args) => super::push::run(&store_path::write(global, output)?, args, output),
         CheckpointAct::Export { seq, tiles: None } => {
             let seq = seq.as_deref().map(head::seq_of).transpose()?;

@@ -18,8 +18,12 @@ struct Row {
 }
 
 pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure> {
+    if let ConfigAct::Trust(args) = act {
+        return super::trust::run(args, output);
+    }
     let path = settings::path_or_failure()?;
     match act {
+        ConfigAct::Trust(_) => {}
         ConfigAct::Path => {
             if output.json {
                 output

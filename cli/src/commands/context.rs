@@ -41,13 +41,16 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
         ));
     }
     let layer = if args.recorded { Layer::Recorded } else { Layer::Current };
-    let window = Window { last: args.last, layer };
+    let window = Window { last: if args.summary { Some(0) } else { args.last }, layer };
     if output.json {
         let context = acpdb_query::context(&store, &view, window, store.now())?;
         return output.json_object("acpdb.context/1", &context);
     }
     let (context, items) = acpdb_query::context_items(&store, &view, window, store.now())?;
     header(&context, &view, output)?;
+    if args.summary {
+        return Ok(Code::Ok);
+    }
     let left_out = context.item_count - items.remaining();
     if left_out > 0 {
         output.styled(describe::DIM, format!("\n.. {} before", describe::count(left_out as u64, "item")))?;

@@ -42,6 +42,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
         output.bytes(cost::BUILT_IN.as_bytes())?;
         return Ok(Code::Ok);
     }
+    let units = Units::of(&args.by)?;
     let table = table(global, args.prices.as_deref())?;
     let now = super::at::now();
     let moment = |text: &Option<String>, option: &str| -> Result<Option<when::Stretch>, Failure> {
@@ -73,11 +74,12 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let wasted =
         if args.waste { Some(wasted_in(&stores, &requests, &is_of, &ends, &table, output)?) } else { None };
     let stale = wasted.as_ref().map(|(stale, _)| stale);
-    let asked = Asked { wanted: &is_of, stale, zone: jiff::tz::TimeZone::system() };
-    let mut bill = cost::bill(&requests, by(args.by), &table, &asked);
+    let zone = jiff::tz::TimeZone::system();
+    let asked = Asked { wanted: &is_of, stale, within: units.within.map(by), zone };
+    let mut bill = cost::bill(&requests, by(units.by), &table, &asked);
     if let Some(sort) = args.sort {
         bill.items.sort_by(|one, other| {
-            let by_name = || one.key.cmp(&other.key);
+            let by_name = || (&one.key, &one.part).cmp(&(&other.key, &other.part));
             match sort {
                 CostSort::Cost => other.total.total_cmp(&one.total).then_with(by_name),
                 CostSort::Requests => other.requests.cmp(&one.requests).then_with(by_name),
@@ -88,7 +90,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let limit = args.limit.unwrap_or(usize::MAX);
     let cut = bill.items.iter().skip(limit).count();
     bill.items.truncate(limit);
-    if args.by == CostBy::Session {
+    if units.by == CostBy::Session {
         for end in &ends {
             titles(&stores, end, &mut bill)?;
         }
@@ -110,7 +112,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
         });
         return Ok(code);
     }
-    rows(&bill, args.by, output)?;
+    rows(&bill, units, output)?;
     if let Some(waste) = waste {
         ways(&bill, waste, output)?;
     }
@@ -122,6 +124,23 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     }
     remarks(&bill, args, output);
     Ok(code)
+}
+
+/// The unit of a row, and the one by which it is split.
+#[derive(Clone, Copy)]
+struct Units {
+    by: CostBy,
+    within: Option<CostBy>,
+}
+
+impl Units {
+    fn of(units: &[CostBy]) -> Result<Self, Failure> {
+        match *units {
+            [by] => Ok(Self { by, within: None }),
+            [by, within] if by != within => Ok(Self { by, within: Some(within) }),
+            _ => Err(Failure::usage("--by takes one unit, or two that differ, such as month,model")),
+        }
+    }
 }
 
 /// The requests that a question is about.
@@ -331,8 +350,8 @@ fn titles(stores: &ReadStores, end: &StoreEnd, bill: &mut Bill) -> Result<(), Fa
     Ok(())
 }
 
-fn name(row: &CostRow, by: CostBy) -> String {
-    if row.key.is_empty() {
+fn name(key: &str, by: CostBy, output: &Output) -> String {
+    if key.is_empty() {
         let what = match by {
             CostBy::Hour | CostBy::Block | CostBy::Day | CostBy::Week | CostBy::Month => describe::NO_TIME,
             CostBy::Project => "no folder",
@@ -341,12 +360,14 @@ fn name(row: &CostRow, by: CostBy) -> String {
         };
         return what.to_owned();
     }
-    let key = escape(&row.key, Escape::Line);
+    let key = escape(key, Escape::Line);
     match by {
-        CostBy::Session => key.chars().take(ID_WIDTH).collect(),
-        CostBy::Project => clip_path(&key, NAME_WIDTH),
         // A printed day has the mark of UTC where it is one, as in all output.
         CostBy::Day if is_utc() => format!("{key}Z"),
+        // Programs get whole cells.
+        _ if output.tabs => key.into_owned(),
+        CostBy::Session => key.chars().take(ID_WIDTH).collect(),
+        CostBy::Project => clip_path(&key, NAME_WIDTH),
         _ => clip(&key, NAME_WIDTH),
     }
 }
@@ -356,11 +377,13 @@ fn is_utc() -> bool {
     jiff::tz::TimeZone::system().to_fixed_offset().is_ok_and(jiff::tz::Offset::is_zero)
 }
 
-fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
+fn rows(bill: &Bill, Units { by, within }: Units, output: &mut Output) -> Result<(), Failure> {
     let is_session = by == CostBy::Session;
     let sum = &bill.sum;
     // An empty column is left out.
+    let part = bill.within.unwrap_or("part");
     let is_told = |heading: &str| match heading {
+        _ if heading == part => within.is_some(),
         "store" => bill.items.iter().any(|row| row.store.is_some()),
         "title" => is_session && bill.items.iter().any(|row| row.title.is_some()),
         "input" => sum.dollars.input > 0.0,
@@ -375,6 +398,7 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
     let column = |heading, rank| Column { heading, right: true, rank, is_told: is_told(heading) };
     let columns = [
         Column { right: false, ..column(bill.by, 0) },
+        Column { right: false, ..column(part, 0) },
         Column { right: false, ..column("store", 1) },
         Column { right: false, ..column("title", 6) },
         column("requests", 5),
@@ -391,11 +415,12 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
         column("host says", 10),
         column("stale", 0),
     ];
-    let line = |row: &CostRow, name: String| {
+    let line = |row: &CostRow, name: String, part: String| {
         let (tokens, paid) = (&row.tokens, &row.dollars);
         let read = [tokens.input, tokens.cache_read, tokens.cache_write, tokens.cache_write_long];
         vec![
             name,
+            part,
             row.store.clone().unwrap_or_default(),
             row.title.as_deref().map(one_line).unwrap_or_default(),
             row.requests.to_string(),
@@ -413,8 +438,10 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
             row.stale.map_or_else(|| "-".to_owned(), dollars),
         ]
     };
-    let mut cells: Vec<Vec<String>> = bill.items.iter().map(|row| line(row, name(row, by))).collect();
-    cells.push(line(sum, "sum".to_owned()));
+    let part_of = |row: &CostRow| row.part.as_deref().zip(within).map(|(key, by)| name(key, by, output));
+    let named = |row: &CostRow| line(row, name(&row.key, by, output), part_of(row).unwrap_or_default());
+    let mut cells: Vec<Vec<String>> = bill.items.iter().map(named).collect();
+    cells.push(line(sum, "sum".to_owned(), String::new()));
     output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
 }
 

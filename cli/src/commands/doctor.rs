@@ -15,6 +15,7 @@ use acpdb_proof::claims::Standing;
 
 use super::doctor_git::{self, GitStanding};
 use super::{Code, Failure, Global, Output, describe, store_path};
+use crate::args::{Doctor, DoctorAct};
 use crate::claims;
 
 /// Free bytes on the disk. With fewer, appends will soon fail; reading still works.
@@ -44,7 +45,14 @@ enum State {
     Problem,
 }
 
-pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &Doctor, output: &mut Output) -> Result<Code, Failure> {
+    match &args.act {
+        Some(DoctorAct::Reindex) => return super::reindex::run(global, output),
+        Some(DoctorAct::Salvage(args)) => return super::salvage::run(global, args, output),
+        Some(DoctorAct::Seal(args)) => return super::seal::run(global, args, output),
+        None => {}
+    }
+
     super::at::refuse_now(global, "doctor")?;
     let folder = store_path::folder(global, output)?;
     let (mut findings, code) = look(&folder, global);
@@ -149,7 +157,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
     if acpdb_engine::store::erasure_is_pending(folder) {
         let detail = "begun and not ended: texts that are on record as erased may still be on the disk";
         let next = format!(
-            "see that there is space and that nothing in the folder is a link; acpdb --db {} seal, like every verb \
+            "see that there is space and that nothing in the folder is a link; acpdb --db {} doctor seal, like every verb \
              that writes, then ends it",
             store_path::quoted(folder)
         );
@@ -229,7 +237,7 @@ fn log(
         Verdict::Sound => add(State::Ok, "log", format!("{events}, every digest and link holds"), None),
         Verdict::Damaged if report.violations.is_empty() && report.has_no_tail() => {
             let next = format!(
-                "look for the file tail, in a backup or on the disk; without it acpdb --db {store} seal, like every verb that writes, \
+                "look for the file tail, in a backup or on the disk; without it acpdb --db {store} doctor seal, like every verb that writes, \
                  makes one from what is there"
             );
             let detail = format!(
@@ -240,7 +248,7 @@ fn log(
         Verdict::Damaged => {
             let places = describe::count(report.violations.len() as u64, "place");
             let next = format!(
-                "copy {path} elsewhere; acpdb verify lists the damage; acpdb --db {store} salvage --into NEW saves \
+                "copy {path} elsewhere; acpdb verify lists the damage; acpdb --db {store} doctor salvage --into NEW saves \
                  the rest"
             );
             add(
@@ -268,7 +276,7 @@ fn log(
             let range = report.missing.map(|(first, last)| format!("{first} to {last}")).unwrap_or_default();
             let next = format!(
                 "a disk that lied, or a folder put back from an older copy: look for a newer one; without one, \
-                 acpdb --db {store} salvage --into NEW goes on from what is there"
+                 acpdb --db {store} doctor salvage --into NEW goes on from what is there"
             );
             add(
                 State::Problem,

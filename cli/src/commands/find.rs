@@ -58,7 +58,7 @@ pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(V
         let hint = match &payload {
             Some(Payload::MemoryRecorded(memory)) => {
                 format!(
-                    "what became of it: acpdb history --memory '{}' --session '{}'",
+                    "what became of it: acpdb memory history '{}' --session '{}'",
                     memory.id, found.stream.name
                 )
             }

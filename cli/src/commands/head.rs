@@ -1,4 +1,4 @@
-//! `acpdb head`: prints the durable end in a line, and reads such lines back.
+//! `acpdb verify --head`: prints the durable end in a line, and reads such lines back.
 
 use std::path::Path;
 
@@ -8,11 +8,10 @@ use acpdb_engine::verify::Expected;
 use serde_json::json;
 
 use super::{Code, Failure, Global, Output, describe, store_path};
-use crate::args::Head;
 
-pub(crate) fn run(global: &Global, args: &Head, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse_now(global, "head")?;
-    let seq = args.seq.as_deref().map(seq_of).transpose()?;
+/// The end of the commit that holds an event; of the log, if no event is named.
+pub(super) fn run(global: &Global, seq: &str, output: &mut Output) -> Result<Code, Failure> {
+    let seq = (!seq.is_empty()).then(|| seq_of(seq)).transpose()?;
     let store = store_path::read(global, output)?;
     let Some(head) = store.head_place(seq)? else {
         let seq = seq.unwrap_or_default();
@@ -51,12 +50,13 @@ fn link_of(text: &str) -> Result<Link, Failure> {
 /// `812=ab..` as the link that the log should have.
 fn expected(text: &str) -> Result<Expected, Failure> {
     let (seq, link) = text.split_once('=').ok_or_else(|| {
-        Failure::usage(format!("{text:?} is not SEQ=LINK")).hint("give what acpdb head prints, or 812=ab12..")
+        Failure::usage(format!("{text:?} is not SEQ=LINK"))
+            .hint("give what acpdb verify --head prints, or 812=ab12..")
     })?;
     Ok(Expected { seq: seq_of(seq.trim())?, link: link_of(link.trim())? })
 }
 
-/// The links in an argument: lines printed by `acpdb head`, as in a file.
+/// The links in an argument: lines printed by `acpdb verify --head`, as in a file.
 pub(crate) fn expected_lines(text: &str) -> Result<Vec<(Expected, Option<StoreId>)>, Failure> {
     match text.lines().map(str::trim).filter(|line| !line.is_empty()).map(read_line).collect() {
         // A variable that was never set would check nothing.
@@ -65,7 +65,7 @@ pub(crate) fn expected_lines(text: &str) -> Result<Vec<(Expected, Option<StoreId
     }
 }
 
-/// The links in a file of lines from `acpdb head`, as text or as JSON; also `SEQ=LINK`.
+/// The links in a file of lines from `acpdb verify --head`, as text or as JSON; also `SEQ=LINK`.
 pub(crate) fn expected_in(path: &Path) -> Result<Vec<(Expected, Option<StoreId>)>, Failure> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(Failure::io("read", &shown))?;
@@ -86,8 +86,9 @@ fn read_line(line: &str) -> Result<(Expected, Option<StoreId>), Failure> {
             link: String,
             store: Option<String>,
         }
-        let kept: Kept = serde_json::from_str(line)
-            .map_err(|error| Failure::usage(format!("not what acpdb head --json prints: {error}")))?;
+        let kept: Kept = serde_json::from_str(line).map_err(|error| {
+            Failure::usage(format!("not what acpdb verify --head --json prints: {error}"))
+        })?;
         let store = kept.store.as_deref().and_then(store_of);
         return Ok((Expected { seq: Seq(kept.seq), link: link_of(&kept.link)? }, store));
     }

@@ -25,20 +25,13 @@ const LAST_WIDTH: usize = 14;
 
 pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Result<Code, Failure> {
     let session = args.session.as_deref();
-    if let Some(key) = &args.memory {
-        return super::memory::history(global, key, session, output);
-    }
     if let Some(id) = &args.todo {
         return super::todo::history_of(global, id, session, output);
     }
     if let Some(id) = &args.chain {
         return of_chain(global, id, session, output);
     }
-    let which = match (&args.file, &args.tool) {
-        (Some(path), _) => Which::File(path),
-        (None, Some(tool)) => Which::Tool(tool),
-        (None, None) => Which::All,
-    };
+    let which = args.file.as_deref().map_or(Which::All, Which::File);
     ask::check(&args.ask.query, session)?;
     let stores = ReadStores::open(global, output)?;
     let (mut only, filter) = ask::placed_in(&stores, &args.ask.query, session, output)?;
@@ -48,8 +41,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
         only = Some(session::default_session_noted(store, None, output)?);
     }
     let named = only.as_ref().map_or_else(String::new, |session| session.name.clone());
-    let (asked_file, asked_tool) = (args.file.as_deref().unwrap_or(""), args.tool.as_deref().unwrap_or(""));
-    let question = ["history", filter.text(), named.as_str(), asked_file, asked_tool];
+    let question = ["history", filter.text(), named.as_str(), args.file.as_deref().unwrap_or("")];
     let (after, digest) = args.ask.page(&question)?;
     let (streams, code) = places(&stores, global, only.as_ref(), &filter, output)?;
     let limit = args.ask.limit.unwrap_or(usize::MAX);

@@ -171,7 +171,7 @@ fn costs(requests: &Requests, table: &PriceTable) -> (f64, f64) {
     // The clock may stand before the year 1970: then all is lately.
     let lately = Micros(now.0.saturating_sub(LATELY * 24 * 3600 * 1_000_000));
     let sum = |wanted: &dyn Fn(&Request) -> bool| {
-        let asked = Asked { wanted, stale: None, zone: jiff::tz::TimeZone::system() };
+        let asked = Asked { wanted, stale: None, within: None, zone: jiff::tz::TimeZone::system() };
         to_the_millionth(cost::bill(requests, By::Host, table, &asked).sum.total)
     };
     (sum(&|_| true), sum(&|request| request.at.is_some_and(|at| at >= lately && at <= now)))

@@ -1,4 +1,4 @@
-//! `acpdb hosts`: the hosts, the files read of each, and the records that were not understood.
+//! `acpdb info --hosts`: the hosts, the files read of each, and the records that were not understood.
 //!
 //! Sessions are counted in the store; files are those that lie in a host's usual places now. The results of reading, with their
 //! times, are kept beside the store's snapshots: they may be gone, and come again with the next import.
@@ -67,7 +67,6 @@ pub(super) fn files_here() -> Result<BTreeMap<String, u64>, Failure> {
 }
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse_now(global, "hosts")?;
     let mut rows = here()?;
     if store_path::folder(global, output)?.join("acpdb.json").is_file() {
         let store = store_path::read(global, output)?;

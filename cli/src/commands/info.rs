@@ -8,6 +8,9 @@ use crate::args::Info;
 
 pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "info")?;
+    if args.hosts {
+        return super::hosts::run(global, output);
+    }
     let store = store_path::read(global, output)?;
     if args.space {
         return space(&store, output);
@@ -68,41 +71,42 @@ fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
             describe::count(space.damaged, "stretch")
         ))?;
     }
-    output.line("")?;
     let mut kinds: Vec<_> = space.kinds.iter().collect();
     kinds.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.spine_bytes.saturating_add(kind.body_bytes)));
-    output.line(format!(
-        "{:<22} {:>9} {:>11} {:>11} {:>11}",
-        "kind", "events", "spine", "bodies", "repeated"
-    ))?;
-    for (name, kind) in kinds {
+    let kind = kinds.into_iter().map(|(name, kind)| {
         let (spine, bodies) = (describe::bytes(kind.spine_bytes), describe::bytes(kind.body_bytes));
-        let shared = describe::bytes(kind.shared_bytes);
-        output.line(format!("{name:<22} {:>9} {spine:>11} {bodies:>11} {shared:>11}", kind.events))?;
-    }
-    output.line("")?;
-    output.line(format!("{:<22} {:>9} {:>11}", "state", "faces", "bytes"))?;
+        vec![name.clone(), kind.events.to_string(), spine, bodies, describe::bytes(kind.shared_bytes)]
+    });
+    table(&["kind", "events", "spine", "bodies", "repeated"], kind, output)?;
     let mut states: Vec<_> = space.states.iter().collect();
     states.sort_by_key(|(_, state)| std::cmp::Reverse(state.bytes));
-    for (name, state) in states {
-        output.line(format!("{name:<22} {:>9} {:>11}", state.faces, describe::bytes(state.bytes)))?;
-    }
-    output.line("")?;
-    let head = ("segment", "file", "unpacked", "events", "spines", "bodies");
-    output.line(format!(
-        "{:<10} {:>11} {:>11} {:>9} {:>11} {:>11}",
-        head.0, head.1, head.2, head.3, head.4, head.5
-    ))?;
-    for segment in &space.segments {
-        output.line(format!(
-            "{:<10} {:>11} {:>11} {:>9} {:>11} {:>11}",
+    let state = states
+        .into_iter()
+        .map(|(name, state)| vec![name.clone(), state.faces.to_string(), describe::bytes(state.bytes)]);
+    table(&["state", "faces", "bytes"], state, output)?;
+    let segment = space.segments.iter().map(|segment| {
+        vec![
             format!("{}{}", segment.segment, if segment.sealed { " sealed" } else { "" }),
             describe::bytes(segment.file_bytes),
             describe::bytes(segment.log_bytes),
-            segment.events,
+            segment.events.to_string(),
             describe::bytes(segment.spine_bytes),
             describe::bytes(segment.body_bytes),
-        ))?;
-    }
+        ]
+    });
+    table(&["segment", "file", "unpacked", "events", "spines", "bodies"], segment, output)?;
     Ok(Code::Ok)
+}
+
+/// Prints a table of a name and numbers, below an empty line.
+fn table(
+    headings: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let mut table = super::table::new(output, headings);
+    table.right(1..headings.len());
+    rows.for_each(|cells| table.row(cells));
+    output.line("")?;
+    output.line(table.to_string())
 }

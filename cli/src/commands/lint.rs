@@ -1,4 +1,4 @@
-//! `acpdb lint --format F FILE`: whether a provider accepts the body of a request.
+//! `acpdb context lint --format F FILE`: whether a provider accepts the body of a request.
 //!
 //! Exit code 0: no objection; 1: objections; 2: no such format; 7: no such file.
 

@@ -17,8 +17,6 @@ use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemorySupersede};
 use crate::several::{self, ReadStores};
 
-pub(crate) use super::memory_history::history;
-
 /// Schema of items that are printed for programs.
 const SCHEMA: &str = "acpdb.memory/1";
 

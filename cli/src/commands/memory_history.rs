@@ -80,13 +80,8 @@ fn of_several(
     Ok(code)
 }
 
-/// `acpdb history --memory KEY`: over all projects and sessions, or one session's.
-pub(crate) fn history(
-    global: &Global,
-    key: &str,
-    session: Option<&str>,
-    output: &mut Output,
-) -> Result<Code, Failure> {
+/// Over all projects and sessions, or one session's.
+fn history(global: &Global, key: &str, session: Option<&str>, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
     let (found, rows) = everywhere(&store, global, key, session)?;
     if found.is_empty() {

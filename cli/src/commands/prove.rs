@@ -1,4 +1,4 @@
-//! `acpdb prove`: a file that shows one event or several, or that a history only grew, to readers without a store.
+//! `acpdb checkpoint prove`: a file that shows one event or several, or that a history only grew, to readers without a store.
 
 use std::path::Path;
 

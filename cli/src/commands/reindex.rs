@@ -1,4 +1,4 @@
-//! `acpdb reindex`: the index made anew from the log.
+//! `acpdb doctor reindex`: the index made anew from the log.
 
 use acpdb_engine::index::LiveComparison;
 

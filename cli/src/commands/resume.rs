@@ -7,7 +7,7 @@ use acpdb_engine::text::paths::shown;
 use acpdb_hosts::resume::{Origin, Resume as Words, ResumeHost, write};
 use serde::Serialize;
 
-use super::exports::{Sink, To};
+use super::sink::{Sink, To};
 use super::{Code, Escape, Failure, Global, Output, describe, escape, find, store_path};
 use crate::args::{Resume, ResumeIn, Target};
 use crate::settings;

@@ -1,4 +1,4 @@
-//! `acpdb salvage`: everything that verifies, as a new store.
+//! `acpdb doctor salvage`: everything that verifies, as a new store.
 
 use std::io::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! `acpdb seal`: complete segments, packed.
+//! `acpdb doctor seal`: complete segments, packed.
 
 use serde_json::json;
 

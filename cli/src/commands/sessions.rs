@@ -51,9 +51,8 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     let stores = ReadStores::open(global, output)?;
     let (only, filter) = ask::placed_in(&stores, &args.ask.query, args.session.as_deref(), output)?;
     let named = only.as_ref().map_or("", |only| only.name.as_str());
-    let (host, all) = (args.host.as_deref().unwrap_or_default(), if is_of_all(args) { "all" } else { "" });
-    let (after, digest) =
-        args.ask.page(&["sessions", filter.text(), host, named, all, &typed(&args.sort)])?;
+    let all = if is_of_all(args) { "all" } else { "" };
+    let (after, digest) = args.ask.page(&["sessions", filter.text(), named, all, &typed(&args.sort)])?;
     let ((rows, subagents), end, code) = if let Some(store) = stores.only() {
         let at = match after {
             Some(cursor) => cursor.at,
@@ -86,15 +85,11 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
         return Ok(code);
     }
     if rows.is_empty() {
-        let what = args.host.as_ref().map(|host| format!(" of host {host}")).unwrap_or_default();
         let which = if filter.is_empty() { "" } else { " that match" };
-        let is_of_host = |only: &&StreamName| args.host.as_ref().is_none_or(|host| *host == only.host);
-        if let Some(only) =
-            only.as_ref().filter(|only| after.is_none() && filter.is_empty() && is_of_host(only))
-        {
+        if let Some(only) = only.as_ref().filter(|_| after.is_none() && filter.is_empty()) {
             return Err(Failure::not_found(format!("session {} began later than {end}", only.name)));
         }
-        output.note(format!("no sessions{what}{which}"));
+        output.note(format!("no sessions{which}"));
         return Ok(code);
     }
     if args.graph {
@@ -164,9 +159,7 @@ fn look(
     read: ReadRows<'_>,
 ) -> Result<Rows, Failure> {
     let mut asked = SessionsAsked::new(store, at, filter)?;
-    asked.names.retain(|name: &StreamName| {
-        args.host.as_ref().is_none_or(|host| *host == name.host) && only.is_none_or(|only| only.id == name.id)
-    });
+    asked.names.retain(|name: &StreamName| only.is_none_or(|only| only.id == name.id));
     let is_hidden = |name: &StreamName| !is_of_all(args) && only.is_none() && name.parent.is_some();
     // Hidden sessions are only counted, unless a filter or an earlier point needs their rows.
     let is_counted = filter.is_empty() && at == store.head()?;

@@ -34,6 +34,12 @@ fn program() -> String {
 }
 
 pub(crate) fn man(args: &Man, output: &mut Output) -> Result<Code, Failure> {
+    if args.schemas {
+        for schema in crate::shapes::schemas() {
+            output.json_line(&schema)?;
+        }
+        return Ok(Code::Ok);
+    }
     let Some(folder) = &args.folder else {
         output.bytes(reference().as_bytes())?;
         return Ok(Code::Ok);

@@ -11,22 +11,17 @@ use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::cost::{self, PriceTable, Reported, Request};
-use acpdb_query::export::ExportError;
-use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};
+use acpdb_query::simulate::{self, Outcome, PriceList, Recording, Row, Setup};
 
-use super::exports::{Sink, To};
 use super::{Code, Failure, Global, Output, describe, policy_file, session, store_path};
-use crate::args::{Simulate, SimulateMode, Target};
+use crate::args::{Simulate, SimulateMode};
 use crate::spread;
 
 /// Policies that are compared if the user names none.
 const POLICIES: &[&str] = &["acp", "balanced", "careful", "economy"];
-/// Charts on a page.
-const CHART_COUNT_MAX: usize = 12;
 
 /// The results of a session: for doing nothing, then for each setup in order.
 struct Simulated {
-    title: String,
     /// The provider's reported usage, at prices by model.
     reported: Option<Reported>,
     /// Cost of the requests that the provider reported: for doing nothing, then for each setup in order.
@@ -37,8 +32,6 @@ struct Simulated {
 
 pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "simulate")?;
-    let target = args.html.clone().map(|path| Target { output: Some(path), force: args.force });
-    let sink = target.map(|target| Sink::open(&target, output)).transpose()?;
     let store = store_path::read(global, output)?;
     let (list, prices) = prices(global, args)?;
     let by_model = price_name(global, args) == BY_MODEL;
@@ -75,14 +68,6 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
             row
         })
         .collect();
-    if let Some(sink) = sink {
-        let conditions = conditions(&list, models.as_ref(), &simulated);
-        let page = page(&conditions, &setups, &rows, &simulated);
-        match sink.fill(|out| Ok(out.write_all(page.as_bytes()).map_err(ExportError::Write)?))?.1 {
-            To::Stdout => return Ok(Code::Ok),
-            To::File { path, .. } => output.note(format!("the picture is in {}", path.display())),
-        }
-    }
     if output.json {
         return output.json_items("acpdb.simulate/1", &rows);
     }
@@ -107,7 +92,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         }
     }
     if by_model {
-        bills(&simulated, &rows, output);
+        bills(&simulated, output);
     }
     if let (false, Some(models), [stream]) = (args.all, &models, streams.as_slice()) {
         left_out(models, stream.id, output);
@@ -123,8 +108,8 @@ fn dollars(simulated: &[Simulated], place: usize) -> f64 {
     known.map(|(reported, told)| told * reported.token_dollars).sum()
 }
 
-/// Prints the recorded bill beside the modelled ones.
-fn bills(simulated: &[Simulated], rows: &[Row], output: &mut Output) {
+/// Prints the recorded bill beside the modelled one of doing nothing.
+fn bills(simulated: &[Simulated], output: &mut Output) {
     let ratios: Vec<f64> = simulated
         .iter()
         .filter_map(|session| {
@@ -144,11 +129,6 @@ fn bills(simulated: &[Simulated], rows: &[Row], output: &mut Output) {
         if recorded > 0.0 { nothing / recorded } else { 0.0 },
         ratios.len()
     ));
-    for row in rows {
-        if let Some(dollars) = row.dollars {
-            output.note(format!("{}, {}: ${dollars:.2}", row.policy, row.mode.replace('_', "-")));
-        }
-    }
 }
 
 /// Says what the bill of a session has beside its own requests: each subagent is a session of its own here.
@@ -335,33 +315,9 @@ fn each(
         let setups: Vec<Setup> =
             setups.iter().map(|setup| Setup { prices: Some(prices), ..setup.clone() }).collect();
         let outcomes = simulate::run_all(&recording, &setups);
-        let title = format!("{} {}", recording.host, recording.session);
         let told = std::iter::once(&nothing).chain(&outcomes).map(|it| recording.told_price(it)).collect();
-        Ok(Simulated { title, reported, told, nothing, outcomes })
+        Ok(Simulated { reported, told, nothing, outcomes })
     })
-}
-
-fn page(conditions: &str, setups: &[Setup], rows: &[Row], simulated: &[Simulated]) -> String {
-    // Of several sessions, the charts show the one that cost most.
-    let price = |session: &&Simulated| session.nothing.price();
-    let largest = simulated.iter().max_by(|one, other| price(one).total_cmp(&price(other)));
-    let charts: Vec<Chart<'_>> = largest
-        .into_iter()
-        .flat_map(|session| {
-            let named = setups.iter().zip(&session.outcomes).map(|(setup, outcome)| Chart {
-                title: format!(
-                    "{}: {}, {}",
-                    session.title,
-                    setup.name,
-                    setup.mode.unwrap_or_default().label()
-                ),
-                outcome,
-                nothing: &session.nothing,
-            });
-            named.take(CHART_COUNT_MAX).collect::<Vec<_>>()
-        })
-        .collect();
-    simulate::html("acpdb simulate", conditions, rows, &charts)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an average of token counts")]
@@ -370,8 +326,11 @@ fn rounded(tokens: f64) -> u64 {
 }
 
 fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
-    let headings =
-        ["policy", "mode", "price", "fetched", "tokens", "peak", "rewrites", "read", "needed", "blind"];
+    let mut headings = vec!["policy", "mode"];
+    // Without a price of their models, sessions have no dollars.
+    let is_told = rows.iter().any(|row| row.dollars.is_some());
+    headings.extend(is_told.then_some("dollars"));
+    headings.extend(["price", "fetched", "tokens", "peak", "rewrites", "read", "needed", "blind"]);
     let mut table = super::table::new(output, &headings);
     table.right(2..headings.len());
     // Narrow columns, so that the table fits a terminal of 80 columns.
@@ -381,9 +340,10 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     let mut ranked: Vec<&Row> = rows.iter().collect();
     ranked.sort_by(|one, other| one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches));
     for row in ranked {
-        table.row([
-            super::lines::clip(&row.policy, 24),
-            row.mode.replace('_', "-"),
+        let mut cells = vec![super::lines::clip(&row.policy, 24), row.mode.replace('_', "-")];
+        let dollars = row.dollars.map_or_else(|| "-".to_owned(), describe::dollars);
+        cells.extend(is_told.then_some(dollars));
+        cells.extend([
             format!("{:.3}", row.price_ratio),
             format!("{:.3}", row.price_ratio_with_fetches),
             super::table::tokens(output, rounded(row.tokens_per_turn)),
@@ -393,6 +353,7 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
             percent(row.needed_again),
             format!("+{}", percent(row.blind_edits)),
         ]);
+        table.row(cells);
     }
     output.line(table.to_string())
 }

@@ -1,109 +1,18 @@
-//! `acpdb at`, `diff`, `blame`: the state at a point, the changes between points, the cause of a change.
+//! `acpdb diff`, `blame`: the changes between points, the cause of a change.
 
-use acpdb_engine::event::Recorded;
-use acpdb_engine::ids::Seq;
 use acpdb_engine::store::StreamName;
 use acpdb_engine::{Error, Store, View};
 use acpdb_query::blame::{self, FileBlame, ItemBlame};
 use acpdb_query::diff::DiffRow;
-use acpdb_query::sessions::sparkline;
-use acpdb_query::when::{Clock, WhenError};
-use acpdb_query::{Change, EventsQuestion, FindError, Window};
+use acpdb_query::when::WhenError;
+use acpdb_query::{Change, FindError};
 
-use super::lines::{Widths, about, behind, clip, joined, one_line, standing};
+use super::lines::{Widths, about, behind, joined, one_line, standing};
 use super::{Code, Failure, Global, Output, describe, find, session, store_path};
-use crate::args::{AtPoint, Blame, Diff};
+use crate::args::{Blame, Diff};
 
 /// Columns for the change of an item.
 const CHANGE_WIDTH: usize = 30;
-
-/// The data of a point, for programs.
-#[derive(serde::Serialize)]
-struct PointReport<'a> {
-    session: &'a str,
-    asked: &'a str,
-    seq: Seq,
-    turn: u32,
-    /// The time of the last event, by the session's clock; absent if unknown.
-    time: Option<String>,
-    /// The time at which the last event was recorded.
-    recorded_at: Option<String>,
-    /// For a point that is a time: the clock by which it was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    clock: Option<Clock>,
-    tokens_shown: u64,
-    tokens_whole: u64,
-    items: usize,
-    hidden: usize,
-    event: &'static str,
-}
-
-pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result<Code, Failure> {
-    if global.at.is_some() {
-        return Err(Failure::usage("give the point to `at` itself, not by --at"));
-    }
-    let store = store_path::read(global, output)?;
-    let session = session::default_session_noted(&store, args.session.name(), output)?;
-    let (view, found) = point(&store, &session, &args.when)?;
-    if let Some(note) = &found.note {
-        output.note(format!("note: {note}"));
-    }
-    let at = view.at();
-    let recorded = last_event(&store, &session, at)?;
-    let context =
-        acpdb_query::context(&store, &view, Window { last: Some(0), ..Window::default() }, store.now())?;
-    let time =
-        recorded.as_ref().and_then(|event| acpdb_query::EventTimes::new(&store).of(event, Some(&session)));
-    let time = time.map(describe::time);
-    let event = recorded.as_ref().map_or("", |event| event.event.payload.label());
-    if output.json {
-        let report = PointReport {
-            session: &session.name,
-            asked: &args.when,
-            seq: at,
-            turn: context.turn,
-            time,
-            recorded_at: recorded.as_ref().map(|event| describe::time(event.recorded_at)),
-            clock: found.clock,
-            tokens_shown: context.tokens_shown,
-            tokens_whole: context.tokens_whole,
-            items: context.item_count,
-            hidden: context.hidden_count,
-            event,
-        };
-        return output.json_object("acpdb.at/1", &report);
-    }
-    let asked = one_line(&args.when);
-    let seq = output.paint(describe::SEQ, &at.to_string());
-    let time = time.as_deref().unwrap_or(describe::NO_TIME);
-    let by = found.clock.map(|clock| format!(" by {}", clock.label())).unwrap_or_default();
-    output.line(format!(
-        "{asked} is {seq} of the store{by}: {} in turn {}, {time}",
-        one_line(&session.name),
-        context.turn
-    ))?;
-    output.line(format!(
-        "context: {}, {} hidden or shortened; ~{} of ~{} tokens shown",
-        describe::count(context.item_count as u64, "item"),
-        context.hidden_count,
-        describe::tokens(context.tokens_shown),
-        describe::tokens(context.tokens_whole)
-    ))?;
-    super::context::still_whole(&view, output)?;
-    if context.tokens_by_turn.len() > 1 {
-        output.styled(describe::DIM, format!("over turns {}", sparkline(&context.tokens_by_turn)))?;
-    }
-    if let Some(recorded) = &recorded {
-        let says = one_line(&recorded.event.payload.in_words());
-        let line = format!("last event: {}: {says}", event.replace('_', " "));
-        output.line(clip(line.trim_end_matches([':', ' ']), output.width))?;
-    }
-    output.styled(
-        describe::DIM,
-        format!("whole: acpdb context {} --at {}", one_line(&session.name), at.get()),
-    )?;
-    Ok(Code::Ok)
-}
 
 /// A session at a point. A text that is no point may be the name of a session.
 fn point(
@@ -120,20 +29,6 @@ fn point(
             _ => failure,
         }
     })
-}
-
-/// The last event of a session up to a point; for a fork without events of its own yet, the event at the point.
-fn last_event(store: &Store, session: &StreamName, at: Seq) -> Result<Option<Recorded>, Failure> {
-    let question = EventsQuestion {
-        stream: Some(session.id),
-        from: Seq(1),
-        to: Some(at),
-        reverse: true,
-        limit: Some(1),
-        ..EventsQuestion::default()
-    };
-    let own = acpdb_query::events(store, question)?.next().transpose()?;
-    Ok(if own.is_some() { own } else { store.event(at)? })
 }
 
 pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<Code, Failure> {

@@ -1,4 +1,4 @@
-//! `acpdb trust`: the list of stores that are used where they are found, although the user did not make them here, they belong to others,
+//! `acpdb config trust`: the list of stores that are used where they are found, although the user did not make them here, they belong to others,
 //! or others may write to them.
 
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Trust, output: &mut Output) -> Result<Code, Failure> {
         stores.retain(|known| *known != store && known != path);
         if stores.len() == before {
             let failure = Failure::not_found(format!("{} is not on the list", store.display()));
-            return Err(failure.hint("acpdb trust --list shows what is"));
+            return Err(failure.hint("acpdb config trust --list shows what is"));
         }
         settings::write_trusted(&file, &stores)?;
         output.note(format!("{} is not trusted any more", store.display()));

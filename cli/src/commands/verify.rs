@@ -19,6 +19,9 @@ use crate::rings;
 
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "verify")?;
+    if let Some(seq) = &args.head {
+        return head::run(global, seq, output);
+    }
     if let Some(session) = &args.host {
         return super::verify_host::run(global, session, output);
     }
@@ -346,7 +349,7 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
             },
             "What to do:".to_owned(),
             format!("  1. copy {folder} elsewhere, before anything else"),
-            format!("  2. make a new store of it: acpdb --db {store} salvage --into NEW"),
+            format!("  2. make a new store of it: acpdb --db {store} doctor salvage --into NEW"),
             "     or, if a backup has more, use a copy of it, and import into it what came later".to_owned(),
         ],
         _ if is_inconsistent(report) => vec![
@@ -363,7 +366,7 @@ fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fai
         Verdict::Damaged if report.has_no_tail() && report.saved.is_empty() => vec![
             "Works: everything. Events that came after the last one here may be lost: nothing else says where the log ended.".to_owned(),
             "What to do: look for the file tail, in a backup or on the disk; without it".to_owned(),
-            format!("  acpdb --db {store} seal   makes one, like every verb that writes, from what is there"),
+            format!("  acpdb --db {store} doctor seal   makes one, like every verb that writes, from what is there"),
         ],
         Verdict::Damaged => vec![
             "Works: everything, once those files are gone; the log is whole.".to_owned(),

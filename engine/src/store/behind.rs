@@ -271,7 +271,7 @@ fn seal_all(log: &Log, shared: &SettlerState) {
         match log.seal(number, &stopped) {
             Ok(SealOutcome::Sealed(_) | SealOutcome::Busy) => {}
             Ok(SealOutcome::Stopped) => return,
-            // Damaged, or no room: `acpdb seal` says what is wrong.
+            // Damaged, or no room: `acpdb doctor seal` says what is wrong.
             Ok(SealOutcome::NotNeeded) | Err(_) => {
                 refused.insert(number);
             }

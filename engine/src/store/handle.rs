@@ -128,7 +128,7 @@ impl StoreInner {
                 path: self.root.clone(),
                 detail: format!(
                     "its file `secret` cannot be used ({why}); put it back from a backup, or make a new store of this \
-                     one with `acpdb salvage`"
+                     one with `acpdb doctor salvage`"
                 ),
             });
         }

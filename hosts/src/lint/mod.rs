@@ -14,7 +14,7 @@
 //! | I4 | any, with the previous body: opaque fields come back byte for byte, on their own part |
 //! | shape | any: a body that cannot be read as a request at all |
 //!
-//! One validator for all bodies: exporters' tests use it, and so does `acpdb lint`. It reads JSON and nothing else; it
+//! One validator for all bodies: exporters' tests use it, and so does `acpdb context lint`. It reads JSON and nothing else; it
 //! knows no store and makes no request. It does not check things that a provider counts (tokens, images).
 
 mod opaque;

@@ -414,7 +414,7 @@ fn a_hook_that_a_person_changed_is_still_ours() {
             assert_eq!(settings::attached(&changed, &command(host)).unwrap(), text, "{host}");
             assert_eq!(settings::detached(&changed, host).unwrap(), "", "{host}");
         }
-        for theirs in ["/bin/other", "/bin/acpdb list; git"] {
+        for theirs in ["/bin/other", "/bin/acpdb log --texts; git"] {
             let theirs = text.replace("/bin/acpdb", theirs).replace(" || true", "").replace(name, "theirs");
             assert!(settings::found(&theirs, host).unwrap().is_empty(), "{theirs}");
         }

@@ -93,6 +93,9 @@ impl Tokens {
 pub struct CostRow {
     /// The stretch of time, session, project, host or model; empty if it is not known.
     pub key: String,
+    /// The second unit, if two are asked for: the model of `month,model`; empty if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     /// The session's title, if the row is of a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -142,6 +145,9 @@ pub struct Unpriced {
 pub struct Bill {
     /// The key of its rows.
     pub by: &'static str,
+    /// The second unit of its rows, if two are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<&'static str>,
     /// The day on which the table of prices was compared with its sources.
     pub prices_checked: String,
     /// The rows: days and weeks in their order, others by their cost, the dearest first.
@@ -162,6 +168,8 @@ pub struct Asked<'a> {
     pub wanted: &'a dyn Fn(&Request) -> bool,
     /// Dollars that went to stale items, by request; empty unless they were asked for.
     pub stale: Option<&'a BTreeMap<acpdb_engine::ids::Seq, f64>>,
+    /// A second unit, by which each row is split.
+    pub within: Option<By>,
     /// The zone of days and hours.
     pub zone: jiff::tz::TimeZone,
 }
@@ -176,16 +184,20 @@ impl std::fmt::Debug for Asked<'_> {
 pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) -> Bill {
     let mut bill = Bill {
         by: by.label(),
+        within: asked.within.map(By::label),
         prices_checked: table.checked.clone(),
         copies: requests.copies,
         ..Bill::default()
     };
-    let mut rows: BTreeMap<String, CostRow> = BTreeMap::new();
+    let mut rows: BTreeMap<String, BTreeMap<String, CostRow>> = BTreeMap::new();
     let mut unpriced: BTreeMap<(Option<String>, Option<String>), Unpriced> = BTreeMap::new();
-    let (mut pricing, mut keys) = (Pricing::of(table), RowKeys::of_zone(&asked.zone));
+    let mut pricing = Pricing::of(table);
+    let (mut keys, mut parts) = (RowKeys::of_zone(&asked.zone), RowKeys::of_zone(&asked.zone));
     let wanted: Vec<&Request> = requests.all.iter().filter(|request| (asked.wanted)(request)).collect();
-    if by == By::Block {
-        keys.blocks = blocks(&wanted);
+    for (keys, by) in [(&mut keys, Some(by)), (&mut parts, asked.within)] {
+        if by == Some(By::Block) {
+            keys.blocks = blocks(&wanted);
+        }
     }
     let summed = summed(requests);
     for request in wanted {
@@ -212,12 +224,16 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
             bill.requests_without_input += 1;
         }
         let key = keys.of(requests, root, request, by);
-        let row = match rows.get_mut(key) {
-            Some(row) => row,
-            None => rows
-                .entry(key.to_owned())
-                .or_insert_with(|| CostRow { key: key.to_owned(), ..CostRow::default() }),
-        };
+        let part = asked.within.map_or("", |within| parts.of(requests, root, request, within));
+        if !rows.get(key).is_some_and(|own| own.contains_key(part)) {
+            let row = CostRow {
+                key: key.to_owned(),
+                part: asked.within.map(|_| part.to_owned()),
+                ..CostRow::default()
+            };
+            rows.entry(key.to_owned()).or_default().insert(part.to_owned(), row);
+        }
+        let Some(row) = rows.get_mut(key).and_then(|own| own.get_mut(part)) else { continue };
         if by == By::Session {
             row.title = requests.streams.get(&root).and_then(|name| name.title.clone());
         }
@@ -229,19 +245,22 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
             }
         }
     }
-    bill.items = rows.into_values().collect();
+    bill.items = rows.into_values().flat_map(BTreeMap::into_values).collect();
     for row in bill.items.iter_mut().chain([&mut bill.sum]) {
         settle(row);
     }
-    if !by.is_of_time() {
-        bill.items.sort_by(|one, other| {
-            other
-                .total
-                .total_cmp(&one.total)
-                .then(other.requests.cmp(&one.requests))
-                .then(one.key.cmp(&other.key))
-        });
-    }
+    bill.items.sort_by(|one, other| {
+        let by_time = if by.is_of_time() { one.key.cmp(&other.key) } else { std::cmp::Ordering::Equal };
+        let by_part = match asked.within {
+            Some(within) if within.is_of_time() && by_time.is_eq() => one.part.cmp(&other.part),
+            _ => std::cmp::Ordering::Equal,
+        };
+        by_time
+            .then(by_part)
+            .then(other.total.total_cmp(&one.total))
+            .then(other.requests.cmp(&one.requests))
+            .then_with(|| (&one.key, &one.part).cmp(&(&other.key, &other.part)))
+    });
     bill.unpriced = unpriced.into_values().collect();
     bill.unpriced.sort_by_key(|row| std::cmp::Reverse(row.requests));
     bill

@@ -82,7 +82,7 @@ fn told(bill: &Bill) -> String {
 
 fn check(store: &Store, by: By, expected: &Expect) {
     let requests = requests(store, Seq::MAX).unwrap();
-    let asked = Asked { wanted: &|_| true, stale: None, zone: jiff::tz::TimeZone::UTC };
+    let asked = Asked { wanted: &|_| true, stale: None, within: None, zone: jiff::tz::TimeZone::UTC };
     expected.assert_eq(&told(&bill(&requests, by, &PriceTable::built_in().unwrap(), &asked)));
 }
 
@@ -411,7 +411,7 @@ fn other_ways_are_reckoned_at_the_prices_of_the_sessions_model() {
         &requests,
         By::Host,
         &table,
-        &Asked { wanted: &|_| true, stale: None, zone: jiff::tz::TimeZone::UTC },
+        &Asked { wanted: &|_| true, stale: None, within: None, zone: jiff::tz::TimeZone::UTC },
     );
     assert!((found.input - bill.sum.dollars.all_input()).abs() < 1e-6);
     assert_eq!(found.ways.len(), WASTE_WAYS.len());

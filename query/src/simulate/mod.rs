@@ -12,7 +12,6 @@
 //! faces that it hid and that the model used later all the same.
 
 mod edits;
-mod html;
 mod missed;
 mod prices;
 mod recording;
@@ -26,7 +25,6 @@ use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::policy::{Prices, ServeMode};
 use serde::Serialize;
 
-pub use html::{Chart, html};
 pub use missed::Missed;
 pub use prices::{PriceList, PriceListError};
 pub use recording::Recording;

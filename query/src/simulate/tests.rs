@@ -173,23 +173,6 @@ fn eager_rewrites_what_batched_leaves() {
     assert_eq!(rewrites(cold, ServeMode::Batched), 0);
 }
 
-#[test]
-fn a_page_needs_nothing_but_itself() {
-    let played = Script::parse(EDITS).play(&Policy::default());
-    let recording = recording(&played);
-    let nothing = run(&recording, &Setup::nothing(None));
-    let outcome = run(&recording, &setup(None, ServeMode::Eager));
-    let rows = [row("<acp>", ServeMode::Eager, [(&outcome, &nothing)].into_iter())];
-    let charts = [Chart { title: "a & b".to_owned(), outcome: &outcome, nothing: &nothing }];
-    let page = html("what-if", "conditions", &rows, &charts);
-    assert!(page.contains("default-src 'none'"));
-    assert!(page.contains("&lt;acp&gt;") && page.contains("a &amp; b"));
-    for outside in ["http:", "https:", "src=", "<script", "@import", "url("] {
-        assert!(!page.contains(outside), "{outside}");
-    }
-    assert_eq!(page.matches("class=\"rebase\"").count(), 2);
-}
-
 proptest! {
     #[test]
     fn an_eager_simulation_of_what_is_in_force_sends_what_is_current(

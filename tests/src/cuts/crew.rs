@@ -211,8 +211,8 @@ fn beside(
         let target = picked.map(|seq| format!("#{seq}")).unwrap_or_default();
         let arguments: &[&str] = match dice.below(8) {
             0..3 if picked.is_some() => &["erase", &target, "--by", "the test", "--reason", "to see it gone"],
-            3 | 4 => &["seal"],
-            5 => &["reindex"],
+            3 | 4 => &["doctor", "seal"],
+            5 => &["doctor", "reindex"],
             6 => &["verify", "--json"],
             _ => &["log", "--last", "5", "--json"],
         };

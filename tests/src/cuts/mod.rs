@@ -206,7 +206,7 @@ fn inspect(program: &Program, ledger: &mut Ledger, dice: &mut Dice) -> Result<()
         program.succeed(&["verify", "--json"]).map_err(|wrong| format!("before recovery: {wrong}"))?;
     }
     let opening: &[&str] = &["append", "--stdin"];
-    let first = if is_begun && dice.one_in(2) { &["list"] } else { opening };
+    let first = if is_begun && dice.one_in(2) { &["log", "--texts"] } else { opening };
     program.succeed(first).map_err(|wrong| format!("recovery: {wrong}"))?;
     program.succeed(opening).map_err(|wrong| format!("the next opening: {wrong}"))?;
     let recovered = contents(&program.store)?;
@@ -216,7 +216,7 @@ fn inspect(program: &Program, ledger: &mut Ledger, dice: &mut Dice) -> Result<()
             return Err(format!("another opening changed {name}"));
         }
     }
-    ledger.judge(&program.succeed(&["list"])?)?;
+    ledger.judge(&program.succeed(&["log", "--texts"])?)?;
     program.succeed(&["verify", "--deep", "--json"])?;
     let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(&program.store));
     for trace in ledger.gone() {

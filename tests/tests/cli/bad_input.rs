@@ -104,7 +104,7 @@ fn a_line_without_a_host_goes_to_the_session_of_its_name() {
     append(&[line("s1", opencode, "A"), line("s1", "", "B")]).ok();
     append(&[line("s1", "", "C"), line("s2", "", "own"), line("s2", codex, "other"), line("s2", "", "own")])
         .ok();
-    let texts = |session: &str| world.run(&["list", "-s", session, "--short"]).ok().lines().count();
+    let texts = |session: &str| world.run(&["log", "--texts", "-s", session]).ok().lines().count();
     assert_eq!(texts("s1"), 3);
     append(&[line("s1", codex, "D"), line("s1", "", "E"), line("s3", "", "F")])
         .says(8, &["line 2 was not recorded", "is of codex and of opencode", "1 line was not recorded"]);
@@ -291,15 +291,19 @@ fn a_store_of_a_newer_format_is_left_alone() {
     let check = blake3::hash(checked.as_bytes()).to_hex();
     std::fs::write(&path, format!("{checked},\n  \"check\": \"{check}\"\n}}\n")).unwrap();
     let before = crate::world::contents(&world.path("store"));
-    for command in
-        [&["list"] as &[&str], &["append", "--stdin"], &["import", "session.jsonl"], &["verify"], &["info"]]
-    {
+    for command in [
+        &["log", "--texts"] as &[&str],
+        &["append", "--stdin"],
+        &["import", "session.jsonl"],
+        &["verify"],
+        &["info"],
+    ] {
         world.run_with(command, message("x")).says(1, &["format version 4", "up to 3", "acpdb"]);
     }
     assert!(crate::world::contents(&world.path("store")) == before, "a newer store was changed");
     // Without a fitting check it is no newer store but a damaged one, and still readable.
     std::fs::write(&path, text).unwrap();
-    world.run(&["list"]).says(0, &["damaged"]);
+    world.run(&["log", "--texts"]).says(0, &["damaged"]);
     world.run(&["verify"]).says(3, &[]);
     world.run_with(&["append", "--stdin"], message("x")).says(3, &["damaged"]);
 }
@@ -343,7 +347,7 @@ fn a_read_only_disk_can_be_read_and_not_written() {
     for write in [
         &["append", "--stdin"] as &[&str],
         &["import", "session.jsonl"],
-        &["reindex"],
+        &["doctor", "reindex"],
         &["policy", "set", "dcp"],
     ] {
         world.run_with(write, message("x")).says(1, &["store", "reading only"]);
@@ -367,7 +371,7 @@ fn a_folder_without_permission_is_said_to_be_that() {
     };
     allow(0o500);
     assert!(std::fs::write(world.path("store/probe"), "").is_err(), "permissions do not bind this user");
-    let read = world.run(&["list"]);
+    let read = world.run(&["log", "--texts"]);
     let write = world.run_with(&["append", "--stdin"], message("x"));
     allow(0o700);
     assert_eq!(read.ok(), list);
@@ -392,19 +396,19 @@ fn a_full_disk_costs_only_what_did_not_fit() {
         &[&format!("line {} was not recorded", acked + 1), "no space left", "small/store", "free some"],
     );
     assert!(acked > 10, "{acked}");
-    let list = run(&["list"], "").ok();
+    let list = run(&["log", "--texts"], "").ok();
     assert_eq!(list.lines().count(), acked);
     run(&["import", "session.jsonl"], "").says(1, &["no space left"]);
     for read in [&["context", "s1"] as &[&str], &["history"], &["stats"], &["verify", "--deep"]] {
         run(read, "").ok();
     }
-    assert_eq!(run(&["list"], "").ok(), list);
+    assert_eq!(run(&["log", "--texts"], "").ok(), list);
     // With space again, it goes on.
     let _larger = Mount::new(&["-o", "remount,size=20m"], &place);
     assert_eq!(run(&["append", "--stdin", "--ack"], &lines).ok().lines().count(), 200);
     run(&["import", "session.jsonl"], "").ok();
     run(&["verify", "--deep"], "").ok();
-    assert!(run(&["list"], "").ok().starts_with(&list));
+    assert!(run(&["log", "--texts"], "").ok().starts_with(&list));
 }
 
 #[test]
@@ -491,7 +495,7 @@ fn near_files_and_files_in_place_of_stores_are_named() {
     // A tool's name by the name that most hosts give it.
     let line = r#"{"session":"n","tool":{"id":"c1","name":"read","params":{"filePath":"/a"},"output":"x"}}"#;
     world.run_with(&["append", "--stdin"], line).ok();
-    assert!(world.run(&["history", "--session", "n", "--tool", "read"]).ok().contains("/a"));
+    assert!(world.run(&["history", "--session", "n", "tool:read"]).ok().contains("/a"));
 }
 
 /// A message of so many parts that no event holds them ended the whole import: the others of its file, and of all files behind it.
@@ -571,7 +575,7 @@ fn a_folder_without_permission_is_named_and_the_rest_is_recorded() {
     followed.says(0, &["p/b: cannot be read", "p/c.jsonl: cannot be read"]);
     places.says(8, &["projects/b: cannot be read", "the rest is recorded"]);
     for store in ["store", "followed", "places"] {
-        assert!(world.run(&["--db", store, "list"]).ok().lines().count() > 200, "{store}");
+        assert!(world.run(&["--db", store, "log", "--texts"]).ok().lines().count() > 200, "{store}");
     }
 }
 

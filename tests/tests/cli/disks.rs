@@ -130,7 +130,7 @@ fn full(disk: &Disk) {
             || said.contains("may be recorded or not")
             || said.contains("failed");
         assert!(ran.status.success() || is_told, "{kind}: {said}");
-        assert!(full.run(&["list"], "").status.success(), "{kind}");
+        assert!(full.run(&["log", "--texts"], "").status.success(), "{kind}");
         std::fs::remove_dir_all(filling).unwrap();
         if unknown {
             break;

@@ -58,7 +58,7 @@ fn a_store_whose_key_lies_beside_the_settings_is_used_like_any_other() {
         &["sessions"] as &[&str],
         &["context", "s1"],
         &["history", "s1"],
-        &["list"],
+        &["log", "--texts"],
         &["search", "zebra"],
         &["log"],
         &["info"],
@@ -66,16 +66,16 @@ fn a_store_whose_key_lies_beside_the_settings_is_used_like_any_other() {
         &["verify"],
         &["verify", "--deep"],
         &["doctor"],
-        &["head"],
+        &["verify", "--head"],
         &["backup", "copy"],
-        &["salvage", "--into", "saved"],
+        &["doctor", "salvage", "--into", "saved"],
         &["export", "jsonl"],
     ] {
         world.run(verb).ok();
     }
     world.run(&["info"]).tells(0, &["encrypted  all that it records, under one key"]);
-    world.run(&["seal", "--all"]).tells(0, &["nothing to seal"]);
-    world.run(&["reindex"]).tells(2, &["no index"]);
+    world.run(&["doctor", "seal", "--all"]).tells(0, &["nothing to seal"]);
+    world.run(&["doctor", "reindex"]).tells(2, &["no index"]);
     assert!(world.run(&["search", "zebra"]).ok().contains("zebra"));
     assert!(world.run(&["init", "--encrypt"]).ok().contains("is a store already"));
     for folder in ["store", "copy", "saved"] {
@@ -89,7 +89,7 @@ fn a_store_whose_key_lies_beside_the_settings_is_used_like_any_other() {
     assert!(!world.run(&["--db", "plain", "info"]).ok().contains("encrypted"));
     assert!(world.run(&["--db", "plain", "context", "s1"]).ok().contains("the first zebra"));
     // Erased is erased.
-    let found = world.run(&["list", "--json"]).ok();
+    let found = world.run(&["log", "--texts", "--json"]).ok();
     let item = found.lines().find(|row| row.contains("zebra")).unwrap();
     let item: serde_json::Value = serde_json::from_str(item).unwrap();
     let id = format!("#{}", item["seq"]);
@@ -110,7 +110,7 @@ fn a_key_that_is_missing_wrong_or_not_needed_is_named() {
     let world = World::new();
     world.run(&["init", "--encrypt"]).ok();
     world.run_with(&["append", "--stdin"], line("the first zebra")).ok();
-    world.run(&["reindex"]).says(2, &["keeps no index", "nothing to make anew"]);
+    world.run(&["doctor", "reindex"]).says(2, &["keeps no index", "nothing to make anew"]);
     world.run(&["--db", "other", "init", "--encrypt", "--passphrase"]).tells(2, &["ACPDB_PASSPHRASE"]);
     let key = key_beside(&world);
     let elsewhere = world.path("elsewhere.key");
@@ -125,7 +125,7 @@ fn a_key_that_is_missing_wrong_or_not_needed_is_named() {
         &["info"],
         &["append", "--stdin"],
         &["verify", "--deep"],
-        &["salvage", "--into", "none"],
+        &["doctor", "salvage", "--into", "none"],
         &["backup", "none"],
         &["key", "rotate"],
         &["erase", "#2", "--reason", "x"],
@@ -227,7 +227,7 @@ fn a_passphrase_that_is_given_means_an_encrypted_store() {
             (&["mcp"], String::new()),
             (&["context"], String::new()),
             (&["sessions"], String::new()),
-            (&["seal"], String::new()),
+            (&["doctor", "seal"], String::new()),
         ] {
             let arguments = [&["--db", folder], arguments].concat();
             let ran = with(&world, &said, &arguments, &input);

@@ -67,7 +67,7 @@ fn an_erased_text_that_can_be_read_again_is_found() {
     let at = |bytes: &[u8]| bytes.windows(SECRET.len()).position(|window| window == SECRET.as_bytes());
     let before = std::fs::read(&path).unwrap();
     let begins = at(&before).unwrap();
-    let item = world.run(&["list", "--session", "s1", "--json"]).ok();
+    let item = world.run(&["log", "--texts", "--session", "s1", "--json"]).ok();
     let seq = item.split("\"seq\":").nth(1).and_then(|rest| rest.split([',', '}']).next()).unwrap();
     let item = format!("#{seq}");
     world.run(&["erase", &item, "--by", "ada", "--reason", "it leaked"]).ok();

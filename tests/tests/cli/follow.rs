@@ -70,7 +70,7 @@ fn bodies(world: &World) -> Vec<String> {
     if !world.path("store/acpdb.json").exists() {
         return Vec::new();
     }
-    let ran = world.run(&["list"]);
+    let ran = world.run(&["log", "--texts"]);
     let text = ran.text();
     text.lines().filter_map(|line| line.split_once('\t')).map(|(_, body)| body.to_owned()).collect()
 }

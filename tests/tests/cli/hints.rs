@@ -38,7 +38,7 @@ fn a_session_whose_id_has_a_colon_is_named_by_it() {
     let id = listed["items"][0]["id"].as_str().unwrap();
     assert!(id.starts_with("derived:"), "{id}");
     let beginning = &id[..14];
-    for verb in ["history", "log", "list", "stats", "sessions", "context", "cost"] {
+    for verb in ["history", "log", "stats", "sessions", "context", "cost"] {
         let whole = world.run(&[verb, id, "--quiet"]).ok();
         assert_eq!(whole, world.run(&[verb, "--session", id, "--quiet"]).ok(), "{verb}");
         assert_eq!(whole, world.run(&[verb, beginning, "--quiet"]).ok(), "{verb}");
@@ -130,6 +130,6 @@ fn what_does_another_thing_than_was_meant_names_the_next_step() {
     world.run(&["undo", "--session", "s1"]).says(7, &["a rewind is not taken back", "--at @rewind-1"]);
     world.run(&["history", "#9"]).says(0, &["0 items matched", "acpdb history --chain '#9'"]);
     world.run(&["search", ""]).says(2, &["there is nothing to look for", "acpdb search WORD"]);
-    world.run(&["hosts", "--at", "3"]).says(2, &["hosts looks at the store as it is"]);
-    world.run(&["audit", "-o", "audit.json"]).says(0, &["gap at #1: no checkpoint"]);
+    world.run(&["info", "--hosts", "--at", "3"]).says(2, &["info looks at the store as it is"]);
+    world.run(&["export", "audit", "-o", "audit.json"]).says(0, &["gap at #1: no checkpoint"]);
 }

@@ -69,7 +69,7 @@ fn a_host_in_a_folder_without_a_store_is_recorded_in_the_one_of_the_user() {
         let ran =
             run(&world, home, folder.to_str().unwrap(), &["hook", "cursor"], event.to_string().as_bytes());
         assert_eq!((ran.code, ran.text().as_str()), (0, "{}\n"), "{said}: {}", ran.err);
-        let list = world.run(&["--db", "home/.local/share/acpdb", "list"]).ok();
+        let list = world.run(&["--db", "home/.local/share/acpdb", "log", "--texts"]).ok();
         assert!(list.contains(said), "{said}: {list}");
     }
     assert!(!world.path(".acpdb").exists() && !world.path("store").exists());

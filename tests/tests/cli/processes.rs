@@ -15,7 +15,7 @@ const READS: &[&[&str]] = &[
     &["explain", "call-read-1", "--json"],
     &["stats", "--json"],
     &["log", "--json"],
-    &["list"],
+    &["log", "--texts"],
     &["show", "#7"],
     &["sessions", "--at", "#12"],
     &["context", "s1", "--at", "t3"],
@@ -35,7 +35,7 @@ fn large() -> World {
 #[test]
 fn an_index_changes_no_answer_be_it_there_gone_or_damaged() {
     let world = large();
-    world.run(&["reindex"]).ok();
+    world.run(&["doctor", "reindex"]).ok();
     let index = world.path("store/index.redb");
     assert!(index.is_file(), "the store is large enough for an index");
     // Confidence decays while the test runs.
@@ -236,9 +236,13 @@ fn quiet_leaves_only_data_and_errors() {
 fn a_reader_that_goes_away_is_no_failure() {
     let world = World::new();
     world.run(&["import", "session.jsonl"]).ok();
-    for read in
-        [&["log"] as &[&str], &["list"], &["context", "e38a", "--full"], &["history", "--json"], &["demo"]]
-    {
+    for read in [
+        &["log"] as &[&str],
+        &["log", "--texts"],
+        &["context", "e38a", "--full"],
+        &["history", "--json"],
+        &["demo"],
+    ] {
         let mut command = world.command();
         let mut child = command
             .args(read)

@@ -24,7 +24,7 @@ fn json(ran: Ran) -> Value {
 }
 
 fn head(world: &World, store: &str) -> String {
-    world.run(&["--db", store, "head"]).ok()
+    world.run(&["--db", store, "verify", "--head"]).ok()
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_follower_ships_what_is_recorded_meanwhile_until_it_is_killed_or_told_to_end
         };
         let first = there();
         append(&world, "store", &format!("told {number}"));
-        let last = world.run(&["head", "--json"]).ok();
+        let last = world.run(&["verify", "--head", "--json"]).ok();
         let last = serde_json::from_str::<Value>(&last).unwrap()["seq"].as_u64().unwrap();
         assert!(last > first);
         while there() < last {}
@@ -193,10 +193,10 @@ fn an_encrypted_store_goes_there_as_it_is_and_its_key_only_if_asked_for() {
     world.run(&["restore", &url, "new"]).says(1, &["key is missing", "--wrapped-key"]);
     assert!(!world.path("new").exists());
     world.run(&["restore", &url, "new", "--wrapped-key", "store/key"]).ok();
-    assert!(world.run(&["--db", "new", "list"]).ok().contains("read by few"));
+    assert!(world.run(&["--db", "new", "log", "--texts"]).ok().contains("read by few"));
     append(&world, "store", "more");
     world.run(&["backup", &url, "--keys"]).ok();
     assert!(is_there("meta/key"));
     world.run(&["restore", &url, "whole"]).ok();
-    assert!(world.run(&["--db", "whole", "list"]).ok().contains("read by few"));
+    assert!(world.run(&["--db", "whole", "log", "--texts"]).ok().contains("read by few"));
 }

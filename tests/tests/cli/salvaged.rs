@@ -27,7 +27,7 @@ fn say(world: &World, words: &str) {
 fn a_folder_inside_the_damaged_store_is_refused() {
     let world = World::fed();
     for inside in ["store/new", "nowhere/../store/new"] {
-        let refused = world.run(&["salvage", "--into", inside]);
+        let refused = world.run(&["doctor", "salvage", "--into", inside]);
         refused.says(2, &["/new", "which is only read", "name a folder beside it"]);
     }
     assert!(!world.path("new").exists());
@@ -37,7 +37,7 @@ fn a_folder_inside_the_damaged_store_is_refused() {
 #[test]
 fn what_an_interrupted_copy_left_is_removed_by_the_next() {
     let world = World::fed();
-    for verb in [&["salvage", "--into", "new"][..], &["backup", "new"]] {
+    for verb in [&["doctor", "salvage", "--into", "new"][..], &["backup", "new"]] {
         std::fs::create_dir_all(world.path("new.partial/log")).unwrap();
         std::fs::write(world.path("new.partial/tail"), "").unwrap();
         world.run(verb).ok();
@@ -58,7 +58,7 @@ fn what_an_interrupted_copy_left_is_removed_by_the_next() {
 fn a_file_in_the_place_of_a_copy_is_refused_at_once() {
     let world = World::fed();
     std::fs::write(world.path("new"), "mine").unwrap();
-    for verb in [&["salvage", "--into", "new"][..], &["backup", "new"]] {
+    for verb in [&["doctor", "salvage", "--into", "new"][..], &["backup", "new"]] {
         world.run(verb).says(2, &["new", "there is a file of this name"]);
         assert!(!world.path("new.partial").exists());
     }
@@ -86,7 +86,7 @@ fn many_lost_texts_are_counted() {
     for words in &words {
         damage(&world, words);
     }
-    let saved = world.run(&["salvage", "--into", "new"]);
+    let saved = world.run(&["doctor", "salvage", "--into", "new"]);
     assert_eq!(saved.code, 8);
     let saved = saved.text();
     assert_eq!(saved.matches("  lost  a text of event").count(), 10, "{saved}");
@@ -109,7 +109,7 @@ fn a_lost_text_is_called_lost_and_an_erased_one_erased() {
     for words in ["the first words", "the third words", "the fourth words"] {
         damage(&world, words);
     }
-    assert_eq!(world.run(&["salvage", "--into", "new"]).code, 8);
+    assert_eq!(world.run(&["doctor", "salvage", "--into", "new"]).code, 8);
     let told = |arguments: &[&str]| world.run(&[&["--db", "new"], arguments].concat()).ok();
     for verb in ["context", "history"] {
         let said = told(&[verb, "s1"]);
@@ -125,7 +125,7 @@ fn a_lost_text_is_called_lost_and_an_erased_one_erased() {
     assert_eq!(told(&["history", "s1", "state:erased"]).lines().count(), 1);
     let memory = told(&["memory", "list", "--session", "s1"]);
     assert!(!memory.contains("erased"), "{memory}");
-    told(&["audit", "-o", "report.json"]);
+    told(&["export", "audit", "-o", "report.json"]);
     let report = std::fs::read_to_string(world.path("report.json")).unwrap();
     let state = |name: &str| report.matches(&format!("\"state\": \"{name}\"")).count();
     assert_eq!((state("damaged"), state("erased")), (2, 1), "{report}");

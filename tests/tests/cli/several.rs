@@ -131,7 +131,7 @@ fn events_of_several_stores_stand_in_order_of_time_and_come_in_pages() {
         let time = line["host_time"].as_str().or(line["recorded_at"].as_str()).map(str::to_owned);
         (time, line["store"].as_str().map(str::to_owned), line["seq"].as_u64())
     };
-    for verb in [&["log"][..], &["list"], &["log", "--reverse"], &["log", "kind:message"]] {
+    for verb in [&["log"][..], &["log", "--texts"], &["log", "--reverse"], &["log", "kind:message"]] {
         let all = lines(verb);
         assert!(all.len() > 6, "{verb:?}");
         let keys: Vec<_> = all.iter().map(key).collect();
@@ -216,7 +216,7 @@ fn a_verb_about_one_thing_takes_the_store_that_has_it() {
 fn a_session_that_is_named_is_found_or_the_answer_is_none() {
     let world = worlds();
     let run = |arguments: &[&str]| world.run(&[&["--db", "team"], arguments].concat());
-    for verb in ["sessions", "log", "list", "cost", "history"] {
+    for verb in ["sessions", "log", "cost", "history"] {
         run(&[verb, "-s", "nowhere"]).says(7, &["no session \"nowhere\" in these stores"]);
         let newest = run(&[verb, "-s", "latest", "--json", "-q"]).ok();
         assert_eq!(newest, run(&[verb, "-s", "s2:session-5", "--json", "-q"]).ok(), "{verb}");
@@ -224,7 +224,7 @@ fn a_session_that_is_named_is_found_or_the_answer_is_none() {
     }
     run(&["search", "parser", "-s", "nowhere"]).says(7, &["no session"]);
     // A session that only one store knows, as a condition.
-    for verb in ["sessions", "log", "cost", "list", "history"] {
+    for verb in ["sessions", "log", "cost", "history"] {
         let ran = run(&[verb, "session:session-5"]);
         assert!(ran.code == 0 && !ran.err.contains("left out"), "{verb}: {}", ran.err);
         run(&[verb, "session:nowhere"]).says(7, &["nowhere"]);
@@ -390,7 +390,7 @@ fn a_verb_that_records_or_looks_at_a_store_wants_one() {
         &["import", "session-0.jsonl"][..],
         &["append", "--stdin"],
         &["verify"],
-        &["seal"],
+        &["doctor", "seal"],
         &["context", "discard", "3"],
         &["memory", "add", "fact", "x"],
         &["rewind", "1"],
@@ -435,5 +435,5 @@ fn places_are_found_in_every_form_and_what_is_wrong_is_told() {
     std::fs::create_dir_all(world.path("one")).unwrap();
     std::fs::rename(world.path("team/s2"), world.path("one/.acpdb")).unwrap();
     world.run(&["--db", "one", "show", "3"]).ok();
-    world.run(&["--db", "one", "seal"]).says(2, &["one/.acpdb"]);
+    world.run(&["--db", "one", "doctor", "seal"]).says(2, &["one/.acpdb"]);
 }

@@ -56,7 +56,7 @@ fn json_steers_no_terminal() {
     let line = serde_json::json!({"session": "s1", "message": {"role": "user", "text": text}}).to_string();
     world.run_with(&["append", "--stdin"], line + "\n").ok();
     for arguments in [
-        &["list", "--json"][..],
+        &["log", "--texts", "--json"][..],
         &["context", "s1", "--json"],
         &["context", "s1", "--format", "anthropic"],
         &["step", "s1", "--format", "anthropic"],
@@ -72,7 +72,7 @@ fn json_steers_no_terminal() {
         }
     }
     // Programs get the texts as they are.
-    assert!(world.run(&["list", "--json"]).ok().contains("a\u{9b}2J b\u{85} c\u{7f}"));
+    assert!(world.run(&["log", "--texts", "--json"]).ok().contains("a\u{9b}2J b\u{85} c\u{7f}"));
 }
 
 /// The id of a session set the title of the terminal.
@@ -105,15 +105,14 @@ fn a_list_on_a_terminal_has_beginnings_and_programs_read_whole_texts() {
     world.run_with(&["append", "--stdin"], line + "\n").ok();
     let whole = format!("3\t{text}\n");
     let on_terminal = |arguments: &[&str]| paged(&world, "cat", arguments);
-    let (code, shown) = on_terminal(&["list"]);
+    let (code, shown) = on_terminal(&["log", "--texts"]);
     assert_eq!((code, shown.lines().count()), (0, 1), "{shown}");
     assert!(shown.starts_with("3\tall of it all") && shown.ends_with("…\n"), "{shown}");
     let columns = shown.trim_end().chars().count() - "3\t".len() + 8; // a tab has up to eight
     assert!(columns <= 100, "{columns}: {shown}");
-    assert_eq!(on_terminal(&["list", "--full"]).1, whole);
-    assert_eq!(world.run(&["list"]).ok(), whole);
-    assert_eq!(world.run(&["list", "--short"]).ok(), shown);
-    world.run(&["list", "--short", "--full"]).says(2, &["--short", "--full"]);
+    assert_eq!(on_terminal(&["log", "--texts", "--full"]).1, whole);
+    assert_eq!(world.run(&["log", "--texts"]).ok(), whole);
+    world.run(&["log", "--full"]).says(2, &["--texts"]);
 }
 
 /// Newcomers saw the beginning of a text and did not know how to see the rest.
@@ -262,7 +261,6 @@ fn a_shell_completes_verbs_options_sessions_and_ids_from_the_store() {
     holds(&["policy", "set", "bal"], "balanced");
     holds(&["simulate", "--policy", "ec"], "economy");
     holds(&["config", "set", "pa"], "pager");
-    holds(&["log", "--kind", "tool_"], "tool_call_started");
     // A store that is not there, and one that is none, have nothing to offer and make nothing.
     assert_eq!(completed(&["context", "--db", "nowhere", "s"]), Vec::<String>::new());
     assert!(!world.path("nowhere").exists());
@@ -288,7 +286,7 @@ fn no_words_make_a_verb_panic() {
     let world = World::fed();
     let verbs = [
         "log",
-        "list",
+        "log --texts",
         "history",
         "context",
         "sessions",
@@ -296,7 +294,7 @@ fn no_words_make_a_verb_panic() {
         "show",
         "explain",
         "blame",
-        "at",
+        "context --summary",
         "diff",
         "todo list",
         "memory list",
@@ -306,7 +304,7 @@ fn no_words_make_a_verb_panic() {
         "undo --dry-run",
         "config get",
         "scan",
-        "lint",
+        "context lint",
     ];
     let words = [
         "#1",
@@ -421,9 +419,8 @@ fn no_door_lets_through_what_steers_a_terminal() {
         &["memory", HOSTILE],
         &["context", "--format", HOSTILE],
         &["context", HOSTILE],
-        &["list", HOSTILE],
-        &["list", &format!("--{HOSTILE}")],
-        &["history", "--tool", HOSTILE],
+        &["log", "--texts", HOSTILE],
+        &["log", &format!("--{HOSTILE}")],
         &["history", HOSTILE],
         &["log", HOSTILE],
         &["log"],
@@ -440,10 +437,10 @@ fn no_door_lets_through_what_steers_a_terminal() {
         &["search", HOSTILE],
         &["todo"],
         &["memory", "list"],
-        &["hosts"],
+        &["info", "--hosts"],
         &["stats"],
         &["cost", "session"],
-        &["at", HOSTILE],
+        &["context", "--summary", "--at", HOSTILE],
         &["blame", HOSTILE],
         &["policy", "set", HOSTILE],
         &["config", "get", HOSTILE],
@@ -454,26 +451,26 @@ fn no_door_lets_through_what_steers_a_terminal() {
         &["config", "unset", "db"],
         &["import", HOSTILE],
         &["import", "missing/\u{1b}]0;pwned\u{7}"],
-        &["lint", HOSTILE],
-        &["check", HOSTILE],
+        &["context", "lint", HOSTILE],
+        &["checkpoint", "check", HOSTILE],
         &["demo", "--bundled", "--keep", &keep],
         &["--db", &db, "init"],
         &["--db", &db, "sessions"],
         &["--db", &db, "doctor"],
         &["--db", &db, "verify"],
         &["--db", &db, "info"],
-        &["--db", &db, "reindex"],
+        &["--db", &db, "doctor", "reindex"],
         &["--db", &keep, "context"],
         &["backup", &copy],
-        &["salvage", "--into", &format!("salvaged-{HOSTILE}")],
+        &["doctor", "salvage", "--into", &format!("salvaged-{HOSTILE}")],
         &["export", "html", "-o", &page],
         &["export", "jsonl", "-o", HOSTILE],
         &["key", "new", HOSTILE],
         &["key", "show", HOSTILE],
         &["checkpoint", "show", "--key", HOSTILE],
-        &["prove", "2", "-o", &page],
-        &["trust", HOSTILE],
-        &["trust", "--list"],
+        &["checkpoint", "prove", "2", "-o", &page],
+        &["config", "trust", HOSTILE],
+        &["config", "trust", "--list"],
         &["attach", "--status"],
         &["resume", HOSTILE, "--in", "codex", "--dry-run"],
         &["fork", HOSTILE, "--name", HOSTILE],

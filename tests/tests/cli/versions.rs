@@ -95,7 +95,7 @@ fn what_an_older_program_does_not_understand_is_told_of() {
         assert_eq!((ran.code, ran.text().as_str()), (0, "{}\n"), "{text}: {}", ran.err);
         let row = world.run(&["attach", "--status", "cursor", "--json"]);
         world.write("home/.config/acpdb/config.toml", "");
-        let list = world.run(&["list"]);
+        let list = world.run(&["log", "--texts"]);
         (list.text().contains(text), row)
     };
     assert!(hook("brand-new = 1").0);

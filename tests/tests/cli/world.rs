@@ -138,7 +138,7 @@ impl World {
 
     /// The bodies of the store, as `list` prints them.
     pub(crate) fn list(&self) -> String {
-        self.run(&["list"]).ok()
+        self.run(&["log", "--texts"]).ok()
     }
 
     /// Fails unless `verify --deep` finds the store sound.

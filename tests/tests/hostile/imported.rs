@@ -153,7 +153,8 @@ fn a_time_in_the_future_counts_as_the_time_of_recording() {
     assert_eq!(place.run(&["append", "--stdin"], &format!("{own}\n")).0, 0);
     let told = place.told();
     assert!(told.contains("write the note") && !told.contains(ORDER), "{told}");
-    let latest: Value = serde_json::from_str(&place.run(&["at", "head", "latest", "--json"], "").1).unwrap();
+    let latest: Value =
+        serde_json::from_str(&place.run(&["context", "latest", "--summary", "--json"], "").1).unwrap();
     assert_eq!(latest["session"], "own");
     let listed: Value = serde_json::from_str(&place.run(&["sessions", "--json"], "").1).unwrap();
     assert_eq!(listed["items"][0]["id"], "own", "{listed}");
@@ -208,6 +209,6 @@ fn an_import_of_a_folder_stays_in_it_unless_links_are_asked_for() {
     symlink(place.at("elsewhere"), place.at("given/s3/tool-results")).unwrap();
     let file = place.at("given/s3.jsonl").display().to_string();
     assert_eq!(place.run(&["import", &file, "--links"], "").0, 0);
-    let listed = place.run(&["list", "s3"], "").1;
+    let listed = place.run(&["log", "--texts", "s3"], "").1;
     assert!(listed.contains("make") && !listed.contains("PRIVATE KEY TEXT"), "{listed}");
 }

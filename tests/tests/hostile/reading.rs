@@ -19,16 +19,16 @@ const READS: &[&str] = &[
     "history --session s1",
     "history --chain call-read-1",
     "history --file /w/orders.rs",
-    "history --memory indent",
+    "memory history indent",
     "history --todo 1",
     "log",
     "show call-read-1",
-    "list",
+    "log --texts",
     "export html s1 -o page.html",
     "export jsonl -o lines.jsonl",
     "scan",
     "explain call-read-1",
-    "at t2 s1",
+    "context s1 --summary --at t2",
     "diff t1 t4 --session s1",
     "blame /w/orders.rs --session s1",
     "stats",
@@ -166,7 +166,7 @@ fn last_segment(world: &World) -> PathBuf {
 fn of_a_store_that_was_closed() {
     let world = World::fed();
     world.run(&["import", "session.jsonl"]).ok();
-    world.run(&["reindex"]).ok();
+    world.run(&["doctor", "reindex"]).ok();
     let said = assert_untouched(&world, "closed");
     assert!(said.iter().all(|line| !line.contains("unfinished") && !line.contains("confirmed")), "{said:#?}");
     // The index is there to be looked into.
@@ -186,7 +186,7 @@ fn of_a_store_whose_writer_was_killed() {
         world.run(&args);
         assert!(tree(&world.path("store")) == before, "{verb}");
     }
-    let list = world.run(&["list"]);
+    let list = world.run(&["log", "--texts"]);
     assert!(!list.err.contains("not confirmed"), "{}", list.err);
     let list = list.ok();
     assert!((0..3).all(|number| list.contains(&format!("last words {number}"))), "{list}");
@@ -204,7 +204,7 @@ fn of_a_store_whose_writer_was_killed_and_that_is_not_the_users() {
     let store = world.path("store");
     std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o777)).unwrap();
     let said = assert_untouched(&world, "others may write to it");
-    let list = said.iter().find(|line| line.starts_with("list:")).unwrap();
+    let list = said.iter().find(|line| line.starts_with("log --texts:")).unwrap();
     assert!(list.contains("written and not confirmed"), "{list}");
 }
 
@@ -223,7 +223,8 @@ fn of_a_store_with_a_torn_end() {
     let said = assert_untouched(&world, "torn");
     assert!(
         said.iter()
-            .any(|line| line.starts_with("list") && line.contains("of an unfinished write are at the end")),
+            .any(|line| line.starts_with("log --texts")
+                && line.contains("of an unfinished write are at the end")),
         "{said:#?}"
     );
     assert!(!world.path("store/quarantine").exists());
@@ -245,14 +246,14 @@ fn of_a_store_with_an_erasure_that_was_interrupted() {
     world.run(&["erase", "call-grep-1", "--session", "s1", "--reason", "it leaked"]).ok();
     world.write("store/erasing", "0\n");
     let said = assert_untouched(&world, "erasing");
-    for verb in ["sessions", "context s1", "list", "stats"] {
+    for verb in ["sessions", "context s1", "log --texts", "stats"] {
         let line = said.iter().find(|line| line.starts_with(&format!("{verb}:"))).unwrap();
         assert!(line.contains("an erasure was begun and not ended"), "{line}");
     }
     assert!(world.run(&["info", "--json"]).ok().contains("\"erasing\":true"));
     let doctor = world.run(&["doctor", "--json"]).text();
     assert!(doctor.contains("\"what\":\"erasure\"") && doctor.contains("seal"), "{doctor}");
-    world.run(&["seal"]).ok();
+    world.run(&["doctor", "seal"]).ok();
     assert!(!world.path("store/erasing").exists());
     assert!(world.run(&["info", "--json"]).ok().contains("\"erasing\":false"));
 }

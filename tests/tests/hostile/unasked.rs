@@ -213,14 +213,14 @@ fn a_person_hears_whose_store_is_read_and_may_trust_it() {
     let machine = Machine::new();
     let store = machine.at("repo/.acpdb");
     machine.prepare(&store);
-    let (code, out, said) = machine.run(&["list", "old"], "");
+    let (code, out, said) = machine.run(&["log", "--texts", "old"], "");
     assert!(code == 0 && out.contains(ORDER) && said.contains("which you did not make here"), "{out}{said}");
-    assert_eq!(machine.run(&["trust", &store.display().to_string()], "").0, 0);
+    assert_eq!(machine.run(&["config", "trust", &store.display().to_string()], "").0, 0);
     let (told, _) = machine.session();
     assert!(told.contains("script of this repository"), "{told}");
     assert_eq!(machine.last_line()["passed_over"], Value::Null);
-    assert!(!machine.run(&["list", "old"], "").2.contains("did not make"));
-    assert_eq!(machine.run(&["trust", "--remove", &store.display().to_string()], "").0, 0);
+    assert!(!machine.run(&["log", "--texts", "old"], "").2.contains("did not make"));
+    assert_eq!(machine.run(&["config", "trust", "--remove", &store.display().to_string()], "").0, 0);
     assert!(machine.hook("SessionStart", json!({"source": "startup"})).starts_with("{}"));
 }
 
@@ -233,7 +233,7 @@ fn a_store_that_was_made_here_is_used_where_it_lies() {
     assert_eq!(std::fs::read_to_string(machine.at("repo/.acpdb/.gitignore")).unwrap(), "*\n");
     let used = |machine: &Machine| {
         let (_, is_in_other) = machine.session();
-        let (_, list, said) = machine.run(&["list", "n1"], "");
+        let (_, list, said) = machine.run(&["log", "--texts", "n1"], "");
         assert!(!said.contains("did not make"), "{said}");
         (list.contains(SECRET), is_in_other)
     };

@@ -35,7 +35,7 @@ fn reckoned(scene: &str) -> BTreeMap<String, i64> {
     let played = imported(scene);
     let requests = requests(&played.store, Seq::MAX).unwrap();
     let table = PriceTable::built_in().unwrap();
-    let asked = Asked { wanted: &|_| true, stale: None, zone: jiff::tz::TimeZone::UTC };
+    let asked = Asked { wanted: &|_| true, stale: None, within: None, zone: jiff::tz::TimeZone::UTC };
     let bill = bill(&requests, By::Session, &table, &asked);
     assert_eq!(bill.unpriced, [], "{scene}");
     bill.items.iter().map(|row| (row.key.clone(), millionths(row.total))).collect()

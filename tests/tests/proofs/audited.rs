@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use acpdb_tests::binary::root;
 use serde_json::Value;
 
 use super::world::{FEED, SESSION, World};
 use super::{said, signed, tells};
 
 fn report(world: &World, arguments: &[&str], file: &str) -> Value {
-    let ran = world.run(&[&["audit", "--force", "-o", file], arguments].concat());
+    let ran = world.run(&[&["export", "audit", "--force", "-o", file], arguments].concat());
     assert!(ran.code == 0, "{}{}", ran.text(), ran.err);
     read(world, file)
 }
@@ -17,8 +16,9 @@ fn report(world: &World, arguments: &[&str], file: &str) -> Value {
 /// A report, which has to have the published shape and no field besides.
 fn read(world: &World, file: &str) -> Value {
     let report = serde_json::from_str(&std::fs::read_to_string(world.path(file)).unwrap()).unwrap();
-    let schema = std::fs::read_to_string(root().join("docs/schema/audit.json")).unwrap();
-    let mut schema: Value = serde_json::from_str(&schema).unwrap();
+    let schemas = world.run(&["man", "--schemas"]).ok();
+    let schema = schemas.lines().find(|line| line.contains("\"title\":\"acpdb.audit/1\"")).unwrap();
+    let mut schema: Value = serde_json::from_str(schema).unwrap();
     close(&mut schema);
     let validator = jsonschema::validator_for(&schema).unwrap();
     let wrong: Vec<String> =
@@ -131,7 +131,7 @@ fn a_report_can_be_printed_and_what_was_recorded_cannot_write_it() {
     let world = World::new();
     let hostile = r#"<script>alert(1)</script> \u202e<img src=x onerror=y> </td></table>"#;
     world.run_with(&["append", "--stdin"], said("k1", hostile)).ok();
-    let ran = world.run(&["audit", "-o", "report.html"]);
+    let ran = world.run(&["export", "audit", "-o", "report.html"]);
     tells(&ran, 0, &["report.html: 0 calls, "]);
     let page = std::fs::read_to_string(world.path("report.html")).unwrap();
     for word in ["@media print", "What it does not show", "claims no", "default-src 'none'"] {
@@ -143,11 +143,11 @@ fn a_report_can_be_printed_and_what_was_recorded_cannot_write_it() {
     assert_eq!(page.matches("<table>").count(), page.matches("</table>").count());
     assert!(page.contains("no checkpoint of a known key covers any event"));
     // A file that is there stays, and a form has to be named.
-    tells(&world.run(&["audit", "-o", "report.html"]), 1, &["exists", "--force"]);
-    tells(&world.run(&["audit", "-o", "report.pdf"]), 2, &["ends in .html or .json"]);
-    tells(&world.run(&["audit"]), 2, &["ends in .html or .json"]);
-    tells(&world.run(&["audit", "nothing", "-o", "x.json"]), 7, &["nothing"]);
-    tells(&world.run(&["audit", "--since", "yesteryear", "-o", "x.json"]), 2, &["--since"]);
+    tells(&world.run(&["export", "audit", "-o", "report.html"]), 1, &["exists", "--force"]);
+    tells(&world.run(&["export", "audit", "-o", "report.pdf"]), 2, &["ends in .html or .json"]);
+    tells(&world.run(&["export", "audit"]), 2, &["ends in .html or .json"]);
+    tells(&world.run(&["export", "audit", "nothing", "-o", "x.json"]), 7, &["nothing"]);
+    tells(&world.run(&["export", "audit", "--since", "yesteryear", "-o", "x.json"]), 2, &["--since"]);
     assert!(!world.path("x.json").exists());
 }
 
@@ -156,9 +156,9 @@ fn a_report_of_a_history_that_was_rewritten_says_so() {
     let world = signed();
     super::copy(&world.path("base"), &world.path("forged"));
     world.run_with(&["--db", "forged", "append", "--stdin"], said("k1", "ONE") + FEED).ok();
-    let ran = world.run(&["--db", "forged", "audit", "-o", "forged.json"]);
+    let ran = world.run(&["--db", "forged", "export", "audit", "-o", "forged.json"]);
     tells(&ran, 3, &["forged.json"]);
     let forged = read(&world, "forged.json");
     assert_eq!(rows(&forged, "checkpoints")[0]["standing"], "rewritten");
-    tells(&world.run(&["audit", "-o", "true.json"]), 0, &["true.json"]);
+    tells(&world.run(&["export", "audit", "-o", "true.json"]), 0, &["true.json"]);
 }

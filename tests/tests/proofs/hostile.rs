@@ -172,7 +172,7 @@ fn nothing_in_a_folder_of_checkpoints_leads_out_of_it_or_passes() {
         assert_eq!(signs.code, code, "{name}: {}", signs.err);
         // The rest of the store works.
         world.run(&["context", "s1"]).ok();
-        let proves = world.run(&["prove", "#6", "--event"]);
+        let proves = world.run(&["checkpoint", "prove", "#6", "--event"]);
         assert!([0, 3, 4].contains(&proves.code), "{name}: {}", proves.err);
     }
 }

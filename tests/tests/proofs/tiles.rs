@@ -41,14 +41,14 @@ fn tiles(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
 /// A proof of each kind.
 fn proofs(world: &World) -> Vec<(&'static str, String)> {
     let lines = [
-        "prove #1",
-        "prove #256",
-        "prove #257",
-        "prove #560",
-        "prove #300 --with-body",
-        "prove #10..#20",
-        "prove --session s1",
-        "prove --from old.note",
+        "checkpoint prove #1",
+        "checkpoint prove #256",
+        "checkpoint prove #257",
+        "checkpoint prove #560",
+        "checkpoint prove #300 --with-body",
+        "checkpoint prove #10..#20",
+        "checkpoint prove --session s1",
+        "checkpoint prove --from old.note",
     ];
     let made = |line: &'static str| {
         let words: Vec<&str> = line.split(' ').collect();
@@ -120,7 +120,7 @@ fn what_lies_in_the_place_of_tiles_is_neither_followed_nor_waited_for() {
     std::fs::remove_file(&folder).unwrap();
     std::fs::create_dir_all(folder.join("0")).unwrap();
     assert_eq!(world.shell(&format!("mkfifo '{}'", folder.join("0/000").display())).code, 0);
-    tells(&world.run(&["prove", "#5"]), 0, &["c2sp.org/tlog-proof"]);
+    tells(&world.run(&["checkpoint", "prove", "#5"]), 0, &["c2sp.org/tlog-proof"]);
     world.run(&["verify"]).ok();
 }
 

@@ -71,7 +71,7 @@ fn enough_witnesses_sign_and_what_is_missing_is_said() {
     // Nothing is signed by a witness yet.
     world.write("note", world.run(&["checkpoint", "export"]).out);
     tells(
-        &world.run(&["check", "note", "--policy", "policy"]),
+        &world.run(&["checkpoint", "check", "note", "--policy", "policy"]),
         3,
         &["too few witnesses", "missing: w1, w2, w3"],
     );
@@ -95,13 +95,21 @@ fn enough_witnesses_sign_and_what_is_missing_is_said() {
     // The note has their signatures; all that checked it before still does, and so does the proof of an event.
     world.write("note", world.run(&["checkpoint", "export"]).out);
     tells(
-        &world.run(&["check", "note", "--policy", "policy"]),
+        &world.run(&["checkpoint", "check", "note", "--policy", "policy"]),
         0,
         &["witnesses", "signed: w1 ", "missing: w3"],
     );
-    tells(&world.run(&["check", "note", "--policy", "all"]), 3, &["too few witnesses", "missing: w3"]);
-    world.run(&["prove", "#6", "--event", "-o", "event"]).ok();
-    tells(&world.run(&["check", "event", "--policy", "policy"]), 0, &["tool_call_started was recorded"]);
+    tells(
+        &world.run(&["checkpoint", "check", "note", "--policy", "all"]),
+        3,
+        &["too few witnesses", "missing: w3"],
+    );
+    world.run(&["checkpoint", "prove", "#6", "--event", "-o", "event"]).ok();
+    tells(
+        &world.run(&["checkpoint", "check", "event", "--policy", "policy"]),
+        0,
+        &["tool_call_started was recorded"],
+    );
     let (code, text) = python(&world, "event", &key);
     assert_eq!(code, 0, "{text}");
     tells(&world.run(&["verify"]), 0, &["agrees"]);

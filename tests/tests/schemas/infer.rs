@@ -1,5 +1,8 @@
 //! A schema from seen values: types, fields, and which of them are always there.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value, json};
 
 /// The remark of a schema for a value that was null whenever it was seen. It has no type, so it allows all.
@@ -120,25 +123,40 @@ pub(crate) fn merged(known: Value, seen: &Value) -> Value {
     Value::Object(schema)
 }
 
-/// The same with fields in an order that does not depend on the order in which they were seen.
-pub(crate) fn sorted(schema: Value) -> Value {
-    match schema {
-        Value::Object(fields) => {
-            let rank = |name: &str| {
-                let first = ["$schema", "title", "description", "type", "required", "properties", "items"];
-                first.iter().position(|known| *known == name).unwrap_or(first.len())
-            };
-            let mut fields: Vec<(String, Value)> =
-                fields.into_iter().map(|(name, value)| (name, sorted(value))).collect();
-            fields.sort_by(|(one, _), (other, _)| (rank(one), one).cmp(&(rank(other), other)));
-            Value::Object(fields.into_iter().collect())
+/// The fields below a schema, a line each, as `cli/src/shapes.txt` has them.
+pub(crate) fn lines(schema: &Value, depth: usize, text: &mut String) {
+    let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
+        for below in ["items", "additionalProperties"].iter().filter_map(|below| schema.get(below)) {
+            lines(below, depth, text);
         }
-        Value::Array(mut list) => {
-            if list.iter().all(Value::is_string) {
-                list.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
-            }
-            Value::Array(list.into_iter().map(sorted).collect())
+        return;
+    };
+    let required = schema["required"].as_array().unwrap();
+    let fields: BTreeMap<&String, &Value> = fields.iter().collect();
+    for (name, below) in fields {
+        if depth == 1 && name == "schema" {
+            continue;
         }
-        other => other,
+        let mark = if required.iter().any(|known| known == name) { "" } else { "?" };
+        writeln!(text, "{}{name}{mark} {}", "  ".repeat(depth), kind(below)).unwrap();
+        lines(below, depth + 1, text);
     }
+}
+
+/// The types of a schema in a word.
+fn kind(schema: &Value) -> String {
+    if is_null_so_far(schema) {
+        return "null".to_owned();
+    }
+    let inside =
+        |name: &str| schema.get(name).filter(|below| !types(below).is_empty()).map(kind).unwrap_or_default();
+    let word = |name: String| match name.as_str() {
+        "array" => format!("[{}]", inside("items")),
+        "object" if schema.get("additionalProperties").is_some() => {
+            format!("{{{}}}", inside("additionalProperties"))
+        }
+        _ => name,
+    };
+    let words: Vec<String> = types(schema).into_iter().map(word).collect();
+    if words.is_empty() { "any".to_owned() } else { words.join("|") }
 }

@@ -3,9 +3,6 @@
 //! `acpdb_query::export` decides about their content; this module writes the files.
 
 mod pages;
-#[cfg_attr(not(feature = "png"), path = "no_painter.rs")]
-mod painter;
-mod target;
 
 use std::path::Path;
 
@@ -15,7 +12,7 @@ use acpdb_query::export::otlp;
 use acpdb_query::export::rows::{self, RowsReport};
 use serde::Serialize;
 
-pub(crate) use self::target::{Sink, To};
+use super::sink::{Sink, Stop, To};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{ExportAct, ExportOf, ExportSpans};
 
@@ -26,6 +23,7 @@ pub(crate) fn run(global: &Global, act: &ExportAct, output: &mut Output) -> Resu
         ExportAct::Poster(args) => pages::poster(global, args, output),
         ExportAct::Jsonl(args) => jsonl(global, args, output),
         ExportAct::OtlpJson(args) => otlp_json(global, args, output),
+        ExportAct::Audit(args) => super::audit::run(global, args, output),
     }
 }
 
@@ -120,7 +118,7 @@ fn view(
     global: &Global,
     session: &StreamName,
     is_named: bool,
-) -> Result<Option<acpdb_engine::View>, target::Stop> {
+) -> Result<Option<acpdb_engine::View>, Stop> {
     let at = global.at.as_deref();
     let Some(view) = super::find::view_among(store, global, session, at, is_named)? else { return Ok(None) };
     let is_there = {

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use acpdb_engine::event::Scope;
 use acpdb_engine::store::Redactor;
 use acpdb_engine::{Store, store::StreamName};
-use acpdb_query::export::ExportError;
 use acpdb_query::export::index_page::{self, IndexEntry};
 use acpdb_query::export::page::{self, PageOptions};
 use acpdb_query::export::poster;
 use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionsAsked};
 
-use super::painter::Painter;
 use super::{Sink, finish, view};
 use crate::args::{ExportPage, ExportPoster, Target};
 use crate::commands::{Code, Failure, Global, Output, at, find, store_path};
@@ -31,16 +29,13 @@ pub(super) fn page(global: &Global, args: &ExportPage, output: &mut Output) -> R
 
 /// The picture of a session's tokens.
 pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) -> Result<Code, Failure> {
-    let painter = args.is_png().then(Painter::new).transpose()?;
+    let extension = args.target.output.as_deref().and_then(Path::extension);
+    if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
+        return Err(Failure::usage("the picture is an SVG").hint("name a file that ends in .svg"));
+    }
     let sink = Sink::open(&args.target, output)?;
     let (_store, session, view) = find::opened(global, args.session.name(), output)?;
-    let (report, to) = sink.fill(|out| {
-        let Some(painter) = painter else { return Ok(poster::poster(&view, &session.host, out)?) };
-        let mut svg = Vec::new();
-        let report = poster::poster(&view, &session.host, &mut svg)?;
-        out.write_all(&painter.png(&svg)?).map_err(ExportError::from)?;
-        Ok(report)
-    })?;
+    let (report, to) = sink.fill(|out| Ok(poster::poster(&view, &session.host, out)?))?;
     finish("poster", &to, report, output)
 }
 
@@ -107,8 +102,8 @@ fn pages(
 
 fn once(store: &Store, global: &Global, name: &StreamName) -> Result<Option<acpdb_engine::View>, Failure> {
     view(store, global, name, false).map_err(|stop| match stop {
-        super::target::Stop::Failure(failure) => failure,
-        super::target::Stop::Export(error) => Failure::new(Code::Failure, error.to_string()),
+        crate::commands::sink::Stop::Failure(failure) => failure,
+        crate::commands::sink::Stop::Export(error) => Failure::new(Code::Failure, error.to_string()),
     })
 }
 

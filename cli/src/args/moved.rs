@@ -1,0 +1,88 @@
+//! Words that are no verbs: verbs that are gone, and names under which people look for others.
+
+use std::ffi::OsString;
+
+/// Such a word, the words that do its work, and whether these simply run in its place, as scripts call it.
+const MOVED: &[(&str, &str, bool)] = &[
+    ("accept", "memory propose --accept", false),
+    ("at", "context --summary --at", false),
+    ("audit", "export audit", true),
+    ("check", "checkpoint check", true),
+    ("discard", "context discard", false),
+    ("distill", "context distill", false),
+    ("head", "verify --head", true),
+    ("hosts", "info --hosts", false),
+    ("insights", "memory insights", false),
+    ("lint", "context lint", false),
+    ("list", "log --texts", true),
+    ("list-sessions", "sessions", false),
+    ("ls", "sessions", false),
+    ("open", "ui", false),
+    ("pin", "context pin", false),
+    ("presets", "policy presets", false),
+    ("propose", "memory propose", false),
+    ("prove", "checkpoint prove", true),
+    ("redo", "undo --redo", false),
+    ("reindex", "doctor reindex", true),
+    ("salvage", "doctor salvage", true),
+    ("seal", "doctor seal", true),
+    ("serve", "ui", false),
+    ("status", "attach --status", false),
+    ("todos", "todo list", false),
+    ("trust", "config trust", false),
+    ("unpin", "context unpin", false),
+    ("web", "ui", false),
+];
+
+/// The words that do the work of this one.
+pub(crate) fn moved(word: &str) -> Option<&'static str> {
+    MOVED.iter().find(|(name, ..)| *name == word).map(|(_, meant, _)| *meant)
+}
+
+/// The place of the first word that is no option, nor the value of one.
+pub(super) fn verb(words: &[OsString]) -> Option<usize> {
+    let mut rest = words.iter().enumerate().skip(1);
+    while let Some((place, word)) = rest.next() {
+        if ["--db", "--key-file", "--at", "--color"].iter().any(|option| word == option) {
+            rest.next();
+        } else if !word.to_string_lossy().starts_with('-') {
+            return Some(place);
+        }
+    }
+    None
+}
+
+/// Puts the words of today in the place of a verb that scripts still call by its old name.
+pub(super) fn renamed(mut words: Vec<OsString>) -> Vec<OsString> {
+    let runs = verb(&words).and_then(|place| {
+        let word = words.get(place)?;
+        let (_, meant, _) = MOVED.iter().find(|(name, _, runs)| *runs && word == name)?;
+        Some((place, *meant))
+    });
+    if let Some((place, meant)) = runs {
+        words.splice(place..=place, meant.split(' ').map(OsString::from));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    use super::*;
+    use crate::args::Args;
+
+    #[test]
+    fn a_word_that_is_no_verb_leads_to_one_and_only_some_run() {
+        for (word, meant, runs) in MOVED {
+            let words = |text: &str| -> Vec<OsString> {
+                ["acpdb", "--db", "x"].into_iter().chain(text.split(' ')).map(OsString::from).collect()
+            };
+            assert!(super::super::command().find_subcommand(word).is_none(), "{word} is a verb");
+            let is_unknown = |error: &clap::Error| error.kind() == ErrorKind::InvalidSubcommand;
+            assert_eq!(Args::read(words(word)).is_err_and(|error| is_unknown(&error)), !runs, "{word}");
+            assert!(!Args::read(words(meant)).is_err_and(|error| is_unknown(&error)), "{meant}");
+            assert_eq!(renamed(words(word)), words(if *runs { meant } else { word }));
+        }
+    }
+}
