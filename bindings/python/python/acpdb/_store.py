@@ -22,7 +22,7 @@ from ._acpdb import (
 )
 from ._errors import InvalidError, NotFoundError
 from ._session import Session
-from ._typed import typed
+from ._typed import checked, typed
 from ._view import Looked, texts
 
 #: How long one wait of an iterator is, in seconds; it then waits again.
@@ -315,6 +315,7 @@ class Store:
         return "<acpdb.Store, closed>" if self.closed else f"<acpdb.Store {self.path!r}>"
 
 
+@checked
 def open(
     path: str | os.PathLike[str],
     *,
@@ -441,6 +442,7 @@ class Stores(Mapping[str, Store]):
         return f"<acpdb.Stores {', '.join(self)}>"
 
 
+@checked
 def open_all(
     *paths: str | os.PathLike[str],
     any_file_system: bool = False,
@@ -466,6 +468,7 @@ def stores_in(folder: str | os.PathLike[str]) -> list[str]:
     return [os.fspath(path) for path in found_stores(folder)]
 
 
+@checked
 def restore(
     backup: str | os.PathLike[str],
     folder: str | os.PathLike[str],

@@ -159,7 +159,7 @@ def _call(call: Message, *, begins: bool) -> Unit:
     function = _plain(call.get("function") or {})
     name, given = function.get("name"), function.get("arguments")
     try:
-        says = json.dumps(json.loads(given), sort_keys=True)
+        says = json.dumps(json.loads(given or ""), sort_keys=True)
     except (ValueError, TypeError):
         says = str(given)
     return Unit("call", lambda at: _records.started(at, name, given), (name, says), str(call.get("id") or ""), begins)
