@@ -71,7 +71,8 @@ pub fn records_erased(store: &Store, seqs: &[u64], by: &str, reason: &str) -> Re
     let mut bodies = Vec::new();
     for seq in &asked {
         let recorded = store.event(*seq)?;
-        let Some(Payload::HostRecorded(HostRecorded { raw, .. })) = recorded.map(|it| it.event.payload) else {
+        let Some(Payload::HostRecorded(HostRecorded { raw, .. })) = recorded.map(|it| it.event.payload)
+        else {
             return Err(Fault::invalid(format!("{seq} is no host's record; erase takes any item")));
         };
         let rows = raw.map(|raw| raw.first..raw.first.saturating_add(raw.chunks));

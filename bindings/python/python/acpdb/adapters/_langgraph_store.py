@@ -1,4 +1,4 @@
-"""LangGraph's long-term memory: a `BaseStore` over the memory of a project."""
+"""LangGraph's long-term memory: a `BaseStore` over the memory of a project, in the form that the package for Node keeps to as well."""
 
 from __future__ import annotations
 
@@ -232,8 +232,8 @@ def _read(value: str) -> dict[str, Any] | None:
 
 def _name(place: Place) -> str:
     """The key of a place in the memory."""
-    name = json.dumps([*place[0], place[1]])
-    return name if len(name) <= KEY_BYTES_MAX else f"sha256:{hashlib.sha256(name.encode()).hexdigest()}"
+    name = _records.dumped([*place[0], place[1]])
+    return name if len(name.encode()) <= KEY_BYTES_MAX else f"sha256:{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def all_match(conditions: Iterable[MatchCondition], namespace: Namespace) -> bool:
