@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::codec::{EncodeError, Part};
+use crate::codec::{DamagedPart, EncodeError};
 use crate::command::Rejection;
 use crate::ids::{Seq, StreamId};
 use crate::log::LogError;
@@ -252,7 +252,7 @@ impl From<LogError> for Error {
             }
             LogError::NewerFormat { found, path } => Self::NewerFormat { path, found },
             LogError::Upgraded { path } => Self::Upgraded { path },
-            LogError::Corrupt(damage) if damage.part == Part::Newer => {
+            LogError::Corrupt(damage) if damage.part == DamagedPart::Newer => {
                 Self::NewerFormat { path: damage.path, found: format!("holds {}", damage.found) }
             }
             LogError::FormerFormat { found, path } => Self::NotAStore {

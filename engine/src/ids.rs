@@ -9,7 +9,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rkyv::{Archive, Deserialize, Serialize};
+use rkyv::rancor::{Fallible, Source};
+use rkyv::rend::u32_le;
+use rkyv::{Archive, Deserialize, Place, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 /// Position of an event in the store: 1, 2, 3 and so on, without gaps, over all streams.
@@ -36,26 +38,43 @@ use serde::{Deserialize as FromJson, Serialize as ToJson};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(ToJson, FromJson, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
+/// A seq takes half its bytes in an archive, where the last number stands for [`Seq::MAX`]. A value with a larger seq is not saved.
+impl Archive for Seq {
+    type Archived = u32_le;
+    type Resolver = ();
+
+    fn resolve(&self, (): (), out: Place<Self::Archived>) {
+        // A seq that does not fit was refused before.
+        out.write(u32_le::from_native(self.short().unwrap_or(u32::MAX)));
+    }
+}
+
+impl<S: Fallible<Error: Source> + ?Sized> Serialize<S> for Seq {
+    fn serialize(&self, _: &mut S) -> Result<(), S::Error> {
+        self.short().map(drop).map_err(S::Error::new)
+    }
+}
+
+impl<D: Fallible + ?Sized> Deserialize<Seq, D> for u32_le {
+    fn deserialize(&self, _: &mut D) -> Result<Seq, D::Error> {
+        let seq = self.to_native();
+        Ok(if seq == u32::MAX { Seq::MAX } else { Seq(u64::from(seq)) })
+    }
+}
+
 impl Seq {
+    fn short(self) -> Result<u32, std::num::TryFromIntError> {
+        if self == Self::MAX {
+            return Ok(u32::MAX);
+        }
+        // The last number is taken.
+        u32::try_from(self.0.saturating_add(1)).map(|next| next.saturating_sub(1))
+    }
+
     /// Before the first event.
     pub const ZERO: Self = Self(0);
     /// After every event: reading at this seq reads the newest state.
@@ -285,6 +304,7 @@ macro_rules! bytes_id {
     ($(#[$doc:meta])* $name:ident, $len:literal) => {
         $(#[$doc])*
         #[derive(Archive, Serialize, Deserialize)]
+        #[rkyv(derive(PartialEq, Eq, PartialOrd, Ord))]
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub [u8; $len]);
 

@@ -47,10 +47,10 @@ pub fn is_derived(id: &str) -> bool {
 /// The secret of one store. Cheap to clone.
 #[derive(Clone)]
 pub struct Secret {
-    keys: Arc<Keys>,
+    keys: Arc<SecretKeys>,
 }
 
-struct Keys {
+struct SecretKeys {
     bytes: [u8; 32],
     is_known: bool,
     origin: [u8; 32],
@@ -92,7 +92,7 @@ impl Secret {
 
     fn with(bytes: [u8; 32], is_known: bool) -> Self {
         let key = |purpose: &str| blake3::derive_key(purpose, &bytes);
-        let keys = Keys {
+        let keys = SecretKeys {
             is_known,
             origin: key("acpdb 2026 secret origin v1"),
             revision: key("acpdb 2026 secret revision v1"),
@@ -137,9 +137,9 @@ impl Secret {
     }
 
     /// Begins a digest of a fact's content, to tell a repeat (same revision) from a change.
-    pub(crate) fn begin_revision(&self) -> Revision {
+    pub(crate) fn begin_revision(&self) -> ContentDigest {
         let hasher = blake3::Hasher::new_keyed(&self.keys.revision);
-        Revision { hasher, few: [0; FEW_BYTES], length: 0 }
+        ContentDigest { hasher, few: [0; FEW_BYTES], length: 0 }
     }
 
     /// Key of the signatures of a stream, from the stream's own key.
@@ -200,13 +200,13 @@ const FEW_BYTES: usize = 256;
 
 /// A digest of a fact's content that is being made. Most parts have a few bytes: they are gathered, since each call of the hash
 /// costs more than hashing them.
-pub(crate) struct Revision {
+pub(crate) struct ContentDigest {
     hasher: blake3::Hasher,
     few: [u8; FEW_BYTES],
     length: usize,
 }
 
-impl Revision {
+impl ContentDigest {
     /// Adds a part.
     pub(crate) fn take(&mut self, part: &[u8]) {
         self.put(&(part.len() as u64).to_le_bytes());

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::codec::{BodyRow, Part};
+use crate::codec::{BodyRow, DamagedPart};
 use crate::error::Error;
 use crate::event::{Face, Payload};
 use crate::fold::{FaceState, ItemKind, State, Status, World};
@@ -20,7 +20,7 @@ use crate::vault::{KeyUse, key_fault};
 
 mod erasures;
 
-use erasures::Erasures;
+use erasures::ErasedBodies;
 pub(crate) use erasures::{recorded_addresses, recorded_erasures, rows_at};
 
 /// The invariant that a payload comes back as it was encoded. A payload that does not is damage, even if its digests are right.
@@ -131,7 +131,8 @@ impl Report {
 
     /// Whether texts are damaged and nothing else is: all events are readable, and the store takes appends.
     pub fn lost_texts_alone(&self) -> bool {
-        let is_text = |violation: &Violation| matches!(violation.kind, Part::Body | Part::BodyZeroed);
+        let is_text =
+            |violation: &Violation| matches!(violation.kind, DamagedPart::Body | DamagedPart::BodyZeroed);
         !self.violations.is_empty() && self.missing.is_none() && self.violations.iter().all(is_text)
     }
 
@@ -281,7 +282,7 @@ pub(crate) fn verify_expecting(
 /// Checks an open log against its own witnesses and the given ones. A body whose erasure is on record may be zeros.
 pub(crate) fn verify_log(log: &Log, expected: &[Expected]) -> Result<LogReport, LogError> {
     let expected = expected.iter().map(|expected| Witness::expected(expected.seq, expected.link)).collect();
-    let erasures = Erasures::new(log);
+    let erasures = ErasedBodies::new(log);
     let found = log.verify_against(|row, part| erasures.account_for(row, part), expected);
     erasures.failed().map_or(found, Err)
 }

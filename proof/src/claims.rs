@@ -176,7 +176,7 @@ impl Claims {
             }
             claims.push(claim);
         }
-        let walk = Walk::new(&claims, leaves, each)?;
+        let walk = LeafPass::new(&claims, leaves, each)?;
         for claim in claims.iter_mut().filter(|claim| claim.is_open()) {
             let Some(checkpoint) = claim.checkpoint else { continue };
             match walk.roots.get(&checkpoint.seq) {
@@ -244,7 +244,7 @@ fn claim_of(store: StoreId, source: Source, note: &str, keys: &[VerifierKey]) ->
 }
 
 /// The results of one pass over the leaves.
-struct Walk {
+struct LeafPass {
     head: Seq,
     root: Hash,
     roots: BTreeMap<Seq, Hash>,
@@ -252,7 +252,7 @@ struct Walk {
     earliest: BTreeMap<Seq, (Seq, Micros)>,
 }
 
-impl Walk {
+impl LeafPass {
     fn new<E>(
         claims: &[Claim],
         leaves: impl Iterator<Item = Result<Leaf, E>>,

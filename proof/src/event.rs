@@ -52,7 +52,7 @@ pub struct ShownBody {
 /// An opening as JSON has it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Text {
+pub(crate) struct OpeningText {
     schema: String,
     salt: String,
     event: String,
@@ -81,13 +81,13 @@ impl Opening {
             .map_err(|_| ProofError::malformed("the event cannot be written as JSON"))
     }
 
-    pub(crate) fn to_text(&self) -> Text {
+    pub(crate) fn to_text(&self) -> OpeningText {
         let body = |body: &ShownBody| BodyText {
             row: body.row,
             salt: base64(&body.salt),
             bytes: base64(&body.bytes),
         };
-        Text {
+        OpeningText {
             schema: SCHEMA.to_owned(),
             salt: base64(&self.salt),
             event: base64(&self.event),
@@ -104,7 +104,7 @@ impl Opening {
         Self::from_text(&serde_json::from_slice(json).map_err(|_| wrong())?)
     }
 
-    pub(crate) fn from_text(text: &Text) -> Result<Self, ProofError> {
+    pub(crate) fn from_text(text: &OpeningText) -> Result<Self, ProofError> {
         if text.schema != SCHEMA {
             return Err(ProofError::malformed("what the proof shows of the event is of another version"));
         }

@@ -34,10 +34,10 @@ pub struct EventsProof {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct EventsText {
     schema: String,
     note: String,
-    events: Vec<event::Text>,
+    events: Vec<event::OpeningText>,
     hashes: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl EventsProof {
     /// # Errors
     /// None that can be met: all its parts are text.
     pub fn to_text(&self) -> Result<String, ProofError> {
-        let text = Text {
+        let text = EventsText {
             schema: SCHEMA.to_owned(),
             note: self.note.clone(),
             events: self.openings.iter().map(Opening::to_text).collect(),
@@ -77,7 +77,7 @@ impl EventsProof {
     pub fn parse(text: &str) -> Result<Self, ProofError> {
         let cut =
             || ProofError::malformed("the proof of the events is cut, or padded, or of another version");
-        let read: Text = serde_json::from_str(text).map_err(|_| cut())?;
+        let read: EventsText = serde_json::from_str(text).map_err(|_| cut())?;
         if read.schema != SCHEMA {
             return Err(cut());
         }

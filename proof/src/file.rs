@@ -125,7 +125,7 @@ pub struct ConsistencyProof {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct FileText {
     schema: String,
     old: String,
     new: String,
@@ -139,7 +139,8 @@ impl ConsistencyProof {
     /// None that can be met: all its parts are text.
     pub fn to_text(&self) -> Result<String, ProofError> {
         let hashes = self.hashes.iter().map(|hash| base64(&hash.0)).collect();
-        let text = Text { schema: SCHEMA.to_owned(), old: self.old.clone(), new: self.new.clone(), hashes };
+        let text =
+            FileText { schema: SCHEMA.to_owned(), old: self.old.clone(), new: self.new.clone(), hashes };
         let json = serde_json::to_string(&text);
         Ok(json.map_err(|_| ProofError::malformed("the proof cannot be written as JSON"))? + "\n")
     }
@@ -151,7 +152,7 @@ impl ConsistencyProof {
     pub fn parse(text: &str) -> Result<Self, ProofError> {
         let cut =
             || ProofError::malformed("the proof of consistency is cut, or padded, or of another version");
-        let read: Text = serde_json::from_str(text).map_err(|_| cut())?;
+        let read: FileText = serde_json::from_str(text).map_err(|_| cut())?;
         if read.hashes.len() > PROOF_HASH_COUNT_MAX || read.schema != SCHEMA {
             return Err(cut());
         }

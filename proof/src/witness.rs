@@ -123,7 +123,7 @@ pub fn request(old: u64, hashes: &[Hash], note: &Note) -> String {
 pub struct Policy {
     logs: Vec<VerifierKey>,
     witnesses: Vec<Member>,
-    groups: BTreeMap<String, Group>,
+    groups: BTreeMap<String, WitnessGroup>,
     quorum: Option<String>,
 }
 
@@ -139,7 +139,7 @@ pub struct Member {
 }
 
 #[derive(Debug, Clone)]
-struct Group {
+struct WitnessGroup {
     count: usize,
     members: Vec<String>,
 }
@@ -161,12 +161,12 @@ impl Policy {
     /// Reads a policy file.
     ///
     /// # Errors
-    /// [`PolicyError`] with the line.
-    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+    /// [`WitnessPolicyError`] with the line.
+    pub fn parse(text: &str) -> Result<Self, WitnessPolicyError> {
         let mut policy = Self::default();
         let mut used = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
-            let fail = |what| PolicyError { line: number, what };
+            let fail = |what| WitnessPolicyError { line: number, what };
             if number > POLICY_LINE_COUNT_MAX {
                 return Err(fail("a policy has at most 1000 lines"));
             }
@@ -210,7 +210,9 @@ impl Policy {
         }
         match policy.quorum {
             Some(_) => Ok(policy),
-            None => Err(PolicyError { line: text.lines().count(), what: "there is no line with a quorum" }),
+            None => {
+                Err(WitnessPolicyError { line: text.lines().count(), what: "there is no line with a quorum" })
+            }
         }
     }
 
@@ -222,7 +224,12 @@ impl Policy {
         if name == "none" || self.is_known(name) { Err("this name is taken") } else { Ok(()) }
     }
 
-    fn group(&self, count: &str, members: &[&str], used: &mut Vec<String>) -> Result<Group, &'static str> {
+    fn group(
+        &self,
+        count: &str,
+        members: &[&str],
+        used: &mut Vec<String>,
+    ) -> Result<WitnessGroup, &'static str> {
         let count = match count {
             "any" => 1,
             "all" => members.len(),
@@ -241,7 +248,7 @@ impl Policy {
             }
             used.push((*member).to_owned());
         }
-        Ok(Group { count, members: members.iter().map(|member| (*member).to_owned()).collect() })
+        Ok(WitnessGroup { count, members: members.iter().map(|member| (*member).to_owned()).collect() })
     }
 
     /// The policy that needs one witness.
@@ -287,7 +294,7 @@ impl Policy {
 
     fn rule(&self, name: &str) -> String {
         match self.groups.get(name) {
-            Some(Group { count, members }) => format!("{count} of {}", members.join(", ")),
+            Some(WitnessGroup { count, members }) => format!("{count} of {}", members.join(", ")),
             None => name.to_owned(),
         }
     }
@@ -296,7 +303,7 @@ impl Policy {
 /// Why a policy cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
-pub struct PolicyError {
+pub struct WitnessPolicyError {
     /// The line, from 1.
     pub line: usize,
     /// The fault.

@@ -101,7 +101,7 @@ pub struct DiffReport {
 /// How an item stands at a point.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Standing {
+struct ItemStatus {
     recorded: bool,
     in_context: bool,
     shown: bool,
@@ -109,10 +109,10 @@ struct Standing {
     tokens: u64,
 }
 
-fn standing(state: &State, ix: Ix, at: Seq) -> Standing {
+fn standing(state: &State, ix: Ix, at: Seq) -> ItemStatus {
     let recorded = state.item_id(ix).is_some_and(|item| item.seq <= at);
     if !recorded {
-        return Standing { recorded, in_context: false, shown: false, is_superseded: false, tokens: 0 };
+        return ItemStatus { recorded, in_context: false, shown: false, is_superseded: false, tokens: 0 };
     }
     let (input, output) = (state.face(ix, Face::Input, at), state.face(ix, Face::Output, at));
     let in_context = state.is_in_context(ix, at);
@@ -120,10 +120,10 @@ fn standing(state: &State, ix: Ix, at: Seq) -> Standing {
     let tokens = if in_context { input.tokens_shown.saturating_add(output.tokens_shown) } else { 0 };
     let is_superseded = matches!(output.cause, Some(CauseView::Superseded { .. }));
     let shown = in_context && whole(input.state) && whole(output.state);
-    Standing { recorded, in_context, shown, is_superseded, tokens }
+    ItemStatus { recorded, in_context, shown, is_superseded, tokens }
 }
 
-fn change(before: Standing, after: Standing) -> Option<Change> {
+fn change(before: ItemStatus, after: ItemStatus) -> Option<Change> {
     let new = !before.recorded || !before.in_context;
     match (new, after.in_context) {
         (true, true) if before.recorded => Some(Change::Restored),

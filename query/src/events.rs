@@ -26,7 +26,7 @@ use crate::bodies::{self, Scanned};
 use crate::cursor::Cursor;
 use crate::filter::{Filter, Needs, Term};
 use crate::items::{ItemRow, spell};
-use crate::names::Names;
+use crate::names::StreamsByName;
 use crate::times::EventTimes;
 
 /// Events of the first stretch that is read backwards; each further stretch is twice as long.
@@ -65,7 +65,7 @@ pub struct EventRows {
     store: Store,
     filter: Filter,
     needs: Needs,
-    names: Arc<Names>,
+    names: Arc<StreamsByName>,
     times: EventTimes,
     /// The streams that can hold matching events, if they are known.
     streams: Option<Vec<StreamId>>,
@@ -94,7 +94,7 @@ pub struct EventRows {
 /// If the log cannot be read, or the filter names a session that does not exist.
 pub fn events(store: &Store, question: EventsQuestion) -> Result<EventRows, Error> {
     let mut filter = question.filter;
-    let names = Names::for_filter(store, &mut filter)?;
+    let names = StreamsByName::for_filter(store, &mut filter)?;
     let head = store.head()?;
     let at = question.to.unwrap_or(head).min(head);
     let at = question.after.map_or(at, |cursor| cursor.at.min(at));
@@ -301,7 +301,7 @@ impl Iterator for EventRows {
 }
 
 /// The verdict of a filter on an event's envelope.
-fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool> {
+fn glance(filter: &Filter, names: &StreamsByName, glimpse: &Glimpse<'_>) -> Option<bool> {
     let number = glimpse.kind();
     // Without a time of its own, other events of its stream tell when it was.
     let judged = |fits: &dyn Fn(Micros) -> bool| glimpse.host_time().map(fits);
@@ -323,7 +323,7 @@ fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool>
 }
 
 /// The verdict of a term on a decoded event.
-fn known(term: &Term, recorded: &Recorded, names: &Names, times: &EventTimes) -> Option<bool> {
+fn known(term: &Term, recorded: &Recorded, names: &StreamsByName, times: &EventTimes) -> Option<bool> {
     let event = &recorded.event;
     let number = event.payload.number();
     let time = || {

@@ -14,7 +14,7 @@ use acpdb_engine::{Error, Store, store::StreamName};
 use crate::cost::{PriceTable, Pricing, Requests, requests};
 use crate::filter::{Filter, Term};
 use crate::lineage::lineage;
-use crate::names::Names;
+use crate::names::StreamsByName;
 use crate::titles::title_at;
 
 /// The facts about a session.
@@ -89,7 +89,7 @@ pub fn settled(store: &Store, mut filter: Filter) -> Result<Filter, Error> {
     let needs = filter.needs();
     if !filter.is_settled && (needs.facts || needs.names) {
         // Only the change of the filter is needed.
-        let _ = crate::names::Names::among(store, &mut filter, &store.stream_names()?)?;
+        let _ = crate::names::StreamsByName::among(store, &mut filter, &store.stream_names()?)?;
     }
     filter.is_settled = true;
     Ok(filter)
@@ -161,7 +161,7 @@ fn millionths(dollars: f64) -> u64 {
 
 /// Whether a session can match a filter, by its names alone. The filter is [`settled`].
 pub fn may_hold(filter: &Filter, name: &StreamName) -> bool {
-    Names::may_hold(filter, name)
+    StreamsByName::may_hold(filter, name)
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub struct Found {
 
 /// An item that a text could mean.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Candidate {
+pub struct ItemCandidate {
     /// The item.
     pub item: String,
     /// The host's id of its session.
@@ -59,7 +59,7 @@ pub struct Candidate {
     pub call: Option<String>,
 }
 
-impl std::fmt::Display for Candidate {
+impl std::fmt::Display for ItemCandidate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.item)?;
         if let Some(tool) = &self.tool {
@@ -116,13 +116,13 @@ pub enum FindError {
         /// The text that was asked for.
         text: String,
         /// The first of the items.
-        candidates: Vec<Candidate>,
+        candidates: Vec<ItemCandidate>,
         /// The number of the items.
         count: usize,
     },
 }
 
-fn list(candidates: &[Candidate], count: usize) -> String {
+fn list(candidates: &[ItemCandidate], count: usize) -> String {
     let mut names: Vec<String> = candidates.iter().map(ToString::to_string).collect();
     if count > candidates.len() {
         names.push(format!("and {} more", count - candidates.len()));
@@ -259,11 +259,11 @@ fn search(store: &Store, text: &str, streams: Vec<StreamName>) -> Result<Found, 
         places.push((stream, view));
     }
     for read in [by_name, by_prefix] {
-        let mut hits: BTreeMap<ItemId, Hit<'_>> = BTreeMap::new();
+        let mut hits: BTreeMap<ItemId, NameHit<'_>> = BTreeMap::new();
         for (stream, view) in &places {
             for named in read(view.state(), text, view.at()) {
                 // A fork shares its parent's items: the stream that began first recorded them.
-                let hit = Hit { stream, view, ix: named.ix, repeats: named.repeats };
+                let hit = NameHit { stream, view, ix: named.ix, repeats: named.repeats };
                 hits.entry(named.item).or_insert(hit);
             }
         }
@@ -285,17 +285,17 @@ fn search(store: &Store, text: &str, streams: Vec<StreamName>) -> Result<Found, 
     Err(FindError::NotFound { text: text.to_owned(), nearest })
 }
 
-struct Hit<'p> {
+struct NameHit<'p> {
     stream: &'p StreamName,
     view: &'p View,
     ix: Ix,
     repeats: Vec<ItemId>,
 }
 
-impl Hit<'_> {
-    fn candidate(&self, item: ItemId) -> Candidate {
+impl NameHit<'_> {
+    fn candidate(&self, item: ItemId) -> ItemCandidate {
         let state = self.view.state();
-        Candidate {
+        ItemCandidate {
             item: item.to_string(),
             session: self.stream.name.clone(),
             tool: state.tool(self.ix).map(|tool| tool.to_string()),
@@ -369,18 +369,18 @@ fn shares(store: &Store, session: &StreamName, stream: StreamId, seq: Seq) -> Re
 }
 
 /// A call that a text names.
-struct Named {
+struct NamedCall {
     item: ItemId,
     ix: Ix,
     repeats: Vec<ItemId>,
 }
 
-fn named(state: &State, ix: Ix, repeats: Vec<ItemId>) -> Option<Named> {
-    Some(Named { item: state.item_id(ix)?, ix, repeats })
+fn named(state: &State, ix: Ix, repeats: Vec<ItemId>) -> Option<NamedCall> {
+    Some(NamedCall { item: state.item_id(ix)?, ix, repeats })
 }
 
 /// Calls by their whole hash or call id.
-fn by_name(state: &State, text: &str, at: Seq) -> Vec<Named> {
+fn by_name(state: &State, text: &str, at: Seq) -> Vec<NamedCall> {
     let mut found = Vec::new();
     for target in [HashTarget::parse(text), HashTarget::parse_bare(text)].into_iter().flatten() {
         let mut groups = state.calls_by_hash(&target, at);
@@ -404,13 +404,13 @@ fn by_name(state: &State, text: &str, at: Seq) -> Vec<Named> {
 }
 
 /// Calls whose hash or call id begins with the text; of repeats of one call, the newest.
-fn by_prefix(state: &State, text: &str, at: Seq) -> Vec<Named> {
+fn by_prefix(state: &State, text: &str, at: Seq) -> Vec<NamedCall> {
     let lower = text.to_lowercase();
     if lower.is_empty() {
         return Vec::new();
     }
     let mut found = Vec::new();
-    let mut hashes: BTreeMap<String, Named> = BTreeMap::new();
+    let mut hashes: BTreeMap<String, NamedCall> = BTreeMap::new();
     for ix in state.items(at) {
         let Some(call) = state.host_id(ix) else { continue };
         if call.starts_with(text) {

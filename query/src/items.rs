@@ -162,7 +162,7 @@ pub fn items(view: &View, session: &str, which: Which<'_>) -> Vec<ItemRow> {
 /// Replaces the signs that the log keeps of keys by the words of the keys. A sign stays if its words were erased.
 ///
 /// Cost: reads the parameters of the calls with such keys.
-pub(crate) fn spell(view: &View, rows: &mut [&mut ItemRow]) -> Words {
+pub(crate) fn spell(view: &View, rows: &mut [&mut ItemRow]) -> KeyWords {
     spell_by(view, rows, &|_| None)
 }
 
@@ -171,8 +171,8 @@ pub(crate) fn spell_by<'t>(
     view: &View,
     rows: &mut [&mut ItemRow],
     params: &dyn Fn(usize) -> Option<&'t str>,
-) -> Words {
-    let mut words = Words::default();
+) -> KeyWords {
+    let mut words = KeyWords::default();
     let has_signs = |row: &ItemRow| row.keys.iter().any(|key| is_masked(key));
     let (mut places, mut calls) = (Vec::new(), Vec::new());
     if !rows.iter().any(|row| has_signs(row)) {
@@ -206,9 +206,9 @@ pub(crate) fn spell_by<'t>(
 
 /// The words that the signs of keys stand for.
 #[derive(Default)]
-pub(crate) struct Words(BTreeMap<String, String>);
+pub(crate) struct KeyWords(BTreeMap<String, String>);
 
-impl Words {
+impl KeyWords {
     /// Puts the words in the place of the signs of an edge's key.
     pub(crate) fn put_key(&self, edge: &mut EdgeRow) {
         if let Some(key) = &mut edge.key

@@ -64,7 +64,7 @@ pub use events::{EventRows, EventsQuestion, events};
 pub use explain::{Explained, explain};
 pub use facts::{may_hold, settled};
 pub use filter::{Filter, ParseError};
-pub use find::{Candidate, FindError, Found, find};
+pub use find::{FindError, Found, ItemCandidate, find};
 pub use half::{HalfTime, half_time};
 pub use items::{ItemRow, Which, items};
 pub use names::nearest;

@@ -14,7 +14,7 @@ use crate::sound::sound;
 
 /// A stream whose events are part of a session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct LineageStream {
     /// The stream.
     pub(crate) stream: StreamId,
     /// Its last seq that counts.
@@ -29,15 +29,15 @@ pub(crate) struct Part {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub(crate) fn lineage(store: &Store, stream: StreamId, to: Seq) -> Result<Vec<Part>, Error> {
-    let mut line: Vec<Part> = Vec::new();
+pub(crate) fn lineage(store: &Store, stream: StreamId, to: Seq) -> Result<Vec<LineageStream>, Error> {
+    let mut line: Vec<LineageStream> = Vec::new();
     let mut next = Some((stream, to));
     while let Some((stream, to)) = next.take() {
         // A fork also has its history at a point from before it began. A stream that recorded an item first shares nothing.
         let first = store.stream_events(stream, Seq(1), Seq::MAX)?;
         let first = first.wanted(|glimpse| glimpse.kind() == FORKED || glimpse.kind() >= MESSAGE_RECORDED);
         let first = sound(first).next().transpose()?;
-        let mut part = Part { stream, to, forked: Seq::ZERO };
+        let mut part = LineageStream { stream, to, forked: Seq::ZERO };
         if let Some(Recorded { seq, event, .. }) = first
             && let Payload::Forked(forked) = event.payload
         {

@@ -13,7 +13,7 @@ const STORE: &str = "store";
 
 /// The streams of a store by their names.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct StreamsByName {
     all: Vec<StreamName>,
     /// Name, and host in lower case, as filters compare it.
     by_id: HashMap<StreamId, (String, String)>,
@@ -21,7 +21,7 @@ pub(crate) struct Names {
     undated: HashSet<StreamId>,
 }
 
-impl Names {
+impl StreamsByName {
     fn new(all: Vec<StreamName>) -> Self {
         let mut by_id: HashMap<StreamId, (String, String)> =
             all.iter().map(|name| (name.id, (name.name.clone(), name.host.to_lowercase()))).collect();
@@ -39,7 +39,7 @@ impl Names {
         Self::among(store, filter, &store.stream_names()?)
     }
 
-    /// As [`Names::for_filter`], for a caller that has the names of all streams.
+    /// As [`StreamsByName::for_filter`], for a caller that has the names of all streams.
     pub(crate) fn among(store: &Store, filter: &mut Filter, all: &[StreamName]) -> Result<Self, Error> {
         if filter.needs().facts {
             *filter = crate::facts::settled_among(store, std::mem::take(filter), all)?;
@@ -90,7 +90,7 @@ impl Names {
         verdict != Some(false)
     }
 
-    /// As [`Names::is_possible`], for a stream whose name is at hand.
+    /// As [`StreamsByName::is_possible`], for a stream whose name is at hand.
     pub(crate) fn may_hold(filter: &Filter, name: &StreamName) -> bool {
         filter.judge(&|term: &Term| of_stream(term, name)) != Some(false)
     }

@@ -30,13 +30,13 @@ pub struct ItemRows {
     times: EventTimes,
     filter: Filter,
     todo: VecDeque<Ix>,
-    ready: VecDeque<Candidate>,
+    ready: VecDeque<RowCandidate>,
     scanned: Scanned,
 }
 
 /// An item that may match.
 #[derive(Debug)]
-struct Candidate {
+struct RowCandidate {
     item: ItemId,
     row: ItemRow,
     verdict: Option<bool>,
@@ -94,7 +94,7 @@ impl ItemRows {
     }
 
     /// Looks in the log for the facts that the fold leaves open.
-    fn decide(&mut self, candidate: &Candidate) -> Result<bool, Error> {
+    fn decide(&mut self, candidate: &RowCandidate) -> Result<bool, Error> {
         if let Some(verdict) = candidate.verdict {
             return Ok(verdict);
         }
@@ -137,7 +137,7 @@ fn candidate(
     stream: &StreamName,
     at: acpdb_engine::ids::Seq,
     filter: &Filter,
-) -> Option<Candidate> {
+) -> Option<RowCandidate> {
     let view = state.item(ix, at)?;
     let row = ItemRow::of(state, &view, &stream.name, at);
     let verdict = filter.judge(&|term: &Term| known(term, &row, stream));
@@ -149,7 +149,7 @@ fn candidate(
     } else {
         (None, Vec::new())
     };
-    Some(Candidate { item: view.item, row, verdict, params, content })
+    Some(RowCandidate { item: view.item, row, verdict, params, content })
 }
 
 /// The verdict of a term on a row.

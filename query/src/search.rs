@@ -26,7 +26,7 @@ use crate::{lineage, params, rows};
 
 mod excerpt;
 
-pub use excerpt::{Excerpt, Line};
+pub use excerpt::{Excerpt, ExcerptLine};
 
 /// Bytes of texts that are read at once; the first reading is small, so that the first hit is there at once.
 const READ_BYTES_FIRST: u64 = 256 << 10;
@@ -259,7 +259,7 @@ fn search_in(
     scanned: &mut Scanned,
     found: &mut dyn FnMut(Hit) -> bool,
 ) -> Result<(), Error> {
-    let mut search = Search { store, stream, question, times: EventTimes::new(store), view: None };
+    let mut search = StreamSearch { store, stream, question, times: EventTimes::new(store), view: None };
     let mut held: Vec<(Recorded, Vec<Body>)> = Vec::new();
     let (mut bytes, mut room) = (0_u64, READ_BYTES_FIRST);
     for recorded in events {
@@ -332,7 +332,7 @@ impl Seen {
     }
 }
 
-struct Search<'s> {
+struct StreamSearch<'s> {
     store: &'s Store,
     stream: &'s StreamName,
     question: &'s SearchQuestion,
@@ -340,7 +340,7 @@ struct Search<'s> {
     view: Option<View>,
 }
 
-impl Search<'_> {
+impl StreamSearch<'_> {
     /// Looks through the texts of some events.
     fn through(
         &mut self,

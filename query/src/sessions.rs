@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::cost::Requests;
 use crate::facts::{SessionFacts, facts_of};
 use crate::filter::Filter;
-use crate::kept::{Figures, Looked};
+use crate::kept::{Figures, StoreData};
 use crate::rows::item_rows;
 use crate::titles::title_at;
 
@@ -86,10 +86,10 @@ impl SessionsAsked {
     pub fn new(store: &Store, at: Seq, filter: &Filter) -> Result<Self, Error> {
         let (store, mut filter) = (store.clone(), filter.clone());
         let mut all = store.stream_names()?;
-        let known = crate::names::Names::among(&store, &mut filter, &all)?;
+        let known = crate::names::StreamsByName::among(&store, &mut filter, &all)?;
         all.retain(|name| name.scope == Scope::Session);
         let names = all.iter().filter(|name| known.is_possible(&filter, name.id)).cloned().collect();
-        let Looked { told, figures, .. } = Looked::at(&store, at, &all)?;
+        let StoreData { told, figures, .. } = StoreData::at(&store, at, &all)?;
         let requests = Requests::of(&told, all);
         let (facts, moves) = (facts_of(&requests), store.project_moves()?);
         Ok(Self { store, at, filter, facts, figures, moves, requests, names })
@@ -193,7 +193,7 @@ pub enum Branch {
 
 /// A session in the forest.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Node {
+pub struct SessionNode {
     /// Place of its row in the list.
     pub row: usize,
     /// How it hangs below its parent.
@@ -205,7 +205,7 @@ pub struct Node {
 }
 
 /// Rows as a forest, roots and branches in the order of the rows. A session whose parent is not listed is a root.
-pub fn forest<'r>(rows: impl IntoIterator<Item = &'r SessionRow>) -> Vec<Node> {
+pub fn forest<'r>(rows: impl IntoIterator<Item = &'r SessionRow>) -> Vec<SessionNode> {
     let rows: Vec<&SessionRow> = rows.into_iter().collect();
     let place: BTreeMap<StreamId, usize> =
         rows.iter().enumerate().map(|(place, row)| (row.summary.name.id, place)).collect();
@@ -238,7 +238,7 @@ pub fn forest<'r>(rows: impl IntoIterator<Item = &'r SessionRow>) -> Vec<Node> {
                 ends.push(number + 1 == children.len());
                 todo.push((*child, *branch, ends));
             }
-            nodes.push(Node { row: own, branch, depth: is_last.len(), is_last });
+            nodes.push(SessionNode { row: own, branch, depth: is_last.len(), is_last });
         }
     }
     nodes

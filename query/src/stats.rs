@@ -72,12 +72,12 @@ pub struct StatsReport {
 }
 
 #[derive(Debug, Default)]
-struct Sum {
+struct StatSum {
     total: Total,
     stats: Stats,
 }
 
-impl Sum {
+impl StatSum {
     fn add(&mut self, stats: &Stats) {
         let rules = stats.kinds.iter().filter(|(kind, _)| matches!(kind, StatsKind::Rule(_)));
         let total = &mut self.total;
@@ -149,8 +149,8 @@ fn own(view: &View) -> Stats {
 /// Figures in the making, for views that do not live at the same time.
 #[derive(Debug, Default)]
 pub struct StatsSums {
-    all: Sum,
-    hosts: BTreeMap<String, Sum>,
+    all: StatSum,
+    hosts: BTreeMap<String, StatSum>,
 }
 
 impl StatsSums {
@@ -172,7 +172,8 @@ impl StatsSums {
 
     /// The figures.
     pub fn report(self) -> StatsReport {
-        let host = |(host, sum): (String, Sum)| HostRow { host, total: sum.total, items: rows(&sum.stats) };
+        let host =
+            |(host, sum): (String, StatSum)| HostRow { host, total: sum.total, items: rows(&sum.stats) };
         StatsReport {
             items: rows(&self.all.stats),
             total: self.all.total,

@@ -26,20 +26,20 @@ use crate::kinds::SESSION_OPENED;
 
 /// The log's own knowledge about the time of an event.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Recording {
+pub(crate) struct RecordingTimes {
     pub(crate) at: Micros,
     /// A host told of the event; it was not made by a person's act.
     pub(crate) is_told: bool,
 }
 
-impl From<&Recorded> for Recording {
+impl From<&Recorded> for RecordingTimes {
     fn from(recorded: &Recorded) -> Self {
         let is_opening = matches!(recorded.event.payload, Payload::SessionOpened(_));
         Self { at: recorded.recorded_at, is_told: is_opening || recorded.event.origin != Origin::ZERO }
     }
 }
 
-impl From<&Glimpse<'_>> for Recording {
+impl From<&Glimpse<'_>> for RecordingTimes {
     fn from(glimpse: &Glimpse<'_>) -> Self {
         // It is told with the first fact of a session.
         let is_opening = glimpse.kind() == SESSION_OPENED;
@@ -50,7 +50,7 @@ impl From<&Glimpse<'_>> for Recording {
 /// The time of an event of a stream, as far as it tells it itself: by its host's clock, else the time of recording.
 pub(crate) fn own_time(recorded: &Recorded, stream: Option<&StreamName>) -> Option<Micros> {
     let is_undated = stream.is_some_and(|stream| stream.began.is_none());
-    let recording = Recording::from(recorded);
+    let recording = RecordingTimes::from(recorded);
     recorded.event.host_time.or((!is_undated || !recording.is_told).then_some(recording.at))
 }
 
@@ -90,7 +90,7 @@ impl EventTimes {
         stream: StreamId,
         seq: Seq,
         host: Option<Micros>,
-        recording: Recording,
+        recording: RecordingTimes,
         is_undated: bool,
     ) -> Option<Micros> {
         if host.is_some() || !recording.is_told || stream == StreamId::STORE {

@@ -143,7 +143,7 @@ pub(crate) fn content(fields: &Map<String, Value>) -> Option<&str> {
 
 /// The list as of a view.
 #[derive(Clone, Debug)]
-pub struct List {
+pub struct TodoListView {
     /// The event that made it; `None` without a list.
     pub seq: Option<Seq>,
     /// The turn of that event.
@@ -154,7 +154,7 @@ pub struct List {
     pub reminder_due: Option<Reminder>,
 }
 
-impl List {
+impl TodoListView {
     /// The list for programs.
     #[must_use]
     pub fn json(&self, session: &str) -> Value {
@@ -172,10 +172,10 @@ impl List {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn list(view: &View) -> Result<List, Error> {
+pub fn list(view: &View) -> Result<TodoListView, Error> {
     let found = view.state().todos().list(view.at());
     let entries = found.as_ref().map(|list| Texts::new(view).entries(list)).transpose()?.unwrap_or_default();
-    Ok(List {
+    Ok(TodoListView {
         seq: found.as_ref().map(|list| list.seq),
         turn: found.as_ref().map(|list| list.turn),
         entries,

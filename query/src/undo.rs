@@ -44,21 +44,21 @@ impl UndoPlan {
 pub const KINDS: [&str; 5] = ["discarded", "distilled", "restored", "pinned", "unpinned"];
 
 /// How an item stands, as far as acts matter.
-enum Stands {
+enum ItemActs {
     Shown,
     Discarded,
     Distilled(Option<BodyId>),
     Otherwise,
 }
 
-fn stands(state: &State, ix: Ix, at: Seq) -> Stands {
+fn stands(state: &State, ix: Ix, at: Seq) -> ItemActs {
     let face = state.face(ix, Face::Output, at);
     match face.cause {
-        Some(CauseView::Discarded { .. }) => Stands::Discarded,
-        Some(CauseView::Distilled { summary, .. }) => Stands::Distilled(summary),
-        None | Some(CauseView::Shortened { .. }) => Stands::Shown,
-        _ if face.state == FaceState::Whole => Stands::Shown,
-        _ => Stands::Otherwise,
+        Some(CauseView::Discarded { .. }) => ItemActs::Discarded,
+        Some(CauseView::Distilled { summary, .. }) => ItemActs::Distilled(summary),
+        None | Some(CauseView::Shortened { .. }) => ItemActs::Shown,
+        _ if face.state == FaceState::Whole => ItemActs::Shown,
+        _ => ItemActs::Otherwise,
     }
 }
 
@@ -109,7 +109,7 @@ fn again_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan>
             plan.left.push((item, "it has left the context"));
             continue;
         }
-        let hidden = matches!(stands(state, ix, at), Stands::Discarded | Stands::Distilled(_));
+        let hidden = matches!(stands(state, ix, at), ItemActs::Discarded | ItemActs::Distilled(_));
         match (act, summary) {
             (Payload::Restored(_), _) => plan.restore.push(item),
             (Payload::Pinned(_), _) => plan.pin.push(item),
@@ -156,22 +156,22 @@ fn back_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan> 
             continue;
         }
         match (stands(state, ix, before), stands(state, ix, at)) {
-            (Stands::Shown, Stands::Discarded | Stands::Distilled(_)) => plan.restore.push(item),
-            (Stands::Discarded, Stands::Shown) => plan.discard.push(item),
-            (Stands::Discarded, Stands::Distilled(_)) => {
+            (ItemActs::Shown, ItemActs::Discarded | ItemActs::Distilled(_)) => plan.restore.push(item),
+            (ItemActs::Discarded, ItemActs::Shown) => plan.discard.push(item),
+            (ItemActs::Discarded, ItemActs::Distilled(_)) => {
                 plan.restore.push(item);
                 plan.discard.push(item);
             }
-            (Stands::Distilled(Some(summary)), Stands::Shown) => plan.distill.push((item, summary)),
-            (Stands::Distilled(Some(summary)), Stands::Discarded | Stands::Distilled(_)) => {
+            (ItemActs::Distilled(Some(summary)), ItemActs::Shown) => plan.distill.push((item, summary)),
+            (ItemActs::Distilled(Some(summary)), ItemActs::Discarded | ItemActs::Distilled(_)) => {
                 plan.restore.push(item);
                 plan.distill.push((item, summary));
             }
             // An item that a rule hid and a restore showed is hidden again, by hand: its edge is released for good.
-            (Stands::Otherwise, Stands::Shown) if matches!(act, Payload::Restored(_)) => {
+            (ItemActs::Otherwise, ItemActs::Shown) if matches!(act, Payload::Restored(_)) => {
                 plan.discard.push(item);
             }
-            (Stands::Otherwise, _) => plan.left.push((item, "it was hidden for another reason before")),
+            (ItemActs::Otherwise, _) => plan.left.push((item, "it was hidden for another reason before")),
             _ => plan.left.push((item, "it stands as it stood before")),
         }
     }
@@ -180,7 +180,7 @@ fn back_at(state: &State, seq: Seq, act: &Payload, at: Seq) -> Option<UndoPlan> 
 
 /// Acts that wait to be taken back or done again; in each list the next one is last.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Walk {
+pub struct ActStacks {
     /// Acts that hold, in the order of recording.
     pub back: Vec<Seq>,
     /// Acts that are taken back, in the order in which they were taken back.
@@ -196,7 +196,7 @@ type Planner = fn(&State, Seq, &Payload, Seq) -> Option<UndoPlan>;
 /// An act that takes back another one, or makes it hold again, is a step of the walk and no act to walk to. No event says that it
 /// is such a step. An act is a step if it equals the undo or redo of another act at its place; so a restore by hand of all items
 /// that a discard hid is the undo of that discard. Cost: a plan for each act and each earlier one about the same items.
-pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
+pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> ActStacks {
     let (state, now) = (view.state(), view.at());
     let ids: Vec<BTreeSet<ItemId>> = acts.iter().map(|(_, act)| ids_of(act)).collect();
     let (mut back, mut forward) = (Vec::<usize>::new(), Vec::<usize>::new());
@@ -232,7 +232,7 @@ pub fn walk(view: &View, acts: &[(Seq, Payload)]) -> Walk {
         });
         acts.map(|(seq, _)| *seq).collect()
     };
-    Walk { back: stands(back, back_at, false), forward: stands(forward, again_at, true) }
+    ActStacks { back: stands(back, back_at, false), forward: stands(forward, again_at, true) }
 }
 
 /// The items that an act names; none if the event is no act.

@@ -44,19 +44,19 @@ pub enum Point {
     /// At this time.
     Time(Micros),
     /// Just before a mark, counted from the newest (1).
-    Mark(Mark, u32),
+    Mark(WholeContextAct, u32),
 }
 
 /// An act of a host or user on a whole context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mark {
+pub enum WholeContextAct {
     /// The host summarised the context.
     Compact,
     /// A rewind.
     Rewind,
 }
 
-impl Mark {
+impl WholeContextAct {
     const fn label(self) -> &'static str {
         match self {
             Self::Compact => "compaction",
@@ -189,8 +189,8 @@ pub fn parse(text: &str, now: Micros) -> Result<Point, WhenError> {
             None => (mark, Some(1)),
         };
         let mark = match name {
-            "compact" | "compaction" => Mark::Compact,
-            "rewind" => Mark::Rewind,
+            "compact" | "compaction" => WholeContextAct::Compact,
+            "rewind" => WholeContextAct::Rewind,
             _ => return Err(wrong()),
         };
         return count.filter(|count| *count > 0).map(|count| Point::Mark(mark, count)).ok_or_else(wrong);
@@ -352,8 +352,8 @@ fn turns_back(state: &State, head: Seq, back: u32) -> Option<Seq> {
 }
 
 /// The seqs of a session's marks, oldest first.
-fn marks(store: &Store, view: &View, mark: Mark) -> Result<Vec<Seq>, Error> {
-    if mark == Mark::Rewind {
+fn marks(store: &Store, view: &View, mark: WholeContextAct) -> Result<Vec<Seq>, Error> {
+    if mark == WholeContextAct::Rewind {
         return Ok(view.state().rewinds(view.at()).iter().map(|(seq, _)| *seq).collect());
     }
     let mut marks = Vec::new();

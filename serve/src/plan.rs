@@ -26,7 +26,7 @@ const HYBRID_RETURN_MIN: f64 = 2.0;
 
 /// A pending item, in the order of the served context.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Candidate {
+pub struct PlanCandidate {
     /// Its place in the served context, from 0.
     pub position: usize,
     /// Tokens that the context loses by it; below 1 it is no reason to rewrite, but rides along.
@@ -131,7 +131,7 @@ pub const fn is_cold(then: Micros, now: Micros, ttl_seconds: u32) -> bool {
 ///
 /// Cost: O(candidates x log bounds).
 pub fn plan(
-    candidates: &[Candidate],
+    candidates: &[PlanCandidate],
     cache: &Cache,
     settings: &ServeSettings,
     now: Option<Micros>,
@@ -211,7 +211,7 @@ struct Cut {
 }
 
 fn cut(
-    candidates: &[Candidate],
+    candidates: &[PlanCandidate],
     place: usize,
     cache: &Cache,
     price: &Prices,

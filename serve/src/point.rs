@@ -56,17 +56,17 @@ impl From<&ServeSettings> for PointLimits {
 /// A text as lines to compare. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Lines {
-    inner: Arc<Inner>,
+    inner: Arc<LineTable>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct LineTable {
     text: String,
-    lines: Vec<Line>,
+    lines: Vec<HashedLine>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct HashedLine {
     /// Where the line begins in the text, as recorded.
     start: u32,
     /// Where the compared part begins and ends.
@@ -76,7 +76,7 @@ struct Line {
     hash: u64,
 }
 
-impl Line {
+impl HashedLine {
     /// The compared part of the line.
     fn compared<'t>(&self, text: &'t str) -> Option<&'t str> {
         text.get(self.from as usize..self.to as usize)
@@ -99,7 +99,7 @@ impl Lines {
             let end = start + piece.trim_end().len();
             let from = end - body.len();
             let tokens = estimate(piece.as_bytes());
-            lines.push(Line {
+            lines.push(HashedLine {
                 start: place(start),
                 from: place(from),
                 to: place(end),
@@ -108,7 +108,7 @@ impl Lines {
             });
             start += piece.len();
         }
-        Self { inner: Arc::new(Inner { text, lines }) }
+        Self { inner: Arc::new(LineTable { text, lines }) }
     }
 
     /// The text as it was given.
@@ -131,7 +131,7 @@ impl Lines {
         self.inner.lines.iter().filter_map(|line| line.compared(&self.inner.text))
     }
 
-    fn line(&self, at: usize) -> Option<(&Line, &str)> {
+    fn line(&self, at: usize) -> Option<(&HashedLine, &str)> {
         let line = self.inner.lines.get(at)?;
         Some((line, line.compared(&self.inner.text)?))
     }
@@ -167,7 +167,7 @@ fn hash_of(line: &str) -> u64 {
 
 /// A run of lines that stands elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct LineRun {
     /// Its first line in the new text, from 0.
     pub first: usize,
     /// How many lines.
@@ -181,7 +181,7 @@ pub struct Run {
 }
 
 #[derive(Debug)]
-struct Source {
+struct PointedText {
     lines: Lines,
     /// Lines that stand there in full, not as a pointer.
     literal: Vec<bool>,
@@ -191,7 +191,7 @@ struct Source {
 /// Texts that the model sees.
 #[derive(Default, Debug)]
 pub struct Seen {
-    sources: Vec<Source>,
+    sources: Vec<PointedText>,
     /// Most lines stand in one place.
     seeds: FxHashMap<u64, SmallVec<[(u32, u32); 2]>>,
     wholes: FxHashMap<u64, Vec<u32>>,
@@ -199,7 +199,7 @@ pub struct Seen {
 
 impl Seen {
     /// A text that is sent, with the runs that stand in it as pointers; returns its number. Cost: O(lines).
-    pub fn add(&mut self, lines: &Lines, runs: &[Run]) -> usize {
+    pub fn add(&mut self, lines: &Lines, runs: &[LineRun]) -> usize {
         let number = self.sources.len();
         let mut literal = vec![true; lines.len()];
         for run in runs {
@@ -223,7 +223,7 @@ impl Seen {
         if runs.is_empty() && lines.text().len() > WHOLE_BYTES_MIN {
             self.wholes.entry(hash_of(lines.text())).or_default().push(packed);
         }
-        self.sources.push(Source { lines: lines.clone(), literal, shown: true });
+        self.sources.push(PointedText { lines: lines.clone(), literal, shown: true });
         number
     }
 
@@ -244,7 +244,7 @@ impl Seen {
     /// Runs of a new text that the model sees elsewhere, in order; as `limits` allow.
     ///
     /// Cost: O(lines), times the places that share a seed.
-    pub fn point(&self, new: &Lines, limits: PointLimits) -> Vec<Run> {
+    pub fn point(&self, new: &Lines, limits: PointLimits) -> Vec<LineRun> {
         if let Some(whole) = self.whole(new) {
             return vec![whole];
         }
@@ -259,7 +259,7 @@ impl Seen {
     }
 
     /// The same text as a whole.
-    fn whole(&self, new: &Lines) -> Option<Run> {
+    fn whole(&self, new: &Lines) -> Option<LineRun> {
         if new.text().len() <= WHOLE_BYTES_MIN {
             return None;
         }
@@ -270,16 +270,16 @@ impl Seen {
         })?;
         let tokens: u32 = estimate(new.text().as_bytes());
         let saved = tokens.checked_sub(POINTER_TOKENS)?;
-        Some(Run { first: 0, count: new.len(), source: *source as usize, source_first: 0, saved })
+        Some(LineRun { first: 0, count: new.len(), source: *source as usize, source_first: 0, saved })
     }
 
-    fn longest(&self, new: &Lines, at: usize) -> Option<Run> {
+    fn longest(&self, new: &Lines, at: usize) -> Option<LineRun> {
         let places = self.seeds.get(&new.seed(at)?)?;
         let shown = places
             .iter()
             .rev()
             .filter(|(source, _)| self.sources.get(*source as usize).is_some_and(|source| source.shown));
-        let mut best: Option<Run> = None;
+        let mut best: Option<LineRun> = None;
         for (source, source_first) in shown.take(PLACE_COUNT_MAX) {
             let (source, source_first) = (*source as usize, *source_first as usize);
             let Some(known) = self.sources.get(source) else { continue };
@@ -298,7 +298,7 @@ impl Seen {
             if count >= SEED_LINES && best.is_none_or(|best| count > best.count) {
                 // A run that is shorter than a pointer saves nothing.
                 let saved = tokens.saturating_sub(POINTER_TOKENS);
-                best = Some(Run { first: at, count, source, source_first, saved });
+                best = Some(LineRun { first: at, count, source, source_first, saved });
             }
         }
         best
@@ -306,7 +306,7 @@ impl Seen {
 }
 
 /// The text with its runs as pointers; `label` names a source, such as `#812`.
-pub fn pointed(text: &Lines, runs: &[Run], label: &dyn Fn(usize) -> String) -> String {
+pub fn pointed(text: &Lines, runs: &[LineRun], label: &dyn Fn(usize) -> String) -> String {
     let mut out = String::new();
     let mut at = 0;
     for run in runs {

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use crate::point::{Lines, PointLimits, Run, Seen, pointed};
+use crate::point::{LineRun, Lines, PointLimits, Seen, pointed};
 use acpdb_engine::event::{Face, PartKind, ToolClass};
 use acpdb_engine::fold::{FaceState, ItemKind, Ix, State};
 use acpdb_engine::ids::{BodyId, ItemId, Seq};
@@ -22,7 +22,7 @@ use acpdb_engine::View;
 const STRING_BYTES_MIN: usize = 200;
 
 /// A text that is sent: which face of which item.
-struct Known {
+struct SentText {
     ix: Ix,
     item: ItemId,
     face: Face,
@@ -57,8 +57,8 @@ impl Pointing<'_> {
         // If two items were first sent together, the order of the context decides.
         order.sort_by_key(|place| moments.get(*place).copied());
         let mut seen = Seen::default();
-        let mut known: Vec<Known> = Vec::new();
-        let mut found: Vec<(usize, Lines, Vec<Run>)> = Vec::new();
+        let mut known: Vec<SentText> = Vec::new();
+        let mut found: Vec<(usize, Lines, Vec<LineRun>)> = Vec::new();
         let mut rebases = usize::MAX;
         for place in order {
             let (Some(item), Some(moment)) = (items.get(place), moments.get(place)) else { continue };
@@ -67,10 +67,10 @@ impl Pointing<'_> {
                 rebases = count;
                 self.look(&mut seen, &known, *moment);
             }
-            let mut add = |face: Face, lines: &Lines, runs: &[Run]| {
+            let mut add = |face: Face, lines: &Lines, runs: &[LineRun]| {
                 // The number that `add` returns is not needed.
                 let _ = seen.add(lines, runs);
-                known.push(Known { ix: item.view.ix, item: item.view.item, face });
+                known.push(SentText { ix: item.view.ix, item: item.view.item, face });
             };
             if item.view.input.state == FaceState::Whole
                 && matches!(item.view.class, Some(ToolClass::Write | ToolClass::Edit))
@@ -92,7 +92,7 @@ impl Pointing<'_> {
             let runs = seen.point(&lines, limits);
             // As above: the number is not needed.
             let _ = seen.add(&lines, &runs);
-            known.push(Known { ix: item.view.ix, item: item.view.item, face: Face::Output });
+            known.push(SentText { ix: item.view.ix, item: item.view.item, face: Face::Output });
             if !runs.is_empty() {
                 found.push((place, lines, runs));
             }
@@ -120,14 +120,14 @@ impl Pointing<'_> {
     }
 
     /// Tells `seen` which texts were shown whole at a moment.
-    fn look(&self, seen: &mut Seen, known: &[Known], moment: Seq) {
+    fn look(&self, seen: &mut Seen, known: &[SentText], moment: Seq) {
         for (source, shown) in self.shown_now(known, moment).into_iter().enumerate() {
             seen.set_shown(source, shown);
         }
     }
 
     /// Which texts are shown whole in the context served at a moment.
-    fn shown_now(&self, known: &[Known], moment: Seq) -> Vec<bool> {
+    fn shown_now(&self, known: &[SentText], moment: Seq) -> Vec<bool> {
         if known.is_empty() {
             return Vec::new();
         }
@@ -137,7 +137,7 @@ impl Pointing<'_> {
             .into_iter()
             .map(|place| (place.ix, (place.input_at, place.output_at)))
             .collect();
-        let shown = |text: &Known| {
+        let shown = |text: &SentText| {
             let Some((input, output)) = places.get(&text.ix) else { return false };
             let at = if text.face == Face::Input { *input } else { *output };
             state.face(text.ix, text.face, at).state == FaceState::Whole

@@ -21,7 +21,7 @@ use acpdb_engine::{At, Entry, Error, Session, Store, View};
 use crate::breakpoints::breakpoints;
 use crate::budget::{OverBudget, obstacles, shortening};
 use crate::injections::inject;
-use crate::plan::{Advice, Bound, Cache, Candidate, FlushPlan, is_cold, plan};
+use crate::plan::{Advice, Bound, Cache, FlushPlan, PlanCandidate, is_cold, plan};
 use crate::served::{Renderer, Served};
 
 /// How often a context is rendered anew because other processes erased texts meanwhile.
@@ -381,13 +381,13 @@ fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
     let turn = state.turn(at);
     // An item that saves nothing never pays; it goes along if it need not pay.
     let all = settings.mode == ServeMode::Eager || cache.cold;
-    let mut candidates: Vec<Candidate> = pending
+    let mut candidates: Vec<PlanCandidate> = pending
         .iter()
         .filter(|item| all || item.gain() > 0)
         .map(|item| {
             let since = state.turn(item.since);
             let waited = if item.since > last { 0 } else { turn.since(since) };
-            Candidate { position: item.cut_at, gain: item.gain(), waited }
+            PlanCandidate { position: item.cut_at, gain: item.gain(), waited }
         })
         .collect();
     candidates.sort_by_key(|candidate| candidate.position);

@@ -1,31 +1,33 @@
-//! Makes the golden store of the present format: `cargo run --example make_fixture -p acpdb-tests -- FOLDER`.
+//! Makes the golden store of the present format: `cargo run --example make_fixture -p acpdb-tests -- FOLDER [encrypted]`.
 //!
 //! FOLDER must not exist; `store/`, `expect.txt` and `digests.txt` are made in it. Clock and random bytes are fixed, so
-//! the same program makes the same bytes. A fixture that is in the repository is never made again: it stands for the
+//! the same program makes the same bytes, encrypted or not. A fixture that is in the repository is never made again: it stands for the
 //! stores that users have.
 
-use acpdb_engine::Store;
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, Fact, MemoryEntry, PartEntry, StreamInfo};
 use acpdb_engine::event::{MemoryKind, Role};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::ItemId;
-use acpdb_tests::support::{Failure, described, fixed, fold_digests};
+use acpdb_engine::{Builder, Store};
+use acpdb_tests::support::{Failure, described, fixed, fold_digests, golden_ring};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Failure> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("name a folder")?);
+    let is_encrypted = std::env::args().nth(2).is_some_and(|word| word == "encrypted");
     std::fs::create_dir(&folder)?;
-    make(&folder.join("store"))?;
-    let store = Store::builder(folder.join("store")).registry(acpdb_hosts::registry()).read_only().open()?;
+    let builder = || Store::builder(folder.join("store")).registry(acpdb_hosts::registry());
+    make(if is_encrypted { builder().encrypt(golden_ring()) } else { builder() })?;
+    let builder = builder().read_only();
+    let store = if is_encrypted { builder.keys(golden_ring()) } else { builder }.open()?;
     std::fs::write(folder.join("expect.txt"), described(&store)?)?;
     std::fs::write(folder.join("digests.txt"), fold_digests(&store)?)?;
     Ok(())
 }
 
-fn make(folder: &std::path::Path) -> Result<(), Failure> {
-    let builder = Store::builder(folder).registry(acpdb_hosts::registry()).index(false);
-    let store = fixed(builder.segment_bytes_max(4096 + 6500), 2026).open()?;
+fn make(builder: Builder) -> Result<(), Failure> {
+    let store = fixed(builder.index(false).segment_bytes_max(4096 + 6500), 2026).open()?;
     let session = StreamInfo {
         project: Some("shop".to_owned()),
         cwd: Some("/w".to_owned()),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use acpdb_engine::event::{Payload, Recorded};
 use acpdb_engine::fold::World;
 use acpdb_engine::ids::{BodyId, Seq, StreamId};
+use acpdb_engine::keys::RawKeyRing;
 use acpdb_engine::storage::{FixedClock, FixedEntropy};
 use acpdb_engine::{Atomicity, Batch, Builder, Error, Store};
 use acpdb_hosts::import::{self, Format, ImportReport, Options};
@@ -30,6 +31,12 @@ pub fn recordings() -> PathBuf {
 }
 
 pub use acpdb_engine::testing::cases;
+
+/// The ring of the golden store that is encrypted.
+#[must_use]
+pub fn golden_ring() -> Arc<RawKeyRing> {
+    Arc::new(RawKeyRing::new("the key of the golden store", &[0x2b; 32]))
+}
 
 /// Sets a clock that stands still and random bytes that follow from `seed`: equal acts give equal bytes.
 #[must_use]

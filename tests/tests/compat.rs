@@ -20,9 +20,11 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::ids::Seq;
+use acpdb_engine::keys::KeyUse;
+use acpdb_engine::store::{VerifyOptions, verify_store};
 use acpdb_engine::verify::{Verdict, verify_folder};
 use acpdb_engine::{Builder, Error, Store};
-use acpdb_tests::support::{copy_folder, described, events, fold_digests};
+use acpdb_tests::support::{copy_folder, described, events, fold_digests, golden_ring};
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v3")
@@ -68,6 +70,31 @@ fn a_sealed_store_of_version_3_says_what_it_said_and_takes_more() {
     assert_eq!((receipt.known_count, receipt.event_count), (1, 1), "{receipt:?}");
     store.close().unwrap();
     assert_eq!(verify_folder(&path, true).unwrap().verdict(), Verdict::Sound);
+}
+
+/// The same events under a key: `make_fixture.rs FOLDER encrypted`, as it was then.
+#[test]
+fn an_encrypted_store_of_version_3_says_what_it_said_and_takes_more() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v3-encrypted");
+    let (_folder, path) = copy_of(&fixture);
+    assert!(matches!(builder(&path).open(), Err(Error::Locked { .. })));
+    let expected = std::fs::read_to_string(fixture.join("expect.txt")).unwrap();
+    let digests = std::fs::read_to_string(fixture.join("digests.txt")).unwrap();
+    for read_only in [true, false] {
+        let builder = builder(&path).keys(golden_ring());
+        let store = if read_only { builder.read_only() } else { builder }.open().unwrap();
+        assert!(store.is_encrypted() && store.recovery().was_clean, "{:?}", store.recovery());
+        assert_eq!(described(&store).unwrap(), expected);
+        assert_eq!(fold_digests(&store).unwrap(), digests);
+    }
+    let store = builder(&path).keys(golden_ring()).open().unwrap();
+    let session = StreamInfo::session("opencode", "ses_golden");
+    let known = Entry::message("m1", Role::User, "Grüße, mend b.rs").origin("msg:m1");
+    let receipt = store.append(&session, vec![known, Entry::message("", Role::User, "go on")]).unwrap();
+    assert_eq!((receipt.known_count, receipt.event_count), (1, 1), "{receipt:?}");
+    store.close().unwrap();
+    let options = VerifyOptions { keys: KeyUse::Ring(golden_ring()), deep: true, ..VerifyOptions::default() };
+    assert_eq!(verify_store(&path, &options).unwrap().verdict(), Verdict::Sound);
 }
 
 fn builder(path: &Path) -> Builder {

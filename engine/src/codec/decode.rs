@@ -2,7 +2,7 @@
 
 use rkyv::util::AlignedVec;
 
-use super::{FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, Part};
+use super::{DamagedPart, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid};
 use crate::ids::StoreId;
 
 /// Decodes one whole frame of a store from the start of `bytes` and checks everything, bodies included.
@@ -17,7 +17,7 @@ pub fn decode_frame(bytes: &[u8], store: StoreId) -> Result<Frame, Invalid> {
     let (start, end) = (length(header.bodies_start()), length(header.frame_bytes()));
     let (Some(content), Some(bodies)) = (bytes.get(FRAME_HEADER_BYTES..start), bytes.get(start..end)) else {
         let found = format!("{} bytes", bytes.len());
-        return Err(Invalid::new(Part::FrameHeader, 8, format!("{end} bytes"), found));
+        return Err(Invalid::new(DamagedPart::FrameHeader, 8, format!("{end} bytes"), found));
     };
     let mut aligned = AlignedVec::with_capacity(content.len());
     aligned.extend_from_slice(content);

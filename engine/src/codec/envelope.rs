@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::fields::{Fields, Put, is_zero};
 use super::{
-    BODY_ROW_BYTES, ENVELOPE_BYTES, FRAME_NONCE_BYTES, FrameHeader, Invalid, NONCE_BYTES, Part, SALT_BYTES,
+    BODY_ROW_BYTES, DamagedPart, ENVELOPE_BYTES, FRAME_NONCE_BYTES, FrameHeader, Invalid, NONCE_BYTES,
+    SALT_BYTES,
 };
 use crate::ids::{Digest, Micros, Origin, StreamId};
 
@@ -274,13 +275,13 @@ pub fn body_digest(salt: &[u8; SALT_BYTES], stored: &[u8]) -> Digest {
 /// Checks the salt and the stored bytes of a block against its row. Bytes behind the block are not looked at.
 ///
 /// # Errors
-/// [`Part::BodyZeroed`] if salt and bytes are all zero (erased, or a lost sector: only a record of the erasure
-/// tells), [`Part::Body`] if the digest is wrong. Contents are never quoted.
+/// [`DamagedPart::BodyZeroed`] if salt and bytes are all zero (erased, or a lost sector: only a record of the erasure
+/// tells), [`DamagedPart::Body`] if the digest is wrong. Contents are never quoted.
 pub fn check_block(block: &[u8], row: &BodyRow) -> Result<(), Invalid> {
     let length = row.stored_bytes as usize;
     let block = block.split_first_chunk::<SALT_BYTES>();
     let Some((salt, stored)) = block.and_then(|(salt, rest)| Some((salt, rest.get(..length)?))) else {
-        return Err(Invalid::new(Part::Body, 0, format!("{length} bytes and a salt"), "too few"));
+        return Err(Invalid::new(DamagedPart::Body, 0, format!("{length} bytes and a salt"), "too few"));
     };
     compare(salt, stored, row)
 }
@@ -288,13 +289,13 @@ pub fn check_block(block: &[u8], row: &BodyRow) -> Result<(), Invalid> {
 /// Checks a salt and the bytes of a body, which is stored as it is, against the digest its row names.
 ///
 /// # Errors
-/// As [`check_block`]; [`Part::Newer`] if only a newer program can read the body.
+/// As [`check_block`]; [`DamagedPart::Newer`] if only a newer program can read the body.
 pub fn check_body(salt: &[u8; SALT_BYTES], bytes: &[u8], row: &BodyRow) -> Result<(), Invalid> {
     compare(salt, bytes, row)?;
     if row.is_known() {
         return Ok(());
     }
-    Err(Invalid::new(Part::Newer, 0, "a body of format 3", format!("codec {}", row.codec)))
+    Err(Invalid::new(DamagedPart::Newer, 0, "a body of format 3", format!("codec {}", row.codec)))
 }
 
 fn compare(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow) -> Result<(), Invalid> {
@@ -302,9 +303,9 @@ fn compare(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow) -> Result<(), 
         return Ok(());
     }
     let (part, found) = if is_zero(salt) && is_zero(stored) {
-        (Part::BodyZeroed, "zeros")
+        (DamagedPart::BodyZeroed, "zeros")
     } else {
-        (Part::Body, "other bytes")
+        (DamagedPart::Body, "other bytes")
     };
     Err(Invalid::new(part, 0, format!("digest {}", row.digest), found))
 }

@@ -15,10 +15,10 @@ use rustc_hash::FxHashMap;
 
 use super::envelope::{DiskEnvelope, DiskRow, ROW_EVENT_OFFSET, check_block};
 use super::fields::is_zero;
-use super::held::Held;
+use super::held::FrameBytes;
 use super::{
-    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyPlace, BodyRow, ENVELOPE_BYTES, EVENT_BYTES_MAX, Envelope,
-    FRAME_HEADER_BYTES, FRAME_NONCE_BYTES, FRAME_STREAM_BYTES, FrameHeader, Invalid, Part, SALT_BYTES,
+    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyPlace, BodyRow, DamagedPart, ENVELOPE_BYTES, EVENT_BYTES_MAX,
+    Envelope, FRAME_HEADER_BYTES, FRAME_NONCE_BYTES, FRAME_STREAM_BYTES, FrameHeader, Invalid, SALT_BYTES,
     SEAL_BLOCK_BYTES, TAG_BYTES,
 };
 use crate::ids::{Digest, Micros, Position, Seq, StreamId};
@@ -37,7 +37,7 @@ const MARK_STEP: usize = 16;
 
 /// Where in the content the payload of an event begins, and its first row.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
+struct PayloadStart {
     payload: usize,
     row: usize,
 }
@@ -46,9 +46,9 @@ struct Mark {
 #[derive(Clone)]
 pub struct Frame {
     header: FrameHeader,
-    held: Held,
+    held: FrameBytes,
     /// Where its events are, of each [`MARK_STEP`] the first; none if there are few.
-    marks: Option<Arc<[Mark]>>,
+    marks: Option<Arc<[PayloadStart]>>,
 }
 
 impl std::fmt::Debug for Frame {
@@ -61,9 +61,9 @@ impl Frame {
     /// Checks a content against its header and takes it over.
     ///
     /// # Errors
-    /// [`Part::Spine`] if the checksum, the digest (if asked for) or the structure is wrong.
+    /// [`DamagedPart::Spine`] if the checksum, the digest (if asked for) or the structure is wrong.
     pub fn new(header: FrameHeader, content: AlignedVec<16>, check: FrameCheck) -> Result<Self, Invalid> {
-        Self::checked(header, Held::all(content), check)
+        Self::checked(header, FrameBytes::all(content), check)
     }
 
     /// As [`Frame::new`], of bytes that were read at once: the content begins at `start`; bodies follow up to `end`.
@@ -76,10 +76,10 @@ impl Frame {
     ) -> Result<Self, Invalid> {
         let length = usize::try_from(header.content_bytes()).unwrap_or(usize::MAX);
         let content_end = start.saturating_add(length).min(read.len());
-        Self::checked(header, Held::within(read, start..content_end, end), check)
+        Self::checked(header, FrameBytes::within(read, start..content_end, end), check)
     }
 
-    fn checked(header: FrameHeader, held: Held, check: FrameCheck) -> Result<Self, Invalid> {
+    fn checked(header: FrameHeader, held: FrameBytes, check: FrameCheck) -> Result<Self, Invalid> {
         let content = held.content();
         if content.len() as u64 != header.content_bytes() {
             let (expected, found) = (header.content_bytes(), content.len());
@@ -104,7 +104,7 @@ impl Frame {
     pub(super) fn made(header: FrameHeader, content: &[u8]) -> Self {
         let mut bytes = AlignedVec::with_capacity(content.len());
         bytes.extend_from_slice(content);
-        let mut frame = Self { header, held: Held::all(bytes), marks: None };
+        let mut frame = Self { header, held: FrameBytes::all(bytes), marks: None };
         frame.mark();
         frame
     }
@@ -161,7 +161,7 @@ impl Frame {
     /// The frame with its spine opened.
     ///
     /// # Errors
-    /// [`Part::Spine`] if the spine is none of this frame.
+    /// [`DamagedPart::Spine`] if the spine is none of this frame.
     pub(crate) fn opened(self, spine: &[u8]) -> Result<Self, Invalid> {
         let end = self.row_at(self.row_count());
         let mut content = AlignedVec::with_capacity(end.saturating_add(spine.len()));
@@ -347,14 +347,14 @@ impl Frame {
 
     /// Its events, in order.
     pub fn events(&self) -> impl Iterator<Item = EventRef<'_>> {
-        self.events_from(0, Mark { payload: self.payloads_start(), row: 0 })
+        self.events_from(0, PayloadStart { payload: self.payloads_start(), row: 0 })
     }
 
     /// Its events from one on, whose mark is known.
-    fn events_from(&self, first: usize, mark: Mark) -> impl Iterator<Item = EventRef<'_>> {
-        let Mark { payload: mut payload_at, mut row } = mark;
+    fn events_from(&self, first: usize, mark: PayloadStart) -> impl Iterator<Item = EventRef<'_>> {
+        let PayloadStart { payload: mut payload_at, mut row } = mark;
         (first..self.event_count()).map(move |index| {
-            let mark = Mark { payload: payload_at, row };
+            let mark = PayloadStart { payload: payload_at, row };
             let disk = self.disk_envelope(index);
             let length = disk.payload_bytes as usize;
             let payload = self.part(payload_at, length);
@@ -448,7 +448,8 @@ impl Frame {
         if bodies.len() as u64 != length || !end.is_some_and(is_zero) {
             let at = self.header.bodies_start().saturating_add(u64::from(self.header.bodies_bytes));
             let offset = usize::try_from(at).unwrap_or(usize::MAX);
-            let invalid = Invalid::new(Part::Rubbish, offset, "zeros up to the frame's end", "other bytes");
+            let invalid =
+                Invalid::new(DamagedPart::Rubbish, offset, "zeros up to the frame's end", "other bytes");
             damaged(self.end_row(at), invalid);
         }
     }
@@ -472,7 +473,7 @@ impl Frame {
 
 /// An error about the content at an offset.
 fn wrong<T>(at: usize, expected: impl Into<String>, found: impl Into<String>) -> Result<T, Invalid> {
-    Err(Invalid::new(Part::Spine, FRAME_HEADER_BYTES.saturating_add(at), expected, found))
+    Err(Invalid::new(DamagedPart::Spine, FRAME_HEADER_BYTES.saturating_add(at), expected, found))
 }
 
 /// One event of a frame, still encoded.
@@ -486,7 +487,7 @@ pub struct EventRef<'a> {
     /// Its payload.
     pub payload: &'a [u8],
     ordinal: u32,
-    mark: Mark,
+    mark: PayloadStart,
     row_count: usize,
 }
 

@@ -4,8 +4,8 @@
 use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
 use super::{
     BODY_ROW_BYTES, CHECKSUM_CRC32C, CIPHER_NONE, CIPHER_XCHACHA, COMMIT_EVENT_COUNT_MAX, CONTENT_BYTES_MAX,
-    DIGEST_BLAKE3, ENVELOPE_BYTES, FORMAT_VERSION, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FRAME_STREAM_BYTES,
-    Invalid, Part, SEAL_BLOCK_BYTES, SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX, TAG_BYTES,
+    DIGEST_BLAKE3, DamagedPart, ENVELOPE_BYTES, FORMAT_VERSION, FRAME_BYTES_MAX, FRAME_HEADER_BYTES,
+    FRAME_STREAM_BYTES, Invalid, SEAL_BLOCK_BYTES, SEGMENT_HEADER_BYTES, SPINE_BYTES_MAX, TAG_BYTES,
 };
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId};
 
@@ -80,11 +80,11 @@ impl FrameHeader {
     /// Reads and checks a header of this store; `bytes` may go on after it.
     ///
     /// # Errors
-    /// [`Part::FrameHeader`] for bytes that are no header of a frame of this store, [`Part::Newer`] for a header with a right
+    /// [`DamagedPart::FrameHeader`] for bytes that are no header of a frame of this store, [`DamagedPart::Newer`] for a header with a right
     /// checksum and a value that this program does not know: it is sound, and was written by a newer program.
     pub fn decode(bytes: &[u8], store: StoreId) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: String| {
-            Err(Invalid::new(Part::FrameHeader, offset, expected, found))
+            Err(Invalid::new(DamagedPart::FrameHeader, offset, expected, found))
         };
         let Some(bytes) = bytes.first_chunk::<FRAME_HEADER_BYTES>() else {
             return fail(0, "160 bytes", format!("{} bytes", bytes.len()));
@@ -110,7 +110,7 @@ impl FrameHeader {
             let found =
                 format!("version {version}, algorithms {algorithms}, flags {flags:#04x}, cipher {cipher}");
             return Err(Invalid::new(
-                Part::Newer,
+                DamagedPart::Newer,
                 4,
                 "a frame of version 2 with a cipher and flags that are known",
                 found,
@@ -162,7 +162,7 @@ impl FrameHeader {
             self.bodies_bytes,
             self.first_seq
         );
-        Err(Invalid::new(Part::FrameHeader, 8, "sizes within the limits", found))
+        Err(Invalid::new(DamagedPart::FrameHeader, 8, "sizes within the limits", found))
     }
 
     /// Envelopes fit into the spine. A sealed one is packed, and its own length is known to the key alone.
@@ -233,7 +233,7 @@ impl FrameHeader {
     /// bytes.
     pub fn is_newer_at(bytes: &[u8], position: Position, store: StoreId) -> bool {
         bytes.get(40..48) == Some(&position.0.to_le_bytes())
-            && Self::decode(bytes, store).is_err_and(|invalid| invalid.part == Part::Newer)
+            && Self::decode(bytes, store).is_err_and(|invalid| invalid.part == DamagedPart::Newer)
     }
 
     /// The link of this frame: BLAKE3(domain, store id, header without its checksum). Position, previous link and the digest of the
@@ -435,11 +435,11 @@ impl SegmentHeader {
     /// Reads and checks a header.
     ///
     /// # Errors
-    /// [`Part::SegmentHeader`] for bytes that are no header, [`Part::Newer`] for a sound header with a value that this program does
+    /// [`DamagedPart::SegmentHeader`] for bytes that are no header, [`DamagedPart::Newer`] for a sound header with a value that this program does
     /// not know.
     pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: String| {
-            Err(Invalid::new(Part::SegmentHeader, offset, expected, found))
+            Err(Invalid::new(DamagedPart::SegmentHeader, offset, expected, found))
         };
         let Some(bytes) = bytes.first_chunk::<SEGMENT_HEADER_BYTES>() else {
             return fail(0, "4096 bytes", format!("{} bytes", bytes.len()));
@@ -453,8 +453,9 @@ impl SegmentHeader {
             return fail(4092, "a matching checksum", format!("{stored:08x}, not {computed:08x}"));
         }
         let version = fields.u32();
-        let newer =
-            |offset, expected: &str, found: String| Err(Invalid::new(Part::Newer, offset, expected, found));
+        let newer = |offset, expected: &str, found: String| {
+            Err(Invalid::new(DamagedPart::Newer, offset, expected, found))
+        };
         if version != FORMAT_VERSION {
             return newer(8, "format version 3", format!("version {version}"));
         }

@@ -14,7 +14,7 @@ use rkyv::util::AlignedVec;
 
 /// Where the bytes of a frame are.
 #[derive(Clone)]
-pub(super) struct Held {
+pub(super) struct FrameBytes {
     read: Arc<AlignedVec<16>>,
     content: Range<usize>,
     /// Up to here bodies of the frame follow.
@@ -23,7 +23,7 @@ pub(super) struct Held {
     opened: Option<Arc<AlignedVec<16>>>,
 }
 
-impl Held {
+impl FrameBytes {
     /// For bytes that are a content and nothing else.
     pub(super) fn all(read: AlignedVec<16>) -> Self {
         let content = 0..read.len();

@@ -5,7 +5,7 @@
 #[error("{part} is invalid at byte {offset}: expected {expected}, found {found}")]
 pub struct Invalid {
     /// The damaged part.
-    pub part: Part,
+    pub part: DamagedPart,
     /// The place, in bytes from the start of the decoded bytes.
     pub offset: u64,
     /// The expected value.
@@ -16,7 +16,7 @@ pub struct Invalid {
 
 impl Invalid {
     pub(crate) fn new(
-        part: Part,
+        part: DamagedPart,
         offset: usize,
         expected: impl Into<String>,
         found: impl Into<String>,
@@ -30,7 +30,7 @@ impl Invalid {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Part {
+pub enum DamagedPart {
     /// `acpdb.json`.
     StoreFile,
     /// `secret`, or the wrapped key of a stream.
@@ -69,7 +69,7 @@ pub enum Part {
     Newer,
 }
 
-impl std::fmt::Display for Part {
+impl std::fmt::Display for DamagedPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::StoreFile => "store file",

@@ -41,7 +41,7 @@ pub(crate) use envelope::{DiskRow, body_unit, unit_nonce};
 pub use fields::{Fields, Put, align16, is_zero, put_trailing_checksum, trailing_checksum};
 pub use frame::{EventRef, Frame, FrameCheck};
 pub use header::{FRAME_MAGIC, FeatureBits, FrameHeader, FramePlace, SegmentHeader};
-pub use invalid::{EncodeError, Invalid, Part};
+pub use invalid::{DamagedPart, EncodeError, Invalid};
 pub(crate) use leaf::leaf_bytes;
 pub use leaf::{LEAF_DOMAIN, LeafEvent, LeafRow};
 pub use limits::{
@@ -52,7 +52,7 @@ pub use limits::{
     TAG_BYTES, TAIL_BYTES,
 };
 pub use pages::{
-    Busy, Checkpoint, Entered, PageCounts, TailPage, Written, busy_record, claim_record, committed,
+    Checkpoint, Entered, PageCounts, TailPage, WriteMark, Written, busy_record, claim_record, committed,
     place_record, poison_word, read_place, settled,
 };
 pub(crate) use places::{

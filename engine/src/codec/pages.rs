@@ -10,7 +10,7 @@
 //! the lock that covers them. A record of more than a word carries a checksum; a half-written record reads as missing.
 
 use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
-use super::{CHECKPOINT_BYTES, FORMAT_VERSION, Invalid, Part, TAIL_BYTES};
+use super::{CHECKPOINT_BYTES, DamagedPart, FORMAT_VERSION, Invalid, TAIL_BYTES};
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
 
 const TAIL_MAGIC: [u8; 8] = *b"acpdbtl2";
@@ -64,7 +64,7 @@ pub struct Entered {
 
 /// Whether a write has begun and not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Busy {
+pub enum WriteMark {
     /// No process is writing.
     #[default]
     Idle,
@@ -106,7 +106,7 @@ pub struct TailPage {
     /// The durable records, each with its name.
     pub durable_records: [(&'static str, Option<Written>); 3],
     /// Whether a process is writing.
-    pub busy: Busy,
+    pub busy: WriteMark,
     /// Rises at each failed sync.
     pub epoch: u32,
     /// A sync failed; no process may append until the store is reopened.
@@ -133,7 +133,7 @@ impl Default for TailPage {
             entered: None,
             durable: None,
             durable_records: [("confirmed", None), ("claim 1", None), ("claim 2", None)],
-            busy: Busy::Idle,
+            busy: WriteMark::Idle,
             epoch: 0,
             poisoned: false,
             generation: 0,
@@ -236,8 +236,8 @@ impl TailPage {
         if !is_zero(&busy_bytes) {
             let (computed, stored) = trailing_checksum(&busy_bytes);
             let mut fields = Fields(&busy_bytes);
-            let busy = Busy::Writing { end: Position(fields.u64()), process: fields.u32() };
-            page.busy = if computed == stored { busy } else { Busy::Torn };
+            let busy = WriteMark::Writing { end: Position(fields.u64()), process: fields.u32() };
+            page.busy = if computed == stored { busy } else { WriteMark::Torn };
         }
         page.entered = entered(bytes);
         let mut fields = Fields(bytes.get(CONFIRMED_BYTE + RECORD_BYTES..).unwrap_or(&[]));
@@ -266,14 +266,14 @@ impl TailPage {
 
     /// Whether something of the page is being written just now, or was left half written.
     pub fn is_torn(&self) -> bool {
-        self.written.is_none() || self.durable.is_none() || self.busy == Busy::Torn
+        self.written.is_none() || self.durable.is_none() || self.busy == WriteMark::Torn
     }
 
     /// The end of the log, if nothing about the page asks for a repair.
     pub fn clean(&self) -> Option<&Written> {
         let written = self.written.as_ref()?;
         let durable = self.durable.map(|durable| durable.position);
-        let settled = durable == Some(written.position) && self.busy == Busy::Idle && !self.poisoned;
+        let settled = durable == Some(written.position) && self.busy == WriteMark::Idle && !self.poisoned;
         settled.then_some(written)
     }
 }
@@ -409,10 +409,10 @@ impl Checkpoint {
     /// Reads and checks the file.
     ///
     /// # Errors
-    /// [`Part::Checkpoint`] for anything that [`Checkpoint::encode`] could not have written.
+    /// [`DamagedPart::Checkpoint`] for anything that [`DurablePoint::encode`] could not have written.
     pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: String| {
-            Err(Invalid::new(Part::Checkpoint, offset, expected, found))
+            Err(Invalid::new(DamagedPart::Checkpoint, offset, expected, found))
         };
         if bytes.len() != CHECKPOINT_BYTES {
             return fail(0, "128 bytes", format!("{} bytes", bytes.len()));

@@ -188,7 +188,7 @@ fn ordinal(count: usize) -> u16 {
 /// [`EncodeError::TooLarge`] over any limit of this module, checked before anything is allocated; the other
 /// variants for a commit that makes no sense.
 pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeError> {
-    let Sizes { spine_bytes, row_count, bodies_bytes_max } = measure(events)?;
+    let CommitSizes { spine_bytes, row_count, bodies_bytes_max } = measure(events)?;
     let (streams, ordinals) = streams_of(events);
     let content_bytes = streams
         .len()
@@ -235,11 +235,11 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
     };
     for block in blocks {
         match block {
-            Block::Stored(salt, body) => {
+            PreparedBody::Stored(salt, body) => {
                 bytes.extend_from_slice(salt);
                 bytes.extend_from_slice(body);
             }
-            Block::Zeros(length) => bytes.resize(bytes.len().saturating_add(SALT_BYTES + length), 0),
+            PreparedBody::Zeros(length) => bytes.resize(bytes.len().saturating_add(SALT_BYTES + length), 0),
         }
     }
     bytes.resize(align16(bytes.len()), 0);
@@ -268,7 +268,7 @@ fn streams_of(events: &[EncodedEvent]) -> (Vec<(StreamId, u32)>, Vec<u16>) {
 }
 
 /// Sizes of a commit.
-struct Sizes {
+struct CommitSizes {
     spine_bytes: usize,
     row_count: usize,
     /// The most that the bodies can take.
@@ -276,7 +276,7 @@ struct Sizes {
 }
 
 /// Checks the limits of events and bodies.
-fn measure(events: &[EncodedEvent]) -> Result<Sizes, EncodeError> {
+fn measure(events: &[EncodedEvent]) -> Result<CommitSizes, EncodeError> {
     if events.is_empty() {
         return Err(EncodeError::NoEvents);
     }
@@ -303,14 +303,14 @@ fn measure(events: &[EncodedEvent]) -> Result<Sizes, EncodeError> {
         }
     }
     limit("bytes of a commit without its texts", spine_bytes, SPINE_BYTES_MAX)?;
-    Ok(Sizes { spine_bytes, row_count, bodies_bytes_max })
+    Ok(CommitSizes { spine_bytes, row_count, bodies_bytes_max })
 }
 
 /// Length and bytes, which equal bodies have in common.
 type Content<'a> = (usize, Option<&'a [u8]>);
 
 /// The bytes of a body in its frame.
-enum Block<'a> {
+enum PreparedBody<'a> {
     /// Salt and bytes.
     Stored(&'a [u8; SALT_BYTES], &'a [u8]),
     /// Zeros for a salt and this many bytes.
@@ -318,7 +318,7 @@ enum Block<'a> {
 }
 
 /// Gives each body its place; equal ones share one. Returns the rows, the blocks in order, and the length of all blocks.
-fn place_bodies(events: &[EncodedEvent]) -> (Vec<DiskRow>, Vec<Block<'_>>, u32) {
+fn place_bodies(events: &[EncodedEvent]) -> (Vec<DiskRow>, Vec<PreparedBody<'_>>, u32) {
     let mut seen: HashMap<Content<'_>, (Digest, u32)> = HashMap::new();
     let (mut rows, mut blocks, mut next) = (Vec::new(), Vec::new(), 0_u32);
     for (number, event) in events.iter().enumerate() {
@@ -335,7 +335,7 @@ fn place_bodies(events: &[EncodedEvent]) -> (Vec<DiskRow>, Vec<Block<'_>>, u32) 
                 EncodedBody::New { bytes, salt } => {
                     let content = Some(&**bytes).filter(|_| !failpoint!(DedupeByLength));
                     let (digest, offset) = *seen.entry((bytes.len(), content)).or_insert_with(|| {
-                        (body_digest(salt, bytes), put(Block::Stored(salt, bytes), bytes.len()))
+                        (body_digest(salt, bytes), put(PreparedBody::Stored(salt, bytes), bytes.len()))
                     });
                     let length = narrow(bytes.len());
                     DiskRow {
@@ -349,7 +349,7 @@ fn place_bodies(events: &[EncodedEvent]) -> (Vec<DiskRow>, Vec<Block<'_>>, u32) 
                 }
                 EncodedBody::Lost { digest, bytes, stored_bytes, codec } => {
                     let length = *stored_bytes as usize;
-                    let offset = put(Block::Zeros(length), length);
+                    let offset = put(PreparedBody::Zeros(length), length);
                     DiskRow {
                         digest: *digest,
                         offset,

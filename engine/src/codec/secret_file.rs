@@ -1,6 +1,6 @@
 //! The file `secret`: the 32 random bytes of a store's secret. 96 bytes; FORMAT.md has the layout.
 
-use super::{Invalid, Part};
+use super::{DamagedPart, Invalid};
 use crate::ids::StoreId;
 
 /// Bytes of the file.
@@ -46,7 +46,8 @@ impl SecretFile {
     /// # Errors
     /// [`Invalid`] if it is not such a file, is damaged, or is another store's. The error never holds bytes of the key.
     pub fn decode(bytes: &[u8], store: StoreId) -> Result<Self, Invalid> {
-        let fail = |offset, expected: &str, found: &str| Invalid::new(Part::Secret, offset, expected, found);
+        let fail =
+            |offset, expected: &str, found: &str| Invalid::new(DamagedPart::Secret, offset, expected, found);
         let Some((checked, checksum)) = bytes.split_last_chunk::<4>() else {
             return Err(fail(0, "96 bytes", "fewer"));
         };

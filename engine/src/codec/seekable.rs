@@ -13,7 +13,7 @@ use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{CParameter, compress_bound, find_frame_compressed_size, get_frame_content_size};
 
 use super::fields::{Fields, Put, put_trailing_checksum, trailing_checksum};
-use super::{Invalid, Part, SEGMENT_HEADER_BYTES};
+use super::{DamagedPart, Invalid, SEGMENT_HEADER_BYTES};
 use crate::ids::StoreId;
 
 /// Bytes of the head, a skippable frame.
@@ -75,7 +75,8 @@ impl SealHead {
 
     /// Reads and checks a head.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
-        let fail = |offset, expected: &str, found| Err(Invalid::new(Part::Packed, offset, expected, found));
+        let fail =
+            |offset, expected: &str, found| Err(Invalid::new(DamagedPart::Packed, offset, expected, found));
         let Some(bytes) = bytes.first_chunk::<SEAL_HEAD_BYTES>() else {
             return fail(0, "the 128 bytes of a head", format!("{} bytes", bytes.len()));
         };

@@ -3,7 +3,7 @@
 //! It is JSON so that a person, and a program of any later version, can read it; its last field is a digest of all
 //! before it, so that a damaged version number is not taken for a newer one.
 
-use super::{FORMAT_VERSION, Invalid, Part, STORE_FILE_BYTES_MAX};
+use super::{DamagedPart, FORMAT_VERSION, Invalid, STORE_FILE_BYTES_MAX};
 use crate::ids::{Micros, StoreId};
 
 /// The store file.
@@ -78,7 +78,8 @@ impl StoreFile {
     /// [`StoreFileError::Newer`] or [`StoreFileError::Needs`] if it is sound and for later programs, else
     /// [`StoreFileError::Invalid`].
     pub fn decode(bytes: &[u8]) -> Result<Self, StoreFileError> {
-        let fail = |expected: &str| Err(Invalid::new(Part::StoreFile, 0, expected, "other text").into());
+        let fail =
+            |expected: &str| Err(Invalid::new(DamagedPart::StoreFile, 0, expected, "other text").into());
         if bytes.len() > STORE_FILE_BYTES_MAX {
             return fail("at most 4096 bytes");
         }

@@ -147,7 +147,7 @@ fn every_flipped_bit_of_a_frame_is_found() {
         other.0[bit / 8] ^= 1 << (bit % 8);
         assert_eq!(
             decode_frame(&bytes, other).map(drop).unwrap_err().part,
-            Part::FrameHeader,
+            DamagedPart::FrameHeader,
             "store bit {bit}"
         );
     }
@@ -164,9 +164,9 @@ fn sound_bytes_that_say_something_new_are_no_damage() {
         let mut changed: [u8; FRAME_HEADER_BYTES] = *bytes.first_chunk().unwrap();
         changed[at] ^= 2;
         let broken = FrameHeader::decode(&changed, store).unwrap_err();
-        assert_eq!(broken.part, Part::FrameHeader, "byte {at} without its checksum");
+        assert_eq!(broken.part, DamagedPart::FrameHeader, "byte {at} without its checksum");
         header::put_frame_checksum(&mut changed, store);
-        assert_eq!(FrameHeader::decode(&changed, store).unwrap_err().part, Part::Newer, "byte {at}");
+        assert_eq!(FrameHeader::decode(&changed, store).unwrap_err().part, DamagedPart::Newer, "byte {at}");
         assert!(FrameHeader::is_newer_at(&changed, place, store));
         assert!(!FrameHeader::is_newer_at(&changed, Position::new(1, 0x3000).unwrap(), store));
         assert!(!FrameHeader::is_newer_at(&changed, place, StoreId([0x56; 16])));
@@ -175,9 +175,9 @@ fn sound_bytes_that_say_something_new_are_no_damage() {
     let mut header = SegmentHeader { generation: 0, ..segment() }.encode();
     header[8] = 4;
     fields::put_trailing_checksum(&mut header);
-    assert_eq!(SegmentHeader::decode(&header).unwrap_err().part, Part::Newer, "another version");
+    assert_eq!(SegmentHeader::decode(&header).unwrap_err().part, DamagedPart::Newer, "another version");
     let needs = SegmentHeader { features: FeatureBits { needs: 4, writes: 0 }, ..segment() };
-    assert_eq!(SegmentHeader::decode(&needs.encode()).unwrap_err().part, Part::Newer);
+    assert_eq!(SegmentHeader::decode(&needs.encode()).unwrap_err().part, DamagedPart::Newer);
     let writes = SegmentHeader { features: FeatureBits { needs: 0, writes: 4 }, ..segment() };
     assert_eq!(SegmentHeader::decode(&writes.encode()), Ok(writes), "it may be read");
 }
@@ -212,7 +212,7 @@ fn an_unknown_form_is_kept_and_said_to_be_new() {
         let row = frame.rows().last().unwrap();
         assert!(!row.is_known(), "byte {at} of a row");
         let refused = check_body(&[0x34; 16], b"another", &row).unwrap_err();
-        assert_eq!(refused.part, Part::Newer);
+        assert_eq!(refused.part, DamagedPart::Newer);
     }
 }
 
@@ -473,7 +473,7 @@ fn a_lost_body_reads_as_zeroed_and_its_neighbours_as_they_are() {
     let event =
         EncodedEvent { envelope, payload: b"payload".to_vec(), bodies: vec![kept.clone(), lost, kept] };
     let bytes = sealed(&[event]);
-    assert_eq!(decode_frame(&bytes, STORE).map(drop).unwrap_err().part, Part::BodyZeroed);
+    assert_eq!(decode_frame(&bytes, STORE).map(drop).unwrap_err().part, DamagedPart::BodyZeroed);
     let zeros = bytes.windows(SALT_BYTES + 40).filter(|window| window.iter().all(|byte| *byte == 0)).count();
     assert!(zeros > 0, "no byte of it is there");
 }

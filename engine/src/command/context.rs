@@ -91,7 +91,7 @@ impl Decision {
 /// Why a command is refused. The text is the exact error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Rejection {
+pub enum ContextRejection {
     /// Nothing to act on was given.
     #[error("No targets provided. Provide an array of [target] or [target, summary] tuples.")]
     NoTargets,
@@ -168,16 +168,16 @@ impl<F: Fn(BodyId) -> Option<String>> TextSource for F {
 /// a pattern O(assistant texts in the context).
 ///
 /// # Errors
-/// [`Rejection`]; nothing is to be recorded then.
+/// [`ContextRejection`]; nothing is to be recorded then.
 pub fn decide(
     state: &State,
     command: &Command,
     texts: &dyn TextSource,
     signer: &Signer,
-) -> Result<Decision, Rejection> {
+) -> Result<Decision, ContextRejection> {
     match command {
         Command::Context { action, targets, pin } => {
-            let asked = Asked { state, texts, signer, action: *action };
+            let asked = CommandInput { state, texts, signer, action: *action };
             asked.check(targets)?;
             match action {
                 ContextAction::Restore => asked.restore(targets, *pin),
@@ -200,7 +200,7 @@ pub fn decide(
         }
         Command::Rewind { to } => {
             if *to > state.head() {
-                return Err(Rejection::AfterHead { to: *to, head: state.head() });
+                return Err(ContextRejection::AfterHead { to: *to, head: state.head() });
             }
             Ok(Decision::one(Rewound { to: *to }, format!("Rewound to {to}")))
         }
@@ -208,13 +208,13 @@ pub fn decide(
 }
 
 /// Items that targets name, each once; hashes name their newest call in the context.
-fn named(state: &State, targets: &[Target]) -> Result<Vec<ItemId>, Rejection> {
+fn named(state: &State, targets: &[Target]) -> Result<Vec<ItemId>, ContextRejection> {
     if targets.is_empty() {
-        return Err(Rejection::NoTargets);
+        return Err(ContextRejection::NoTargets);
     }
     let mut items = Vec::new();
     for target in targets {
-        let unknown = || Rejection::Unknown { target: target.text() };
+        let unknown = || ContextRejection::Unknown { target: target.text() };
         let found: Vec<Ix> = match target {
             Target::Auto(text) | Target::Shown(text) => match hash_of(state, text) {
                 Some(hash) => shown_as(state, &hash, text)?
@@ -243,7 +243,7 @@ fn named(state: &State, targets: &[Target]) -> Result<Vec<ItemId>, Rejection> {
 }
 
 /// The calls that a hash means to a person: as [`State::calls_shown_as`], and a hash that could mean several is refused.
-fn shown_as(state: &State, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
+fn shown_as(state: &State, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, ContextRejection> {
     let groups = state.calls_shown_as(hash, text);
     if groups.len() < 2 {
         return Ok(groups);
@@ -256,7 +256,7 @@ fn shown_as(state: &State, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>
         let tool = state.tool(*ix).unwrap_or_default();
         format!("{} ({item} {tool})", shown(ix).unwrap_or_default())
     });
-    Err(Rejection::Ambiguous { target: text, calls: named.collect() })
+    Err(ContextRejection::Ambiguous { target: text, calls: named.collect() })
 }
 
 /// The text as a hash, if it is a hash and not a pattern.
@@ -272,7 +272,7 @@ fn hash_of(state: &State, text: &str) -> Option<HashTarget> {
 }
 
 /// One command, with the state, texts and signer that decide it.
-struct Asked<'a> {
+struct CommandInput<'a> {
     state: &'a State,
     texts: &'a dyn TextSource,
     signer: &'a Signer,
@@ -281,7 +281,7 @@ struct Asked<'a> {
 
 /// The items that a command hides or shows, gathered in the order of its targets.
 #[derive(Default)]
-struct Gathered {
+struct TargetItems {
     seen: BTreeSet<Ix>,
     calls: Vec<Ix>,
     parts: Vec<Ix>,
@@ -295,14 +295,14 @@ struct Gathered {
     matched: bool,
 }
 
-impl Asked<'_> {
+impl CommandInput<'_> {
     /// Checks limits and missing summaries, before any item is looked up.
-    fn check(&self, targets: &[(Target, Option<String>)]) -> Result<(), Rejection> {
+    fn check(&self, targets: &[(Target, Option<String>)]) -> Result<(), ContextRejection> {
         if targets.is_empty() {
-            return Err(Rejection::NoTargets);
+            return Err(ContextRejection::NoTargets);
         }
         let limits = |what, given: usize, max| {
-            if given > max { Err(Rejection::TooMuch { what, given, max }) } else { Ok(()) }
+            if given > max { Err(ContextRejection::TooMuch { what, given, max }) } else { Ok(()) }
         };
         limits("targets", targets.len(), TARGET_COUNT_MAX)?;
         for (target, summary) in targets {
@@ -312,14 +312,14 @@ impl Asked<'_> {
             if self.action == ContextAction::Distill && blank {
                 let is_pattern = matches!(target, Target::Auto(text) | Target::Shown(text) if hash_of(self.state, text).is_none());
                 let kind = if is_pattern { "pattern" } else { "target" };
-                return Err(Rejection::SummaryRequired { kind, target: target.text() });
+                return Err(ContextRejection::SummaryRequired { kind, target: target.text() });
             }
         }
         Ok(())
     }
 
-    fn hide(&self, targets: &[(Target, Option<String>)]) -> Result<Decision, Rejection> {
-        let mut gathered = Gathered::default();
+    fn hide(&self, targets: &[(Target, Option<String>)]) -> Result<Decision, ContextRejection> {
+        let mut gathered = TargetItems::default();
         gathered.targets = gathered.bodies.add_copied(typed(targets));
         for (target, summary) in targets {
             let summary = summary.as_deref().filter(|_| self.action == ContextAction::Distill);
@@ -356,7 +356,12 @@ impl Asked<'_> {
     }
 
     /// Calls that a hash names, by signature.
-    fn groups(&self, target: &Target, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
+    fn groups(
+        &self,
+        target: &Target,
+        hash: &HashTarget,
+        text: &str,
+    ) -> Result<Vec<Vec<Ix>>, ContextRejection> {
         match target {
             Target::Shown(_) => shown_as(self.state, hash, text),
             _ => Ok(self.state.calls_shown_as(hash, text)),
@@ -364,7 +369,7 @@ impl Asked<'_> {
     }
 
     /// The newest live call of each signature.
-    fn live_calls(&self, groups: Vec<Vec<Ix>>) -> Result<Vec<Ix>, Rejection> {
+    fn live_calls(&self, groups: Vec<Vec<Ix>>) -> Result<Vec<Ix>, ContextRejection> {
         let mut live = Vec::new();
         let (mut present, mut left) = (0_usize, 0_usize);
         for calls in groups {
@@ -386,18 +391,18 @@ impl Asked<'_> {
             live.extend(calls.into_iter().rev().find(|ix| self.can_hide(*ix) && self.state.has_hash(*ix)));
         }
         if present == 0 && left > 0 {
-            return Err(Rejection::HasLeft);
+            return Err(ContextRejection::HasLeft);
         }
         Ok(live)
     }
 
-    fn refuse_protected(&self, ix: Ix) -> Result<(), Rejection> {
+    fn refuse_protected(&self, ix: Ix) -> Result<(), ContextRejection> {
         if !self.state.is_protected_tool(ix) {
             return Ok(());
         }
         let list = self.state.policy(Seq::MAX).protected_tools.patterns().join(", ");
         let tool = self.state.tool(ix).unwrap_or_default().to_string();
-        Err(Rejection::Protected { verb: self.action.verb(), tool, list })
+        Err(ContextRejection::Protected { verb: self.action.verb(), tool, list })
     }
 
     /// Whether a call is in the context, finished and not hidden yet.
@@ -408,7 +413,7 @@ impl Asked<'_> {
         finished && open && self.state.is_in_context(ix, Seq::MAX)
     }
 
-    fn take_pattern(&self, gathered: &mut Gathered, text: &str, summary: Option<&str>) {
+    fn take_pattern(&self, gathered: &mut TargetItems, text: &str, summary: Option<&str>) {
         let Some(pattern) = Pattern::parse(text) else { return };
         let signature = self.signer.text("pattern", pattern.normalised());
         for ix in self.state.current(Seq::MAX) {
@@ -429,7 +434,7 @@ impl Asked<'_> {
         }
     }
 
-    fn take(&self, gathered: &mut Gathered, ix: Ix, pattern: Option<Signature>, summary: Option<&str>) {
+    fn take(&self, gathered: &mut TargetItems, ix: Ix, pattern: Option<Signature>, summary: Option<&str>) {
         if !gathered.seen.insert(ix) {
             return;
         }
@@ -444,7 +449,7 @@ impl Asked<'_> {
         }
     }
 
-    fn hidden(&self, mut gathered: Gathered) -> Decision {
+    fn hidden(&self, mut gathered: TargetItems) -> Decision {
         let tools: Vec<String> =
             gathered.calls.iter().map(|ix| self.state.tool(*ix).unwrap_or_default().to_string()).collect();
         let mut lines = Vec::new();
@@ -482,13 +487,13 @@ impl Asked<'_> {
         self.decision(drafts, lines.join("\n"), &gathered)
     }
 
-    fn decision(&self, drafts: Vec<EventDraft>, reply: String, gathered: &Gathered) -> Decision {
+    fn decision(&self, drafts: Vec<EventDraft>, reply: String, gathered: &TargetItems) -> Decision {
         let ids = |list: &[Ix]| list.iter().filter_map(|ix| self.state.item_id(*ix)).collect();
         Decision { drafts, reply, calls: ids(&gathered.calls), parts: ids(&gathered.parts) }
     }
 
-    fn restore(&self, targets: &[(Target, Option<String>)], pin: bool) -> Result<Decision, Rejection> {
-        let mut gathered = Gathered::default();
+    fn restore(&self, targets: &[(Target, Option<String>)], pin: bool) -> Result<Decision, ContextRejection> {
+        let mut gathered = TargetItems::default();
         let mut pinned = Vec::new();
         for (target, _) in targets {
             let found: Vec<Ix> = match target {

@@ -91,15 +91,15 @@ impl Bodies {
         let mut template = Vec::new();
         for piece in pieces {
             match piece {
-                WirePiece::Literal(bytes) => wire::push(&mut template, &wire::Piece::Literal(bytes)),
+                WirePiece::Literal(bytes) => wire::push(&mut template, &wire::TemplatePiece::Literal(bytes)),
                 WirePiece::Raw(bytes) | WirePiece::Escaped(bytes) => {
                     let body = self.place(bytes);
                     let escaped = matches!(piece, WirePiece::Escaped(_));
-                    let named = wire::Piece::Body { first: body.first, rows: body.chunks, escaped };
+                    let named = wire::TemplatePiece::Body { first: body.first, rows: body.chunks, escaped };
                     wire::push(&mut template, &named);
                 }
                 WirePiece::Record(origin) => {
-                    wire::push(&mut template, &wire::Piece::Record(secret.origin(origin)));
+                    wire::push(&mut template, &wire::TemplatePiece::Record(secret.origin(origin)));
                 }
             }
         }

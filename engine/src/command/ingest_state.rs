@@ -4,13 +4,12 @@
 //! folding it. It is fed with the stream's events in order and holds nothing that they do not say.
 //!
 //! ```text
-//! a fact's origin -> seen here, by this handle? -> else in the rows of a saved ingest state, if it was restored from one
-//!                    hash map, changed freely      sorted pages, read when asked for, never changed
+//! a fact's origin -> seen here, by this handle? -> else in the saved ingest state, if it was restored from one
+//!                    hash map, changed freely      sorted list, never changed
 //! ```
 //!
-//! An ingest state that was restored and fed the rest of the events equals one that was fed all events, or says that it is not sound.
+//! An ingest state that was restored and fed the rest of the events equals one that was fed all events.
 
-mod base;
 mod saved;
 #[cfg(test)]
 mod tests;
@@ -24,13 +23,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::event::{Payload, Recorded, Scope};
 use crate::ids::{BodyId, ItemId, Origin, Seq};
 
-use base::Base;
-pub(crate) use base::ReadRows;
-pub(crate) use saved::{LAYOUT_VERSION, SavedIngestState};
+pub(crate) use saved::SavedIngestState;
 
 /// A fact that is in the stream already.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Seen {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Archive, Serialize, Deserialize)]
+pub struct SeenFact {
     /// The event that recorded it first; for a call's start or end, the newest event that recorded it.
     pub seq: Seq,
     /// Digest of its content, as last revised.
@@ -80,9 +77,9 @@ pub struct IngestState {
     /// How many events went into it.
     pub event_count: u64,
     /// Facts that are new or changed since it was restored.
-    seen: FxHashMap<Origin, Seen>,
-    /// All other facts.
-    base: Option<Arc<Base>>,
+    seen: FxHashMap<Origin, SeenFact>,
+    /// All other facts, by rising origin.
+    base: Arc<Vec<(Origin, SeenFact)>>,
     /// Parts that a revision added to a message: the event that holds them, and how many.
     added: FxHashMap<Origin, Vec<(Seq, u32)>>,
     open: FxHashMap<String, Vec<OpenCall>>,
@@ -148,7 +145,7 @@ impl IngestState {
         if event.origin.is_zero() {
             return;
         }
-        let fresh = Seen {
+        let fresh = SeenFact {
             seq: recorded.seq,
             revision: event.stamp.revision,
             item,
@@ -158,8 +155,7 @@ impl IngestState {
         let seen = match self.seen.entry(event.origin) {
             Entry::Occupied(seen) => seen.into_mut(),
             Entry::Vacant(vacant) => {
-                let saved = self.base.as_deref().and_then(|base| base.get(event.origin));
-                let Some(saved) = saved else {
+                let Some(saved) = saved_in(&self.base, event.origin) else {
                     vacant.insert(fresh);
                     return;
                 };
@@ -180,17 +176,9 @@ impl IngestState {
         seen.has_wire |= fresh.has_wire;
     }
 
-    /// The fact with this origin, if the stream has it. A look-up in a restored ingest state may read a page, and then it may
-    /// find that the ingest state is not sound: ask [`IngestState::is_sound`] before the answer is used.
-    pub fn seen(&self, origin: Origin) -> Option<Seen> {
-        let fresh = self.seen.get(&origin).copied();
-        fresh.or_else(|| self.base.as_deref()?.get(origin))
-    }
-
-    /// Whether all look-ups so far succeeded. `false`: a page of the saved rows is damaged or gone. Then throw away the ingest
-    /// state and every answer that it gave.
-    pub fn is_sound(&self) -> bool {
-        self.base.as_ref().is_none_or(|base| !base.is_broken())
+    /// The fact with this origin, if the stream has it.
+    pub fn seen(&self, origin: Origin) -> Option<SeenFact> {
+        self.seen.get(&origin).copied().or_else(|| saved_in(&self.base, origin))
     }
 
     /// The items of a message's parts, in order, with the parts that revisions added.
@@ -235,4 +223,9 @@ impl IngestState {
             }
         }
     }
+}
+
+fn saved_in(base: &[(Origin, SeenFact)], origin: Origin) -> Option<SeenFact> {
+    let place = base.binary_search_by_key(&origin, |(known, _)| *known).ok()?;
+    base.get(place).map(|(_, seen)| *seen)
 }

@@ -9,7 +9,7 @@ pub mod target;
 pub mod task;
 pub mod validate;
 
-pub use context::{Command, Decision, Rejection as ContextRejection, TextSource, decide};
+pub use context::{Command, ContextRejection, Decision, TextSource, decide};
 pub use target::{ContextAction, Target};
 
 /// Why a command was refused. Nothing was recorded.

@@ -25,7 +25,7 @@ use crate::text::signature::Signer;
 use crate::text::tokens;
 
 use super::draft::{Bodies, EventDraft};
-use super::ingest_state::{IngestState, Seen};
+use super::ingest_state::{IngestState, SeenFact};
 
 /// The drafts of an entry, or the reason for none.
 #[derive(Clone, PartialEq, Debug)]
@@ -163,7 +163,7 @@ impl<'a> Recorder<'a> {
                     drafts.push(template.given_up(call));
                 }
                 let mut bodies = Bodies::default();
-                let payload = fact.draft(&mut Desk { recorder: self, info, bodies: &mut bodies });
+                let payload = fact.draft(&mut EventBuilder { recorder: self, info, bodies: &mut bodies });
                 drafts.push(template.finish(payload, bodies, true));
             }
         }
@@ -177,7 +177,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Whether a finish ends a later call than the call whose end has the same origin.
-    fn ends_another(&self, call: &str, seen: &Seen) -> bool {
+    fn ends_another(&self, call: &str, seen: &SeenFact) -> bool {
         self.pending_tools.contains_key(call)
             || self.ingest_state.open_call(call).is_some_and(|open| open.seq > seen.seq)
     }
@@ -232,13 +232,13 @@ impl<'a> Recorder<'a> {
     }
 
     /// The recorded fact with the same origin.
-    pub fn seen(&self, entry: &Entry) -> Option<Seen> {
+    pub fn seen(&self, entry: &Entry) -> Option<SeenFact> {
         self.ingest_state.seen(self.secret.origin(entry.origin.as_deref()?))
     }
 
     /// Drafts the record of a fact that one feed told without it (a hook, say), and another feed brings: the fact is known, the record
     /// is kept, so that it can be printed again.
-    fn late_wire(&self, entry: &Entry, origin: Origin, seen: &Seen) -> Option<EventDraft> {
+    fn late_wire(&self, entry: &Entry, origin: Origin, seen: &SeenFact) -> Option<EventDraft> {
         if entry.wire.is_empty() || seen.has_wire {
             return None;
         }
@@ -313,13 +313,13 @@ impl<'a> Recorder<'a> {
 }
 
 /// Makes an event of one fact: asks the recorder for ids, keys and items, and collects the bodies.
-struct Desk<'d, 'a> {
+struct EventBuilder<'d, 'a> {
     recorder: &'d mut Recorder<'a>,
     info: &'d StreamInfo,
     bodies: &'d mut Bodies,
 }
 
-impl Drafter for Desk<'_, '_> {
+impl Drafter for EventBuilder<'_, '_> {
     fn body(&mut self, bytes: &Bytes) -> Body {
         self.bodies.add(bytes)
     }

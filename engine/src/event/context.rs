@@ -4,7 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::cbor::{array, numbers, part, record};
-use super::kind::{Kind, NamedBody};
+use super::kind::{EventKind, NamedBody};
 use super::{Actor, Body, Text};
 use crate::ids::{ItemId, Seq, Signature};
 use crate::text::words::{count, tokens, word};
@@ -55,7 +55,7 @@ pub struct Discarded {
 
 record!(Discarded { 4 targets, 5 items });
 
-impl Kind for Discarded {
+impl EventKind for Discarded {
     hides_items!();
 
     #[cfg(any(test, feature = "testing"))]
@@ -81,7 +81,7 @@ pub struct Distilled {
 
 record!(Distilled { 4 targets, 5 items });
 
-impl Kind for Distilled {
+impl EventKind for Distilled {
     hides_items!();
 
     #[cfg(any(test, feature = "testing"))]
@@ -112,7 +112,7 @@ pub struct Restored {
 
 record!(Restored { 4 targets, 5 items });
 
-impl Kind for Restored {
+impl EventKind for Restored {
     fn in_words(&self) -> String {
         few(&self.items)
     }
@@ -145,7 +145,7 @@ record!(Pinned { 4 items });
 /// Events that name items, and say no more.
 macro_rules! names_items {
     ($name:ident) => {
-        impl Kind for $name {
+        impl EventKind for $name {
             fn in_words(&self) -> String {
                 few(&self.items)
             }
@@ -214,7 +214,7 @@ pub struct Injected {
 
 record!(Injected { 4 what, 5 text });
 
-impl Kind for Injected {
+impl EventKind for Injected {
     fn in_words(&self) -> String {
         format!("{} ~{} tokens", word(&self.what), tokens(u64::from(self.text.tokens)))
     }
@@ -264,7 +264,7 @@ pub struct ContextRebased {
 
 record!(ContextRebased { 4 epoch, 5 why, 6 items });
 
-impl Kind for ContextRebased {
+impl EventKind for ContextRebased {
     fn in_words(&self) -> String {
         format!("epoch {} {}", self.epoch, word(&self.why))
     }
@@ -296,7 +296,7 @@ pub struct ContextServed {
 
 record!(ContextServed { 4 step, 5 epoch, 6 renderer, 7 digest, 8 tokens, 9 format });
 
-impl Kind for ContextServed {
+impl EventKind for ContextServed {
     fn in_words(&self) -> String {
         format!("{} ~{} tokens", self.format, tokens(self.tokens))
     }
@@ -325,7 +325,7 @@ pub struct PolicySet {
 
 record!(PolicySet { 4 policy, 5 reason });
 
-impl Kind for PolicySet {
+impl EventKind for PolicySet {
     const HAS_TEXTS: bool = true;
 
     fn in_words(&self) -> String {
@@ -390,7 +390,7 @@ impl Erased {
     }
 }
 
-impl Kind for Erased {
+impl EventKind for Erased {
     const HAS_TEXTS: bool = true;
 
     fn in_words(&self) -> String {
@@ -429,7 +429,7 @@ pub struct DamageNoted {
 
 record!(DamageNoted { 4 segment, 5 offset, 6 first, 7 last, 8 note });
 
-impl Kind for DamageNoted {
+impl EventKind for DamageNoted {
     const HAS_TEXTS: bool = true;
 
     fn in_words(&self) -> String {

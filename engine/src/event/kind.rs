@@ -1,7 +1,7 @@
 //! The questions to every kind of event. Each kind answers beside its struct, in one block.
 //!
 //! ```text
-//! impl Kind for MessageAbandoned   in_words: one line for people   bodies: its texts by their names   sample: one, for tests
+//! impl EventKind for MessageAbandoned   in_words: one line for people   bodies: its texts by their names   sample: one, for tests
 //!                                  bodies_mut, texts_mut: what a filter of contents sees
 //! ```
 //!
@@ -34,7 +34,7 @@ impl NamedBody {
 }
 
 /// The questions to a kind.
-pub(crate) trait Kind: Sized {
+pub(crate) trait EventKind: Sized {
     /// Whether it has free texts.
     const HAS_TEXTS: bool = false;
 
@@ -84,7 +84,7 @@ macro_rules! ask_kinds {
                 }
             }
 
-            /// As [`Kind::texts_mut`].
+            /// As [`EventKind::texts_mut`].
             pub(crate) fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {
                 match self {
                     $( Self::$name(payload) => payload.texts_mut(each), )+
@@ -95,12 +95,12 @@ macro_rules! ask_kinds {
             /// Whether its kind has free texts at all.
             pub(crate) const fn may_have_texts(&self) -> bool {
                 match self {
-                    $( Self::$name(_) => <super::$name as Kind>::HAS_TEXTS, )+
+                    $( Self::$name(_) => <super::$name as EventKind>::HAS_TEXTS, )+
                     Self::Unknown { .. } => false,
                 }
             }
 
-            /// As [`Kind::bodies_mut`].
+            /// As [`EventKind::bodies_mut`].
             pub(crate) fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
                 match self {
                     $( Self::$name(payload) => payload.bodies_mut(each), )+

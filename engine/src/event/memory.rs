@@ -4,7 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::cbor::{numbers, part, record};
-use super::kind::{Kind, NamedBody};
+use super::kind::{EventKind, NamedBody};
 use super::{Body, Text};
 use crate::ids::{ItemId, Micros, Signature};
 use crate::text::words::word;
@@ -131,7 +131,7 @@ record!(MemoryRecorded {
     18 replaces, 19 superseded_by, 20 status, 21 extra,
 });
 
-impl Kind for MemoryRecorded {
+impl EventKind for MemoryRecorded {
     const HAS_TEXTS: bool = true;
 
     fn in_words(&self) -> String {
@@ -200,7 +200,7 @@ pub struct MemorySuperseded {
 
 record!(MemorySuperseded { 4 old, 5 new, 6 reason });
 
-impl Kind for MemorySuperseded {
+impl EventKind for MemorySuperseded {
     fn in_words(&self) -> String {
         format!("{} by {}", self.old, self.new)
     }
@@ -234,7 +234,7 @@ pub struct MemoryReinforced {
 
 record!(MemoryReinforced { 4 id, 5 amount, 6 at });
 
-impl Kind for MemoryReinforced {
+impl EventKind for MemoryReinforced {
     fn in_words(&self) -> String {
         self.id.clone()
     }
@@ -258,7 +258,7 @@ pub struct MemoryRetracted {
 
 record!(MemoryRetracted { 4 id, 5 reason, 6 at });
 
-impl Kind for MemoryRetracted {
+impl EventKind for MemoryRetracted {
     fn in_words(&self) -> String {
         self.id.clone()
     }

@@ -4,7 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::cbor::{part, record};
-use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
+use super::kind::{EventKind, NamedBody, bodies_of, named_parts, tokens_of};
 use super::{Body, Face, Part, Role};
 use crate::ids::ItemId;
 use crate::text::words::{count, word};
@@ -30,7 +30,7 @@ record!(MessageRecorded {
     4 key, 5 role, 6 parts, 7 parent, 8 hidden_from_model, 9 hidden_from_user,
 });
 
-impl Kind for MessageRecorded {
+impl EventKind for MessageRecorded {
     fn in_words(&self) -> String {
         let kinds: Vec<String> = self.parts.iter().map(|part| word(&part.kind)).collect();
         format!("{} {} {}", word(&self.role), kinds.join("+"), tokens_of(&self.parts))
@@ -70,7 +70,7 @@ pub struct MessageContinued {
 
 record!(MessageContinued { 4 key, 5 parts });
 
-impl Kind for MessageContinued {
+impl EventKind for MessageContinued {
     fn in_words(&self) -> String {
         format!("{} {}", count(self.parts.len() as u64, "part"), tokens_of(&self.parts))
     }
@@ -201,7 +201,7 @@ pub struct MessageFinished {
 
 record!(MessageFinished { 4 key, 5 report });
 
-impl Kind for MessageFinished {
+impl EventKind for MessageFinished {
     fn in_words(&self) -> String {
         let usage = self.report.usage;
         let numbers = [("in", usage.input), ("out", usage.output), ("cached", usage.cache_read)];
@@ -246,7 +246,7 @@ pub struct MessageAbandoned {
 
 record!(MessageAbandoned { 4 key });
 
-impl Kind for MessageAbandoned {
+impl EventKind for MessageAbandoned {
     fn in_words(&self) -> String {
         self.key.clone()
     }
@@ -270,7 +270,7 @@ pub struct ItemRevised {
 
 record!(ItemRevised { 4 item, 5 face, 6 parts });
 
-impl Kind for ItemRevised {
+impl EventKind for ItemRevised {
     fn in_words(&self) -> String {
         format!("{} {}", self.item, word(&self.face))
     }

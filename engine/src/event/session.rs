@@ -4,7 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::cbor::{numbers, part, record};
-use super::kind::{Kind, NamedBody};
+use super::kind::{EventKind, NamedBody};
 use super::{Body, Text};
 use crate::ids::{ItemId, Seq, StreamId};
 use crate::text::words::{count, word};
@@ -81,7 +81,7 @@ record!(SessionOpened {
     13 key,
 });
 
-impl Kind for SessionOpened {
+impl EventKind for SessionOpened {
     const HAS_TEXTS: bool = true;
 
     fn in_words(&self) -> String {
@@ -127,7 +127,7 @@ pub struct SessionChanged {
 
 record!(SessionChanged { 4 title, 5 cwd, 6 project, 7 host_version });
 
-impl Kind for SessionChanged {
+impl EventKind for SessionChanged {
     const HAS_TEXTS: bool = true;
 
     fn in_words(&self) -> String {
@@ -163,7 +163,7 @@ pub struct ProjectRenamed {
 
 record!(ProjectRenamed { 4 old, 5 new });
 
-impl Kind for ProjectRenamed {
+impl EventKind for ProjectRenamed {
     fn in_words(&self) -> String {
         format!("{} to {}", self.old, self.new)
     }
@@ -183,7 +183,7 @@ pub struct SessionClosed {
 
 record!(SessionClosed { 4 reason });
 
-impl Kind for SessionClosed {
+impl EventKind for SessionClosed {
     const HAS_TEXTS: bool = true;
 
     fn in_words(&self) -> String {
@@ -230,7 +230,7 @@ pub struct TurnStarted {
 
 record!(TurnStarted { 4 kind, 5 key, 6 number });
 
-impl Kind for TurnStarted {
+impl EventKind for TurnStarted {
     fn in_words(&self) -> String {
         let number = self.number.map(|number| format!(" {number}")).unwrap_or_default();
         format!("{}{number} {}", word(&self.kind), self.key)
@@ -257,7 +257,7 @@ pub struct PromptSet {
 
 record!(PromptSet { 4 system, 5 tools, 6 model, 7 params });
 
-impl Kind for PromptSet {
+impl EventKind for PromptSet {
     fn in_words(&self) -> String {
         self.model.clone().unwrap_or_default()
     }
@@ -313,7 +313,7 @@ pub struct ContextReplaced {
 
 record!(ContextReplaced { 4 cause, 5 order, 6 tokens_before });
 
-impl Kind for ContextReplaced {
+impl EventKind for ContextReplaced {
     fn in_words(&self) -> String {
         format!("{}, {} kept", word(&self.cause), count(self.order.len() as u64, "item"))
     }
@@ -339,7 +339,7 @@ pub struct HostCleared {
 
 record!(HostCleared { 4 items, 5 calls, 6 text });
 
-impl Kind for HostCleared {
+impl EventKind for HostCleared {
     fn in_words(&self) -> String {
         count((self.items.len() + self.calls.len()) as u64, "item")
     }
@@ -369,7 +369,7 @@ pub struct Rewound {
 
 record!(Rewound { 4 to });
 
-impl Kind for Rewound {
+impl EventKind for Rewound {
     fn in_words(&self) -> String {
         format!("to {}", self.to)
     }
@@ -391,7 +391,7 @@ pub struct Forked {
 
 record!(Forked { 4 from, 5 at });
 
-impl Kind for Forked {
+impl EventKind for Forked {
     fn in_words(&self) -> String {
         format!("from {} at {}", self.from, self.at)
     }
@@ -415,7 +415,7 @@ pub struct HostRecorded {
 
 record!(HostRecorded { 4 record, 5 about, 6 raw });
 
-impl Kind for HostRecorded {
+impl EventKind for HostRecorded {
     fn in_words(&self) -> String {
         self.record.clone()
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::Body;
 use super::cbor::{CborFault, CborField, CborReader, numbers, part, put_map, put_unsigned, record};
-use super::kind::{Kind, NamedBody};
+use super::kind::{EventKind, NamedBody};
 use crate::ids::Signature;
 use crate::text::words::count;
 
@@ -122,7 +122,7 @@ pub struct TodosReplaced {
 
 record!(TodosReplaced { 4 list });
 
-impl Kind for TodosReplaced {
+impl EventKind for TodosReplaced {
     fn in_words(&self) -> String {
         count(self.list.items.len() as u64, "todo")
     }
@@ -152,7 +152,7 @@ pub struct TodoChanged {
 
 record!(TodoChanged { 4 change });
 
-impl Kind for TodoChanged {
+impl EventKind for TodoChanged {
     fn in_words(&self) -> String {
         format!("{} {}", self.change.id, self.change.status.as_deref().unwrap_or_default())
     }
@@ -220,7 +220,7 @@ pub struct TaskChanged {
 
 record!(TaskChanged { 4 tasks, 5 message });
 
-impl Kind for TaskChanged {
+impl EventKind for TaskChanged {
     fn in_words(&self) -> String {
         let ids: Vec<&str> = self.tasks.iter().map(|task| task.id.as_str()).collect();
         ids.join(" ")
@@ -287,7 +287,7 @@ pub struct TaskEvicted {
 
 record!(TaskEvicted { 4 task, 5 summary, 6 validation, 7 message });
 
-impl Kind for TaskEvicted {
+impl EventKind for TaskEvicted {
     fn in_words(&self) -> String {
         self.task.clone()
     }

@@ -4,7 +4,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::cbor::{array, numbers, part, record};
-use super::kind::{Kind, NamedBody, bodies_of, named_parts, tokens_of};
+use super::kind::{EventKind, NamedBody, bodies_of, named_parts, tokens_of};
 use super::{Body, Part, TodoList, TodoUpdate};
 use crate::ids::Signature;
 use crate::text::signature::is_masked;
@@ -206,7 +206,7 @@ record!(ToolCallStarted {
     12 class, 13 keys, 14 volatile, 15 todo, 16 todos, 17 shown, 18 registry, 19 provider_signature,
 });
 
-impl Kind for ToolCallStarted {
+impl EventKind for ToolCallStarted {
     fn in_words(&self) -> String {
         // Patterns and command lines are masks in the log; their words are in the parameters.
         let keys = self.keys.iter().map(|key| key.given.as_str()).filter(|key| !is_masked(key));
@@ -299,7 +299,7 @@ pub struct ToolCallFinished {
 
 record!(ToolCallFinished { 4 call, 5 outcome, 6 output, 7 details, 8 todos });
 
-impl Kind for ToolCallFinished {
+impl EventKind for ToolCallFinished {
     fn in_words(&self) -> String {
         format!("{}, call {} {}", word(&self.outcome), self.call, tokens_of(&self.output))
     }
@@ -362,7 +362,7 @@ pub struct FileChanged {
 
 record!(FileChanged { 4 key, 5 by });
 
-impl Kind for FileChanged {
+impl EventKind for FileChanged {
     fn in_words(&self) -> String {
         format!("{} by {}", self.key.given, word(&self.by))
     }

@@ -15,7 +15,7 @@ use crate::ids::Origin;
 
 /// One piece of a decoded template.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Piece<'a> {
+pub enum TemplatePiece<'a> {
     /// Bytes as they are.
     Literal(&'a [u8]),
     /// The bytes of body rows `first .. first + rows` of the same event.
@@ -40,9 +40,9 @@ pub struct WireError {
 }
 
 /// Appends one piece to a template.
-pub fn push(template: &mut Vec<u8>, piece: &Piece<'_>) {
+pub fn push(template: &mut Vec<u8>, piece: &TemplatePiece<'_>) {
     match piece {
-        Piece::Literal(bytes) => {
+        TemplatePiece::Literal(bytes) => {
             // Longer literals than a length can say become several pieces.
             for chunk in bytes.chunks(u32::MAX as usize) {
                 template.push(0);
@@ -50,12 +50,12 @@ pub fn push(template: &mut Vec<u8>, piece: &Piece<'_>) {
                 template.extend_from_slice(chunk);
             }
         }
-        Piece::Body { first, rows, escaped } => {
+        TemplatePiece::Body { first, rows, escaped } => {
             template.push(if *escaped { 2 } else { 1 });
             template.extend_from_slice(&first.to_le_bytes());
             template.extend_from_slice(&rows.to_le_bytes());
         }
-        Piece::Record(origin) => {
+        TemplatePiece::Record(origin) => {
             template.push(3);
             template.extend_from_slice(origin.as_bytes());
         }
@@ -66,7 +66,7 @@ pub fn push(template: &mut Vec<u8>, piece: &Piece<'_>) {
 ///
 /// # Errors
 /// [`WireError`] at the first piece that is cut short or of no known kind.
-pub fn pieces(template: &[u8]) -> Result<Vec<Piece<'_>>, WireError> {
+pub fn pieces(template: &[u8]) -> Result<Vec<TemplatePiece<'_>>, WireError> {
     let mut out = Vec::new();
     let mut rest = template;
     while let Some((tag, after)) = rest.split_first() {
@@ -75,16 +75,16 @@ pub fn pieces(template: &[u8]) -> Result<Vec<Piece<'_>>, WireError> {
             0 => {
                 let (length, after) = u32_of(after).ok_or(error)?;
                 let (literal, next) = after.split_at_checked(length as usize).ok_or(error)?;
-                (Piece::Literal(literal), next)
+                (TemplatePiece::Literal(literal), next)
             }
             1 | 2 => {
                 let (first, after) = u32_of(after).ok_or(error)?;
                 let (rows, next) = u32_of(after).ok_or(error)?;
-                (Piece::Body { first, rows, escaped: *tag == 2 }, next)
+                (TemplatePiece::Body { first, rows, escaped: *tag == 2 }, next)
             }
             3 => {
                 let (origin, next) = after.split_first_chunk::<16>().ok_or(error)?;
-                (Piece::Record(Origin(*origin)), next)
+                (TemplatePiece::Record(Origin(*origin)), next)
             }
             _ => return Err(error),
         };
@@ -134,10 +134,10 @@ mod tests {
     #[test]
     fn every_kind_of_piece_comes_back() {
         let all = [
-            Piece::Literal(b"{\"text\":\""),
-            Piece::Body { first: 2, rows: 1, escaped: true },
-            Piece::Body { first: 0, rows: 3, escaped: false },
-            Piece::Record(Origin([7; 16])),
+            TemplatePiece::Literal(b"{\"text\":\""),
+            TemplatePiece::Body { first: 2, rows: 1, escaped: true },
+            TemplatePiece::Body { first: 0, rows: 3, escaped: false },
+            TemplatePiece::Record(Origin([7; 16])),
         ];
         let mut template = Vec::new();
         for piece in &all {

@@ -28,13 +28,14 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::facts::KeyFact;
-use super::number::{Ix, KeyId, NONE, index};
+use super::number::{Ix, KeyId, Lazy, NONE, hash_of, index, pushed};
 use super::policy_values::Paths;
-use super::rows::{In, Out, flat};
 use crate::event::ToolClass;
 
-#[derive(Clone, Copy, Debug)]
-struct Head {
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+struct ClaimHead {
+    /// The rule, the group and the key.
+    slot: u64,
     /// Calls of `turn`: the newest, and the oldest.
     fresh: (u32, u32),
     /// Calls of other turns.
@@ -42,11 +43,9 @@ struct Head {
     turn: u32,
 }
 
-flat!(Head { fresh: (u32, u32), older: u32, turn: u32 });
-
 /// The place where a rule finds calls: a group within the rule, and a key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Slot {
+pub(crate) struct ClaimKey {
     pub(crate) group: u8,
     pub(crate) key: u32,
 }
@@ -63,49 +62,44 @@ pub(crate) enum Keep {
 }
 
 /// All entries of a stream.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Claims {
-    heads: FxHashMap<u64, Head>,
-    /// Heads from a snapshot; they move to `heads` at the first lookup.
-    saved: Vec<(u64, Head)>,
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct ClaimTable {
+    /// One a slot that a call was ever laid in.
+    heads: Vec<ClaimHead>,
+    #[rkyv(with = rkyv::with::Skip)]
+    table: Lazy,
     /// A call, and the number of the next entry.
     nodes: Vec<(Ix, u32)>,
 }
 
-const fn key(rule: u8, slot: Slot) -> u64 {
+const fn key(rule: u8, slot: ClaimKey) -> u64 {
     (rule as u64) << 40 | (slot.group as u64) << 32 | slot.key as u64
 }
 
-impl Claims {
+impl ClaimTable {
     pub(crate) fn clear(&mut self) {
-        self.heads.clear();
-        self.saved = Vec::new();
-        self.nodes.clear();
+        *self = Self::default();
     }
 
-    pub(super) fn save(&self, out: &mut Out) {
-        let heads: Vec<(u64, Head)> = self.heads.iter().map(|(key, head)| (*key, *head)).collect();
-        out.rows(if self.saved.is_empty() { &heads } else { &self.saved });
-        out.rows(&self.nodes);
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        Some(Self { heads: FxHashMap::default(), saved: saved.rows()?, nodes: saved.rows()? })
-    }
-
-    fn find_saved(&mut self) {
-        if !self.saved.is_empty() {
-            self.heads = std::mem::take(&mut self.saved).into_iter().collect();
-        }
+    /// The number of a slot's head, if the slot has one.
+    fn find(&self, slot: u64) -> Option<u32> {
+        let table = self.table.get(self.heads.iter().map(|head| hash_of(&head.slot)));
+        let is = |number: u32| self.heads.get(number as usize).is_some_and(|head| head.slot == slot);
+        table.find(hash_of(&slot), is)
     }
 
     /// Adds a call to a slot.
-    pub(crate) fn lay(&mut self, rule: u8, slot: Slot, ix: Ix, turn: u32) {
-        self.find_saved();
+    pub(crate) fn lay(&mut self, rule: u8, slot: ClaimKey, ix: Ix, turn: u32) {
+        let slot = key(rule, slot);
+        let number = self.find(slot).unwrap_or_else(|| {
+            let head = ClaimHead { slot, fresh: (NONE, NONE), older: NONE, turn };
+            let number = pushed(&mut self.heads, head);
+            self.table.insert(hash_of(&slot), number);
+            number
+        });
         let node = index(self.nodes.len());
         let nodes = &mut self.nodes;
-        let head =
-            self.heads.entry(key(rule, slot)).or_insert(Head { fresh: (NONE, NONE), older: NONE, turn });
+        let Some(head) = self.heads.get_mut(number as usize) else { return };
         if turn < head.turn {
             nodes.push((ix, head.older));
             head.older = node;
@@ -124,21 +118,20 @@ impl Claims {
     pub(crate) fn search(
         &mut self,
         rule: u8,
-        slot: Slot,
+        slot: ClaimKey,
         below: Option<u32>,
         mut judge: impl FnMut(Ix) -> Keep,
     ) {
-        self.find_saved();
-        let std::collections::hash_map::Entry::Occupied(mut entry) = self.heads.entry(key(rule, slot)) else {
-            return;
-        };
-        let head = entry.get_mut();
+        let number = self.find(key(rule, slot));
+        let Some(head) = number.and_then(|number| self.heads.get_mut(number as usize)) else { return };
         if below.is_none_or(|turn| turn > head.turn) {
             head.settle(&mut self.nodes);
         }
         let mut before = NONE;
         let mut node = head.older;
-        while let Some(&(ix, next)) = self.nodes.get(node as usize) {
+        // A list that was forged may lead in a circle.
+        for _ in 0..self.nodes.len() {
+            let Some(&(ix, next)) = self.nodes.get(node as usize) else { break };
             if judge(ix) == Keep::Gone {
                 if before == NONE {
                     head.older = next;
@@ -151,12 +144,12 @@ impl Claims {
             node = next;
         }
         if head.older == NONE && head.fresh.0 == NONE {
-            entry.remove();
+            head.turn = 0;
         }
     }
 }
 
-impl Head {
+impl ClaimHead {
     /// Moves the fresh calls to the older ones.
     fn settle(&mut self, nodes: &mut [(Ix, u32)]) {
         let (first, last) = std::mem::replace(&mut self.fresh, (NONE, NONE));
@@ -299,11 +292,11 @@ mod tests {
 
     use super::*;
 
-    const SLOT: Slot = Slot { group: 1, key: 7 };
+    const SLOT: ClaimKey = ClaimKey { group: 1, key: 7 };
 
     #[test]
     fn repeats_within_a_turn_are_not_looked_at_again_and_again() {
-        let mut claims = Claims::default();
+        let mut claims = ClaimTable::default();
         claims.lay(0, SLOT, Ix(0), 1);
         let mut looks = 0;
         for number in 1..=10_000 {
@@ -321,7 +314,7 @@ mod tests {
         /// A search equals a filter of a list: it finds each entry that is there and of an earlier turn.
         #[test]
         fn a_search_finds_what_a_scan_finds(steps in proptest::collection::vec((0_u32..5, 0_u32..3), 0..40)) {
-            let mut claims = Claims::default();
+            let mut claims = ClaimTable::default();
             let mut plain: Vec<(Ix, u32)> = Vec::new();
             for (number, (turn, act)) in (0..).zip(steps) {
                 if act > 0 {

@@ -16,15 +16,14 @@ use std::sync::{Arc, OnceLock};
 pub use rows::ItemKind;
 pub(crate) use rows::*;
 
-use super::names::Names;
-use super::number::{Ix, KeyId, NONE, Name, index, pushed};
+use super::names::StringTable;
+use super::number::{Ix, KeyId, NONE, Name, before, index, pushed};
 use super::number::{Lazy, hash_of};
-use super::rows::{Fields, Flat, Later, Out, flat};
 use crate::event::{Body, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
 /// A signature under a label.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Labelled {
     place: (Option<char>, u32),
     signature: u32,
@@ -32,50 +31,41 @@ struct Labelled {
     previous: u32,
 }
 
-/// A letter as its number; 0 for none.
-impl Flat for Option<char> {
-    const BYTES: usize = 4;
-
-    fn put(&self, out: &mut Out) {
-        self.map_or(0, u32::from).put(out);
-    }
-
-    fn get(row: &mut Fields<'_>) -> Self {
-        char::from_u32(u32::get(row)).filter(|letter| *letter != '\0')
-    }
-}
-
-flat!(Labelled { place: (Option<char>, u32), signature: u32, previous: u32 });
-
 /// All facts of a stream, as the rules read them.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Facts {
-    pub(crate) names: Names,
+    pub(crate) names: StringTable,
     /// In the order of recording, so sorted by id.
-    pub(crate) items: Vec<Item>,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) items: Vec<ItemFact>,
+    pub(crate) calls: Vec<CallFact>,
     /// Keys of calls, and of files that changed outside of any call.
     pub(crate) keys: Vec<KeyFact>,
     /// Each identity of a key: its kind, whether several fields make its name, and the name.
     identities: Vec<(KeyKind, bool, Name)>,
+    #[rkyv(with = rkyv::with::Skip)]
     identity_table: Lazy,
     pub(crate) finishes: Vec<Finish>,
     pub(crate) parts: Vec<PartFact>,
     pub(crate) rare: Rare,
-    pub(crate) todo_lists: Later<TodoLists>,
-    pub(crate) revisions: Vec<Revision>,
-    pub(crate) messages: Vec<Message>,
+    pub(crate) todo_lists: TodoLists,
+    pub(crate) revisions: Vec<FaceRevision>,
+    pub(crate) messages: Vec<MessageFact>,
     /// The message with a name as its key, by name; [`NONE`] without one. Made at its first use, as tables are.
+    #[rkyv(with = rkyv::with::Skip)]
     message_of: OnceLock<Vec<u32>>,
     pub(crate) signatures: Vec<Signature>,
+    #[rkyv(with = rkyv::with::Skip)]
     signature_table: Lazy,
     /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each signature that is new under a label.
     labelled: Vec<Labelled>,
+    #[rkyv(with = rkyv::with::Skip)]
     label_table: Lazy,
     /// The newest call with a signature as given, by the signature's number.
     newest_of_signature: Vec<u32>,
     /// The newest call with a name as its host's id, by name. Made at its first use.
+    #[rkyv(with = rkyv::with::Skip)]
     newest_of_host: OnceLock<Vec<u32>>,
+    #[rkyv(with = rkyv::with::Skip)]
     scratch: String,
 }
 
@@ -90,20 +80,20 @@ pub(crate) struct TodoLists(
 pub(crate) struct Rare {
     pub(crate) finish_extras: Vec<FinishExtra>,
     pub(crate) extras: Vec<Extra>,
-    pub(crate) acts: Vec<Act>,
-    pub(crate) evictions: Vec<Eviction>,
+    pub(crate) acts: Vec<ActFact>,
+    pub(crate) evictions: Vec<EvictionFact>,
 }
 
 impl Facts {
-    pub(crate) fn item(&self, ix: Ix) -> Option<&Item> {
+    pub(crate) fn item(&self, ix: Ix) -> Option<&ItemFact> {
         self.items.get(ix.at())
     }
 
-    pub(crate) fn call(&self, ix: Ix) -> Option<&Call> {
+    pub(crate) fn call(&self, ix: Ix) -> Option<&CallFact> {
         self.calls.get(self.item(ix)?.call as usize)
     }
 
-    pub(crate) fn keys_of(&self, call: &Call) -> &[KeyFact] {
+    pub(crate) fn keys_of(&self, call: &CallFact) -> &[KeyFact] {
         slice(&self.keys, call.keys)
     }
 
@@ -139,7 +129,7 @@ impl Facts {
     }
 
     /// The signature of a call as given.
-    pub(crate) fn signature_of(&self, call: &Call) -> Signature {
+    pub(crate) fn signature_of(&self, call: &CallFact) -> Signature {
         self.signature_numbered(call.compared[0])
     }
 
@@ -232,7 +222,7 @@ impl Facts {
         let previous_of_host = newest.map_or(NONE, |newest| swap(newest, call.host_id.at(), ix.0));
         let previous_of_signature = swap(&mut self.newest_of_signature, number as usize, ix.0);
         let NewCall { host_id, tool, canonical_tokens, label, compared, keys, todos, shown, .. } = call;
-        self.calls.push(Call {
+        self.calls.push(CallFact {
             host_id,
             tool,
             canonical_tokens,
@@ -285,7 +275,7 @@ impl Facts {
         let mut next = entry;
         std::iter::from_fn(move || {
             let labelled = *self.labelled.get(next as usize)?;
-            next = labelled.previous;
+            next = before(next, labelled.previous);
             Some(labelled)
         })
     }
@@ -297,7 +287,7 @@ impl Facts {
         finish.orphan = ix.0;
         let finish = *finish;
         let extra = self.add_extra(Extra { task: finish.task, ..Extra::default() });
-        self.items.push(Item {
+        self.items.push(ItemFact {
             id: ItemId::first(finish.seq),
             recorded_at: finish.recorded_at,
             body: Body::default(),
@@ -370,11 +360,13 @@ impl Facts {
     }
 
     /// The parts and calls of a message, in order of recording.
-    pub(crate) fn items_of(&self, message: &Message) -> impl Iterator<Item = Ix> {
+    pub(crate) fn items_of(&self, message: &MessageFact) -> impl Iterator<Item = Ix> {
         let mut next = message.first;
         std::iter::from_fn(move || {
             let ix = Ix(next);
+            // As [`before`], the other way round.
             next = self.item(ix)?.next;
+            next = if next > ix.0 { next } else { NONE };
             Some(ix)
         })
     }
@@ -405,7 +397,7 @@ impl Facts {
                 // The message is new: no entry is replaced.
                 let _ = self.message_of.get_mut().map(|known| swap(known, key.at(), next));
             }
-            let message = Message { key, first: NONE, last: NONE, since: seq, role, hidden: false };
+            let message = MessageFact { key, first: NONE, last: NONE, since: seq, role, hidden: false };
             self.messages.push(message);
         }
         number
@@ -436,11 +428,11 @@ impl Facts {
         self.calls_from(newest, |call| call.previous_of_signature)
     }
 
-    fn calls_from(&self, newest: u32, previous: fn(&Call) -> u32) -> impl Iterator<Item = Ix> {
+    fn calls_from(&self, newest: u32, previous: fn(&CallFact) -> u32) -> impl Iterator<Item = Ix> {
         let mut next = newest;
         std::iter::from_fn(move || {
             let ix = Ix(next);
-            next = previous(self.call(ix)?);
+            next = before(next, previous(self.call(ix)?));
             Some(ix)
         })
     }
@@ -474,7 +466,7 @@ fn swap(entries: &mut Vec<u32>, place: usize, value: u32) -> u32 {
     entries.get_mut(place).map_or(NONE, |entry| std::mem::replace(entry, value))
 }
 
-/// The signature of a call that a form names, as index into [`Call::compared`].
+/// The signature of a call that a form names, as index into [`CallFact::compared`].
 pub(crate) const fn form_index(form: SignatureForm) -> usize {
     match form {
         SignatureForm::NoNulls => 1,

@@ -13,13 +13,12 @@
 mod encoding;
 mod rows;
 
-pub(crate) use encoding::{Edges, Rows, Totals};
+pub(crate) use encoding::{Causes, Edges, Totals};
 pub(crate) use rows::*;
 pub use rows::{RuleKind, ShortenKind};
 use rustc_hash::FxHashMap;
 
-use super::number::{Ix, KeyId, NONE, index};
-use super::rows::{In, Out, flat};
+use super::number::{Ix, KeyId, NONE, before, index};
 use crate::event::Face;
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, Turn};
@@ -34,7 +33,7 @@ thread_local! {
 const COMPARE_COUNT_MAX: usize = 16;
 
 /// Heads of an item's lists.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Heads {
     /// Causes.
     row: u32,
@@ -46,20 +45,20 @@ struct Heads {
     new: u32,
 }
 
-flat!(Heads { row: u32, fact: u32, old: u32, new: u32 });
-
 /// All conclusions of a stream.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct History {
     heads: Vec<Heads>,
-    pub(crate) rows: Rows,
+    pub(crate) rows: Causes,
     pub(crate) edges: Edges,
     pub(crate) orders: Vec<Order>,
     pub(crate) turns: Vec<(Seq, Turn)>,
     pub(crate) prompts: Vec<Seq>,
     pub(crate) totals: Totals,
+    #[rkyv(with = rkyv::with::AsVec)]
     pub(crate) file_changes: FxHashMap<KeyId, Vec<FileTouch>>,
     /// Faces whose rows the present event changed.
+    #[rkyv(with = rkyv::with::Skip)]
     touched: Vec<(Ix, Face)>,
 }
 
@@ -122,12 +121,21 @@ impl History {
         let Some(heads) = self.heads.get_mut(ix.at()) else { return };
         let head = if cause.rank().is_some() { &mut heads.row } else { &mut heads.fact };
         let prev = std::mem::replace(head, row);
-        self.rows.push(&Row { ix, face, cause, since: at, until: Seq::MAX, undone: Seq::MAX, turn, prev });
+        self.rows.push(&CauseRow {
+            ix,
+            face,
+            cause,
+            since: at,
+            until: Seq::MAX,
+            undone: Seq::MAX,
+            turn,
+            prev,
+        });
         self.touch(ix, face);
     }
 
     /// Ends the causes of an item that `which` picks, at `at`; returns how many ended.
-    pub(crate) fn end(&mut self, ix: Ix, at: Seq, which: impl Fn(&Row) -> bool) -> usize {
+    pub(crate) fn end(&mut self, ix: Ix, at: Seq, which: impl Fn(&CauseRow) -> bool) -> usize {
         let first = self.heads.get(ix.at()).map_or(NONE, |heads| heads.row);
         self.end_from(first, ix, at, which)
     }
@@ -138,12 +146,13 @@ impl History {
         self.end_from(first, ix, at, |row| row.cause == Cause::Pinned);
     }
 
-    fn end_from(&mut self, first: u32, ix: Ix, at: Seq, which: impl Fn(&Row) -> bool) -> usize {
+    fn end_from(&mut self, first: u32, ix: Ix, at: Seq, which: impl Fn(&CauseRow) -> bool) -> usize {
         let mut next = first;
         let mut count = 0;
         let mut faces = (false, false);
         while let Some(row) = self.rows.get(next) {
-            let number = std::mem::replace(&mut next, row.prev);
+            let older = before(next, row.prev);
+            let number = std::mem::replace(&mut next, older);
             if row.until == Seq::MAX && which(&row) {
                 self.rows.end(number, at, row.undone);
                 count += 1;
@@ -164,20 +173,20 @@ impl History {
     }
 
     /// The causes of an item, newest first.
-    pub(crate) fn rows_of(&self, ix: Ix) -> impl Iterator<Item = Row> {
+    pub(crate) fn rows_of(&self, ix: Ix) -> impl Iterator<Item = CauseRow> {
         self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.row))
     }
 
     /// Facts of an item that hide nothing, newest first: results, revisions, pins.
-    pub(crate) fn facts_of(&self, ix: Ix) -> impl Iterator<Item = Row> {
+    pub(crate) fn facts_of(&self, ix: Ix) -> impl Iterator<Item = CauseRow> {
         self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.fact))
     }
 
-    fn rows_from(&self, first: u32) -> impl Iterator<Item = Row> {
+    fn rows_from(&self, first: u32) -> impl Iterator<Item = CauseRow> {
         let mut next = first;
         std::iter::from_fn(move || {
             let row = self.rows.get(next)?;
-            next = row.prev;
+            next = before(next, row.prev);
             #[cfg(test)]
             LOOKS.with(|looks| looks.set(looks.get() + 1));
             Some(row)
@@ -185,14 +194,14 @@ impl History {
     }
 
     /// The cause that shows on a face at `at`: the first by precedence, then the earliest.
-    pub(crate) fn cause(&self, ix: Ix, face: Face, at: Seq) -> Option<Row> {
+    pub(crate) fn cause(&self, ix: Ix, face: Face, at: Seq) -> Option<CauseRow> {
         self.standing(ix, face, at).1
     }
 
     /// Whether an item is off the branch or has left the context at `at`, and the [`History::cause`] of a face: in one walk.
-    pub(crate) fn standing(&self, ix: Ix, face: Face, at: Seq) -> (bool, Option<Row>) {
+    pub(crate) fn standing(&self, ix: Ix, face: Face, at: Seq) -> (bool, Option<CauseRow>) {
         let mut is_out = false;
-        let mut first: Option<(u8, Row)> = None;
+        let mut first: Option<(u8, CauseRow)> = None;
         for row in self.rows_of(ix).filter(|row| row.holds(at)) {
             is_out |= matches!(row.cause, Cause::OffBranch | Cause::Left);
             let Some(rank) = row.cause.rank().filter(|_| row.face == face) else { continue };
@@ -239,7 +248,7 @@ impl History {
     pub(crate) fn restore(&mut self, ix: Ix, at: Seq) -> usize {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
         while let Some(edge) = self.edges.get(next) {
-            next = edge.next_of_old;
+            next = before(next, edge.next_of_old);
             if edge.released == Seq::MAX && edge.undone == Seq::MAX {
                 self.edges.set(&EdgeRow { released: at, ..edge });
             }
@@ -255,7 +264,7 @@ impl History {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
         std::iter::from_fn(move || {
             let edge = self.edges.get(next)?;
-            next = edge.next_of_old;
+            next = before(next, edge.next_of_old);
             Some(edge)
         })
     }
@@ -265,7 +274,7 @@ impl History {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.new);
         std::iter::from_fn(move || {
             let edge = self.edges.get(next)?;
-            next = edge.next_of_new;
+            next = before(next, edge.next_of_new);
             Some(edge)
         })
     }
@@ -382,36 +391,6 @@ impl History {
         number
     }
 
-    /// Saves all conclusions; `None` if they are too large for a snapshot.
-    pub(super) fn save(&self, out: &mut Out) -> Option<()> {
-        let Self { heads, rows, edges, orders, turns, prompts, totals, file_changes, touched: _ } = self;
-        out.rows(heads);
-        rows.save(out);
-        edges.save(out);
-        out.archive(orders)?;
-        out.rows(turns);
-        out.rows(prompts);
-        totals.save(out);
-        let changes: Vec<(KeyId, Vec<FileTouch>)> =
-            file_changes.iter().map(|(key, touches)| (*key, touches.clone())).collect();
-        out.archive(&changes)
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        // In the order of `save`.
-        Some(Self {
-            heads: saved.rows()?,
-            rows: Rows::read(saved)?,
-            edges: Edges::read(saved)?,
-            orders: saved.archive()?,
-            turns: saved.rows()?,
-            prompts: saved.rows()?,
-            totals: Totals::read(saved)?,
-            file_changes: saved.archive::<Vec<(KeyId, Vec<FileTouch>)>>()?.into_iter().collect(),
-            touched: Vec::new(),
-        })
-    }
-
     /// The order in force at `at`.
     pub(crate) fn order(&self, at: Seq) -> Option<&Order> {
         let count = self.orders.partition_point(|order| order.since <= at);
@@ -425,7 +404,7 @@ impl History {
     }
 
     /// Tokens at `at`.
-    pub(crate) fn total(&self, at: Seq) -> Total {
+    pub(crate) fn total(&self, at: Seq) -> TokenTotal {
         self.totals.at(at)
     }
 }

@@ -33,7 +33,6 @@ mod op;
 pub mod policy;
 mod policy_values;
 mod read;
-mod rows;
 mod rules;
 mod snapshot;
 mod state;
@@ -44,7 +43,7 @@ mod tests;
 pub mod todo;
 mod world;
 
-pub use apply::{Change, Effects};
+pub use apply::{Effects, FaceChange};
 pub use facts::ItemKind;
 pub use history::{RuleKind, ShortenKind};
 pub use number::Ix;
@@ -56,8 +55,6 @@ pub use read::{
     HashForm, ItemHeader, ItemView, KindStats, PartView, PendingItem, Placeholder, Protection, Render,
     Rested, ServedChange, ServedPlace, Stats, StatsKind, TurnTokens, Visibility, render,
 };
-pub(crate) use rows::{Pieces, TAKEN_BYTES_MAX};
-pub(crate) use snapshot::LAYOUT_VERSION;
 pub use state::Status;
 pub use state::{State, StreamFacts};
 pub use world::World;

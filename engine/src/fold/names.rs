@@ -6,20 +6,20 @@
 
 use std::sync::Arc;
 
-use super::number::{Lazy, Table, hash_of};
+use super::number::{HashIndex, Lazy, hash_of};
 use super::number::{Name, index};
-use super::rows::{In, Out};
 
 /// The strings of one stream.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Names {
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct StringTable {
     buffer: String,
     /// End of each string in the buffer.
     ends: Vec<u64>,
+    #[rkyv(with = rkyv::with::Skip)]
     table: Lazy,
 }
 
-impl Names {
+impl StringTable {
     /// The name of `text`, new or known.
     pub(crate) fn intern(&mut self, text: &str) -> Name {
         let hash = hash_of(text);
@@ -49,31 +49,9 @@ impl Names {
         text.unwrap_or_default()
     }
 
-    fn table(&self) -> &Table {
+    fn table(&self) -> &HashIndex {
         let texts = (0..index(self.ends.len())).map(|number| self.text(Name(number)));
         self.table.get(texts.map(hash_of))
-    }
-
-    /// Saves all names; `None` if a name is too long for a snapshot.
-    pub(super) fn save(&self, out: &mut Out) -> Option<()> {
-        out.text(&self.buffer);
-        let mut start = 0;
-        let length = |end: &u64| u32::try_from(end.checked_sub(std::mem::replace(&mut start, *end))?).ok();
-        let lengths: Option<Vec<u32>> = self.ends.iter().map(length).collect();
-        out.rows(&lengths?);
-        Some(())
-    }
-
-    /// Texts that do not lie in the buffer read as empty.
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        let buffer = saved.text()?;
-        let mut ends: Vec<u64> = saved.rows_of(|length: u32| u64::from(length))?;
-        let mut end = 0_u64;
-        for length in &mut ends {
-            end = end.saturating_add(*length);
-            *length = end;
-        }
-        Some(Self { buffer, ends, table: Lazy::empty() })
     }
 
     /// The text of `name`, on its own.
@@ -88,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_name_is_given_once_and_kept() {
-        let mut names = Names::default();
+        let mut names = StringTable::default();
         let texts = ["", "read", "src/lib.rs", "rea", "d"];
         let given: Vec<Name> = texts.iter().map(|text| names.intern(text)).collect();
         assert_eq!(given, (0..5).map(Name).collect::<Vec<_>>());

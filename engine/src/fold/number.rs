@@ -62,6 +62,11 @@ pub(crate) fn pushed<T>(values: &mut Vec<T>, value: T) -> u32 {
 /// "None" for packed indices.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// The entry that `entry` names as the one before it. A list that was forged may lead in a circle: it ends where it does not fall.
+pub(crate) const fn before(entry: u32, named: u32) -> u32 {
+    if named < entry { named } else { NONE }
+}
+
 /// Slots of the smallest table that has any.
 const SLOT_COUNT_MIN: usize = 16;
 
@@ -70,13 +75,13 @@ type Slot = u64;
 
 /// Indices by hash.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Table {
+pub(crate) struct HashIndex {
     /// A power of two, or none.
     slots: Vec<Slot>,
     count: usize,
 }
 
-/// The hash of a value, as [`Table`] takes it.
+/// The hash of a value, as [`HashIndex`] takes it.
 pub(crate) fn hash_of<T: Hash + ?Sized>(value: &T) -> u32 {
     let hash = FxBuildHasher.hash_one(value);
     #[expect(clippy::cast_possible_truncation, reason = "both halves are mixed into what is kept")]
@@ -84,7 +89,7 @@ pub(crate) fn hash_of<T: Hash + ?Sized>(value: &T) -> u32 {
     folded
 }
 
-impl Table {
+impl HashIndex {
     /// A table with room for `count` entries.
     pub(crate) fn with_room(count: usize) -> Self {
         let mut table = Self::default();
@@ -143,25 +148,14 @@ fn put(slots: &mut [Slot], slot: Slot) {
 }
 
 /// A table that is filled at its first lookup: in a session that is only read, most tables never are.
-#[derive(Clone, Debug)]
-pub(crate) struct Lazy(OnceLock<Table>);
-
-impl Default for Lazy {
-    fn default() -> Self {
-        Self(OnceLock::from(Table::default()))
-    }
-}
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Lazy(OnceLock<HashIndex>);
 
 impl Lazy {
-    /// An empty table, to be filled from the values that its owner has by then.
-    pub(crate) const fn empty() -> Self {
-        Self(OnceLock::new())
-    }
-
     /// The table; `hashes` are those of all values, in order.
-    pub(crate) fn get(&self, hashes: impl ExactSizeIterator<Item = u32>) -> &Table {
+    pub(crate) fn get(&self, hashes: impl ExactSizeIterator<Item = u32>) -> &HashIndex {
         self.0.get_or_init(|| {
-            let mut table = Table::with_room(hashes.len());
+            let mut table = HashIndex::with_room(hashes.len());
             for (number, hash) in (0..).zip(hashes) {
                 table.insert(hash, number);
             }
@@ -192,7 +186,7 @@ mod tests {
             room in 0_usize..20,
         ) {
             let hash = |value: u16| hash_of(&value) & ((1 << hash_bits) - 1);
-            let (mut table, mut known) = (Table::with_room(room), Vec::new());
+            let (mut table, mut known) = (HashIndex::with_room(room), Vec::new());
             for value in values {
                 let found = table.find(hash(value), |index| known[index as usize] == value);
                 prop_assert_eq!(found, (0_u32..).zip(&known).find(|(_, other)| **other == value).map(|(place, _)| place));
@@ -201,7 +195,7 @@ mod tests {
                     known.push(value);
                 }
             }
-            let lazy = Lazy::empty();
+            let lazy = Lazy::default();
             let hashes: Vec<u32> = known.iter().map(|value| hash(*value)).collect();
             for (place, value) in (0_u32..).zip(&known) {
                 let found = lazy.get(hashes.iter().copied()).find(hash(*value), |index| known[index as usize] == *value);

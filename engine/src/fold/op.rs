@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::memory::{MemoryEvent, Moment};
 use super::number::{Ix, index};
 use super::policy::Policy;
-use super::rows::{In, Out, flat};
 use crate::event::{TaskChanged, TodoChange, TodoList};
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -30,56 +29,53 @@ pub(crate) enum Op {
         policy: Arc<Policy>,
         own: bool,
     },
-    Replace(#[rkyv(with = super::rows::Apart)] Arc<Vec<ItemId>>),
+    Replace(Arc<Vec<ItemId>>),
     Clear(u32),
-    Rewound(#[rkyv(with = super::rows::Apart)] Arc<Rewind>),
+    Rewound(Arc<RewindOp>),
     /// Index of the key.
     FileChanged(u32),
     Abandon(u32),
     Revise(u32),
     Hide(u32),
-    Restore(#[rkyv(with = super::rows::Apart)] Arc<Restore>),
-    Pin(#[rkyv(with = super::rows::Apart)] Arc<Vec<ItemId>>),
-    Unpin(#[rkyv(with = super::rows::Apart)] Arc<Vec<ItemId>>),
+    Restore(Arc<RestoreOp>),
+    Pin(Arc<Vec<ItemId>>),
+    Unpin(Arc<Vec<ItemId>>),
     Closed,
     Injected(Ix),
-    TodosReplaced(#[rkyv(with = super::rows::Apart)] Arc<TodoList>),
-    TodoChanged(#[rkyv(with = super::rows::Apart)] Arc<TodoChange>),
-    TaskChanged(#[rkyv(with = super::rows::Apart)] Arc<TaskChanged>),
+    TodosReplaced(Arc<TodoList>),
+    TodoChanged(Arc<TodoChange>),
+    TaskChanged(Arc<TaskChanged>),
     TaskEvicted {
-        #[rkyv(with = super::rows::Apart)]
         event: Arc<crate::event::TaskEvicted>,
         eviction: u32,
     },
-    Memory(#[rkyv(with = super::rows::Apart)] Arc<MemoryEvent>),
+    Memory(Arc<MemoryEvent>),
 }
 
 /// Items that a restore shows again, and the restore's moment.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Restore {
+pub(crate) struct RestoreOp {
     pub(crate) items: Vec<ItemId>,
     pub(crate) moment: Moment,
 }
 
 /// Operations in their order. There is one for each event, so those of frequent kinds are plain rows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Ops {
     /// Seq, value and kind, as long as seqs fit.
     small: Vec<[u32; 3]>,
-    large: Vec<Row>,
+    large: Vec<NameRow>,
     rare: Vec<Op>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Row {
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+struct NameRow {
     seq: Seq,
     /// An item, a number or a name; for a rare operation its index in `rare`.
     value: u32,
     /// The kind in the low [`KIND_BITS`], and a second number above it.
     kind: u32,
 }
-
-flat!(Row { seq: Seq, value: u32, kind: u32 });
 
 const START: u32 = 0;
 const FINISH: u32 = 1;
@@ -95,9 +91,9 @@ impl Ops {
         self.small.len().saturating_add(self.large.len())
     }
 
-    fn row(&self, place: usize) -> Option<Row> {
+    fn row(&self, place: usize) -> Option<NameRow> {
         if let Some(&[seq, value, kind]) = self.small.get(place) {
-            return Some(Row { seq: Seq(u64::from(seq)), value, kind });
+            return Some(NameRow { seq: Seq(u64::from(seq)), value, kind });
         }
         self.large.get(place.checked_sub(self.small.len())?).copied()
     }
@@ -122,7 +118,7 @@ impl Ops {
         };
         match u32::try_from(seq.0) {
             Ok(seq) if self.large.is_empty() => self.small.push([seq, value, kind]),
-            _ => self.large.push(Row { seq, value, kind }),
+            _ => self.large.push(NameRow { seq, value, kind }),
         }
     }
 
@@ -147,22 +143,12 @@ impl Ops {
     }
 
     /// The rewinds, with their places.
-    pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, &Rewind)> {
-        let rare = |row: Row| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
+    pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, &RewindOp)> {
+        let rare = |row: NameRow| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
         (0..self.len()).filter_map(move |place| match rare(self.row(place)?)? {
             Op::Rewound(rewind) => Some((place, &**rewind)),
             _ => None,
         })
-    }
-
-    pub(super) fn save(&self, out: &mut Out) -> Option<()> {
-        out.rows(&self.small);
-        out.rows(&self.large);
-        out.archive(&self.rare)
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        Some(Self { small: saved.rows()?, large: saved.rows()?, rare: saved.archive()? })
     }
 }
 
@@ -178,7 +164,7 @@ impl FromIterator<(Seq, Op)> for Ops {
 
 /// A rewind, with the turn and the policy that outlast it.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Rewind {
+pub(crate) struct RewindOp {
     pub(crate) to: Seq,
     pub(crate) turn: Turn,
     #[rkyv(with = super::policy::AsJson)]
@@ -188,9 +174,9 @@ pub(crate) struct Rewind {
 
 /// A set of names, a bit each.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(super) struct Marks(pub(super) Vec<u64>);
+pub(super) struct NameSet(pub(super) Vec<u64>);
 
-impl Marks {
+impl NameSet {
     /// True if the name is new.
     pub(super) fn insert(&mut self, name: u32) -> bool {
         let (word, bit) = (name as usize / 64, 1_u64 << (name % 64));

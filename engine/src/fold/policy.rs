@@ -19,11 +19,6 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use rkyv::Place;
-use rkyv::rancor::{Fallible, Source};
-use rkyv::ser::Writer;
-use rkyv::string::{ArchivedString, StringResolver};
-use rkyv::with::{ArchiveWith, DeserializeWith, SerializeWith};
 use serde_json::{Map, Value};
 
 use super::rules::{SHORTENING, ages_keys, switches};
@@ -32,8 +27,10 @@ use crate::locks::renewed;
 use crate::text::Globs;
 use crate::text::globs::GLOB_BYTES_MAX;
 
+mod archive;
 mod keys;
 
+pub(crate) use archive::{AsJson, EachAsJson};
 pub use keys::{PolicyKey, policy_keys};
 
 pub use super::policy_values::{
@@ -285,21 +282,21 @@ fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut Vec<(String, Valu
 const KEPT_COUNT: usize = 8;
 
 /// A policy with its JSON.
-struct Kept {
+struct PolicyText {
     policy: Arc<Policy>,
     json: String,
     /// Whether `json` is the text that [`Policy::to_json`] gives. A host may have written another one.
     is_own: bool,
 }
 
-static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<PolicyText>> = Mutex::new(Vec::new());
 
 /// The policies that were read or written lately.
-fn kept() -> MutexGuard<'static, Vec<Kept>> {
+fn kept() -> MutexGuard<'static, Vec<PolicyText>> {
     renewed(&KEPT, Vec::clear)
 }
 
-fn keep(one: Kept) {
+fn keep(one: PolicyText) {
     let mut kept = kept();
     if kept.len() >= KEPT_COUNT {
         kept.remove(0);
@@ -314,7 +311,7 @@ impl Policy {
             return Ok(Arc::clone(&known.policy));
         }
         let policy = Arc::new(Self::from_json(text)?);
-        keep(Kept { policy: Arc::clone(&policy), json: text.to_owned(), is_own: false });
+        keep(PolicyText { policy: Arc::clone(&policy), json: text.to_owned(), is_own: false });
         Ok(policy)
     }
 
@@ -324,7 +321,7 @@ impl Policy {
             return known.json.clone();
         }
         let json = policy.to_json();
-        keep(Kept { policy: Arc::clone(policy), json: json.clone(), is_own: true });
+        keep(PolicyText { policy: Arc::clone(policy), json: json.clone(), is_own: true });
         json
     }
 
@@ -332,30 +329,6 @@ impl Policy {
     pub(crate) fn standard() -> Arc<Self> {
         static STANDARD: OnceLock<Arc<Policy>> = OnceLock::new();
         Arc::clone(STANDARD.get_or_init(Arc::default))
-    }
-}
-
-/// A policy, archived as its JSON.
-pub(crate) struct AsJson;
-
-impl ArchiveWith<Arc<Policy>> for AsJson {
-    type Archived = ArchivedString;
-    type Resolver = StringResolver;
-
-    fn resolve_with(policy: &Arc<Policy>, resolver: StringResolver, out: Place<ArchivedString>) {
-        ArchivedString::resolve_from_str(&Policy::shared_json(policy), resolver, out);
-    }
-}
-
-impl<S: Fallible<Error: Source> + Writer + ?Sized> SerializeWith<Arc<Policy>, S> for AsJson {
-    fn serialize_with(policy: &Arc<Policy>, serializer: &mut S) -> Result<StringResolver, S::Error> {
-        ArchivedString::serialize_from_str(&Policy::shared_json(policy), serializer)
-    }
-}
-
-impl<D: Fallible<Error: Source> + ?Sized> DeserializeWith<ArchivedString, Arc<Policy>, D> for AsJson {
-    fn deserialize_with(json: &ArchivedString, _: &mut D) -> Result<Arc<Policy>, D::Error> {
-        Policy::shared(json).map_err(Source::new)
     }
 }
 

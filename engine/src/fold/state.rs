@@ -11,14 +11,13 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::claims::Quiet;
-use super::claims::{Claims, Slot};
+use super::claims::{ClaimKey, ClaimTable};
 use super::facts::Facts;
 use super::history::History;
 use super::memory::MemoryState;
 use super::number::{Ix, Name, index};
-use super::op::{Marks, Op, Ops};
+use super::op::{NameSet, Op, Ops};
 use super::policy::Policy;
-use super::rows::{Later, flat, flat_enum};
 use super::rules::Lists;
 use super::task::TaskState;
 use super::todo::TodoState;
@@ -64,7 +63,7 @@ pub struct Rebase {
 }
 
 /// The folded state of one stream. Every read takes a watermark; `Seq::MAX` reads the newest state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct State {
     pub(crate) id: StreamId,
     pub(crate) facts: Facts,
@@ -73,6 +72,7 @@ pub struct State {
     pub(super) subs: Subs,
     pub(super) ops: Ops,
     pub(crate) infos: Vec<(Seq, Arc<StreamFacts>)>,
+    #[rkyv(with = super::policy::EachAsJson)]
     pub(crate) policies: Vec<(Seq, Arc<Policy>)>,
     pub(crate) prompts: Vec<(Seq, PromptSet)>,
     pub(crate) finished: Vec<(Seq, MessageFinished)>,
@@ -81,7 +81,7 @@ pub struct State {
     pub(crate) closed: Vec<Seq>,
     pub(crate) forks: Vec<(Seq, crate::event::Forked)>,
     pub(crate) rewinds: Vec<(Seq, Seq)>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: EventCounts,
     pub(crate) first: Seq,
     pub(crate) head: Seq,
     pub(crate) times: Vec<(Seq, Micros)>,
@@ -91,7 +91,7 @@ pub struct State {
 
 /// Events that are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Counts {
+pub(crate) struct EventCounts {
     pub(crate) unknown: u64,
 }
 
@@ -119,7 +119,7 @@ impl State {
             closed: Vec::new(),
             forks: Vec::new(),
             rewinds: Vec::new(),
-            counts: Counts::default(),
+            counts: EventCounts::default(),
             first: Seq::ZERO,
             head: Seq::ZERO,
             times: Vec::new(),
@@ -144,7 +144,7 @@ impl State {
 
     /// Whether the stream may have memory items.
     pub(crate) fn may_remember(&self) -> bool {
-        self.subs.memory.known().is_some()
+        !self.subs.memory.is_empty()
     }
 
     /// The facts about the stream itself that were known first.
@@ -180,14 +180,11 @@ impl From<Outcome> for Status {
 }
 
 /// The present state of an item.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Live {
+#[derive(Clone, Copy, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct LiveItem {
     pub(crate) status: Status,
     flags: u16,
 }
-
-flat_enum!(Status { Pending, Completed, Failed, Aborted });
-flat!(Live { status: Status, flags: u16 });
 
 pub(crate) const BORN: u16 = 1;
 pub(crate) const READY: u16 = 1 << 1;
@@ -200,7 +197,7 @@ pub(crate) const RESTORED: u16 = 1 << 6;
 pub(crate) const SHORTENED: u16 = 1 << 7;
 pub(crate) const EVICTED: u16 = 1 << 8;
 
-impl Live {
+impl LiveItem {
     pub(crate) const fn is(self, flags: u16) -> bool {
         self.flags & flags != 0
     }
@@ -211,11 +208,11 @@ impl Live {
 }
 
 /// The sub-states of a stream.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Subs {
-    pub(crate) todos: Later<TodoState>,
-    pub(crate) tasks: Later<TaskState>,
-    pub(crate) memory: Later<MemoryState>,
+    pub(crate) todos: Arc<TodoState>,
+    pub(crate) tasks: Arc<TaskState>,
+    pub(crate) memory: Arc<MemoryState>,
 }
 
 /// The present of a stream.
@@ -226,14 +223,12 @@ pub(crate) struct Core {
     /// The policy is the stream's own, not the store's.
     pub(crate) own_policy: bool,
     pub(crate) turn: Turn,
-    #[rkyv(with = rkyv::with::Skip)]
-    pub(super) live: Vec<Live>,
+    pub(super) live: Vec<LiveItem>,
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) open: FxHashMap<Name, SmallVec<[Ix; 1]>>,
-    #[rkyv(with = rkyv::with::Skip)]
-    pub(super) claims: Claims,
+    pub(super) claims: ClaimTable,
     /// Names of steps that have begun.
-    pub(super) steps: Marks,
+    pub(super) steps: NameSet,
     pub(crate) lists: Lists,
     /// Completed calls under turn protection, by the turn in which they become ready.
     #[rkyv(with = rkyv::with::AsVec)]
@@ -265,7 +260,7 @@ pub(crate) struct Core {
     /// Outputs of the active task that rolling prune has left.
     pub(super) task_recent: VecDeque<Ix>,
     #[rkyv(with = rkyv::with::Skip)]
-    pub(super) found: Vec<(Ix, bool, u32, Slot)>,
+    pub(super) found: Vec<(Ix, bool, u32, ClaimKey)>,
 }
 
 impl Core {
@@ -277,8 +272,8 @@ impl Core {
             turn: Turn::default(),
             live: Vec::new(),
             open: FxHashMap::default(),
-            claims: Claims::default(),
-            steps: Marks::default(),
+            claims: ClaimTable::default(),
+            steps: NameSet::default(),
             lists: Lists::default(),
             protected: BTreeMap::new(),
             quiet: Quiet::default(),
@@ -298,7 +293,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn live(&self, ix: Ix) -> Live {
+    pub(crate) fn live(&self, ix: Ix) -> LiveItem {
         self.live.get(ix.at()).copied().unwrap_or_default()
     }
 
@@ -316,7 +311,7 @@ impl Core {
 
     pub(super) fn born(&mut self, ix: Ix) {
         if self.live.len() <= ix.at() {
-            self.live.resize(ix.at().saturating_add(1), Live::default());
+            self.live.resize(ix.at().saturating_add(1), LiveItem::default());
         }
         self.set(ix, BORN);
     }

@@ -67,7 +67,7 @@ pub struct TaskView<'a> {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Version {
+struct TaskVersion {
     seq: Seq,
     status: TaskStatus,
     content: Option<BodyId>,
@@ -86,11 +86,11 @@ struct Version {
 struct Task {
     id: String,
     extras: Vec<BodyId>,
-    versions: Vec<Version>,
+    versions: Vec<TaskVersion>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Era {
+struct TaskEra {
     since: Seq,
     /// In order of first mention.
     tasks: Vec<Task>,
@@ -105,8 +105,8 @@ struct Era {
 /// The tasks of one stream, at every seq.
 #[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct TaskState {
-    first: Era,
-    later: Vec<Era>,
+    first: TaskEra,
+    later: Vec<TaskEra>,
 }
 
 impl TaskState {
@@ -201,16 +201,16 @@ impl TaskState {
         era.tasks.get(*era.by_id.get(id)?)?.view(at)
     }
 
-    fn era(&self, at: Seq) -> &Era {
+    fn era(&self, at: Seq) -> &TaskEra {
         self.later.iter().rev().find(|era| era.since <= at).unwrap_or(&self.first)
     }
 
-    fn newest_mut(&mut self) -> &mut Era {
+    fn newest_mut(&mut self) -> &mut TaskEra {
         self.later.last_mut().unwrap_or(&mut self.first)
     }
 }
 
-impl Era {
+impl TaskEra {
     /// Index of the task `id`, which is made if it is not there.
     fn index(&mut self, id: &str) -> usize {
         if let Some(index) = self.by_id.get(id) {
@@ -223,9 +223,9 @@ impl Era {
     }
 
     /// The task and a copy of its newest version, stamped `seq`.
-    fn next_version(&mut self, index: usize, seq: Seq) -> Option<(&mut Task, Version)> {
+    fn next_version(&mut self, index: usize, seq: Seq) -> Option<(&mut Task, TaskVersion)> {
         let task = self.tasks.get_mut(index)?;
-        let version = Version { seq, ..task.versions.last().cloned().unwrap_or_default() };
+        let version = TaskVersion { seq, ..task.versions.last().cloned().unwrap_or_default() };
         Some((task, version))
     }
 

@@ -31,7 +31,7 @@ use crate::event::{TodoChange, TodoHead, TodoList};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
 pub use self::source::TodoSource;
-use self::versions::{ItemSet, Listed, ListedItem};
+use self::versions::{ItemSet, ListedItem, TodoListAt};
 
 /// Status of an item that is being worked on.
 pub const IN_PROGRESS: &str = "in_progress";
@@ -108,29 +108,29 @@ type Rank = (Turn, ItemId);
 
 /// A reminder or reflection that was shown, or the activation of automata mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(super) struct Mark {
+pub(super) struct TodoMark {
     pub(super) seq: Seq,
     pub(super) turn: Turn,
 }
 
 /// Lists and marks between two rewinds. The first `inherited` versions came with the rewind.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Era {
+struct TodoEra {
     since: Seq,
     inherited: usize,
     /// One a whole list, with the changes that followed it.
     sets: Vec<ItemSet>,
-    reminders: Vec<Mark>,
-    reflections: Vec<Mark>,
-    automata: Option<Mark>,
+    reminders: Vec<TodoMark>,
+    reflections: Vec<TodoMark>,
+    automata: Option<TodoMark>,
 }
 
 /// The todo list of one stream, at every seq.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct TodoState {
     /// The first era; further ones begin with a rewind each.
-    first: Era,
-    later: Vec<Era>,
+    first: TodoEra,
+    later: Vec<TodoEra>,
 }
 
 impl TodoState {
@@ -156,7 +156,7 @@ impl TodoState {
         if old.is_some_and(|old| old.rank() > rank) {
             return;
         }
-        let old_items: Vec<ListedItem<'_>> = old.into_iter().flat_map(Listed::items).collect();
+        let old_items: Vec<ListedItem<'_>> = old.into_iter().flat_map(TodoListAt::items).collect();
         let matches = match_items(&old_items, &list.items);
         let body = list.body.id(list_seq);
         let entries = list.items.iter().zip(matches).zip(0u32..).map(|((head, matched), index)| {
@@ -191,17 +191,17 @@ impl TodoState {
 
     /// A reminder was shown.
     pub fn reminded(&mut self, seq: Seq, turn: Turn) {
-        self.newest_mut().reminders.push(Mark { seq, turn });
+        self.newest_mut().reminders.push(TodoMark { seq, turn });
     }
 
     /// A reflection was shown.
     pub fn reflected(&mut self, seq: Seq, turn: Turn) {
-        self.newest_mut().reflections.push(Mark { seq, turn });
+        self.newest_mut().reflections.push(TodoMark { seq, turn });
     }
 
     /// A user text contained `automata`: switches automata mode on, for good. Later ones change nothing.
     pub fn automata(&mut self, seq: Seq, turn: Turn) {
-        self.newest_mut().automata.get_or_insert(Mark { seq, turn });
+        self.newest_mut().automata.get_or_insert(TodoMark { seq, turn });
     }
 
     /// A rewind, recorded at `seq`: reads from `seq` on see the newest state of `fresh`, the fold of the branch that
@@ -210,7 +210,7 @@ impl TodoState {
         let mut era = fresh.later.into_iter().next_back().unwrap_or(fresh.first);
         era.since = seq;
         // The last mark stays, if there is one.
-        let keep_last = |marks: &mut Vec<Mark>| drop(marks.drain(..marks.len().saturating_sub(1)));
+        let keep_last = |marks: &mut Vec<TodoMark>| drop(marks.drain(..marks.len().saturating_sub(1)));
         era.sets = era.sets.last().and_then(ItemSet::newest_alone).into_iter().collect();
         keep_last(&mut era.reminders);
         keep_last(&mut era.reflections);
@@ -220,10 +220,10 @@ impl TodoState {
 
     /// The list as of `at`; `None` if there was none. Cost: O(its items, and the sources of their texts).
     pub fn list(&self, at: Seq) -> Option<TodoView> {
-        self.listed(at).map(Listed::view)
+        self.listed(at).map(TodoListAt::view)
     }
 
-    fn listed(&self, at: Seq) -> Option<Listed<'_>> {
+    fn listed(&self, at: Seq) -> Option<TodoListAt<'_>> {
         let era = self.era(at);
         let count = era.sets.partition_point(|set| set.begun().is_some_and(|begun| begun <= at));
         era.sets.get(count.checked_sub(1)?)?.at(at)
@@ -238,41 +238,41 @@ impl TodoState {
 
     /// Items in progress for at least `stuck_turns` at turn `now`, in list order.
     pub fn stuck(&self, at: Seq, now: Turn, stuck_turns: u32) -> impl Iterator<Item = StuckTodo> {
-        self.listed(at).into_iter().flat_map(Listed::items).filter_map(move |item| {
+        self.listed(at).into_iter().flat_map(TodoListAt::items).filter_map(move |item| {
             let turns = now.since(item.in_progress_since()?);
             (turns >= stuck_turns).then_some(StuckTodo { position: item.position(), turns })
         })
     }
 
     /// The newest reminder as of `at`.
-    pub(super) fn last_reminder(&self, at: Seq) -> Option<Mark> {
+    pub(super) fn last_reminder(&self, at: Seq) -> Option<TodoMark> {
         last_mark(&self.era(at).reminders, at)
     }
 
     /// The newest reflection as of `at`.
-    pub(super) fn last_reflection(&self, at: Seq) -> Option<Mark> {
+    pub(super) fn last_reflection(&self, at: Seq) -> Option<TodoMark> {
         last_mark(&self.era(at).reflections, at)
     }
 
     /// When automata mode began, if it has as of `at`.
-    pub(super) fn automata_since(&self, at: Seq) -> Option<Mark> {
+    pub(super) fn automata_since(&self, at: Seq) -> Option<TodoMark> {
         self.era(at).automata.filter(|mark| mark.seq <= at)
     }
 
-    fn eras(&self) -> impl Iterator<Item = &Era> {
+    fn eras(&self) -> impl Iterator<Item = &TodoEra> {
         std::iter::once(&self.first).chain(&self.later)
     }
 
-    fn era(&self, at: Seq) -> &Era {
+    fn era(&self, at: Seq) -> &TodoEra {
         self.later.iter().rev().find(|era| era.since <= at).unwrap_or(&self.first)
     }
 
-    fn newest_mut(&mut self) -> &mut Era {
+    fn newest_mut(&mut self) -> &mut TodoEra {
         self.later.last_mut().unwrap_or(&mut self.first)
     }
 }
 
-fn last_mark(marks: &[Mark], at: Seq) -> Option<Mark> {
+fn last_mark(marks: &[TodoMark], at: Seq) -> Option<TodoMark> {
     let count = marks.partition_point(|mark| mark.seq <= at);
     marks.get(count.checked_sub(1)?).copied()
 }

@@ -15,14 +15,18 @@ use crate::ids::{Micros, Seq, StreamId};
 ///
 /// May hold only some of a store's streams: then apply their events, those of the store's own stream, and those of the
 /// parents of forks.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct World {
+    #[rkyv(with = rkyv::with::AsVec)]
     pub(super) streams: BTreeMap<StreamId, Arc<State>>,
     /// The policy that the store's own stream set, from each seq on.
+    #[rkyv(with = super::policy::EachAsJson)]
     pub(super) policies: Vec<(Seq, Arc<Policy>)>,
     /// The project of each session, and of each project's own stream. A newer session of a project ends session memory in these.
+    #[rkyv(with = rkyv::with::Unshare)]
     pub(super) projects: Arc<BTreeMap<StreamId, Belongs>>,
     /// Folded streams that remember something for the length of a session.
+    #[rkyv(with = rkyv::with::AsVec)]
     pub(super) session_memory: BTreeSet<StreamId>,
     pub(super) head: Seq,
 }

@@ -25,22 +25,22 @@ const HELD_BYTES_MAX: usize = 1 << 20;
 const HELD_COUNT_MAX: usize = 128;
 
 /// A request of redb.
-enum Op {
+enum BackendRequest {
     Write { offset: u64, bytes: Vec<u8> },
     Length(u64),
     Sync,
 }
 
-struct Held {
-    ops: Vec<Op>,
+struct IndexFile {
+    ops: Vec<BackendRequest>,
     bytes: usize,
     length: u64,
 }
 
-struct Inner {
+struct BackendState {
     file: Box<dyn StoredFile>,
     /// `None`: let through.
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<IndexFile>>,
     /// Set for a draft, a file that no process opens before its maker has synced it whole: redb's syncs are left out.
     /// The file system's first error on such a file is kept here.
     draft: Option<Met>,
@@ -70,25 +70,30 @@ impl Met {
 
 /// The bytes of one database.
 #[derive(Clone)]
-pub(super) struct Backend(Arc<Inner>);
+pub(super) struct Backend(Arc<BackendState>);
 
 impl Backend {
     /// Takes over an open file, whose lock its caller holds.
     pub(super) fn new(file: Box<dyn StoredFile>) -> io::Result<Self> {
-        let held = Held { ops: Vec::new(), bytes: 0, length: file.len()? };
-        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), draft: None, is_reading: false })))
+        let held = IndexFile { ops: Vec::new(), bytes: 0, length: file.len()? };
+        Ok(Self(Arc::new(BackendState {
+            file,
+            held: Mutex::new(Some(held)),
+            draft: None,
+            is_reading: false,
+        })))
     }
 
     /// Takes over an open file that stays as it is. Writes of redb are kept in memory, and lost at the end.
     pub(super) fn reading(file: Box<dyn StoredFile>) -> io::Result<Self> {
-        let held = Held { ops: Vec::new(), bytes: 0, length: file.len()? };
-        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), draft: None, is_reading: true })))
+        let held = IndexFile { ops: Vec::new(), bytes: 0, length: file.len()? };
+        Ok(Self(Arc::new(BackendState { file, held: Mutex::new(Some(held)), draft: None, is_reading: true })))
     }
 
     /// Takes over an empty file that takes another's place only when all is in it and synced by its maker: redb's own
     /// syncs, one or two for each commit, for each growth and for the close, would be waited for in vain.
     pub(super) fn draft(file: Box<dyn StoredFile>, met: Met) -> Self {
-        Self(Arc::new(Inner { file, held: Mutex::new(None), draft: Some(met), is_reading: false }))
+        Self(Arc::new(BackendState { file, held: Mutex::new(None), draft: Some(met), is_reading: false }))
     }
 
     /// Syncs all that was written, through the handle that wrote it: another would not learn of a write that failed behind
@@ -103,12 +108,12 @@ impl Backend {
         self.0.let_through(&mut self.held())
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+    fn held(&self) -> MutexGuard<'_, Option<IndexFile>> {
         steady(&self.0.held)
     }
 }
 
-impl Inner {
+impl BackendState {
     /// Passes a result on; its error is kept for the maker of a draft.
     fn met<T>(&self, result: io::Result<T>) -> io::Result<T> {
         match &self.draft {
@@ -117,16 +122,16 @@ impl Inner {
         }
     }
 
-    fn let_through(&self, held: &mut Option<Held>) -> io::Result<()> {
+    fn let_through(&self, held: &mut Option<IndexFile>) -> io::Result<()> {
         if self.is_reading {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is open for reading only"));
         }
         // Every op can be done twice: a write that fails stays in the list with all that follow it.
         for op in held.iter().flat_map(|held| &held.ops) {
             match op {
-                Op::Write { offset, bytes } => write_all(&*self.file, bytes, *offset, &mut 0)?,
-                Op::Length(length) => self.file.set_len(*length)?,
-                Op::Sync => sync(&*self.file)?,
+                BackendRequest::Write { offset, bytes } => write_all(&*self.file, bytes, *offset, &mut 0)?,
+                BackendRequest::Length(length) => self.file.set_len(*length)?,
+                BackendRequest::Sync => sync(&*self.file)?,
             }
         }
         *held = None;
@@ -134,7 +139,7 @@ impl Inner {
     }
 
     /// Holds an op back, or does it; and lets all through if they are too many.
-    fn hold(&self, held: &mut Option<Held>, op: Op, bytes: usize) -> io::Result<()> {
+    fn hold(&self, held: &mut Option<IndexFile>, op: BackendRequest, bytes: usize) -> io::Result<()> {
         if let Some(held) = held {
             held.ops.push(op);
             held.bytes = held.bytes.saturating_add(bytes);
@@ -153,7 +158,7 @@ impl Inner {
     }
 }
 
-impl Held {
+impl IndexFile {
     /// The bytes at `offset` as redb knows them.
     fn read(&self, file: &dyn StoredFile, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let end = offset.saturating_add(out.len() as u64);
@@ -164,7 +169,7 @@ impl Held {
         out.get_mut(count..).unwrap_or_default().fill(0);
         for op in &self.ops {
             match op {
-                Op::Write { offset: start, bytes } => {
+                BackendRequest::Write { offset: start, bytes } => {
                     let from = offset.max(*start);
                     let to = end.min(start.saturating_add(bytes.len() as u64));
                     let within = |base: u64| {
@@ -179,11 +184,11 @@ impl Held {
                     }
                 }
                 // Truncated bytes come back as zeros, if at all.
-                Op::Length(length) if *length < end => {
+                BackendRequest::Length(length) if *length < end => {
                     let kept = bytes_between(offset, *length);
                     out.get_mut(kept..).unwrap_or_default().fill(0);
                 }
-                Op::Length(_) | Op::Sync => {}
+                BackendRequest::Length(_) | BackendRequest::Sync => {}
             }
         }
         Ok(())
@@ -217,13 +222,13 @@ impl StorageBackend for Backend {
             None => return self.0.met(self.0.file.set_len(length)),
             Some(held) => held.length = length,
         }
-        self.0.hold(&mut held, Op::Length(length), 0)
+        self.0.hold(&mut held, BackendRequest::Length(length), 0)
     }
 
     fn sync_data(&self) -> io::Result<()> {
         let mut held = self.held();
         if held.is_some() {
-            return self.0.hold(&mut held, Op::Sync, 0);
+            return self.0.hold(&mut held, BackendRequest::Sync, 0);
         }
         drop(held);
         if self.0.draft.is_some() { Ok(()) } else { sync(&*self.0.file) }
@@ -238,6 +243,6 @@ impl StorageBackend for Backend {
             }
             Some(held) => held.length = held.length.max(offset.saturating_add(bytes.len() as u64)),
         }
-        self.0.hold(&mut held, Op::Write { offset, bytes: bytes.to_vec() }, bytes.len())
+        self.0.hold(&mut held, BackendRequest::Write { offset, bytes: bytes.to_vec() }, bytes.len())
     }
 }

@@ -1,7 +1,7 @@
 //! The tables in redb, and the wall around them.
 //!
-//! redb reports some damage as an error and panics on some; both end here as a [`Fault`]. After either, nothing of that
-//! database is touched again, not even to close it: see [`Table::abandon`]. Its file is removed by its owner.
+//! redb reports some damage as an error and panics on some; both end here as a [`IndexFault`]. After either, nothing of that
+//! database is touched again, not even to close it: see [`IndexTables::abandon`]. Its file is removed by its owner.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -19,9 +19,9 @@ use crate::ids::Seq;
 use crate::locks::{steady_read, steady_write};
 use crate::storage::StoredFile;
 
-use super::Durability;
+use super::IndexDurability;
 use super::backend::{Backend, Met};
-use super::layout::{Fault, Meta, NameKey};
+use super::layout::{IndexFault, Meta, NameKey};
 use super::lookup::{NameRows, Visit};
 
 type Bytes = &'static [u8];
@@ -33,7 +33,7 @@ const META: TableDefinition<'static, Bytes, Bytes> = TableDefinition::new("meta"
 const META_KEY: Bytes = b"";
 
 /// Takes a row.
-type Put<'p> = &'p mut dyn FnMut(&NameKey, Seq) -> Result<(), Fault>;
+type Put<'p> = &'p mut dyn FnMut(&NameKey, Seq) -> Result<(), IndexFault>;
 
 thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
@@ -47,12 +47,12 @@ pub fn panic_is_contained() -> bool {
 }
 
 /// Runs `action` so that a panic in it becomes a fault.
-pub(super) fn contained<T>(action: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+pub(super) fn contained<T>(action: impl FnOnce() -> Result<T, IndexFault>) -> Result<T, IndexFault> {
     let outer = CONTAINED.replace(true);
     // The table is abandoned after a panic, so that no later call sees it half changed.
     let result = catch_unwind(AssertUnwindSafe(action));
     CONTAINED.set(outer);
-    result.unwrap_or_else(|panic| Err(Fault(format!("redb gave up on its file: {}", message(&*panic)))))
+    result.unwrap_or_else(|panic| Err(IndexFault(format!("redb gave up on its file: {}", message(&*panic)))))
 }
 
 /// The first line of a panic's message.
@@ -67,14 +67,14 @@ fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(200).collect()
 }
 
-fn fault(error: impl Into<redb::Error>) -> Fault {
+fn fault(error: impl Into<redb::Error>) -> IndexFault {
     let error = error.into();
-    Fault(one_line(&error.to_string()))
+    IndexFault(one_line(&error.to_string()))
 }
 
 /// The tables, open for reading and writing by this process alone.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct IndexTables {
     /// The snapshot that was last read from. It is let go before and after a commit, so that it is never older than the last commit, and
     /// keeps no pages from being used again.
     reading: RwLock<Option<Arc<Snapshot>>>,
@@ -82,22 +82,22 @@ pub(super) struct Table {
     backend: Backend,
 }
 
-impl Table {
+impl IndexTables {
     /// Opens the table in the file of `backend`, which is empty or holds such a table. With `check`, checks every page first.
-    pub(super) fn open(backend: Backend, cache_bytes: usize, check: bool) -> Result<Self, Fault> {
+    pub(super) fn open(backend: Backend, cache_bytes: usize, check: bool) -> Result<Self, IndexFault> {
         contained(|| {
             let mut builder = Builder::new();
             let opened = builder.set_cache_size(cache_bytes).create_with_backend(backend.clone());
             let mut database = opened.map_err(fault)?;
             if check && !database.check_integrity().map_err(fault)? {
-                return Err(Fault::new("its pages do not match their checksums"));
+                return Err(IndexFault::new("its pages do not match their checksums"));
             }
             Ok(Self { reading: RwLock::default(), database, backend })
         })
     }
 
     /// Begins a table in an empty file that takes another's place only once its maker has synced it: see [`Backend::draft`].
-    pub(super) fn draft(file: Box<dyn StoredFile>, cache_bytes: usize, met: Met) -> Result<Self, Fault> {
+    pub(super) fn draft(file: Box<dyn StoredFile>, cache_bytes: usize, met: Met) -> Result<Self, IndexFault> {
         contained(|| {
             let backend = Backend::draft(file, met);
             let mut builder = Builder::new();
@@ -111,8 +111,8 @@ impl Table {
     pub(super) fn fill(
         &self,
         meta: &Meta,
-        rows: impl FnOnce(Put<'_>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        rows: impl FnOnce(Put<'_>) -> Result<(), IndexFault>,
+    ) -> Result<(), IndexFault> {
         contained(|| {
             let transaction = self.database.begin_write().map_err(fault)?;
             {
@@ -131,11 +131,11 @@ impl Table {
     }
 
     /// Gives back the free space within the file.
-    pub(super) fn trim(&mut self) -> Result<(), Fault> {
+    pub(super) fn trim(&mut self) -> Result<(), IndexFault> {
         self.let_go();
         contained(|| match self.database.compact() {
             Ok(_) => Ok(()),
-            Err(error) => Err(Fault(one_line(&error.to_string()))),
+            Err(error) => Err(IndexFault(one_line(&error.to_string()))),
         })
     }
 
@@ -143,16 +143,16 @@ impl Table {
     pub(super) fn put(
         &self,
         meta: &Meta,
-        rows: impl FnOnce(Put<'_>) -> Result<(), Fault>,
-        durability: Durability,
+        rows: impl FnOnce(Put<'_>) -> Result<(), IndexFault>,
+        durability: IndexDurability,
         mut each: impl FnMut(&NameKey, Seq, Option<Seq>),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), IndexFault> {
         contained(|| {
             self.let_go();
             let mut transaction = self.database.begin_write().map_err(fault)?;
             match durability {
-                Durability::None => transaction.set_durability(RedbDurability::None).map_err(fault)?,
-                Durability::Immediate => {
+                IndexDurability::None => transaction.set_durability(RedbDurability::None).map_err(fault)?,
+                IndexDurability::Immediate => {
                     transaction.set_durability(RedbDurability::Immediate).map_err(fault)?;
                     // Without it the next open after a crash walks the whole file.
                     transaction.set_quick_repair(true);
@@ -175,7 +175,7 @@ impl Table {
     }
 
     /// The row about the index; `None` if there is no table yet.
-    pub(super) fn meta(&self) -> Result<Option<Meta>, Fault> {
+    pub(super) fn meta(&self) -> Result<Option<Meta>, IndexFault> {
         contained(|| {
             let transaction = self.database.begin_read().map_err(fault)?;
             let table = match transaction.open_table(META) {
@@ -183,8 +183,10 @@ impl Table {
                 Err(TableError::TableDoesNotExist(_)) => return Ok(None),
                 Err(error) => return Err(fault(error)),
             };
-            let row =
-                table.get(META_KEY).map_err(fault)?.ok_or_else(|| Fault::new("its first row is missing"))?;
+            let row = table
+                .get(META_KEY)
+                .map_err(fault)?
+                .ok_or_else(|| IndexFault::new("its first row is missing"))?;
             Meta::decode(row.value()).map(Some)
         })
     }
@@ -192,13 +194,13 @@ impl Table {
     /// Asks something of a snapshot; `None` if there is no table yet.
     pub(super) fn read<T>(
         &self,
-        ask: impl FnOnce(&dyn NameRows) -> Result<T, Fault>,
-    ) -> Result<Option<T>, Fault> {
+        ask: impl FnOnce(&dyn NameRows) -> Result<T, IndexFault>,
+    ) -> Result<Option<T>, IndexFault> {
         contained(|| self.snapshot()?.map(|snapshot| ask(&*snapshot)).transpose())
     }
 
     /// The newest snapshot: opening one takes longer than a look-up in it.
-    fn snapshot(&self) -> Result<Option<Arc<Snapshot>>, Fault> {
+    fn snapshot(&self) -> Result<Option<Arc<Snapshot>>, IndexFault> {
         if let Some(known) = &*steady_read(&self.reading) {
             return Ok(Some(Arc::clone(known)));
         }
@@ -221,7 +223,7 @@ impl Table {
     }
 
     /// Closes the file cleanly.
-    pub(super) fn close(self) -> Result<(), Fault> {
+    pub(super) fn close(self) -> Result<(), IndexFault> {
         contained(|| {
             drop(self.reading);
             drop(self.database);
@@ -231,7 +233,7 @@ impl Table {
     }
 
     /// Closes a draft and syncs it. Returns the file's length.
-    pub(super) fn finish(self) -> Result<u64, Fault> {
+    pub(super) fn finish(self) -> Result<u64, IndexFault> {
         contained(|| {
             drop(self.reading);
             drop(self.database);
@@ -246,7 +248,7 @@ impl Table {
     }
 }
 
-fn put_meta(transaction: &redb::WriteTransaction, meta: &Meta) -> Result<(), Fault> {
+fn put_meta(transaction: &redb::WriteTransaction, meta: &Meta) -> Result<(), IndexFault> {
     let mut table = transaction.open_table(META).map_err(fault)?;
     table.insert(META_KEY, meta.encode().as_slice()).map_err(fault)?;
     Ok(())
@@ -263,7 +265,7 @@ impl fmt::Debug for Snapshot {
 }
 
 impl NameRows for Snapshot {
-    fn scan(&self, from: &NameKey, visit: Visit<'_>) -> Result<(), Fault> {
+    fn scan(&self, from: &NameKey, visit: Visit<'_>) -> Result<(), IndexFault> {
         let mut before: Option<NameKey> = None;
         for row in self.table.range::<&[u8]>(&*from.encode()..).map_err(fault)? {
             let (key, value) = row.map_err(fault)?;
@@ -271,7 +273,7 @@ impl NameRows for Snapshot {
             let seq = key.seq(value.value())?;
             // Damaged inner pages can lead anywhere, even around in a circle.
             if key < *from || before.is_some_and(|before| before >= key) {
-                return Err(Fault::new("its rows are out of order"));
+                return Err(IndexFault::new("its rows are out of order"));
             }
             if !visit(&key, seq)? {
                 break;

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use crate::storage::{Access, Storage, StoredFile};
 
 use super::backend::Backend;
-use super::file::Table;
-use super::layout::{Fault, Meta};
-use super::{Bypassed, Durability, Identity, Watermark};
+use super::file::IndexTables;
+use super::layout::{IndexFault, Meta};
+use super::{Bypassed, Identity, IndexDurability, Watermark};
 
 /// A new table, until it replaces the index's file.
 pub(super) const NEW_NAME: &str = "index.redb.new";
@@ -68,8 +68,8 @@ pub enum Unchanged {
     Failed(#[from] Bypassed),
 }
 
-impl From<Fault> for Unchanged {
-    fn from(fault: Fault) -> Self {
+impl From<IndexFault> for Unchanged {
+    fn from(fault: IndexFault) -> Self {
         Self::Failed(fault.into())
     }
 }
@@ -101,15 +101,15 @@ pub(super) fn lock_to_change(storage: &dyn Storage) -> Result<Box<dyn StoredFile
 }
 
 /// Takes the lock that makes this process the owner of the index.
-pub(super) fn lock(storage: &dyn Storage) -> Result<Box<dyn StoredFile>, Fault> {
+pub(super) fn lock(storage: &dyn Storage) -> Result<Box<dyn StoredFile>, IndexFault> {
     lock_with(storage, Access::Create)
 }
 
-pub(super) fn lock_with(storage: &dyn Storage, access: Access) -> Result<Box<dyn StoredFile>, Fault> {
+pub(super) fn lock_with(storage: &dyn Storage, access: Access) -> Result<Box<dyn StoredFile>, IndexFault> {
     let file = storage.open(LOCK_NAME, access).map_err(|error| cannot("open", storage, LOCK_NAME, &error))?;
     match file.try_lock() {
         Ok(true) => Ok(file),
-        Ok(false) => Err(Fault::new("another process holds it")),
+        Ok(false) => Err(IndexFault::new("another process holds it")),
         Err(error) => Err(cannot("lock", storage, LOCK_NAME, &error)),
     }
 }
@@ -134,12 +134,12 @@ fn is_foreign(error: &io::Error) -> bool {
 /// Why a table was not opened.
 pub(super) enum NoTable {
     /// The file cannot be used now, which says nothing about its contents: it stays.
-    Unreached(Fault),
+    Unreached(IndexFault),
     /// The file is damaged or foreign.
-    Damaged(Fault),
+    Damaged(IndexFault),
 }
 
-impl From<NoTable> for Fault {
+impl From<NoTable> for IndexFault {
     fn from(why: NoTable) -> Self {
         let (NoTable::Unreached(fault) | NoTable::Damaged(fault)) = why;
         fault
@@ -147,7 +147,7 @@ impl From<NoTable> for Fault {
 }
 
 /// Opens the index's file, or makes it.
-pub(super) fn open_table(storage: &dyn Storage, options: IndexOptions) -> Result<Table, NoTable> {
+pub(super) fn open_table(storage: &dyn Storage, options: IndexOptions) -> Result<IndexTables, NoTable> {
     let unreached = |action| move |error| NoTable::Unreached(cannot(action, storage, INDEX_NAME, &error));
     let file = match storage.open(INDEX_NAME, Access::Create) {
         Err(error) if is_foreign(&error) => {
@@ -157,26 +157,26 @@ pub(super) fn open_table(storage: &dyn Storage, options: IndexOptions) -> Result
     };
     // Another program may look into the file without owning the index; it is left alone.
     if !file.try_lock().map_err(unreached("lock"))? {
-        return Err(NoTable::Unreached(Fault::new("another process has its file open")));
+        return Err(NoTable::Unreached(IndexFault::new("another process has its file open")));
     }
     let bytes = file.len().map_err(unreached("look at"))?;
     let backend = Backend::new(file).map_err(unreached("look at"))?;
-    Table::open(backend, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max)
+    IndexTables::open(backend, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max)
         .map_err(NoTable::Damaged)
 }
 
 /// The table of an existing index, for reading.
-pub(super) fn open_to_read(storage: &dyn Storage, options: IndexOptions) -> Result<Table, Fault> {
+pub(super) fn open_to_read(storage: &dyn Storage, options: IndexOptions) -> Result<IndexTables, IndexFault> {
     let cannot = |error| cannot("open", storage, INDEX_NAME, &error);
     let file = storage.open(INDEX_NAME, Access::Read).map_err(cannot)?;
     if !file.try_lock().map_err(cannot)? {
-        return Err(Fault::new("another process has its file open"));
+        return Err(IndexFault::new("another process has its file open"));
     }
     let bytes = file.len().map_err(cannot)?;
     if bytes == 0 {
-        return Err(Fault::new("its file is empty"));
+        return Err(IndexFault::new("its file is empty"));
     }
-    Table::open(
+    IndexTables::open(
         Backend::reading(file).map_err(cannot)?,
         options.cache_bytes,
         bytes <= options.check_bytes_max,
@@ -184,7 +184,7 @@ pub(super) fn open_to_read(storage: &dyn Storage, options: IndexOptions) -> Resu
 }
 
 /// Checks that a table is of this store and version. Begins an empty table. The caller compares it with the log.
-pub(super) fn adopt(table: Table, identity: Identity) -> Result<(Table, Watermark), Fault> {
+pub(super) fn adopt(table: IndexTables, identity: Identity) -> Result<(IndexTables, Watermark), IndexFault> {
     match watermark_of(&table, identity) {
         Ok(watermark) => Ok((table, watermark)),
         Err(fault) => {
@@ -194,25 +194,25 @@ pub(super) fn adopt(table: Table, identity: Identity) -> Result<(Table, Watermar
     }
 }
 
-fn watermark_of(table: &Table, identity: Identity) -> Result<Watermark, Fault> {
+fn watermark_of(table: &IndexTables, identity: Identity) -> Result<Watermark, IndexFault> {
     let Some(meta) = table.meta()? else {
         let meta = Meta { identity, watermark: Watermark::default() };
-        table.put(&meta, |_| Ok(()), Durability::None, |_, _, _| {})?;
+        table.put(&meta, |_| Ok(()), IndexDurability::None, |_, _, _| {})?;
         return Ok(meta.watermark);
     };
     if meta.identity != identity {
-        return Err(Fault::new("it belongs to another store"));
+        return Err(IndexFault::new("it belongs to another store"));
     }
     Ok(meta.watermark)
 }
 
-pub(super) fn remove(storage: &dyn Storage, name: &str) -> Result<(), Fault> {
+pub(super) fn remove(storage: &dyn Storage, name: &str) -> Result<(), IndexFault> {
     match storage.remove(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("remove", storage, name, &error)),
         _ => Ok(()),
     }
 }
 
-pub(super) fn cannot(action: &str, storage: &dyn Storage, name: &str, error: &io::Error) -> Fault {
-    Fault(format!("cannot {action} {}: {error}", storage.path(name).display()))
+pub(super) fn cannot(action: &str, storage: &dyn Storage, name: &str, error: &io::Error) -> IndexFault {
+    IndexFault(format!("cannot {action} {}: {error}", storage.path(name).display()))
 }

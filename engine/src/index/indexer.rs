@@ -18,8 +18,8 @@ use crate::locks::steady;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded, never, select};
 
 use super::frames::{FrameSource, SourceFault};
-use super::rows::{Rows, rows_of};
-use super::{Bypassed, Durability, Index};
+use super::rows::{IndexRows, rows_of};
+use super::{Bypassed, Index, IndexDurability};
 
 /// When the thread works. The defaults come from measured runs: small transactions cost 10 to 14 us an event, large ones
 /// half; nothing waits for them. After a crash, events since the last durable
@@ -137,7 +137,7 @@ struct Worker {
 
 /// Whether to go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum NextStep {
     GoOn,
     Stop,
 }
@@ -156,9 +156,9 @@ impl Worker {
     /// # Errors
     /// If the index is put aside.
     fn work(&mut self) -> Result<(), Bypassed> {
-        if self.settle() == Then::GoOn {
-            while self.gather() == Then::GoOn {
-                if self.catch_up()? == Then::Stop || self.rest()? == Then::Stop {
+        if self.settle() == NextStep::GoOn {
+            while self.gather() == NextStep::GoOn {
+                if self.catch_up()? == NextStep::Stop || self.rest()? == NextStep::Stop {
                     break;
                 }
             }
@@ -172,35 +172,35 @@ impl Worker {
     }
 
     /// Waits for at most `time`.
-    fn pause(&self, time: Duration) -> Then {
+    fn pause(&self, time: Duration) -> NextStep {
         match self.stopped.recv_timeout(time) {
-            Err(RecvTimeoutError::Timeout) => Then::GoOn,
-            Err(RecvTimeoutError::Disconnected) => Then::Stop,
+            Err(RecvTimeoutError::Timeout) => NextStep::GoOn,
+            Err(RecvTimeoutError::Disconnected) => NextStep::Stop,
             Ok(never) => match never {},
         }
     }
 
     /// Waits until the process is worth an index.
-    fn settle(&self) -> Then {
+    fn settle(&self) -> NextStep {
         let started = Instant::now();
         loop {
             // Past that time none is left.
             let left = self.options.settle.saturating_sub(started.elapsed());
             if left.is_zero() || self.backlog() >= self.options.backlog_min {
-                return Then::GoOn;
+                return NextStep::GoOn;
             }
-            if self.pause(left.min(Duration::from_millis(50))) == Then::Stop {
-                return Then::Stop;
+            if self.pause(left.min(Duration::from_millis(50))) == NextStep::Stop {
+                return NextStep::Stop;
             }
         }
     }
 
     /// Waits while events trickle in, until there are enough for a transaction or none come.
-    fn gather(&self) -> Then {
+    fn gather(&self) -> NextStep {
         let mut seen = self.backlog();
         while seen > 0 && seen < self.options.commit_event_count {
-            if self.pause(self.options.gather) == Then::Stop {
-                return Then::Stop;
+            if self.pause(self.options.gather) == NextStep::Stop {
+                return NextStep::Stop;
             }
             let now = self.backlog();
             if now == seen {
@@ -208,11 +208,11 @@ impl Worker {
             }
             seen = now;
         }
-        Then::GoOn
+        NextStep::GoOn
     }
 
     /// Indexes all there is.
-    fn catch_up(&mut self) -> Result<Then, Bypassed> {
+    fn catch_up(&mut self) -> Result<NextStep, Bypassed> {
         while self.backlog() > 0 {
             match self.step(u64::MAX) {
                 Ok(0) => break,
@@ -223,11 +223,11 @@ impl Worker {
                     return Ok(self.pause(self.options.retry));
                 }
             }
-            if self.pause(Duration::ZERO) == Then::Stop {
-                return Ok(Then::Stop);
+            if self.pause(Duration::ZERO) == NextStep::Stop {
+                return Ok(NextStep::Stop);
             }
         }
-        Ok(Then::GoOn)
+        Ok(NextStep::GoOn)
     }
 
     /// Reads once and applies up to `event_count_max` events of the frames that were read, or a little more: a frame is not split.
@@ -258,9 +258,9 @@ impl Worker {
         Ok(total)
     }
 
-    fn apply(&mut self, batch: &mut Vec<Rows>, batch_count: &mut u64) -> Result<u64, Bypassed> {
+    fn apply(&mut self, batch: &mut Vec<IndexRows>, batch_count: &mut u64) -> Result<u64, Bypassed> {
         let due = self.unflushed_count.saturating_add(*batch_count) >= self.options.flush_event_count;
-        let durability = if due { Durability::Immediate } else { Durability::None };
+        let durability = if due { IndexDurability::Immediate } else { IndexDurability::None };
         self.index.apply(batch, durability)?;
         self.unflushed_count = if due { 0 } else { self.unflushed_count.saturating_add(*batch_count) };
         batch.clear();
@@ -269,22 +269,22 @@ impl Worker {
 
     fn flush(&mut self) -> Result<(), Bypassed> {
         if self.unflushed_count > 0 {
-            self.index.apply(&[], Durability::Immediate)?;
+            self.index.apply(&[], IndexDurability::Immediate)?;
             self.unflushed_count = 0;
         }
         Ok(())
     }
 
     /// Waits for a nudge. Puts everything on disk when none comes for a while.
-    fn rest(&mut self) -> Result<Then, Bypassed> {
+    fn rest(&mut self) -> Result<NextStep, Bypassed> {
         loop {
             let quiet = match self.unflushed_count {
                 0 => never(),
                 _ => crossbeam_channel::after(self.options.flush_idle),
             };
             select! {
-                recv(self.stopped) -> _ => return Ok(Then::Stop),
-                recv(self.nudged) -> _ => return Ok(Then::GoOn),
+                recv(self.stopped) -> _ => return Ok(NextStep::Stop),
+                recv(self.nudged) -> _ => return Ok(NextStep::GoOn),
                 recv(quiet) -> _ => self.flush()?,
             }
         }

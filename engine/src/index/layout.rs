@@ -16,16 +16,16 @@ use super::{INDEX_VERSION, Identity, NameKind, Watermark};
 
 /// A fault in an index, in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault(pub(super) String);
+pub(super) struct IndexFault(pub(super) String);
 
-impl Fault {
+impl IndexFault {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
 
-fn damaged(what: &str) -> Fault {
-    Fault(format!("a {what} row is damaged"))
+fn damaged(what: &str) -> IndexFault {
+    IndexFault(format!("a {what} row is damaged"))
 }
 
 /// Bytes of the row about the index.
@@ -56,11 +56,11 @@ impl Meta {
     }
 
     /// Reads the row. A row of another version is not looked at further.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, IndexFault> {
         let mut fields = Fields(bytes);
         let version = fields.u32();
         if version != INDEX_VERSION && bytes.len() >= 4 {
-            return Err(Fault(format!("it has version {version}, this program makes {INDEX_VERSION}")));
+            return Err(IndexFault(format!("it has version {version}, this program makes {INDEX_VERSION}")));
         }
         let (computed, stored) = trailing_checksum(bytes);
         if bytes.len() != META_BYTES || computed != stored {
@@ -155,7 +155,7 @@ impl NameKey {
     }
 
     /// Reads a key.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, IndexFault> {
         let split = bytes.split_last_chunk::<16>();
         let (name, stream) = split.ok_or_else(|| damaged("name"))?;
         let mut kept = Vec::with_capacity(KEPT_BYTES_MAX);
@@ -186,7 +186,7 @@ impl NameKey {
     }
 
     /// Reads and checks the row's value.
-    pub(super) fn seq(&self, value: &[u8]) -> Result<Seq, Fault> {
+    pub(super) fn seq(&self, value: &[u8]) -> Result<Seq, IndexFault> {
         let mut fields = Fields(value);
         let (seq, stored) = (Seq(fields.u64()), fields.u32());
         if value.len() == VALUE_BYTES && stored == self.checksum(seq) {

@@ -2,20 +2,20 @@
 
 use crate::ids::{Digest, Seq};
 
-use super::layout::{Fault, NameKey};
+use super::layout::{IndexFault, NameKey};
 use super::{NameEntry, NameKind};
 
 /// Sees a row; says whether to go on.
-pub(super) type Visit<'v> = &'v mut dyn FnMut(&NameKey, Seq) -> Result<bool, Fault>;
+pub(super) type Visit<'v> = &'v mut dyn FnMut(&NameKey, Seq) -> Result<bool, IndexFault>;
 
 /// Rows of names in the order of their keys, frozen.
 pub(super) trait NameRows {
     /// Visits rows from `from` on, ascending.
-    fn scan(&self, from: &NameKey, visit: Visit<'_>) -> Result<(), Fault>;
+    fn scan(&self, from: &NameKey, visit: Visit<'_>) -> Result<(), IndexFault>;
 }
 
 /// Visits all rows.
-pub(super) fn each(rows: &dyn NameRows, mut visit: impl FnMut(&NameKey, Seq)) -> Result<(), Fault> {
+pub(super) fn each(rows: &dyn NameRows, mut visit: impl FnMut(&NameKey, Seq)) -> Result<(), IndexFault> {
     let first = NameKey::of(0, &[], crate::ids::StreamId([0; 16]));
     rows.scan(&first, &mut |key, seq| {
         visit(key, seq);
@@ -30,7 +30,7 @@ pub(super) fn names(
     text: &str,
     prefix: bool,
     limit: usize,
-) -> Result<Vec<NameEntry>, Fault> {
+) -> Result<Vec<NameEntry>, IndexFault> {
     let whole = NameKey::new(kind, text, crate::ids::StreamId([0; 16]));
     let from = if prefix { NameKey::before(kind, text) } else { whole };
     let mut found = Vec::new();
@@ -48,9 +48,9 @@ pub(super) fn names(
 }
 
 /// Digest over all rows in order, and their tally.
-pub(super) fn summary(rows: &dyn NameRows) -> Result<(Digest, Tally), Fault> {
+pub(super) fn summary(rows: &dyn NameRows) -> Result<(Digest, RowDigest), IndexFault> {
     let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 index rows v2");
-    let mut tally = Tally::default();
+    let mut tally = RowDigest::default();
     each(rows, |key, seq| {
         tally.add(key, seq);
         hasher.update(&row_digest(key, seq));
@@ -68,12 +68,12 @@ fn row_digest(key: &NameKey, seq: Seq) -> [u8; 32] {
 /// A digest of rows that does not depend on their order and can be kept while rows are put in and replaced: the sum of
 /// the digests of each. It finds accidents; a forger that chooses rows could make two sums equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct RowDigest {
     count: u64,
     sums: [u64; 4],
 }
 
-impl Tally {
+impl RowDigest {
     /// How many rows it counts.
     pub(super) const fn count(&self) -> u64 {
         self.count

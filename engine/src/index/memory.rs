@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::ids::{Digest, Seq};
 
-use super::layout::{Fault, NameKey};
+use super::layout::{IndexFault, NameKey};
 use super::lookup::{self, NameRows, Visit};
-use super::rows::{Rows, advance};
+use super::rows::{IndexRows, advance};
 use super::{Bypassed, NameEntry, NameKind, Watermark};
 
 /// An index in memory. Costs some 60 bytes a name.
@@ -21,7 +21,7 @@ impl MemoryIndex {
     ///
     /// # Errors
     /// If a frame does not follow the one before it; then nothing was added.
-    pub fn apply(&mut self, frames: &[Rows]) -> Result<Watermark, Bypassed> {
+    pub fn apply(&mut self, frames: &[IndexRows]) -> Result<Watermark, Bypassed> {
         let (new, watermark) = advance(self.watermark, frames)?;
         self.rows.extend(new);
         self.watermark = watermark;
@@ -62,7 +62,7 @@ impl MemoryIndex {
 }
 
 impl NameRows for MemoryIndex {
-    fn scan(&self, from: &NameKey, visit: Visit<'_>) -> Result<(), Fault> {
+    fn scan(&self, from: &NameKey, visit: Visit<'_>) -> Result<(), IndexFault> {
         for (key, seq) in self.rows.range(from..) {
             if !visit(key, *seq)? {
                 break;
@@ -72,8 +72,8 @@ impl NameRows for MemoryIndex {
     }
 }
 
-impl From<Fault> for Bypassed {
-    fn from(fault: Fault) -> Self {
+impl From<IndexFault> for Bypassed {
+    fn from(fault: IndexFault) -> Self {
         Self { reason: fault.0 }
     }
 }

@@ -43,7 +43,7 @@ pub use memory::MemoryIndex;
 pub use owner::{Index, IndexState};
 pub use rebuild::{LiveComparison, Rebuilt, reindex};
 pub(crate) use rows::SESSION_OPENED;
-pub use rows::{Rows, as_kept, from_its_end, rows_of};
+pub use rows::{IndexRows, as_kept, from_its_end, rows_of};
 
 /// Version of the rows. An index of any other version is removed and rebuilt.
 pub const INDEX_VERSION: u32 = 6;
@@ -110,8 +110,8 @@ impl Identity {
 
 /// When rows reach the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Durability {
-    /// Some time later, or with the next [`Durability::Immediate`]. A crash takes them back to the last one; so may the end of
+pub enum IndexDurability {
+    /// Some time later, or with the next [`IndexDurability::Immediate`]. A crash takes them back to the last one; so may the end of
     /// the handle.
     None,
     /// Before `apply` returns, with all rows before them.

@@ -15,16 +15,16 @@ use crate::locks::steady;
 use crate::log::Log;
 use crate::storage::{Access, Storage, StoredFile};
 
-use super::file::Table;
+use super::file::IndexTables;
 use super::files::{
     INDEX_NAME, IndexOptions, NEW_NAME, NoTable, adopt, lock, lock_with, open_table, open_to_read, remove,
 };
-use super::layout::{Fault, Meta, NameKey};
+use super::layout::{IndexFault, Meta, NameKey};
 use super::lookup::{self, NameRows};
 use super::memory::MemoryIndex;
 use super::rebuild::pack;
-use super::rows::{Rows, advance};
-use super::{Bypassed, Durability, Identity, NameEntry, NameKind, Watermark};
+use super::rows::{IndexRows, advance};
+use super::{Bypassed, Identity, IndexDurability, NameEntry, NameKind, Watermark};
 
 /// The outcome of opening the index.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl IndexState {
 /// then on is [`Bypassed`], and the file is removed when the index is dropped, so that the next open begins anew.
 pub struct Index {
     /// Present until drop.
-    table: Option<Table>,
+    table: Option<IndexTables>,
     identity: Identity,
     /// The watermark of committed rows.
     watermark: Mutex<Watermark>,
@@ -92,7 +92,7 @@ impl Index {
     /// other process owns the index meanwhile.
     pub fn open_reading_for(log: &Log, options: IndexOptions) -> IndexState {
         let storage = log.storage();
-        let opened = || -> Result<Self, Fault> {
+        let opened = || -> Result<Self, IndexFault> {
             let lock = lock_with(&**storage, Access::Read)?;
             let identity = Identity::of(log);
             let opened = adopt(open_to_read(&**storage, options)?, identity)?;
@@ -124,7 +124,7 @@ impl Index {
         identity: Identity,
         contradicts: Contradicts<'_>,
         options: IndexOptions,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, IndexFault> {
         let lock = lock(&**storage)?;
         // Left by a process that died while it wrote the index anew.
         let _ = remove(&**storage, NEW_NAME);
@@ -138,7 +138,7 @@ impl Index {
             Ok(opened) => (opened, None),
             Err(fault) => {
                 remove(&**storage, INDEX_NAME)?;
-                let table = open_table(&**storage, options).map_err(Fault::from)?;
+                let table = open_table(&**storage, options).map_err(IndexFault::from)?;
                 (adopt(table, identity)?, Some(format!("the index is rebuilt: {}", fault.0)))
             }
         };
@@ -148,7 +148,7 @@ impl Index {
     }
 
     fn of(
-        (table, watermark): (Table, Watermark),
+        (table, watermark): (IndexTables, Watermark),
         identity: Identity,
         storage: &Arc<dyn Storage>,
         lock: Box<dyn StoredFile>,
@@ -188,25 +188,25 @@ impl Index {
     }
 
     /// Adds frames in order, with the watermark in the same transaction. Frames at or below it are skipped; no frames
-    /// and [`Durability::Immediate`] makes earlier ones durable.
+    /// and [`IndexDurability::Immediate`] makes earlier ones durable.
     ///
-    /// With [`Durability::Immediate`] every frame up to the new watermark must be durable in the log, or after a power
+    /// With [`IndexDurability::Immediate`] every frame up to the new watermark must be durable in the log, or after a power
     /// cut the index would be ahead of it.
     ///
     /// # Errors
     /// [`Bypassed`] if a frame does not follow the one before it (nothing is added), or if the index is put aside.
-    pub fn apply(&self, frames: &[Rows], durability: Durability) -> Result<Watermark, Bypassed> {
+    pub fn apply(&self, frames: &[IndexRows], durability: IndexDurability) -> Result<Watermark, Bypassed> {
         let _turn = self.whole(self.turn.lock())?;
         let table = self.table()?;
         let before = self.watermark();
         let (new, watermark) = advance(before, frames)?;
         let changes: BTreeMap<NameKey, Seq> = new.collect();
-        if durability == Durability::Immediate && self.nameless.load(Ordering::Relaxed) {
+        if durability == IndexDurability::Immediate && self.nameless.load(Ordering::Relaxed) {
             // If it fails, a power cut costs a rebuild, and the next time it is tried again.
             self.nameless.store(self.storage.sync_dir("").is_err(), Ordering::Relaxed);
         }
         let meta = Meta { identity: self.identity, watermark };
-        let rows = |put: &mut dyn FnMut(&NameKey, Seq) -> Result<(), Fault>| {
+        let rows = |put: &mut dyn FnMut(&NameKey, Seq) -> Result<(), IndexFault>| {
             changes.iter().try_for_each(|(key, seq)| put(key, *seq))
         };
         table.put(&meta, rows, durability, |_, _, _| {}).map_err(|fault| self.fail(&fault))?;
@@ -253,7 +253,7 @@ impl Index {
         let collected = |rows: &dyn NameRows| {
             let mut all = Vec::new();
             lookup::each(rows, |key, seq| all.push((*key, seq)))?;
-            Ok::<_, Fault>(all)
+            Ok::<_, IndexFault>(all)
         };
         let (found, expected) = (self.ask(collected)?, collected(other)?);
         if self.watermark() != other.watermark() {
@@ -281,14 +281,14 @@ impl Index {
         self.broken.get().is_none() && is_large_part && added_count >= self.options.pack_event_count_min
     }
 
-    fn table(&self) -> Result<&Table, Bypassed> {
+    fn table(&self) -> Result<&IndexTables, Bypassed> {
         if let Some(broken) = self.broken.get() {
             return Err(broken.clone());
         }
         self.table.as_ref().ok_or_else(|| Bypassed { reason: "the index is closed".to_owned() })
     }
 
-    fn fail(&self, fault: &Fault) -> Bypassed {
+    fn fail(&self, fault: &IndexFault) -> Bypassed {
         self.broken
             .get_or_init(|| Bypassed { reason: format!("the index is put aside: {}", fault.0) })
             .clone()
@@ -296,12 +296,12 @@ impl Index {
 
     /// The contents of a lock. A panic in the middle of a change may have left them ahead of the table: the index is put aside.
     fn whole<T>(&self, held: LockResult<T>) -> Result<T, Bypassed> {
-        held.map_err(|_| self.fail(&Fault::new("a thread panicked while it changed it")))
+        held.map_err(|_| self.fail(&IndexFault::new("a thread panicked while it changed it")))
     }
 
-    fn ask<T>(&self, ask: impl FnOnce(&dyn NameRows) -> Result<T, Fault>) -> Result<T, Bypassed> {
+    fn ask<T>(&self, ask: impl FnOnce(&dyn NameRows) -> Result<T, IndexFault>) -> Result<T, Bypassed> {
         let answer = self.table()?.read(ask).map_err(|fault| self.fail(&fault))?;
-        answer.ok_or_else(|| self.fail(&Fault::new("its table is missing")))
+        answer.ok_or_else(|| self.fail(&IndexFault::new("its table is missing")))
     }
 }
 
@@ -349,7 +349,7 @@ impl Drop for Index {
 }
 
 /// The outcome of opening, as the caller sees it.
-fn state_of(opened: Result<Index, Fault>) -> IndexState {
+fn state_of(opened: Result<Index, IndexFault>) -> IndexState {
     match opened {
         Ok(index) => IndexState::Owner(Arc::new(index)),
         Err(fault) => {
@@ -363,15 +363,15 @@ type Contradicts<'c> = &'c dyn Fn(Watermark) -> Option<String>;
 
 /// The table, if the log holds what it knows.
 fn compared(
-    (table, watermark): (Table, Watermark),
+    (table, watermark): (IndexTables, Watermark),
     contradicts: Contradicts<'_>,
-) -> Result<(Table, Watermark), Fault> {
+) -> Result<(IndexTables, Watermark), IndexFault> {
     match contradicts(watermark).filter(|_| watermark.seq != Seq::ZERO) {
         None => Ok((table, watermark)),
         Some(why) => {
             // Writes of redb were held back and are dropped. A table that is only let go keeps its file open.
             let _ = table.close();
-            Err(Fault::new(why))
+            Err(IndexFault::new(why))
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The proof: a tally of all rows that were put in, kept while they are put in, equals the tally of all rows that are read
 //! back at the end. One thread reads the log and makes rows, another sorts them and fills the table's pages one after the
-//! other, in one transaction if all rows fit into memory. Nothing is synced before all is there: see [`Table::draft`].
+//! other, in one transaction if all rows fit into memory. Nothing is synced before all is there: see [`IndexTables::draft`].
 //!
 //! [`pack`] does the same with the rows of an index that grew: random names leave pages half full and the file two or
 //! three times as long as its rows.
@@ -11,12 +11,12 @@ use crate::ids::{Digest, Seq};
 use crate::storage::{Access, Storage, StoredFile};
 
 use super::backend::Met;
-use super::file::Table;
+use super::file::IndexTables;
 use super::files::{self, INDEX_NAME, IndexOptions, NEW_NAME, Unchanged, refused};
-use super::layout::{Fault, Meta, NameKey};
-use super::lookup::{self, Tally};
-use super::rows::{Rows, advance, rows_of};
-use super::{Bypassed, Durability, FrameSource, Identity, Watermark};
+use super::layout::{IndexFault, Meta, NameKey};
+use super::lookup::{self, RowDigest};
+use super::rows::{IndexRows, advance, rows_of};
+use super::{Bypassed, FrameSource, Identity, IndexDurability, Watermark};
 
 /// Frames that are made into rows at once, and how many such batches may wait.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -103,7 +103,7 @@ fn build(
 fn draft<T>(
     storage: &dyn Storage,
     options: IndexOptions,
-    make: impl FnOnce(&Table) -> Result<T, Bypassed>,
+    make: impl FnOnce(&IndexTables) -> Result<T, Bypassed>,
 ) -> Result<(T, u64), Unchanged> {
     let file = storage.open(NEW_NAME, Access::Create).map_err(refused(storage, "open", NEW_NAME))?;
     let met = Met::default();
@@ -119,9 +119,9 @@ fn draft_in<T>(
     file: Box<dyn StoredFile>,
     options: IndexOptions,
     met: Met,
-    make: impl FnOnce(&Table) -> Result<T, Bypassed>,
+    make: impl FnOnce(&IndexTables) -> Result<T, Bypassed>,
 ) -> Result<(T, u64), Bypassed> {
-    let mut table = Table::draft(file, options.cache_bytes.max(CACHE_BYTES), met)?;
+    let mut table = IndexTables::draft(file, options.cache_bytes.max(CACHE_BYTES), met)?;
     let made = make(&table).and_then(|made| {
         table.trim()?;
         Ok(made)
@@ -145,10 +145,14 @@ fn take_place(storage: &dyn Storage) -> Result<(), Unchanged> {
 /// was. `table` is of no use any more if that succeeds, and as it was if not.
 ///
 /// Its caller holds the lock that makes it the owner. Cost: about 1 us a row, one sync of the file and one of the folder.
-pub(super) fn pack(storage: &dyn Storage, table: &Table, options: IndexOptions) -> Result<(), Bypassed> {
+pub(super) fn pack(
+    storage: &dyn Storage,
+    table: &IndexTables,
+    options: IndexOptions,
+) -> Result<(), Bypassed> {
     files::remove(storage, NEW_NAME)?;
     let packed = draft(storage, options, |packed| {
-        let mut put = Tally::default();
+        let mut put = RowDigest::default();
         let meta = table.meta()?.ok_or_else(missing)?;
         packed.fill(&meta, |next| {
             let read = table.read(|rows| {
@@ -171,27 +175,27 @@ pub(super) fn pack(storage: &dyn Storage, table: &Table, options: IndexOptions) 
     Ok(result?)
 }
 
-fn missing() -> Fault {
-    Fault::new("the table of the rebuilt index is missing")
+fn missing() -> IndexFault {
+    IndexFault::new("the table of the rebuilt index is missing")
 }
 
 /// Reads all rows back: they must be the rows that were put in. Returns their digest.
-fn prove(table: &Table, put: &Tally) -> Result<Digest, Bypassed> {
+fn prove(table: &IndexTables, put: &RowDigest) -> Result<Digest, Bypassed> {
     let (digest, found) = table.read(lookup::summary)?.ok_or_else(missing)?;
     if found != *put {
-        return Err(Fault::new("the rebuilt index is not what was put into it").into());
+        return Err(IndexFault::new("the rebuilt index is not what was put into it").into());
     }
     Ok(digest)
 }
 
 fn fill(
-    table: &Table,
+    table: &IndexTables,
     identity: Identity,
     source: &dyn FrameSource,
     head: Seq,
     options: IndexOptions,
 ) -> Result<Rebuilt, Bypassed> {
-    let (mut tally, mut rows, mut is_empty) = (Tally::default(), Vec::new(), true);
+    let (mut tally, mut rows, mut is_empty) = (RowDigest::default(), Vec::new(), true);
     let (mut watermark, mut frame_count) = (Watermark::default(), 0);
     let mut flush = |rows: &mut Vec<(NameKey, Seq)>, watermark| -> Result<(), Bypassed> {
         let meta = Meta { identity, watermark };
@@ -213,7 +217,7 @@ fn fill(
         table.put(
             &meta,
             |next| sorted.try_for_each(|(key, seq)| next(&key, seq)),
-            Durability::Immediate,
+            IndexDurability::Immediate,
             |key, seq, before| {
                 tally.add(key, seq);
                 if let Some(before) = before {
@@ -245,7 +249,7 @@ fn fill(
 fn each_batch(
     source: &dyn FrameSource,
     head: Seq,
-    mut apply: impl FnMut(Vec<Rows>) -> Result<(), Bypassed>,
+    mut apply: impl FnMut(Vec<IndexRows>) -> Result<(), Bypassed>,
 ) -> Result<(), Bypassed> {
     let (send, batches) = crossbeam_channel::bounded(BATCH_COUNT_MAX);
     std::thread::scope(|scope| {
@@ -263,16 +267,18 @@ fn each_batch(
 fn make_rows(
     source: &dyn FrameSource,
     head: Seq,
-    mut next: impl FnMut(Vec<Rows>) -> bool,
+    mut next: impl FnMut(Vec<IndexRows>) -> bool,
 ) -> Result<(), Bypassed> {
     let (mut end, mut seq) = (None, Seq::ZERO);
     let secret = source.secret();
     while seq < head {
         let frames = source.frames_after(end, BATCH_BYTES_MAX)?;
         let mut known = frames.iter().filter(|frame| frame.header().last_seq() <= head);
-        let rows: Vec<Rows> = known.clone().map(|frame| rows_of(frame, &secret)).collect();
+        let rows: Vec<IndexRows> = known.clone().map(|frame| rows_of(frame, &secret)).collect();
         let Some(last) = known.next_back() else {
-            return Err(Fault(format!("the log has no frame after {seq}, expected all up to {head}")).into());
+            return Err(
+                IndexFault(format!("the log has no frame after {seq}, expected all up to {head}")).into()
+            );
         };
         (end, seq) = (Some(last.header().end()), last.header().last_seq());
         if !next(rows) {

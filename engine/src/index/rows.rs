@@ -12,14 +12,14 @@ use super::{Bypassed, FramePlace, NAME_BYTES_MAX, NameKind, Watermark};
 
 /// The rows that one frame adds to an index; made by [`rows_of`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rows {
+pub struct IndexRows {
     pub(super) place: FramePlace,
     /// The link is asked for only of the last frame of a batch: it is a digest, and not made for the others.
     pub(super) header: FrameHeader,
     pub(super) names: Vec<(NameKey, Seq)>,
 }
 
-impl Rows {
+impl IndexRows {
     /// The frame they come from.
     pub const fn place(&self) -> FramePlace {
         self.place
@@ -42,9 +42,9 @@ pub(super) const MEMORY_RECORDED: u16 = 64;
 ///
 /// Total: payloads that are unknown or do not decode bear no names, and their events are placed all the same. Cost:
 /// decodes only the kinds that bear names.
-pub fn rows_of(frame: &Frame, secret: &Secret) -> Rows {
+pub fn rows_of(frame: &Frame, secret: &Secret) -> IndexRows {
     let header = frame.header();
-    let mut rows = Rows {
+    let mut rows = IndexRows {
         place: FramePlace {
             first_seq: header.first_seq,
             last_seq: header.last_seq(),
@@ -65,7 +65,7 @@ pub fn rows_of(frame: &Frame, secret: &Secret) -> Rows {
     rows
 }
 
-impl Rows {
+impl IndexRows {
     /// The watermark behind the frame.
     pub(super) fn watermark(&self) -> Watermark {
         let (seq, link) = (self.header.last_seq(), self.header.link());
@@ -79,7 +79,7 @@ impl Rows {
 /// If a frame does not follow the one before it.
 pub(super) fn advance(
     watermark: Watermark,
-    frames: &[Rows],
+    frames: &[IndexRows],
 ) -> Result<(impl Iterator<Item = (NameKey, Seq)> + '_, Watermark), Bypassed> {
     let new = move || frames.iter().filter(move |rows| rows.place.last_seq > watermark.seq);
     let mut next = watermark.seq;
@@ -90,7 +90,7 @@ pub(super) fn advance(
         }
         next = rows.place.last_seq;
     }
-    let reached = new().next_back().map_or(watermark, Rows::watermark);
+    let reached = new().next_back().map_or(watermark, IndexRows::watermark);
     Ok((new().flat_map(|rows| rows.names.iter().copied()), reached))
 }
 

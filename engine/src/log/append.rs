@@ -12,15 +12,15 @@
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use super::commit_queue::{Outcome, Stages, Until};
+use super::commit_queue::{Stages, Until, WaitOutcome};
 use super::error::LogError;
 use super::files::CHECKPOINT;
-use super::group_commit::Request;
+use super::group_commit::CommitRequest;
 use super::recovery_scan::{CheckpointFile, is_anchored, read_checkpoint};
 use super::settle::{Placed, Stretch};
 use super::tail::{Lost, WriteLock};
-use super::{Appended, Condition, Log, Prepared, Writer};
-use crate::codec::{Busy, Checkpoint, SEGMENT_HEADER_BYTES};
+use super::{Appended, Condition, LeaderState, Log, Prepared};
+use crate::codec::{Checkpoint, SEGMENT_HEADER_BYTES, WriteMark};
 use crate::ids::Seq;
 use crate::storage::write_file;
 
@@ -30,11 +30,11 @@ const REACH_WAIT: Duration = Duration::from_millis(5);
 const REACH_WAIT_COUNT: u32 = 4;
 
 impl Stages for Log {
-    type Request = Request;
+    type Request = CommitRequest;
     type Placed = Placed;
     type Failure = LogError;
 
-    fn write(&self, group: Vec<Request>) -> Vec<Result<Placed, LogError>> {
+    fn write(&self, group: Vec<CommitRequest>) -> Vec<Result<Placed, LogError>> {
         match self.writer() {
             Ok(mut writer) => self.write_requests(&mut writer, group),
             Err(error) => group.iter().map(|_| Err(error.again())).collect(),
@@ -74,7 +74,7 @@ impl Log {
     /// [`LogError::HeadMoved`], [`LogError::Busy`], [`LogError::NoSpace`], [`LogError::Poisoned`],
     /// [`LogError::Corrupt`], [`LogError::ReadOnly`], [`LogError::Forked`], [`LogError::Io`].
     pub fn append(&self, prepared: Prepared, conditions: &[Condition]) -> Result<Appended, LogError> {
-        let request = Request { prepared, conditions: conditions.to_vec() };
+        let request = CommitRequest { prepared, conditions: conditions.to_vec() };
         Ok(self.submit(request, Until::Durable)?.appended)
     }
 
@@ -84,12 +84,12 @@ impl Log {
     /// # Errors
     /// As [`Log::append`].
     pub fn place(&self, prepared: Prepared, conditions: &[Condition]) -> Result<Placed, LogError> {
-        let request = Request { prepared, conditions: conditions.to_vec() };
+        let request = CommitRequest { prepared, conditions: conditions.to_vec() };
         self.submit(request, Until::Written)
     }
 
     /// Hands a commit to the queue.
-    pub(crate) fn submit(&self, request: Request, until: Until) -> Result<Placed, LogError> {
+    pub(crate) fn submit(&self, request: CommitRequest, until: Until) -> Result<Placed, LogError> {
         self.check_process()?;
         let placed = self.queue.run(self, request, until);
         if let Err(LogError::HeadMoved { actual, .. }) = &placed {
@@ -120,12 +120,12 @@ impl Log {
             return Err(LogError::ReadOnly { path: self.storage.path("") });
         };
         match self.await_stretch(tail, &placed.stretch, false) {
-            Outcome::Durable(_) => {
+            WaitOutcome::Durable(_) => {
                 self.publish_late(tail, &placed.stretch).map_err(|_| self.lost(Lost::Sync))?;
                 self.show(placed.stretch.end);
             }
-            Outcome::Failed(lost) => return Err(self.lost(lost)),
-            Outcome::PageLost => match self.is_kept(&placed.stretch) {
+            WaitOutcome::Failed(lost) => return Err(self.lost(lost)),
+            WaitOutcome::PageLost => match self.is_kept(&placed.stretch) {
                 Ok(true) => {}
                 // The files are in their places, and could not be read, or the commit was given up after a failed sync.
                 Err(LogError::Io { .. } | LogError::Poisoned { .. }) => return Err(self.lost(Lost::Sync)),
@@ -198,7 +198,7 @@ impl Log {
         let page = tail.read()?;
         // If another process left things unsettled, its recovery will write the next checkpoint. But a page that says nothing
         // is made anew here: without page and checkpoint readers would miss the last acknowledged events.
-        let is_unsettled = page.busy != Busy::Idle || page.written.is_none() || page.poisoned;
+        let is_unsettled = page.busy != WriteMark::Idle || page.written.is_none() || page.poisoned;
         if page.store == Some(self.segments.store) && is_unsettled || writer.postponed {
             return Ok(());
         }
@@ -223,7 +223,7 @@ pub struct Exclusive<'a> {
     // Fields are dropped in this order. The lock of a file does not tell threads apart: another thread of this handle, let in before the lock is
     // given back, would take it at once, and lose it to this thread's unlocking.
     _lock: WriteLock<'a>,
-    writer: MutexGuard<'a, Writer>,
+    writer: MutexGuard<'a, LeaderState>,
 }
 
 impl Exclusive<'_> {
@@ -245,7 +245,7 @@ impl Exclusive<'_> {
     /// # Errors
     /// As [`Exclusive::append`].
     pub fn place(&mut self, prepared: Prepared, conditions: &[Condition]) -> Result<Placed, LogError> {
-        let request = Request { prepared, conditions: conditions.to_vec() };
+        let request = CommitRequest { prepared, conditions: conditions.to_vec() };
         let answer = self.log.write_held(&mut self.writer, vec![request]).pop();
         answer.unwrap_or_else(|| Err(LogError::ReadOnly { path: self.log.storage.path("") }))
     }

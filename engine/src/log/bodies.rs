@@ -15,10 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Log;
-use super::error::{Corruption, Fault, LogError};
+use super::error::{Corruption, FrameFault, LogError};
 use super::files::SegmentFile;
 use super::parallel_verify::beside;
-use crate::codec::{BODY_CHUNK_BYTES_MAX, BodyRow, Frame, Invalid, Part, SALT_BYTES, TAG_BYTES, check_body};
+use crate::codec::{
+    BODY_CHUNK_BYTES_MAX, BodyRow, DamagedPart, Frame, Invalid, SALT_BYTES, TAG_BYTES, check_body,
+};
 use crate::locks::{steady_read, steady_write};
 use crate::storage::{bytes_between, read_up_to};
 use crate::vault::Vault;
@@ -31,23 +33,23 @@ const STRETCH_BYTES: u64 = 256 << 10;
 const GAP_BYTES: u64 = 2 << 10;
 
 /// The stored bytes and the salt of a body.
-struct Piece<'r> {
+struct StoredBody<'r> {
     /// The row's number among the rows that were asked for.
     number: usize,
     row: &'r BodyRow,
     salt: [u8; SALT_BYTES],
-    stored: Stored<'r>,
+    stored: BodyLocation<'r>,
 }
 
 /// Where the stored bytes of a body are.
-enum Stored<'r> {
+enum BodyLocation<'r> {
     /// They were read with the frame.
     AtHand(&'r [u8]),
     /// In the stretch of this number.
     Stretch(usize, Range<usize>),
 }
 
-type Read = Result<Vec<u8>, Fault>;
+type Read = Result<Vec<u8>, FrameFault>;
 
 /// The body, checked.
 fn checked_body(vault: &Vault, row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8]) -> Read {
@@ -60,15 +62,20 @@ fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
     if bytes.len() == row.stored_bytes as usize {
         return Ok(());
     }
-    Err(Invalid::new(Part::Body, 0, format!("{} bytes", row.stored_bytes), format!("{} bytes", bytes.len())))
+    Err(Invalid::new(
+        DamagedPart::Body,
+        0,
+        format!("{} bytes", row.stored_bytes),
+        format!("{} bytes", bytes.len()),
+    ))
 }
 
 /// Checks each piece, on two threads if that is worth it.
-fn settle(vault: &Vault, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
-    let checked = |piece: &Piece<'_>| {
+fn settle(vault: &Vault, pieces: &[StoredBody<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
+    let checked = |piece: &StoredBody<'_>| {
         let stored = match &piece.stored {
-            Stored::AtHand(stored) => stored,
-            Stored::Stretch(stretch, at) => {
+            BodyLocation::AtHand(stored) => stored,
+            BodyLocation::Stretch(stretch, at) => {
                 let stretch = stretches.get(*stretch).map_or(&[][..], Vec::as_slice);
                 // A short read ends where the file ends; the digest's check reports it.
                 stretch.get(at.start.min(stretch.len())..at.end.min(stretch.len())).unwrap_or(&[])
@@ -81,7 +88,7 @@ fn settle(vault: &Vault, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Rea
 }
 
 /// A row and the place of its bytes in the file.
-struct Placed<'r> {
+struct BodyInFile<'r> {
     number: usize,
     row: &'r BodyRow,
     offset: u64,
@@ -149,8 +156,8 @@ impl Log {
             let block = frame.as_ref().and_then(|frame| frame.block_at_hand(row));
             match block.and_then(<[u8]>::split_first_chunk::<SALT_BYTES>) {
                 Some((salt, stored)) => {
-                    let stored = Stored::AtHand(stored);
-                    at_hand.push(Piece { number, row, salt: *salt, stored });
+                    let stored = BodyLocation::AtHand(stored);
+                    at_hand.push(StoredBody { number, row, salt: *salt, stored });
                 }
                 None => order.push((number, row)),
             }
@@ -189,7 +196,7 @@ impl Log {
                 }
             });
         }
-        let unread = |row: &BodyRow| self.body_error(row, Fault::Nothing);
+        let unread = |row: &BodyRow| self.body_error(row, FrameFault::Nothing);
         let answers = answers.into_iter().zip(wanted);
         answers.map(|(answer, (_, row))| answer.unwrap_or_else(|| Err(unread(row)))).collect()
     }
@@ -208,13 +215,16 @@ impl Log {
         Ok(())
     }
 
-    fn read_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), Fault> {
-        let Some(file) = self.segment_of(row)? else { return Err(Fault::Nothing) };
+    fn read_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), FrameFault> {
+        let Some(file) = self.segment_of(row)? else { return Err(FrameFault::Nothing) };
         let mut block = vec![0; SALT_BYTES.saturating_add(row.stored_bytes as usize)];
         let count = read_up_to(&*file.file, &mut block, row.place.offset);
-        let count = count.map_err(|error| Fault::Error(LogError::io("read", file.path.clone(), error)))?;
+        let count =
+            count.map_err(|error| FrameFault::Error(LogError::io("read", file.path.clone(), error)))?;
         block.truncate(count);
-        let Some((salt, bytes)) = block.split_first_chunk::<SALT_BYTES>() else { return Err(Fault::Nothing) };
+        let Some((salt, bytes)) = block.split_first_chunk::<SALT_BYTES>() else {
+            return Err(FrameFault::Nothing);
+        };
         if row.unit.is_some() {
             return Ok((*salt, checked_body(&self.segments.vault, row, salt, bytes)?));
         }
@@ -225,22 +235,22 @@ impl Log {
     }
 
     /// The segment that a row points into, if its length is one that a body may have.
-    fn segment_of(&self, row: &BodyRow) -> Result<Option<Arc<SegmentFile>>, Fault> {
+    fn segment_of(&self, row: &BodyRow) -> Result<Option<Arc<SegmentFile>>, FrameFault> {
         let added = if row.unit.is_some() { TAG_BYTES } else { 0 };
         if row.bytes as usize > BODY_CHUNK_BYTES_MAX
             || row.stored_bytes as usize > BODY_CHUNK_BYTES_MAX.saturating_add(added)
         {
             let found = format!("{} bytes, {} stored", row.bytes, row.stored_bytes);
-            return Err(invalid(Invalid::new(Part::Body, 0, "a body within the limits", found)));
+            return Err(invalid(Invalid::new(DamagedPart::Body, 0, "a body within the limits", found)));
         }
-        self.segments.get(row.place.segment).map_err(Fault::Error)
+        self.segments.get(row.place.segment).map_err(FrameFault::Error)
     }
 
     /// Reads bodies of one segment, in the order of their positions; calls `tell` with the outcome of each.
     fn read_batch<'r>(
         &self,
         batch: &[(usize, &'r BodyRow)],
-        tell: &mut dyn FnMut(usize, &'r BodyRow, Result<Vec<u8>, Fault>),
+        tell: &mut dyn FnMut(usize, &'r BodyRow, Result<Vec<u8>, FrameFault>),
     ) {
         let mut placed = Vec::with_capacity(batch.len());
         let mut open = None;
@@ -248,10 +258,10 @@ impl Log {
             match self.segment_of(row) {
                 Ok(Some(file)) => {
                     let bytes = u64::from(row.stored_bytes).saturating_add(SALT_BYTES as u64);
-                    placed.push(Placed { number, row, offset: row.place.offset, bytes });
+                    placed.push(BodyInFile { number, row, offset: row.place.offset, bytes });
                     open = Some(file);
                 }
-                Ok(None) => tell(number, row, Err(Fault::Nothing)),
+                Ok(None) => tell(number, row, Err(FrameFault::Nothing)),
                 Err(fault) => tell(number, row, Err(fault)),
             }
         }
@@ -281,7 +291,7 @@ impl Log {
                     let kind = error.kind();
                     for placed in near {
                         let error = LogError::io("read", file.path.clone(), kind.into());
-                        tell(placed.number, placed.row, Err(Fault::Error(error)));
+                        tell(placed.number, placed.row, Err(FrameFault::Error(error)));
                     }
                     continue;
                 }
@@ -291,11 +301,11 @@ impl Log {
                 let end = start.saturating_add(usize::try_from(placed.bytes).unwrap_or(usize::MAX));
                 let (number, row) = (placed.number, placed.row);
                 let Some(salt) = stretch.get(start..).and_then(<[u8]>::first_chunk).copied() else {
-                    tell(number, row, Err(Fault::Nothing));
+                    tell(number, row, Err(FrameFault::Nothing));
                     continue;
                 };
-                let stored = Stored::Stretch(stretches.len(), start.saturating_add(SALT_BYTES)..end);
-                pieces.push(Piece { number, row, salt, stored });
+                let stored = BodyLocation::Stretch(stretches.len(), start.saturating_add(SALT_BYTES)..end);
+                pieces.push(StoredBody { number, row, salt, stored });
             }
             stretches.push(stretch);
         }
@@ -305,18 +315,18 @@ impl Log {
     }
 
     /// A fault of a body as an error.
-    fn body_error(&self, row: &BodyRow, fault: Fault) -> LogError {
+    fn body_error(&self, row: &BodyRow, fault: FrameFault) -> LogError {
         let (segment, offset) = (row.place.segment, row.place.offset);
         let (expected, found) = match fault {
-            Fault::Error(error) => return error,
-            Fault::Invalid(invalid, _) if invalid.part == Part::BodyZeroed => {
+            FrameFault::Error(error) => return error,
+            FrameFault::Invalid(invalid, _) if invalid.part == DamagedPart::BodyZeroed => {
                 return LogError::Erased { place: row.place };
             }
-            Fault::Invalid(invalid, _) => (invalid.expected, invalid.found),
-            Fault::Nothing => (format!("{} bytes and a salt", row.stored_bytes), "too few".to_owned()),
+            FrameFault::Invalid(invalid, _) => (invalid.expected, invalid.found),
+            FrameFault::Nothing => (format!("{} bytes and a salt", row.stored_bytes), "too few".to_owned()),
         };
         LogError::corrupt(Corruption {
-            part: Part::Body,
+            part: DamagedPart::Body,
             path: self.segments.path(segment),
             segment,
             offset,
@@ -329,10 +339,10 @@ impl Log {
 }
 
 /// Whether a body is there and does not fit its digest. Half of it may be zeros: [`Log::salted_body`] tells.
-fn is_unfit(fault: &Fault) -> bool {
-    matches!(fault, Fault::Invalid(invalid, _) if invalid.part == Part::Body)
+fn is_unfit(fault: &FrameFault) -> bool {
+    matches!(fault, FrameFault::Invalid(invalid, _) if invalid.part == DamagedPart::Body)
 }
 
-fn invalid(invalid: Invalid) -> Fault {
-    Fault::Invalid(invalid, None)
+fn invalid(invalid: Invalid) -> FrameFault {
+    FrameFault::Invalid(invalid, None)
 }

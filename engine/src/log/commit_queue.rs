@@ -75,7 +75,7 @@ pub(crate) trait Stages {
     fn wait_for_others(&self, all_here: impl FnMut() -> bool);
 }
 
-enum Progress<P, F> {
+enum QueueProgress<P, F> {
     Wait,
     Lead(u64),
     /// The commit is written; the caller waits for durability itself.
@@ -87,14 +87,14 @@ enum Progress<P, F> {
 type Asleep = bool;
 
 /// One caller's place in the queue.
-struct Slot<P, F> {
-    progress: Mutex<(Progress<P, F>, Asleep)>,
+struct QueueSlot<P, F> {
+    progress: Mutex<(QueueProgress<P, F>, Asleep)>,
     changed: Condvar,
     until: Until,
 }
 
-impl<P, F> Slot<P, F> {
-    fn tell(&self, progress: Progress<P, F>) {
+impl<P, F> QueueSlot<P, F> {
+    fn tell(&self, progress: QueueProgress<P, F>) {
         let asleep = {
             let mut told = locked(&self.progress);
             told.0 = progress;
@@ -105,9 +105,9 @@ impl<P, F> Slot<P, F> {
         }
     }
 
-    /// As [`Slot::tell`], unless its caller has an answer.
-    fn tell_unless_told(&self, progress: impl FnOnce() -> Progress<P, F>) {
-        let waits = matches!(locked(&self.progress).0, Progress::Wait);
+    /// As [`QueueSlot::tell`], unless its caller has an answer.
+    fn tell_unless_told(&self, progress: impl FnOnce() -> QueueProgress<P, F>) {
+        let waits = matches!(locked(&self.progress).0, QueueProgress::Wait);
         if waits {
             self.tell(progress());
         }
@@ -123,7 +123,7 @@ enum Lead {
     Waiting,
 }
 
-type Queued<R, P, F> = (R, Arc<Slot<P, F>>);
+type Queued<R, P, F> = (R, Arc<QueueSlot<P, F>>);
 
 struct Queue<R, P, F> {
     queued: Vec<Queued<R, P, F>>,
@@ -152,8 +152,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<S: Stages> CommitQueue<S> {
     /// Has `request` written in a group. Returns once the commit is written or durable, as `until` says.
     pub(crate) fn run(&self, stages: &S, request: S::Request, until: Until) -> Result<S::Placed, S::Failure> {
-        let slot =
-            Arc::new(Slot { progress: Mutex::new((Progress::Wait, false)), changed: Condvar::new(), until });
+        let slot = Arc::new(QueueSlot {
+            progress: Mutex::new((QueueProgress::Wait, false)),
+            changed: Condvar::new(),
+            until,
+        });
         let mut lead = {
             let mut queue = locked(&self.0);
             queue.queued.push((request, Arc::clone(&slot)));
@@ -170,8 +173,8 @@ impl<S: Stages> CommitQueue<S> {
             }
             let mut told = locked(&slot.progress);
             let progress = loop {
-                match std::mem::replace(&mut told.0, Progress::Wait) {
-                    Progress::Wait => {
+                match std::mem::replace(&mut told.0, QueueProgress::Wait) {
+                    QueueProgress::Wait => {
                         told.1 = true;
                         told = slot.changed.wait(told).unwrap_or_else(PoisonError::into_inner);
                         told.1 = false;
@@ -181,10 +184,10 @@ impl<S: Stages> CommitQueue<S> {
             };
             drop(told);
             match progress {
-                Progress::Lead(holder) => lead = Some(holder),
-                Progress::Written(placed) => return stages.settle(&placed).map(|()| placed),
-                Progress::Done(outcome) => return outcome,
-                Progress::Wait => {}
+                QueueProgress::Lead(holder) => lead = Some(holder),
+                QueueProgress::Written(placed) => return stages.settle(&placed).map(|()| placed),
+                QueueProgress::Done(outcome) => return outcome,
+                QueueProgress::Wait => {}
             }
         }
     }
@@ -203,7 +206,7 @@ impl<S: Stages> CommitQueue<S> {
         for (slot, answer) in led.slots.iter().zip(stages.write(requests)) {
             match answer {
                 Ok(placed) if slot.until == Until::Durable => carried.push((slot, placed)),
-                answer => slot.tell(Progress::Done(answer)),
+                answer => slot.tell(QueueProgress::Done(answer)),
             }
         }
         let last = carried.iter().map(|(_, placed)| placed);
@@ -218,9 +221,9 @@ impl<S: Stages> CommitQueue<S> {
         self.hand_on(holder, led.slots.len());
         for (slot, placed) in carried {
             slot.tell(match &settled {
-                None => Progress::Written(placed),
-                Some(Ok(())) => Progress::Done(Ok(placed)),
-                Some(Err(failure)) => Progress::Done(Err(stages.again(failure))),
+                None => QueueProgress::Written(placed),
+                Some(Ok(())) => QueueProgress::Done(Ok(placed)),
+                Some(Err(failure)) => QueueProgress::Done(Err(stages.again(failure))),
             });
         }
         led.ended = true;
@@ -242,7 +245,7 @@ impl<S: Stages> CommitQueue<S> {
             next.map(|next| (next, queue.take_lead()))
         };
         if let Some((next, holder)) = next {
-            next.tell(Progress::Lead(holder));
+            next.tell(QueueProgress::Lead(holder));
         }
     }
 }
@@ -253,7 +256,7 @@ struct Led<'a, S: Stages> {
     queue: &'a CommitQueue<S>,
     stages: &'a S,
     holder: u64,
-    slots: Vec<Arc<Slot<S::Placed, S::Failure>>>,
+    slots: Vec<Arc<QueueSlot<S::Placed, S::Failure>>>,
     ended: bool,
 }
 
@@ -263,7 +266,7 @@ impl<S: Stages> Drop for Led<'_, S> {
             return;
         }
         for slot in &self.slots {
-            slot.tell_unless_told(|| Progress::Done(Err(self.stages.unwound())));
+            slot.tell_unless_told(|| QueueProgress::Done(Err(self.stages.unwound())));
         }
         self.queue.hand_on(self.holder, self.slots.len());
     }
@@ -344,7 +347,7 @@ impl CommitDelay {
 
 /// The state of the log, as the page has it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct State {
+pub(crate) struct LogState {
     /// Everything before this position is durable.
     pub(crate) durable: u64,
     /// Everything before this position is written.
@@ -358,7 +361,7 @@ pub(crate) struct State {
 }
 
 /// The outcome of one attempt to take the sync lock.
-pub(crate) enum Attempt<T> {
+pub(crate) enum LockAttempt<T> {
     Locked(T),
     /// Another process holds the lock.
     HeldElsewhere,
@@ -368,7 +371,7 @@ pub(crate) enum Attempt<T> {
 
 /// How a wait for durability ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome<F> {
+pub(crate) enum WaitOutcome<F> {
     /// Everything before this position is durable.
     Durable(u64),
     /// Nothing is known about the written bytes: for every thread of this process, for good.
@@ -389,11 +392,11 @@ pub(crate) trait SyncOps {
     /// Reads the page.
     fn look(&self) -> Self::Page;
     /// The state that a page holds; `None` if it holds none.
-    fn state(&self, page: &Self::Page) -> Option<State>;
+    fn state(&self, page: &Self::Page) -> Option<LogState>;
     /// The failure to report after a sync failed in another process.
     fn failed_elsewhere(&self) -> Self::Failure;
     /// Tries to take the sync lock. One thread of a process at a time calls this.
-    fn try_lock(&self) -> Attempt<Self::Lock>;
+    fn try_lock(&self) -> LockAttempt<Self::Lock>;
     /// Syncs the segment and publishes as durable everything that `page`, read before the sync, has as written. Returns
     /// that position. Publishes a failure, too. Works without the lock: that costs one more sync and is safe. One thread of a
     /// process at a time calls this: of two syncs through one open file, the kernel reports a failed write to one only.
@@ -406,14 +409,14 @@ pub(crate) trait SyncOps {
 
 /// The part of the log that one write filled.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stretch {
+pub(crate) struct WriteRange {
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// The epoch at the time of the write.
     pub(crate) epoch: u32,
 }
 
-struct Known<F> {
+struct LogEnd<F> {
     /// A thread of this process holds the in-process lock.
     is_held: bool,
     asleep: usize,
@@ -423,11 +426,11 @@ struct Known<F> {
 }
 
 /// The in-process sync lock, and the durable position or failure that the threads of this process know of.
-pub(crate) struct SyncWait<F>(Mutex<Known<F>>, Condvar);
+pub(crate) struct SyncWait<F>(Mutex<LogEnd<F>>, Condvar);
 
 impl<F> Default for SyncWait<F> {
     fn default() -> Self {
-        Self(Mutex::new(Known { is_held: false, asleep: 0, durable: 0, failed: None }), Condvar::new())
+        Self(Mutex::new(LogEnd { is_held: false, asleep: 0, durable: 0, failed: None }), Condvar::new())
     }
 }
 
@@ -457,14 +460,14 @@ impl<F: Copy> SyncWait<F> {
     }
 
     /// Waits until `stretch` is durable, or until a failure makes its state unknown.
-    pub(crate) fn settle<S: SyncOps<Failure = F>>(&self, ops: &S, stretch: Stretch) -> Outcome<F> {
+    pub(crate) fn settle<S: SyncOps<Failure = F>>(&self, ops: &S, stretch: WriteRange) -> WaitOutcome<F> {
         let mut known = locked(&self.0);
         let lock = loop {
             if known.durable >= stretch.end {
-                return Outcome::Durable(known.durable);
+                return WaitOutcome::Durable(known.durable);
             }
             if let Some(failure) = known.failed {
-                return Outcome::Failed(failure);
+                return WaitOutcome::Failed(failure);
             }
             if !known.is_held {
                 known.is_held = true;
@@ -478,9 +481,9 @@ impl<F: Copy> SyncWait<F> {
         let outcome = serve(ops, stretch);
         let mut known = locked(&self.0);
         match outcome {
-            Outcome::Durable(durable) => known.durable = known.durable.max(durable),
-            Outcome::Failed(failure) => known.failed = Some(failure),
-            Outcome::PageLost => {}
+            WaitOutcome::Durable(durable) => known.durable = known.durable.max(durable),
+            WaitOutcome::Failed(failure) => known.failed = Some(failure),
+            WaitOutcome::PageLost => {}
         }
         drop(known);
         drop(lock);
@@ -489,21 +492,25 @@ impl<F: Copy> SyncWait<F> {
 }
 
 /// The outcome for a stretch, if the page's state decides it.
-fn verdict<S: SyncOps>(ops: &S, state: Option<State>, stretch: Stretch) -> Option<Outcome<S::Failure>> {
+fn verdict<S: SyncOps>(
+    ops: &S,
+    state: Option<LogState>,
+    stretch: WriteRange,
+) -> Option<WaitOutcome<S::Failure>> {
     let state = state?;
     if state.epoch != stretch.epoch {
-        return Some(Outcome::Failed(ops.failed_elsewhere()));
+        return Some(WaitOutcome::Failed(ops.failed_elsewhere()));
     }
-    (state.durable >= stretch.end).then_some(Outcome::Durable(state.durable))
+    (state.durable >= stretch.end).then_some(WaitOutcome::Durable(state.durable))
 }
 
 /// Makes a stretch durable, or waits until another process has made it durable.
-pub(crate) fn serve<S: SyncOps>(ops: &S, stretch: Stretch) -> Outcome<S::Failure> {
+pub(crate) fn serve<S: SyncOps>(ops: &S, stretch: WriteRange) -> WaitOutcome<S::Failure> {
     let lock = loop {
         match ops.try_lock() {
-            Attempt::Locked(lock) => break Some(lock),
-            Attempt::NoLock => break None,
-            Attempt::HeldElsewhere => {}
+            LockAttempt::Locked(lock) => break Some(lock),
+            LockAttempt::NoLock => break None,
+            LockAttempt::HeldElsewhere => {}
         }
         let page = ops.look();
         if let Some(outcome) = verdict(ops, ops.state(&page), stretch) {
@@ -533,12 +540,12 @@ pub(crate) fn serve<S: SyncOps>(ops: &S, stretch: Stretch) -> Outcome<S::Failure
         }
     }
     if state.is_none() {
-        return Outcome::PageLost;
+        return WaitOutcome::PageLost;
     }
     match ops.sync(lock.as_ref(), &page) {
-        Ok(durable) if durable >= stretch.end => Outcome::Durable(durable),
+        Ok(durable) if durable >= stretch.end => WaitOutcome::Durable(durable),
         // The page has less than this process wrote: it is not the page from before.
-        Ok(_) => Outcome::PageLost,
-        Err(failure) => Outcome::Failed(failure),
+        Ok(_) => WaitOutcome::PageLost,
+        Err(failure) => WaitOutcome::Failed(failure),
     }
 }

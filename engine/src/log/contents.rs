@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Log;
-use super::cursor::Cursor;
-use super::error::{Fault, LogError};
+use super::cursor::FrameCursor;
+use super::error::{FrameFault, LogError};
 use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, damaged, segment_start};
 use super::place_run::PlaceRun;
 use crate::codec::{
-    CHUNK_BYTES, Frame, FrameCheck, Invalid, ORDINAL_BYTES, Part, PlacesOf, PlacesRecord, PlacesStream,
-    SEGMENT_HEADER_BYTES, SegmentHeader, Written, places_digest,
+    CHUNK_BYTES, DamagedPart, Frame, FrameCheck, Invalid, ORDINAL_BYTES, PlacesOf, PlacesRecord,
+    PlacesStream, SEGMENT_HEADER_BYTES, SegmentHeader, Written, places_digest,
 };
 use crate::ids::StreamId;
 
@@ -25,12 +25,12 @@ pub(crate) struct Contents {
 }
 
 /// Why a segment was not rewritten.
-pub(crate) enum Refused {
+pub(crate) enum RewriteRefusal {
     Stopped,
     Error(LogError),
 }
 
-impl Refused {
+impl RewriteRefusal {
     pub(crate) fn into_error(self) -> Option<LogError> {
         match self {
             Self::Stopped => None,
@@ -39,7 +39,7 @@ impl Refused {
     }
 }
 
-impl From<LogError> for Refused {
+impl From<LogError> for RewriteRefusal {
     fn from(error: LogError) -> Self {
         Self::Error(error)
     }
@@ -71,7 +71,7 @@ impl Contents {
         number: u32,
         bodies: bool,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<Self>, Refused> {
+    ) -> Result<Option<Self>, RewriteRefusal> {
         let (Some(header), Some(next)) =
             (segments.header(number)?, segments.header(number.saturating_add(1))?)
         else {
@@ -82,38 +82,39 @@ impl Contents {
         if end.segment() != number || end <= found.end.position {
             return Ok(None);
         }
-        let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(segments, SCAN_WINDOW_BYTES);
         while found.end.position < end {
             if stop() {
-                return Err(Refused::Stopped);
+                return Err(RewriteRefusal::Stopped);
             }
             let position = found.end.position;
             let frame = cursor.frame(position, FrameCheck::Digest).and_then(|frame| {
-                continues(&found.end, frame.header()).map_err(|invalid| Fault::Invalid(invalid, None))?;
+                continues(&found.end, frame.header())
+                    .map_err(|invalid| FrameFault::Invalid(invalid, None))?;
                 Ok(frame)
             });
             let frame = frame.map_err(|fault| damaged(segments, position, fault))?;
             if bodies {
                 let mut fault = None;
                 cursor.check_bodies(&frame, |_, invalid| {
-                    if invalid.part != Part::BodyZeroed {
+                    if invalid.part != DamagedPart::BodyZeroed {
                         fault.get_or_insert(invalid);
                     }
                 })?;
                 if let Some(invalid) = fault {
-                    return Err(damaged(segments, position, Fault::Invalid(invalid, None)).into());
+                    return Err(damaged(segments, position, FrameFault::Invalid(invalid, None)).into());
                 }
             }
             found.add(&frame);
         }
         if found.end.position != end || found.end.link != next.previous {
             let invalid = Invalid {
-                part: Part::Link,
+                part: DamagedPart::Link,
                 offset: 0,
                 expected: format!("link {} at the end of segment {number}", next.previous),
                 found: found.end.link.to_string(),
             };
-            return Err(damaged(segments, end, Fault::Invalid(invalid, None)).into());
+            return Err(damaged(segments, end, FrameFault::Invalid(invalid, None)).into());
         }
         Ok(Some(found))
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, Segments, TAIL, segment_name, segment_start};
-use super::tail::Tail;
+use super::tail::TailState;
 use super::{Log, LogOptions};
 use crate::codec::{
-    Checkpoint, ENCRYPTED, FORMAT_VERSION, FeatureBits, Invalid, PageCounts, Part, SECRET_FILE_BYTES,
+    Checkpoint, DamagedPart, ENCRYPTED, FORMAT_VERSION, FeatureBits, Invalid, PageCounts, SECRET_FILE_BYTES,
     SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SecretFile, SegmentHeader, StoreFile, StoreFileError,
 };
 use crate::ids::{Link, Position, Seq, StoreId};
@@ -17,32 +17,32 @@ use crate::storage::{Access, Clock, Entropy, KeyRing, Storage, read_file, read_u
 use crate::vault::{KeyUse, Rotated, StoreKey, Vault, make_key, rotate_key};
 
 /// The contents of the store file.
-pub(crate) enum Identity {
+pub(crate) enum StoreFileState {
     Store(StoreFile),
     Missing,
     Damaged(Invalid),
 }
 
 /// Reads the store file.
-pub(crate) fn identify(storage: &dyn Storage) -> Result<Identity, LogError> {
+pub(crate) fn identify(storage: &dyn Storage) -> Result<StoreFileState, LogError> {
     let path = || storage.path(STORE_FILE);
     let bytes = match read_file(storage, STORE_FILE, STORE_FILE_BYTES_MAX) {
         Ok(Some(bytes)) => bytes,
-        Ok(None) => return Ok(Identity::Missing),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Identity::Missing),
+        Ok(None) => return Ok(StoreFileState::Missing),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(StoreFileState::Missing),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             let invalid = Invalid {
-                part: Part::StoreFile,
+                part: DamagedPart::StoreFile,
                 offset: 0,
                 expected: format!("at most {STORE_FILE_BYTES_MAX} bytes"),
                 found: error.to_string(),
             };
-            return Ok(Identity::Damaged(invalid));
+            return Ok(StoreFileState::Damaged(invalid));
         }
         Err(error) => return Err(LogError::io("read", path(), error)),
     };
     match StoreFile::decode(&bytes) {
-        Ok(file) => Ok(Identity::Store(file)),
+        Ok(file) => Ok(StoreFileState::Store(file)),
         Err(StoreFileError::Newer { found }) => {
             let found = format!("has format version {found} (this program reads up to {FORMAT_VERSION})");
             Err(LogError::NewerFormat { found, path: path() })
@@ -52,7 +52,7 @@ pub(crate) fn identify(storage: &dyn Storage) -> Result<Identity, LogError> {
             found: format!("needs the features {}", names.join(", ")),
             path: path(),
         }),
-        Err(StoreFileError::Invalid(invalid)) => Ok(Identity::Damaged(invalid)),
+        Err(StoreFileError::Invalid(invalid)) => Ok(StoreFileState::Damaged(invalid)),
     }
 }
 
@@ -140,14 +140,14 @@ pub(crate) fn read_secret(
 
 pub(crate) fn store_file_damage(storage: &dyn Storage, invalid: Option<Invalid>) -> Corruption {
     let missing = Invalid {
-        part: Part::StoreFile,
+        part: DamagedPart::StoreFile,
         offset: 0,
         expected: "the file".to_owned(),
         found: "no file".to_owned(),
     };
     let invalid = invalid.unwrap_or(missing);
     Corruption {
-        part: Part::StoreFile,
+        part: DamagedPart::StoreFile,
         path: storage.path(STORE_FILE),
         segment: 0,
         offset: invalid.offset,
@@ -189,9 +189,9 @@ pub(crate) fn make(
     storage.create_dir("").map_err(fail("create", ""))?;
     storage.create_dir(LOG_DIR).map_err(fail("create", LOG_DIR))?;
     let file = storage.open(TAIL, Access::Create).map_err(fail("create", TAIL))?;
-    let tail = Tail::new(storage.clone(), file);
+    let tail = TailState::new(storage.clone(), file);
     let _lock = tail.lock(clock, options.lock_wait)?;
-    if let Identity::Store(file) = identify(&**storage)? {
+    if let StoreFileState::Store(file) = identify(&**storage)? {
         return Ok(file);
     }
     let mut id = [0; 16];
@@ -245,19 +245,19 @@ pub(crate) fn rewrap_key(
 ) -> Result<Rotated, LogError> {
     let path = || storage.path("");
     match identify(&**storage)? {
-        Identity::Store(file) if file.is_encrypted() => {}
-        Identity::Store(_) => {
+        StoreFileState::Store(file) if file.is_encrypted() => {}
+        StoreFileState::Store(_) => {
             let detail = format!("{} is not encrypted, and has no key", path().display());
             return Err(LogError::Locked { detail });
         }
-        Identity::Missing => return Err(LogError::NotAStore { path: path() }),
-        Identity::Damaged(invalid) => {
+        StoreFileState::Missing => return Err(LogError::NotAStore { path: path() }),
+        StoreFileState::Damaged(invalid) => {
             return Err(LogError::corrupt(store_file_damage(&**storage, Some(invalid))));
         }
     }
     let file = storage.open(TAIL, Access::Create);
     let file = file.map_err(|error| LogError::io("open", storage.path(TAIL), error))?;
-    let tail = Tail::new(storage.clone(), file);
+    let tail = TailState::new(storage.clone(), file);
     let _lock = tail.lock(clock, LogOptions::default().lock_wait)?;
     let rotated = rotate_key(&**storage, entropy, rings);
     let rotated = rotated.map_err(|error| LogError::io("wrap the key of", path(), error))?;

@@ -7,21 +7,23 @@ use std::sync::Arc;
 
 use rkyv::util::AlignedVec;
 
-use super::error::{Fault, LogError};
+use super::error::{FrameFault, LogError};
 use super::files::{FIRST_WINDOW_BYTES, LOOK_WINDOW_BYTES_MAX, SegmentFile, Segments, nothing_at};
-use crate::codec::{BodyRow, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, Part, is_zero};
+use crate::codec::{
+    BodyRow, DamagedPart, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, is_zero,
+};
 use crate::failpoints::failpoint;
 use crate::ids::Position;
 use crate::storage::{bytes_between, read_up_to};
 
 /// Bytes that were read one after the other. Its memory is used again without being filled with zeros.
 #[derive(Default)]
-pub(crate) struct Stretch {
+pub(crate) struct ReadBuffer {
     memory: Vec<u8>,
     used: usize,
 }
 
-impl Stretch {
+impl ReadBuffer {
     pub(crate) fn bytes(&self) -> &[u8] {
         self.memory.get(..self.used).unwrap_or(&[])
     }
@@ -50,7 +52,7 @@ impl Stretch {
 }
 
 /// Reads frames through a window, so that neighbours cost one read.
-pub(crate) struct Cursor<'a> {
+pub(crate) struct FrameCursor<'a> {
     pub(crate) segments: &'a Segments,
     current: Option<(u32, Arc<SegmentFile>)>,
     /// Keeps its length, so that nothing is filled with zeros before each reading; `held` bytes of it were read. Frames share it: a window
@@ -67,7 +69,7 @@ pub(crate) struct Cursor<'a> {
     look_bytes: Option<usize>,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> FrameCursor<'a> {
     pub(crate) fn new(segments: &'a Segments, window_bytes: usize) -> Self {
         let next_bytes = window_bytes.min(FIRST_WINDOW_BYTES);
         Self {
@@ -167,47 +169,48 @@ impl<'a> Cursor<'a> {
     }
 
     /// The header at `position`, checked to belong there.
-    pub(crate) fn header(&mut self, position: Position) -> Result<FrameHeader, Fault> {
+    pub(crate) fn header(&mut self, position: Position) -> Result<FrameHeader, FrameFault> {
         let store = self.segments.store;
-        let bytes =
-            self.bytes(position.segment(), position.offset(), FRAME_HEADER_BYTES).map_err(Fault::Error)?;
+        let bytes = self
+            .bytes(position.segment(), position.offset(), FRAME_HEADER_BYTES)
+            .map_err(FrameFault::Error)?;
         if is_zero(bytes) {
             // Only zeros inside the file: behind its end, this bug would find frames for ever.
             if failpoint!(AcceptZeroLength) && bytes.len() == FRAME_HEADER_BYTES {
                 return Ok(nothing_at(position, store));
             }
-            return Err(Fault::Nothing);
+            return Err(FrameFault::Nothing);
         }
         let header = match FrameHeader::decode(bytes, store) {
             Ok(header) => header,
             Err(mut invalid) => {
                 // A frame of another place is no part of this log.
-                if invalid.part == Part::Newer && !FrameHeader::is_newer_at(bytes, position, store) {
-                    invalid.part = Part::FrameHeader;
+                if invalid.part == DamagedPart::Newer && !FrameHeader::is_newer_at(bytes, position, store) {
+                    invalid.part = DamagedPart::FrameHeader;
                 }
-                return Err(Fault::Invalid(invalid, None));
+                return Err(FrameFault::Invalid(invalid, None));
             }
         };
         if header.position != position {
             let invalid = Invalid {
-                part: Part::FrameMisplaced,
+                part: DamagedPart::FrameMisplaced,
                 offset: 40,
                 expected: format!("a frame of {position}"),
                 found: format!("one of {}", header.position),
             };
-            return Err(Fault::Invalid(invalid, None));
+            return Err(FrameFault::Invalid(invalid, None));
         }
         Ok(header)
     }
 
     /// The frame at `position`, checked by itself; the caller checks whether it continues the log.
-    pub(crate) fn frame(&mut self, position: Position, check: FrameCheck) -> Result<Frame, Fault> {
+    pub(crate) fn frame(&mut self, position: Position, check: FrameCheck) -> Result<Frame, FrameFault> {
         let header = self.header(position)?;
         let length = usize::try_from(header.content_bytes()).unwrap_or(usize::MAX);
         let segment = position.segment();
         let offset = position.offset().saturating_add(FRAME_HEADER_BYTES as u64);
         if length <= self.window_bytes {
-            self.bytes(segment, offset, length).map_err(Fault::Error)?;
+            self.bytes(segment, offset, length).map_err(FrameFault::Error)?;
         }
         let start = offset.checked_sub(self.window_start).and_then(|start| usize::try_from(start).ok());
         let start = start.filter(|start| start.saturating_add(length) <= self.held);
@@ -216,14 +219,14 @@ impl<'a> Cursor<'a> {
             let end = start.saturating_add(length).saturating_add(bodies).min(self.held);
             Frame::within(header, &self.window, start, end, check)
         } else {
-            let content = self.aligned(segment, offset, length).map_err(Fault::Error)?;
+            let content = self.aligned(segment, offset, length).map_err(FrameFault::Error)?;
             Frame::new(header, content, check)
         };
         let frame = frame.and_then(|frame| self.segments.vault.open(frame));
-        frame.map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))
+        frame.map_err(|invalid| FrameFault::Invalid(invalid, Some(Box::new(header))))
     }
 
-    /// As [`Cursor::bytes`], aligned; bytes longer than a window are read straight into the answer.
+    /// As [`FrameCursor::bytes`], aligned; bytes longer than a window are read straight into the answer.
     fn aligned(&mut self, segment: u32, offset: u64, length: usize) -> Result<AlignedVec<16>, LogError> {
         let mut aligned = AlignedVec::new();
         if length <= self.window_bytes {
@@ -243,7 +246,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads all that follows the content of a frame to the end of `to`; returns its range there.
-    pub(crate) fn add_bodies(&mut self, frame: &Frame, to: &mut Stretch) -> Result<Range<usize>, LogError> {
+    pub(crate) fn add_bodies(
+        &mut self,
+        frame: &Frame,
+        to: &mut ReadBuffer,
+    ) -> Result<Range<usize>, LogError> {
         let (segment, offset, length) = bodies_place(frame);
         if length <= self.window_bytes {
             let bytes = self.bytes(segment, offset, length)?;

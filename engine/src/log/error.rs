@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::codec::{BodyPlace, EncodeError, FrameHeader, Invalid, Part};
+use crate::codec::{BodyPlace, DamagedPart, EncodeError, FrameHeader, Invalid};
 use crate::ids::{Seq, StreamId};
 
 /// The one that holds a lock. A program that locks the file and is no writer leaves no number.
@@ -200,7 +200,7 @@ impl LogError {
 #[error("{part} is damaged at byte {offset} of {}: expected {expected}, found {found}", path.display())]
 pub struct Corruption {
     /// The damaged part.
-    pub part: Part,
+    pub part: DamagedPart,
     /// The file.
     pub path: PathBuf,
     /// Its segment, 0 for other files.
@@ -219,7 +219,7 @@ pub struct Corruption {
 
 /// Why there is no frame at a position.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum FrameFault {
     /// Only zeros, or the end of the file.
     Nothing,
     /// Bytes that are no sound frame; the header, if that much is sound.
@@ -232,10 +232,10 @@ pub(crate) enum Fault {
 ///
 /// # Errors
 /// If the storage failed.
-pub(crate) fn sound<T>(read: Result<T, Fault>) -> Result<Option<T>, LogError> {
+pub(crate) fn sound<T>(read: Result<T, FrameFault>) -> Result<Option<T>, LogError> {
     match read {
         Ok(value) => Ok(Some(value)),
-        Err(Fault::Error(error)) => Err(error),
-        Err(Fault::Nothing | Fault::Invalid(..)) => Ok(None),
+        Err(FrameFault::Error(error)) => Err(error),
+        Err(FrameFault::Nothing | FrameFault::Invalid(..)) => Ok(None),
     }
 }

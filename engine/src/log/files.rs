@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::error::{Corruption, Fault, LogError};
+use super::error::{Corruption, FrameFault, LogError};
 use super::places_file::{CompletePlaces, PlacesFile, keep_places};
 use super::unpacked::{KeptChunks, Unpacked, is_sealed_file};
-use crate::codec::{FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
+use crate::codec::{
+    DamagedPart, FrameHeader, Invalid, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written,
+};
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId};
 use crate::locks::steady;
@@ -88,7 +90,7 @@ pub(crate) fn is_copy_name(directory: &str, file_name: &str) -> bool {
         }
         SNAP_DIR => {
             let name = file_name.strip_suffix(".tmp").unwrap_or(file_name);
-            let name = name.strip_suffix(".ledger").unwrap_or(name);
+            let name = name.strip_suffix(".ingest").unwrap_or(name);
             name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         }
         _ => false,
@@ -196,7 +198,7 @@ impl Segments {
             }
             let found = format!("segment {} of store {}", header.number, header.store);
             let expected = format!("segment {number} of store {}", self.store);
-            Err(Invalid { part: Part::SegmentHeader, offset: 12, expected, found })
+            Err(Invalid { part: DamagedPart::SegmentHeader, offset: 12, expected, found })
         });
         Ok(Some(SegmentFile { file, path, header, sealed }))
     }
@@ -279,8 +281,9 @@ pub(crate) fn after(header: &FrameHeader) -> Written {
 
 /// Whether `header` continues the log at `place`.
 pub(crate) fn continues(place: &Written, header: &FrameHeader) -> Result<(), Invalid> {
-    let fail =
-        |offset, expected: String, found: String| Err(Invalid { part: Part::Link, offset, expected, found });
+    let fail = |offset, expected: String, found: String| {
+        Err(Invalid { part: DamagedPart::Link, offset, expected, found })
+    };
     if failpoint!(AcceptZeroLength) && header.event_count == 0 {
         return Ok(());
     }
@@ -320,10 +323,10 @@ pub(super) fn nothing_at(position: Position, store: StoreId) -> FrameHeader {
 }
 
 /// A report that something at `position` is wrong. The caller fills in the events that it costs.
-pub(crate) fn corruption(segments: &Segments, position: Position, fault: Fault) -> Corruption {
+pub(crate) fn corruption(segments: &Segments, position: Position, fault: FrameFault) -> Corruption {
     let segment = position.segment();
     let mut report = Corruption {
-        part: Part::Missing,
+        part: DamagedPart::Missing,
         path: segments.path(segment),
         segment,
         offset: position.offset(),
@@ -332,7 +335,7 @@ pub(crate) fn corruption(segments: &Segments, position: Position, fault: Fault) 
         expected: "a frame".to_owned(),
         found: "nothing".to_owned(),
     };
-    if let Fault::Invalid(invalid, header) = fault {
+    if let FrameFault::Invalid(invalid, header) = fault {
         report.part = invalid.part;
         report.offset = report.offset.saturating_add(invalid.offset);
         report.expected = invalid.expected;
@@ -344,9 +347,9 @@ pub(crate) fn corruption(segments: &Segments, position: Position, fault: Fault) 
 }
 
 /// The error of a fault at a position: damage, unless the storage failed.
-pub(crate) fn damaged(segments: &Segments, position: Position, fault: Fault) -> LogError {
+pub(crate) fn damaged(segments: &Segments, position: Position, fault: FrameFault) -> LogError {
     match fault {
-        Fault::Error(error) => error,
+        FrameFault::Error(error) => error,
         fault => LogError::corrupt(corruption(segments, position, fault)),
     }
 }

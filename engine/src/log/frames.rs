@@ -11,20 +11,20 @@
 
 use std::collections::HashSet;
 
-use super::cursor::{Cursor, Windows};
-use super::error::{Corruption, Fault, LogError, sound};
+use super::cursor::{FrameCursor, Windows};
+use super::error::{Corruption, FrameFault, LogError, sound};
 use super::files::{
     SCAN_WINDOW_BYTES, Segments, after, continues, corruption, damaged, segment_begin, segment_start,
 };
 use super::recovery_scan::{find_header, strict};
 use super::{Head, Log};
-use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader, Written};
+use crate::codec::{DamagedPart, Frame, FrameCheck, FrameHeader, SegmentHeader, Written};
 use crate::ids::{Position, Seq};
 
 /// Walks from a place to an end, stepping over damage.
-pub(crate) struct Walk<'a> {
+pub(crate) struct FrameWalk<'a> {
     pub(crate) segments: &'a Segments,
-    cursor: Cursor<'a>,
+    cursor: FrameCursor<'a>,
     numbers: Option<Vec<u32>>,
     /// Where the walk is; `link` only counts if `link_known`.
     pub(crate) place: Written,
@@ -39,7 +39,7 @@ pub(crate) struct Walk<'a> {
 }
 
 /// One step of a walk.
-pub(crate) enum Step {
+pub(crate) enum WalkStep {
     /// A sound frame.
     Frame(Frame),
     /// A damaged stretch, stepped over.
@@ -48,7 +48,7 @@ pub(crate) enum Step {
     End,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FrameWalk<'a> {
     /// A walk from `from` (the default: from the first segment). With `links` every link is computed and compared.
     pub(crate) fn new(
         segments: &'a Segments,
@@ -59,7 +59,7 @@ impl<'a> Walk<'a> {
         window_bytes: usize,
     ) -> Self {
         let place = Written { position: from, ..Written::default() };
-        let cursor = Cursor::new(segments, window_bytes);
+        let cursor = FrameCursor::new(segments, window_bytes);
         Self {
             segments,
             cursor,
@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(crate) fn cursor(&mut self) -> &mut Cursor<'a> {
+    pub(crate) fn cursor(&mut self) -> &mut FrameCursor<'a> {
         &mut self.cursor
     }
 
@@ -83,25 +83,25 @@ impl<'a> Walk<'a> {
         self.cursor.into_windows()
     }
 
-    pub(crate) fn step(&mut self) -> Result<Step, LogError> {
+    pub(crate) fn step(&mut self) -> Result<WalkStep, LogError> {
         self.damaged = None;
         if !self.started {
             let damage = self.start()?;
             self.started = true;
             if let Some(damage) = damage {
-                return Ok(Step::Damage(damage));
+                return Ok(WalkStep::Damage(damage));
             }
         }
         loop {
             if self.place.position >= self.until.position {
-                return Ok(Step::End);
+                return Ok(WalkStep::End);
             }
             let segment = self.place.position.segment();
             if segment < self.until.position.segment() {
                 let next = self.next_header(segment)?;
                 if let Some(header) = next.filter(|next| next.previous_end <= self.place.position) {
                     if let Some(damage) = self.open_segment(header.number)? {
-                        return Ok(Step::Damage(damage));
+                        return Ok(WalkStep::Damage(damage));
                     }
                     continue;
                 }
@@ -109,13 +109,13 @@ impl<'a> Walk<'a> {
             let position = self.place.position;
             let fault = match self.cursor.frame(position, self.check) {
                 Ok(frame) => match self.accept(&frame) {
-                    None => return Ok(Step::Frame(frame)),
-                    Some(damage) => return Ok(Step::Damage(damage)),
+                    None => return Ok(WalkStep::Frame(frame)),
+                    Some(damage) => return Ok(WalkStep::Damage(damage)),
                 },
-                Err(Fault::Error(error)) => return Err(error),
+                Err(FrameFault::Error(error)) => return Err(error),
                 Err(fault) => fault,
             };
-            return Ok(Step::Damage(self.step_over(fault)?));
+            return Ok(WalkStep::Damage(self.step_over(fault)?));
         }
     }
 
@@ -158,8 +158,8 @@ impl<'a> Walk<'a> {
                 if entered {
                     return Ok(None);
                 }
-                let mut damage = corruption(self.segments, before.position, Fault::Nothing);
-                damage.part = Part::Link;
+                let mut damage = corruption(self.segments, before.position, FrameFault::Nothing);
+                damage.part = DamagedPart::Link;
                 damage.expected = format!("events up to {}, which segment {number} continues", place.seq);
                 damage.found = format!("events up to {}", before.seq);
                 damage.seq_first = Some(before.seq.next()).filter(|first| *first <= place.seq);
@@ -170,15 +170,15 @@ impl<'a> Walk<'a> {
                 // Frames say themselves where they belong, so a segment can be read without its header.
                 self.place.position = start;
                 let position = segment_begin(number);
-                Ok(Some(corruption(self.segments, position, Fault::Invalid(invalid, None))))
+                Ok(Some(corruption(self.segments, position, FrameFault::Invalid(invalid, None))))
             }
         }
     }
 
     /// Steps over a segment that is not there.
     fn skip_segment(&mut self, number: u32) -> Result<Corruption, LogError> {
-        let mut damage = corruption(self.segments, segment_begin(number), Fault::Nothing);
-        damage.part = Part::SegmentMissing;
+        let mut damage = corruption(self.segments, segment_begin(number), FrameFault::Nothing);
+        damage.part = DamagedPart::SegmentMissing;
         "the file".clone_into(&mut damage.expected);
         "no file".clone_into(&mut damage.found);
         if self.numbers.is_none() {
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
             Written { position, seq, time, link: header.previous, last_frame: 1 }
         };
         self.link_known = self.links;
-        let mut damage = corruption(self.segments, header.position, Fault::Invalid(invalid?, None));
+        let mut damage = corruption(self.segments, header.position, FrameFault::Invalid(invalid?, None));
         damage.seq_first = Some(header.first_seq.min(known.seq.next()));
         damage.seq_last = Some(header.last_seq());
         if header.first_seq <= known.seq {
@@ -253,10 +253,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Reports a fault at the current place and goes on behind it.
-    fn step_over(&mut self, fault: Fault) -> Result<Corruption, LogError> {
+    fn step_over(&mut self, fault: FrameFault) -> Result<Corruption, LogError> {
         let (position, seq) = (self.place.position, self.place.seq);
         let segment = position.segment();
-        if let Fault::Invalid(_, Some(header)) = &fault {
+        if let FrameFault::Invalid(_, Some(header)) = &fault {
             let header = **header;
             let mut damage = corruption(self.segments, position, fault);
             self.damaged = Some(header);
@@ -284,7 +284,7 @@ impl<'a> Walk<'a> {
                 self.link_known = false;
                 // If only the header of the next segment is wrong, this segment simply ends here.
                 if let Some(next) = self.open_segment(segment.saturating_add(1))? {
-                    if damage.part == Part::Missing {
+                    if damage.part == DamagedPart::Missing {
                         return Ok(next);
                     }
                     return Ok(Corruption { seq_first: Some(seq.next()), seq_last: None, ..damage });
@@ -314,7 +314,7 @@ impl<'a> Walk<'a> {
             self.next_header(segment)?.map(|next| next.previous_end)
         };
         let until = end.filter(|end| end.segment() == segment).map_or(u64::MAX, Position::offset);
-        let mut cursor = Cursor::new(self.segments, SCAN_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(self.segments, SCAN_WINDOW_BYTES);
         let mut visited: HashSet<Position> = HashSet::new();
         let mut fallback = None;
         let mut offset = offset;
@@ -358,7 +358,7 @@ fn before(header: &FrameHeader) -> Written {
 /// Sound frames in order, and an error for each damaged stretch between them.
 pub struct Frames<'a> {
     log: &'a Log,
-    walk: Walk<'a>,
+    walk: FrameWalk<'a>,
     skip: Seq,
     done: bool,
 }
@@ -371,7 +371,7 @@ impl<'a> Frames<'a> {
         check: FrameCheck,
         window_bytes: usize,
     ) -> Self {
-        let walk = Walk::new(&log.segments, from, until, check, false, window_bytes);
+        let walk = FrameWalk::new(&log.segments, from, until, check, false, window_bytes);
         Self { log, walk, skip: Seq::ZERO, done: false }
     }
 
@@ -398,17 +398,17 @@ impl Iterator for Frames<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         while !self.done {
             match self.walk.step() {
-                Ok(Step::Frame(frame)) => {
+                Ok(WalkStep::Frame(frame)) => {
                     if frame.header().last_seq() >= self.skip {
                         return Some(Ok(frame));
                     }
                 }
-                Ok(Step::Damage(damage)) => {
+                Ok(WalkStep::Damage(damage)) => {
                     if damage.seq_last.is_none_or(|last| last >= self.skip) {
                         return Some(self.log.met(Err(LogError::Corrupt(Box::new(damage)))));
                     }
                 }
-                Ok(Step::End) => self.done = true,
+                Ok(WalkStep::End) => self.done = true,
                 Err(error) => {
                     self.done = true;
                     return Some(Err(error));
@@ -447,9 +447,9 @@ impl Log {
         &self,
         mut place: Head,
         until: Position,
-        mut each: impl FnMut(&mut Cursor<'_>, &FrameHeader) -> Result<(), Fault>,
+        mut each: impl FnMut(&mut FrameCursor<'_>, &FrameHeader) -> Result<(), FrameFault>,
     ) -> Result<Head, LogError> {
-        let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(&self.segments, SCAN_WINDOW_BYTES);
         while place.position < until {
             let segment = place.position.segment();
             if segment < until.segment()

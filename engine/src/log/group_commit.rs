@@ -10,16 +10,18 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::commit_queue::Outcome;
-use super::cursor::Cursor;
-use super::error::{Fault, LogError, sound};
+use super::commit_queue::WaitOutcome;
+use super::cursor::FrameCursor;
+use super::error::{FrameFault, LogError, sound};
 use super::files::{SCAN_WINDOW_BYTES, WriteSegment, after, grain_of, segment_name, segment_start};
 use super::recovery_scan::{is_anchored, strict};
 use super::repair::{rewrite, zero};
 use super::settle::{Placed, Stretch};
-use super::tail::Tail;
-use super::{Appended, Condition, Head, Log, Prepared, Writer};
-use crate::codec::{Busy, Entered, FrameCheck, PlaceRow, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
+use super::tail::TailState;
+use super::{Appended, Condition, Head, LeaderState, Log, Prepared};
+use crate::codec::{
+    Entered, FrameCheck, PlaceRow, SEGMENT_HEADER_BYTES, TailPage, WriteMark, Written, is_zero,
+};
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StreamId};
 use crate::locks::steady;
@@ -38,7 +40,7 @@ const GAP_COUNT_MAX: usize = 256;
 
 impl Log {
     /// The tail, if appends are allowed here.
-    pub(super) fn check_appendable(&self) -> Result<&Tail, LogError> {
+    pub(super) fn check_appendable(&self) -> Result<&TailState, LogError> {
         if let Some(found) = &self.newer {
             let path = self.storage.path(super::files::STORE_FILE);
             return Err(LogError::NewerFormat { found: found.clone(), path });
@@ -58,8 +60,8 @@ impl Log {
     /// Takes the write lock and writes a group; an answer for each request, in order.
     pub(super) fn write_requests(
         &self,
-        writer: &mut Writer,
-        group: Vec<Request>,
+        writer: &mut LeaderState,
+        group: Vec<CommitRequest>,
     ) -> Vec<Result<Placed, LogError>> {
         let held = self.check_appendable().and_then(|tail| {
             let lock = tail.lock(&*self.clock, self.options.lock_wait)?;
@@ -76,14 +78,14 @@ impl Log {
     /// Writes a group. Call under the write lock, caught up.
     pub(super) fn write_held(
         &self,
-        writer: &mut Writer,
-        group: Vec<Request>,
+        writer: &mut LeaderState,
+        group: Vec<CommitRequest>,
     ) -> Vec<Result<Placed, LogError>> {
         let mut answers: Vec<Option<Result<Placed, LogError>>> = group.iter().map(|_| None).collect();
         let mut rest = group.into_iter().enumerate().peekable();
         let mut failure = None;
         while failure.is_none() && rest.peek().is_some() {
-            let mut run = Run::new(writer.place);
+            let mut run = CommitGroup::new(writer.place);
             while let Some((index, request)) =
                 rest.next_if(|(_, request)| run.fits(request, self.options.segment_bytes_max))
             {
@@ -113,7 +115,12 @@ impl Log {
     }
 
     /// Brings the writer to the end of the log; repairs a dead writer's unfinished end. Call under the write lock.
-    pub(super) fn catch_up(&self, tail: &Tail, writer: &mut Writer, page: &TailPage) -> Result<(), LogError> {
+    pub(super) fn catch_up(
+        &self,
+        tail: &TailState,
+        writer: &mut LeaderState,
+        page: &TailPage,
+    ) -> Result<(), LogError> {
         let own = page.store == Some(self.segments.store);
         self.check_upgrades(page)?;
         // A sync that failed since this handle was opened may have lost bytes that it takes for written.
@@ -124,7 +131,7 @@ impl Log {
             return Err(LogError::Poisoned { path: self.storage.path("") });
         }
         writer.page = *page;
-        let trusted = own && !writer.postponed && page.busy == Busy::Idle && page.durable.is_some();
+        let trusted = own && !writer.postponed && page.busy == WriteMark::Idle && page.durable.is_some();
         // A page that went back in time was not written by us: look at the log itself.
         let written = page.written.filter(|written| trusted && written.position >= writer.place.position);
         let target = match written {
@@ -150,7 +157,12 @@ impl Log {
     }
 
     /// Repairs the end of the log for a handle that is open. Call under the write lock.
-    fn repair_behind(&self, tail: &Tail, writer: &mut Writer, page: &TailPage) -> Result<Written, LogError> {
+    fn repair_behind(
+        &self,
+        tail: &TailState,
+        writer: &mut LeaderState,
+        page: &TailPage,
+    ) -> Result<Written, LogError> {
         let known = self.head();
         let repaired = self.repair(tail, page, writer.epoch)?;
         writer.postponed = false;
@@ -168,7 +180,7 @@ impl Log {
     /// Whether the log ends at `written`, as the page says. The page may be an older copy, put back by another program: frames
     /// behind its end must not be overwritten. Before this handle first writes to a segment, the segment's unconfirmed part must be
     /// sound, because it will be written again as it is. Call under the write lock.
-    fn ends_at(&self, writer: &Writer, written: &Written) -> Result<bool, LogError> {
+    fn ends_at(&self, writer: &LeaderState, written: &Written) -> Result<bool, LogError> {
         let number = written.position.segment();
         let fail = |error| LogError::io("read", self.segments.path(number), error);
         if let Some(segment) = writer.segment.as_ref().filter(|segment| segment.number == number) {
@@ -176,7 +188,7 @@ impl Log {
             read_up_to(&*segment.file, &mut next, written.position.offset()).map_err(fail)?;
             return Ok(is_zero(&next));
         }
-        let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(&self.segments, SCAN_WINDOW_BYTES);
         if !failpoint!(RewriteUnchecked) {
             let durable = writer.page.durable.filter(|durable| durable.position.segment() == number);
             let mut place = match durable.filter(|durable| durable.position <= written.position) {
@@ -201,7 +213,7 @@ impl Log {
     }
 
     /// Makes all written commits durable and visible. Call under the write lock, caught up.
-    pub(super) fn make_durable(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
+    pub(super) fn make_durable(&self, tail: &TailState, writer: &mut LeaderState) -> Result<(), LogError> {
         let end = writer.place;
         if tail.read()?.durable.is_some_and(|durable| durable.position == end.position) {
             self.show(end);
@@ -211,14 +223,14 @@ impl Log {
         let epoch = writer.page.epoch;
         let stretch = Stretch { start: Position::default(), end, epoch, segment };
         match self.await_stretch(tail, &stretch, true) {
-            Outcome::Durable(_) => {
+            WaitOutcome::Durable(_) => {
                 if let Some(place) = self.unpublished() {
                     self.publish_held(tail, &stretch, &place)?;
                 }
             }
-            Outcome::Failed(lost) => return Err(self.lost(lost)),
+            WaitOutcome::Failed(lost) => return Err(self.lost(lost)),
             // Another program cut the page since it was read under this lock. The page is made anew once all written commits are durable.
-            Outcome::PageLost => {
+            WaitOutcome::PageLost => {
                 let page = tail.read()?;
                 let found = self.repair_behind(tail, writer, &page)?;
                 if found != end {
@@ -231,16 +243,21 @@ impl Log {
     }
 
     fn fork_found(&self, page: &Written, log: &Written) -> LogError {
-        let fault = Fault::Nothing;
+        let fault = FrameFault::Nothing;
         let mut damage = super::files::corruption(&self.segments, page.position, fault);
-        damage.part = crate::codec::Part::Forked;
+        damage.part = crate::codec::DamagedPart::Forked;
         damage.expected = format!("link {} after {}", page.link, page.seq);
         damage.found = format!("link {} after {}", log.link, log.seq);
         LogError::corrupt(damage)
     }
 
     /// Refuses a request if a stream that its conditions name has moved, `run` included.
-    fn admit(&self, writer: &mut Writer, run: &Run, request: &Request) -> Result<(), LogError> {
+    fn admit(
+        &self,
+        writer: &mut LeaderState,
+        run: &CommitGroup,
+        request: &CommitRequest,
+    ) -> Result<(), LogError> {
         for condition in &request.conditions {
             let queued = run.streams.get(&condition.stream).copied();
             let newest = match queued.filter(|newest| *newest > condition.basis) {
@@ -256,8 +273,8 @@ impl Log {
     }
 
     /// The newest event of a stream, if it is after the condition's basis.
-    fn newest_after(&self, condition: &Condition, writer: &mut Writer) -> Result<Option<Seq>, LogError> {
-        let known = |writer: &Writer| {
+    fn newest_after(&self, condition: &Condition, writer: &mut LeaderState) -> Result<Option<Seq>, LogError> {
+        let known = |writer: &LeaderState| {
             writer.moved.get(&condition.stream).copied().filter(|newest| *newest > condition.basis)
         };
         if let Some(newest) = known(writer) {
@@ -289,7 +306,7 @@ impl Log {
 
     /// The newest event of a stream after the condition's basis, among the events written before and since this handle was
     /// opened.
-    fn newest_before(&self, condition: &Condition, writer: &Writer) -> Result<Option<Seq>, LogError> {
+    fn newest_before(&self, condition: &Condition, writer: &LeaderState) -> Result<Option<Seq>, LogError> {
         let mut newest = None;
         for frame in self.frames_until(condition.basis.next(), writer.place, FrameCheck::Checksum)? {
             for event in frame?.events() {
@@ -307,8 +324,8 @@ impl Log {
     /// durable, are written again: the error of their failed write-back may have been told to another process.
     pub(super) fn write_segment(
         &self,
-        tail: &Tail,
-        writer: &mut Writer,
+        tail: &TailState,
+        writer: &mut LeaderState,
     ) -> Result<Arc<WriteSegment>, LogError> {
         let number = writer.place.position.segment();
         if let Some(segment) = writer.segment.as_ref().filter(|segment| segment.number == number) {
@@ -327,7 +344,7 @@ impl Log {
     }
 
     /// Completes the segment and begins the next. Call under the write lock.
-    pub(super) fn roll(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
+    pub(super) fn roll(&self, tail: &TailState, writer: &mut LeaderState) -> Result<(), LogError> {
         let place = writer.place;
         let segment = self.write_segment(tail, writer)?;
         tail.check_current()?;
@@ -361,9 +378,9 @@ impl Log {
     /// Writes a run of commits with one write. Call under the write lock.
     fn write_run(
         &self,
-        tail: &Tail,
-        writer: &mut Writer,
-        run: &mut Run,
+        tail: &TailState,
+        writer: &mut LeaderState,
+        run: &mut CommitGroup,
     ) -> Result<Vec<(usize, Placed)>, LogError> {
         let start = writer.place;
         let segment = self.write_segment(tail, writer)?;
@@ -414,7 +431,12 @@ impl Log {
     }
 
     /// Writes the rows of places of a run; the log goes on without them.
-    fn enter_run(&self, writer: &mut Writer, ends: (&Written, &Written), run: &Run) -> Option<Entered> {
+    fn enter_run(
+        &self,
+        writer: &mut LeaderState,
+        ends: (&Written, &Written),
+        run: &CommitGroup,
+    ) -> Option<Entered> {
         // A header that cannot be read costs the rows alone.
         let of = self.places_of(ends.0.position.segment()).ok().flatten()?;
         let mut rows = Vec::with_capacity(run.requests.len());
@@ -428,11 +450,11 @@ impl Log {
     /// Puts the run's bytes into the file, with zeros ahead if it has to grow.
     fn write_bytes(
         &self,
-        tail: &Tail,
-        writer: &mut Writer,
+        tail: &TailState,
+        writer: &mut LeaderState,
         segment: &WriteSegment,
         (start, place): (&Written, &Written),
-        run: &Run,
+        run: &CommitGroup,
         single: bool,
     ) -> Result<(), LogError> {
         let fail = |action| move |error| LogError::io(action, self.segments.path(segment.number), error);
@@ -474,7 +496,7 @@ impl Log {
     /// After a failed write: zeros the written bytes, so that none of them can be taken for a commit, not after a power cut either.
     /// Uses an open file of its own: a failed write-back is told once to each open file, and the callers that wait for earlier commits
     /// must be told of their failure.
-    fn undo(&self, tail: &Tail, number: u32, (start, end): (u64, u64), error: LogError) -> LogError {
+    fn undo(&self, tail: &TailState, number: u32, (start, end): (u64, u64), error: LogError) -> LogError {
         let undone = self.storage.open(&segment_name(number), Access::Write).and_then(|file| {
             zero(&*file, start, end.min(file.len()?))?;
             if failpoint!(UndoUnsynced) { Ok(()) } else { sync(&*file) }
@@ -489,15 +511,15 @@ impl Log {
 }
 
 /// A commit on its way into the log.
-pub(crate) struct Request {
+pub(crate) struct CommitRequest {
     pub(crate) prepared: Prepared,
     pub(crate) conditions: Vec<Condition>,
 }
 
 /// Commits that are written together.
-struct Run {
+struct CommitGroup {
     /// Each request with its number in the group.
-    requests: Vec<(usize, Request)>,
+    requests: Vec<(usize, CommitRequest)>,
     start: Written,
     bytes: u64,
     seq: Seq,
@@ -505,19 +527,19 @@ struct Run {
     streams: HashMap<StreamId, Seq>,
 }
 
-impl Run {
+impl CommitGroup {
     fn new(start: Head) -> Self {
         Self { requests: Vec::new(), start, bytes: 0, seq: start.seq, streams: HashMap::new() }
     }
 
     /// Whether a commit fits in the segment; the first one of a segment always does.
-    fn fits(&self, request: &Request, segment_bytes_max: u64) -> bool {
+    fn fits(&self, request: &CommitRequest, segment_bytes_max: u64) -> bool {
         let end = self.start.position.offset().saturating_add(self.bytes);
         let frame = request.prepared.frame_bytes() as u64;
         end <= SEGMENT_HEADER_BYTES as u64 || end.saturating_add(frame) <= segment_bytes_max
     }
 
-    fn add(&mut self, index: usize, request: Request) {
+    fn add(&mut self, index: usize, request: CommitRequest) {
         let frame = &request.prepared.frame;
         self.bytes = self.bytes.saturating_add(frame.frame_bytes() as u64);
         for (stream, last) in frame.streams() {

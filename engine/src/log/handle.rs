@@ -12,9 +12,9 @@ use std::time::Duration;
 use super::commit_queue::{CommitDelay, CommitQueue};
 use super::error::{Corruption, LogError};
 use super::files::{Segments, TAIL, WriteSegment, read_page};
-use super::places_state::{Places, PlacesWriter};
+use super::places_state::{PlacesState, PlacesWriter};
 use super::recovery_scan::is_anchored;
-use super::tail::{Lost, Tail};
+use super::tail::{Lost, TailState};
 use crate::codec::{BodyPlace, PreparedFrame, SALT_BYTES, TailPage, Written as Head};
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
@@ -122,7 +122,7 @@ impl Appended {
 }
 
 /// State that readers share.
-pub(super) struct Shared {
+pub(super) struct ReadState {
     pub(super) head: Head,
     pub(super) damage: Option<Box<Corruption>>,
     /// Damage that reading met after the log was opened.
@@ -131,7 +131,7 @@ pub(super) struct Shared {
 
 /// State of the leader.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct LeaderState {
     pub(super) segment: Option<Arc<WriteSegment>>,
     /// The file of places beside it.
     pub(super) places: Option<PlacesWriter>,
@@ -169,14 +169,14 @@ pub struct Log {
     pub(super) segments: Segments,
     /// A feature that writing needs and this program does not know.
     pub(super) newer: Option<String>,
-    pub(super) shared: Mutex<Shared>,
+    pub(super) shared: Mutex<ReadState>,
     /// `None`: read only.
-    pub(super) tail: Option<Tail>,
+    pub(super) tail: Option<TailState>,
     /// The tail of a handle that only reads.
     pub(super) reader_tail: Mutex<Option<Box<dyn StoredFile>>>,
     /// Rung when the head has moved.
     pub(super) bell: Bell,
-    pub(super) writer: Mutex<Writer>,
+    pub(super) writer: Mutex<LeaderState>,
     pub(super) queue: CommitQueue<Log>,
     pub(super) commit_delay: CommitDelay,
     /// A place that is durable, and is not published yet.
@@ -194,7 +194,7 @@ pub struct Log {
     pub(super) withheld: RwLock<BTreeSet<BodyPlace>>,
     pub(super) withholds: AtomicBool,
     /// Where frames are.
-    pub(super) places: Mutex<Places>,
+    pub(super) places: Mutex<PlacesState>,
     /// Damage that was met while places were looked for, and was not told of.
     pub(super) places_damage: Mutex<Vec<String>>,
     /// Rows of places were not as the page says: the next commit writes them anew.
@@ -287,7 +287,7 @@ impl Log {
 
     /// The state of the writer. A panic in the middle of a write may have left it different from the log: then this handle writes no
     /// more.
-    pub(super) fn writer(&self) -> Result<MutexGuard<'_, Writer>, LogError> {
+    pub(super) fn writer(&self) -> Result<MutexGuard<'_, LeaderState>, LogError> {
         self.writer.lock().map_err(|_| self.lost(Lost::Sync))
     }
 
@@ -301,7 +301,7 @@ impl Log {
     }
 
     /// Marks the store as poisoned after a failed sync.
-    pub(super) fn sync_failed(&self, tail: &Tail) -> LogError {
+    pub(super) fn sync_failed(&self, tail: &TailState) -> LogError {
         self.poisoned.store(true, Ordering::SeqCst);
         tail.poison();
         LogError::Poisoned { path: self.storage.path("") }

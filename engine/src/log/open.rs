@@ -4,13 +4,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::commit_queue::{CommitDelay, CommitQueue};
-use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
-use super::cursor::Cursor;
+use super::create::{
+    StoreFileState, identify, identity_from_log, make, open_tail, read_secret, store_file_damage,
+};
+use super::cursor::FrameCursor;
 use super::error::LogError;
 use super::files::{SCAN_WINDOW_BYTES, SECRET, STORE_FILE, Segments};
 use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, torn};
-use super::tail::Tail;
-use super::{Head, Log, LogOptions, Recovery, Shared, Writer};
+use super::tail::TailState;
+use super::{Head, LeaderState, Log, LogOptions, ReadState, Recovery};
 use crate::codec::{FeatureBits, TailPage, Written};
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, StoreId};
@@ -58,19 +60,19 @@ impl Log {
         // A lost store file does not make a store a plain one: headers of segments say it, too.
         let mut is_encrypted = false;
         let (store, damage) = match identify(&*storage)? {
-            Identity::Store(file) => {
+            StoreFileState::Store(file) => {
                 is_encrypted = file.is_encrypted();
                 writes = file.writes;
                 (file.store, None)
             }
-            Identity::Damaged(invalid) => {
+            StoreFileState::Damaged(invalid) => {
                 let store = identity_from_log(&storage, true)?.unwrap_or(StoreId::ZERO);
                 (store, Some(store_file_damage(&*storage, Some(invalid))))
             }
-            Identity::Missing => match identity_from_log(&storage, false)? {
+            StoreFileState::Missing => match identity_from_log(&storage, false)? {
                 // The store's file was lost, or another process is making the store right now.
                 Some(store) => match identify(&*storage)? {
-                    Identity::Store(file) => {
+                    StoreFileState::Store(file) => {
                         is_encrypted = file.is_encrypted();
                         writes = file.writes;
                         (file.store, None)
@@ -99,7 +101,7 @@ impl Log {
         let newer = unknown_writes(&writes, bits.writes);
         let reads_only = options.read_only || damage.is_some() || newer.is_some();
         let (tail, on_read_only_disk) = open_tail(&*storage, reads_only)?;
-        let tail = tail.map(|file| Tail::new(storage.clone(), file));
+        let tail = tail.map(|file| TailState::new(storage.clone(), file));
         let process = storage.process();
         let (secret, secret_fault) = match read_secret(&*storage, store, &segments.vault) {
             Ok(Ok(secret)) => (secret, None),
@@ -120,7 +122,7 @@ impl Log {
             read_only,
             secret,
             secret_fault,
-            shared: Mutex::new(Shared { head: Head::default(), damage: damage.map(Box::new), met: None }),
+            shared: Mutex::new(ReadState { head: Head::default(), damage: damage.map(Box::new), met: None }),
             tail,
             reader_tail: Mutex::new(None),
             bell: Bell::default(),
@@ -178,7 +180,7 @@ impl Log {
         let _writer = self.writer()?;
         let tail = self.check_appendable()?;
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
-        let Identity::Store(mut file) = identify(&*self.storage)? else {
+        let StoreFileState::Store(mut file) = identify(&*self.storage)? else {
             return Err(LogError::NotAStore { path: self.storage.path("") });
         };
         for (list, names) in [(&mut file.needs, needs), (&mut file.writes, writes)] {
@@ -245,7 +247,7 @@ impl Log {
     }
 
     /// Recovers under the write lock. If recovery cannot finish now, the next append tries again.
-    fn recover_locked(&self, writer: &mut Writer, recovery: &mut Recovery) -> Result<(), LogError> {
+    fn recover_locked(&self, writer: &mut LeaderState, recovery: &mut Recovery) -> Result<(), LogError> {
         let Some(tail) = &self.tail else { return Ok(()) };
         let outcome = match tail.lock(&*self.clock, self.options.lock_wait) {
             Ok(_lock) => {
@@ -325,7 +327,7 @@ impl Log {
             return Ok(None);
         }
         // The page is not synced: after a power cut it may name an earlier end, with acknowledged frames behind it.
-        let rest = torn(&mut Cursor::new(&self.segments, SCAN_WINDOW_BYTES), place)?;
+        let rest = torn(&mut FrameCursor::new(&self.segments, SCAN_WINDOW_BYTES), place)?;
         Ok(rest.is_none().then_some(*place))
     }
 }

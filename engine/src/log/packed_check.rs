@@ -1,9 +1,9 @@
 //! Checking a sealed file as it is: its head, its seek table and its chunks. The log that it unpacks to is checked by the walk.
 
-use super::error::{Corruption, Fault, LogError};
+use super::error::{Corruption, FrameFault, LogError};
 use super::files::{SCAN_WINDOW_BYTES, SegmentFile, Segments, corruption, segment_begin};
 use super::unpacked::Chunk;
-use crate::codec::{Invalid, Part, SEAL_HEAD_BYTES};
+use crate::codec::{DamagedPart, Invalid, SEAL_HEAD_BYTES};
 use crate::ids::Digest;
 
 /// How often a file that does not hold is looked at: between two looks an erasure may put another one in its place.
@@ -34,8 +34,8 @@ impl Segments {
         let Some(sealed) = &segment.sealed else { return Ok(Vec::new()) };
         let fail = |error| LogError::io("read", segment.path.clone(), error);
         let damage = |offset: u64, expected: String, actual: String| {
-            let invalid = Invalid { part: Part::Packed, offset: 0, expected, found: actual };
-            let mut damage = corruption(self, segment_begin(number), Fault::Invalid(invalid, None));
+            let invalid = Invalid { part: DamagedPart::Packed, offset: 0, expected, found: actual };
+            let mut damage = corruption(self, segment_begin(number), FrameFault::Invalid(invalid, None));
             (damage.offset, damage.path) = (offset, segment.path.clone());
             damage
         };

@@ -13,10 +13,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use super::cursor::{Cursor, Stretch};
+use super::cursor::{FrameCursor, ReadBuffer};
 use super::error::LogError;
 
-use super::frames::{Step, Walk};
+use super::frames::{FrameWalk, WalkStep};
 use crate::codec::{BodyRow, Frame, Invalid};
 use crate::ids::Position;
 use crate::locks::{steady, steady_into};
@@ -50,7 +50,7 @@ impl Unchecked {
 }
 
 /// The damaged bodies of one frame, in the order of its rows.
-pub(super) fn check_alone(frame: &Frame, cursor: &mut Cursor<'_>) -> Result<Vec<Damaged>, LogError> {
+pub(super) fn check_alone(frame: &Frame, cursor: &mut FrameCursor<'_>) -> Result<Vec<Damaged>, LogError> {
     let mut damaged = Vec::new();
     cursor.check_bodies(frame, |row, invalid| damaged.push((row, invalid)))?;
     Ok(damaged)
@@ -58,23 +58,23 @@ pub(super) fn check_alone(frame: &Frame, cursor: &mut Cursor<'_>) -> Result<Vec<
 
 /// Neighbouring frames of one segment, and the step that came after them.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct FrameBatch {
     pub(super) frames: Vec<Unchecked>,
-    stored: Stretch,
+    stored: ReadBuffer,
     /// The place of the walk after them, and its step there; `None`: the next frame.
     pub(super) place: Position,
-    pub(super) met: Option<Step>,
+    pub(super) met: Option<WalkStep>,
 }
 
-impl Batch {
+impl FrameBatch {
     /// Reads on until the segment ends, damage or the end of the walk is met, or the batch is full; into `room`, whose contents
     /// do not matter.
-    pub(super) fn read(walk: &mut Walk<'_>, room: Stretch) -> Result<Self, LogError> {
+    pub(super) fn read(walk: &mut FrameWalk<'_>, room: ReadBuffer) -> Result<Self, LogError> {
         let segment = walk.place.position.segment();
         let mut batch = Self { stored: room.emptied(), ..Self::default() };
         loop {
             match walk.step()? {
-                Step::Frame(frame) => {
+                WalkStep::Frame(frame) => {
                     let bodies = walk.cursor().add_bodies(&frame, &mut batch.stored)?;
                     batch.frames.push(Unchecked { frame, bodies });
                 }
@@ -89,7 +89,7 @@ impl Batch {
     }
 
     /// Memory for another batch. New memory costs the system as much as all hashing.
-    pub(super) fn into_room(self) -> Stretch {
+    pub(super) fn into_room(self) -> ReadBuffer {
         self.stored
     }
 

@@ -7,12 +7,14 @@
 //! A piece is whole frames of one segment. The piece that begins a segment has the segment's header in front. Who sends a piece
 //! and who receives it check it in the same way: [`follow`]. Bodies are not looked at; they may be erased between two pieces.
 
-use super::cursor::Cursor;
-use super::error::{Corruption, Fault, LogError};
+use super::cursor::FrameCursor;
+use super::error::{Corruption, FrameFault, LogError};
 use super::files::{LOG_DIR, SCAN_WINDOW_BYTES, after, continues, damaged, segment_name, segment_start};
 use super::recovery_scan::strict;
 use super::{Head, Log};
-use crate::codec::{FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::codec::{
+    DamagedPart, FRAME_HEADER_BYTES, FrameHeader, Invalid, SEGMENT_HEADER_BYTES, SegmentHeader,
+};
 use crate::ids::{Position, StoreId};
 use crate::storage::{Access, Storage, StoredFile, bytes_between, sync, write_all};
 
@@ -66,7 +68,7 @@ pub fn follow(store: StoreId, before: &Head, segment: u32, bytes: &[u8]) -> Resu
         if header.position != place.position {
             let (expected, found) =
                 (format!("a frame of {}", place.position), format!("one of {}", header.position));
-            return Err(offset(Invalid { part: Part::FrameMisplaced, offset: 40, expected, found }));
+            return Err(offset(Invalid { part: DamagedPart::FrameMisplaced, offset: 40, expected, found }));
         }
         continues(&place, &header).map_err(offset)?;
         let content = bytes_between(0, header.bodies_start());
@@ -74,7 +76,7 @@ pub fn follow(store: StoreId, before: &Head, segment: u32, bytes: &[u8]) -> Resu
         let Some(content) = rest.get(FRAME_HEADER_BYTES..content).filter(|_| whole <= rest.len()) else {
             let found = format!("{} bytes", rest.len());
             return Err(offset(Invalid::new(
-                Part::FrameHeader,
+                DamagedPart::FrameHeader,
                 0,
                 format!("a frame of {whole} bytes"),
                 found,
@@ -82,7 +84,7 @@ pub fn follow(store: StoreId, before: &Head, segment: u32, bytes: &[u8]) -> Resu
         };
         if blake3::hash(content).as_bytes() != header.content_digest.as_bytes() {
             let text = "the content of its digest";
-            return Err(offset(Invalid::new(Part::Spine, FRAME_HEADER_BYTES, text, "another")));
+            return Err(offset(Invalid::new(DamagedPart::Spine, FRAME_HEADER_BYTES, text, "another")));
         }
         place = after(&header);
         at = at.saturating_add(whole);
@@ -104,7 +106,7 @@ fn check_segment(store: StoreId, before: &Head, segment: u32, header: &SegmentHe
     let expected = format!("segment {segment} of store {store}, from seq {} on", before.seq.next());
     let found =
         format!("segment {} of store {}, from seq {} on", header.number, header.store, header.first_seq);
-    Err(Invalid { part: Part::SegmentHeader, offset: 12, expected, found })
+    Err(Invalid { part: DamagedPart::SegmentHeader, offset: 12, expected, found })
 }
 
 impl Log {
@@ -119,7 +121,7 @@ impl Log {
         if before.position >= until.position {
             return Ok(None);
         }
-        let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(&self.segments, SCAN_WINDOW_BYTES);
         let mut place = before;
         let mut number = before.position.segment();
         if number < until.position.segment()
@@ -128,8 +130,9 @@ impl Log {
         {
             number = next.number;
             let checked = check_segment(self.store(), &before, number, &next);
-            checked
-                .map_err(|invalid| damaged(&self.segments, before.position, Fault::Invalid(invalid, None)))?;
+            checked.map_err(|invalid| {
+                damaged(&self.segments, before.position, FrameFault::Invalid(invalid, None))
+            })?;
             place = segment_start(&next);
         }
         let start = piece_offset(&before, number);
@@ -146,8 +149,9 @@ impl Log {
         let length = bytes_between(start, place.position.offset());
         let bytes = cursor.bytes(number, start, length)?.to_vec();
         let behind = follow(self.store(), &before, number, &bytes);
-        let behind = behind
-            .map_err(|invalid| damaged(&self.segments, before.position, Fault::Invalid(invalid, None)))?;
+        let behind = behind.map_err(|invalid| {
+            damaged(&self.segments, before.position, FrameFault::Invalid(invalid, None))
+        })?;
         Ok(Some(LogPiece { before, behind, bytes }))
     }
 
@@ -186,7 +190,7 @@ impl Log {
     pub fn segment_bytes(&self, number: u32) -> Result<Option<(SegmentFacts, Vec<u8>)>, LogError> {
         for _ in 0..READ_COUNT_MAX {
             let Some(facts) = self.segment_facts(number)? else { return Ok(None) };
-            let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
+            let mut cursor = FrameCursor::new(&self.segments, SCAN_WINDOW_BYTES);
             let bytes = cursor.bytes(number, 0, bytes_between(0, facts.end.offset()))?.to_vec();
             if self.segment_facts(number)? == Some(facts) {
                 return Ok(Some((facts, bytes)));

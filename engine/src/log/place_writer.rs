@@ -15,7 +15,7 @@ use super::files::{LOG_DIR, SCAN_WINDOW_BYTES, places_name};
 use super::frames::Frames;
 use super::place_run::PlaceRun;
 use super::places_state::PlacesWriter;
-use super::{Log, Writer};
+use super::{LeaderState, Log};
 use crate::codec::{Entered, FrameCheck, PLACE_BYTES, PlaceRow, PlacesOf, Written};
 use crate::failpoints::failpoint;
 use crate::storage::{Access, write_all};
@@ -30,7 +30,7 @@ impl Log {
     /// Writes the rows of frames that were written from `start` on. Returns the count for the page. Call under the write lock.
     pub(super) fn enter_places(
         &self,
-        writer: &mut Writer,
+        writer: &mut LeaderState,
         (start, end): (&Written, &Written),
         of: PlacesOf,
         rows: &[PlaceRow],
@@ -63,7 +63,7 @@ impl Log {
 
     /// Opens the file of places of a segment for writing. Returns how many rows it may have at most. If rows stand behind the counted ones, a power cut
     /// took their frames, and the file goes.
-    fn open_places(&self, writer: &mut Writer, number: u32, counted: u32) -> Result<u64, LogError> {
+    fn open_places(&self, writer: &mut LeaderState, number: u32, counted: u32) -> Result<u64, LogError> {
         let name = places_name(number);
         let fail = |action| {
             let path = self.storage.path(&name);
@@ -88,7 +88,7 @@ impl Log {
         Ok(length / PLACE_BYTES as u64)
     }
 
-    fn write_rows(&self, writer: &Writer, bytes: &[u8], first: u32) -> Result<(), LogError> {
+    fn write_rows(&self, writer: &LeaderState, bytes: &[u8], first: u32) -> Result<(), LogError> {
         let Some(open) = &writer.places else { return Ok(()) };
         let fail = |error| LogError::io("write", self.storage.path(&places_name(open.number)), error);
         let offset = u64::from(first).saturating_mul(PLACE_BYTES as u64);
@@ -97,7 +97,7 @@ impl Log {
     }
 
     /// Finds where the rows end, and writes those that are missing up to `start`. `None`: frames are damaged.
-    fn fill_places(&self, writer: &Writer, start: &Written) -> Result<Option<Entered>, LogError> {
+    fn fill_places(&self, writer: &LeaderState, start: &Written) -> Result<Option<Entered>, LogError> {
         let number = start.position.segment();
         let Some(of) = self.places_of(number)? else { return Ok(None) };
         let mut run = PlaceRun::new(of);

@@ -14,12 +14,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::cursor::Cursor;
+use super::cursor::FrameCursor;
 use super::error::LogError;
 use super::files::{POINT_WINDOW_BYTES, damaged, places_name};
 use super::place_run::{PlaceRun, StreamPlace};
 use super::places_file::{CompletePlaces, PlacesFault};
-use super::places_state::Places;
+use super::places_state::PlacesState;
 use super::{Head, Log};
 use crate::codec::{Entered, FrameCheck, FramePlace, PLACE_BYTES, PlacesOf, SegmentHeader};
 use crate::failpoints::failpoint;
@@ -192,7 +192,7 @@ impl Log {
     }
 
     /// Brings the rows of the last segment up to the durable head.
-    fn advance_places(&self, places: &mut Places) -> Result<(), LogError> {
+    fn advance_places(&self, places: &mut PlacesState) -> Result<(), LogError> {
         let head = self.head();
         let number = head.position.segment();
         if let Some(run) = places.run.take_if(|run| run.of().segment != number) {
@@ -236,9 +236,9 @@ impl Log {
     /// Asks the places of the last segment, brought up to the durable head.
     fn with_places<T>(
         &self,
-        question: impl FnOnce(&mut Places, u32) -> Result<T, LogError>,
+        question: impl FnOnce(&mut PlacesState, u32) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
-        let mut places = renewed(&self.places, |places| *places = Places::default());
+        let mut places = renewed(&self.places, |places| *places = PlacesState::default());
         self.advance_places(&mut places)?;
         let number = places.run.as_ref().map_or(0, |run| run.of().segment);
         question(&mut places, number)
@@ -267,7 +267,7 @@ impl Log {
     /// The streams of a run. Damage that is met is told of.
     fn streams_of(&self, run: &mut PlaceRun) -> Result<Vec<StreamPlace>, LogError> {
         run.streams(&|position| {
-            let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
+            let mut cursor = FrameCursor::new(&self.segments, POINT_WINDOW_BYTES);
             let frame = cursor.frame(position, FrameCheck::Checksum);
             frame.map_err(|fault| damaged(&self.segments, position, fault)).inspect_err(|error| {
                 if matches!(error, LogError::Corrupt(_)) {
@@ -500,7 +500,7 @@ impl Log {
 impl Log {
     /// Up to where the places of frames are known.
     pub(crate) fn places_end_for_test(&self) -> Position {
-        let places = renewed(&self.places, |places| *places = Places::default());
+        let places = renewed(&self.places, |places| *places = PlacesState::default());
         places.run.as_ref().map(PlaceRun::end).unwrap_or_default()
     }
 

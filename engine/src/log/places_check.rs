@@ -5,9 +5,9 @@
 
 use super::Log;
 use super::contents::Contents;
-use super::error::{Corruption, Fault, LogError};
+use super::error::{Corruption, FrameFault, LogError};
 use super::files::{corruption, places_name, segment_begin};
-use crate::codec::{Entered, Frame, PLACE_BYTES, Part, PlaceRow};
+use crate::codec::{DamagedPart, Entered, Frame, PLACE_BYTES, PlaceRow};
 use crate::storage::{Access, read_up_to};
 
 /// The segment that the walk is in, and what was found so far.
@@ -60,8 +60,8 @@ impl<'a> PlacesCheck<'a> {
             None => self.wrong_row(&contents)?,
         };
         if let Some(offset) = found {
-            let mut fault = corruption(segments, segment_begin(number), Fault::Nothing);
-            (fault.part, fault.path) = (Part::Places, self.log.storage.path(&places_name(number)));
+            let mut fault = corruption(segments, segment_begin(number), FrameFault::Nothing);
+            (fault.part, fault.path) = (DamagedPart::Places, self.log.storage.path(&places_name(number)));
             fault.offset = offset as u64;
             "places as the frames say; without the file they are made anew".clone_into(&mut fault.expected);
             "others".clone_into(&mut fault.found);

@@ -15,7 +15,7 @@ pub(super) struct PlacesWriter {
 
 /// Places as a handle knows them.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct PlacesState {
     /// The rows of the last segment.
     pub(super) run: Option<PlaceRun>,
     /// The streams of all segments before `listed`, in order of their first events, and where each stands.
@@ -26,7 +26,7 @@ pub(super) struct Places {
     pub(super) firsts: FxHashMap<StreamId, FramePlace>,
 }
 
-impl Places {
+impl PlacesState {
     /// Adds a stream of a complete segment.
     pub(super) fn list(&mut self, place: StreamPlace) {
         if let Some(known) = self.at.get(&place.stream).and_then(|at| self.streams.get_mut(*at)) {

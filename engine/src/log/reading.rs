@@ -1,11 +1,11 @@
 //! Reading by seq and by position: one frame.
 
-use super::cursor::Cursor;
+use super::cursor::FrameCursor;
 use super::error::{Corruption, LogError, sound};
 use super::files::{POINT_WINDOW_BYTES, SCAN_WINDOW_BYTES, SPINE_WINDOW_BYTES, damaged};
 use super::frames::Frames;
 use super::{Head, Log};
-use crate::codec::{BodyPlace, Frame, FrameCheck, FrameHeader, Part, SegmentHeader};
+use crate::codec::{BodyPlace, DamagedPart, Frame, FrameCheck, FrameHeader, SegmentHeader};
 use crate::ids::{Position, Seq};
 
 /// Looks at frames by their positions. Neighbours share the bytes that were read: a caller that goes through the log in order keeps
@@ -13,7 +13,7 @@ use crate::ids::{Position, Seq};
 pub(crate) struct Looks<'a> {
     /// Bytes that a look reads at first, if the frame is no neighbour of the one before.
     look_bytes: usize,
-    cursor: Option<Cursor<'a>>,
+    cursor: Option<FrameCursor<'a>>,
 }
 
 impl<'a> Looks<'a> {
@@ -28,7 +28,7 @@ impl<'a> Looks<'a> {
     /// As [`Log::frame_at`].
     pub(crate) fn frame_at(&mut self, log: &'a Log, position: Position) -> Result<Frame, LogError> {
         let look_bytes = self.look_bytes;
-        let cursor = self.cursor.get_or_insert_with(|| Cursor::for_looks(&log.segments, look_bytes));
+        let cursor = self.cursor.get_or_insert_with(|| FrameCursor::for_looks(&log.segments, look_bytes));
         let frame = cursor.frame(position, FrameCheck::Checksum);
         frame.map_err(|fault| damaged(&log.segments, position, fault))
     }
@@ -46,7 +46,7 @@ impl Log {
         }
         let start = self.start_before(seq)?;
         let at = if start.segment() == 0 { SegmentHeader::start(1) } else { start };
-        let mut cursor = Cursor::for_looks(&self.segments, SPINE_WINDOW_BYTES);
+        let mut cursor = FrameCursor::for_looks(&self.segments, SPINE_WINDOW_BYTES);
         let found = sound(cursor.frame(at, FrameCheck::Checksum))?;
         if let Some(frame) = found.filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&seq)) {
             return Ok(Some(frame));
@@ -72,7 +72,7 @@ impl Log {
     /// # Errors
     /// [`LogError::Corrupt`] if no sound frame of this store begins there.
     pub fn frame_at(&self, position: Position) -> Result<Frame, LogError> {
-        let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(&self.segments, POINT_WINDOW_BYTES);
         let frame = cursor.frame(position, FrameCheck::Checksum);
         frame.map_err(|fault| damaged(&self.segments, position, fault))
     }
@@ -82,7 +82,7 @@ impl Log {
     /// # Errors
     /// [`LogError::Corrupt`] if no frame of this store begins there.
     pub(crate) fn header_at(&self, position: Position) -> Result<FrameHeader, LogError> {
-        let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(&self.segments, POINT_WINDOW_BYTES);
         cursor.header(position).map_err(|fault| damaged(&self.segments, position, fault))
     }
 
@@ -90,7 +90,7 @@ impl Log {
     pub(crate) fn zeroed(&self, seq: Seq, place: BodyPlace) -> LogError {
         let BodyPlace { segment, offset } = place;
         LogError::corrupt(Corruption {
-            part: Part::BodyZeroed,
+            part: DamagedPart::BodyZeroed,
             path: self.segments.path(segment),
             segment,
             offset,

@@ -1,15 +1,15 @@
 //! Finding the end of the log: the durable claims, the end of sound frames, the torn bytes after them.
 
-use super::cursor::Cursor;
-use super::error::{Corruption, Fault, LogError, sound};
+use super::cursor::FrameCursor;
+use super::error::{Corruption, FrameFault, LogError, sound};
 use super::files::corruption;
 use super::files::{
     CHECKPOINT, POINT_WINDOW_BYTES, SCAN_WINDOW_BYTES, Segments, after, continues, segment_begin,
     segment_start,
 };
 use crate::codec::{
-    CHECKPOINT_BYTES, Checkpoint, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader,
-    Invalid, Part, SegmentHeader, TailPage, Written, is_zero,
+    CHECKPOINT_BYTES, Checkpoint, DamagedPart, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck,
+    FrameHeader, Invalid, SegmentHeader, TailPage, Written, is_zero,
 };
 use crate::ids::{Position, Seq};
 use crate::storage::read_file;
@@ -25,7 +25,7 @@ pub(crate) enum CheckpointFile {
 pub(crate) fn read_checkpoint(segments: &Segments) -> Result<CheckpointFile, LogError> {
     let path = segments.storage.path(CHECKPOINT);
     let damaged = |offset, expected: String, found: String| {
-        let part = Part::Checkpoint;
+        let part = DamagedPart::Checkpoint;
         let (segment, seq_first, seq_last) = (0, None, None);
         CheckpointFile::Damaged(Corruption {
             part,
@@ -95,9 +95,9 @@ pub(crate) fn is_anchored(segments: &Segments, place: &Written) -> Result<bool, 
     }
     let offset = u64::from(place.last_frame) * Position::GRAIN_BYTES;
     let Some(position) = Position::new(place.position.segment(), offset) else { return Ok(false) };
-    match Cursor::new(segments, POINT_WINDOW_BYTES).frame(position, FrameCheck::Checksum) {
+    match FrameCursor::new(segments, POINT_WINDOW_BYTES).frame(position, FrameCheck::Checksum) {
         Ok(frame) => Ok(after(frame.header()) == *place),
-        Err(Fault::Error(error)) => Err(error),
+        Err(FrameFault::Error(error)) => Err(error),
         Err(_) => Ok(false),
     }
 }
@@ -158,12 +158,12 @@ fn anchor(
 fn lost_header(segments: &Segments, numbers: &[u32], segment: u32) -> Result<Corruption, LogError> {
     let position = segment_begin(segment);
     let newer = segments.get(segment)?.and_then(|file| file.header.clone().err());
-    if let Some(invalid) = newer.filter(|invalid| invalid.part == Part::Newer) {
-        return Ok(corruption(segments, position, Fault::Invalid(invalid, None)));
+    if let Some(invalid) = newer.filter(|invalid| invalid.part == DamagedPart::Newer) {
+        return Ok(corruption(segments, position, FrameFault::Invalid(invalid, None)));
     }
     let exists = numbers.contains(&segment);
-    let mut damage = corruption(segments, position, Fault::Nothing);
-    damage.part = if exists { Part::SegmentHeader } else { Part::SegmentMissing };
+    let mut damage = corruption(segments, position, FrameFault::Nothing);
+    damage.part = if exists { DamagedPart::SegmentHeader } else { DamagedPart::SegmentMissing };
     "a sound segment".clone_into(&mut damage.expected);
     if exists { "a damaged header" } else { "no file" }.clone_into(&mut damage.found);
     Ok(damage)
@@ -183,7 +183,7 @@ pub(crate) fn scan(
     let Some(mut place) = anchor(segments, numbers, durable, page, checkpoint)? else {
         let end = Written::default();
         let first = durable.segment().max(1);
-        let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(segments, SCAN_WINDOW_BYTES);
         durable = durable.max(claim_without_header(&mut cursor, segments, first, Seq::ZERO)?);
         let damage = Some(lost_header(segments, numbers, first)?);
         return Ok(RecoveryScan {
@@ -195,7 +195,7 @@ pub(crate) fn scan(
             damage,
         });
     };
-    let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
+    let mut cursor = FrameCursor::new(segments, SCAN_WINDOW_BYTES);
     let mut durable_place = place;
     let mut beyond: Vec<Written> = Vec::new();
     let mut next = next_header(segments, numbers, place.position)?;
@@ -217,7 +217,7 @@ pub(crate) fn scan(
                     durable = durable.max(header.durable);
                     place = after(&header);
                 }
-                Err(Fault::Error(error)) => return Err(error),
+                Err(FrameFault::Error(error)) => return Err(error),
                 Err(fault) => break Some(fault),
             }
         }
@@ -233,12 +233,12 @@ pub(crate) fn scan(
     let mut damage = None;
     if place.position < durable {
         let next = place.position.segment().saturating_add(1);
-        let ends_here = matches!(fault, None | Some(Fault::Nothing)) && durable.segment() >= next;
+        let ends_here = matches!(fault, None | Some(FrameFault::Nothing)) && durable.segment() >= next;
         let mut found = if ends_here && segments.header(next)?.is_none() {
             durable = durable.max(claim_without_header(&mut cursor, segments, durable.segment(), place.seq)?);
             lost_header(segments, numbers, next)?
         } else {
-            corruption(segments, place.position, fault.unwrap_or(Fault::Nothing))
+            corruption(segments, place.position, fault.unwrap_or(FrameFault::Nothing))
         };
         found.seq_first = Some(place.seq.next());
         damage = Some(found);
@@ -247,11 +247,11 @@ pub(crate) fn scan(
     if let Some((_, torn_end)) = torn
         && let Some((position, invalid)) = find_newer(&mut cursor, &place, torn_end)?
     {
-        damage = Some(corruption(segments, position, Fault::Invalid(invalid, None)));
+        damage = Some(corruption(segments, position, FrameFault::Invalid(invalid, None)));
     }
     if let Some(gap) = first_gap(numbers) {
-        let mut lost = corruption(segments, segment_begin(gap), Fault::Nothing);
-        lost.part = Part::SegmentMissing;
+        let mut lost = corruption(segments, segment_begin(gap), FrameFault::Nothing);
+        lost.part = DamagedPart::SegmentMissing;
         "the file".clone_into(&mut lost.expected);
         "no file".clone_into(&mut lost.found);
         damage = Some(lost);
@@ -270,14 +270,20 @@ fn next_header(
 }
 
 /// The header at `place` if a sound frame continues the log there; with `whole`, spine digest and bodies too.
-pub(crate) fn strict(cursor: &mut Cursor<'_>, place: &Written, whole: bool) -> Result<FrameHeader, Fault> {
+pub(crate) fn strict(
+    cursor: &mut FrameCursor<'_>,
+    place: &Written,
+    whole: bool,
+) -> Result<FrameHeader, FrameFault> {
     let header = cursor.header(place.position)?;
-    let invalid = |invalid| Fault::Invalid(invalid, Some(Box::new(header)));
+    let invalid = |invalid| FrameFault::Invalid(invalid, Some(Box::new(header)));
     continues(place, &header).map_err(invalid)?;
     if whole && header.event_count > 0 {
         let frame = cursor.frame(place.position, FrameCheck::Digest)?;
         let mut first = None;
-        cursor.check_bodies(&frame, |_, found| first = first.take().or(Some(found))).map_err(Fault::Error)?;
+        cursor
+            .check_bodies(&frame, |_, found| first = first.take().or(Some(found)))
+            .map_err(FrameFault::Error)?;
         if let Some(found) = first {
             return Err(invalid(found));
         }
@@ -286,7 +292,7 @@ pub(crate) fn strict(cursor: &mut Cursor<'_>, place: &Written, whole: bool) -> R
 }
 
 /// First and last offset (+ 1) of bytes after `place` in its segment that are not zero.
-pub(crate) fn torn(cursor: &mut Cursor<'_>, place: &Written) -> Result<Option<(u64, u64)>, LogError> {
+pub(crate) fn torn(cursor: &mut FrameCursor<'_>, place: &Written) -> Result<Option<(u64, u64)>, LogError> {
     let mut offset = place.position.offset();
     let mut found: Option<(u64, u64)> = None;
     loop {
@@ -308,7 +314,7 @@ pub(crate) fn torn(cursor: &mut Cursor<'_>, place: &Written) -> Result<Option<(u
 
 /// The highest durable claim of the frames of a segment, whose header may be lost.
 fn claim_without_header(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut FrameCursor<'_>,
     segments: &Segments,
     segment: u32,
     after_seq: Seq,
@@ -320,7 +326,7 @@ fn claim_without_header(
 
 /// The highest durable claim of the frame headers from a place on.
 fn claim_from(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut FrameCursor<'_>,
     from: Position,
     until: u64,
     after_seq: Seq,
@@ -336,7 +342,7 @@ fn claim_from(
 
 /// The first frame header at or after `place` that a newer program wrote.
 fn find_newer(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut FrameCursor<'_>,
     place: &Written,
     until: u64,
 ) -> Result<Option<(Position, Invalid)>, LogError> {
@@ -344,10 +350,10 @@ fn find_newer(
     let mut offset = place.position.offset();
     while let Some(candidate) = next_magic(cursor, segment, offset, until)? {
         match cursor.header(candidate) {
-            Err(Fault::Invalid(invalid, _)) if invalid.part == Part::Newer => {
+            Err(FrameFault::Invalid(invalid, _)) if invalid.part == DamagedPart::Newer => {
                 return Ok(Some((candidate, invalid)));
             }
-            Err(Fault::Error(error)) => return Err(error),
+            Err(FrameFault::Error(error)) => return Err(error),
             Ok(_) | Err(_) => offset = candidate.offset().saturating_add(Position::GRAIN_BYTES),
         }
     }
@@ -356,7 +362,7 @@ fn find_newer(
 
 /// The first place at or after `offset`, and before `until`, where a frame header may begin.
 fn next_magic(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut FrameCursor<'_>,
     segment: u32,
     mut offset: u64,
     until: u64,
@@ -384,7 +390,7 @@ fn next_magic(
 ///
 /// Positions and the store id are part of a header, so a copy of a frame inside a body is not taken for one.
 pub(crate) fn find_header(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut FrameCursor<'_>,
     segment: u32,
     mut offset: u64,
     until: u64,

@@ -6,13 +6,13 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
-use super::create::{Identity, identify};
-use super::cursor::Cursor;
+use super::create::{StoreFileState, identify};
+use super::cursor::FrameCursor;
 use super::error::{Corruption, LogError};
 use super::files::{LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
-use super::frames::{Step, Walk};
+use super::frames::{FrameWalk, WalkStep};
 use super::recovery_scan::{CheckpointFile, RecoveryScan, read_checkpoint, scan};
-use super::tail::Tail;
+use super::tail::TailState;
 use super::{Head, Log};
 use crate::codec::{
     FeatureBits, FrameCheck, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written,
@@ -31,7 +31,7 @@ impl Log {
     /// `epoch`: the handle's epoch, if it has one.
     pub(crate) fn repair(
         &self,
-        tail: &Tail,
+        tail: &TailState,
         page: &TailPage,
         epoch: Option<u32>,
     ) -> Result<Repaired, LogError> {
@@ -118,7 +118,7 @@ impl Log {
     /// cannot be relied on.
     pub(super) fn check_features(&self) -> Result<(), LogError> {
         match identify(&*self.storage)? {
-            Identity::Store(file) if file.writes != self.writes => {
+            StoreFileState::Store(file) if file.writes != self.writes => {
                 Err(LogError::Upgraded { path: self.storage.path("") })
             }
             _ => Ok(()),
@@ -153,12 +153,13 @@ impl Log {
             until.seq = until.seq.max(written.seq);
         }
         let from = SegmentHeader::start(damage.segment.max(1));
-        let mut walk = Walk::new(&self.segments, from, until, FrameCheck::Checksum, false, SCAN_WINDOW_BYTES);
+        let mut walk =
+            FrameWalk::new(&self.segments, from, until, FrameCheck::Checksum, false, SCAN_WINDOW_BYTES);
         loop {
             match walk.step()? {
-                Step::Frame(frame) => sound = sound.max(frame.header().last_seq()),
-                Step::Damage(_) => {}
-                Step::End => break,
+                WalkStep::Frame(frame) => sound = sound.max(frame.header().last_seq()),
+                WalkStep::Damage(_) => {}
+                WalkStep::End => break,
             }
         }
         head.position = until.position;
@@ -185,7 +186,7 @@ impl Log {
                 Err(error) => return Err(fail(error)),
             }
         };
-        let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(&self.segments, SCAN_WINDOW_BYTES);
         let mut offset = start;
         while offset < end {
             // Holes stay holes in the copy.

@@ -9,12 +9,12 @@
 //! on in it. A damaged segment is not sealed, so that no guess becomes permanent.
 
 use super::Log;
-use super::contents::{Contents, Refused};
-use super::cursor::Cursor;
-use super::error::{Fault, LogError};
+use super::contents::{Contents, RewriteRefusal};
+use super::cursor::FrameCursor;
+use super::error::{FrameFault, LogError};
 use super::files::{LOG_DIR, SCAN_WINDOW_BYTES, corruption, damaged, segment_begin, segment_name};
 use super::seal_writer::{SealWriter, first_difference};
-use crate::codec::{Invalid, Part};
+use crate::codec::{DamagedPart, Invalid};
 use crate::storage::{Access, bytes_between};
 
 /// A segment whose newest event is older than this is cold: it is sealed without being asked.
@@ -104,8 +104,8 @@ impl Log {
                 // If it stays, the next holder of the lock removes it.
                 let _ = self.storage.remove(&temporary);
                 return match refused {
-                    Refused::Stopped => Ok(SealOutcome::Stopped),
-                    Refused::Error(error) => Err(error),
+                    RewriteRefusal::Stopped => Ok(SealOutcome::Stopped),
+                    RewriteRefusal::Error(error) => Err(error),
                 };
             }
         };
@@ -126,23 +126,26 @@ impl Log {
         number: u32,
         temporary: &str,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<u64>, Refused> {
+    ) -> Result<Option<u64>, RewriteRefusal> {
         let fail = |action| {
             let path = self.storage.path(temporary);
-            move |error| Refused::Error(LogError::io(action, path, error))
+            move |error| RewriteRefusal::Error(LogError::io(action, path, error))
         };
         let Some(contents) = Contents::read(&self.segments, number, true, stop)? else { return Ok(None) };
         if contents.header.generation_torn {
-            let invalid = Invalid::new(Part::SegmentHeader, 0, "how often bodies were erased", "other bytes");
-            return Err(damaged(&self.segments, segment_begin(number), Fault::Invalid(invalid, None)).into());
+            let invalid =
+                Invalid::new(DamagedPart::SegmentHeader, 0, "how often bodies were erased", "other bytes");
+            return Err(
+                damaged(&self.segments, segment_begin(number), FrameFault::Invalid(invalid, None)).into()
+            );
         }
         let file = self.storage.open(temporary, Access::Replace).map_err(fail("create"))?;
         let mut writer = SealWriter::new(&*file).map_err(fail("write"))?;
-        let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(&self.segments, SCAN_WINDOW_BYTES);
         let mut begin = 0;
         for end in contents.chunk_ends() {
             if stop() {
-                return Err(Refused::Stopped);
+                return Err(RewriteRefusal::Stopped);
             }
             let bytes = cursor.bytes(number, begin, bytes_between(begin, end))?;
             writer.chunk(bytes).map_err(fail("write"))?;
@@ -157,7 +160,7 @@ impl Log {
             }
             cursor.bytes(number, at, count).map(<[u8]>::to_vec)
         })
-        .map_err(|error| if stop() { Refused::Stopped } else { error.into() })?;
+        .map_err(|error| if stop() { RewriteRefusal::Stopped } else { error.into() })?;
         let next = self.segments.header(number.saturating_add(1))?;
         // A file of places that is missing is made while all is at hand.
         let places = next.map(|next| self.segments.places_file(number, &next)).transpose()?.flatten();
@@ -178,8 +181,9 @@ impl Log {
     ) -> Result<(), LogError> {
         let made = self.segments.open_named(number, temporary.to_owned())?;
         let differs = |what: String| {
-            let invalid = Invalid::new(Part::Packed, 0, what, "another");
-            let mut damage = corruption(&self.segments, segment_begin(number), Fault::Invalid(invalid, None));
+            let invalid = Invalid::new(DamagedPart::Packed, 0, what, "another");
+            let mut damage =
+                corruption(&self.segments, segment_begin(number), FrameFault::Invalid(invalid, None));
             damage.path = self.storage.path(temporary);
             Err(LogError::corrupt(damage))
         };

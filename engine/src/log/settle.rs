@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::commit_queue::{self, Attempt, Outcome, State, SyncOps};
+use super::commit_queue::{self, LockAttempt, LogState, SyncOps, WaitOutcome};
 use super::error::LogError;
 use super::files::WriteSegment;
-use super::tail::{Lost, SyncLock, Tail};
+use super::tail::{Lost, SyncLock, TailState};
 use super::{Appended, Head, Log};
 use crate::codec::{Frame, TailPage};
 use crate::failpoints::failpoint;
@@ -76,18 +76,23 @@ impl Placed {
 
 impl Log {
     /// Waits until a stretch is durable. `holds_lock`: the caller holds the write lock.
-    pub(super) fn await_stretch(&self, tail: &Tail, stretch: &Stretch, holds_lock: bool) -> Outcome<Lost> {
+    pub(super) fn await_stretch(
+        &self,
+        tail: &TailState,
+        stretch: &Stretch,
+        holds_lock: bool,
+    ) -> WaitOutcome<Lost> {
         let waits = std::cell::Cell::new((0, None));
         let ops = LogSync { log: self, tail, stretch, holds_lock, waits };
         let (start, end) = (stretch.start.0, stretch.end.position.0);
-        tail.sync_wait.settle(&ops, commit_queue::Stretch { start, end, epoch: stretch.epoch })
+        tail.sync_wait.settle(&ops, commit_queue::WriteRange { start, end, epoch: stretch.epoch })
     }
 }
 
 /// The steps of a wait for durability over the log's files.
 struct LogSync<'a> {
     log: &'a Log,
-    tail: &'a Tail,
+    tail: &'a TailState,
     stretch: &'a Stretch,
     /// The caller holds the write lock.
     holds_lock: bool,
@@ -125,7 +130,7 @@ impl Log {
 
     /// Publishes a place that was synced and could not be published then. A sync that fails elsewhere gives up all that is not published, so
     /// nothing is acknowledged before.
-    pub(super) fn publish_late(&self, tail: &Tail, stretch: &Stretch) -> Result<(), LogError> {
+    pub(super) fn publish_late(&self, tail: &TailState, stretch: &Stretch) -> Result<(), LogError> {
         let Some(place) = self.unpublished() else { return Ok(()) };
         let _writer = self.writer()?;
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
@@ -133,7 +138,12 @@ impl Log {
     }
 
     /// As [`Log::publish_late`], under the write lock.
-    pub(super) fn publish_held(&self, tail: &Tail, stretch: &Stretch, place: &Head) -> Result<(), LogError> {
+    pub(super) fn publish_held(
+        &self,
+        tail: &TailState,
+        stretch: &Stretch,
+        place: &Head,
+    ) -> Result<(), LogError> {
         let page = tail.read()?;
         if page.store != Some(self.segments.store) || page.epoch != stretch.epoch {
             return Err(self.lost(Lost::Sync));
@@ -154,10 +164,10 @@ impl<'a> SyncOps for LogSync<'a> {
         self.tail.read().unwrap_or_default()
     }
 
-    fn state(&self, page: &TailPage) -> Option<State> {
+    fn state(&self, page: &TailPage) -> Option<LogState> {
         page.store.filter(|store| *store == self.log.segments.store)?;
         let (written, durable) = (page.written_end(), page.durable_end());
-        Some(State {
+        Some(LogState {
             durable: durable.position.0,
             written: written.position.0,
             epoch: page.epoch,
@@ -170,7 +180,7 @@ impl<'a> SyncOps for LogSync<'a> {
         Lost::Sync
     }
 
-    fn try_lock(&self) -> Attempt<SyncLock<'a>> {
+    fn try_lock(&self) -> LockAttempt<SyncLock<'a>> {
         self.tail.try_lock_sync()
     }
 

@@ -19,11 +19,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::commit_queue::{Attempt, ProcessLock, SyncWait};
+use super::commit_queue::{LockAttempt, ProcessLock, SyncWait};
 use super::error::LogError;
 use super::files::{SYNC, TAIL, read_page};
 use crate::codec::{
-    Busy, Entered, PageCounts, TAIL_BYTES, TailPage, Written, busy_record, claim_record, committed,
+    Entered, PageCounts, TAIL_BYTES, TailPage, WriteMark, Written, busy_record, claim_record, committed,
     place_record, poison_word, settled,
 };
 use crate::failpoints::failpoint;
@@ -42,7 +42,7 @@ pub(crate) enum Lost {
     Replaced,
 }
 
-pub(crate) struct Tail {
+pub(crate) struct TailState {
     storage: Arc<dyn Storage>,
     file: Box<dyn StoredFile>,
     /// The sync lock's file; opened at first use.
@@ -51,7 +51,7 @@ pub(crate) struct Tail {
     pub(crate) sync_wait: SyncWait<Lost>,
 }
 
-impl Tail {
+impl TailState {
     pub(crate) fn new(storage: Arc<dyn Storage>, file: Box<dyn StoredFile>) -> Self {
         Self { storage, file, sync_file: OnceLock::new(), sync_wait: SyncWait::default() }
     }
@@ -116,7 +116,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Withdraws [`Tail::begin`]: no process is writing. Call under the write lock.
+    /// Withdraws [`TailState::begin`]: no process is writing. Call under the write lock.
     pub(crate) fn withdraw(&self) -> Result<(), LogError> {
         self.write(&[0; 16], TailPage::BUSY_OFFSET)
     }
@@ -133,7 +133,7 @@ impl Tail {
         self.write(&claim_record(place, covered.saturating_add(behind)), page.claim_offset)
     }
 
-    /// As [`Tail::claim`], for a caller without the sync lock. Call under the write lock.
+    /// As [`TailState::claim`], for a caller without the sync lock. Call under the write lock.
     pub(crate) fn confirm_durable(&self, page: &TailPage, place: &Written) -> Result<(), LogError> {
         if page.durable.is_some_and(|known| known.position >= place.position) {
             return Ok(());
@@ -148,11 +148,11 @@ impl Tail {
         self.confirm(page, place)
     }
 
-    /// As [`Tail::publish`], when no stream has moved. How many rows of places there are, the next writer finds out. Call under the
+    /// As [`TailState::publish`], when no stream has moved. How many rows of places there are, the next writer finds out. Call under the
     /// write lock.
     pub(crate) fn confirm(&self, page: &mut TailPage, place: &Written) -> Result<(), LogError> {
         self.write(&settled(place, &page.slots, None), TailPage::SLOTS_OFFSET)?;
-        (page.written, page.entered, page.busy) = (Some(*place), None, Busy::Idle);
+        (page.written, page.entered, page.busy) = (Some(*place), None, WriteMark::Idle);
         page.durable = page.durable.filter(|durable| durable.position > place.position).or(Some(*place));
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Tail {
 
     pub(super) fn busy(&self) -> LogError {
         let process = match self.read().map(|page| page.busy) {
-            Ok(Busy::Writing { process, .. }) => process,
+            Ok(WriteMark::Writing { process, .. }) => process,
             _ => 0,
         };
         LogError::Busy { process, path: self.storage.path("") }
@@ -234,10 +234,10 @@ impl Tail {
         retry_for(clock, wait, || {
             let Some(own) = self.sync_wait.try_lock() else { return Ok(false) };
             let lock = match self.try_lock_sync() {
-                Attempt::Locked(lock) => Some(lock),
+                LockAttempt::Locked(lock) => Some(lock),
                 // Without the lock there are more syncs than needed, and no other harm.
-                Attempt::NoLock => None,
-                Attempt::HeldElsewhere => return Ok(false),
+                LockAttempt::NoLock => None,
+                LockAttempt::HeldElsewhere => return Ok(false),
             };
             taken = Some(SyncLocks { lock, _own: own });
             Ok(true)
@@ -245,7 +245,7 @@ impl Tail {
         taken.ok_or_else(|| self.busy())
     }
 
-    /// As [`Tail::lock_sync`], for a caller that has to exclude every other sync.
+    /// As [`TailState::lock_sync`], for a caller that has to exclude every other sync.
     pub(crate) fn lock_out_syncs(
         &self,
         clock: &dyn Clock,
@@ -267,12 +267,12 @@ impl Tail {
     }
 
     /// Tries to take the sync lock. The caller holds the in-process lock.
-    pub(crate) fn try_lock_sync(&self) -> Attempt<SyncLock<'_>> {
-        let Ok(file) = self.sync_file() else { return Attempt::NoLock };
+    pub(crate) fn try_lock_sync(&self) -> LockAttempt<SyncLock<'_>> {
+        let Ok(file) = self.sync_file() else { return LockAttempt::NoLock };
         match file.try_lock() {
-            Ok(true) => Attempt::Locked(SyncLock(file)),
-            Ok(false) => Attempt::HeldElsewhere,
-            Err(_) => Attempt::NoLock,
+            Ok(true) => LockAttempt::Locked(SyncLock(file)),
+            Ok(false) => LockAttempt::HeldElsewhere,
+            Err(_) => LockAttempt::NoLock,
         }
     }
 }
@@ -306,7 +306,7 @@ fn retry_for(
 }
 
 /// The write lock; released when dropped.
-pub(crate) struct WriteLock<'a>(&'a Tail);
+pub(crate) struct WriteLock<'a>(&'a TailState);
 
 impl Drop for WriteLock<'_> {
     fn drop(&mut self) {

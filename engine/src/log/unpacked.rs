@@ -54,7 +54,7 @@ impl Chunk {
 }
 
 /// An open file.
-struct Opened {
+struct OpenSegment {
     /// Distinguishes it from all other files that were opened here.
     id: u64,
     file: Box<dyn StoredFile>,
@@ -115,7 +115,7 @@ pub(crate) struct Unpacked {
     storage: Arc<dyn Storage>,
     name: String,
     chunks: Arc<KeptChunks>,
-    current: Mutex<Arc<Opened>>,
+    current: Mutex<Arc<OpenSegment>>,
 }
 
 /// Whether the file is a sealed segment.
@@ -131,7 +131,7 @@ fn read_head(file: &dyn StoredFile) -> io::Result<Option<Result<SealHead, Invali
     Ok(is_sealed(first).then(|| SealHead::decode(first)))
 }
 
-impl Opened {
+impl OpenSegment {
     fn new(file: Box<dyn StoredFile>, kept: &KeptChunks) -> io::Result<Self> {
         let id = kept.next_id.fetch_add(1, Ordering::Relaxed);
         let head = read_head(&*file)?;
@@ -228,7 +228,7 @@ impl Unpacked {
         file: Box<dyn StoredFile>,
         chunks: Arc<KeptChunks>,
     ) -> io::Result<Self> {
-        let opened = Arc::new(Opened::new(file, &chunks)?);
+        let opened = Arc::new(OpenSegment::new(file, &chunks)?);
         Ok(Self { storage, name, chunks, current: Mutex::new(opened) })
     }
 
@@ -241,7 +241,7 @@ impl Unpacked {
     }
 
     /// The file that has the name now.
-    fn opened(&self) -> io::Result<Arc<Opened>> {
+    fn opened(&self) -> io::Result<Arc<OpenSegment>> {
         let known = steady(&self.current).clone();
         // If the disk does not say it, the open file serves on, as that of a segment that is not sealed does.
         if known.file.is_current().unwrap_or(true) {
@@ -252,7 +252,7 @@ impl Unpacked {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(known),
             Err(error) => return Err(error),
         };
-        let opened = Arc::new(Opened::new(file, &self.chunks)?);
+        let opened = Arc::new(OpenSegment::new(file, &self.chunks)?);
         *steady(&self.current) = Arc::clone(&opened);
         Ok(opened)
     }
@@ -301,7 +301,13 @@ impl Unpacked {
     }
 
     /// Fills `out` with the part of a chunk from `skip` on; says whether the chunk is sound.
-    fn read_chunk(&self, opened: &Opened, chunk: &Chunk, skip: usize, out: &mut [u8]) -> io::Result<bool> {
+    fn read_chunk(
+        &self,
+        opened: &OpenSegment,
+        chunk: &Chunk,
+        skip: usize,
+        out: &mut [u8],
+    ) -> io::Result<bool> {
         let known = self.chunks.get(opened.id, chunk.start);
         let bytes = if let Some(bytes) = known {
             bytes

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-use super::create::{Identity, identify, read_secret, store_file_damage};
-use super::cursor::{Cursor, Stretch};
-use super::error::{Corruption, Fault, LogError, sound};
+use super::create::{StoreFileState, identify, read_secret, store_file_damage};
+use super::cursor::{FrameCursor, ReadBuffer};
+use super::error::{Corruption, FrameFault, LogError, sound};
 use super::files::corruption;
 use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, SECRET, TAIL, after};
-use super::frames::{Step, Walk};
-use super::parallel_verify::{Batch, Damaged, check_alone};
+use super::frames::{FrameWalk, WalkStep};
+use super::parallel_verify::{Damaged, FrameBatch, check_alone};
 use super::places_check::PlacesCheck;
 use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
-use super::witness::{Claims, Ending, Standing, Witness, WitnessKind, add_segments, add_tail};
+use super::witness::{Ending, Standing, Witness, WitnessClaims, WitnessKind, add_segments, add_tail};
 use super::{Head, Log};
-use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage};
+use crate::codec::{Checkpoint, DamagedPart, Frame, FrameCheck, SALT_BYTES, TailPage};
 use crate::ids::{Link, Position, Seq, StoreId};
 use crate::locks::steady;
 use crate::storage::Access;
@@ -22,7 +22,7 @@ use crate::storage::Access;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Violation {
     /// The damaged part.
-    pub kind: Part,
+    pub kind: DamagedPart,
     /// The file.
     #[serde(serialize_with = "crate::text::paths::serialize_shown")]
     pub path: PathBuf,
@@ -91,7 +91,7 @@ impl LogReport {
     /// Whether the missing end of the log is all the damage.
     pub fn is_only_cut(&self) -> bool {
         let Some((first, _)) = self.missing else { return false };
-        let is_loss = |part| matches!(part, Part::Missing | Part::SegmentMissing);
+        let is_loss = |part| matches!(part, DamagedPart::Missing | DamagedPart::SegmentMissing);
         let mut violations = self.violations.iter();
         violations.all(|lost| is_loss(lost.kind) && lost.seq_first.is_none_or(|seq| seq >= first))
     }
@@ -119,7 +119,7 @@ impl Log {
     /// As [`Log::verify`].
     pub fn verify_with(
         &self,
-        erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
+        erased: impl Fn(&crate::codec::BodyRow, DamagedPart) -> bool,
     ) -> Result<LogReport, LogError> {
         self.verify_against(erased, Vec::new())
     }
@@ -127,13 +127,13 @@ impl Log {
     /// [`Log::verify_with`], with links that were kept elsewhere.
     pub(crate) fn verify_against(
         &self,
-        erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
+        erased: impl Fn(&crate::codec::BodyRow, DamagedPart) -> bool,
         expected: Vec<Witness>,
     ) -> Result<LogReport, LogError> {
         self.segments.forget();
-        let mut claims = Claims::default();
+        let mut claims = WitnessClaims::default();
         claims.add(expected);
-        let mut check = Check {
+        let mut check = LogCheck {
             log: self,
             erased: &erased,
             checkpoint: None,
@@ -162,11 +162,11 @@ impl Log {
     }
 }
 
-struct Check<'a> {
+struct LogCheck<'a> {
     log: &'a Log,
-    erased: &'a dyn Fn(&crate::codec::BodyRow, Part) -> bool,
+    erased: &'a dyn Fn(&crate::codec::BodyRow, DamagedPart) -> bool,
     checkpoint: Option<Checkpoint>,
-    claims: Claims,
+    claims: WitnessClaims,
     /// The end of the file of the last segment, if that lies before the durable end.
     cut: Option<Position>,
     /// The first event that lost bytes to that cut.
@@ -174,13 +174,17 @@ struct Check<'a> {
     report: LogReport,
 }
 
-impl Check<'_> {
+impl LogCheck<'_> {
     fn run(&mut self) -> Result<(), LogError> {
         let log = self.log;
         match identify(&*log.storage) {
-            Ok(Identity::Store(file)) if file.store == log.store() => {}
-            Ok(Identity::Store(_) | Identity::Missing) => self.found(store_file_damage(&*log.storage, None)),
-            Ok(Identity::Damaged(invalid)) => self.found(store_file_damage(&*log.storage, Some(invalid))),
+            Ok(StoreFileState::Store(file)) if file.store == log.store() => {}
+            Ok(StoreFileState::Store(_) | StoreFileState::Missing) => {
+                self.found(store_file_damage(&*log.storage, None));
+            }
+            Ok(StoreFileState::Damaged(invalid)) => {
+                self.found(store_file_damage(&*log.storage, Some(invalid)));
+            }
             Err(error) => return Err(error),
         }
         self.check_surroundings();
@@ -204,15 +208,15 @@ impl Check<'_> {
         let mut sound_count = 0;
         let mut places = PlacesCheck::new(log, page.entered);
         let mut walk =
-            Walk::new(segments, Position::default(), until, FrameCheck::Digest, true, SCAN_WINDOW_BYTES);
+            FrameWalk::new(segments, Position::default(), until, FrameCheck::Digest, true, SCAN_WINDOW_BYTES);
         let mut ends_in_damage = false;
         let mut segment = 1;
-        let mut room = Stretch::default();
-        let mut batch = Batch::read(&mut walk, Stretch::default())?;
+        let mut room = ReadBuffer::default();
+        let mut batch = FrameBatch::read(&mut walk, ReadBuffer::default())?;
         loop {
             let (damaged, next) = batch.check_beside(|| match batch.met {
-                Some(Step::End) => Ok(Batch::default()),
-                _ => Batch::read(&mut walk, std::mem::take(&mut room)),
+                Some(WalkStep::End) => Ok(FrameBatch::default()),
+                _ => FrameBatch::read(&mut walk, std::mem::take(&mut room)),
             });
             for (unchecked, damaged) in batch.frames.iter().zip(damaged) {
                 ends_in_damage = false;
@@ -221,10 +225,10 @@ impl Check<'_> {
                 self.claims.pass(segments, unchecked.frame.header())?;
                 sound_count = self.report.violations.len();
             }
-            let ends = matches!(batch.met, Some(Step::End));
-            if let Some(Step::Damage(damage)) = batch.met.take() {
-                ends_in_damage = damage.part != Part::SegmentHeader;
-                if damage.part == Part::Missing && batch.place >= until.position {
+            let ends = matches!(batch.met, Some(WalkStep::End));
+            if let Some(WalkStep::Damage(damage)) = batch.met.take() {
+                ends_in_damage = damage.part != DamagedPart::SegmentHeader;
+                if damage.part == DamagedPart::Missing && batch.place >= until.position {
                     self.missing(&damage);
                 }
                 self.found(damage);
@@ -242,7 +246,7 @@ impl Check<'_> {
         let mut place = walk.place;
         (self.report.head_seq, self.report.head_link) = (place.seq, place.link);
         if !ends_in_damage && self.report.missing.is_none() {
-            let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
+            let mut cursor = FrameCursor::new(segments, SCAN_WINDOW_BYTES);
             while let Some(header) = sound(strict(&mut cursor, &place, true))? {
                 let frame = sound(cursor.frame(place.position, FrameCheck::Digest))?;
                 place = after(&header);
@@ -278,7 +282,7 @@ impl Check<'_> {
     fn check_surroundings(&mut self) {
         let log = self.log;
         // The newer part may be past the last frame that this program can follow.
-        let newer = steady(&log.shared).damage.clone().filter(|damage| damage.part == Part::Newer);
+        let newer = steady(&log.shared).damage.clone().filter(|damage| damage.part == DamagedPart::Newer);
         if let Some(damage) = newer {
             self.found(*damage);
         }
@@ -291,7 +295,7 @@ impl Check<'_> {
         let secret = read().or_else(|_| read());
         if let Err(found) = secret.unwrap_or_else(|error| Err(format!("it cannot be read: {error}"))) {
             self.found(Corruption {
-                part: Part::Secret,
+                part: DamagedPart::Secret,
                 path: log.storage.path(SECRET),
                 segment: 0,
                 offset: 0,
@@ -312,7 +316,7 @@ impl Check<'_> {
             let Some(file) = self.log.segments.get(*number)? else { continue };
             if file.header.as_ref().is_ok_and(|header| header.generation_torn) {
                 self.found(Corruption {
-                    part: Part::SegmentHeader,
+                    part: DamagedPart::SegmentHeader,
                     path: file.path.clone(),
                     segment: *number,
                     offset: crate::codec::generation_offset(0),
@@ -343,7 +347,7 @@ impl Check<'_> {
         let Some(cut) = self.cut else { return };
         let lost = self.report.violations.get(sound_count..).unwrap_or_default();
         // A sound frame of another place was put there.
-        let is_moved = |part| matches!(part, Part::FrameMisplaced | Part::Link);
+        let is_moved = |part| matches!(part, DamagedPart::FrameMisplaced | DamagedPart::Link);
         if lost.iter().any(|lost| lost.segment != cut.segment() || is_moved(lost.kind)) {
             return;
         }
@@ -355,7 +359,7 @@ impl Check<'_> {
         self.report.missing = Some((first, last));
         let (offset, path) = place.unwrap_or_else(|| (cut.offset(), self.log.segments.path(cut.segment())));
         self.report.violations.push(Violation {
-            kind: Part::Missing,
+            kind: DamagedPart::Missing,
             path,
             segment: cut.segment(),
             offset,
@@ -384,7 +388,7 @@ impl Check<'_> {
     }
 
     fn lost_segment(&self) -> bool {
-        self.report.violations.last().is_some_and(|violation| violation.kind == Part::SegmentMissing)
+        self.report.violations.last().is_some_and(|violation| violation.kind == DamagedPart::SegmentMissing)
     }
 
     fn read_checkpoint(&mut self) -> Result<(), LogError> {
@@ -402,8 +406,8 @@ impl Check<'_> {
             }
             CheckpointFile::Missing => {
                 let path = self.log.storage.path(CHECKPOINT);
-                let mut damage = corruption(&self.log.segments, Position::default(), Fault::Nothing);
-                (damage.part, damage.path) = (Part::Checkpoint, path);
+                let mut damage = corruption(&self.log.segments, Position::default(), FrameFault::Nothing);
+                (damage.part, damage.path) = (DamagedPart::Checkpoint, path);
                 "the file".clone_into(&mut damage.expected);
                 "no file".clone_into(&mut damage.found);
                 let witness = Witness::new(WitnessKind::Checkpoint, "checkpoint");
@@ -430,7 +434,9 @@ impl Check<'_> {
         self.report.bytes += header.frame_bytes();
         let mut rows = u64::from(header.row_count);
         for (row, invalid) in damaged {
-            if matches!(invalid.part, Part::BodyZeroed | Part::Body) && (self.erased)(&row, invalid.part) {
+            if matches!(invalid.part, DamagedPart::BodyZeroed | DamagedPart::Body)
+                && (self.erased)(&row, invalid.part)
+            {
                 continue;
             }
             // A row of no bytes stands for the end of the frame.
@@ -469,15 +475,15 @@ impl Check<'_> {
             return Ok(());
         }
         let end = Head { position: next.previous_end, ..Head::default() };
-        let mut cursor = Cursor::new(&self.log.segments, SCAN_WINDOW_BYTES);
+        let mut cursor = FrameCursor::new(&self.log.segments, SCAN_WINDOW_BYTES);
         let Some((start, stop)) = torn(&mut cursor, &end)? else { return Ok(()) };
         if next.abandoned {
             // As above.
             self.report.torn_bytes += stop.saturating_sub(start);
             return Ok(());
         }
-        let mut damage = corruption(&self.log.segments, next.previous_end, Fault::Nothing);
-        damage.part = Part::Rubbish;
+        let mut damage = corruption(&self.log.segments, next.previous_end, FrameFault::Nothing);
+        damage.part = DamagedPart::Rubbish;
         damage.offset = start;
         "zeros".clone_into(&mut damage.expected);
         // As above.
@@ -493,8 +499,8 @@ impl Check<'_> {
             let is_forked = witness.standing == Standing::Forked;
             let (Some(position), true) = (witness.position, is_forked) else { continue };
             let storage = &self.log.storage;
-            let mut damage = corruption(&self.log.segments, position, Fault::Nothing);
-            damage.part = Part::Forked;
+            let mut damage = corruption(&self.log.segments, position, FrameFault::Nothing);
+            damage.part = DamagedPart::Forked;
             match witness.kind {
                 WitnessKind::Tail => {
                     (damage.path, damage.segment, damage.offset) = (storage.path(TAIL), 0, 0);

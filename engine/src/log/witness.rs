@@ -162,13 +162,13 @@ pub(crate) enum Ending {
 
 /// Claims that the walk has not reached yet, and judged ones.
 #[derive(Default)]
-pub(crate) struct Claims {
+pub(crate) struct WitnessClaims {
     /// Ordered by seq.
     waiting: VecDeque<Witness>,
     judged: Vec<Witness>,
 }
 
-impl Claims {
+impl WitnessClaims {
     /// Adds claims to compare. Call before the walk begins.
     pub(crate) fn add(&mut self, claims: impl IntoIterator<Item = Witness>) {
         self.waiting.extend(claims);
@@ -271,7 +271,7 @@ fn compare(segments: &Segments, claim: Witness, header: &FrameHeader) -> Result<
 
 /// Adds claims about the ends of complete segments, from the headers of the segments after them.
 pub(crate) fn add_segments(
-    claims: &mut Claims,
+    claims: &mut WitnessClaims,
     segments: &Segments,
     numbers: &[u32],
 ) -> Result<(), LogError> {
@@ -288,7 +288,7 @@ pub(crate) fn add_segments(
 }
 
 /// Adds the tail page's claims. `page` is read from the file, and may be of another store; `None`: there is no file.
-pub(crate) fn add_tail(claims: &mut Claims, page: Option<&TailPage>, store: StoreId) {
+pub(crate) fn add_tail(claims: &mut WitnessClaims, page: Option<&TailPage>, store: StoreId) {
     let named = |part: &str| Witness::new(WitnessKind::Tail, format!("tail {part}").trim_end().to_owned());
     let Some(page) = page else { return claims.tell(named("").standing(Standing::Absent, "")) };
     match page.store {

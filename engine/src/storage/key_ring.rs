@@ -49,12 +49,12 @@ pub trait KeyRing: Send + Sync {
 }
 
 /// A ring that has its key in memory, or makes it there.
-trait Held: Send + Sync {
+trait MemoryRing: Send + Sync {
     fn shown(&self) -> String;
     fn key(&self, salt: &[u8; 16]) -> io::Result<DataKey>;
 }
 
-impl<R: Held> KeyRing for R {
+impl<R: MemoryRing> KeyRing for R {
     fn name(&self) -> String {
         self.shown()
     }
@@ -166,7 +166,7 @@ impl FileKeyRing {
     }
 }
 
-impl Held for FileKeyRing {
+impl MemoryRing for FileKeyRing {
     fn shown(&self) -> String {
         self.path.display().to_string()
     }
@@ -195,7 +195,7 @@ impl RawKeyRing {
     }
 }
 
-impl Held for RawKeyRing {
+impl MemoryRing for RawKeyRing {
     fn shown(&self) -> String {
         self.name.clone()
     }
@@ -231,7 +231,7 @@ impl PassphraseKeyRing {
     }
 }
 
-impl Held for PassphraseKeyRing {
+impl MemoryRing for PassphraseKeyRing {
     fn shown(&self) -> String {
         "the passphrase".to_owned()
     }

@@ -6,10 +6,11 @@
 //!
 //! A program that can write to the folder can change a saved fold and its digest together. Nothing inside the file shows it; the log does.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::command::ingest_state::IngestState;
+use crate::command::ingest_state::SavedIngestState;
 use crate::error::Error;
 use crate::fold::World;
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
@@ -20,8 +21,7 @@ use crate::verify::{Expected, Report, SavedFault, Verdict, verify_expecting};
 
 use super::Store;
 use super::kept::{FOLDER, Loaded, StreamWriter};
-use super::snapshot_file::{Footing, Section, open};
-use super::{saved_fold, saved_ingest_state};
+use super::saved::{Footing, SavedName, read};
 
 /// Number of points at which a saved fold is compared with a fold made anew: its end, and others spread over its events.
 const POINT_COUNT: u64 = 8;
@@ -83,22 +83,22 @@ fn shows_the_same(left: &World, right: &World, end: Seq) -> bool {
     })
 }
 
-/// The snapshots beside the log; none if there is no such folder.
-fn names_in(storage: &dyn Storage) -> Result<Vec<(StreamId, String)>, LogError> {
+/// The streams of which something is saved beside the log.
+fn streams_in(storage: &dyn Storage) -> Result<BTreeSet<StreamId>, LogError> {
     let names = match storage.list(FOLDER) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         names => names.map_err(|error| LogError::io("list", storage.path(FOLDER), error))?,
     };
-    let named = |name: &String| Some((StreamId::from_hex(name)?, format!("{FOLDER}/{name}")));
-    Ok(names.iter().filter_map(named).collect())
+    let stream = |name: &String| StreamId::from_hex(name.strip_suffix(".ingest").unwrap_or(name));
+    Ok(names.iter().filter_map(stream).collect())
 }
 
 /// Saved folds and ingest states that the log bears out by their links, but that differ from ones made anew from the log. Others are not used, and
 /// are made anew: they are caches.
 fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<SavedFault>, Error> {
     let mut faults = Vec::new();
-    let names = names_in(&**storage)?;
-    if names.is_empty() {
+    let streams = streams_in(&**storage)?;
+    if streams.is_empty() {
         return Ok(faults);
     }
     let builder = Store::builder(storage.path("")).storage(Arc::clone(storage)).read_only();
@@ -107,42 +107,51 @@ fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<Saved
         Err(_) if !report.violations.is_empty() => return Ok(faults),
         opened => opened?,
     };
-    for (stream, name) in names {
-        let Some((file, header)) = open(&**storage, &name, store.id(), stream) else { continue };
-        for section in [Section::Fold, Section::IngestState] {
-            let is_borne_out = header.entry(section).is_some_and(|entry| {
-                let here = store.inner.footing_at(entry.footing.position);
-                here == Some(entry.footing)
-            });
-            let found = match section {
-                _ if !is_borne_out => None,
-                Section::IngestState => {
-                    let saved = saved_ingest_state::read_saved(storage, &*file, &header, stream);
-                    store.ingest_state_fault(saved, stream)?
-                }
-                Section::Fold => {
-                    // A file that cannot be read is not used.
-                    let saved = saved_fold::read_saved(&*file, &header).ok().flatten();
-                    store.snapshot_fault(saved, stream)?
-                }
-            };
-            faults.extend(found.map(|detail| SavedFault { stream, path: storage.path(&name), detail }));
+    // A file that is missing, cannot be read or was changed by accident is not used.
+    let borne_out = |name: &SavedName| {
+        // As above.
+        let saved = read(&**storage, store.id(), name).ok()??;
+        (store.inner.footing_at(saved.footing.position) == Some(saved.footing)).then_some(saved)
+    };
+    for stream in streams {
+        let (fold, ingest_state) = (SavedName::fold(stream), SavedName::ingest_state(stream));
+        let found = [
+            (
+                &fold,
+                match borne_out(&fold) {
+                    Some(saved) => store.fold_fault(saved.footing, saved.value(), stream)?,
+                    None => None,
+                },
+            ),
+            (
+                &ingest_state,
+                match borne_out(&ingest_state) {
+                    Some(saved) => store.ingest_state_fault(saved.footing, saved.value().as_ref(), stream)?,
+                    None => None,
+                },
+            ),
+        ];
+        for (name, detail) in found {
+            faults.extend(detail.map(|detail| SavedFault { stream, path: storage.path(&name.path), detail }));
         }
     }
     Ok(faults)
 }
 
+/// The words for a saved value whose digest holds, and that is another than the one that the log gives.
+fn differs(is_same: bool, footing: Footing) -> Option<String> {
+    (!is_same).then(|| format!("its digest holds, and it is not what the log up to {} gives", footing.seq))
+}
+
 impl Store {
-    /// The fault of a stream's saved fold, if its digest holds and it differs from a fold of the log.
-    fn snapshot_fault(
+    /// The fault of a stream's saved fold, if it differs from a fold of the log.
+    fn fold_fault(
         &self,
-        saved: Option<(Footing, Loaded)>,
+        footing: Footing,
+        saved: Option<Loaded>,
         stream: StreamId,
     ) -> Result<Option<String>, Error> {
-        let inner = &self.inner;
-        // A fold changed by accident fails its digest at opening, and costs nothing.
-        let Some((footing, saved)) = saved else { return Ok(None) };
-        let anew = inner.fold_anew(stream, footing.seq)?;
+        let anew = self.inner.fold_anew(stream, footing.seq)?;
         if anew.has_gaps {
             return Ok(None);
         }
@@ -152,33 +161,29 @@ impl Store {
             streams.sort_unstable();
             streams
         };
-        let is_same = sorted(&saved.streams) == sorted(&anew.streams)
-            && saved.beginnings == anew.beginnings
-            && shows_the_same(&saved.world, &anew.world, footing.seq);
-        Ok((!is_same).then(|| {
-            format!("its digest holds, and it is not what a fold of the log up to {} is", footing.seq)
-        }))
+        let is_same = saved.and_then(Loaded::revived).is_some_and(|saved| {
+            sorted(&saved.streams) == sorted(&anew.streams)
+                && saved.beginnings == anew.beginnings
+                && saved.watermark == footing.seq
+                && shows_the_same(&saved.world, &anew.world, footing.seq)
+        });
+        Ok(differs(is_same, footing))
     }
 
-    /// The fault of a stream's saved ingest state, if its digests hold and it differs from one made from the log.
+    /// The fault of a stream's saved ingest state, if it differs from one made from the log.
     fn ingest_state_fault(
         &self,
-        saved: Option<(Footing, IngestState)>,
+        footing: Footing,
+        saved: Option<&SavedIngestState>,
         stream: StreamId,
     ) -> Result<Option<String>, Error> {
-        // Rows changed by accident fail their digests, here as at a lookup of a row.
-        let saved = saved.and_then(|(footing, ingest_state)| Some((footing, ingest_state.save()?)));
-        let Some((footing, saved)) = saved else { return Ok(None) };
         let mut writer = StreamWriter::default();
         match self.inner.observe_until(stream, &mut writer, footing.seq) {
             // Damage of the log is in the report already.
             Err(Error::Corrupt { .. }) => return Ok(None),
             read => read?,
         }
-        let Some(anew) = writer.ingest_state.save() else { return Ok(None) };
-        let is_same = saved.root.as_slice() == anew.root.as_slice() && saved.rows == anew.rows;
-        Ok((!is_same)
-            .then(|| format!("its digests hold, and it is not what the events up to {} are", footing.seq)))
+        Ok(differs(saved == Some(&writer.ingest_state.save()), footing))
     }
 }
 

@@ -206,7 +206,7 @@ pub fn copy_from_pieces<E: From<Error>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::Part;
+    use crate::codec::DamagedPart;
     use crate::log::{Log, LogOptions, LogPiece, follow};
     use crate::storage::{SystemClock, SystemEntropy};
     use crate::{Entry, Role, StreamInfo};
@@ -315,7 +315,7 @@ mod tests {
         }
         let log = log_of(&at("store"));
         let sound = pieces(&log, 2000);
-        let check = |what: &str, pieces: Vec<LogPiece>, part: Part| {
+        let check = |what: &str, pieces: Vec<LogPiece>, part: DamagedPart| {
             let refused = restore(&at("copy"), &at("store"), &log, &pieces);
             let Err(Error::Corrupt { detail, .. }) = refused else { panic!("{what}: {refused:?}") };
             assert!(detail.starts_with(&part.to_string()), "{what}: {detail}");
@@ -326,13 +326,13 @@ mod tests {
             change(&mut pieces);
             pieces
         };
-        check("left out", changed(&|pieces| drop(pieces.remove(1))), Part::FrameMisplaced);
-        check("swapped", changed(&|pieces| pieces.swap(1, 2)), Part::FrameMisplaced);
-        check("twice", changed(&|pieces| pieces.insert(1, pieces[1].clone())), Part::FrameMisplaced);
-        check("cut", changed(&|pieces| pieces[1].bytes.truncate(200)), Part::FrameHeader);
-        check("a flipped content", changed(&|pieces| pieces[1].bytes[170] ^= 1), Part::Spine);
-        check("a flipped header", changed(&|pieces| pieces[1].bytes[60] ^= 1), Part::FrameHeader);
-        check("of another store", self::pieces(&log_of(&at("other")), 2000), Part::SegmentHeader);
+        check("left out", changed(&|pieces| drop(pieces.remove(1))), DamagedPart::FrameMisplaced);
+        check("swapped", changed(&|pieces| pieces.swap(1, 2)), DamagedPart::FrameMisplaced);
+        check("twice", changed(&|pieces| pieces.insert(1, pieces[1].clone())), DamagedPart::FrameMisplaced);
+        check("cut", changed(&|pieces| pieces[1].bytes.truncate(200)), DamagedPart::FrameHeader);
+        check("a flipped content", changed(&|pieces| pieces[1].bytes[170] ^= 1), DamagedPart::Spine);
+        check("a flipped header", changed(&|pieces| pieces[1].bytes[60] ^= 1), DamagedPart::FrameHeader);
+        check("of another store", self::pieces(&log_of(&at("other")), 2000), DamagedPart::SegmentHeader);
         let first = &sound[0];
         assert_eq!(follow(log.store(), &first.before, 1, &first.bytes).unwrap(), first.behind);
     }

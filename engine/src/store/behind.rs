@@ -59,16 +59,16 @@ pub(super) type AfterSync = Box<dyn Fn() + Send>;
 
 /// The outcome of a commit, and the task that waits for it.
 #[derive(Default)]
-pub(super) struct Progress(Mutex<Known>);
+pub(super) struct CommitProgress(Mutex<SettledEnd>);
 
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct SettledEnd {
     pub(super) outcome: Option<Result<(), LogError>>,
     pub(super) waker: Option<Waker>,
 }
 
-impl Progress {
-    pub(super) fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+impl CommitProgress {
+    pub(super) fn known(&self) -> std::sync::MutexGuard<'_, SettledEnd> {
         steady(&self.0)
     }
 
@@ -94,21 +94,26 @@ pub(super) fn again(outcome: &Result<(), LogError>) -> Result<(), LogError> {
 }
 
 /// A placed commit that is handed to the settler.
-pub(super) struct Job {
+pub(super) struct SettleJob {
     pub(super) placed: Placed,
     /// The ticket that is told of the outcome. `None`: no thread waits, so the commit may wait for further ones.
-    pub(super) progress: Option<Arc<Progress>>,
+    pub(super) progress: Option<Arc<CommitProgress>>,
 }
 
 /// The thread that settles placed commits.
 #[derive(Default)]
-pub(super) struct Settler(Mutex<Option<(Sender<Job>, JoinHandle<()>)>>);
+pub(super) struct Settler(Mutex<Option<(Sender<SettleJob>, JoinHandle<()>)>>);
 
 impl Settler {
     /// Hands over a job; `false`: the job was not taken, and the caller has to settle it.
     ///
     /// `behind` gives the work after each sync; it is called when the thread starts.
-    pub(super) fn hand_over(&self, log: &Arc<Log>, behind: impl FnOnce() -> AfterSync, job: Job) -> bool {
+    pub(super) fn hand_over(
+        &self,
+        log: &Arc<Log>,
+        behind: impl FnOnce() -> AfterSync,
+        job: SettleJob,
+    ) -> bool {
         let mut running = steady(&self.0);
         if running.is_none() {
             let (sender, receiver) = bounded(WAITING_COUNT_MAX);
@@ -136,7 +141,7 @@ impl Settler {
     }
 }
 
-fn settle_all(log: &Log, after_sync: &dyn Fn(), jobs: &Receiver<Job>) {
+fn settle_all(log: &Log, after_sync: &dyn Fn(), jobs: &Receiver<SettleJob>) {
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         let deadline = Instant::now().checked_add(OS_GATHER);
@@ -177,11 +182,11 @@ const LEAVING_BUDGET: Duration = Duration::from_secs(2);
 pub(super) struct Upkeep {
     enabled: bool,
     thread: Mutex<Option<JoinHandle<()>>>,
-    shared: Arc<Shared>,
+    shared: Arc<SettlerState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SettlerState {
     stopped: AtomicBool,
     lock: Mutex<()>,
     changed: Condvar,
@@ -237,7 +242,7 @@ impl Upkeep {
     }
 }
 
-fn seal_all(log: &Log, shared: &Shared) {
+fn seal_all(log: &Log, shared: &SettlerState) {
     let stopped = || shared.stopped.load(Ordering::Relaxed);
     let mut refused: BTreeSet<u32> = BTreeSet::new();
     let mut seen = Seq::ZERO;

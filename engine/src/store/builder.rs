@@ -23,8 +23,8 @@ use super::erasure_list::Erasures;
 use super::identity::{PROJECT_FOLDER, is_store};
 use super::index_use::IndexUse;
 use super::kept::{Bounded, FrameCache, Salts};
-use super::snapshot_file::{Snapshots, Uses};
-use super::{Inner, Redactor, Store};
+use super::saved::{Snapshots, Uses};
+use super::{Redactor, Store, StoreInner};
 
 /// Bytes of sessions that stay in memory, by default.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -290,7 +290,7 @@ impl Builder {
             log.store(),
             Uses { reads: keeps, writes: keeps && !read_only, by_itself: own_files && is_plain },
         );
-        let inner = Inner {
+        let inner = StoreInner {
             root: self.root,
             registry: self.registry,
             redactor: self.redactor,
@@ -338,7 +338,7 @@ fn insisted() -> bool {
     std::env::var_os(ANY_FILE_SYSTEM_VARIABLE).is_some_and(|value| value == "1")
 }
 
-impl Inner {
+impl StoreInner {
     /// Records the first event of a new store: its policy, so that a later default never rewrites the past.
     fn begin(&self) -> Result<(), Error> {
         let payload = PolicySet { policy: Policy::default().to_json(), reason: Some("store created".into()) };
@@ -346,7 +346,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for StoreInner {
     fn drop(&mut self) {
         if self.log.check_process().is_err() {
             // In a forked child: the store and the threads are the parent's. The child waits for nothing, writes nothing and

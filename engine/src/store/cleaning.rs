@@ -1,7 +1,7 @@
 //! Secrets taken out of the texts of commands.
 
 use super::redact::Pass;
-use super::{Inner, Store};
+use super::{Store, StoreInner};
 use crate::entry::Bytes;
 use crate::entry::fact::Cleaner as _;
 
@@ -19,7 +19,7 @@ impl Store {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// Takes secrets out of a text of a command.
     pub(super) fn clean_text(&self, text: &mut String) {
         if let Some(redactor) = self.redactor.as_deref() {

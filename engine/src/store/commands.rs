@@ -25,8 +25,8 @@ use crate::fold::{Ix, Policy};
 use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::index::FramePlace;
 
-use super::write::{Recording, unsigned};
-use super::{Inner, Store, View};
+use super::write::{CommandDrafts, unsigned};
+use super::{Store, StoreInner, View};
 
 /// The effect of a command on a context. Durable when you hold it.
 ///
@@ -194,7 +194,7 @@ impl Store {
             let signer = signers.get(&stream).cloned().unwrap_or_else(unsigned);
             let mut decision = decide(view.state(), command, &read, &signer).map_err(Rejection::from)?;
             let drafts = std::mem::take(&mut decision.drafts);
-            Ok((vec![Recording { stream, actor, drafts }], decision))
+            Ok((vec![CommandDrafts { stream, actor, drafts }], decision))
         })?;
         let Decision { reply: text, mut calls, parts, .. } = decision;
         calls.extend(parts);
@@ -247,7 +247,7 @@ impl Store {
             let payload =
                 crate::event::PolicySet { policy: policy.to_json(), reason: reason.as_ref().map(Into::into) };
             let draft = EventDraft::of(payload, Bodies::default());
-            Ok((vec![Recording { stream: home, actor: Actor::User, drafts: vec![draft] }], ()))
+            Ok((vec![CommandDrafts { stream: home, actor: Actor::User, drafts: vec![draft] }], ()))
         })?;
         // Nothing was recorded: no seq.
         Ok(written.map(|written| written.last_seq).unwrap_or_default())
@@ -299,7 +299,7 @@ impl Store {
                     _ => None,
                 })
                 .collect();
-            Ok((vec![Recording { stream, actor: Actor::Assistant, drafts }], (completed, again)))
+            Ok((vec![CommandDrafts { stream, actor: Actor::Assistant, drafts }], (completed, again)))
         })?;
         let mut text = match update.tasks.len() {
             1 => "Updated 1 task".to_owned(),
@@ -324,7 +324,7 @@ impl Store {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// The text of a body. Its frame is looked for among `places`, and else in the whole log, as for another stream's
     /// body. `None` if the text cannot be read.
     ///

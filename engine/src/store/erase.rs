@@ -27,8 +27,8 @@ use crate::storage::{Access, FileStorage, Storage as _};
 use crate::text::signature::is_masked;
 use crate::verify::{recorded_addresses, recorded_erasures};
 
-use super::wanted::{Wanted, holds_stretch};
-use super::{Inner, Store};
+use super::wanted::{ErasureTargets, holds_stretch};
+use super::{Store, StoreInner};
 
 /// Most bodies that one event names.
 const BODIES_PER_EVENT: usize = 4096;
@@ -89,7 +89,7 @@ pub struct EraseReport {
 
 /// A row of a body that is hit.
 #[derive(Debug, Clone, Copy)]
-struct Hit {
+struct ErasedRow {
     stream: StreamId,
     row: BodyRow,
     why: ErasedWhy,
@@ -108,7 +108,7 @@ struct OwnRow {
 }
 
 /// Hits by the event that names them and its row.
-type Hits = BTreeMap<(Seq, u32), Hit>;
+type Hits = BTreeMap<(Seq, u32), ErasedRow>;
 
 /// Records an erasure's events together with others, as one commit; the seq of the erasure.
 pub(super) type RecordWith<'a> = &'a dyn Fn(&[EventDraft]) -> Result<Option<Seq>, Error>;
@@ -137,7 +137,7 @@ impl Store {
         &self,
         item: ItemId,
         (by, reason): (&str, &str),
-        wanted: &dyn Fn(&Inner) -> Result<Wanted, Error>,
+        wanted: &dyn Fn(&StoreInner) -> Result<ErasureTargets, Error>,
         with: Option<RecordWith<'_>>,
     ) -> Result<EraseReport, Error> {
         let inner = &self.inner;
@@ -179,7 +179,11 @@ impl Store {
     }
 
     /// The content that [`Store::erase_wanted`] would hit.
-    pub(super) fn preview_wanted(&self, item: ItemId, mut wanted: Wanted) -> Result<EraseReport, Error> {
+    pub(super) fn preview_wanted(
+        &self,
+        item: ItemId,
+        mut wanted: ErasureTargets,
+    ) -> Result<EraseReport, Error> {
         let inner = &self.inner;
         let until = inner.log.refresh()?.seq;
         let hits = inner.hits(&mut wanted, Seq::ZERO, until)?;
@@ -205,11 +209,11 @@ pub fn erasure_is_pending(folder: &Path) -> bool {
     FileStorage::new(folder).read_only().open(ERASING, Access::Read).is_ok()
 }
 
-impl Inner {
+impl StoreInner {
     /// Records the erasure of wanted content, until nothing new is found.
     fn record_all<'a>(
         &self,
-        wanted: &mut Wanted,
+        wanted: &mut ErasureTargets,
         (by, reason): (&'a str, &'a str),
         mut with: Option<RecordWith<'_>>,
         hits: &mut Hits,
@@ -254,8 +258,8 @@ impl Inner {
     }
 
     /// The bodies that an item rests on, with their contents.
-    fn wanted(&self, item: ItemId) -> Result<Wanted, Error> {
-        let mut wanted = Wanted::default();
+    fn wanted(&self, item: ItemId) -> Result<ErasureTargets, Error> {
+        let mut wanted = ErasureTargets::default();
         self.each_own_row(item, &mut |own| {
             // A short label is no secret if others use it, too.
             let body =
@@ -367,7 +371,7 @@ impl Inner {
     }
 
     /// Every row after `after` up to `until` whose content is wanted, and the hosts' records that quote it.
-    fn hits(&self, wanted: &mut Wanted, after: Seq, until: Seq) -> Result<Hits, Error> {
+    fn hits(&self, wanted: &mut ErasureTargets, after: Seq, until: Seq) -> Result<Hits, Error> {
         let mut found = Hits::new();
         if wanted.is_empty() {
             return Ok(found);
@@ -395,7 +399,7 @@ impl Inner {
                     if wanted.holds(&self.log, &row)? {
                         let asked = wanted.is_asked((event.seq, index));
                         let why = if asked { ErasedWhy::Asked } else { ErasedWhy::Equal };
-                        found.insert((event.seq, index), Hit { stream, row, why });
+                        found.insert((event.seq, index), ErasedRow { stream, row, why });
                     }
                 }
             }
@@ -412,7 +416,7 @@ impl Inner {
     }
 
     /// Adds the hosts' records in a commit that quote wanted content.
-    fn records_in(&self, frame: &Frame, wanted: &Wanted, found: &mut Hits) -> Result<(), Error> {
+    fn records_in(&self, frame: &Frame, wanted: &ErasureTargets, found: &mut Hits) -> Result<(), Error> {
         for event in frame.events() {
             let recorded = match super::fetch::bare(frame, &event) {
                 Ok(recorded) => recorded,
@@ -433,7 +437,7 @@ impl Inner {
             }
             for index in wire.first..wire.first.saturating_add(wire.chunks) {
                 let Some(row) = event.row(index as usize) else { continue };
-                let hit = Hit { stream: event.envelope.stream, row, why: ErasedWhy::Record };
+                let hit = ErasedRow { stream: event.envelope.stream, row, why: ErasedWhy::Record };
                 found.entry((event.seq, index)).or_insert(hit);
             }
         }
@@ -442,7 +446,7 @@ impl Inner {
 
     /// The keys by which the contents of these rows are remembered, so that they are refused when they come again; each key
     /// once. There are at most as many keys as rows. Damaged content cannot be remembered.
-    fn contents_of(&self, hits: &Hits, wanted: &Wanted) -> Result<Vec<[u8; 16]>, Error> {
+    fn contents_of(&self, hits: &Hits, wanted: &ErasureTargets) -> Result<Vec<[u8; 16]>, Error> {
         let (mut places, mut contents) = (FxHashSet::default(), BTreeSet::new());
         for hit in hits.values() {
             if !places.insert(hit.row.place) {

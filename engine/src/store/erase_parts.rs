@@ -22,9 +22,9 @@ use crate::fold::PartView;
 use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::log::LogError;
 
-use super::wanted::Wanted;
-use super::write::Recording;
-use super::{At, EraseReport, Inner, Store, View};
+use super::wanted::ErasureTargets;
+use super::write::CommandDrafts;
+use super::{At, EraseReport, Store, StoreInner, View};
 
 impl Store {
     /// Erases these bodies for good, with every body of equal bytes and the hosts' records that quote them. Rows that do not
@@ -86,7 +86,7 @@ impl Store {
             return Err(refused(item, "has such a mark there already"));
         }
         let gone = text.get(span.clone()).unwrap_or_default();
-        let wanted = |_: &Inner| self.wanted_of_span(stream, item, &seen, gone);
+        let wanted = |_: &StoreInner| self.wanted_of_span(stream, item, &seen, gone);
         // The mark and the erasure are one commit: a mark alone, as a crash between two commits left it, says that bytes are gone which
         // are still there.
         let record = |erasure: &[EventDraft]| {
@@ -96,10 +96,13 @@ impl Store {
                 let body = bodies.add_copied(&rest);
                 let part = Part { kind: part.kind, body, media_type: part.media_type, ..Part::default() };
                 let revised = ItemRevised { item, face: Face::Output, parts: vec![part] };
-                let revised =
-                    Recording { stream, actor: Actor::User, drafts: vec![EventDraft::of(revised, bodies)] };
+                let revised = CommandDrafts {
+                    stream,
+                    actor: Actor::User,
+                    drafts: vec![EventDraft::of(revised, bodies)],
+                };
                 let erased =
-                    Recording { stream: StreamId::STORE, actor: Actor::User, drafts: erasure.to_vec() };
+                    CommandDrafts { stream: StreamId::STORE, actor: Actor::User, drafts: erasure.to_vec() };
                 Ok((vec![revised, erased], ()))
             })?;
             Ok(written.map(|written| written.first_seq.next()))
@@ -131,7 +134,7 @@ impl Store {
         item: ItemId,
         seen: &PartView,
         gone: &str,
-    ) -> Result<Wanted, Error> {
+    ) -> Result<ErasureTargets, Error> {
         self.unrevised_part_of(stream, item, seen)?;
         let mut rows = self.earlier_texts(stream, item, gone)?;
         rows.extend(addresses(seen.body));
@@ -218,20 +221,20 @@ fn refused(item: ItemId, why: &str) -> Error {
     Rejection::Malformed(format!("{item} {why}")).into()
 }
 
-impl Inner {
+impl StoreInner {
     /// These rows, with their contents.
-    fn wanted_rows(&self, bodies: &[BodyAddress]) -> Result<Wanted, Error> {
-        let mut wanted = Wanted::default();
+    fn wanted_rows(&self, bodies: &[BodyAddress]) -> Result<ErasureTargets, Error> {
+        let mut wanted = ErasureTargets::default();
         self.each_row_of(bodies, &mut |key, row, body| wanted.add(key, row, body))?;
         Ok(wanted)
     }
 
     /// Those of these rows whose stored bytes no other row shares; equal content elsewhere is not looked for. Only rows of one frame share bytes.
-    fn wanted_alone(&self, bodies: &[BodyAddress]) -> Result<Wanted, Error> {
+    fn wanted_alone(&self, bodies: &[BodyAddress]) -> Result<ErasureTargets, Error> {
         let asked: FxHashSet<(Seq, u32)> = bodies.iter().map(|body| (body.seq, body.row)).collect();
         let mut rows = Vec::new();
         self.each_row_of(bodies, &mut |key, row, _| rows.push((key, *row)))?;
-        let mut wanted = Wanted::default();
+        let mut wanted = ErasureTargets::default();
         for (key, row) in rows {
             let Some(frame) = self.frame_of(key.0)? else { continue };
             let is_shared = frame.events().any(|event| {

@@ -14,7 +14,7 @@ use crate::log::LogError;
 
 use super::erasure_list::{Erasure, Erasures};
 use super::fetch::bare;
-use super::{Inner, Store};
+use super::{Store, StoreInner};
 use crate::secret::Withheld;
 use crate::verify::recorded_erasures;
 
@@ -34,7 +34,7 @@ impl Store {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// Reads the reason without asking whether the reason was erased, too: that question leads here, and may lead to the same event.
     pub(super) fn erasure(&self, seq: Seq) -> Result<Option<Erasure>, Error> {
         let Some(frame) = self.frame_of(seq)? else { return Ok(None) };

@@ -7,7 +7,7 @@ use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Payload, Recorded, wire};
 use crate::ids::{BodyId, Origin, Position, Seq};
 use crate::log::{self, LogError};
 
-use super::Inner;
+use super::StoreInner;
 use super::fetch::unreadable;
 
 fn no_row(seq: Seq, row: u32) -> Error {
@@ -17,7 +17,7 @@ fn no_row(seq: Seq, row: u32) -> Error {
 /// Deepest nesting of wire forms: a document names records, and nothing names documents.
 const WIRE_DEPTH_MAX: usize = 4;
 
-impl Inner {
+impl StoreInner {
     /// Decodes one event of a frame, its free texts read from their bodies. A text that was erased or is damaged is replaced
     /// by a word that says so; the rest of its event is as it was. An event whose payload is malformed is one of an unknown kind, and is
     /// noted as damage.
@@ -30,7 +30,7 @@ impl Inner {
         Ok(recorded)
     }
 
-    /// As [`Inner::decode`], for a caller that reads many events and keeps none.
+    /// As [`StoreInner::decode`], for a caller that reads many events and keeps none.
     pub(super) fn decode_with<'d>(
         &self,
         decoder: &'d mut Decoder,
@@ -132,7 +132,7 @@ impl Inner {
         }
     }
 
-    /// The bytes of many bodies, in the order of `ids`, each as from [`Inner::body`]: read where they lie beside each other,
+    /// The bytes of many bodies, in the order of `ids`, each as from [`StoreInner::body`]: read where they lie beside each other,
     /// and checked on two threads where there is much to check.
     pub(super) fn bodies(&self, ids: &[BodyId]) -> Vec<Result<Vec<u8>, Error>> {
         let mut order: Vec<usize> = (0..ids.len()).collect();
@@ -201,8 +201,8 @@ impl Inner {
         let bytes = self.body(template.id(seq))?;
         for piece in wire::pieces(&bytes).map_err(|error| damaged(format!("cannot be read: {error}")))? {
             match piece {
-                wire::Piece::Literal(literal) => out.extend_from_slice(literal),
-                wire::Piece::Body { first, rows, escaped } => {
+                wire::TemplatePiece::Literal(literal) => out.extend_from_slice(literal),
+                wire::TemplatePiece::Body { first, rows, escaped } => {
                     let body = self.body(BodyId { seq, first, chunks: rows })?;
                     if escaped {
                         wire::escape_into(&body, out);
@@ -210,7 +210,7 @@ impl Inner {
                         out.extend_from_slice(&body);
                     }
                 }
-                wire::Piece::Record(origin) => {
+                wire::TemplatePiece::Record(origin) => {
                     let (seq, template) = newest(origin)
                         .ok_or_else(|| damaged(format!("names a record {origin} that is not there")))?;
                     self.wire_into(seq, template, newest, depth, out)?;
@@ -235,7 +235,7 @@ struct Holding<'a> {
 
 impl<'a> Holding<'a> {
     /// The frame that holds `seq`, if it is one of those right behind the last one.
-    fn near(&mut self, inner: &'a Inner, seq: Seq) -> Option<Frame> {
+    fn near(&mut self, inner: &'a StoreInner, seq: Seq) -> Option<Frame> {
         let (end, last) = self.end?;
         if !(last.0..=last.0.saturating_add(NEAR_COUNT)).contains(&seq.0) {
             self.behind = None;
@@ -248,7 +248,7 @@ impl<'a> Holding<'a> {
     }
 
     /// The frame that holds `seq`.
-    fn find(&mut self, inner: &'a Inner, seq: Seq) -> Result<&Frame, Error> {
+    fn find(&mut self, inner: &'a StoreInner, seq: Seq) -> Result<&Frame, Error> {
         let holds = |frame: &Frame| (frame.first_seq()..=frame.last_seq()).contains(&seq);
         if !self.frame.as_ref().is_some_and(holds) {
             let held = inner.cache().holding(seq);

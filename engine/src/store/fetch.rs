@@ -6,9 +6,9 @@ use crate::event::Recorded;
 use crate::ids::{Position, Seq};
 use crate::log::Looks;
 
-use super::Inner;
+use super::StoreInner;
 
-impl Inner {
+impl StoreInner {
     /// The frame that holds `seq`.
     pub(super) fn frame_of(&self, seq: Seq) -> Result<Option<Frame>, Error> {
         let held = self.cache().holding(seq);
@@ -32,7 +32,7 @@ impl Inner {
         Ok(frame)
     }
 
-    /// As [`Inner::frame_at`]; of a damaged frame the damage is noted, and there is none.
+    /// As [`StoreInner::frame_at`]; of a damaged frame the damage is noted, and there is none.
     pub(super) fn sound_frame_at(&self, position: Position) -> Result<Option<Frame>, Error> {
         match self.frame_at(position) {
             Err(Error::Corrupt { detail, .. }) => {
@@ -43,7 +43,7 @@ impl Inner {
         }
     }
 
-    /// As [`Inner::frame_at`], for a caller that goes from frame to frame.
+    /// As [`StoreInner::frame_at`], for a caller that goes from frame to frame.
     pub(super) fn frame_by<'a>(&'a self, looks: &mut Looks<'a>, position: Position) -> Result<Frame, Error> {
         let (frame, is_held) = self.frame_once(looks, position)?;
         if !is_held {
@@ -52,7 +52,7 @@ impl Inner {
         Ok(frame)
     }
 
-    /// As [`Inner::frame_by`], for a caller that keeps the frames: a frame that has to be read is not put into the cache, and comes
+    /// As [`StoreInner::frame_by`], for a caller that keeps the frames: a frame that has to be read is not put into the cache, and comes
     /// with the bodies that were read with it. Returns also whether the cache held the frame.
     pub(super) fn frame_once<'a>(
         &'a self,
@@ -78,7 +78,7 @@ pub(super) fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
     Error::damaged_event(seq, format!("event {seq} cannot be read: {error}"))
 }
 
-impl Inner {
+impl StoreInner {
     /// Notes damage for a caller that goes on without the damaged part: an answer that leaves events out has to say so.
     pub(super) fn noted<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
         if let Err(Error::Corrupt { detail, .. }) = &read {

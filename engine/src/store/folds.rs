@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use super::erasures::ERASED;
 use super::kept::{FOLDER, FoldSlot, Loaded};
-use super::saved_fold::encode;
-use super::{Inner, Store};
+use super::saved::SavedName;
+use super::saving::fold_archive;
+use super::{Store, StoreInner};
 use crate::codec::Frame;
 use crate::codec::payload::Decoder;
 use crate::error::Error;
@@ -45,7 +46,7 @@ impl Loaded {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// The fold of a stream, with the streams that it depends on, caught up to the durable head.
     pub(super) fn fold(&self, stream: StreamId) -> Result<Arc<Loaded>, Error> {
         let slot = steady(&self.folds).of(stream, |_| true, || FoldSlot::new(stream));
@@ -81,7 +82,9 @@ impl Inner {
         }
         let fold = Arc::make_mut(newest);
         if fold.watermark == Seq::ZERO
-            && let Some(saved) = self.saved_fold(stream)
+            && let Some((footing, saved)) =
+                self.saved(&SavedName::fold(stream), |saved| saved.value::<Loaded>()?.revived())
+            && saved.watermark == footing.seq
         {
             *fold = saved;
         }
@@ -89,7 +92,7 @@ impl Inner {
         fold.is_resumed = fold.watermark != Seq::ZERO;
         if let Some(missing) = self.advance(fold, Seq::MAX)? {
             if missing.is_nothing() {
-                self.snapshots.empty(stream);
+                self.snapshots.empty(&SavedName::fold(stream));
             }
             // Begun anew beside the old fold: if reading fails, the old one stays.
             let mut anew = fold.with(missing);
@@ -153,7 +156,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// Folds the events of a frame past `folded`. `Some`: as [`Inner::advance`].
+    /// Folds the events of a frame past `folded`. `Some`: as [`StoreInner::advance`].
     fn fold_frame(&self, loaded: &mut Loaded, frame: &Frame, folded: Seq) -> Result<Option<Missing>, Error> {
         let mut decoder = Decoder::default();
         for event in frame.events().filter(|event| event.seq > folded) {
@@ -222,7 +225,7 @@ fn needs(payload: &Payload, have: &[StreamId]) -> Option<Vec<StreamId>> {
     (!needed.is_empty()).then_some(needed)
 }
 
-impl Inner {
+impl StoreInner {
     /// Saves the ingest state of a stream, after reading all new events.
     pub(super) fn save_ingest_state_of(&self, stream: StreamId) -> Result<bool, Error> {
         let writers = self.writers_of(std::iter::once(stream));
@@ -254,11 +257,12 @@ impl Store {
             return Ok(false);
         }
         let Some(footing) = inner.footing_to_save(loaded.watermark) else { return Ok(false) };
-        let saved = encode(footing, &loaded);
+        let archive = fold_archive(&loaded);
         drop(loaded);
         // Errors of the ingest state concern appends alone.
         let _ = inner.save_ingest_state_of(stream);
-        Ok(saved.is_some_and(|saved| inner.put_snapshot(stream, &[saved.part()])))
+        let name = SavedName::fold(stream);
+        Ok(archive.is_some_and(|archive| inner.put_saved(&name, footing, &archive)))
     }
 
     /// Removes the snapshots of a stream; `None`: of all.

@@ -1,41 +1,44 @@
-//! The footing of a section of a snapshot, compared with the log as it is now.
+//! Saved values, compared with the log as it is now.
 //!
-//! A section counts if the log has the link of its footing at its seq, and if nothing was erased since.
+//! A value counts if the log has the link of its footing at its position, and if nothing was erased since.
 
-use super::Inner;
-use super::snapshot_file::{Footing, Header, Part, put, snapshot_name};
+use super::StoreInner;
+use super::saved::{Footing, SavedBytes, SavedName, put, read};
 use crate::error::Error;
-use crate::ids::{Position, Seq, StreamId};
-use crate::storage::{Access, StoredFile};
+use crate::ids::{Position, Seq};
 
-impl Inner {
-    /// The snapshot of a stream, if there is one of this program. A snapshot that is not whole is removed.
-    pub(super) fn snapshot_of(&self, stream: StreamId) -> Option<(Box<dyn StoredFile>, Header)> {
+impl StoreInner {
+    /// The value in the file of a name, if there is one that the log bears out, and its footing. Any other file is removed.
+    pub(super) fn saved<T>(
+        &self,
+        name: &SavedName,
+        read_value: impl FnOnce(&SavedBytes) -> Option<T>,
+    ) -> Option<(Footing, T)> {
         let snapshots = &self.snapshots;
         if !snapshots.uses.reads {
             return None;
         }
-        // A snapshot that cannot be read is made from the log instead, here and below.
-        let file = snapshots.storage.open(&snapshot_name(stream), Access::Read).ok()?;
-        // As above.
-        let header = Header::read(&*file, snapshots.store, stream).ok()?;
-        if header.is_none() {
-            snapshots.forget(stream);
+        // A file that cannot be read is made of the log instead.
+        let found = read(&*snapshots.storage, snapshots.store, name).ok()?;
+        let sound = found.filter(|saved| self.footing_at(saved.footing.position) == Some(saved.footing));
+        let footing = sound.as_ref().map(|saved| saved.footing);
+        match footing.map(|footing| self.is_outdated(footing)) {
+            Some(Ok(true)) => {
+                snapshots.empty(name);
+                return None;
+            }
+            // If it is unknown whether something was erased since, the log is read.
+            Some(Err(_)) => return None,
+            Some(Ok(false)) | None => {}
         }
-        header.map(|header| (file, header))
+        let value = sound.and_then(|saved| Some((saved.footing, read_value(&saved)?)));
+        if value.is_none() {
+            snapshots.forget(name);
+        }
+        value
     }
 
-    /// Whether nothing was erased since a footing, so that a file of then holds no erased text. A file that may hold one is emptied. If it
-    /// is unknown, the answer is no: the log is read.
-    pub(super) fn is_of_now(&self, footing: Footing, stream: StreamId) -> bool {
-        let is_outdated = self.is_outdated(footing);
-        if matches!(is_outdated, Ok(true)) {
-            self.snapshots.empty(stream);
-        }
-        matches!(is_outdated, Ok(false))
-    }
-
-    /// Whether something was erased behind a footing.
+    /// Whether something was erased behind a footing, so that a file of then may hold an erased text.
     fn is_outdated(&self, footing: Footing) -> Result<bool, Error> {
         Ok(footing.seq < self.newest_erasure()?)
     }
@@ -50,23 +53,18 @@ impl Inner {
         (footing.seq <= head).then_some(footing)
     }
 
-    pub(super) fn footing_of(&self, seq: Seq) -> Option<Footing> {
+    /// The footing of a file that is saved now, at the end of a commit; `None` also if it is unknown whether something was erased since.
+    pub(super) fn footing_to_save(&self, seq: Seq) -> Option<Footing> {
         // As above.
         let position = self.frame_of(seq).ok()??.position();
-        self.footing_at(position).filter(|footing| footing.seq == seq)
+        let footing = self.footing_at(position).filter(|footing| footing.seq == seq)?;
+        matches!(self.is_outdated(footing), Ok(false)).then_some(footing)
     }
 
-    /// The footing of a file that is saved now; `None` also if it is unknown whether something was erased since.
-    pub(super) fn footing_to_save(&self, seq: Seq) -> Option<Footing> {
-        self.footing_of(seq).filter(|footing| matches!(self.is_outdated(*footing), Ok(false)))
-    }
-
-    /// Puts sections of a stream's snapshot in place. `false`: they were not saved.
-    pub(super) fn put_snapshot(&self, stream: StreamId, parts: &[Part<'_>]) -> bool {
+    /// Saves an archive. `false`: it was not saved.
+    pub(super) fn put_saved(&self, name: &SavedName, footing: Footing, archive: &[u8]) -> bool {
         let snapshots = &self.snapshots;
-        // If the newest erasure is unknown, nothing is saved.
-        let Ok(not_before) = self.newest_erasure() else { return false };
         // A disk that is full, or another process that saves, costs the next process time alone.
-        put(&*snapshots.storage, snapshots.store, stream, parts, not_before).unwrap_or(false)
+        put(&*snapshots.storage, snapshots.store, name, footing, archive).unwrap_or(false)
     }
 }

@@ -18,7 +18,7 @@ use super::erasure_list::Erasures;
 use super::index_use::IndexUse;
 use super::kept::{Bounded, FoldSlot, FrameCache, Salts, StreamWriter};
 use super::redact::Redactor;
-use super::snapshot_file::Snapshots;
+use super::saved::Snapshots;
 
 /// An open store.
 ///
@@ -37,11 +37,11 @@ use super::snapshot_file::Snapshots;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Store {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<StoreInner>,
 }
 
 /// The state that all clones of a handle share.
-pub(super) struct Inner {
+pub(super) struct StoreInner {
     pub(super) log: Arc<Log>,
     pub(super) root: PathBuf,
     pub(super) registry: Arc<dyn Registry>,
@@ -69,7 +69,7 @@ pub(super) struct Inner {
 /// Most damaged places that are told of; `verify` tells of all.
 const DAMAGE_COUNT_MAX: usize = 16;
 
-impl std::fmt::Debug for Inner {
+impl std::fmt::Debug for StoreInner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store").field("root", &self.root).finish_non_exhaustive()
     }
@@ -111,7 +111,7 @@ impl Store {
     }
 }
 
-impl Inner {
+impl StoreInner {
     pub(super) fn check_writable(&self) -> Result<(), Error> {
         if let Some(found) = self.log.newer() {
             return Err(Error::NewerFormat { path: self.root.clone(), found: found.to_owned() });

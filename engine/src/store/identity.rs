@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::ids::StoreId;
-use crate::log::{Identity, LogError, STORE_FILE, identify, read_secret, store_file_damage};
+use crate::log::{LogError, STORE_FILE, StoreFileState, identify, read_secret, store_file_damage};
 use crate::storage::{FileStorage, Storage};
 use crate::vault::{Vault, key_mark};
 
@@ -39,16 +39,16 @@ pub fn is_store(folder: &Path) -> bool {
 pub fn identity_of(folder: &Path) -> Result<Option<StoreIdentity>, Error> {
     let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(folder).read_only());
     let store = match identify(&*storage)? {
-        Identity::Missing => return Ok(None),
-        Identity::Damaged(invalid) => {
+        StoreFileState::Missing => return Ok(None),
+        StoreFileState::Damaged(invalid) => {
             let damage = store_file_damage(&*storage, Some(invalid));
             return Err(LogError::Corrupt(Box::new(damage)).into());
         }
-        Identity::Store(file) if file.is_encrypted() => {
+        StoreFileState::Store(file) if file.is_encrypted() => {
             let mark = key_mark(&*storage, file.store);
             return Ok(Some(StoreIdentity { store: file.store, mark, is_encrypted: true }));
         }
-        Identity::Store(file) => file.store,
+        StoreFileState::Store(file) => file.store,
     };
     let secret = read_secret(&*storage, store, &Vault::Plain).map_err(|source| Error::Io {
         action: "read the secret of",

@@ -22,7 +22,7 @@ pub(super) struct IndexUse {
     /// Why there is no index, in a line.
     pub(super) reason: Option<String>,
     /// When to try to own it again.
-    pub(super) retry: Option<Retry>,
+    pub(super) retry: Option<IndexRetry>,
     /// When a small store was last looked through for an index that another process made.
     pub(super) looked: Option<Instant>,
 }
@@ -41,7 +41,7 @@ impl IndexUse {
     /// Leaves the index alone for a while.
     pub(super) fn postpone(&mut self, why: String) {
         self.reason = Some(why);
-        self.retry = Some(Retry::after(self.retry));
+        self.retry = Some(IndexRetry::after(self.retry));
     }
 
     pub(super) fn drop_index(&mut self, why: &Bypassed) {
@@ -52,12 +52,12 @@ impl IndexUse {
 
 /// When an index is tried again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Retry {
+pub(super) struct IndexRetry {
     at: Instant,
     pause: Duration,
 }
 
-impl Retry {
+impl IndexRetry {
     fn after(last: Option<Self>) -> Self {
         let pause = last.map_or(RETRY_MIN, |last| last.pause.saturating_mul(2).min(RETRY_MAX));
         let now = Instant::now();

@@ -11,7 +11,7 @@ use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
 use crate::log::LogError;
 
 use super::fetch::bare;
-use super::{At, Inner, Store, View};
+use super::{At, Store, StoreInner, View};
 use crate::log::StreamPlace;
 
 /// Most streams that are looked up by their names in the index: with more, all streams are looked at.
@@ -504,7 +504,7 @@ fn folder_in(frame: &Frame, stream: StreamId) -> Result<Option<String>, Error> {
     Ok(None)
 }
 
-impl Inner {
+impl StoreInner {
     /// Files in a folder of the store whose names end so: how many, and how many bytes.
     fn files(&self, folder: &str, ending: &str) -> Result<(u64, u64), Error> {
         let storage = self.log.storage();

@@ -27,11 +27,11 @@ pub(super) struct Bounded<V> {
     bytes_max: u64,
     bytes: u64,
     turn: u64,
-    all: FxHashMap<StreamId, Kept<V>>,
+    all: FxHashMap<StreamId, LoadedStreams<V>>,
 }
 
 #[derive(Debug)]
-struct Kept<V> {
+struct LoadedStreams<V> {
     value: Arc<V>,
     bytes: u64,
     used: u64,
@@ -58,7 +58,7 @@ impl<V> Bounded<V> {
             return Arc::clone(&kept.value);
         }
         let value = Arc::new(make());
-        let kept = Kept { value: Arc::clone(&value), bytes: COST_BYTES, used: self.turn };
+        let kept = LoadedStreams { value: Arc::clone(&value), bytes: COST_BYTES, used: self.turn };
         let before = self.all.insert(stream, kept);
         // The bytes that a value takes off were added when it was kept, here and below.
         self.bytes =
@@ -116,7 +116,7 @@ impl<V> Bounded<V> {
 }
 
 /// A world of some streams, folded up to a watermark.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a finding of its own")]
 pub(super) struct Loaded {
     pub(super) world: World,
@@ -170,6 +170,13 @@ impl Loaded {
         Self { streams: Some(vec![StreamId::STORE, stream]), ..Self::default() }
     }
 
+    /// The fold, ready for use, after it was read from an archive. `None` if it is none that was saved.
+    pub(super) fn revived(self) -> Option<Self> {
+        let (world, saved_count) = (self.world.revived()?, self.event_count);
+        let is_whole = self.streams.is_some() && !self.has_gaps && !self.bare;
+        is_whole.then_some(Self { world, saved_count, is_resumed: true, ..self })
+    }
+
     /// Bytes that its events take in memory, about.
     pub(super) fn event_bytes(&self) -> u64 {
         self.event_count.saturating_mul(FOLD_EVENT_BYTES)
@@ -186,19 +193,15 @@ pub(super) struct StreamWriter {
     pub(super) placed: Option<Placed>,
     /// How many of the ingest state's events the saved one holds.
     pub(super) saved_count: u64,
-    /// Digest of the saved ingest state that was taken up last.
-    pub(super) restored: Option<[u8; 32]>,
 }
 
 /// Bytes that an event takes in an ingest state, about.
 const WRITER_EVENT_BYTES: u64 = 120;
 
 impl StreamWriter {
-    /// Bytes that its events take in memory, about. Events that a file holds are read from there.
-    pub(super) fn event_bytes(&self) -> u64 {
-        let saved = if self.restored.is_some() { self.saved_count } else { 0 };
-        // The saved events are a part of the known ones.
-        self.ingest_state.event_count.saturating_sub(saved).saturating_mul(WRITER_EVENT_BYTES)
+    /// Bytes that its events take in memory, about.
+    pub(super) const fn event_bytes(&self) -> u64 {
+        self.ingest_state.event_count.saturating_mul(WRITER_EVENT_BYTES)
     }
 
     /// Calls that have not ended, oldest first.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::scan::LogSource;
-use super::{Inner, Store};
+use super::{Store, StoreInner};
 use crate::codec::{Frame, SALT_BYTES, leaf_bytes};
 use crate::error::Error;
 use crate::ids::{Micros, Seq};
@@ -54,7 +54,7 @@ pub struct SaltedBody {
 
 /// Leaves in order. Made by [`Store::leaves`].
 pub struct Leaves {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
     source: LogSource,
     frame: Option<(Frame, VecDeque<Seq>)>,
     next: Seq,
@@ -101,7 +101,7 @@ impl Iterator for Leaves {
     }
 }
 
-impl Inner {
+impl StoreInner {
     fn leaf_of(&self, frame: &Frame, event: &crate::codec::EventRef<'_>) -> Leaf {
         let bytes = leaf_bytes(self.log.store(), frame, event);
         Leaf { seq: event.seq, time: frame.time(), salt: self.log.secret().leaf(&bytes), bytes }

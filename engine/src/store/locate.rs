@@ -18,7 +18,7 @@ use crate::log::StreamPlace;
 use crate::storage::Access;
 
 use super::index_use::{IndexUse, RETRY_MIN};
-use super::{Inner, Store};
+use super::{Store, StoreInner};
 
 /// A store with fewer events gets no index: reading it is as fast.
 const INDEX_EVENT_COUNT_MIN: u64 = 4096;
@@ -27,7 +27,7 @@ const NEWER_FRAME_COUNT_MAX: usize = 256;
 /// How long a handle that only reads may keep writers from owning the index.
 const READING_MAX: Duration = Duration::from_secs(10);
 
-impl Inner {
+impl StoreInner {
     /// Opens the index if it is there, or worth making.
     fn open_index(&self, names: &mut IndexUse, head: Seq) {
         if !names.may_open() {
@@ -70,7 +70,7 @@ impl Inner {
         renewed_read(&self.names, begin_anew)
     }
 
-    /// The index, to change its use. As [`Inner::names`].
+    /// The index, to change its use. As [`StoreInner::names`].
     fn names_mut(&self) -> RwLockWriteGuard<'_, IndexUse> {
         renewed_write(&self.names, begin_anew)
     }
@@ -150,7 +150,7 @@ impl Inner {
         self.known_frames_of(streams, after)
     }
 
-    /// As [`Inner::frames_of`], without a look for commits of other processes. For callers whose commit carries a condition:
+    /// As [`StoreInner::frames_of`], without a look for commits of other processes. For callers whose commit carries a condition:
     /// the log refuses it if another process wrote meanwhile.
     pub(super) fn known_frames_of(
         &self,
@@ -325,7 +325,7 @@ impl Store {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// The error for an index that stayed as it was.
     fn unchanged(&self, why: Unchanged) -> Error {
         match why {

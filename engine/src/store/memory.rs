@@ -26,8 +26,8 @@ use crate::text::Signer;
 use super::fetch::bare;
 use super::redact::Pass;
 use super::view::At;
-use super::write::{Recording, Signers, unsigned};
-use super::{Inner, Store, View};
+use super::write::{CommandDrafts, Signers, unsigned};
+use super::{Store, StoreInner, View};
 
 /// The scope of a memory: a session's together with its project's, or a project's alone.
 ///
@@ -118,13 +118,13 @@ pub struct Remembered {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Memory {
-    inner: Arc<Inner>,
-    layers: Vec<Layer>,
+    inner: Arc<StoreInner>,
+    layers: Vec<ScopeLayer>,
     at: Seq,
 }
 
 #[derive(Clone, Debug)]
-struct Layer {
+struct ScopeLayer {
     stream: StreamId,
     records: Lifespan,
     /// Absent for a project that has no events yet.
@@ -258,8 +258,8 @@ impl Store {
             let moves = self.project_moves()?;
             let named =
                 named.map(|name| project_id(&moves.project(name))).filter(|project| *project != stream);
-            let named = named.map(|stream| Recording { stream, actor, drafts: Vec::new() });
-            let own = Recording { stream, actor, drafts };
+            let named = named.map(|stream| CommandDrafts { stream, actor, drafts: Vec::new() });
+            let own = CommandDrafts { stream, actor, drafts };
             Ok((named.into_iter().chain([own]).collect(), (id, stream, adds)))
         })?;
         // Nothing was recorded: no seq.
@@ -316,7 +316,7 @@ impl Store {
             let view = first.is_some().then(|| View::new(self, stream, &At::Head)).transpose()?;
             at = view.as_ref().map_or(at, |view| at.min(view.at()));
             let signer = given.map_or_else(|| self.inner.signer(stream), Ok)?;
-            layers.push(Layer { stream, records, view, signer });
+            layers.push(ScopeLayer { stream, records, view, signer });
         }
         if scope.session.is_none() && project.is_none() {
             return Err(Rejection::from(MemoryRejection::NoStream).into());
@@ -346,7 +346,7 @@ fn project_id(name: &str) -> StreamId {
     crate::event::stream_id(Scope::Project, "", &crate::text::project_of(name))
 }
 
-impl Inner {
+impl StoreInner {
     /// The command without secrets; `None`: there is no redactor.
     fn clean_memory(&self, command: &MemoryCommand) -> Option<MemoryCommand> {
         let mut pass = Pass::new(self.redactor.as_deref()?);

@@ -42,14 +42,12 @@ mod projects;
 mod redact;
 mod routes;
 mod salvage;
-mod saved_fold;
-mod saved_ingest_state;
+mod saved;
 mod saving;
 mod scan;
 mod session;
 mod session_message;
 mod settling;
-mod snapshot_file;
 mod space;
 mod spelling;
 mod stores;
@@ -109,8 +107,8 @@ pub use ticket::Ticket;
 pub use transaction::Transaction;
 pub use view::{At, ShownFace, View};
 
-use handle::Inner;
-use scan::{LogSource, Source};
+use handle::StoreInner;
+use scan::{LogFrames, LogSource};
 
 impl Store {
     /// Records facts of one stream as one commit, opening the stream if it is new. Durable when it returns, unless the
@@ -157,7 +155,7 @@ impl Store {
         // Another process may have erased something since, and been killed before the bytes were gone.
         inner.newest_erasure()?;
         let log = LogSource::new(Arc::clone(inner), from, until);
-        Ok(self.events_of(Source::Log(log), None, from, to))
+        Ok(self.events_of(LogFrames::Log(log), None, from, to))
     }
 
     /// Events of one stream from `from` to `to`, both included, in order.
@@ -181,7 +179,7 @@ impl Store {
         self.inner.newest_erasure()?;
         places.retain(|place| place.first_seq <= to);
         let inner = Arc::clone(&self.inner);
-        let source = Source::Places { inner, places: places.into() };
+        let source = LogFrames::Places { inner, places: places.into() };
         Ok(self.events_of(source, Some(streams), from, to))
     }
 
@@ -250,7 +248,7 @@ impl Store {
         Ok(self.events_of(source, Some(vec![stream]), from, Seq::MAX))
     }
 
-    fn events_of(&self, source: Source, streams: Option<Vec<StreamId>>, from: Seq, to: Seq) -> Events {
+    fn events_of(&self, source: LogFrames, streams: Option<Vec<StreamId>>, from: Seq, to: Seq) -> Events {
         let picked = std::collections::VecDeque::new();
         Events {
             inner: Arc::clone(&self.inner),
@@ -311,7 +309,7 @@ impl Store {
         let mut known: Option<FxHashMap<Origin, (Seq, Body)>> = None;
         let bytes = self.inner.body(template.id(recorded.seq))?;
         let names_records = crate::event::wire::pieces(&bytes).is_ok_and(|pieces| {
-            pieces.iter().any(|piece| matches!(piece, crate::event::wire::Piece::Record(_)))
+            pieces.iter().any(|piece| matches!(piece, crate::event::wire::TemplatePiece::Record(_)))
         });
         if names_records {
             let mut newest = FxHashMap::default();

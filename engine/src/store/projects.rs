@@ -16,8 +16,8 @@ use crate::ids::{Seq, StreamId};
 use crate::locks::steady;
 use crate::text::{ProjectMoves, project_of};
 
-use super::write::Recording;
-use super::{Inner, Store};
+use super::write::CommandDrafts;
+use super::{Store, StoreInner};
 
 /// The number of the kind.
 const PROJECT_RENAMED: u16 = 97;
@@ -41,14 +41,14 @@ impl Store {
         let renamed = ProjectRenamed { old: named(from), new: named(to) };
         let ((), written) = self.inner.decided(&[], &[StreamId::STORE], &mut |_| {
             let draft = EventDraft::of(renamed.clone(), Bodies::default());
-            Ok((vec![Recording { stream: StreamId::STORE, actor: Actor::User, drafts: vec![draft] }], ()))
+            Ok((vec![CommandDrafts { stream: StreamId::STORE, actor: Actor::User, drafts: vec![draft] }], ()))
         })?;
         // Nothing was recorded: no seq.
         Ok(written.map(|written| written.last_seq).unwrap_or_default())
     }
 }
 
-impl Inner {
+impl StoreInner {
     pub(super) fn project_moves(&self) -> Result<Arc<ProjectMoves>, Error> {
         let Some(place) = self.stream_place(StreamId::STORE)? else { return Ok(Arc::default()) };
         let mut read = steady(&self.moves);

@@ -124,7 +124,7 @@ pub fn salvage_storage(
         target.take_secret(secret)?;
     }
     let contradicting = found.witnesses.iter().filter(|witness| witness.contradicts());
-    let mut copy = Copy {
+    let mut copy = SalvageCopy {
         source: &source,
         target: &target,
         clock: &clock,
@@ -225,7 +225,7 @@ impl Clock for ToldClock {
     }
 }
 
-struct Copy<'a> {
+struct SalvageCopy<'a> {
     source: &'a Log,
     target: &'a Log,
     clock: &'a ToldClock,
@@ -238,7 +238,7 @@ struct Copy<'a> {
     done: Salvaged,
 }
 
-impl Copy<'_> {
+impl SalvageCopy<'_> {
     /// Copies a sound frame, with notes before it in the place of lost events.
     fn frame(&mut self, frame: &Frame) -> Result<(), Error> {
         if frame.first_seq() < self.next {

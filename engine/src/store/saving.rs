@@ -1,6 +1,6 @@
 //! When snapshots are saved: one rule for folds and for ingest states, and the moments of saving.
 //!
-//! Saving costs the write of a whole section; not saving costs the next process the events since.
+//! Saving costs the write of a whole file; not saving costs the next process the events since.
 //!
 //! - A handle that goes on saves once an eighth is new: so all saving together costs no more than eight times the last one.
 //! - A fold or ingest state that leaves the memory, or is closed with its handle, is saved once the events since the last time are as
@@ -8,17 +8,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::Inner;
+use rkyv::util::AlignedVec;
+
+use super::StoreInner;
 use super::kept::{FoldSlot, Loaded, StreamWriter};
-use super::saved_fold;
-use super::saved_ingest_state;
-use super::snapshot_file::{Footing, Part, put};
+use super::saved::{Footing, SavedName, archived, put};
 use crate::ids::StreamId;
 use crate::locks::steady;
 
 /// When something may be saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Moment {
+pub(super) enum SaveMoment {
     /// The handle goes on with the fold or ingest state.
     GoesOn,
     /// The fold or ingest state leaves the memory of this process.
@@ -29,38 +29,38 @@ pub(super) enum Moment {
 const GOES_ON_COUNT_MIN: u64 = 512;
 /// Fewer new events than one in so many of all are not saved, either.
 const GOES_ON_SHARE: u64 = 8;
-/// Fewer new events are not saved when the memory is left: they are read as fast as a saved section.
+/// Fewer new events are not saved when the memory is left: they are read as fast as a saved fold.
 const LEAVES_COUNT_MIN: u64 = 256;
 
 /// Whether so many events are new that they are worth saving.
-pub(super) const fn is_due(moment: Moment, event_count: u64, saved_count: u64) -> bool {
+pub(super) const fn is_due(moment: SaveMoment, event_count: u64, saved_count: u64) -> bool {
     // The saved events are a part of the known ones.
     let new = event_count.saturating_sub(saved_count);
     match moment {
-        Moment::GoesOn => new >= GOES_ON_COUNT_MIN && new >= event_count / GOES_ON_SHARE,
+        SaveMoment::GoesOn => new >= GOES_ON_COUNT_MIN && new >= event_count / GOES_ON_SHARE,
         // A product past the largest number is past any count.
-        Moment::Leaves => new >= LEAVES_COUNT_MIN && new.saturating_mul(new) >= event_count,
+        SaveMoment::Leaves => new >= LEAVES_COUNT_MIN && new.saturating_mul(new) >= event_count,
     }
 }
 
 impl Loaded {
-    const fn is_due(&self, moment: Moment) -> bool {
+    const fn is_due(&self, moment: SaveMoment) -> bool {
         is_due(moment, self.event_count, self.saved_count)
     }
 }
 
 impl StreamWriter {
     /// Whether so many of the stream's known events are in no file that they are worth saving.
-    pub(super) const fn is_due(&self, moment: Moment) -> bool {
+    pub(super) const fn is_due(&self, moment: SaveMoment) -> bool {
         is_due(moment, self.ingest_state.event_count, self.saved_count)
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// Saves a fold in a thread of its own if that is due and nothing else is being saved.
     pub(super) fn save_later(&self, stream: StreamId, slot: &Arc<FoldSlot>, fold: &Arc<Loaded>) {
         let snapshots = &self.snapshots;
-        if !snapshots.are_kept() || !fold.is_due(Moment::GoesOn) {
+        if !snapshots.are_kept() || !fold.is_due(SaveMoment::GoesOn) {
             return;
         }
         let mut running = steady(&snapshots.running);
@@ -68,22 +68,19 @@ impl Inner {
             return;
         }
         let Some(footing) = self.footing_to_save(fold.watermark) else { return };
-        // If the newest erasure is unknown, nothing is saved.
-        let Ok(not_before) = self.newest_erasure() else { return };
         let (storage, store) = (Arc::clone(&snapshots.storage), snapshots.store);
         let (slot, fold) = (Arc::clone(slot), Arc::clone(fold));
         let save = move || {
             // A disk that is full, or another process that saves, costs the next process time alone.
-            let write = |part: &Part<'_>| {
-                put(&*storage, store, stream, std::slice::from_ref(part), not_before).unwrap_or(false)
-            };
+            let name = SavedName::fold(stream);
+            let write = |archive: &[u8]| put(&*storage, store, &name, footing, archive).unwrap_or(false);
             save_fold(&slot, fold, footing, &write);
         };
         // No thread to be had: no snapshot.
         *running = std::thread::Builder::new().name("acpdb snapshot".to_owned()).spawn(save).ok();
     }
 
-    /// Saves the due sections of a stream that leaves the memory: its fold, its ingest state, or both at once.
+    /// Saves what is due of a stream that leaves the memory: its fold, its ingest state, or both.
     pub(super) fn save_leaving(
         &self,
         stream: StreamId,
@@ -93,35 +90,24 @@ impl Inner {
         if !self.snapshots.are_kept() {
             return;
         }
-        let fold = fold.and_then(|slot| {
+        if let Some(slot) = fold {
             let newest = slot.lock();
-            let fold = newest.is_due(Moment::Leaves).then_some(&**newest)?;
-            saved_fold::encode(self.footing_to_save(fold.watermark)?, fold)
-        });
-        let writer = writer.and_then(|writer| {
-            // A writer that a panic left half done is not saved.
-            writer.lock().ok()
-        });
-        let mut writer = writer.filter(|writer| writer.is_due(Moment::Leaves));
-        let ingest_state = writer.as_ref().and_then(|writer| {
-            let footing = self.footing_to_save(writer.watermark)?;
-            Some((footing, writer.ingest_state.save()?))
-        });
-        let ingest_part =
-            ingest_state.as_ref().and_then(|(footing, saved)| saved_ingest_state::part(*footing, saved));
-        let has_ingest_state = ingest_part.is_some();
-        let parts: Vec<Part<'_>> =
-            ingest_part.into_iter().chain(fold.as_ref().map(saved_fold::SavedFold::part)).collect();
-        if !parts.is_empty()
-            && self.put_snapshot(stream, &parts)
-            && has_ingest_state
-            && let Some(writer) = &mut writer
+            if newest.is_due(SaveMoment::Leaves)
+                && let Some(footing) = self.footing_to_save(newest.watermark)
+                && let Some(archive) = fold_archive(&newest)
+            {
+                self.put_saved(&SavedName::fold(stream), footing, &archive);
+            }
+        }
+        // A writer that a panic left half done is not saved.
+        if let Some(mut writer) = writer.and_then(|writer| writer.lock().ok())
+            && writer.is_due(SaveMoment::Leaves)
         {
-            writer.saved_count = writer.ingest_state.event_count;
+            self.save_ingest_state(stream, &mut writer);
         }
     }
 
-    /// Saves all due sections now: the store is being closed.
+    /// Saves all that is due now: the store is being closed.
     pub(super) fn save_all(&self) {
         self.snapshots.finish();
         let folds = steady(&self.folds).list();
@@ -138,37 +124,37 @@ impl Inner {
     /// Saves the ingest state of a stream. `false` if it could not be saved, or is of no use yet.
     pub(super) fn save_ingest_state(&self, stream: StreamId, writer: &mut StreamWriter) -> bool {
         let Some(footing) = self.footing_to_save(writer.watermark) else { return false };
-        let Some(saved) = writer.ingest_state.save() else { return false };
-        let Some(part) = saved_ingest_state::part(footing, &saved) else { return false };
-        let written = self.put_snapshot(stream, &[part]);
+        let Some(archive) = archived(&writer.ingest_state.save()) else { return false };
+        let written = self.put_saved(&SavedName::ingest_state(stream), footing, &archive);
         if written {
             writer.saved_count = writer.ingest_state.event_count;
         }
         written
     }
 
-    /// Saves an ingest state that was just read, if it took many events, and goes on from the saved one: that takes less memory, and
-    /// the handle may be killed.
+    /// Saves an ingest state that was just read, if it took many events: the handle may be killed.
     pub(super) fn save_read(&self, stream: StreamId, writer: &mut StreamWriter) {
         // Commits of this handle that are not durable yet are in no file.
         let is_read = writer.placed.is_none();
-        if self.snapshots.are_kept()
-            && is_read
-            && writer.is_due(Moment::GoesOn)
-            && self.save_ingest_state(stream, writer)
-        {
-            self.take_saved_ingest_state(stream, writer);
+        if self.snapshots.are_kept() && is_read && writer.is_due(SaveMoment::GoesOn) {
+            self.save_ingest_state(stream, writer);
         }
     }
 }
 
+/// A fold as an archive; `None` if it is too large to be saved, or must not be.
+pub(super) fn fold_archive(fold: &Loaded) -> Option<AlignedVec<16>> {
+    // Events that were left out may be mended one day; a saved fold would hide that for ever.
+    (!fold.has_gaps && !fold.bare).then(|| archived(fold)).flatten()
+}
+
 /// Saves a fold, and notes in its slot that it did.
-fn save_fold(slot: &FoldSlot, fold: Arc<Loaded>, footing: Footing, write: &dyn Fn(&Part<'_>) -> bool) {
-    let (saved, event_count) = (saved_fold::encode(footing, &fold), fold.event_count);
+fn save_fold(slot: &FoldSlot, fold: Arc<Loaded>, footing: Footing, write: &dyn Fn(&[u8]) -> bool) {
+    let (archive, event_count) = (fold_archive(&fold), fold.event_count);
     // The next fold need not copy it while it is written.
     drop(fold);
     // A fold that is too large is not tried again until it has grown by as much as any other.
-    if saved.is_none_or(|saved| write(&saved.part())) {
+    if archive.is_none_or(|archive| write(&archive)) {
         let mut newest = slot.lock();
         if newest.watermark >= footing.seq {
             Arc::make_mut(&mut newest).saved_count = event_count;
@@ -200,9 +186,9 @@ mod tests {
         ];
         for (event_count, saved_count, goes_on, leaves) in table {
             let due = |moment| is_due(moment, event_count, saved_count);
-            let found = (due(Moment::GoesOn), due(Moment::Leaves));
+            let found = (due(SaveMoment::GoesOn), due(SaveMoment::Leaves));
             assert_eq!(found, (goes_on, leaves), "{event_count} events, {saved_count} saved");
         }
-        assert!(is_due(Moment::Leaves, u64::MAX, 0));
+        assert!(is_due(SaveMoment::Leaves, u64::MAX, 0));
     }
 }

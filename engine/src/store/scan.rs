@@ -21,7 +21,7 @@ use crate::ids::{BodyId, Micros, Origin, Position, Seq, StreamId};
 use crate::index::FramePlace;
 use crate::log::{Head, Looks, Windows};
 
-use super::Inner;
+use super::StoreInner;
 
 /// Bytes of the log that are read ahead at first, so that the first row is there at once.
 const CHUNK_BYTES_FIRST: u64 = 4 << 10;
@@ -34,13 +34,13 @@ pub(super) type Wanted = Box<dyn FnMut(&Glimpse<'_>) -> bool + Send>;
 /// An event as it stands in its frame, not decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Glimpse<'f> {
-    inner: &'f Inner,
+    inner: &'f StoreInner,
     frame: &'f Frame,
     event: EventRef<'f>,
 }
 
 impl<'f> Glimpse<'f> {
-    pub(super) fn new(inner: &'f Inner, frame: &'f Frame, event: EventRef<'f>) -> Self {
+    pub(super) fn new(inner: &'f StoreInner, frame: &'f Frame, event: EventRef<'f>) -> Self {
         Self { inner, frame, event }
     }
 
@@ -84,18 +84,18 @@ impl<'f> Glimpse<'f> {
 }
 
 /// A source of frames.
-pub(super) enum Source {
+pub(super) enum LogFrames {
     /// Known places of frames.
-    Places { inner: Arc<Inner>, places: VecDeque<FramePlace> },
+    Places { inner: Arc<StoreInner>, places: VecDeque<FramePlace> },
     /// The log, from one place to its durable end.
     Log(LogSource),
     /// Frames at hand.
-    Held { inner: Arc<Inner>, frames: VecDeque<Frame> },
+    Held { inner: Arc<StoreInner>, frames: VecDeque<Frame> },
 }
 
-impl Source {
+impl LogFrames {
     /// The handle that reads.
-    pub(super) fn inner(&self) -> &Inner {
+    pub(super) fn inner(&self) -> &StoreInner {
         match self {
             Self::Places { inner, .. } | Self::Held { inner, .. } => inner,
             Self::Log(log) => &log.inner,
@@ -105,7 +105,7 @@ impl Source {
 
 /// The log from one place on, a chunk of frames at a time.
 pub(super) struct LogSource {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
     /// The first chunk begins at a seq, the others where the one before ended.
     from: Seq,
     next: Option<Position>,
@@ -117,7 +117,7 @@ pub(super) struct LogSource {
 }
 
 impl LogSource {
-    pub(super) fn new(inner: Arc<Inner>, from: Seq, until: Head) -> Self {
+    pub(super) fn new(inner: Arc<StoreInner>, from: Seq, until: Head) -> Self {
         let (ready, windows) = (VecDeque::new(), Windows::default());
         Self { inner, from, next: None, until, chunk_bytes: CHUNK_BYTES_FIRST, ready, windows, done: false }
     }
@@ -172,7 +172,7 @@ impl Iterator for LogSource {
     }
 }
 
-impl Iterator for Source {
+impl Iterator for LogFrames {
     type Item = Result<Frame, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -191,8 +191,8 @@ impl Iterator for Source {
 ///
 /// Made by [`Store::events`](super::Store::events). A damaged frame is one error; the iterator goes on behind it.
 pub struct Events {
-    pub(super) inner: Arc<Inner>,
-    pub(super) source: Source,
+    pub(super) inner: Arc<StoreInner>,
+    pub(super) source: LogFrames,
     /// The frame at hand, and which of its events are wanted.
     pub(super) frame: Option<Frame>,
     pub(super) picked: VecDeque<Seq>,
@@ -318,10 +318,10 @@ pub(super) const HELD_COUNT_MAX: usize = 1024;
 /// The frames that hold the newest `count` events of a stream, and the seq of the first of these events. At most `held_max` frames
 /// are held.
 pub(super) fn newest(
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
     (stream, count): (StreamId, usize),
     held_max: usize,
-) -> Result<(Source, Seq), Error> {
+) -> Result<(LogFrames, Seq), Error> {
     let mut places = VecDeque::from(inner.last_frames_of(stream, count)?);
     let (mut held, mut unread) = (VecDeque::new(), places.len());
     let (mut found, mut first) = (0, Seq::MAX);
@@ -343,10 +343,10 @@ pub(super) fn newest(
     }
     drop(looks);
     if held.len() <= held_max {
-        return Ok((Source::Held { inner, frames: held }, first));
+        return Ok((LogFrames::Held { inner, frames: held }, first));
     }
     places.drain(..unread);
-    Ok((Source::Places { inner, places }, first))
+    Ok((LogFrames::Places { inner, places }, first))
 }
 
 fn seqs(frame: &Frame, stream: StreamId) -> impl Iterator<Item = Seq> + '_ {

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::event::Actor;
 use crate::ids::{Seq, StreamId};
 
-use super::write::Recording;
+use super::write::CommandDrafts;
 use super::{At, Receipt, Store, Ticket, View};
 
 /// One session (or project) of a store. Cheap to clone; opened in the log by its first append.
@@ -86,7 +86,7 @@ impl Session {
         let stream = self.id();
         let (answer, written) = self.store.inner.decided(&[], &[stream], &mut |_| {
             let (drafts, answer) = decide(&self.view()?)?;
-            Ok((vec![Recording { stream, actor, drafts }], answer))
+            Ok((vec![CommandDrafts { stream, actor, drafts }], answer))
         })?;
         Ok((answer, written.map(|written| written.last_seq)))
     }

@@ -3,15 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use super::behind::{AfterSync, Durability, Job};
-use super::{Inner, Store};
+use super::behind::{AfterSync, Durability, SettleJob};
+use super::{Store, StoreInner};
 use crate::error::Error;
 use crate::locks::steady;
 use crate::log::Placed;
 
-impl Inner {
+impl StoreInner {
     /// Hands a commit to the settler; `false`: it was not taken, and the caller has to settle it.
-    pub(super) fn hand_over(self: &Arc<Self>, job: Job) -> bool {
+    pub(super) fn hand_over(self: &Arc<Self>, job: SettleJob) -> bool {
         let behind = || -> AfterSync {
             let inner = Arc::downgrade(self);
             Box::new(move || {
@@ -82,7 +82,7 @@ impl Store {
                 let mut unsettled = self.inner.unsettled();
                 *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).bare());
                 drop(unsettled);
-                let job = Job { placed: placed.clone(), progress: None };
+                let job = SettleJob { placed: placed.clone(), progress: None };
                 if self.inner.hand_over(job) { Ok(()) } else { self.inner.settle(&placed) }
             }
         }

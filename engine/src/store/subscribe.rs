@@ -18,7 +18,7 @@ use crate::event::Recorded;
 use crate::ids::{Micros, Position, Seq};
 use crate::log::LogError;
 
-use super::{Inner, Store};
+use super::{Store, StoreInner};
 
 /// Most bytes of spines that are read ahead.
 const READ_BYTES_MAX: usize = 256 << 10;
@@ -90,7 +90,7 @@ impl Commit {
 /// ```
 #[derive(Debug)]
 pub struct Subscription {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
     /// The first seq that was not handed out.
     next: Seq,
     /// Where to read on; `None`: to be looked for.

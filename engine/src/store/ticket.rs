@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use crate::error::Error;
 use crate::log::Placed;
 
-use super::behind::{Job, Progress, again};
+use super::behind::{CommitProgress, SettleJob, again};
 use super::{Receipt, Store};
 
 /// A commit that was submitted: it has its place in the log, and becomes durable whether a thread waits for it or not.
@@ -47,7 +47,7 @@ pub struct Ticket {
     receipt: Receipt,
     /// `None`: nothing was to be recorded, or the commit is durable.
     placed: Option<Placed>,
-    progress: Arc<Progress>,
+    progress: Arc<CommitProgress>,
 }
 
 impl std::fmt::Debug for Ticket {
@@ -130,10 +130,10 @@ impl Store {
     }
 
     fn ticket(&self, receipt: Receipt, placed: Option<Placed>) -> Result<Ticket, Error> {
-        let progress = Arc::<Progress>::default();
+        let progress = Arc::<CommitProgress>::default();
         let mut ticket = Ticket { store: self.clone(), receipt, placed, progress };
         if let Some(placed) = &ticket.placed {
-            let job = Job { placed: placed.clone(), progress: Some(Arc::clone(&ticket.progress)) };
+            let job = SettleJob { placed: placed.clone(), progress: Some(Arc::clone(&ticket.progress)) };
             if !self.inner.hand_over(job) {
                 self.inner.settle(placed)?;
                 ticket.placed = None;

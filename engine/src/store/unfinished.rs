@@ -7,9 +7,9 @@
 use crate::error::Error;
 use crate::verify::recorded_erasures;
 
-use super::Inner;
+use super::StoreInner;
 
-impl Inner {
+impl StoreInner {
     /// Ends an erasure that a crash interrupted. If it cannot be ended now, the next opening ends it.
     pub(super) fn resume_erasing(&self) -> Result<(), Error> {
         let Some(erasing) = self.log.resume_erasing()? else { return Ok(()) };

@@ -14,7 +14,7 @@ use crate::fold::{
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
 
 use super::kept::Loaded;
-use super::{Erasure, Inner, Store};
+use super::{Erasure, Store, StoreInner};
 
 impl Store {
     /// A frozen view of one stream at its head.
@@ -100,7 +100,7 @@ pub enum At {
 /// ```
 #[derive(Clone)]
 pub struct View {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<StoreInner>,
     fold: Arc<Loaded>,
     /// The stream's part of the fold.
     state: Arc<State>,

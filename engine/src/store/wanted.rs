@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codec::{BodyPlace, BodyRow};
-use crate::event::wire::{Piece, pieces};
+use crate::event::wire::{TemplatePiece, pieces};
 use crate::ids::Seq;
 use crate::log::{Log, LogError};
 use crate::text::Unescaped;
@@ -26,7 +26,7 @@ const ESCAPE_LAYERS: usize = 2;
 
 /// Contents that are to be erased.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct ErasureTargets {
     /// Rows that were asked for.
     asked: BTreeSet<(Seq, u32)>,
     /// By length, then by digest of the bytes alone.
@@ -36,7 +36,7 @@ pub(super) struct Wanted {
     texts: Vec<Vec<u8>>,
 }
 
-impl Wanted {
+impl ErasureTargets {
     /// Adds a row that was asked for; `body`: its content, unless that is no text that could be quoted.
     pub(super) fn add(&mut self, address: (Seq, u32), row: &BodyRow, body: Option<Vec<u8>>) {
         self.asked.insert(address);
@@ -96,8 +96,8 @@ impl Wanted {
         let literals = pieces(template).map_or_else(
             |_| vec![template],
             |pieces| {
-                let literal = |piece: &Piece<'_>| matches!(piece, Piece::Literal(_));
-                let bytes = |piece| if let Piece::Literal(bytes) = piece { bytes } else { &[][..] };
+                let literal = |piece: &TemplatePiece<'_>| matches!(piece, TemplatePiece::Literal(_));
+                let bytes = |piece| if let TemplatePiece::Literal(bytes) = piece { bytes } else { &[][..] };
                 pieces.into_iter().filter(literal).map(bytes).collect()
             },
         );
@@ -133,13 +133,16 @@ mod tests {
     use super::*;
     use crate::event::wire;
 
-    fn wanted(texts: &[&str]) -> Wanted {
-        Wanted { texts: texts.iter().map(|text| text.as_bytes().to_vec()).collect(), ..Wanted::default() }
+    fn wanted(texts: &[&str]) -> ErasureTargets {
+        ErasureTargets {
+            texts: texts.iter().map(|text| text.as_bytes().to_vec()).collect(),
+            ..ErasureTargets::default()
+        }
     }
 
     fn template(literal: &str) -> Vec<u8> {
         let mut template = Vec::new();
-        wire::push(&mut template, &Piece::Literal(literal.as_bytes()));
+        wire::push(&mut template, &TemplatePiece::Literal(literal.as_bytes()));
         template
     }
 

@@ -1,18 +1,19 @@
 //! The state that a handle needs of each stream to append to it: found, brought up to date, and made durable before a commit rests on it.
 //!
-//! It is saved with the stream's snapshot (`saved_ingest_state`), so that the first commit of a process to a long session need not read the
-//! session. When it is saved: `saving`.
+//! Its ingest state is saved, so that the first commit of a process to a long session need not read the session: `saved`, `saving`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::Inner;
+use super::StoreInner;
 use super::kept::StreamWriter;
+use super::saved::SavedName;
+use crate::command::ingest_state::IngestState;
 use crate::error::Error;
 use crate::ids::{Seq, StreamId};
 use crate::locks::steady;
 
-impl Inner {
+impl StoreInner {
     /// Locks this handle's state of a stream. A panic while it was locked may have left it half done: then it is thrown away, and
     /// the log is asked again.
     pub(super) fn lock_writer<'w>(
@@ -30,31 +31,34 @@ impl Inner {
         }
     }
 
-    /// Throws away everything that came of a saved ingest state that is not sound. The stream is to be read anew.
+    /// Throws away what is known of a stream, which is to be read anew.
     pub(super) fn start_over(&self, writer: &mut StreamWriter) -> Result<(), Error> {
         // The log only tells of durable commits.
         self.settle_known(writer)?;
-        *writer = StreamWriter { restored: writer.restored, ..StreamWriter::default() };
+        *writer = StreamWriter::default();
         Ok(())
     }
 }
 
-impl Inner {
-    /// Brings a stream's ingest state up to the durable head. It is sound then.
+impl StoreInner {
+    /// Brings a stream's ingest state up to the durable head.
     pub(super) fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
         // The ingest state keeps titles and the like: a text in it may be erased since.
         let is_outdated = writer.watermark != Seq::ZERO && writer.watermark < self.newest_erasure()?;
-        if is_outdated || !writer.ingest_state.is_sound() {
+        if is_outdated {
             self.start_over(writer)?;
         }
         if writer.watermark == Seq::ZERO && writer.ingest_state.head == Seq::ZERO {
-            self.take_saved_ingest_state(stream, writer);
+            let name = SavedName::ingest_state(stream);
+            if let Some((footing, ingest_state)) =
+                self.saved(&name, |saved| IngestState::restore(saved.value()?))
+            {
+                writer.saved_count = ingest_state.event_count;
+                writer.watermark = footing.seq;
+                writer.ingest_state = ingest_state;
+            }
         }
-        self.observe_new(stream, writer)?;
-        if !writer.ingest_state.is_sound() {
-            self.start_over(writer)?;
-            self.observe_new(stream, writer)?;
-        }
+        self.observe_until(stream, writer, Seq::MAX)?;
         self.save_read(stream, writer);
         if writer.signer.is_none()
             && let Some(key) = writer.ingest_state.key
@@ -75,12 +79,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes note of the events of a stream that its ingest state does not know yet.
-    fn observe_new(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
-        self.observe_until(stream, writer, Seq::MAX)
-    }
-
-    /// As `observe_new`, up to a seq at which a commit ends.
+    /// Takes note of the events of a stream that its ingest state does not know yet, up to a seq at which a commit ends.
     pub(super) fn observe_until(
         &self,
         stream: StreamId,
@@ -102,7 +101,7 @@ impl Inner {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// Makes the last known commit to a stream durable.
     pub(super) fn settle_known(&self, writer: &mut StreamWriter) -> Result<(), Error> {
         if let Some(placed) = &writer.placed {

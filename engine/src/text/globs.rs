@@ -30,13 +30,13 @@ pub struct Globs {
     patterns: Vec<String>,
     /// Patterns without wildcards, sorted.
     exact: Vec<Box<str>>,
-    wild: Vec<Vec<Token>>,
+    wild: Vec<Vec<GlobToken>>,
     /// Case is ignored, and `\` is `/`.
     folded: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+enum GlobToken {
     /// These characters.
     Text(Box<str>),
     /// One character but `/`.
@@ -98,7 +98,7 @@ impl Globs {
 
     fn compile<S: AsRef<str>>(
         patterns: impl IntoIterator<Item = S>,
-        tokens: fn(&str) -> Vec<Token>,
+        tokens: fn(&str) -> Vec<GlobToken>,
         folded: bool,
     ) -> Result<Self, GlobError> {
         let mut globs = Self { folded, ..Self::default() };
@@ -161,33 +161,33 @@ pub fn without_server(tool: &str) -> &str {
     bare.filter(|bare| !bare.is_empty()).unwrap_or(tool)
 }
 
-fn name_tokens(pattern: &str) -> Vec<Token> {
+fn name_tokens(pattern: &str) -> Vec<GlobToken> {
     let mut tokens = Vec::new();
     for piece in pattern.split_inclusive(['*', '?']) {
         let text = piece.trim_end_matches(['*', '?']);
         push_text(&mut tokens, text);
         match piece.get(text.len()..) {
-            Some("*") => tokens.push(Token::Everything),
-            Some("?") => tokens.push(Token::Any),
+            Some("*") => tokens.push(GlobToken::Everything),
+            Some("?") => tokens.push(GlobToken::Any),
             _ => {}
         }
     }
     tokens
 }
 
-fn path_tokens(pattern: &str) -> Vec<Token> {
+fn path_tokens(pattern: &str) -> Vec<GlobToken> {
     let mut tokens = Vec::new();
     let mut rest = pattern;
     let mut folder_begins = true;
     while !rest.is_empty() {
         let (token, behind) = match rest.strip_prefix("**") {
             Some(behind) => match behind.strip_prefix('/') {
-                Some(behind) if folder_begins => (Token::Folders, behind),
-                _ => (Token::Everything, behind.trim_start_matches('*')),
+                Some(behind) if folder_begins => (GlobToken::Folders, behind),
+                _ => (GlobToken::Everything, behind.trim_start_matches('*')),
             },
             None => match (rest.strip_prefix('*'), rest.strip_prefix('?')) {
-                (Some(behind), _) => (Token::Run, behind),
-                (_, Some(behind)) => (Token::One, behind),
+                (Some(behind), _) => (GlobToken::Run, behind),
+                (_, Some(behind)) => (GlobToken::One, behind),
                 (None, None) => {
                     let text = rest.split(['*', '?']).next().unwrap_or_default();
                     push_text(&mut tokens, text);
@@ -197,59 +197,61 @@ fn path_tokens(pattern: &str) -> Vec<Token> {
                 }
             },
         };
-        folder_begins = token == Token::Folders;
+        folder_begins = token == GlobToken::Folders;
         tokens.push(token);
         rest = behind;
     }
     tokens
 }
 
-fn push_text(tokens: &mut Vec<Token>, text: &str) {
+fn push_text(tokens: &mut Vec<GlobToken>, text: &str) {
     if !text.is_empty() {
-        tokens.push(Token::Text(text.into()));
+        tokens.push(GlobToken::Text(text.into()));
     }
 }
 
 /// Where to go on after a mismatch: with the tokens behind a wildcard, at a later place in the text.
 #[derive(Clone, Copy)]
-struct Retry<'t, 's> {
-    tokens: &'t [Token],
+struct GlobRetry<'t, 's> {
+    tokens: &'t [GlobToken],
     rest: &'s str,
 }
 
 /// Whether `tokens` fit the whole of `text`.
-fn fits(tokens: &[Token], text: &str) -> bool {
+fn fits(tokens: &[GlobToken], text: &str) -> bool {
     // Most patterns end in a name or an extension, by which most paths fail at once.
-    if matches!(tokens.last(), Some(Token::Text(end)) if !text.ends_with(end.as_ref())) {
+    if matches!(tokens.last(), Some(GlobToken::Text(end)) if !text.ends_with(end.as_ref())) {
         return false;
     }
     let mut tokens = tokens;
     let mut rest = text;
-    let mut run: Option<Retry<'_, '_>> = None;
-    let mut wide: Option<(Retry<'_, '_>, &Token)> = None;
+    let mut run: Option<GlobRetry<'_, '_>> = None;
+    let mut wide: Option<(GlobRetry<'_, '_>, &GlobToken)> = None;
     loop {
         let stepped = match tokens.split_first() {
             None if rest.is_empty() => return true,
             None => None,
-            Some((Token::Run, behind)) => {
-                run = Some(Retry { tokens: behind, rest });
+            Some((GlobToken::Run, behind)) => {
+                run = Some(GlobRetry { tokens: behind, rest });
                 Some((behind, rest))
             }
-            Some((kind @ (Token::Everything | Token::Folders), behind)) => {
-                wide = Some((Retry { tokens: behind, rest }, kind));
+            Some((kind @ (GlobToken::Everything | GlobToken::Folders), behind)) => {
+                wide = Some((GlobRetry { tokens: behind, rest }, kind));
                 run = None;
                 Some((behind, rest))
             }
-            Some((Token::Text(text), behind)) => rest.strip_prefix(text.as_ref()).map(|rest| (behind, rest)),
-            Some((Token::One, behind)) => behind_one(rest, false).map(|rest| (behind, rest)),
-            Some((Token::Any, behind)) => behind_one(rest, true).map(|rest| (behind, rest)),
+            Some((GlobToken::Text(text), behind)) => {
+                rest.strip_prefix(text.as_ref()).map(|rest| (behind, rest))
+            }
+            Some((GlobToken::One, behind)) => behind_one(rest, false).map(|rest| (behind, rest)),
+            Some((GlobToken::Any, behind)) => behind_one(rest, true).map(|rest| (behind, rest)),
         };
         if let Some(next) = stepped {
             (tokens, rest) = next;
             continue;
         }
         if let Some(longer) =
-            run.and_then(|retry| Some(Retry { rest: behind_one(retry.rest, false)?, ..retry }))
+            run.and_then(|retry| Some(GlobRetry { rest: behind_one(retry.rest, false)?, ..retry }))
         {
             (tokens, rest) = (longer.tokens, longer.rest);
             run = Some(longer);
@@ -257,10 +259,10 @@ fn fits(tokens: &[Token], text: &str) -> bool {
         }
         let longer = wide.and_then(|(retry, kind)| {
             let rest = match kind {
-                Token::Folders => retry.rest.split_once('/')?.1,
+                GlobToken::Folders => retry.rest.split_once('/')?.1,
                 _ => behind_one(retry.rest, true)?,
             };
-            Some((Retry { rest, ..retry }, kind))
+            Some((GlobRetry { rest, ..retry }, kind))
         });
         let Some((retry, _)) = longer else { return false };
         (tokens, rest) = (retry.tokens, retry.rest);
@@ -389,18 +391,18 @@ mod tests {
     }
 
     /// Tries everything: slow, and plainly right.
-    fn fits_by_trying(tokens: &[Token], text: &str) -> bool {
+    fn fits_by_trying(tokens: &[GlobToken], text: &str) -> bool {
         let Some((token, behind)) = tokens.split_first() else { return text.is_empty() };
         let longer = |slash| behind_one(text, slash).is_some_and(|rest| fits_by_trying(tokens, rest));
         match token {
-            Token::Text(start) => {
+            GlobToken::Text(start) => {
                 text.strip_prefix(start.as_ref()).is_some_and(|rest| fits_by_trying(behind, rest))
             }
-            Token::One => behind_one(text, false).is_some_and(|rest| fits_by_trying(behind, rest)),
-            Token::Any => behind_one(text, true).is_some_and(|rest| fits_by_trying(behind, rest)),
-            Token::Run => fits_by_trying(behind, text) || longer(false),
-            Token::Everything => fits_by_trying(behind, text) || longer(true),
-            Token::Folders => {
+            GlobToken::One => behind_one(text, false).is_some_and(|rest| fits_by_trying(behind, rest)),
+            GlobToken::Any => behind_one(text, true).is_some_and(|rest| fits_by_trying(behind, rest)),
+            GlobToken::Run => fits_by_trying(behind, text) || longer(false),
+            GlobToken::Everything => fits_by_trying(behind, text) || longer(true),
+            GlobToken::Folders => {
                 fits_by_trying(behind, text)
                     || text.split_once('/').is_some_and(|(_, rest)| fits_by_trying(tokens, rest))
             }

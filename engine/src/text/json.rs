@@ -202,7 +202,7 @@ pub struct JsonError {
 }
 
 /// A container that is being read, with the key that waits for its value.
-enum Frame {
+enum OpenContainer {
     Arr(Vec<Json>),
     Obj(Vec<(JsonStr, Json)>, JsonStr),
 }
@@ -225,7 +225,7 @@ struct Parser<'t> {
 
 impl<'t> Parser<'t> {
     fn document(&mut self) -> Result<Json, JsonError> {
-        let mut stack: Vec<Frame> = Vec::new();
+        let mut stack: Vec<OpenContainer> = Vec::new();
         loop {
             let mut value = match self.peek_token() {
                 Some(b'{') => {
@@ -235,7 +235,7 @@ impl<'t> Parser<'t> {
                         Json::Obj(Vec::new())
                     } else {
                         let key = self.key()?;
-                        stack.push(Frame::Obj(Vec::new(), key));
+                        stack.push(OpenContainer::Obj(Vec::new(), key));
                         continue;
                     }
                 }
@@ -245,7 +245,7 @@ impl<'t> Parser<'t> {
                         self.at += 1;
                         Json::Arr(Vec::new())
                     } else {
-                        stack.push(Frame::Arr(Vec::new()));
+                        stack.push(OpenContainer::Arr(Vec::new()));
                         continue;
                     }
                 }
@@ -255,19 +255,19 @@ impl<'t> Parser<'t> {
             loop {
                 match stack.pop() {
                     None => return self.end().map(|()| value),
-                    Some(Frame::Arr(mut items)) => {
+                    Some(OpenContainer::Arr(mut items)) => {
                         items.push(value);
                         if self.comma(b']', "`,` or `]`")? {
-                            stack.push(Frame::Arr(items));
+                            stack.push(OpenContainer::Arr(items));
                             break;
                         }
                         value = Json::Arr(items);
                     }
-                    Some(Frame::Obj(mut fields, key)) => {
+                    Some(OpenContainer::Obj(mut fields, key)) => {
                         fields.push((key, value));
                         if self.comma(b'}', "`,` or `}`")? {
                             let key = self.key()?;
-                            stack.push(Frame::Obj(fields, key));
+                            stack.push(OpenContainer::Obj(fields, key));
                             break;
                         }
                         value = Json::Obj(fields);
@@ -278,7 +278,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Steps into a container, unless it is too deep.
-    fn enter(&mut self, stack: &[Frame]) -> Result<(), JsonError> {
+    fn enter(&mut self, stack: &[OpenContainer]) -> Result<(), JsonError> {
         if stack.len() >= JSON_DEPTH_MAX {
             return Err(self.error("at most 128 levels"));
         }

@@ -59,13 +59,13 @@ pub fn estimate_pieces(pieces: &[&str]) -> u32 {
 }
 
 /// The classes of a block's bytes, of the bytes one before each, and of the bytes two before.
-struct Block {
+struct ByteClasses {
     now: [u8; LANE_COUNT],
     before: [u8; LANE_COUNT],
     second: [u8; LANE_COUNT],
 }
 
-impl Block {
+impl ByteClasses {
     /// The number of bytes for which `is` gives 1.
     #[expect(
         clippy::indexing_slicing,
@@ -130,7 +130,7 @@ impl Count {
         let from = |start: usize| all.get(start..).and_then(<[u8]>::first_chunk::<LANE_COUNT>).copied();
         let (Some(second), Some(before)) = (from(0), from(1)) else { return };
         self.last = all.get(length..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
-        let block = Block { now, before, second };
+        let block = ByteClasses { now, before, second };
         let all = now.iter().fold(0, |all, class| all | class);
         let weights = [
             (LETTERS_WEIGHT, block.count(|now, before, _| now & !before)),

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use super::units::{FrameSeal, StoreKey};
 use crate::codec::fields::Fields;
 use crate::codec::{
-    BodyRow, DiskRow, EncodeError, FRAME_HEADER_BYTES, FRAME_NONCE_BYTES, Frame, FrameParts, Invalid, Part,
-    PreparedFrame, SALT_BYTES, SPINE_BYTES_MAX, SealedParts, body_digest, is_zero,
+    BodyRow, DamagedPart, DiskRow, EncodeError, FRAME_HEADER_BYTES, FRAME_NONCE_BYTES, Frame, FrameParts,
+    Invalid, PreparedFrame, SALT_BYTES, SPINE_BYTES_MAX, SealedParts, body_digest, is_zero,
 };
 
 /// How the frames of a store are read.
@@ -53,11 +53,12 @@ impl Vault {
     /// A frame that was read and whose digests are right, with its spine opened, if it is sealed and the key was given.
     ///
     /// # Errors
-    /// [`Part::Spine`] if another key sealed it, if it stands at another place than its writer gave it, or if it is sealed in a store that is
+    /// [`DamagedPart::Spine`] if another key sealed it, if it stands at another place than its writer gave it, or if it is sealed in a store that is
     /// not encrypted, or the other way round: only a holder of the key can put a frame into an encrypted store.
     pub(crate) fn open(&self, frame: Frame) -> Result<Frame, Invalid> {
-        let fail =
-            |expected: &str, found: &str| Err(Invalid::new(Part::Spine, FRAME_HEADER_BYTES, expected, found));
+        let fail = |expected: &str, found: &str| {
+            Err(Invalid::new(DamagedPart::Spine, FRAME_HEADER_BYTES, expected, found))
+        };
         match (self, frame.header().is_sealed()) {
             (Self::Plain, false) | (Self::Closed, true) => return Ok(frame),
             (Self::Plain, true) => return fail("a frame as it is", "a sealed one"),
@@ -92,11 +93,12 @@ impl Vault {
     /// The bytes of a body, from its stored bytes, whose digest is right.
     ///
     /// # Errors
-    /// [`Part::Body`] if the key does not open it.
+    /// [`DamagedPart::Body`] if the key does not open it.
     pub(crate) fn body(&self, row: &BodyRow, stored: &[u8]) -> Result<Vec<u8>, Invalid> {
         let Some(nonce) = &row.unit else { return Ok(stored.to_vec()) };
         let opened = self.key().and_then(|key| key.open_body(nonce, (row.codec, row.bytes), stored));
-        opened.ok_or_else(|| Invalid::new(Part::Body, 0, "a body that the store's key opens", "another"))
+        opened
+            .ok_or_else(|| Invalid::new(DamagedPart::Body, 0, "a body that the store's key opens", "another"))
     }
 }
 

@@ -10,7 +10,7 @@ use std::io;
 
 use super::units::StoreKey;
 use crate::codec::fields::{Fields, Put};
-use crate::codec::{Invalid, NONCE_BYTES, Part};
+use crate::codec::{DamagedPart, Invalid, NONCE_BYTES};
 use crate::storage::KeyRing;
 
 /// Bytes of the file.
@@ -115,10 +115,10 @@ impl KeyFile {
     /// Decodes the file. Takes any bytes.
     ///
     /// # Errors
-    /// [`Part::Secret`] for the first fault; [`Part::Newer`] for a sound file of a newer program.
+    /// [`DamagedPart::Secret`] for the first fault; [`Part::Newer`] for a sound file of a newer program.
     pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
         let fail = |offset, expected: String, found: String| {
-            Err(Invalid::new(Part::Secret, offset, expected, found))
+            Err(Invalid::new(DamagedPart::Secret, offset, expected, found))
         };
         if bytes.len() != KEY_FILE_BYTES {
             return fail(0, format!("{KEY_FILE_BYTES} bytes"), format!("{} bytes", bytes.len()));
@@ -135,7 +135,7 @@ impl KeyFile {
         let version = fields.u32();
         if version != VERSION {
             let (expected, found) = (format!("version {VERSION}"), format!("version {version}"));
-            return Err(Invalid::new(Part::Newer, 8, expected, found));
+            return Err(Invalid::new(DamagedPart::Newer, 8, expected, found));
         }
         let (length, reserved) = (usize::from(fields.u16()), fields.u16());
         let (key_id, salt, ring) = (fields.array(), fields.array(), fields.array());
@@ -145,7 +145,7 @@ impl KeyFile {
             return fail(12, format!("at most {WRAPPED_BYTES_MAX} bytes"), format!("{length} bytes"));
         };
         if reserved != 0 || zeros.iter().any(|byte| *byte != 0) {
-            return Err(Invalid::new(Part::Newer, 14, "zeros in the reserved bytes", "other bytes"));
+            return Err(Invalid::new(DamagedPart::Newer, 14, "zeros in the reserved bytes", "other bytes"));
         }
         Ok(Self { key_id, salt, ring, wrapped: wrapped.to_vec() })
     }

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::*;
 use crate::codec::{
-    EncodedBody, EncodedEvent, Envelope, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Part,
+    DamagedPart, EncodedBody, EncodedEvent, Envelope, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader,
     SEAL_BLOCK_BYTES, decode_frame, encode_frame, unit_nonce,
 };
 use crate::ids::{Digest, Link, Micros, Origin, Position, Seq, StoreId, StreamId};
@@ -158,7 +158,7 @@ fn a_sealed_frame_says_what_was_sealed_to_its_key_alone() {
             let at = usize::try_from(row.place.offset - 0x2000 - frame.header().bodies_start()).unwrap();
             let stored = &bodies[at + 16..][..row.stored_bytes as usize];
             assert_eq!(vault(7).body(&row, stored).unwrap(), &text[..]);
-            assert_eq!(vault(8).body(&row, stored).unwrap_err().part, Part::Body);
+            assert_eq!(vault(8).body(&row, stored).unwrap_err().part, DamagedPart::Body);
         }
     }
     // Without the key: streams and rows, and no events.
@@ -169,7 +169,7 @@ fn a_sealed_frame_says_what_was_sealed_to_its_key_alone() {
     // A lost body stays lost.
     events.push(EncodedEvent { bodies: vec![lost], ..event(3, &[]) });
     let bytes = sealed(&key(7), &events);
-    assert_eq!(read(&vault(7), &bytes).unwrap_err().part, Part::BodyZeroed);
+    assert_eq!(read(&vault(7), &bytes).unwrap_err().part, DamagedPart::BodyZeroed);
     let frame = decode_header_and_content(&bytes);
     let row = vault(7).open(frame).unwrap().rows().last().unwrap();
     assert_eq!((row.digest, row.bytes, row.stored_bytes, row.codec), (Digest([4; 32]), 40, 30, 1));
@@ -190,7 +190,7 @@ fn a_frame_that_its_key_did_not_put_there_is_refused() {
     let bytes = sealed(&key(7), &[event(1, &[b"one"]), event(2, &[b"two"])]);
     let refused = |vault: &Vault, bytes: &[u8]| {
         let refused = read(vault, bytes).unwrap_err();
-        assert_eq!(refused.part, Part::Spine, "{refused}");
+        assert_eq!(refused.part, DamagedPart::Spine, "{refused}");
         refused.expected
     };
     let header = FrameHeader::decode(&bytes, STORE).unwrap();
@@ -229,12 +229,12 @@ fn a_frame_that_its_key_did_not_put_there_is_refused() {
         let mut all = with(forged);
         all[FRAME_HEADER_BYTES..][..content.len()].copy_from_slice(&content);
         let frame = decode_header_and_content(&all);
-        assert_eq!(vault(7).open(frame).unwrap_err().part, Part::Spine, "byte {at}");
+        assert_eq!(vault(7).open(frame).unwrap_err().part, DamagedPart::Spine, "byte {at}");
         // Even with a tag: a writer with the key makes one for what it sealed.
         let forged = FrameHeader { tag: forged.tag_under(&key(7).tag_key()), ..forged };
         all[..FRAME_HEADER_BYTES].copy_from_slice(&forged.encode());
         let frame = decode_header_and_content(&all);
-        assert_eq!(vault(7).open(frame).unwrap_err().part, Part::Spine, "byte {at}, with a tag");
+        assert_eq!(vault(7).open(frame).unwrap_err().part, DamagedPart::Spine, "byte {at}, with a tag");
     }
 }
 
@@ -288,10 +288,10 @@ fn every_byte_of_the_key_file_counts() {
         other[508..].copy_from_slice(&checksum);
         KeyFile::decode(&other).unwrap_err().part
     };
-    assert_eq!(with(8, 2), Part::Newer);
-    assert_eq!(with(14, 1), Part::Newer);
-    assert_eq!(with(500, 1), Part::Newer);
-    assert_eq!(with(13, 2), Part::Secret, "a length past its limit");
+    assert_eq!(with(8, 2), DamagedPart::Newer);
+    assert_eq!(with(14, 1), DamagedPart::Newer);
+    assert_eq!(with(500, 1), DamagedPart::Newer);
+    assert_eq!(with(13, 2), DamagedPart::Secret, "a length past its limit");
     assert!(KeyFile::decode(&bytes[..511]).is_err());
 }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use crate::codec::{BodyPlace, BodyRow, Frame, FrameCheck, Part};
+use crate::codec::{BodyPlace, BodyRow, DamagedPart, Frame, FrameCheck};
 use crate::event::{BodyAddress, Payload};
 use crate::ids::Seq;
 use crate::log::{Log, LogError};
@@ -60,7 +60,7 @@ pub(crate) fn recorded_addresses(log: &Log, after: Seq) -> Result<Vec<BodyAddres
 }
 
 /// The bodies that a log records as erased, looked up when a zeroed or damaged body is met.
-pub(super) struct Erasures<'a> {
+pub(super) struct ErasedBodies<'a> {
     log: &'a Log,
     /// The positions of these bodies, up to a seq. Grows beside a live writer; only new events are read.
     known: RefCell<(Seq, BTreeSet<BodyPlace>)>,
@@ -68,7 +68,7 @@ pub(super) struct Erasures<'a> {
     failed: RefCell<Option<LogError>>,
 }
 
-impl<'a> Erasures<'a> {
+impl<'a> ErasedBodies<'a> {
     pub(super) fn new(log: &'a Log) -> Self {
         Self { log, known: RefCell::default(), failed: RefCell::default() }
     }
@@ -104,15 +104,15 @@ impl<'a> Erasures<'a> {
 
     /// Whether an erasure on record accounts for the bytes in the place of a body: zeros always, a body half zeroed only
     /// as long as the erasure is under way.
-    pub(super) fn account_for(&self, row: &BodyRow, part: Part) -> bool {
+    pub(super) fn account_for(&self, row: &BodyRow, part: DamagedPart) -> bool {
         // The record of it is sealed.
         if self.log.is_closed() {
-            return part == Part::BodyZeroed;
+            return part == DamagedPart::BodyZeroed;
         }
         if !self.has(row.place) {
             return false;
         }
-        part == Part::BodyZeroed
+        part == DamagedPart::BodyZeroed
             || self.told(self.log.is_erasing())
             // The erasure may have ended since.
             || matches!(self.log.body(row), Err(LogError::Erased { .. }))

@@ -182,7 +182,7 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
     };
     let mut rows: BTreeMap<String, CostRow> = BTreeMap::new();
     let mut unpriced: BTreeMap<(Option<String>, Option<String>), Unpriced> = BTreeMap::new();
-    let (mut pricing, mut keys) = (Pricing::of(table), Keys::of_zone(&asked.zone));
+    let (mut pricing, mut keys) = (Pricing::of(table), RowKeys::of_zone(&asked.zone));
     let wanted: Vec<&Request> = requests.all.iter().filter(|request| (asked.wanted)(request)).collect();
     if by == By::Block {
         keys.blocks = blocks(&wanted);
@@ -310,7 +310,7 @@ fn settle(row: &mut CostRow) {
 }
 
 /// The keys of rows. Requests mostly follow others of the same hour and session, so the last key is kept.
-struct Keys {
+struct RowKeys {
     zone: jiff::tz::TimeZone,
     last: String,
     /// The quarter of an hour since 1970 for which the last key holds: zones differ by whole quarters.
@@ -323,7 +323,7 @@ const HOUR: i64 = 3_600_000_000;
 const QUARTER: i64 = HOUR / 4;
 const BLOCK: i64 = 5 * HOUR;
 
-impl Keys {
+impl RowKeys {
     fn of_zone(zone: &jiff::tz::TimeZone) -> Self {
         Self { zone: zone.clone(), last: String::new(), quarter: None, blocks: BTreeMap::new() }
     }

@@ -20,10 +20,10 @@ mod waste;
 pub use bill::{Asked, Bill, By, CostRow, Tokens, Unpriced, bill};
 pub use request::Request;
 pub use requests::{Requests, StoreRequests, requests, store_requests};
-pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, Sizes, TableError};
+pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, RequestLengths, TableError};
 pub(crate) use table::{Pricing, float};
 pub use wanted::{is_of_requests, settled};
-pub use waste::{Reported, WASTE_WAYS, Waste, Way, prices_of, reported, stale, waste};
+pub use waste::{Reported, ServingPolicy, WASTE_WAYS, Waste, prices_of, reported, stale, waste};
 
 #[cfg(test)]
 mod tests;

@@ -16,8 +16,8 @@ use acpdb_engine::{Error, Store, store::StreamName};
 
 use super::request::Request;
 use super::table::plain;
-use super::told::{Mark, Telling, Times, Told};
-use crate::kept::Looked;
+use super::told::{Mark, RequestTelling, RequestTellings, Times};
+use crate::kept::StoreData;
 
 /// All requests of a store, and their sessions.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Requests {
 pub struct StoreRequests {
     /// The requests, as [`requests`] reads them.
     pub requests: Requests,
-    told: Told,
+    told: RequestTellings,
     names: Vec<StreamName>,
     head: Seq,
 }
@@ -69,7 +69,7 @@ pub struct StoreRequests {
 pub fn store_requests(store: &Store, to: Seq) -> Result<StoreRequests, Error> {
     let mut names = store.stream_names()?;
     names.retain(|name| name.scope == Scope::Session);
-    let told = Looked::at(store, to, &names)?.told;
+    let told = StoreData::at(store, to, &names)?.told;
     let requests = Requests::of(&told, names.clone());
     Ok(StoreRequests { requests, told, names, head: store.head()? })
 }
@@ -83,7 +83,7 @@ pub fn store_requests(store: &Store, to: Seq) -> Result<StoreRequests, Error> {
 pub fn requests(store: &Store, to: Seq) -> Result<Requests, Error> {
     let mut names = store.stream_names()?;
     names.retain(|name| name.scope == Scope::Session);
-    let told = Looked::at(store, to, &names)?.told;
+    let told = StoreData::at(store, to, &names)?.told;
     Ok(Requests::of(&told, names))
 }
 
@@ -96,7 +96,8 @@ impl Requests {
         {
             return (only.requests, vec![Seq::ZERO]);
         }
-        let (mut all, mut names, mut before, mut end) = (Told::default(), Vec::new(), Vec::new(), 0);
+        let (mut all, mut names, mut before, mut end) =
+            (RequestTellings::default(), Vec::new(), Vec::new(), 0);
         for (part, store) in parts.into_iter().zip(0..) {
             before.push(Seq(end));
             all.and(part.told, store, end);
@@ -107,17 +108,17 @@ impl Requests {
     }
 
     /// Makes requests of their tellings, each once.
-    pub(crate) fn of(told: &Told, names: Vec<StreamName>) -> Self {
+    pub(crate) fn of(told: &RequestTellings, names: Vec<StreamName>) -> Self {
         let streams: BTreeMap<StreamId, StreamName> = names.into_iter().map(|name| (name.id, name)).collect();
         let forked = told.forks.iter().flat_map(|(fork, parent)| [*fork, *parent]).collect();
-        let mut read = Reading { forked, ..Reading::default() };
+        let mut read = RequestReader { forked, ..RequestReader::default() };
         for (number, telling) in told.all.iter().enumerate() {
             read.take(number, telling, &told.all);
         }
         read.leave_out_beginnings_of_forks(&told.forks);
         let sums = read.sums(&told.all);
         // There may be a hundred thousand: only those that are no copies are cloned.
-        let Reading { all: kept, copies, .. } = read;
+        let RequestReader { all: kept, copies, .. } = read;
         let kept = kept.into_iter().flatten();
         let mut all: Vec<Request> =
             kept.filter_map(|number| Some(told.all.get(number)?.request.clone())).collect();
@@ -133,7 +134,7 @@ impl Requests {
     }
 
     /// Adds what no request told of the hosts' sums. A sum counts the session's subagents, and copies that it began with.
-    fn add_rests(&self, all: &mut Vec<Request>, sums: &[usize], tellings: &[Telling]) {
+    fn add_rests(&self, all: &mut Vec<Request>, sums: &[usize], tellings: &[RequestTelling]) {
         if sums.is_empty() {
             return;
         }
@@ -159,7 +160,7 @@ impl Requests {
 }
 
 #[derive(Default)]
-struct Reading {
+struct RequestReader {
     /// By place, the number of the last telling of a request; `None`: it was left out.
     all: Vec<Option<usize>>,
     /// Places by message: a later telling of a message replaces an earlier one.
@@ -189,9 +190,9 @@ type Own = (u32, StreamId, Mark);
 /// Place of a request that was a copy.
 const COPY: usize = usize::MAX;
 
-impl Reading {
-    fn take(&mut self, number: usize, telling: &Telling, tellings: &[Telling]) {
-        let Telling { request, key, identity, store, .. } = telling;
+impl RequestReader {
+    fn take(&mut self, number: usize, telling: &RequestTelling, tellings: &[RequestTelling]) {
+        let RequestTelling { request, key, identity, store, .. } = telling;
         let (stream, usage, key) = (request.stream, request.usage, *key);
         if let Some(place) = self.by_message.get(&(stream, key)).copied() {
             let known = self.all.get(place).copied().flatten().and_then(|known| tellings.get(known));
@@ -238,7 +239,7 @@ impl Reading {
 
     /// The first request with the same mark. Two that the provider named are one only by that name; where one of them has lost it, by the
     /// name of the answer.
-    fn first_of(&mut self, telling: &Telling) -> Option<Own> {
+    fn first_of(&mut self, telling: &RequestTelling) -> Option<Own> {
         let own = (telling.store, telling.request.stream, telling.key);
         let identity = telling.identity?;
         let by_answer = if let Some(answer) = &telling.answer {
@@ -255,7 +256,7 @@ impl Reading {
     }
 
     /// The sums that count: of a session with copies it is not known which part of the sum is its own.
-    fn sums(&self, tellings: &[Telling]) -> Vec<usize> {
+    fn sums(&self, tellings: &[RequestTelling]) -> Vec<usize> {
         let is_own = |number: &usize| {
             let stream = tellings.get(*number).map(|telling| telling.request.stream);
             stream.is_some_and(|stream| !self.copied.contains(&stream))

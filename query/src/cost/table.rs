@@ -64,7 +64,7 @@ pub enum TableError {
 /// A table as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct TableText {
     checked: String,
     #[serde(default)]
     provider: BTreeMap<String, WrittenProvider>,
@@ -107,14 +107,14 @@ struct WrittenModel {
 
 /// The length of a model's requests, compared with the store's estimates of their texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sizes {
+pub struct RequestLengths {
     /// Tokens of the model for each estimated one.
     pub tokens: f64,
     /// Tokens that each step of the model adds beside its texts: ids, names, texts that hosts add and do not record.
     pub step_tokens: u32,
 }
 
-impl Default for Sizes {
+impl Default for RequestLengths {
     /// Lengths as estimated.
     fn default() -> Self {
         Self { tokens: 1.0, step_tokens: 0 }
@@ -145,7 +145,7 @@ pub struct ModelPrice {
     tiers: BTreeMap<String, f64>,
     /// Dollars for a thousand web searches.
     searches: Option<f64>,
-    sizes: Sizes,
+    sizes: RequestLengths,
     source: String,
 }
 
@@ -243,7 +243,7 @@ impl ModelPrice {
     }
 
     /// The length of its requests.
-    pub fn sizes(&self) -> Sizes {
+    pub fn sizes(&self) -> RequestLengths {
         self.sizes
     }
 
@@ -341,7 +341,7 @@ impl PriceTable {
     /// # Errors
     /// [`TableError`]; nothing is assumed for missing fields.
     pub fn from_toml(text: &str) -> Result<Self, TableError> {
-        let written: Written =
+        let written: TableText =
             toml::from_str(text).map_err(|error| TableError::Syntax(error.message().to_owned()))?;
         let mut models: BTreeMap<String, Vec<ModelPrice>> = BTreeMap::new();
         for model in &written.model {
@@ -443,7 +443,7 @@ fn priced(
             Micros(start.timestamp().as_microsecond())
         }
     };
-    let same = Sizes::default();
+    let same = RequestLengths::default();
     let write = model.write.unwrap_or(provider.write);
     let ttl_seconds = model.ttl_seconds.unwrap_or(provider.ttl_seconds);
     let price = ModelPrice {
@@ -458,7 +458,7 @@ fn priced(
         ttl_long_seconds: provider.ttl_long_seconds.unwrap_or(ttl_seconds),
         above: model.above,
         tiers: provider.tiers.clone(),
-        sizes: Sizes {
+        sizes: RequestLengths {
             tokens: model.tokens.or(provider.tokens).unwrap_or(same.tokens),
             step_tokens: model.step_tokens.or(provider.step_tokens).unwrap_or(same.step_tokens),
         },

@@ -151,17 +151,23 @@ fn a_model_counts_tokens_as_its_provider_s_do_unless_it_says_otherwise() {
         ))
     };
     let sizes = |provider, model| table(provider, model).unwrap().price("m", None).unwrap().sizes();
-    assert_eq!(sizes("", ""), Sizes::default());
-    assert_eq!(sizes("tokens = 1.5\nstep_tokens = 9", ""), Sizes { tokens: 1.5, step_tokens: 9 });
-    assert_eq!(sizes("tokens = 1.5\nstep_tokens = 9", "tokens = 1"), Sizes { tokens: 1.0, step_tokens: 9 });
+    assert_eq!(sizes("", ""), RequestLengths::default());
+    assert_eq!(sizes("tokens = 1.5\nstep_tokens = 9", ""), RequestLengths { tokens: 1.5, step_tokens: 9 });
+    assert_eq!(
+        sizes("tokens = 1.5\nstep_tokens = 9", "tokens = 1"),
+        RequestLengths { tokens: 1.0, step_tokens: 9 }
+    );
     for wrong in ["tokens = 0.0", "tokens = -1.0", "tokens = nan", "tokens = inf"] {
         let error = table("", wrong).unwrap_err().to_string();
         assert!(error.starts_with("m: tokens is "), "{wrong}: {error}");
     }
     assert!(table("", "step_tokens = -1").is_err());
     let own = super::tests::table();
-    assert_eq!(own.price("claude-opus-5-5", None).unwrap().sizes(), Sizes { tokens: 1.12, step_tokens: 100 });
-    assert_eq!(own.price("gpt-5.4", None).unwrap().sizes(), Sizes::default());
+    assert_eq!(
+        own.price("claude-opus-5-5", None).unwrap().sizes(),
+        RequestLengths { tokens: 1.12, step_tokens: 100 }
+    );
+    assert_eq!(own.price("gpt-5.4", None).unwrap().sizes(), RequestLengths::default());
 }
 
 /// Any `-vN` at the end of a name was taken for the version that Bedrock writes there: two models of one maker had one price.

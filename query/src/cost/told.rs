@@ -41,11 +41,11 @@ pub(crate) type Mark = [u8; 16];
 
 /// The tellings of a log, up to a seq.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct RequestTellings {
     /// The seq up to which everything was read.
     pub(crate) until: Seq,
     /// In the order of the log, copies included.
-    pub(crate) all: Vec<Telling>,
+    pub(crate) all: Vec<RequestTelling>,
     /// The events that gave sessions their newest titles after they began.
     pub(crate) titles: BTreeMap<StreamId, Seq>,
     /// Forks that came with a copy of the history that they share, and their parents.
@@ -56,7 +56,7 @@ pub(crate) struct Told {
 
 /// A request as an event told of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Telling {
+pub(crate) struct RequestTelling {
     pub(crate) request: Request,
     /// The message.
     pub(crate) key: Mark,
@@ -104,10 +104,10 @@ pub(crate) struct Moved {
     pub(crate) erased: BTreeSet<Seq>,
 }
 
-impl Told {
+impl RequestTellings {
     /// Takes in what another store tells, whose seqs stand behind `before`. Its titles stay with it.
     pub(crate) fn and(&mut self, other: Self, store: u32, before: u64) {
-        let behind = |mut telling: Telling| {
+        let behind = |mut telling: RequestTelling| {
             telling.request.seq = Seq(before + telling.request.seq.get());
             telling.store = store;
             telling
@@ -192,7 +192,7 @@ impl Told {
                 };
                 let model = report.model.map(Arc::from);
                 let request = Request { stream, seq: recorded.seq, at, model, tier, usage, host_says };
-                self.all.push(Telling { request, key, identity, answer, store: 0 });
+                self.all.push(RequestTelling { request, key, identity, answer, store: 0 });
             }
             _ => {}
         }

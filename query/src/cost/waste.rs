@@ -26,7 +26,7 @@ pub const WASTE_WAYS: [(&str, &str, ServeMode); 3] = [
 
 /// A way to serve sessions, and the cost of their input.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Way {
+pub struct ServingPolicy {
     /// Its name.
     pub name: &'static str,
     /// The policy.
@@ -45,7 +45,7 @@ pub struct Waste {
     /// Dollars that were paid for the input of these sessions.
     pub input: f64,
     /// The ways.
-    pub ways: Vec<Way>,
+    pub ways: Vec<ServingPolicy>,
 }
 
 impl Waste {
@@ -195,7 +195,7 @@ pub fn waste(
         let plain = Setup::nothing(Some(prices));
         let setup = Setup { name: (*preset).to_owned(), policy, mode: Some(*mode), ..plain };
         let cost = input * simulate::run(&recording, &setup).price_with_fetches() / nothing;
-        Way { name, policy: preset, mode: mode.label(), input: cost, saved: input - cost }
+        ServingPolicy { name, policy: preset, mode: mode.label(), input: cost, saved: input - cost }
     });
     Ok(Some(Waste { input, ways: ways.collect() }))
 }

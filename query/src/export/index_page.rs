@@ -49,7 +49,7 @@ pub struct IndexReport {
 
 /// A row; the order of the fields is that of `FIELDS` in `assets/index.js`.
 #[derive(Serialize)]
-struct Row<'a>(
+struct IndexRow<'a>(
     &'a str,
     &'a str,
     String,
@@ -70,11 +70,11 @@ struct Row<'a>(
 );
 
 #[derive(Serialize)]
-struct Data<'a> {
+struct IndexData<'a> {
     schema: &'static str,
     program: &'static str,
     prices: &'a str,
-    rows: Vec<Row<'a>>,
+    rows: Vec<IndexRow<'a>>,
 }
 
 /// Writes an index. Titles and projects are redacted, if that is asked for.
@@ -110,18 +110,18 @@ pub fn index_data(
     let prices = PriceTable::built_in().map(|table| table.checked).unwrap_or_default();
     let rows = entries.iter().map(|entry| row(*entry, &redaction)).collect();
     let program = concat!("acpdb ", env!("CARGO_PKG_VERSION"));
-    JsonText::write(&Data { schema: "acpdb.index/1", program, prices: &prices, rows }, out)?;
+    JsonText::write(&IndexData { schema: "acpdb.index/1", program, prices: &prices, rows }, out)?;
     let tops = entries.iter().filter(|entry| entry.row.summary.name.parent.is_none());
     let costs: Vec<f64> = tops.clone().filter_map(|entry| entry.row.cost).collect();
     let cost = (!costs.is_empty()).then(|| (costs.iter().sum::<f64>() * 1e6).round() / 1e6);
     Ok(IndexReport { sessions: entries.len(), subagents: entries.len() - tops.count(), cost })
 }
 
-fn row<'a>(entry: IndexEntry<'a>, redaction: &Redaction) -> Row<'a> {
+fn row<'a>(entry: IndexEntry<'a>, redaction: &Redaction) -> IndexRow<'a> {
     let SessionRow { summary, tokens_by_turn, models, cost, duration_seconds, .. } = entry.row;
     let name = &summary.name;
     let project = name.folder.as_deref().or(summary.project.as_deref()).unwrap_or_default();
-    Row(
+    IndexRow(
         &name.name,
         &name.host,
         redaction.of(name.title.as_deref().unwrap_or_default()).into_owned(),

@@ -90,7 +90,7 @@ pub fn spans_with(
     out: &mut dyn Write,
     report: &mut SpansReport,
 ) -> Result<(), ExportError> {
-    let told = Told::read(store, view, usages)?;
+    let told = TracedFacts::read(store, view, usages)?;
     let (info, all) = {
         let state = view.state();
         (state.info(view.at()).cloned().unwrap_or_default(), state.items(view.at()).collect::<Vec<Ix>>())
@@ -155,26 +155,26 @@ impl Common {
 
 /// The facts that the events of a session tell.
 #[derive(Default)]
-struct Told {
+struct TracedFacts {
     /// Whether the host gives times.
     dated: bool,
     first: Micros,
     last: Micros,
     times: BTreeMap<Seq, Micros>,
-    turns: BTreeMap<u32, Turn>,
+    turns: BTreeMap<u32, TurnSpan>,
     notes: Vec<Value>,
 }
 
 /// A turn.
 #[derive(Default)]
-struct Turn {
+struct TurnSpan {
     start: Micros,
     end: Micros,
     seq: Seq,
     reports: Vec<Report>,
 }
 
-impl Told {
+impl TracedFacts {
     fn read(store: &Store, view: &View, usages: &Usages) -> Result<Self, ExportError> {
         let mut told = Self::default();
         for recorded in crate::lineage::events(store, view.stream(), view.at())? {
@@ -191,7 +191,11 @@ impl Told {
             told.last = told.last.max(time);
             told.times.insert(seq, time);
             let number = view.state().turn(seq).get();
-            let turn = told.turns.entry(number).or_insert(Turn { start: time, end: time, ..Turn::default() });
+            let turn = told.turns.entry(number).or_insert(TurnSpan {
+                start: time,
+                end: time,
+                ..TurnSpan::default()
+            });
             turn.end = turn.end.max(time);
             turn.seq = seq;
             let label = event.payload.label();
@@ -212,7 +216,7 @@ impl Told {
     }
 }
 
-fn turn_span(common: &Common, stream: StreamId, view: &View, number: u32, turn: &Turn) -> Value {
+fn turn_span(common: &Common, stream: StreamId, view: &View, number: u32, turn: &TurnSpan) -> Value {
     let (model, tokens) = {
         let state = view.state();
         let model = turn.reports.iter().rev().find_map(|report| report.model.clone());
@@ -257,7 +261,7 @@ fn call_span(
     common: &Common,
     view: &View,
     item: &ItemView,
-    told: &Told,
+    told: &TracedFacts,
     options: SpanOptions,
 ) -> Result<Value, ExportError> {
     let (mut row, edges) = {

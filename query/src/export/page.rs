@@ -24,7 +24,7 @@ use sha2::{Digest as _, Sha256};
 use super::page_data::PageData;
 use super::page_session::Making;
 use super::redaction::Redaction;
-use super::texts::Texts;
+use super::texts::TextWriter;
 use super::{ExportError, JsonText, html_text};
 
 const STYLE: &str = concat!(include_str!("assets/base.css"), include_str!("assets/page.css"));
@@ -145,7 +145,7 @@ fn contents(
     out: &mut dyn Write,
 ) -> Result<PageReport, ExportError> {
     let redaction = Redaction(options.redactor.clone());
-    let mut texts = Texts::new(out, redaction.clone())?;
+    let mut texts = TextWriter::new(out, redaction.clone())?;
     let mut data = PageData { schema: "acpdb.html/2", index: options.index.clone(), ..PageData::default() };
     data.sessions.push(making.whole(store, now, &mut texts)?);
     let (below, subagents_left_out) = subagents(store, view)?;

@@ -180,13 +180,13 @@ pub(super) struct MemoryData {
 
 /// Short texts that occur often.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct PageWords {
     list: Vec<String>,
     numbers: HashMap<String, u32>,
     redaction: Redaction,
 }
 
-impl Words {
+impl PageWords {
     pub(super) fn new(redaction: Redaction) -> Self {
         Self { redaction, ..Self::default() }
     }

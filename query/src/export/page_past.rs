@@ -11,8 +11,8 @@ use acpdb_engine::{Store, View};
 use serde_json::Value;
 
 use super::ExportError;
-use super::page_data::{MemoryData, TodoData, Words};
-use super::texts::Texts;
+use super::page_data::{MemoryData, PageWords, TodoData};
+use super::texts::TextWriter;
 use crate::titles::beginning;
 use crate::todos;
 
@@ -22,8 +22,8 @@ const MARK_LENGTH_MAX: usize = 160;
 /// The versions of the todo list up to the view's seq.
 pub(super) fn todo_data(
     view: &View,
-    texts: &mut Texts<'_>,
-    words: &mut Words,
+    texts: &mut TextWriter<'_>,
+    words: &mut PageWords,
 ) -> Result<TodoData, ExportError> {
     let versions: Vec<TodoView> = {
         let todos = view.state().todos();
@@ -61,10 +61,10 @@ pub(super) fn memory(
     store: &Store,
     view: &View,
     now: Micros,
-    texts: &mut Texts<'_>,
-    words: &mut Words,
+    texts: &mut TextWriter<'_>,
+    words: &mut PageWords,
 ) -> Result<Vec<MemoryData>, ExportError> {
-    struct Read {
+    struct PastReader {
         row: MemoryData,
         value: Option<String>,
         kind: &'static str,
@@ -72,7 +72,7 @@ pub(super) fn memory(
     }
     let redaction = words.redaction().clone();
     let memory = store.memory(&MemoryScope::session(view.stream()), view.at())?;
-    let read: Vec<Read> = memory.read(now, |memory| {
+    let read: Vec<PastReader> = memory.read(now, |memory| {
         let mut read = Vec::new();
         for (stream, item) in memory.all() {
             let layer = memory.stream(stream);
@@ -86,7 +86,7 @@ pub(super) fn memory(
                 Some(key) => format!("{}/{key}", item.category()),
                 None => item.category().to_owned(),
             };
-            read.push(Read {
+            read.push(PastReader {
                 row: MemoryData {
                     id: item.id().to_owned(),
                     seq: item.item().seq.get(),
@@ -106,7 +106,7 @@ pub(super) fn memory(
         read
     });
     read.into_iter()
-        .map(|Read { row, value, kind, standing }| {
+        .map(|PastReader { row, value, kind, standing }| {
             let value = value.map(|value| texts.number(&value)).transpose()?;
             let value = super::page_data::place(value);
             Ok(MemoryData { value, kind: words.number(kind), standing: words.number(standing), ..row })

@@ -16,10 +16,10 @@ use acpdb_engine::text::ProjectMoves;
 use acpdb_engine::{Store, View};
 
 use super::page_data::{
-    HiddenData, ItemData, PointData, RequestData, SessionData, SessionPage, Words, place,
+    HiddenData, ItemData, PageWords, PointData, RequestData, SessionData, SessionPage, place,
 };
 use super::redaction::Redaction;
-use super::texts::{TextNumber, Texts};
+use super::texts::{TextNumber, TextWriter};
 use super::{ExportError, page_past};
 use crate::cost::{PriceTable, Request};
 use crate::items::cause_label;
@@ -35,7 +35,7 @@ const PROMPT_COUNT_MAX: usize = 6;
 pub(super) struct Making<'v> {
     view: &'v View,
     data: SessionPage,
-    words: Words,
+    words: PageWords,
     /// Items by id.
     places: HashMap<ItemId, u32>,
     redaction: Redaction,
@@ -47,9 +47,9 @@ pub(super) struct Making<'v> {
 
 impl<'v> Making<'v> {
     pub(super) fn new(store: &Store, view: &'v View, redaction: &Redaction) -> Result<Self, ExportError> {
-        let mut words = Words::new(redaction.clone());
+        let mut words = PageWords::new(redaction.clone());
         let mut data = SessionPage::default();
-        let mut events = Events::default();
+        let mut events = SessionEvents::default();
         for recorded in crate::lineage::events(store, view.stream(), view.at())? {
             let recorded = recorded?;
             if let Some(text) = page_past::mark(&recorded.event.payload) {
@@ -92,7 +92,7 @@ impl<'v> Making<'v> {
         mut self,
         store: &Store,
         now: Micros,
-        texts: &mut Texts<'_>,
+        texts: &mut TextWriter<'_>,
     ) -> Result<SessionPage, ExportError> {
         let title = self.title()?;
         self.items(texts)?;
@@ -126,7 +126,7 @@ impl<'v> Making<'v> {
         Ok(short(&info.name))
     }
 
-    fn items(&mut self, texts: &mut Texts<'_>) -> Result<(), ExportError> {
+    fn items(&mut self, texts: &mut TextWriter<'_>) -> Result<(), ExportError> {
         let all = std::mem::take(&mut self.all);
         for ix in &all {
             let Some(item) = self.item(*ix) else { continue };
@@ -160,16 +160,16 @@ impl<'v> Making<'v> {
     fn history(
         &mut self,
         item: &ItemView,
-        texts: &mut Texts<'_>,
+        texts: &mut TextWriter<'_>,
     ) -> Result<(Vec<(u64, TextNumber)>, Vec<(u64, Vec<TextNumber>)>, Vec<PointData>), ExportError> {
-        let then: Vec<Then> = {
+        let then: Vec<ItemSince> = {
             let state = self.view.state();
             let points = state.turning_points(item.ix, self.view.at());
             if points.len() == 1 {
                 // The item never changed.
-                vec![Then { since: item.item.seq, item: item.clone() }]
+                vec![ItemSince { since: item.item.seq, item: item.clone() }]
             } else {
-                let then = |since| Some(Then { since, item: state.item(item.ix, since)? });
+                let then = |since| Some(ItemSince { since, item: state.item(item.ix, since)? });
                 points.into_iter().filter_map(then).collect()
             }
         };
@@ -207,7 +207,7 @@ impl<'v> Making<'v> {
         Ok((inputs, contents, points))
     }
 
-    fn point(&mut self, then: &Then, texts: &mut Texts<'_>) -> Result<PointData, ExportError> {
+    fn point(&mut self, then: &ItemSince, texts: &mut TextWriter<'_>) -> Result<PointData, ExportError> {
         let item = &then.item;
         let cause = item.output.cause.as_ref().or(item.input.cause.as_ref());
         let is_superseded = matches!(cause, Some(CauseView::Superseded { .. }));
@@ -243,9 +243,9 @@ impl<'v> Making<'v> {
     /// The placeholder of a face.
     fn placeholder(
         &self,
-        then: &Then,
+        then: &ItemSince,
         face: Face,
-        texts: &mut Texts<'_>,
+        texts: &mut TextWriter<'_>,
     ) -> Result<Option<TextNumber>, ExportError> {
         let state = if face == Face::Input { then.item.input.state } else { then.item.output.state };
         if !matches!(state, FaceState::Tombstone | FaceState::Summary | FaceState::Shortened) {
@@ -291,7 +291,7 @@ impl<'v> Making<'v> {
 
 /// The facts that the events of a session tell beside its items.
 #[derive(Default)]
-struct Events {
+struct SessionEvents {
     /// The host's time of each event, if the host gave one.
     times: HashMap<Seq, Micros>,
     /// The seqs at which the order of the context was told anew.
@@ -315,7 +315,7 @@ fn is_work(payload: &Payload) -> bool {
     }
 }
 
-impl Events {
+impl SessionEvents {
     fn take(&mut self, recorded: Recorded, own: StreamId) {
         let seq = recorded.seq;
         let is_own = recorded.event.stream == own;
@@ -366,7 +366,7 @@ impl Events {
 
     /// Requests with their counts, and their cost by the table of prices: those that the session is billed for, and copies of
     /// others, which cost nothing again.
-    fn requests(&self, billed: &[Request], state: &State, words: &mut Words) -> Vec<RequestData> {
+    fn requests(&self, billed: &[Request], state: &State, words: &mut PageWords) -> Vec<RequestData> {
         // A table that cannot be used would be a fault of the program: costs are unknown then.
         let table = PriceTable::built_in().ok();
         let mut row = |seq: Seq, model: Option<String>, usage: &Usage, dollars: Option<f64>| {
@@ -405,7 +405,7 @@ impl Events {
 }
 
 /// An item as it was since a seq.
-struct Then {
+struct ItemSince {
     since: Seq,
     item: ItemView,
 }

@@ -25,7 +25,7 @@ pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
 pub(super) type TextNumber = u32;
 
 /// Writes the array of texts.
-pub(super) struct Texts<'w> {
+pub(super) struct TextWriter<'w> {
     out: &'w mut dyn Write,
     known: HashMap<[u8; 32], TextNumber>,
     bodies: HashMap<BodyId, TextNumber>,
@@ -36,7 +36,7 @@ pub(super) struct Texts<'w> {
     redaction: Redaction,
 }
 
-impl<'w> Texts<'w> {
+impl<'w> TextWriter<'w> {
     pub(super) fn new(out: &'w mut dyn Write, redaction: Redaction) -> Result<Self, ExportError> {
         out.write_all(b"[")?;
         let (known, bodies) = (HashMap::new(), HashMap::new());

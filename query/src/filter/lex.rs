@@ -10,13 +10,13 @@ use winnow::token::{any, none_of, one_of, take_while};
 
 /// A token and the bytes that it stands on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Token {
+pub(super) struct SpannedToken {
     pub(super) kind: TokenKind,
     pub(super) span: Range<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TokenKind<W = Word> {
+pub(super) enum TokenKind<W = FilterWord> {
     Open,
     Close,
     Or,
@@ -27,7 +27,10 @@ pub(super) enum TokenKind<W = Word> {
 
 impl TokenKind {
     /// The same token, its word read by `read`.
-    pub(super) fn read<T, E>(&self, read: impl FnOnce(&Word) -> Result<T, E>) -> Result<TokenKind<T>, E> {
+    pub(super) fn read<T, E>(
+        &self,
+        read: impl FnOnce(&FilterWord) -> Result<T, E>,
+    ) -> Result<TokenKind<T>, E> {
         Ok(match self {
             Self::Open => TokenKind::Open,
             Self::Close => TokenKind::Close,
@@ -41,7 +44,7 @@ impl TokenKind {
 
 /// `field:value`, or a value alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct FilterWord {
     pub(super) field: Option<(String, Range<usize>)>,
     pub(super) value: String,
     pub(super) value_span: Range<usize>,
@@ -50,12 +53,12 @@ pub(super) struct Word {
 type Input<'i> = LocatingSlice<&'i str>;
 
 /// All tokens, or the byte at which no token begins: a quotation that does not end.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, usize> {
+pub(super) fn tokens(text: &str) -> Result<Vec<SpannedToken>, usize> {
     let mut all = terminated(repeat(0.., preceded(multispace0, token)), multispace0);
     all.parse(LocatingSlice::new(text)).map_err(|error| error.offset())
 }
 
-fn token(input: &mut Input<'_>) -> winnow::Result<Token> {
+fn token(input: &mut Input<'_>) -> winnow::Result<SpannedToken> {
     let ends =
         || peek(alt((one_of([' ', '\t', '\n', '\r', '(', ')']).void(), winnow::combinator::eof.void())));
     let keyword = |name: &'static str| terminated(winnow::ascii::Caseless(name), ends());
@@ -67,10 +70,10 @@ fn token(input: &mut Input<'_>) -> winnow::Result<Token> {
         alt((keyword("not").void(), one_of(['-', '!']).void())).value(TokenKind::Not),
         word.map(TokenKind::Word),
     ));
-    kind.with_span().map(|(kind, span)| Token { kind, span }).parse_next(input)
+    kind.with_span().map(|(kind, span)| SpannedToken { kind, span }).parse_next(input)
 }
 
-fn word(input: &mut Input<'_>) -> winnow::Result<Word> {
+fn word(input: &mut Input<'_>) -> winnow::Result<FilterWord> {
     let name = take_while(1.., |c: char| c.is_alphanumeric() || c == '_').map(str::to_owned);
     let field = opt(terminated(name.with_span(), ':')).parse_next(input)?;
     // A field may stand without a value here; the parser asks for the value.
@@ -78,7 +81,7 @@ fn word(input: &mut Input<'_>) -> winnow::Result<Word> {
         Some(_) => opt(value).map(Option::unwrap_or_default).with_span().parse_next(input)?,
         None => value.with_span().parse_next(input)?,
     };
-    Ok(Word { field, value, value_span })
+    Ok(FilterWord { field, value, value_span })
 }
 
 /// A quotation, or characters up to a blank or parenthesis. In a list, each value may be quoted.

@@ -11,7 +11,7 @@ use winnow::prelude::*;
 use winnow::stream::TokenSlice;
 use winnow::token::any;
 
-use super::lex::{self, Token, TokenKind, Word};
+use super::lex::{self, FilterWord, SpannedToken, TokenKind};
 use super::words::{self, FIELDS, KindWord};
 use super::{Expr, Filter, Needle, Range, Term};
 use crate::when;
@@ -77,13 +77,13 @@ pub struct ParseError {
 }
 
 /// A fault of one word, before it is known where in the text the word stands.
-struct Fault {
+struct WordFault {
     span: Bytes<usize>,
     message: String,
     hint: Option<String>,
 }
 
-impl Fault {
+impl WordFault {
     fn new(span: &Bytes<usize>, message: impl Into<String>) -> Self {
         Self { span: span.clone(), message: message.into(), hint: None }
     }
@@ -99,14 +99,14 @@ impl Fault {
 }
 
 pub(super) fn parse(text: &str, now: Micros) -> Result<Filter, ParseError> {
-    let fault = |fault: Fault| fault.in_text(text);
+    let fault = |fault: WordFault| fault.in_text(text);
     if text.len() > FILTER_BYTES_MAX {
         let message = format!("the filter is longer than {FILTER_BYTES_MAX} bytes");
-        return Err(fault(Fault::new(&(0..1), message)));
+        return Err(fault(WordFault::new(&(0..1), message)));
     }
     let mut tokens = lex::tokens(text).map_err(|place| {
         let place = text.get(place..).and_then(|rest| rest.find('"')).map_or(place, |quote| place + quote);
-        fault(Fault::new(&(place..place + 1), "the quotation does not end").hint("close it with \""))
+        fault(WordFault::new(&(place..place + 1), "the quotation does not end").hint("close it with \""))
     })?;
     if tokens.is_empty() {
         return Ok(Filter::default());
@@ -114,11 +114,11 @@ pub(super) fn parse(text: &str, now: Micros) -> Result<Filter, ParseError> {
     join_times(text, &mut tokens, now);
     check_shape(&tokens).map_err(fault)?;
     let pieces = tokens.iter().map(|token| token.kind.read(|word| term(word, token, now)));
-    let pieces: Vec<Piece> = pieces.collect::<Result<_, Fault>>().map_err(fault)?;
+    let pieces: Vec<Piece> = pieces.collect::<Result<_, WordFault>>().map_err(fault)?;
     let expr = any_of.parse(TokenSlice::new(&pieces)).map_err(|error| {
         // Shape and depth were checked: the fault is a dangling word between two others.
         let span = tokens.get(error.offset()).map_or(text.len()..text.len(), |token| token.span.clone());
-        fault(Fault::new(&span, "a condition is expected here"))
+        fault(WordFault::new(&span, "a condition is expected here"))
     })?;
     Ok(Filter { text: text.to_owned(), expr: Some(expr), is_settled: false })
 }
@@ -127,9 +127,9 @@ pub(super) fn parse(text: &str, now: Micros) -> Result<Filter, ParseError> {
 const TIME_WORDS_MAX: usize = 4;
 
 /// Makes one value of the words of a time, as in `since:last week` and `until:2026-03-12 09:10`: as many as make up a time.
-fn join_times(text: &str, tokens: &mut Vec<Token>, now: Micros) {
+fn join_times(text: &str, tokens: &mut Vec<SpannedToken>, now: Micros) {
     for place in 0..tokens.len() {
-        let Some(Token { kind: TokenKind::Word(word), .. }) = tokens.get(place) else { continue };
+        let Some(SpannedToken { kind: TokenKind::Word(word), .. }) = tokens.get(place) else { continue };
         let is_time = |(field, _): &(String, _)| matches!(field.to_lowercase().as_str(), "since" | "until");
         if !word.field.as_ref().is_some_and(is_time) {
             continue;
@@ -145,18 +145,18 @@ fn join_times(text: &str, tokens: &mut Vec<Token>, now: Micros) {
         });
         let Some((count, value, end)) = longer else { continue };
         tokens.drain(place + 1..=place + count);
-        if let Some(Token { kind: TokenKind::Word(word), span }) = tokens.get_mut(place) {
+        if let Some(SpannedToken { kind: TokenKind::Word(word), span }) = tokens.get_mut(place) {
             (word.value, word.value_span.end, span.end) = (value, end, end);
         }
     }
 }
 
 /// Parentheses pair up, and every word that combines has a condition to combine.
-fn check_shape(tokens: &[Token]) -> Result<(), Fault> {
-    let mut open: Vec<&Token> = Vec::new();
+fn check_shape(tokens: &[SpannedToken]) -> Result<(), WordFault> {
+    let mut open: Vec<&SpannedToken> = Vec::new();
     let mut nots = 0_usize;
     // Whether a condition must come next, and the token that wants it.
-    let mut wants: Option<Option<&Token>> = Some(None);
+    let mut wants: Option<Option<&SpannedToken>> = Some(None);
     for token in tokens {
         match &token.kind {
             TokenKind::Word(_) => {
@@ -173,20 +173,25 @@ fn check_shape(tokens: &[Token]) -> Result<(), Fault> {
             }
             TokenKind::Close => {
                 match wants {
-                    Some(Some(Token { kind: TokenKind::Open, span })) => {
-                        return Err(Fault::new(&(span.start..token.span.end), "the parentheses are empty"));
+                    Some(Some(SpannedToken { kind: TokenKind::Open, span })) => {
+                        return Err(WordFault::new(
+                            &(span.start..token.span.end),
+                            "the parentheses are empty",
+                        ));
                     }
-                    Some(_) => return Err(Fault::new(&token.span, "a condition is expected before this")),
+                    Some(_) => {
+                        return Err(WordFault::new(&token.span, "a condition is expected before this"));
+                    }
                     None => {}
                 }
                 if open.pop().is_none() {
-                    return Err(Fault::new(&token.span, "this parenthesis was not opened"));
+                    return Err(WordFault::new(&token.span, "this parenthesis was not opened"));
                 }
                 nots = 0;
             }
             TokenKind::Or | TokenKind::And => {
                 if wants.is_some() {
-                    return Err(Fault::new(&token.span, "a condition is expected before this"));
+                    return Err(WordFault::new(&token.span, "a condition is expected before this"));
                 }
                 wants = Some(Some(token));
                 nots = 0;
@@ -194,14 +199,14 @@ fn check_shape(tokens: &[Token]) -> Result<(), Fault> {
         }
         if open.len() + nots > FILTER_DEPTH_MAX {
             let message = format!("the filter is nested more than {FILTER_DEPTH_MAX} deep");
-            return Err(Fault::new(&token.span, message));
+            return Err(WordFault::new(&token.span, message));
         }
     }
     if let Some(Some(token)) = wants {
-        return Err(Fault::new(&token.span, "a condition is expected after this"));
+        return Err(WordFault::new(&token.span, "a condition is expected after this"));
     }
     match open.pop() {
-        Some(token) => Err(Fault::new(&token.span, "this parenthesis is not closed")),
+        Some(token) => Err(WordFault::new(&token.span, "this parenthesis is not closed")),
         None => Ok(()),
     }
 }
@@ -251,20 +256,20 @@ fn one_or(mut parts: Vec<Expr>, many: fn(Vec<Expr>) -> Expr) -> Expr {
     }
 }
 
-fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
+fn term(word: &FilterWord, token: &SpannedToken, now: Micros) -> Result<Term, WordFault> {
     let Some((field, field_span)) = &word.field else {
         // `tool=read` is meant to be a field; a search for this text would find nothing.
         if let Some((field, value)) = word.value.split_once('=')
             && FIELDS.iter().any(|(name, _)| *name == field)
         {
-            let fault = Fault::new(&token.span, "a field and its value are joined by a colon");
+            let fault = WordFault::new(&token.span, "a field and its value are joined by a colon");
             return Err(fault.hint(format!("write {field}:{value}")));
         }
         return Ok(Term::Text(Needle::new(&word.value)));
     };
     let Some((name, example)) = words::field(&field.to_lowercase()) else {
         let known = FIELDS.iter().map(|(name, _)| *name);
-        let fault = Fault::new(field_span, format!("there is no field {field:?}"));
+        let fault = WordFault::new(field_span, format!("there is no field {field:?}"));
         let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
         return Err(fault.hint(match near(field, known) {
             // An id that was made for a session without one, as lists print it.
@@ -276,10 +281,10 @@ fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
         }));
     };
     if word.value.is_empty() {
-        let fault = Fault::new(&token.span, format!("{name}: has no value"));
+        let fault = WordFault::new(&token.span, format!("{name}: has no value"));
         return Err(fault.hint(format!("such as {name}:{example}")));
     }
-    let value = Value { word, name, example };
+    let value = FieldValue { word, name, example };
     match name {
         "kind" => value.words(&words::kinds(), KindWord::parse).map(Term::Kind),
         "state" => value.of(words::STATES).map(Term::State),
@@ -366,19 +371,19 @@ fn file_patterns(path: &str) -> Vec<String> {
 }
 
 /// The value of a field, to be read in the form that the field wants.
-struct Value<'w> {
-    word: &'w Word,
+struct FieldValue<'w> {
+    word: &'w FilterWord,
     name: &'w str,
     example: &'w str,
 }
 
-impl Value<'_> {
-    fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault::new(&self.word.value_span, message)
+impl FieldValue<'_> {
+    fn fault(&self, message: impl Into<String>) -> WordFault {
+        WordFault::new(&self.word.value_span, message)
     }
 
     /// Words from a list, joined by commas.
-    fn words<T>(&self, known: &[&str], read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Fault> {
+    fn words<T>(&self, known: &[&str], read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, WordFault> {
         let mut found = Vec::new();
         for word in self.word.value.split(',') {
             let plain = word.to_lowercase().replace('-', "_");
@@ -394,19 +399,19 @@ impl Value<'_> {
         Ok(found)
     }
 
-    fn of<T: Copy>(&self, list: &[(&str, T)]) -> Result<Vec<T>, Fault> {
+    fn of<T: Copy>(&self, list: &[(&str, T)]) -> Result<Vec<T>, WordFault> {
         let names: Vec<&str> = list.iter().map(|(name, _)| *name).collect();
         self.words(&names, |word| list.iter().find(|(name, _)| *name == word).map(|(_, value)| *value))
     }
 
-    fn globs(&self, patterns: &dyn Fn(&str) -> Vec<String>, paths: bool) -> Result<Globs, Fault> {
+    fn globs(&self, patterns: &dyn Fn(&str) -> Vec<String>, paths: bool) -> Result<Globs, WordFault> {
         let all: Vec<String> = self.word.value.split(',').flat_map(patterns).collect();
         let globs = if paths { Globs::paths(&all) } else { Globs::names(&all) };
         globs.map_err(|error| self.fault(error.to_string()))
     }
 
-    /// As [`Value::range_of`], for counts; numbers may end in k or M.
-    fn range(&self, marks: &[char]) -> Result<Range, Fault> {
+    /// As [`FieldValue::range_of`], for counts; numbers may end in k or M.
+    fn range(&self, marks: &[char]) -> Result<Range, WordFault> {
         self.range_of(&|text: &str| {
             let text = text.trim_start_matches(marks);
             let (digits, unit) = match text.chars().last() {
@@ -421,7 +426,7 @@ impl Value<'_> {
     }
 
     /// `10`, `10..20`, `10..`, `..20`, `>10`, `>=10`, `<10`, `<=10`.
-    fn range_of(&self, read: &dyn Fn(&str) -> Option<u64>) -> Result<Range, Fault> {
+    fn range_of(&self, read: &dyn Fn(&str) -> Option<u64>) -> Result<Range, WordFault> {
         let text = self.word.value.as_str();
         let wrong = || {
             let fault = self.fault(format!("{}: wants a number or a range, not {text:?}", self.name));
@@ -453,7 +458,7 @@ impl Value<'_> {
     }
 
     /// A time: of a day, its beginning or its end.
-    fn time(&self, now: Micros, is_end: bool) -> Result<Micros, Fault> {
+    fn time(&self, now: Micros, is_end: bool) -> Result<Micros, WordFault> {
         let text = self.word.value.as_str();
         let time = when::moment(text, now).map_err(|reason| {
             let reason = if reason.is_empty() { reason } else { format!(": {reason}") };

@@ -42,14 +42,14 @@ pub enum KindWord {
     /// A kind of event, by its number.
     Event(u16),
     /// A group of kinds.
-    Group(Group),
+    Group(KindGroup),
     /// A kind of item.
     Item(ItemKind),
 }
 
 /// Kinds of events that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum KindGroup {
     /// Beginnings, turns, rewinds, acts of a host.
     Session,
     /// Messages.
@@ -68,18 +68,18 @@ pub enum Group {
     Store,
 }
 
-const GROUPS: &[(&str, Group)] = &[
-    ("session", Group::Session),
-    ("message", Group::Message),
-    ("tool", Group::Tool),
-    ("todo", Group::Todo),
-    ("memory", Group::Memory),
-    ("context", Group::Context),
-    ("policy", Group::Policy),
-    ("store", Group::Store),
+const GROUPS: &[(&str, KindGroup)] = &[
+    ("session", KindGroup::Session),
+    ("message", KindGroup::Message),
+    ("tool", KindGroup::Tool),
+    ("todo", KindGroup::Todo),
+    ("memory", KindGroup::Memory),
+    ("context", KindGroup::Context),
+    ("policy", KindGroup::Policy),
+    ("store", KindGroup::Store),
 ];
 
-impl Group {
+impl KindGroup {
     /// Whether a kind of event is of the group. The numbers of a group are a range of the format.
     const fn holds(self, number: u16) -> bool {
         match self {
@@ -108,7 +108,7 @@ const ITEM_KINDS: &[(&str, ItemKind)] = &[
 impl KindWord {
     pub(super) fn parse(word: &str) -> Option<Self> {
         let of =
-            |list: &[(&str, Group)]| list.iter().find(|(name, _)| *name == word).map(|(_, group)| *group);
+            |list: &[(&str, KindGroup)]| list.iter().find(|(name, _)| *name == word).map(|(_, group)| *group);
         if let Some(group) = of(GROUPS) {
             return Some(Self::Group(group));
         }
@@ -137,9 +137,9 @@ impl KindWord {
         match self {
             Self::Item(wanted) => wanted == kind,
             // An item stands for the event that recorded it.
-            Self::Group(Group::Tool) | Self::Event(32 | 33) => is_call,
-            Self::Group(Group::Message) | Self::Event(16 | 17) => !is_call && kind != ItemKind::Injected,
-            Self::Group(Group::Context) | Self::Event(85) => kind == ItemKind::Injected,
+            Self::Group(KindGroup::Tool) | Self::Event(32 | 33) => is_call,
+            Self::Group(KindGroup::Message) | Self::Event(16 | 17) => !is_call && kind != ItemKind::Injected,
+            Self::Group(KindGroup::Context) | Self::Event(85) => kind == ItemKind::Injected,
             Self::Group(_) | Self::Event(_) => false,
         }
     }

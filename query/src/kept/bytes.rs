@@ -6,11 +6,11 @@ const NUMBER_BYTES_MAX: usize = 10;
 
 /// The written bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct KeptWriter {
     bytes: Vec<u8>,
 }
 
-impl Writer {
+impl KeptWriter {
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -152,12 +152,12 @@ mod tests {
             some in any::<Option<u64>>(),
             many in prop::collection::vec(any::<u64>(), 0..9),
         ) {
-            let mut writer = Writer::default();
+            let mut writer = KeptWriter::default();
             writer.number(number);
             writer.signed(signed);
             writer.text(&text);
-            writer.maybe(some, Writer::number);
-            writer.each(many.iter().copied(), Writer::number);
+            writer.maybe(some, KeptWriter::number);
+            writer.each(many.iter().copied(), KeptWriter::number);
             writer.exactly(b"end");
             let bytes = writer.into_bytes();
             let mut reader = Reader(&bytes);

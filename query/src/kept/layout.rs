@@ -8,18 +8,18 @@ use acpdb_engine::event::Usage;
 use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId, Turn};
 
 use super::Figures;
-use super::bytes::{Reader, Writer};
+use super::bytes::{KeptWriter, Reader};
 use crate::cost::Request;
-use crate::cost::told::{Telling, Times, Told};
+use crate::cost::told::{RequestTelling, RequestTellings, Times};
 use crate::sessions::{ForkPoint, RewindPoint};
 
 /// Changes with the code below, and with the meaning of a row.
 const LAYOUT: u64 = 7;
 
 /// Things that stand once.
-struct Table<T>(Vec<T>, HashMap<T, usize>);
+struct UniqueTable<T>(Vec<T>, HashMap<T, usize>);
 
-impl<T: Clone + Eq + std::hash::Hash> Table<T> {
+impl<T: Clone + Eq + std::hash::Hash> UniqueTable<T> {
     fn of(things: impl Iterator<Item = T>) -> Self {
         let mut table = Self(Vec::new(), HashMap::new());
         for thing in things {
@@ -38,26 +38,26 @@ impl<T: Clone + Eq + std::hash::Hash> Table<T> {
     }
 }
 
-pub(super) fn encode(told: &Told, figures: &BTreeMap<StreamId, Figures>) -> Vec<u8> {
+pub(super) fn encode(told: &RequestTellings, figures: &BTreeMap<StreamId, Figures>) -> Vec<u8> {
     let requests = || told.all.iter().map(|telling| &telling.request);
     let streams = told.times.keys().chain(told.titles.keys()).chain(told.forks.keys());
     let streams = streams.chain(told.forks.values()).chain(figures.keys()).copied();
     let forked = figures.values().filter_map(|row| Some(row.forked_from?.stream));
-    let streams = Table::of(streams.chain(requests().map(|request| request.stream)).chain(forked));
-    let words = |of: fn(&Request) -> Option<&Arc<str>>| Table::of(requests().filter_map(of).cloned());
+    let streams = UniqueTable::of(streams.chain(requests().map(|request| request.stream)).chain(forked));
+    let words = |of: fn(&Request) -> Option<&Arc<str>>| UniqueTable::of(requests().filter_map(of).cloned());
     let models = words(|request| request.model.as_ref());
     let tiers = words(|request| request.tier.as_ref());
-    let mut out = Writer::default();
+    let mut out = KeptWriter::default();
     out.number(LAYOUT);
     out.number(told.until.get());
     out.each(streams.0.iter(), |out, stream| out.exactly(&stream.0));
     for table in [&models, &tiers] {
         out.each(table.0.iter(), |out, word| out.text(word));
     }
-    let stream = |out: &mut Writer, id: &StreamId| out.number(streams.number(Some(id)));
+    let stream = |out: &mut KeptWriter, id: &StreamId| out.number(streams.number(Some(id)));
     let (mut seq, mut at) = (0, 0);
     out.each(told.all.iter(), |out, telling| {
-        let Telling { request, key, identity, answer, store: _ } = telling;
+        let RequestTelling { request, key, identity, answer, store: _ } = telling;
         stream(out, &request.stream);
         // In the order of the log, so never negative.
         out.number(request.seq.get().saturating_sub(seq));
@@ -71,12 +71,12 @@ pub(super) fn encode(told: &Told, figures: &BTreeMap<StreamId, Figures>) -> Vec<
         let Usage { input, output, cache_read, cache_write, cache_write_long, reasoning, searches } =
             request.usage;
         for count in [input, output, cache_read, cache_write, cache_write_long, reasoning, searches] {
-            out.maybe(count, Writer::number);
+            out.maybe(count, KeptWriter::number);
         }
         out.maybe(request.host_says, |out, says| out.exactly(&says.to_le_bytes()));
         out.exactly(key);
-        out.maybe(identity.as_ref(), Writer::exactly);
-        out.maybe(answer.as_ref(), Writer::exactly);
+        out.maybe(identity.as_ref(), KeptWriter::exactly);
+        out.maybe(answer.as_ref(), KeptWriter::exactly);
     });
     out.each(told.titles.iter(), |out, (id, seq)| {
         stream(out, id);
@@ -102,8 +102,8 @@ pub(super) fn encode(told: &Told, figures: &BTreeMap<StreamId, Figures>) -> Vec<
     out.into_bytes()
 }
 
-fn put_row(out: &mut Writer, row: &Figures, stream: &impl Fn(&mut Writer, &StreamId)) {
-    out.maybe(row.project.as_deref(), Writer::text);
+fn put_row(out: &mut KeptWriter, row: &Figures, stream: &impl Fn(&mut KeptWriter, &StreamId)) {
+    out.maybe(row.project.as_deref(), KeptWriter::text);
     for number in [
         u64::from(row.turns.get()),
         u64::from(row.prompts),
@@ -117,7 +117,7 @@ fn put_row(out: &mut Writer, row: &Figures, stream: &impl Fn(&mut Writer, &Strea
         out.number(number);
     }
     out.maybe(row.ended, |out, at| out.signed(at.get()));
-    out.each(row.tokens_by_turn.iter().copied(), Writer::number);
+    out.each(row.tokens_by_turn.iter().copied(), KeptWriter::number);
     out.maybe(row.forked_from, |out, fork| {
         stream(out, &fork.stream);
         out.number(fork.at.get());
@@ -142,7 +142,7 @@ pub(super) fn until(bytes: &[u8]) -> Option<Seq> {
 }
 
 /// The kept data; `None`: the bytes are not of this layout.
-pub(super) fn decode(bytes: &[u8]) -> Option<(Told, BTreeMap<StreamId, Figures>)> {
+pub(super) fn decode(bytes: &[u8]) -> Option<(RequestTellings, BTreeMap<StreamId, Figures>)> {
     let until = until(bytes)?;
     let mut from = Reader(bytes);
     // The two numbers that `until` has read.
@@ -177,7 +177,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(Told, BTreeMap<StreamId, Figures>)
         // Sums are of finite numbers.
         let host_says = says.filter(|says| says.is_finite());
         let request = Request { stream, seq: Seq(seq), at: time, model, tier, usage, host_says };
-        Some(Telling { request, key, identity, answer, store: 0 })
+        Some(RequestTelling { request, key, identity, answer, store: 0 })
     })?;
     let titles = from.each(|from| Some((stream(from)?, Seq(from.number()?))))?;
     let forks = from.each(|from| Some((stream(from)?, stream(from)?)))?;
@@ -195,7 +195,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(Told, BTreeMap<StreamId, Figures>)
     from.0.is_empty().then_some(())?;
     let (titles, forks, times) =
         (titles.into_iter().collect(), forks.into_iter().collect(), times.into_iter().collect());
-    Some((Told { until, all, titles, forks, times }, figures.into_iter().collect()))
+    Some((RequestTellings { until, all, titles, forks, times }, figures.into_iter().collect()))
 }
 
 /// A thing of a table by its number. The outer `None`: there is no such number.

@@ -30,7 +30,7 @@ use acpdb_engine::{
 };
 
 use crate::context::series;
-use crate::cost::told::Told;
+use crate::cost::told::RequestTellings;
 use crate::sessions::{ForkPoint, RewindPoint};
 use crate::titles::first_prompt;
 
@@ -137,8 +137,8 @@ impl Figures {
 
 /// The data of a store that needs no fold: kept, and read on to a seq.
 #[derive(Debug, Default)]
-pub(crate) struct Looked {
-    pub(crate) told: Told,
+pub(crate) struct StoreData {
+    pub(crate) told: RequestTellings,
     /// Figures of sessions that hold as of the seq.
     pub(crate) figures: BTreeMap<StreamId, Figures>,
     /// Whether figures that were kept do not hold any more, though their sessions have no new events.
@@ -147,7 +147,7 @@ pub(crate) struct Looked {
     kept_until: Seq,
 }
 
-impl Looked {
+impl StoreData {
     /// Looks at a store as of `to`; `names` are its sessions.
     pub(crate) fn at(store: &Store, to: Seq, names: &[StreamName]) -> Result<Self, Error> {
         let to = to.min(store.head()?);
@@ -208,7 +208,7 @@ pub fn is_much_new(store: &Store) -> Result<bool, Error> {
 #[derive(Debug)]
 pub struct Keeping {
     store: Store,
-    looked: Looked,
+    looked: StoreData,
     /// Sessions that are to be folded.
     pub wanting: Vec<StreamName>,
 }
@@ -233,7 +233,7 @@ impl Keeping {
     fn as_of(store: &Store, head: Seq) -> Result<Self, Error> {
         let mut wanting = store.stream_names()?;
         wanting.retain(|name| name.scope == Scope::Session);
-        let looked = Looked::at(store, head, &wanting)?;
+        let looked = StoreData::at(store, head, &wanting)?;
         wanting.retain(|name| !looked.figures.contains_key(&name.id));
         Ok(Self { store: store.clone(), looked, wanting })
     }
@@ -254,7 +254,7 @@ impl Keeping {
         if !self.store.damage_met().is_empty() {
             return None;
         }
-        let Looked { told, mut figures, .. } = self.looked;
+        let StoreData { told, mut figures, .. } = self.looked;
         figures.extend(made);
         let streams: BTreeSet<StreamId> = told.times.keys().copied().collect();
         figures.retain(|stream, _| streams.contains(stream));

@@ -64,7 +64,7 @@ fn opened(store: &Store, name: &str) -> (StreamName, View) {
 #[test]
 fn a_fork_of_a_fork_has_three_parts() {
     let store = told();
-    let name = |part: &Part| (store.stream_name(part.stream).unwrap().unwrap().name, part.to.get());
+    let name = |part: &LineageStream| (store.stream_name(part.stream).unwrap().unwrap().name, part.to.get());
     let parts = |session: &str, to: u64| {
         let parts = lineage(&store, store.find_stream(session).unwrap().id, Seq(to)).unwrap();
         parts.iter().map(name).collect::<Vec<_>>()

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::scan::{Gap, Scan};
+use super::scan::{Gap, TokenScan};
 
 /// Characters of the new value, at most.
 const TO_CHARS_MAX: usize = 100;
@@ -38,7 +38,7 @@ pub struct Correction {
 
 /// A correction with the tokens of its two values.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct CorrectionMatch {
     pub(super) correction: Correction,
     /// Tokens of X; empty for hints.
     pub(super) from: Range<usize>,
@@ -48,7 +48,7 @@ pub(super) struct Found {
 
 /// The words that X and Y are, where they are no phrases.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Words {
+enum CorrectedWords {
     /// One word.
     One,
     /// Words that are joined without white space: `us-east-1`, `bun.sh`.
@@ -56,15 +56,15 @@ enum Words {
 }
 
 /// Changes of values that are several joined words; only a value that is remembered says that the whole of it is meant.
-pub(super) fn find_joined(scan: &Scan<'_>) -> Vec<Found> {
+pub(super) fn find_joined(scan: &TokenScan<'_>) -> Vec<CorrectionMatch> {
     let mut found = Vec::new();
     let mut from_here = 0;
     for index in 0..scan.len() {
         if index >= from_here
-            && let Some((from, to)) = change_at(scan, index, Words::Joined)
+            && let Some((from, to)) = change_at(scan, index, CorrectedWords::Joined)
         {
             from_here = to.end.max(from.end);
-            if change_at(scan, index, Words::One).is_none() {
+            if change_at(scan, index, CorrectedWords::One).is_none() {
                 found.push(change(scan, index, from, to));
             }
         }
@@ -73,18 +73,18 @@ pub(super) fn find_joined(scan: &Scan<'_>) -> Vec<Found> {
 }
 
 /// Names that a text says to switch to, without a word for the present thing: the tokens of `switch to` and the name's first token.
-pub(super) fn switches_to(scan: &Scan<'_>) -> Vec<(Range<usize>, usize)> {
+pub(super) fn switches_to(scan: &TokenScan<'_>) -> Vec<(Range<usize>, usize)> {
     let at = |index| Some((index, scan.phrase(index, "switch to")?));
     (0..scan.len()).filter_map(at).map(|(index, name)| (index..name, name)).collect()
 }
 
 /// The corrections of a text, in its order.
-pub(super) fn find(scan: &Scan<'_>) -> Vec<Found> {
+pub(super) fn find(scan: &TokenScan<'_>) -> Vec<CorrectionMatch> {
     let mut found = Vec::new();
     let (mut change_from, mut hint_from) = (0, 0);
     for index in 0..scan.len() {
         if index >= change_from
-            && let Some((from, to)) = change_at(scan, index, Words::One)
+            && let Some((from, to)) = change_at(scan, index, CorrectedWords::One)
         {
             change_from = to.end.max(from.end);
             found.push(change(scan, index, from, to));
@@ -99,7 +99,7 @@ pub(super) fn find(scan: &Scan<'_>) -> Vec<Found> {
     found
 }
 
-fn change(scan: &Scan<'_>, index: usize, from: Range<usize>, to: Range<usize>) -> Found {
+fn change(scan: &TokenScan<'_>, index: usize, from: Range<usize>, to: Range<usize>) -> CorrectionMatch {
     let old = scan.between(from.start, from.end).to_lowercase();
     let range = scan.range(index, from.end.max(to.end));
     let correction = Correction {
@@ -110,10 +110,10 @@ fn change(scan: &Scan<'_>, index: usize, from: Range<usize>, to: Range<usize>) -
         start: range.start,
         end: range.end,
     };
-    Found { correction, from, to }
+    CorrectionMatch { correction, from, to }
 }
 
-fn hint(scan: &Scan<'_>, index: usize, to: Range<usize>) -> Found {
+fn hint(scan: &TokenScan<'_>, index: usize, to: Range<usize>) -> CorrectionMatch {
     let range = scan.range(index, to.end);
     let correction = Correction {
         what: "previous statement".to_owned(),
@@ -123,10 +123,10 @@ fn hint(scan: &Scan<'_>, index: usize, to: Range<usize>) -> Found {
         start: range.start,
         end: range.end,
     };
-    Found { correction, from: index..index, to }
+    CorrectionMatch { correction, from: index..index, to }
 }
 
-fn lowered(scan: &Scan<'_>, tokens: &Range<usize>) -> String {
+fn lowered(scan: &TokenScan<'_>, tokens: &Range<usize>) -> String {
     let lower: String = scan
         .between(tokens.start, tokens.end)
         .chars()
@@ -137,7 +137,11 @@ fn lowered(scan: &Scan<'_>, tokens: &Range<usize>) -> String {
 }
 
 /// Tokens of X and Y if a change begins at `index`.
-fn change_at(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize>, Range<usize>)> {
+fn change_at(
+    scan: &TokenScan<'_>,
+    index: usize,
+    words: CorrectedWords,
+) -> Option<(Range<usize>, Range<usize>)> {
     if scan.is(index, "not") {
         not_but(scan, index, words)
     } else if scan.is_one_of(index, &["change", "switch"]) {
@@ -152,7 +156,11 @@ fn change_at(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize
 }
 
 /// `not X[,] [but] use Y`, `not X[,] but Y`.
-fn not_but(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize>, Range<usize>)> {
+fn not_but(
+    scan: &TokenScan<'_>,
+    index: usize,
+    words: CorrectedWords,
+) -> Option<(Range<usize>, Range<usize>)> {
     let old = one_word(scan, index + 1, words)?;
     let has_comma = scan.is_mark(old.end, ',');
     let mut next = old.end + usize::from(has_comma);
@@ -172,7 +180,11 @@ fn not_but(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize>,
 }
 
 /// `change|switch [from] X to Y`.
-fn change_to(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize>, Range<usize>)> {
+fn change_to(
+    scan: &TokenScan<'_>,
+    index: usize,
+    words: CorrectedWords,
+) -> Option<(Range<usize>, Range<usize>)> {
     let next =
         scan.phrase(index + 1, "from").filter(|_| scan.gap(index + 1) != Gap::None).unwrap_or(index + 1);
     let old = one_word(scan, next, words)?;
@@ -182,7 +194,7 @@ fn change_to(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize
 }
 
 /// `instead of X[,] do|use|try Y`, from X on.
-fn instead_of(scan: &Scan<'_>, start: usize) -> Option<(Range<usize>, Range<usize>)> {
+fn instead_of(scan: &TokenScan<'_>, start: usize) -> Option<(Range<usize>, Range<usize>)> {
     let is_verb = |index| scan.is_one_of(index, &["do", "use", "try"]);
     let mut end = start;
     let ends = |index| scan.is_mark(index, ',') || is_verb(index) && scan.gap(index) != Gap::None;
@@ -220,18 +232,22 @@ fn instead_of(scan: &Scan<'_>, start: usize) -> Option<(Range<usize>, Range<usiz
 }
 
 /// `use Y instead of X`.
-fn use_instead(scan: &Scan<'_>, index: usize, words: Words) -> Option<(Range<usize>, Range<usize>)> {
+fn use_instead(
+    scan: &TokenScan<'_>,
+    index: usize,
+    words: CorrectedWords,
+) -> Option<(Range<usize>, Range<usize>)> {
     let new = new_word(scan, index + 1, words)?;
     let next = scan.phrase(new.end, "instead of").filter(|_| scan.gap(new.end) != Gap::None)?;
     Some((one_word(scan, next, words)?, new))
 }
 
 /// A word after white space, with the words that are joined to it.
-fn one_word(scan: &Scan<'_>, index: usize, words: Words) -> Option<Range<usize>> {
+fn one_word(scan: &TokenScan<'_>, index: usize, words: CorrectedWords) -> Option<Range<usize>> {
     scan.next_word(index)?;
     let mut end = index + 1;
     let is_joint = |index| ['-', '.', '/', ':', '@'].iter().any(|mark| scan.is_mark(index, *mark));
-    while words == Words::Joined
+    while words == CorrectedWords::Joined
         && is_joint(end)
         && scan.gap(end) == Gap::None
         && scan.gap(end + 1) == Gap::None
@@ -243,17 +259,17 @@ fn one_word(scan: &Scan<'_>, index: usize, words: Words) -> Option<Range<usize>>
 }
 
 /// One word after white space that can be a new value.
-fn new_word(scan: &Scan<'_>, index: usize, words: Words) -> Option<Range<usize>> {
+fn new_word(scan: &TokenScan<'_>, index: usize, words: CorrectedWords) -> Option<Range<usize>> {
     one_word(scan, index, words).filter(|_| !is_no_value(scan, index))
 }
 
 /// Words that stand for another word, so that the new value is unknown.
-fn is_no_value(scan: &Scan<'_>, index: usize) -> bool {
+fn is_no_value(scan: &TokenScan<'_>, index: usize) -> bool {
     scan.is_one_of(index, &["it", "that", "this", "them", "one", "use", "do", "try"])
 }
 
 /// Tokens of Z if `I meant Z`, `actually Z` or `no, Z` begins at `index`.
-fn hint_at(scan: &Scan<'_>, index: usize) -> Option<Range<usize>> {
+fn hint_at(scan: &TokenScan<'_>, index: usize) -> Option<Range<usize>> {
     let after = if let Some(next) = scan.phrase(index, "i meant").or_else(|| scan.phrase(index, "actually")) {
         next + usize::from(scan.is_mark(next, ','))
     } else if scan.is(index, "no") && scan.is_mark(index + 1, ',') && scan.gap(index + 1) == Gap::None {

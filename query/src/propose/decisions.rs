@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::scan::{Gap, SENTENCE_MAX, Scan};
+use super::scan::{Gap, SENTENCE_MAX, TokenScan};
 
 /// Characters of a description, at most.
 const DESCRIPTION_CHARS_MAX: usize = 200;
@@ -132,7 +132,7 @@ const NOT_OURS: &[&str] = &[
 ];
 
 /// Whether the words that begin at `index`, with their object at `start`, decide something here and now.
-fn is_decided(scan: &Scan<'_>, index: usize, start: usize, end: usize, is_use: bool) -> bool {
+fn is_decided(scan: &TokenScan<'_>, index: usize, start: usize, end: usize, is_use: bool) -> bool {
     let number = |index: usize| scan.token(index).map(|token| token.sentence);
     // An empty stretch asks nothing.
     let asks = scan.is_mark(end.saturating_sub(1), '?');
@@ -153,7 +153,7 @@ fn is_decided(scan: &Scan<'_>, index: usize, start: usize, end: usize, is_use: b
 }
 
 /// Whether the speaker, or no subject, stands before `decided`: "the author decided to" tells of another one.
-fn is_by_us(scan: &Scan<'_>, verb: usize) -> bool {
+fn is_by_us(scan: &TokenScan<'_>, verb: usize) -> bool {
     const BETWEEN: &[&str] =
         &["also", "d", "finally", "had", "have", "just", "now", "then", "therefore", "thus", "ve"];
     let mut at = verb;
@@ -175,14 +175,14 @@ fn is_by_us(scan: &Scan<'_>, verb: usize) -> bool {
 
 /// A decision in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Found {
+pub(super) struct DecisionMatch {
     pub(super) text: String,
     pub(super) range: Range<usize>,
 }
 
 /// The first `count_max` decisions of a text, in its order, none inside another, none twice.
-pub(super) fn find(scan: &Scan<'_>, count_max: usize) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+pub(super) fn find(scan: &TokenScan<'_>, count_max: usize) -> Vec<DecisionMatch> {
+    let mut found: Vec<DecisionMatch> = Vec::new();
     let mut index = 0;
     while index < scan.len() && found.len() < count_max {
         let opening =
@@ -201,7 +201,7 @@ pub(super) fn find(scan: &Scan<'_>, count_max: usize) -> Vec<Found> {
         let text = text.trim_end();
         let has_word = (start..end).any(|index| scan.any_word(index).is_some());
         if has_word && found.iter().all(|other| other.text != text) {
-            found.push(Found { text: text.to_owned(), range: scan.range(index, end) });
+            found.push(DecisionMatch { text: text.to_owned(), range: scan.range(index, end) });
         }
         index = end.max(index + 1);
     }

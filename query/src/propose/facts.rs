@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::scan::{Gap, Scan, same};
+use super::scan::{Gap, TokenScan, same};
 use acpdb_engine::event::Lifespan;
 
 /// Characters of a role, at most.
@@ -146,7 +146,7 @@ const WEEKDAYS: &[&str] = &["monday", "tuesday", "wednesday", "thursday", "frida
 
 /// A fact in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Fact {
+pub(super) struct ProposedFact {
     pub(super) subject: &'static str,
     pub(super) category: &'static str,
     pub(super) lifespan: Lifespan,
@@ -158,9 +158,10 @@ pub(super) struct Fact {
 }
 
 /// The first fact of each subject, in the order name, role, deadline, event, presentation.
-pub(super) fn find(scan: &Scan<'_>) -> Vec<Fact> {
-    let patterns: [fn(&Scan<'_>, usize) -> Option<Fact>; 5] = [name, role, deadline, event, presentation];
-    let mut first: [Option<Fact>; 5] = Default::default();
+pub(super) fn find(scan: &TokenScan<'_>) -> Vec<ProposedFact> {
+    let patterns: [fn(&TokenScan<'_>, usize) -> Option<ProposedFact>; 5] =
+        [name, role, deadline, event, presentation];
+    let mut first: [Option<ProposedFact>; 5] = Default::default();
     for index in 0..scan.len() {
         for (pattern, slot) in patterns.iter().zip(&mut first) {
             if slot.is_none() {
@@ -172,7 +173,7 @@ pub(super) fn find(scan: &Scan<'_>) -> Vec<Fact> {
 }
 
 /// `my name is X`; `I'm X`, `I am X` if X looks like a name.
-fn name(scan: &Scan<'_>, index: usize) -> Option<Fact> {
+fn name(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
     let (start, is_said) = match scan.phrase(index, "my name is") {
         Some(next) => (next, true),
         None => (i_am(scan, index)?, false),
@@ -203,7 +204,7 @@ fn name(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     let range = scan.range(index, end);
     let form = "User's name is ";
     let text = format!("{form}{}", scan.between(start, end));
-    Some(Fact {
+    Some(ProposedFact {
         subject: "name",
         category: "personal",
         lifespan: Lifespan::Permanent,
@@ -215,7 +216,7 @@ fn name(scan: &Scan<'_>, index: usize) -> Option<Fact> {
 }
 
 /// `I'm a X`, up to the end of the role.
-fn role(scan: &Scan<'_>, index: usize) -> Option<Fact> {
+fn role(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
     let article = i_am(scan, index)?;
     let start = article + 1;
     if scan.gap(article) == Gap::None
@@ -241,7 +242,7 @@ fn role(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     let range = scan.range(index, end);
     let form = "User is a ";
     let text = format!("{form}{}", said.trim_end());
-    Some(Fact {
+    Some(ProposedFact {
         subject: "role",
         category: "personal",
         lifespan: Lifespan::Permanent,
@@ -253,30 +254,30 @@ fn role(scan: &Scan<'_>, index: usize) -> Option<Fact> {
 }
 
 /// `deadline|due [is] [on] D`.
-fn deadline(scan: &Scan<'_>, index: usize) -> Option<Fact> {
+fn deadline(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
     let next = scan.is_one_of(index, &["deadline", "due"]).then_some(index + 1)?;
     dated(scan, index, skip(scan, next, &["is", "on"]), "deadline", "Deadline on ")
 }
 
 /// `meeting|presentation|demo [is] [on] D`.
-fn event(scan: &Scan<'_>, index: usize) -> Option<Fact> {
+fn event(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
     let next = scan.is_one_of(index, &["meeting", "presentation", "demo"]).then_some(index + 1)?;
     dated(scan, index, skip(scan, next, &["is", "on"]), "event", "Event on ")
 }
 
 /// `presenting|demoing [on] D`.
-fn presentation(scan: &Scan<'_>, index: usize) -> Option<Fact> {
+fn presentation(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
     let next = scan.is_one_of(index, &["presenting", "demoing"]).then_some(index + 1)?;
     dated(scan, index, skip(scan, next, &["on"]), "presentation", "Presentation on ")
 }
 
 /// The index after `I'm` or `I am`.
-fn i_am(scan: &Scan<'_>, index: usize) -> Option<usize> {
+fn i_am(scan: &TokenScan<'_>, index: usize) -> Option<usize> {
     scan.phrase(index, "i'm").or_else(|| scan.phrase(index, "i am"))
 }
 
 /// The index after these words; each word may be absent.
-fn skip(scan: &Scan<'_>, index: usize, words: &[&str]) -> usize {
+fn skip(scan: &TokenScan<'_>, index: usize, words: &[&str]) -> usize {
     words.iter().fold(index, |next, word| {
         let is_there = scan.gap(next) != Gap::None && scan.is(next, word);
         next + usize::from(is_there)
@@ -285,12 +286,12 @@ fn skip(scan: &Scan<'_>, index: usize, words: &[&str]) -> usize {
 
 /// A fact about the day that stands at `at`: a weekday, or two numbers with a slash.
 fn dated(
-    scan: &Scan<'_>,
+    scan: &TokenScan<'_>,
     index: usize,
     at: usize,
     subject: &'static str,
     form: &'static str,
-) -> Option<Fact> {
+) -> Option<ProposedFact> {
     // Who asks does not know the day, unless the question only asks for a nod.
     if super::says::is_question(scan, index) && !super::says::asks_for_a_nod(scan, index) {
         return None;
@@ -307,7 +308,7 @@ fn dated(
     };
     let range = scan.range(index, end);
     let text = format!("{form}{}", scan.between(at, end));
-    Some(Fact {
+    Some(ProposedFact {
         subject,
         category: "schedule",
         lifespan: Lifespan::Session,
@@ -319,7 +320,7 @@ fn dated(
 }
 
 /// The index after parts of a name that are joined by a hyphen or an apostrophe and begin with a capital.
-fn joined(scan: &Scan<'_>, index: usize) -> usize {
+fn joined(scan: &TokenScan<'_>, index: usize) -> usize {
     let mut end = index;
     while (scan.is_mark(end, '-') || scan.is_mark(end, '\''))
         && scan.gap(end) == Gap::None
@@ -332,7 +333,7 @@ fn joined(scan: &Scan<'_>, index: usize) -> usize {
 }
 
 /// Whether the word at an index says how the next one is meant: "I am Fairly certain". Names end so, too: "I'm Emily from sales".
-fn is_adverb(scan: &Scan<'_>, index: usize) -> bool {
+fn is_adverb(scan: &TokenScan<'_>, index: usize) -> bool {
     const AFTER_NAMES: &[&str] =
         &["and", "at", "by", "from", "here", "in", "of", "on", "the", "this", "with", "your"];
     let is_ly = scan.any_word(index).is_some_and(|word| word.to_lowercase().ends_with("ly"));

@@ -38,8 +38,8 @@ use acpdb_engine::fold::memory::{
 };
 use acpdb_engine::ids::{ItemId, StreamId};
 
-use self::scan::Scan;
-use self::table::Hit;
+use self::scan::TokenScan;
+use self::table::TableHit;
 
 pub use corrections::{Correction, CorrectionCategory};
 pub use session::{SessionProposal, acceptance, command, of_session};
@@ -129,7 +129,7 @@ pub struct Proposal {
 ///
 /// Cost: linear in the text; only its first [`TEXT_BYTES_MAX`] bytes are looked at.
 pub fn corrections(text: &str) -> Vec<Correction> {
-    let scan = Scan::new(head(text));
+    let scan = TokenScan::new(head(text));
     corrections::find(&scan).into_iter().map(|found| found.correction).collect()
 }
 
@@ -146,7 +146,7 @@ pub fn propose(role: Role, text: &str, view: &MemoryView<'_>) -> Vec<Proposal> {
 /// Cost: linear in the text (its first [`TEXT_BYTES_MAX`] bytes) times the names in the table, and a lookup a proposal;
 /// at most [`PROPOSAL_COUNT_MAX`] proposals.
 pub fn propose_with(table: &PreferenceTable, role: Role, text: &str, view: &MemoryView<'_>) -> Vec<Proposal> {
-    let scan = Scan::new(head(text));
+    let scan = TokenScan::new(head(text));
     let mut found = Finder { table, view, scan: &scan, proposals: Vec::new() };
     match role {
         Role::User => {
@@ -197,7 +197,7 @@ fn place_at_an_end(text: &str, from: &str) -> Option<Range<usize>> {
 struct Finder<'f, 'v> {
     table: &'f PreferenceTable,
     view: &'f MemoryView<'v>,
-    scan: &'f Scan<'f>,
+    scan: &'f TokenScan<'f>,
     proposals: Vec<Proposal>,
 }
 
@@ -242,7 +242,7 @@ impl Finder<'_, '_> {
     }
 
     /// The scope in which a fact is remembered now, else the usual one for talk.
-    fn told_for(&self, fact: &facts::Fact) -> Lifespan {
+    fn told_for(&self, fact: &facts::ProposedFact) -> Lifespan {
         let (kind, now) = (MemoryKind::Fact, self.view.now());
         let holds = |lifespan: Lifespan| {
             self.view.by_subject(kind, lifespan, fact.category, fact.subject).is_some()
@@ -311,7 +311,7 @@ impl Finder<'_, '_> {
                 self.meant(name..end, range, &mut taken);
             }
         }
-        let is_corrected = |hit: &Hit<'_>| {
+        let is_corrected = |hit: &TableHit<'_>| {
             corrected.contains(&hit.value.to_lowercase())
                 || corrected.contains(&self.scan.between(hit.start, hit.end).to_lowercase())
         };
@@ -328,12 +328,12 @@ impl Finder<'_, '_> {
     }
 
     /// The first name of the table within these tokens.
-    fn name_in(&self, tokens: &Range<usize>) -> Option<Hit<'_>> {
+    fn name_in(&self, tokens: &Range<usize>) -> Option<TableHit<'_>> {
         tokens.clone().find_map(|index| self.table.name_at(self.scan, index))
     }
 
     /// The preference that a correction of X to Y changes, if any.
-    fn applied(&self, found: &corrections::Found, from: &str) -> Option<Applied> {
+    fn applied(&self, found: &corrections::CorrectionMatch, from: &str) -> Option<Applied> {
         if let Some(held) = self.held(found, from) {
             return Some(held);
         }
@@ -345,7 +345,7 @@ impl Finder<'_, '_> {
     }
 
     /// Y, as the table spells it.
-    fn new_value(found: &corrections::Found, name: Option<&Hit<'_>>) -> String {
+    fn new_value(found: &corrections::CorrectionMatch, name: Option<&TableHit<'_>>) -> String {
         match name.filter(|hit| hit.start == found.to.start) {
             Some(hit) => hit.value.clone(),
             None => found.correction.to.clone(),
@@ -370,7 +370,7 @@ impl Finder<'_, '_> {
     }
 
     /// X is the beginning or the end of exactly one fact or decision that holds: it is told again with Y in its place.
-    fn restated(&mut self, found: &corrections::Found, from: &str) {
+    fn restated(&mut self, found: &corrections::CorrectionMatch, from: &str) {
         let kinds = [MemoryKind::Fact, MemoryKind::Decision];
         let current = self.view.current().into_iter().rev();
         let fitting = current.filter(|(_, item)| kinds.contains(&item.kind())).take(DECISIONS_COMPARED_MAX);
@@ -404,7 +404,7 @@ impl Finder<'_, '_> {
     }
 
     /// The preference that has the value X or the key X now: category, key, new value, its scope.
-    fn held(&self, found: &corrections::Found, from: &str) -> Option<Applied> {
+    fn held(&self, found: &corrections::CorrectionMatch, from: &str) -> Option<Applied> {
         let (old_name, new_name) = (self.name_in(&found.from), self.name_in(&found.to));
         let value = Self::new_value(found, new_name.as_ref());
         let old_values = [Some(from), old_name.as_ref().map(|hit| hit.value.as_str())];

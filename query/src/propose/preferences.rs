@@ -1,19 +1,19 @@
 //! Preferences that a message states: the first name of each key that the speaker uses or likes.
 
 use super::says::is_said;
-use super::scan::{Gap, Scan};
-use super::table::{Hit, PreferenceTable};
+use super::scan::{Gap, TokenScan};
+use super::table::{PreferenceTable, TableHit};
 
 /// The first name that counts for each rule of the table, in the table's order.
 ///
 /// `is_corrected` says whether a hit belongs to a correction.
 pub(super) fn find<'p>(
-    scan: &Scan<'_>,
+    scan: &TokenScan<'_>,
     table: &'p PreferenceTable,
-    is_corrected: impl Fn(&Hit<'_>) -> bool,
-) -> Vec<Hit<'p>> {
+    is_corrected: impl Fn(&TableHit<'_>) -> bool,
+) -> Vec<TableHit<'p>> {
     let hits = table.names_in(scan);
-    let mut first: Vec<Option<Hit<'p>>> = vec![None; table.rules.len()];
+    let mut first: Vec<Option<TableHit<'p>>> = vec![None; table.rules.len()];
     for hit in &hits {
         let counts = || is_said(scan, hit, &hits) && !is_denied(scan, hit.start) && !is_corrected(hit);
         if let Some(slot) = first.get_mut(hit.number).filter(|slot| slot.is_none())
@@ -26,7 +26,7 @@ pub(super) fn find<'p>(
 }
 
 /// Whether the name at `index` stands just after a word that turns it down.
-fn is_denied(scan: &Scan<'_>, index: usize) -> bool {
+fn is_denied(scan: &TokenScan<'_>, index: usize) -> bool {
     // `don't use "npm"`: up to three quotation marks may stand before the name.
     let mut before = index;
     for _ in 0..3 {

@@ -3,7 +3,7 @@
 //! `I'll use PostgreSQL.` and `I'll use MongoDB.` name no subject, and contradict each other all the same. So does `Vue would
 //! be better` a decision for React. Decisions that name different subjects do not: a store for orders, another for logs.
 
-use super::scan::{Gap, SENTENCE_MAX, Scan, same};
+use super::scan::{Gap, SENTENCE_MAX, TokenScan, same};
 
 /// Kinds, each with its things; after `=` stand other names of the thing before.
 const KINDS: &[&[&str]] = &[
@@ -58,7 +58,7 @@ pub(super) fn contradict(older: &str, newer: &str, subjects: (Option<&str>, Opti
 }
 
 /// Names that a text calls better than the present thing: the name's token, and the token after the phrase that says so.
-pub(super) fn better(scan: &Scan<'_>) -> Vec<(usize, usize)> {
+pub(super) fn better(scan: &TokenScan<'_>) -> Vec<(usize, usize)> {
     const SAYS: [&str; 5] = [
         "would be better",
         "would be a better",
@@ -78,7 +78,7 @@ pub(super) fn better(scan: &Scan<'_>) -> Vec<(usize, usize)> {
 }
 
 /// Whether a sentence asks, denies or supposes.
-fn is_doubted(scan: &Scan<'_>, index: usize, end: usize) -> bool {
+fn is_doubted(scan: &TokenScan<'_>, index: usize, end: usize) -> bool {
     let sentence = scan.sentence_of(index);
     if sentence.len() > SENTENCE_MAX {
         return true;

@@ -10,8 +10,8 @@
 //! Precision comes before recall: a missed wish can be said again, but an invented wish stands in memory. The lists are the words
 //! that people were seen to use around such names, in talk about code and in talk about other things.
 
-use super::scan::{Gap, SENTENCE_MAX, Scan};
-use super::table::Hit;
+use super::scan::{Gap, SENTENCE_MAX, TokenScan};
+use super::table::TableHit;
 
 /// Tokens between a verb and its object, at most.
 const REACH: usize = 16;
@@ -209,7 +209,7 @@ const REPORTS: &[&str] = &[
 const REPORT_REACH: usize = 8;
 
 /// Whether the speaker of a sentence wants or uses the thing that is named in it. `hits`: all names, in order.
-pub(super) fn is_said(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
+pub(super) fn is_said(scan: &TokenScan<'_>, hit: &TableHit<'_>, hits: &[TableHit<'_>]) -> bool {
     sentence(scan, hit.start).len() <= SENTENCE_MAX
         && !is_question(scan, hit.start)
         && !is_told(scan, hit)
@@ -218,17 +218,17 @@ pub(super) fn is_said(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool 
         && is_object(scan, hit, hits)
 }
 
-fn sentence(scan: &Scan<'_>, index: usize) -> std::ops::Range<usize> {
+fn sentence(scan: &TokenScan<'_>, index: usize) -> std::ops::Range<usize> {
     scan.sentence_of(index)
 }
 
 /// A speaker that asks has not decided.
-pub(super) fn is_question(scan: &Scan<'_>, index: usize) -> bool {
+pub(super) fn is_question(scan: &TokenScan<'_>, index: usize) -> bool {
     sentence(scan, index).rev().take(3).any(|index| scan.is_mark(index, '?'))
 }
 
 /// Whether a sentence tells something and then asks for a nod: "It is due on Friday, ok?".
-pub(super) fn asks_for_a_nod(scan: &Scan<'_>, index: usize) -> bool {
+pub(super) fn asks_for_a_nod(scan: &TokenScan<'_>, index: usize) -> bool {
     let nods = ["ok", "okay", "right", "yes", "no"];
     sentence(scan, index).any(|place| {
         scan.is_mark(place, ',')
@@ -238,7 +238,7 @@ pub(super) fn asks_for_a_nod(scan: &Scan<'_>, index: usize) -> bool {
 }
 
 /// Whether the wish before a name is told from elsewhere: it stands in quotation marks with the name, or behind a verb of telling.
-fn is_told(scan: &Scan<'_>, hit: &Hit<'_>) -> bool {
+fn is_told(scan: &TokenScan<'_>, hit: &TableHit<'_>) -> bool {
     let mut opened = None;
     for index in sentence(scan, hit.start).start..hit.start {
         match scan.token(index).map(|token| token.text) {
@@ -255,13 +255,13 @@ fn is_told(scan: &Scan<'_>, hit: &Hit<'_>) -> bool {
     is_quoted || clause.any(|index| scan.is_one_of(index, REPORTS))
 }
 
-fn is_quote(scan: &Scan<'_>, index: usize) -> bool {
+fn is_quote(scan: &TokenScan<'_>, index: usize) -> bool {
     scan.token(index)
         .is_some_and(|token| matches!(token.text, "\"" | "'" | "`" | "“" | "”" | "‘" | "’" | "*" | "(" | ")"))
 }
 
 /// Whether a name stands for itself: nothing follows that makes it part of a longer one.
-fn ends_well(scan: &Scan<'_>, end: usize) -> bool {
+fn ends_well(scan: &TokenScan<'_>, end: usize) -> bool {
     let mut next = end;
     // `npm's` leads to a thing of npm, not to npm itself.
     if scan.is_mark(next, '\'')
@@ -277,7 +277,7 @@ fn ends_well(scan: &Scan<'_>, end: usize) -> bool {
     scan.gap(next) == Gap::Break || scan.any_word(next).is_none() || scan.is_one_of(next, FOLLOWERS)
 }
 
-fn is_about_code(scan: &Scan<'_>, hit: &Hit<'_>) -> bool {
+fn is_about_code(scan: &TokenScan<'_>, hit: &TableHit<'_>) -> bool {
     let others: Vec<usize> =
         sentence(scan, hit.start).filter(|index| !(hit.start..hit.end).contains(index)).collect();
     let has = |words: &[&str]| others.iter().any(|index| scan.is_one_of(*index, words));
@@ -287,7 +287,7 @@ fn is_about_code(scan: &Scan<'_>, hit: &Hit<'_>) -> bool {
 }
 
 /// Whether a verb that wishes governs the name, over other names and small words.
-fn is_object(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
+fn is_object(scan: &TokenScan<'_>, hit: &TableHit<'_>, hits: &[TableHit<'_>]) -> bool {
     let mut at = hit.start;
     for _ in 0..REACH {
         // No name stands in another, so they end in their order.
@@ -309,7 +309,7 @@ fn is_object(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
 }
 
 /// Whether the word at an index is a verb that governs, and whether the speaker does or wants it.
-fn is_wish(scan: &Scan<'_>, verb: usize, hit: &Hit<'_>) -> Option<bool> {
+fn is_wish(scan: &TokenScan<'_>, verb: usize, hit: &TableHit<'_>) -> Option<bool> {
     let word = scan.any_word(verb)?.to_lowercase();
     let mut subject = verb;
     while subject > 0 && scan.is_one_of(subject - 1, ADVERBS) && scan.gap(subject) != Gap::Break {
@@ -375,7 +375,7 @@ fn is_wish(scan: &Scan<'_>, verb: usize, hit: &Hit<'_>) -> Option<bool> {
 }
 
 /// Whether the sentence of a token asks, supposes, or tells of others.
-pub(super) fn is_doubted(scan: &Scan<'_>, index: usize) -> bool {
+pub(super) fn is_doubted(scan: &TokenScan<'_>, index: usize) -> bool {
     const DOUBTS: &[&str] = &[
         "if", "whether", "unless", "not", "never", "t", "why", "could", "might", "may", "maybe", "should",
         "would", "they", "people", "said", "says", "can", "how", "when", "did", "before", "who", "what",
@@ -388,7 +388,7 @@ pub(super) fn is_doubted(scan: &Scan<'_>, index: usize) -> bool {
 }
 
 /// Whether `not`, `don't` or its like stands before a verb in its clause.
-fn is_turned_down(scan: &Scan<'_>, verb: usize) -> bool {
+fn is_turned_down(scan: &TokenScan<'_>, verb: usize) -> bool {
     let start = sentence(scan, verb).start;
     let clause = (start..verb).rev().take_while(|index| {
         scan.token(*index).is_some_and(|token| token.is_word || matches!(token.text, "'" | "’"))
@@ -401,7 +401,7 @@ fn is_turned_down(scan: &Scan<'_>, verb: usize) -> bool {
 }
 
 /// Whether `I`, `we` or a word of [`OURS`] stands shortly before a verb.
-fn is_any_of_us(scan: &Scan<'_>, verb: usize) -> bool {
+fn is_any_of_us(scan: &TokenScan<'_>, verb: usize) -> bool {
     // At the beginning there are fewer words before it.
     let from = verb.saturating_sub(4).max(sentence(scan, verb.min(scan.len().saturating_sub(1))).start);
     (from..verb).any(|index| scan.is_one_of(index, &["i", "we"]) || scan.is_one_of(index, OURS))

@@ -29,7 +29,7 @@ pub(super) enum Gap {
 
 /// A word, or a mark of one character.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token<'t> {
+pub(super) struct WordToken<'t> {
     pub(super) text: &'t str,
     pub(super) start: usize,
     pub(super) is_word: bool,
@@ -38,7 +38,7 @@ pub(super) struct Token<'t> {
     pub(super) sentence: usize,
 }
 
-impl Token<'_> {
+impl WordToken<'_> {
     pub(super) fn end(&self) -> usize {
         self.start + self.text.len()
     }
@@ -100,9 +100,9 @@ impl Begins {
 
 /// A text and its tokens.
 #[derive(Debug)]
-pub(super) struct Scan<'t> {
+pub(super) struct TokenScan<'t> {
     text: &'t str,
-    tokens: Vec<Token<'t>>,
+    tokens: Vec<WordToken<'t>>,
     /// The first token of each sentence.
     sentences: Vec<usize>,
     /// Full stops, and tokens that begin a line.
@@ -160,7 +160,7 @@ fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-impl<'t> Scan<'t> {
+impl<'t> TokenScan<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         // Prose has a word each five or six bytes, and grown by doubling the list would be copied over and over.
         let tokens = Vec::with_capacity(text.len() / 5);
@@ -171,7 +171,7 @@ impl<'t> Scan<'t> {
             let start = text.len() - rest.len();
             if let Some(len) = quoted_len(rest, start == 0 || gap == Gap::Break) {
                 // Quoted words are of another speaker.
-                scan.push(Token { text: "\"", start, is_word: false, gap, sentence: 0 });
+                scan.push(WordToken { text: "\"", start, is_word: false, gap, sentence: 0 });
                 gap = Gap::Space;
                 rest = rest.get(len..).unwrap_or_default();
                 continue;
@@ -188,7 +188,7 @@ impl<'t> Scan<'t> {
             let is_word = is_word_char(first);
             let len = if is_word { word_len(rest) } else { first.len_utf8() };
             let (token, after) = rest.split_at_checked(len).unwrap_or((rest, ""));
-            scan.push(Token { text: token, start, is_word, gap, sentence: 0 });
+            scan.push(WordToken { text: token, start, is_word, gap, sentence: 0 });
             gap = Gap::None;
             rest = after;
         }
@@ -197,7 +197,7 @@ impl<'t> Scan<'t> {
         scan
     }
 
-    fn push(&mut self, mut token: Token<'t>) {
+    fn push(&mut self, mut token: WordToken<'t>) {
         if let Some(last) = self.tokens.last() {
             let ends =
                 token.gap == Gap::Break || token.gap != Gap::None && matches!(last.text, "." | "!" | "?");
@@ -213,7 +213,7 @@ impl<'t> Scan<'t> {
         self.tokens.len()
     }
 
-    pub(super) fn token(&self, index: usize) -> Option<&Token<'t>> {
+    pub(super) fn token(&self, index: usize) -> Option<&WordToken<'t>> {
         self.tokens.get(index)
     }
 
@@ -316,7 +316,7 @@ impl<'t> Scan<'t> {
     /// Byte range from the token at `from` to the end of the token before `to`.
     pub(super) fn range(&self, from: usize, to: usize) -> Range<usize> {
         let start = self.token(from).map_or(self.text.len(), |token| token.start);
-        let end = to.checked_sub(1).and_then(|last| self.token(last)).map_or(start, Token::end);
+        let end = to.checked_sub(1).and_then(|last| self.token(last)).map_or(start, WordToken::end);
         start..end.max(start)
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::scan::{Begins, Gap, Scan, same};
+use super::scan::{Begins, Gap, TokenScan, same};
 
 /// A value and its names in texts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl Default for PreferenceTable {
 
 /// A name of the table in a text.
 #[derive(Clone, Debug)]
-pub(super) struct Hit<'p> {
+pub(super) struct TableHit<'p> {
     /// Number of the rule, from 0.
     pub(super) number: usize,
     pub(super) rule: &'p PreferenceRule,
@@ -78,9 +78,9 @@ pub(super) struct Hit<'p> {
 
 impl PreferenceTable {
     /// The longest name that stands at `index`.
-    pub(super) fn name_at(&self, scan: &Scan<'_>, index: usize) -> Option<Hit<'_>> {
+    pub(super) fn name_at(&self, scan: &TokenScan<'_>, index: usize) -> Option<TableHit<'_>> {
         scan.any_word(index)?;
-        let mut best: Option<Hit<'_>> = None;
+        let mut best: Option<TableHit<'_>> = None;
         for (number, rule) in self.rules.iter().enumerate() {
             for value in &rule.values {
                 for name in &value.names {
@@ -90,7 +90,7 @@ impl PreferenceTable {
                             Some(digits) => value.value.replacen('N', digits, 1),
                             None => value.value.clone(),
                         };
-                        best = Some(Hit { number, rule, value, start: index, end });
+                        best = Some(TableHit { number, rule, value, start: index, end });
                     }
                 }
             }
@@ -100,7 +100,7 @@ impl PreferenceTable {
 
     /// All names in a text, in its order, none inside another; left out are names that are part of a longer word, joined by a
     /// hyphen, dot or slash (`typescript-eslint`, `jest.config.js`).
-    pub(super) fn names_in(&self, scan: &Scan<'_>) -> Vec<Hit<'_>> {
+    pub(super) fn names_in(&self, scan: &TokenScan<'_>) -> Vec<TableHit<'_>> {
         let values = self.rules.iter().flat_map(|rule| &rule.values);
         let begins = Begins::of(values.flat_map(|value| &value.names).map(String::as_str));
         let mut hits = Vec::new();
@@ -123,7 +123,7 @@ impl PreferenceTable {
 }
 
 /// The token after `name`, if it stands at `index`, and the digits in place of its `N`.
-fn name_ends<'t>(scan: &Scan<'t>, index: usize, name: &str) -> Option<(usize, Option<&'t str>)> {
+fn name_ends<'t>(scan: &TokenScan<'t>, index: usize, name: &str) -> Option<(usize, Option<&'t str>)> {
     if !name.starts_with('N') && !scan.may_begin(index, name) {
         return None;
     }
@@ -156,7 +156,7 @@ fn name_ends<'t>(scan: &Scan<'t>, index: usize, name: &str) -> Option<(usize, Op
     Some((next, digits))
 }
 
-fn stands_alone(scan: &Scan<'_>, start: usize, end: usize) -> bool {
+fn stands_alone(scan: &TokenScan<'_>, start: usize, end: usize) -> bool {
     let is_joint = |index| ['-', '.', '/', '\\', '@'].iter().any(|mark| scan.is_mark(index, *mark));
     let joined_before = start.checked_sub(1).is_some_and(is_joint) && scan.gap(start) == Gap::None;
     let joined_after = is_joint(end)

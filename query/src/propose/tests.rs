@@ -692,7 +692,7 @@ proptest! {
 
     #[test]
     fn tokens_cover_all_but_white_space(text in any::<String>()) {
-        let scan = Scan::new(&text);
+        let scan = TokenScan::new(&text);
         let mut end = 0;
         for index in 0..scan.len() {
             let token = scan.token(index).unwrap();
@@ -745,7 +745,7 @@ fn a_line_without_an_end_takes_no_longer_than_its_length() {
     ] {
         let _ = proposals(&bench, role, &words.repeat(40_000));
     }
-    let scan = super::scan::Scan::new("one two. three\nfour");
+    let scan = super::scan::TokenScan::new("one two. three\nfour");
     assert_eq!((0..5).map(|index| scan.clause_end(index)).collect::<Vec<_>>(), [2, 2, 2, 4, 5]);
     assert_eq!(
         (0..5).map(|index| scan.sentence_of(index)).collect::<Vec<_>>(),

@@ -11,12 +11,12 @@ const LEAD_BYTES: usize = 80;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Excerpt {
     /// The lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ExcerptLine>,
 }
 
 /// A line of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct ExcerptLine {
     /// Its number in the text, from 1.
     pub number: usize,
     /// Its text; a long line is cut to the part around the first match, with `…` at each cut.
@@ -69,9 +69,9 @@ pub(super) fn excerpts(text: &str, marks: &[(usize, usize)], context: usize, cou
 }
 
 /// A line, or the part of it around its first match.
-fn cut(number: usize, line: &str, marks: &[(usize, usize)]) -> Line {
+fn cut(number: usize, line: &str, marks: &[(usize, usize)]) -> ExcerptLine {
     if line.len() <= LINE_BYTES_MAX {
-        return Line { number, text: line.to_owned(), marks: marks.to_vec() };
+        return ExcerptLine { number, text: line.to_owned(), marks: marks.to_vec() };
     }
     let boundary = |mut place: usize| {
         place = place.min(line.len());
@@ -89,5 +89,5 @@ fn cut(number: usize, line: &str, marks: &[(usize, usize)]) -> Line {
     let marks =
         marks.iter().filter(|(start, _)| *start < to).map(|(start, end)| (shift(*start), shift(*end)));
     let text = format!("{before}{}{behind}", line.get(from..to).unwrap_or_default());
-    Line { number, text, marks: marks.collect() }
+    ExcerptLine { number, text, marks: marks.collect() }
 }

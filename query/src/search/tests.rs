@@ -353,7 +353,7 @@ fn many_lines_that_match_are_cut_out_in_one_pass() {
     let text = "a word and a word\n".repeat(40_000);
     let marks = ask(&["word"], Reading::default(), "").patterns.marks(&text);
     let found = excerpt::excerpts(&text, &marks, 0, usize::MAX);
-    let lines: Vec<&Line> = found.iter().flat_map(|excerpt| &excerpt.lines).collect();
+    let lines: Vec<&ExcerptLine> = found.iter().flat_map(|excerpt| &excerpt.lines).collect();
     assert_eq!(lines.len(), 40_000);
     assert!(lines.iter().all(|line| line.marks == [(2, 6), (13, 17)]));
 }

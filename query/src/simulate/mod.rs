@@ -65,7 +65,7 @@ impl Setup {
 
 /// One request of a simulated session.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct Request {
+pub struct SimulatedRequest {
     /// Its turn.
     pub turn: u32,
     /// Tokens sent, the fixed prefix included.
@@ -86,7 +86,7 @@ pub struct Request {
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Outcome {
     /// Its requests, in order.
-    pub requests: Vec<Request>,
+    pub requests: Vec<SimulatedRequest>,
     /// Faces that were hidden or shortened at some time, if that freed tokens.
     pub hidden_count: u64,
     /// Those of these faces that alone showed identifiers that the model wrote later.

@@ -10,8 +10,8 @@ use acpdb_engine::{Error, Store};
 use acpdb_serve::point::Lines;
 
 use super::edits::Replaced;
-use super::{Outcome, Request};
-use crate::cost::{ModelPrice, PriceTable, Sizes};
+use super::{Outcome, SimulatedRequest};
+use crate::cost::{ModelPrice, PriceTable, RequestLengths};
 use crate::lineage;
 use crate::sound::{or_lost, sound};
 
@@ -24,7 +24,7 @@ const WORD_BYTES_MAX: usize = 1 << 20;
 
 /// A text, ready to be compared.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct ComparedText {
     /// The texts in it, as lines: one for an output, one for each long string of parameters.
     pub(super) lines: Vec<Lines>,
     /// Identifiers in it, each once, as numbers; sorted.
@@ -57,27 +57,27 @@ impl Spellings {
 
 /// Words of a session: their numbers by digest, and how they are spelled.
 #[derive(Debug, Default)]
-struct Words {
+struct Vocabulary {
     numbers: HashMap<u64, u32>,
     spellings: Spellings,
 }
 
 /// The share of readable tokens that a cache gives.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Answer {
+pub(super) struct CacheShare {
     /// The share, from 0 to 1.
     part: f64,
     /// Tokens of the prefix that it gives in any case.
     at_least: u64,
 }
 
-impl Default for Answer {
+impl Default for CacheShare {
     fn default() -> Self {
         Self { part: 1.0, at_least: 0 }
     }
 }
 
-impl Answer {
+impl CacheShare {
     /// Tokens that are read if `read` of `total` could be read.
     pub(super) fn read(self, read: u64, total: u64) -> u64 {
         #[expect(
@@ -101,7 +101,7 @@ pub struct Recording {
     /// The host program.
     pub host: String,
     pub(super) events: Vec<Recorded>,
-    pub(super) texts: HashMap<(BodyId, bool), Text>,
+    pub(super) texts: HashMap<(BodyId, bool), ComparedText>,
     spellings: Spellings,
     /// Lines that edits replace.
     pub(super) line_count: usize,
@@ -112,13 +112,13 @@ pub struct Recording {
     /// Model by key of its message.
     pub(super) models: HashMap<String, String>,
     /// The length of its model's requests, compared with the store's estimates.
-    pub(super) sizes: Sizes,
+    pub(super) sizes: RequestLengths,
     /// Tokens of the first request that its provider told of, estimated tokens of the texts that it showed, and the step.
     first_told: Option<(u64, u64, usize)>,
     /// The provider's report of each step, in the order of the steps: tokens sent, and of these read from its cache.
     told: Vec<Option<(u64, u64)>>,
     /// By step, the share of readable tokens that the cache gave; none: all.
-    pub(super) answers: Vec<Answer>,
+    pub(super) answers: Vec<CacheShare>,
 }
 
 impl Recording {
@@ -164,7 +164,7 @@ impl Recording {
             prefix_tokens: PREFIX_TOKENS,
             prefix_is_known: false,
             models: HashMap::new(),
-            sizes: Sizes::default(),
+            sizes: RequestLengths::default(),
             first_told: None,
             told: Vec::new(),
             answers: Vec::new(),
@@ -176,7 +176,7 @@ impl Recording {
     /// Folds once, to know the items and their bodies, and the prefix that the usage figures give.
     fn look(&mut self, body: &dyn Fn(BodyId) -> Option<Vec<u8>>) {
         let mut world = World::default();
-        let mut words = Words::default();
+        let mut words = Vocabulary::default();
         let mut tokens_at_step: HashMap<&str, u64> = HashMap::new();
         // Some hosts name a step otherwise than the message that it gives: then the message itself says when the step began.
         let mut tokens_at_message: HashMap<&str, u64> = HashMap::new();
@@ -253,7 +253,8 @@ impl Recording {
                     (vec![lines], replaceable)
                 };
                 let replaces = is_params.then(|| edits.remove(&id)).flatten().unwrap_or_default();
-                self.texts.insert((id, is_params), Text { lines, words: found, replaceable, replaces });
+                self.texts
+                    .insert((id, is_params), ComparedText { lines, words: found, replaceable, replaces });
             }
         }
         self.spellings = words.spellings;
@@ -306,11 +307,11 @@ impl Recording {
     pub fn answer_as_recorded(&mut self, nothing: &Outcome) {
         #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
         let share = |(sent, read): (u64, u64)| if sent == 0 { 0.0 } else { read as f64 / sent as f64 };
-        let answer = |(told, request): (&Option<(u64, u64)>, &Request)| {
-            let Some(told) = *told else { return Answer::default() };
+        let answer = |(told, request): (&Option<(u64, u64)>, &SimulatedRequest)| {
+            let Some(told) = *told else { return CacheShare::default() };
             let modelled = share((request.tokens, request.read));
             let part = if modelled > 0.0 { (share(told) / modelled).min(1.0) } else { 1.0 };
-            Answer { part, at_least: told.1.min(self.prefix_tokens) }
+            CacheShare { part, at_least: told.1.min(self.prefix_tokens) }
         };
         self.answers = self.told.iter().zip(&nothing.requests).map(answer).collect();
     }
@@ -376,7 +377,7 @@ fn strings_of(json: &str) -> Vec<Lines> {
 }
 
 /// Identifiers: five or more letters, digits and underscores that are no plain word.
-fn words_of(text: &str, known: &mut Words) -> Vec<u32> {
+fn words_of(text: &str, known: &mut Vocabulary) -> Vec<u32> {
     use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
     let hasher: BuildHasherDefault<DefaultHasher> = BuildHasherDefault::default();
     let mut end = text.len().min(WORD_BYTES_MAX);

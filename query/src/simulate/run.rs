@@ -17,20 +17,20 @@ use acpdb_engine::event::{Actor, Face, Payload, PolicySet, Recorded, Stamp, Tool
 use acpdb_engine::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
 use acpdb_engine::fold::{CauseView, ItemKind, Ix, Policy, State, World};
 use acpdb_engine::ids::{ItemId, Micros, Origin, Seq, StreamId};
-use acpdb_serve::plan::{Advice, Bound, Cache, Candidate, bound_before, is_cold, plan};
+use acpdb_serve::plan::{Advice, Bound, Cache, PlanCandidate, bound_before, is_cold, plan};
 use acpdb_serve::point::Seen;
 
-use slot::{Slot, rule_of};
+use slot::{ContextSlot, rule_of};
 
 use super::recording::{Recording, is_written_by_model};
-use super::{Missed, Outcome, Request, Setup, Traced, TracedRequest};
+use super::{Missed, Outcome, Setup, SimulatedRequest, Traced, TracedRequest};
 use crate::cost::float;
 
 struct Simulation<'r> {
     recording: &'r Recording,
     settings: ServeSettings,
     prices: Prices,
-    slots: Vec<Slot>,
+    slots: Vec<ContextSlot>,
     /// Tokens of all slots as sent.
     sent_tokens: u64,
     /// Number of slots at each step of this context: a step adds tokens beside its texts.
@@ -335,8 +335,8 @@ impl<'r> Simulation<'r> {
         self.new.push(place);
     }
 
-    fn slot(state: &State, ix: Ix, face: Face, at: Seq, whole: u64, current: u64) -> Slot {
-        let mut slot = Slot { whole, current, ..Slot::default() };
+    fn slot(state: &State, ix: Ix, face: Face, at: Seq, whole: u64, current: u64) -> ContextSlot {
+        let mut slot = ContextSlot { whole, current, ..ContextSlot::default() };
         let Some(item) = state.item(ix, at) else { return slot };
         slot.run = (item.kind == ItemKind::Reasoning).then(|| state.prompt_count(item.item.seq).into());
         slot.written = is_written_by_model(item.role, item.kind, face);
@@ -391,7 +391,7 @@ impl<'r> Simulation<'r> {
         };
         let fetched = self.prices.read * float(self.fetched.iter().map(|(_, tokens)| tokens).sum());
         let cost = price(read, total);
-        self.outcome.requests.push(Request {
+        self.outcome.requests.push(SimulatedRequest {
             turn,
             tokens: total,
             read,
@@ -449,7 +449,7 @@ impl<'r> Simulation<'r> {
         }
         self.pending.sort_unstable();
         let runs = self.runs();
-        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut candidates: Vec<PlanCandidate> = Vec::new();
         let mut forced: Option<usize> = None;
         for place in &self.pending {
             let Some(slot) = self.slots.get(*place) else { continue };
@@ -461,7 +461,7 @@ impl<'r> Simulation<'r> {
                 signed(slot.sent).saturating_sub(signed(slot.current)).saturating_sub(self.taken_back(slot));
             if gain > 0 {
                 let position = runs.get(&slot.run).copied().unwrap_or(*place);
-                candidates.push(Candidate { position, gain, waited: slot.waited });
+                candidates.push(PlanCandidate { position, gain, waited: slot.waited });
             }
         }
         self.may_be_forced = forced.is_some();

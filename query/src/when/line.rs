@@ -43,7 +43,7 @@ impl Clock {
 
 /// An event on the way through time.
 #[derive(Clone, Copy, Debug)]
-struct Stamp {
+struct TimedEvent {
     seq: Seq,
     host: Option<Micros>,
     recorded: Micros,
@@ -81,7 +81,7 @@ fn first_later(
     let stamps = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&stamps);
     let look = move |glimpse: &Glimpse<'_>| {
-        steady(&seen).push(Stamp {
+        steady(&seen).push(TimedEvent {
             seq: glimpse.seq(),
             host: glimpse.host_time(),
             recorded: glimpse.recorded_at(),
@@ -100,7 +100,7 @@ fn first_later(
 }
 
 /// The first of some events, in order of their seqs, that is later than a moment.
-fn cut(stamps: &[Stamp], moment: Micros) -> (Option<Seq>, Clock) {
+fn cut(stamps: &[TimedEvent], moment: Micros) -> (Option<Seq>, Clock) {
     let dated = stamps.iter().rposition(|stamp| stamp.host.is_some()).map_or(0, |last| last + 1);
     let clock = if dated > 0 { Clock::Host } else { Clock::Recorded };
     let (by_host, behind) = stamps.split_at(dated);
@@ -152,10 +152,10 @@ fn rising(times: Vec<(Seq, Micros)>) -> Vec<(Seq, Micros)> {
 mod tests {
     use super::*;
 
-    fn stamps(hosts: &[Option<i64>]) -> Vec<Stamp> {
+    fn stamps(hosts: &[Option<i64>]) -> Vec<TimedEvent> {
         let stamp = |(place, host): (usize, &Option<i64>)| {
             let at = i64::try_from(place).unwrap();
-            Stamp { seq: Seq(place as u64 + 1), host: host.map(Micros), recorded: Micros(1000 + at) }
+            TimedEvent { seq: Seq(place as u64 + 1), host: host.map(Micros), recorded: Micros(1000 + at) }
         };
         hosts.iter().enumerate().map(stamp).collect()
     }

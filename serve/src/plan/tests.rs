@@ -13,8 +13,8 @@ fn cache(ends: &[(usize, u64)]) -> Cache {
     Cache { bounds: bounds(ends), prefix_tokens: 1000, last_tokens, ..Cache::default() }
 }
 
-fn candidate(position: usize, gain: i64, waited: u32) -> Candidate {
-    Candidate { position, gain, waited }
+fn candidate(position: usize, gain: i64, waited: u32) -> PlanCandidate {
+    PlanCandidate { position, gain, waited }
 }
 
 fn settings(rule: FlushRule, mode: ServeMode) -> ServeSettings {

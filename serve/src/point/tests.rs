@@ -9,7 +9,7 @@ fn file(from: usize, to: usize) -> String {
 }
 
 /// The text that a pointed text stands for.
-fn resolved(lines: &Lines, runs: &[Run], seen: &[Lines]) -> Vec<String> {
+fn resolved(lines: &Lines, runs: &[LineRun], seen: &[Lines]) -> Vec<String> {
     let plain = |lines: &Lines, at: usize| lines.line(at).unwrap().1.to_owned();
     let mut out: Vec<String> = (0..lines.len()).map(|at| plain(lines, at)).collect();
     for run in runs {

@@ -14,7 +14,8 @@ use shuttle::sync::{Arc, Mutex};
 use shuttle::thread::yield_now;
 
 use crate::commit_queue::{
-    Attempt, CommitDelay, CommitQueue, Outcome, Stages, State, Stretch, SyncOps, SyncWait, Until, serve,
+    CommitDelay, CommitQueue, LockAttempt, LogState, Stages, SyncOps, SyncWait, Until, WaitOutcome,
+    WriteRange, serve,
 };
 
 /// A rule that is broken on purpose.
@@ -372,12 +373,12 @@ impl Stages for Process {
     }
 
     fn settle(&self, placed: &Place) -> Result<(), ()> {
-        let stretch = Stretch { start: placed.start, end: placed.end, epoch: placed.epoch };
+        let stretch = WriteRange { start: placed.start, end: placed.end, epoch: placed.epoch };
         let wait = Wait { process: self, world: &self.world, stretch };
         let is_hasty =
             self.world.flaw == Some(Flaw::SyncedWithoutLock) && shuttle::rand::thread_rng().gen_ratio(1, 4);
         let outcome = if is_hasty { serve(&wait, stretch) } else { self.sync_wait.settle(&wait, stretch) };
-        if matches!(outcome, Outcome::Durable(_)) {
+        if matches!(outcome, WaitOutcome::Durable(_)) {
             return Ok(());
         }
         self.poisoned.store(true, SeqCst);
@@ -410,7 +411,7 @@ impl Drop for SyncLock<'_> {
 struct Wait<'a> {
     process: &'a Process,
     world: &'a World,
-    stretch: Stretch,
+    stretch: WriteRange,
 }
 
 impl<'a> SyncOps for Wait<'a> {
@@ -422,9 +423,9 @@ impl<'a> SyncOps for Wait<'a> {
         self.world.look()
     }
 
-    fn state(&self, page: &Page) -> Option<State> {
+    fn state(&self, page: &Page) -> Option<LogState> {
         let written = page.written.unwrap_or(0);
-        Some(State {
+        Some(LogState {
             durable: page.durable,
             written,
             epoch: if self.process.reads_epoch() { page.epoch } else { self.process.epoch },
@@ -435,11 +436,11 @@ impl<'a> SyncOps for Wait<'a> {
 
     fn failed_elsewhere(&self) {}
 
-    fn try_lock(&self) -> Attempt<SyncLock<'a>> {
+    fn try_lock(&self) -> LockAttempt<SyncLock<'a>> {
         if self.world.sync_lock.swap(true, SeqCst) {
-            Attempt::HeldElsewhere
+            LockAttempt::HeldElsewhere
         } else {
-            Attempt::Locked(SyncLock(self.world))
+            LockAttempt::Locked(SyncLock(self.world))
         }
     }
 

@@ -41,7 +41,6 @@ pub(super) const OF_OTHERS: &[&str] = &[
     "finish",
     "first",
     "fold",
-    "for_each",
     "insert",
     "into_bytes",
     "is_finished",

@@ -133,7 +133,9 @@ fn variables(text: &str) -> Vec<String> {
             && !word.ends_with('_')
             && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
         let is_read = READS.iter().any(|read| text[..at].ends_with(read)) || word.contains('_');
-        if is_name && is_read && !COMPILED.iter().any(|begin| word.starts_with(begin)) {
+        // Those of the build are read while the program is compiled.
+        let is_built = text[..at].ends_with("env!(");
+        if is_name && is_read && !is_built && !COMPILED.iter().any(|begin| word.starts_with(begin)) {
             found.push(word.to_owned());
         }
     }
@@ -182,5 +184,5 @@ fn paths_and_variables_are_found_in_text() {
         Vec::<usize>::new()
     );
     assert_eq!(unshown("x", "json!({\"path\": path, \"a\": 1})\njson!({\"path\": shown(path)})"), [1]);
-    assert_eq!(variables("var_os(\"AB\"), \"B\", \"C_D\", env!(\"CARGO_X\")"), ["AB", "C_D"]);
+    assert_eq!(variables("var_os(\"AB\"), \"B\", \"C_D\", env!(\"CARGO_X\"), env!(\"E_F\")"), ["AB", "C_D"]);
 }

@@ -1,43 +1,25 @@
-//! An ingest state as bytes and back.
+//! An ingest state as one value that can be archived, and back.
 //!
-//! ```text
-//! IngestState --save--> root: rkyv archive of everything but rows, with their fence     rows: see `base`
-//!        <-restore-- root, and a way to read rows when one is asked for
-//! ```
-//!
-//! Pure: the caller knows where the bytes lie, whether the root is whole, and whether it belongs to the log at hand. Equal
-//! ingest states give equal bytes, however they were made. Only this program reads the bytes: they have a layout, not a format.
+//! Pure: the caller knows where the archive lies, whether it is whole, and whether it belongs to the log at hand. Equal ingest states give equal
+//! values, however they were made. Only this program reads them: they have a layout, not a format.
 
 use std::sync::Arc;
 
-use rkyv::rancor::Failure;
-use rkyv::util::AlignedVec;
 use rkyv::{Archive, Deserialize, Serialize};
 
 use crate::event::Scope;
 use crate::ids::{BodyId, Origin, Seq};
 
-use super::base::{Base, PART_COUNT_MAX, Post, ROW_BYTES, ReadRows, fence_of, row_of};
-use super::{IngestState, OpenCall};
+use super::{IngestState, OpenCall, SeenFact};
 
-/// Version of the layout. It rises by one when the layout changes, or when the same events give another ingest state.
-pub(crate) const LAYOUT_VERSION: u32 = 2;
-/// Most rows that are saved: a gigabyte and a half.
-const ROW_COUNT_MAX: usize = 1 << 25;
-/// Most parts that are added to one message: an ingest state with more is not restored.
+/// More parts than any event can have: each part takes some of its bytes. An ingest state with more is not from here.
+const PART_COUNT_MAX: u32 = 1 << 16;
+/// The same, for the parts that are added to one message.
 const ADDED_COUNT_MAX: u32 = PART_COUNT_MAX << 4;
 
-/// An ingest state as bytes.
+/// An ingest state. Lists are sorted.
+#[derive(Archive, Serialize, Deserialize, PartialEq, Debug)]
 pub(crate) struct SavedIngestState {
-    /// The bytes that are read to restore it.
-    pub(crate) root: AlignedVec<16>,
-    /// The rows, read piece by piece afterwards.
-    pub(crate) rows: Vec<u8>,
-}
-
-/// All but the rows. Lists are sorted.
-#[derive(Archive, Serialize, Deserialize)]
-struct Root {
     head: Seq,
     opened: bool,
     scope: Scope,
@@ -52,19 +34,21 @@ struct Root {
     added: Vec<(Origin, Vec<(Seq, u32)>)>,
     open: Vec<OpenCall>,
     memory_ids: Vec<String>,
-    row_count: u64,
-    fence: Vec<Post>,
+    seen: Vec<(Origin, SeenFact)>,
 }
 
 impl IngestState {
-    /// The ingest state as bytes; `None` if it is too large or not sound. Cost: all rows are read, hashed and copied.
-    pub(crate) fn save(&self) -> Option<SavedIngestState> {
-        let rows = self.rows()?;
+    /// The ingest state as a value. Cost: all facts are copied.
+    pub(crate) fn save(&self) -> SavedIngestState {
         let mut added: Vec<_> = self.added.iter().map(|(origin, parts)| (*origin, parts.clone())).collect();
         added.sort_unstable_by_key(|(origin, _)| *origin);
         let mut memory_ids: Vec<_> = self.memory_ids.iter().cloned().collect();
         memory_ids.sort_unstable();
-        let root = Root {
+        let unchanged = self.base.iter().filter(|(origin, _)| !self.seen.contains_key(origin)).copied();
+        let mut seen: Vec<_> =
+            unchanged.chain(self.seen.iter().map(|(origin, seen)| (*origin, *seen))).collect();
+        seen.sort_unstable_by_key(|(origin, _)| *origin);
+        SavedIngestState {
             head: self.head,
             opened: self.opened,
             scope: self.scope,
@@ -79,77 +63,40 @@ impl IngestState {
             added,
             open: self.open_calls().into_iter().cloned().collect(),
             memory_ids,
-            row_count: (rows.len() / ROW_BYTES) as u64,
-            fence: fence_of(&rows),
-        };
-        // An ingest state that cannot be laid out is not saved.
-        let root = rkyv::api::high::to_bytes_in::<_, Failure>(&root, AlignedVec::new()).ok()?;
-        Some(SavedIngestState { root, rows })
+            seen,
+        }
     }
 
-    /// All rows, one after the other, rising.
-    fn rows(&self) -> Option<Vec<u8>> {
-        let mut fresh: Vec<_> = self.seen.iter().collect();
-        fresh.sort_unstable_by_key(|(origin, _)| **origin);
-        let saved_count = self.base.as_ref().map_or(0, |base| base.row_count());
-        let count_max = fresh.len().checked_add(saved_count).filter(|count| *count <= ROW_COUNT_MAX)?;
-        let mut rows = Vec::with_capacity(count_max.checked_mul(ROW_BYTES)?);
-        let mut fresh = fresh.into_iter().peekable();
-        if let Some(base) = &self.base {
-            base.for_each(|origin, row| {
-                while let Some((fresh, seen)) = fresh.next_if(|(fresh, _)| **fresh < origin) {
-                    rows.extend_from_slice(&row_of(*fresh, seen));
-                }
-                // A row that changed since takes the place of the saved row.
-                if fresh.peek().is_none_or(|(fresh, _)| **fresh != origin) {
-                    rows.extend_from_slice(row);
-                }
-            })?;
-        }
-        for (origin, seen) in fresh {
-            rows.extend_from_slice(&row_of(*origin, seen));
-        }
-        Some(rows)
-    }
-
-    /// The ingest state with this root. `read` reads its rows when they are asked for. `None` if the bytes are no ingest state.
-    pub(crate) fn restore(root: &AlignedVec<16>, read: ReadRows) -> Option<Self> {
-        // As the text above says.
-        let root: Root = rkyv::from_bytes::<Root, Failure>(root).ok()?;
-        let mut added = root.added.iter();
-        let is_possible = added.all(|(_, parts)| {
+    /// The ingest state that was saved. `None` if it is none.
+    pub(crate) fn restore(saved: SavedIngestState) -> Option<Self> {
+        let is_possible = saved.added.iter().all(|(_, parts)| {
             let count = parts.iter().fold(0_u32, |count, (_, more)| count.saturating_add(*more));
             count <= ADDED_COUNT_MAX
         });
-        if !is_possible {
+        let is_rising = saved.seen.is_sorted_by(|(one, _), (other, _)| one < other);
+        if !is_possible || !is_rising || saved.seen.iter().any(|(_, seen)| seen.parts > PART_COUNT_MAX) {
             return None;
         }
-        let base = Base::new(&root.fence, root.row_count, read)?;
         let mut ingest_state = Self {
-            head: root.head,
-            opened: root.opened,
-            scope: root.scope,
-            host: root.host,
-            name: root.name,
-            title: root.title,
-            cwd: root.cwd,
-            project: root.project,
-            host_version: root.host_version,
-            key: root.key,
-            event_count: root.event_count,
-            base: Some(Arc::new(base)),
-            added: root.added.into_iter().collect(),
-            memory_ids: root.memory_ids.into_iter().collect(),
+            head: saved.head,
+            opened: saved.opened,
+            scope: saved.scope,
+            host: saved.host,
+            name: saved.name,
+            title: saved.title,
+            cwd: saved.cwd,
+            project: saved.project,
+            host_version: saved.host_version,
+            key: saved.key,
+            event_count: saved.event_count,
+            base: Arc::new(saved.seen),
+            added: saved.added.into_iter().collect(),
+            memory_ids: saved.memory_ids.into_iter().collect(),
             ..Self::default()
         };
-        for call in root.open {
+        for call in saved.open {
             ingest_state.open.entry(call.call.clone()).or_default().push(call);
         }
         Some(ingest_state)
-    }
-
-    /// Number of bytes of rows that belong to this root, read or not.
-    pub(crate) fn row_bytes(&self) -> u64 {
-        (self.base.as_ref().map_or(0, |base| base.row_count()) as u64).saturating_mul(ROW_BYTES as u64)
     }
 }

@@ -1,6 +1,6 @@
 //! Memory items: recorded, superseded, reinforced, retracted.
 
-use super::{Cleaner, Drafter, Fields, HostFact, Ids as _, Teller};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Ids as _};
 use crate::entry::MemoryEntry;
 use crate::event;
 use crate::ids::Micros;
@@ -10,7 +10,7 @@ impl HostFact for MemoryEntry {
     ids!(id, replaces);
     const IS_PLACED: bool = true;
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"memory").tag(&[self.kind as u8]).text(&self.category);
         fields.text_option(self.key.as_ref()).text_option(self.subject.as_ref()).text(&self.value);
         fields.text_option(self.rationale.as_ref()).list(&self.alternatives).list(&self.related_files);
@@ -36,7 +36,7 @@ impl HostFact for MemoryEntry {
         drafter.memory(self)
     }
 
-    fn tell(kept: &event::MemoryRecorded, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::MemoryRecorded, teller: &mut dyn ForeignValues) -> Self {
         teller.memory(kept)
     }
 }
@@ -54,7 +54,7 @@ impl HostFact for MemorySuperseded {
     ids!(old, new);
     const IS_PLACED: bool = true;
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"memory_superseded").text(&self.old).text(&self.new).text_option(self.reason.as_ref());
     }
 
@@ -70,7 +70,7 @@ impl HostFact for MemorySuperseded {
         }
     }
 
-    fn tell(kept: &event::MemorySuperseded, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::MemorySuperseded, teller: &mut dyn ForeignValues) -> Self {
         Self {
             old: teller.memory_id(&kept.old),
             new: teller.memory_id(&kept.new),
@@ -92,7 +92,7 @@ impl HostFact for MemoryReinforced {
     ids!(id);
     const IS_PLACED: bool = true;
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         let at = self.at.map_or(i64::MIN, Micros::get);
         fields.tag(b"memory_reinforced").text(&self.id).number(i64::from(self.amount)).number(at);
     }
@@ -103,7 +103,7 @@ impl HostFact for MemoryReinforced {
         event::MemoryReinforced { id: self.id.clone(), amount: self.amount, at: self.at }
     }
 
-    fn tell(kept: &event::MemoryReinforced, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::MemoryReinforced, teller: &mut dyn ForeignValues) -> Self {
         Self { id: teller.memory_id(&kept.id), amount: kept.amount, at: teller.time(kept.at) }
     }
 }
@@ -121,7 +121,7 @@ impl HostFact for MemoryRetracted {
     ids!(id);
     const IS_PLACED: bool = true;
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         let at = self.at.map_or(i64::MIN, Micros::get);
         fields.tag(b"memory_retracted").text(&self.id).text_option(self.reason.as_ref()).number(at);
     }
@@ -138,7 +138,7 @@ impl HostFact for MemoryRetracted {
         }
     }
 
-    fn tell(kept: &event::MemoryRetracted, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::MemoryRetracted, teller: &mut dyn ForeignValues) -> Self {
         Self {
             id: teller.memory_id(&kept.id),
             reason: kept.reason.as_ref().map(|body| teller.text(body)),

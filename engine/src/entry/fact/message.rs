@@ -1,6 +1,6 @@
 //! Messages in parts, continued, finished and given up.
 
-use super::{Cleaner, Drafter, Fields, HostFact, Ids as _, Teller};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Ids as _};
 use crate::entry::PartEntry;
 use crate::event::{self, Actor, Report, Role, Usage};
 
@@ -19,7 +19,7 @@ impl HostFact for MessageRecorded {
     type Kept = event::MessageRecorded;
     ids!(key, parent);
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         let flags = [self.role as u8, u8::from(self.hidden_from_model), u8::from(self.hidden_from_user)];
         fields.tag(b"message_recorded").tag(&flags).parts(&self.parts);
     }
@@ -39,7 +39,7 @@ impl HostFact for MessageRecorded {
         }
     }
 
-    fn tell(kept: &event::MessageRecorded, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::MessageRecorded, teller: &mut dyn ForeignValues) -> Self {
         Self {
             key: kept.key.clone(),
             role: kept.role,
@@ -75,7 +75,7 @@ impl HostFact for MessageContinued {
     type Kept = event::MessageContinued;
     ids!(key);
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"message_continued").parts(&self.parts);
     }
 
@@ -88,7 +88,7 @@ impl HostFact for MessageContinued {
         event::MessageContinued { key: self.key.clone(), parts: drafter.parts(&self.parts, Some(Role::User)) }
     }
 
-    fn tell(kept: &event::MessageContinued, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::MessageContinued, teller: &mut dyn ForeignValues) -> Self {
         Self { key: kept.key.clone(), parts: teller.parts(&kept.parts) }
     }
 
@@ -108,7 +108,7 @@ impl HostFact for MessageFinished {
     type Kept = event::MessageFinished;
     ids!(key);
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         let Report { model, provider, request, stop_reason, service_tier, cost, usage } = &self.report;
         fields.tag(b"message_finished").text(&self.key);
         for text in [model, provider, request, stop_reason, service_tier] {
@@ -133,7 +133,7 @@ impl HostFact for MessageFinished {
         event::MessageFinished { key: self.key.clone(), report: self.report.clone() }
     }
 
-    fn tell(kept: &event::MessageFinished, _: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::MessageFinished, _: &mut dyn ForeignValues) -> Self {
         Self { key: kept.key.clone(), report: kept.report.clone() }
     }
 
@@ -152,7 +152,7 @@ impl HostFact for MessageAbandoned {
     type Kept = event::MessageAbandoned;
     ids!(key);
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"message_abandoned").text(&self.key);
     }
 
@@ -162,7 +162,7 @@ impl HostFact for MessageAbandoned {
         event::MessageAbandoned { key: self.key.clone() }
     }
 
-    fn tell(kept: &event::MessageAbandoned, _: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::MessageAbandoned, _: &mut dyn ForeignValues) -> Self {
         Self { key: kept.key.clone() }
     }
 }

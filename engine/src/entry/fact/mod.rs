@@ -44,7 +44,7 @@ use crate::event::{
     for_each_fact,
 };
 use crate::ids::{ItemId, Micros, Seq, StreamId};
-use crate::secret::{Revision, Secret, fact_id};
+use crate::secret::{ContentDigest, Secret, fact_id};
 
 // All names: a kind is named in the list of `event` alone.
 pub use memory::*;
@@ -68,7 +68,7 @@ pub(crate) trait HostFact: Sized {
     fn ids_mut(&mut self, each: &mut dyn FnMut(&mut String));
 
     /// Gives its content to its revision. The order and the words are part of the format.
-    fn revision(&self, fields: &mut Fields);
+    fn revision(&self, fields: &mut FactFields);
 
     /// Takes secrets out of its texts. Ids are not among them: [`HostFact::ids_mut`] has those.
     fn clean(&mut self, cleaner: &mut dyn Cleaner);
@@ -77,7 +77,7 @@ pub(crate) trait HostFact: Sized {
     fn draft(&self, drafter: &mut dyn Drafter) -> Self::Kept;
 
     /// The fact behind an event of another store.
-    fn tell(kept: &Self::Kept, teller: &mut dyn Teller) -> Self;
+    fn tell(kept: &Self::Kept, teller: &mut dyn ForeignValues) -> Self;
 
     /// The actor, if the host does not say one.
     fn actor(&self) -> Actor {
@@ -135,17 +135,17 @@ pub(crate) trait Drafter {
 }
 
 /// Gives the values that an event of another store needs to become a fact of this one.
-pub(crate) trait Teller {
+pub(crate) trait ForeignValues {
     /// The bytes of a body; of an erased one the word for it.
     fn bytes(&mut self, body: &Body) -> Bytes;
 
-    /// As [`Teller::bytes`], of JSON, which stays JSON.
+    /// As [`ForeignValues::bytes`], of JSON, which stays JSON.
     fn json(&mut self, body: &Body) -> Bytes;
 
-    /// As [`Teller::bytes`], of a list in JSON, which stays a list.
+    /// As [`ForeignValues::bytes`], of a list in JSON, which stays a list.
     fn list(&mut self, body: &Body) -> Bytes;
 
-    /// As [`Teller::bytes`], as text.
+    /// As [`ForeignValues::bytes`], as text.
     fn text(&mut self, body: &Body) -> String {
         String::from_utf8_lossy(&self.bytes(body)).into_owned()
     }
@@ -290,7 +290,7 @@ macro_rules! facts {
             }
 
             /// As [`HostFact::revision`].
-            pub(crate) fn revision(&self, fields: &mut Fields) {
+            pub(crate) fn revision(&self, fields: &mut FactFields) {
                 match self {
                     $( Self::$name(fact) => fact.revision(fields), )+
                 }
@@ -311,7 +311,7 @@ macro_rules! facts {
             }
 
             /// As [`HostFact::tell`], with [`HostFact::IS_PLACED`]; `None` of a kind that is no fact of a host.
-            pub(crate) fn tell(payload: &Payload, teller: &mut dyn Teller) -> Option<(Self, bool)> {
+            pub(crate) fn tell(payload: &Payload, teller: &mut dyn ForeignValues) -> Option<(Self, bool)> {
                 match payload {
                     $( Payload::$kept(kept) => {
                         Some((<$name as HostFact>::tell(kept, teller).into(), <$name as HostFact>::IS_PLACED))
@@ -355,11 +355,11 @@ for_each_fact!(facts);
 // store's secret, or a short text could be found by guessing.
 
 /// Takes the fields of a fact, each with its length, in a fixed order.
-pub(crate) struct Fields {
-    revision: Revision,
+pub(crate) struct FactFields {
+    revision: ContentDigest,
 }
 
-impl Fields {
+impl FactFields {
     fn tag(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes(bytes)
     }
@@ -437,7 +437,7 @@ impl Fields {
 
 /// The digest. Equal facts give equal digests; never 0.
 pub(crate) fn revision_of(entry: &Entry, secret: &Secret) -> u64 {
-    let mut fields = Fields { revision: secret.begin_revision() };
+    let mut fields = FactFields { revision: secret.begin_revision() };
     entry.fact.revision(&mut fields);
     // Only its wire form tells a record that became no other fact from another such record.
     if matches!(entry.fact, Fact::HostRecorded(HostRecorded { raw: None, .. })) {

@@ -1,6 +1,6 @@
 //! Sessions, prompts, a host's changes to its context, and texts that the host or acpdb puts into the context.
 
-use super::{Cleaner, Drafter, Fields, HostFact, Ids as _, Teller};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Ids as _};
 use crate::entry::{Bytes, ItemRef, PointRef};
 use crate::event::{self, Actor, InjectedKind, ReplaceCause, Text};
 use crate::ids::StreamId;
@@ -19,7 +19,7 @@ impl HostFact for SessionChanged {
     ids!();
     const IS_PLACED: bool = true;
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"session_changed").text_option(self.title.as_ref()).text_option(self.cwd.as_ref());
         fields.text_option(self.project.as_ref()).text_option(self.host_version.as_ref());
     }
@@ -38,7 +38,7 @@ impl HostFact for SessionChanged {
         }
     }
 
-    fn tell(kept: &event::SessionChanged, _: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::SessionChanged, _: &mut dyn ForeignValues) -> Self {
         Self {
             title: kept.title.as_ref().map(ToString::to_string),
             cwd: kept.cwd.clone(),
@@ -58,7 +58,7 @@ impl HostFact for SessionClosed {
     type Kept = event::SessionClosed;
     ids!();
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"session_closed").text_option(self.reason.as_ref());
     }
 
@@ -70,7 +70,7 @@ impl HostFact for SessionClosed {
         event::SessionClosed { reason: self.reason.as_ref().map(Text::from) }
     }
 
-    fn tell(kept: &event::SessionClosed, _: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::SessionClosed, _: &mut dyn ForeignValues) -> Self {
         Self { reason: kept.reason.as_ref().map(ToString::to_string) }
     }
 }
@@ -88,7 +88,7 @@ impl HostFact for PromptSet {
     type Kept = event::PromptSet;
     ids!();
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"prompt_set").bytes_option(self.system.as_ref()).bytes_option(self.tools.as_ref());
         fields.text_option(self.model.as_ref()).bytes_option(self.params.as_ref());
     }
@@ -113,7 +113,7 @@ impl HostFact for PromptSet {
         }
     }
 
-    fn tell(kept: &event::PromptSet, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::PromptSet, teller: &mut dyn ForeignValues) -> Self {
         Self {
             system: kept.system.as_ref().map(|body| teller.bytes(body)),
             tools: kept.tools.as_ref().map(|body| teller.json(body)),
@@ -136,7 +136,7 @@ impl HostFact for ContextReplaced {
     ids!();
     const IS_PLACED: bool = true;
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"context_replaced").tag(&[self.cause as u8]).items(&self.order);
         fields.number(self.tokens_before.map_or(-1, u64::cast_signed));
     }
@@ -151,7 +151,7 @@ impl HostFact for ContextReplaced {
         }
     }
 
-    fn tell(kept: &event::ContextReplaced, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::ContextReplaced, teller: &mut dyn ForeignValues) -> Self {
         let order = teller.items(&kept.order);
         Self { cause: kept.cause, order, tokens_before: kept.tokens_before }
     }
@@ -174,7 +174,7 @@ impl HostFact for HostCleared {
     ids!(calls);
     const IS_PLACED: bool = true;
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"host_cleared").items(&self.items).list(&self.calls).bytes_option(self.text.as_ref());
     }
 
@@ -192,7 +192,7 @@ impl HostFact for HostCleared {
         }
     }
 
-    fn tell(kept: &event::HostCleared, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::HostCleared, teller: &mut dyn ForeignValues) -> Self {
         Self {
             items: teller.items(&kept.items),
             calls: kept.calls.clone(),
@@ -216,7 +216,7 @@ impl HostFact for Rewound {
     ids!();
     const IS_PLACED: bool = true;
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"rewound").point(&self.to);
     }
 
@@ -226,7 +226,7 @@ impl HostFact for Rewound {
         event::Rewound { to: drafter.point(&self.to) }
     }
 
-    fn tell(kept: &event::Rewound, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::Rewound, teller: &mut dyn ForeignValues) -> Self {
         Self { to: teller.point(None, kept.to) }
     }
 
@@ -254,7 +254,7 @@ impl HostFact for Forked {
     ids!();
     const IS_PLACED: bool = true;
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"forked").tag(self.from.as_bytes()).point(&self.at);
     }
 
@@ -264,7 +264,7 @@ impl HostFact for Forked {
         event::Forked { from: self.from, at: drafter.point(&self.at) }
     }
 
-    fn tell(kept: &event::Forked, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::Forked, teller: &mut dyn ForeignValues) -> Self {
         Self { from: kept.from, at: teller.point(Some(kept.from), kept.at) }
     }
 }
@@ -281,7 +281,7 @@ impl HostFact for HostRecorded {
     type Kept = event::HostRecorded;
     ids!(about);
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"host_recorded").text(&self.record).text_option(self.about.as_ref());
         fields.bytes_option(self.raw.as_ref());
     }
@@ -301,7 +301,7 @@ impl HostFact for HostRecorded {
         }
     }
 
-    fn tell(kept: &event::HostRecorded, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::HostRecorded, teller: &mut dyn ForeignValues) -> Self {
         Self {
             record: kept.record.clone(),
             about: kept.about.clone(),
@@ -321,7 +321,7 @@ impl HostFact for Injected {
     type Kept = event::Injected;
     ids!();
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"injected").tag(&[self.what as u8]).bytes(&self.text);
     }
 
@@ -333,7 +333,7 @@ impl HostFact for Injected {
         event::Injected { what: self.what, text: drafter.body(&self.text) }
     }
 
-    fn tell(kept: &event::Injected, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::Injected, teller: &mut dyn ForeignValues) -> Self {
         Self { what: kept.what, text: teller.bytes(&kept.text) }
     }
 }

@@ -1,6 +1,6 @@
 //! Todo lists.
 
-use super::{Cleaner, Drafter, Fields, HostFact, Teller};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact};
 use crate::entry::{Bytes, TodoChangeEntry};
 use crate::event;
 
@@ -14,7 +14,7 @@ impl HostFact for TodosReplaced {
     type Kept = event::TodosReplaced;
     ids!();
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"todos_replaced").bytes(&self.list);
     }
 
@@ -27,7 +27,7 @@ impl HostFact for TodosReplaced {
         event::TodosReplaced { list: drafter.todo_list(&self.list).unwrap_or_default() }
     }
 
-    fn tell(kept: &event::TodosReplaced, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::TodosReplaced, teller: &mut dyn ForeignValues) -> Self {
         Self { list: teller.list(&kept.list.body) }
     }
 }
@@ -43,7 +43,7 @@ impl HostFact for TodoChanged {
     ids!();
     const IS_PLACED: bool = true;
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"todo_changed").change(&self.change);
     }
 
@@ -55,7 +55,7 @@ impl HostFact for TodoChanged {
         event::TodoChanged { change: drafter.todo_change(&self.change) }
     }
 
-    fn tell(kept: &event::TodoChanged, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::TodoChanged, teller: &mut dyn ForeignValues) -> Self {
         Self { change: teller.todo_change(&kept.change) }
     }
 }

@@ -1,6 +1,6 @@
 //! Turns, the calls of tools in them, and files that changed outside of calls.
 
-use super::{Cleaner, Drafter, Fields, HostFact, Ids as _, Teller};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Ids as _};
 use crate::entry::{Bytes, PartEntry, TodoChangeEntry};
 use crate::event::{self, Actor, FileChanger, Outcome, Role, TurnKind};
 
@@ -16,7 +16,7 @@ impl HostFact for TurnStarted {
     type Kept = event::TurnStarted;
     ids!(key);
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"turn_started").tag(&[self.kind as u8]).text(&self.key);
         fields.number(self.number.map_or(-1, i64::from));
     }
@@ -27,7 +27,7 @@ impl HostFact for TurnStarted {
         event::TurnStarted { kind: self.kind, key: self.key.clone(), number: self.number }
     }
 
-    fn tell(kept: &event::TurnStarted, _: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::TurnStarted, _: &mut dyn ForeignValues) -> Self {
         Self { kind: kept.kind, key: kept.key.clone(), number: kept.number }
     }
 }
@@ -46,7 +46,7 @@ impl HostFact for ToolStarted {
     type Kept = event::ToolCallStarted;
     ids!(call, message);
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"tool_started").text(&self.tool).bytes(&self.params);
     }
 
@@ -59,7 +59,7 @@ impl HostFact for ToolStarted {
         drafter.call(self)
     }
 
-    fn tell(kept: &event::ToolCallStarted, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::ToolCallStarted, teller: &mut dyn ForeignValues) -> Self {
         Self {
             call: kept.call.clone(),
             message: kept.message.clone(),
@@ -88,7 +88,7 @@ impl HostFact for ToolFinished {
     type Kept = event::ToolCallFinished;
     ids!(call);
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"tool_finished").tag(&[self.outcome as u8]).parts(&self.output);
     }
 
@@ -113,7 +113,7 @@ impl HostFact for ToolFinished {
         }
     }
 
-    fn tell(kept: &event::ToolCallFinished, teller: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::ToolCallFinished, teller: &mut dyn ForeignValues) -> Self {
         // A list is found in the result again.
         let todo_change = match &kept.todos {
             Some(event::TodoUpdate::Change(change)) => Some(teller.todo_change(change)),
@@ -148,7 +148,7 @@ impl HostFact for FileChanged {
     type Kept = event::FileChanged;
     ids!();
 
-    fn revision(&self, fields: &mut Fields) {
+    fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"file_changed").text(&self.path).tag(&[self.by as u8]);
     }
 
@@ -160,7 +160,7 @@ impl HostFact for FileChanged {
         event::FileChanged { key: drafter.file(&self.path), by: self.by }
     }
 
-    fn tell(kept: &event::FileChanged, _: &mut dyn Teller) -> Self {
+    fn tell(kept: &event::FileChanged, _: &mut dyn ForeignValues) -> Self {
         Self { path: kept.key.given.clone(), by: kept.by }
     }
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::Place;
+use super::EventTime;
 use crate::event::{
     Body, Hidden, Part, Payload, Recorded, Role, SignatureForm, ToolCallFinished, ToolCallStarted, TurnKind,
 };
 use crate::fold::facts::{
-    Act, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, NewCall, PartFact, Range, Revision,
-    form_index, kind_of,
+    ActFact, EvictionFact, Extra, FaceRevision, Finish, FinishExtra, ItemFact, ItemKind, NewCall, PartFact,
+    Range, form_index, kind_of,
 };
 use crate::fold::memory::{MemoryEvent, Moment};
 use crate::fold::number::{Ix, NONE, index, pushed};
-use crate::fold::op::{Op, Restore, Rewind};
+use crate::fold::op::{Op, RestoreOp, RewindOp};
 use crate::fold::policy::Policy;
 use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq};
@@ -27,7 +27,7 @@ fn seconds_between(then: Micros, now: Micros) -> u32 {
 impl State {
     /// The model is heard when it begins a step, speaks or calls; a prompt or a result is not heard from it. Returns when it was
     /// heard before.
-    fn hear(&mut self, at: Place, payload: &Payload) -> Option<Micros> {
+    fn hear(&mut self, at: EventTime, payload: &Payload) -> Option<Micros> {
         let before = self.heard_at;
         let is_heard = match payload {
             Payload::ToolCallStarted(_) | Payload::MessageContinued(_) => true,
@@ -44,7 +44,7 @@ impl State {
     /// The operation for an event; `None` if the stream's items do not depend on it.
     pub(super) fn take_in(&mut self, recorded: &Recorded) -> Option<Op> {
         let seq = recorded.seq;
-        let at = Place::of(recorded);
+        let at = EventTime::of(recorded);
         Some(match &recorded.event.payload {
             Payload::ToolCallStarted(_)
             | Payload::ToolCallFinished(_)
@@ -58,7 +58,12 @@ impl State {
             Payload::ItemRevised(revised) => {
                 let parts = self.take_part_list(&revised.parts);
                 let number = index(self.facts.revisions.len());
-                self.facts.revisions.push(Revision { seq, item: revised.item, face: revised.face, parts });
+                self.facts.revisions.push(FaceRevision {
+                    seq,
+                    item: revised.item,
+                    face: revised.face,
+                    parts,
+                });
                 Op::Revise(number)
             }
             Payload::ContextReplaced(replaced) => Op::Replace(Arc::new(replaced.order.clone())),
@@ -73,7 +78,7 @@ impl State {
                     items.into_iter().map(|item| Hidden { item, pattern: None, summary: cleared.text });
                 Op::Clear(self.take_act(seq, items.collect()))
             }
-            Payload::Rewound(rewound) => Op::Rewound(Arc::new(Rewind {
+            Payload::Rewound(rewound) => Op::Rewound(Arc::new(RewindOp {
                 to: rewound.to,
                 turn: self.core.turn,
                 policy: Arc::clone(&self.core.policy),
@@ -86,7 +91,7 @@ impl State {
             Payload::Discarded(act) => Op::Hide(self.take_act(seq, act.items.clone())),
             Payload::Distilled(act) => Op::Hide(self.take_act(seq, act.items.clone())),
             Payload::Restored(act) => {
-                Op::Restore(Arc::new(Restore { items: act.items.clone(), moment: Moment::of(recorded) }))
+                Op::Restore(Arc::new(RestoreOp { items: act.items.clone(), moment: Moment::of(recorded) }))
             }
             Payload::Pinned(act) => Op::Pin(Arc::new(act.items.clone())),
             Payload::Unpinned(act) => Op::Unpin(Arc::new(act.items.clone())),
@@ -114,7 +119,7 @@ impl State {
             Payload::TaskEvicted(event) => {
                 let task = self.facts.names.intern(&event.task);
                 let eviction = index(self.facts.rare.evictions.len());
-                self.facts.rare.evictions.push(Eviction { seq, task, summary: event.summary });
+                self.facts.rare.evictions.push(EvictionFact { seq, task, summary: event.summary });
                 Op::TaskEvicted { event: Arc::new(event.clone()), eviction }
             }
             Payload::MemoryRecorded(_)
@@ -138,7 +143,7 @@ impl State {
 
     /// The operation for an event of a frequent kind.
     fn take_in_frequent(&mut self, recorded: &Recorded) -> Option<Op> {
-        let (seq, at) = (recorded.seq, Place::of(recorded));
+        let (seq, at) = (recorded.seq, EventTime::of(recorded));
         let heard_at = self.hear(at, &recorded.event.payload);
         Some(match &recorded.event.payload {
             Payload::ToolCallStarted(started) => Op::Start(self.take_start(at, started)),
@@ -166,13 +171,13 @@ impl State {
     }
 
     fn take_act(&mut self, seq: Seq, items: Vec<Hidden>) -> u32 {
-        pushed(&mut self.facts.rare.acts, Act { seq, items })
+        pushed(&mut self.facts.rare.acts, ActFact { seq, items })
     }
 
-    fn take_item(&mut self, at: Place, kind: ItemKind, body: Body, extra: Extra) -> Ix {
+    fn take_item(&mut self, at: EventTime, kind: ItemKind, body: Body, extra: Extra) -> Ix {
         let ix = self.facts.next_ix();
         let extra = self.facts.add_extra(extra);
-        self.facts.items.push(Item {
+        self.facts.items.push(ItemFact {
             id: ItemId::first(at.seq),
             recorded_at: at.recorded_at,
             body,
@@ -189,7 +194,7 @@ impl State {
         ix
     }
 
-    fn take_parts(&mut self, at: Place, number: u32, parts: &[Part]) -> Op {
+    fn take_parts(&mut self, at: EventTime, number: u32, parts: &[Part]) -> Op {
         let first = self.facts.next_ix();
         let (role, hidden) = self
             .facts
@@ -231,7 +236,7 @@ impl State {
         (first, index(self.facts.parts.len()))
     }
 
-    fn take_start(&mut self, at: Place, started: &ToolCallStarted) -> Ix {
+    fn take_start(&mut self, at: EventTime, started: &ToolCallStarted) -> Ix {
         let tool = self.facts.names.intern(&started.tool);
         let host_id = self.facts.names.intern(&started.call);
         let first = index(self.facts.keys.len());
@@ -287,7 +292,7 @@ impl State {
         ix
     }
 
-    fn take_finish(&mut self, at: Place, finished: &ToolCallFinished) -> u32 {
+    fn take_finish(&mut self, at: EventTime, finished: &ToolCallFinished) -> u32 {
         let tag = finished.output.iter().rev().find_map(|part| part.task.as_deref());
         let task = tag.map(|text| self.facts.names.intern(text));
         let output = self.take_part_list(&finished.output);

@@ -10,28 +10,27 @@ mod intake;
 
 use std::sync::Arc;
 
-use super::history::{Cause, History, Row, Total};
-use super::memory::MemoryState;
+use super::history::{Cause, CauseRow, History, TokenTotal};
 use super::number::{Ix, NONE, index};
-use super::op::{Op, Rewind};
+use super::op::{Op, RewindOp};
 use super::policy::Policy;
 use super::read::{CauseView, FaceState, FaceTokens};
 use super::state::{BORN, Core, Subs};
 use super::state::{Rebase, State, StreamFacts};
-use super::step::Step;
+use super::step::FoldStep;
 use crate::event::{Body, BodyAddress, Face, Payload, Recorded, Scope};
 use crate::ids::{ItemId, Micros, Seq, StreamId, Turn};
 
 /// An event's seq and times, as far as items keep them.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct EventTime {
     pub(crate) seq: Seq,
     pub(crate) recorded_at: Micros,
     /// When it took place, by the host's clock.
     pub(crate) host_time: Option<Micros>,
 }
 
-impl Place {
+impl EventTime {
     pub(crate) const fn of(recorded: &Recorded) -> Self {
         let Recorded { seq, recorded_at, event } = recorded;
         Self { seq: *seq, recorded_at: *recorded_at, host_time: event.host_time }
@@ -53,12 +52,12 @@ pub struct Effects {
     /// The stream's turn after it.
     pub turn: Turn,
     /// Faces that look different now, each once, in order of first change. A new item has one for each face.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FaceChange>,
 }
 
 /// A face that looks different after an event.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
-pub struct Change {
+pub struct FaceChange {
     /// The item.
     pub item: ItemId,
     /// The face.
@@ -74,7 +73,7 @@ pub struct Change {
 impl State {
     /// Folds one event of this stream. Total. Cost: O(changes of the event); of a rewind, a fork or a policy: O(the stream).
     pub(crate) fn apply(&mut self, recorded: &Recorded) -> Effects {
-        self.begin(Place::of(recorded));
+        self.begin(EventTime::of(recorded));
         self.note(recorded);
         if let Some(op) = self.take_in(recorded) {
             match op {
@@ -102,7 +101,7 @@ impl State {
 
     /// As [`State::apply`], for an event of a frequent kind, without a list of the changes.
     pub(crate) fn replay(&mut self, recorded: &Recorded) {
-        self.begin(Place::of(recorded));
+        self.begin(EventTime::of(recorded));
         if let Some(op) = self.take_in(recorded) {
             self.step(recorded.seq, &op);
             self.ops.push(recorded.seq, op);
@@ -111,7 +110,7 @@ impl State {
     }
 
     /// Notes the seq and the time of an event that comes in.
-    fn begin(&mut self, at: Place) {
+    fn begin(&mut self, at: EventTime) {
         if self.first == Seq::ZERO {
             self.first = at.seq;
         }
@@ -126,8 +125,8 @@ impl State {
         self.all(at).run(op);
     }
 
-    fn all(&mut self, at: Seq) -> Step<'_> {
-        Step {
+    fn all(&mut self, at: Seq) -> FoldStep<'_> {
+        FoldStep {
             facts: &mut self.facts,
             core: &mut self.core,
             history: &mut self.history,
@@ -194,7 +193,7 @@ impl State {
 
     /// A newer session of the project began: items that are remembered for the length of this one end.
     pub(crate) fn end_session_memory(&mut self, at: Seq) {
-        if self.subs.memory.known().is_some_and(MemoryState::has_session_items) {
+        if self.subs.memory.has_session_items() {
             self.step(at, &Op::Closed);
             self.ops.push(at, Op::Closed);
         }
@@ -235,7 +234,7 @@ impl State {
     fn refold(&mut self, ops: &[(Seq, Op)]) -> (Core, History, Subs) {
         let (mut core, mut history, mut subs) = (Core::default(), History::default(), Subs::default());
         for (at, op) in ops {
-            let mut step = Step {
+            let mut step = FoldStep {
                 facts: &mut self.facts,
                 core: &mut core,
                 history: &mut history,
@@ -247,7 +246,7 @@ impl State {
         (core, history, subs)
     }
 
-    fn rewind(&mut self, recorded: &Recorded, rewind: &Arc<Rewind>) {
+    fn rewind(&mut self, recorded: &Recorded, rewind: &Arc<RewindOp>) {
         let (to, seq) = (rewind.to, recorded.seq);
         let active: Vec<(Seq, Op)> = {
             let places = self.branch(Seq::MAX);
@@ -259,13 +258,13 @@ impl State {
         let last = kept.last().map_or(Seq::ZERO, |(at, _)| *at);
         let mut left: Vec<Ix> = dropped.iter().flat_map(|(_, op)| self.items_of(op)).collect();
         left.sort_unstable();
-        let (core, _, mut subs) = self.refold(kept);
+        let (core, _, subs) = self.refold(kept);
         let turn = self.core.turn;
         self.core = core;
-        self.subs.todos.rewound(seq, std::mem::take(&mut *subs.todos));
-        self.subs.tasks.rewound(seq, std::mem::take(&mut *subs.tasks));
+        Arc::make_mut(&mut self.subs.todos).rewound(seq, Arc::unwrap_or_clone(subs.todos));
+        Arc::make_mut(&mut self.subs.tasks).rewound(seq, Arc::unwrap_or_clone(subs.tasks));
         if self.infos.last().is_none_or(|(_, info)| info.scope == Scope::Session) {
-            self.subs.memory.rewound(seq, std::mem::take(&mut *subs.memory));
+            Arc::make_mut(&mut self.subs.memory).rewound(seq, Arc::unwrap_or_clone(subs.memory));
         }
         let first_off = self.facts.items.partition_point(|item| item.id.seq <= last);
         self.history.rewind(last, seq, turn, Ix(index(first_off)), &left);
@@ -337,7 +336,7 @@ impl State {
         // The list is not needed: the fork's totals are set below.
         let _ = child.history.take_touched();
         if total != child.history.totals.last() {
-            child.history.totals.push(Total { seq, ..total });
+            child.history.totals.push(TokenTotal { seq, ..total });
         }
         for ix in items {
             for row in self.history.rows_of(ix).filter(|row| matches!(row.cause, Cause::Erased { .. })) {
@@ -405,7 +404,7 @@ impl State {
                 faces.push((ix, found.face));
             }
             for (ix, face) in faces {
-                let is_gone = |row: Row| matches!(row.cause, Cause::Erased { .. }) && row.face == face;
+                let is_gone = |row: CauseRow| matches!(row.cause, Cause::Erased { .. }) && row.face == face;
                 if !self.history.rows_of(ix).any(is_gone) {
                     self.history.begin(ix, face, Cause::Erased { lost }, at, self.core.turn);
                 }
@@ -430,7 +429,7 @@ impl State {
     }
 
     /// Brings the totals up to date with the changes since the last event, and lists the changes if `changes` is given.
-    fn settle(&mut self, seq: Seq, mut changes: Option<&mut Vec<Change>>) {
+    fn settle(&mut self, seq: Seq, mut changes: Option<&mut Vec<FaceChange>>) {
         let before = seq.before();
         let touched = self.history.take_touched();
         if let Some(changes) = &mut changes {
@@ -448,7 +447,7 @@ impl State {
                 let now = self.tokens_in(ix, &view, seq);
                 let freed = i64::try_from(was.shown).unwrap_or(i64::MAX)
                     - i64::try_from(now.shown).unwrap_or(i64::MAX);
-                changes.push(Change {
+                changes.push(FaceChange {
                     item,
                     face,
                     shown: view.state,
@@ -466,7 +465,7 @@ impl State {
         let is_touched = !touched.is_empty();
         self.history.give_back(touched);
         if is_touched {
-            self.history.totals.push(Total { seq, ..total });
+            self.history.totals.push(TokenTotal { seq, ..total });
         }
     }
 }

@@ -1,19 +1,16 @@
-//! The rows of [`Facts`](super::Facts): one type for each thing that can be recorded, how they are laid out for a snapshot and read
-//! again, and the tables that help to find them.
+//! The rows of [`Facts`](super::Facts): one type for each thing that can be recorded, and the tables that help to find them.
 //!
 //! Tables that can be made of the rows are not saved: they are made at their first use. A session that is only read never makes them.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::{Facts, swap};
 use crate::event::{
     Body, Face, Hidden, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate,
     ToolClass,
 };
-use crate::fold::names::Names;
+use crate::fold::number::{HashIndex, hash_of};
 use crate::fold::number::{KeyId, Name};
-use crate::fold::number::{Lazy, Table, hash_of};
-use crate::fold::rows::{In, Later, Out, flat, flat_enum};
 use crate::ids::{ItemId, Micros, Seq, Turn};
 
 /// The kind of an item.
@@ -38,8 +35,8 @@ pub enum ItemKind {
 }
 
 /// An item.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Item {
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct ItemFact {
     pub(crate) id: ItemId,
     pub(crate) recorded_at: Micros,
     /// Params of a call, else the content.
@@ -71,7 +68,7 @@ pub(crate) struct Extra {
 }
 
 /// A part of an output.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct PartFact {
     pub(crate) body: Body,
     /// Index into `extras`, or [`NONE`].
@@ -83,8 +80,8 @@ pub(crate) struct PartFact {
 pub(crate) type Range = (u32, u32);
 
 /// The fixed properties of a call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Call {
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct CallFact {
     pub(crate) host_id: Name,
     pub(crate) tool: Name,
     pub(crate) canonical_tokens: u32,
@@ -96,9 +93,9 @@ pub(crate) struct Call {
     /// Index into `todo_lists`, or [`NONE`].
     pub(crate) todos: u32,
     /// The call before it with the same host's id, or [`NONE`].
-    pub(super) previous_of_host: u32,
+    pub(in crate::fold) previous_of_host: u32,
     /// The call before it with the same signature as given, or [`NONE`].
-    pub(super) previous_of_signature: u32,
+    pub(in crate::fold) previous_of_signature: u32,
     pub(crate) shown: Shown,
     pub(crate) class: ToolClass,
     pub(crate) volatile: bool,
@@ -106,7 +103,7 @@ pub(crate) struct Call {
 }
 
 /// A key of a call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct KeyFact {
     pub(crate) kind: KeyKind,
     pub(crate) class: ToolClass,
@@ -117,7 +114,7 @@ pub(crate) struct KeyFact {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Finish {
     pub(crate) seq: Seq,
     pub(crate) recorded_at: Micros,
@@ -141,8 +138,8 @@ pub(crate) struct FinishExtra {
 }
 
 /// A face as the host rewrote it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Revision {
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct FaceRevision {
     pub(crate) seq: Seq,
     pub(crate) item: ItemId,
     pub(crate) face: Face,
@@ -151,8 +148,8 @@ pub(crate) struct Revision {
 }
 
 /// A message.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct MessageFact {
     pub(crate) key: Name,
     /// The message's first item in order of recording, and the last; [`NONE`] without any.
     pub(super) first: u32,
@@ -165,14 +162,14 @@ pub(crate) struct Message {
 
 /// An act on the context.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Act {
+pub(crate) struct ActFact {
     pub(crate) seq: Seq,
     pub(crate) items: Vec<Hidden>,
 }
 
 /// A completed task's eviction, or the rolling prune of an active one.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Eviction {
+pub(crate) struct EvictionFact {
     pub(crate) seq: Seq,
     pub(crate) task: Name,
     pub(crate) summary: Option<Body>,
@@ -213,63 +210,11 @@ pub(crate) const fn kind_of(part: PartKind) -> ItemKind {
     }
 }
 
-flat_enum!(ItemKind { Call, Result, Text, Reasoning, Media, Opaque, Injected });
-flat!(Item {
-    id: ItemId,
-    recorded_at: Micros,
-    body: Body,
-    turn: Turn,
-    message: u32,
-    next: u32,
-    call: u32,
-    extra: u32,
-    kind: ItemKind,
-    role: Role,
-    hidden: bool,
-    automata: bool,
-});
-flat!(PartFact { body: Body, extra: u32, kind: PartKind });
-flat!(Call {
-    host_id: Name,
-    tool: Name,
-    canonical_tokens: u32,
-    label: u32,
-    compared: [u32; 4],
-    keys: Range,
-    todos: u32,
-    previous_of_host: u32,
-    previous_of_signature: u32,
-    shown: Shown,
-    class: ToolClass,
-    volatile: bool,
-    todo: TodoRole,
-});
-flat!(KeyFact {
-    kind: KeyKind,
-    class: ToolClass,
-    given: Name,
-    resolved: Option<Name>,
-    id_given: KeyId,
-    id_resolved: KeyId,
-});
-flat!(Finish {
-    seq: Seq,
-    recorded_at: Micros,
-    host_id: Name,
-    output: Range,
-    task: Option<Name>,
-    extra: u32,
-    orphan: u32,
-    outcome: Outcome,
-});
-flat!(Revision { seq: Seq, item: ItemId, face: Face, parts: Range });
-flat!(Message { key: Name, first: u32, last: u32, since: Seq, role: Role, hidden: bool });
-
 impl Facts {
     pub(super) fn message_of(&self) -> &Vec<u32> {
         self.message_of.get_or_init(|| {
             let mut known = Vec::new();
-            let named = |message: &&Message| !self.names.text(message.key).is_empty();
+            let named = |message: &&MessageFact| !self.names.text(message.key).is_empty();
             for (number, message) in (0..).zip(&self.messages).filter(|(_, message)| named(message)) {
                 swap(&mut known, message.key.at(), number);
             }
@@ -289,85 +234,17 @@ impl Facts {
         })
     }
 
-    pub(super) fn identities(&self) -> &Table {
+    pub(super) fn identities(&self) -> &HashIndex {
         let hash =
             |(kind, by_fields, name): &(KeyKind, bool, Name)| hash_of(&(*kind as u8, *by_fields, name.0));
         self.identity_table.get(self.identities.iter().map(hash))
     }
 
-    pub(super) fn numbers(&self) -> &Table {
+    pub(super) fn numbers(&self) -> &HashIndex {
         self.signature_table.get(self.signatures.iter().map(|signature| hash_of(&signature.0)))
     }
 
-    pub(super) fn labels(&self) -> &Table {
+    pub(super) fn labels(&self) -> &HashIndex {
         self.label_table.get(self.labelled.iter().map(|labelled| hash_of(&labelled.place)))
-    }
-
-    /// Saves all facts; `None` if they are too large for a snapshot.
-    pub(in crate::fold) fn save(&self, out: &mut Out) -> Option<()> {
-        // By name, so that a field to come is not forgotten.
-        let Self {
-            names,
-            items,
-            calls,
-            keys,
-            identities,
-            identity_table: _,
-            finishes,
-            parts,
-            rare,
-            todo_lists,
-            revisions,
-            messages,
-            message_of: _,
-            signatures,
-            signature_table: _,
-            labelled,
-            label_table: _,
-            newest_of_signature,
-            newest_of_host: _,
-            scratch: _,
-        } = self;
-        names.save(out)?;
-        out.rows(items);
-        out.rows(calls);
-        out.rows(keys);
-        out.rows(identities);
-        out.rows(finishes);
-        out.rows(parts);
-        out.archive(rare)?;
-        todo_lists.save(out)?;
-        out.rows(revisions);
-        out.rows(messages);
-        out.rows(signatures);
-        out.rows(labelled);
-        out.rows(newest_of_signature);
-        Some(())
-    }
-
-    pub(in crate::fold) fn read(saved: &mut In<'_>) -> Option<Self> {
-        // In the order of `save`.
-        Some(Self {
-            names: Names::read(saved)?,
-            items: saved.rows()?,
-            calls: saved.rows()?,
-            keys: saved.rows()?,
-            identities: saved.rows()?,
-            identity_table: Lazy::empty(),
-            finishes: saved.rows()?,
-            parts: saved.rows()?,
-            rare: saved.archive()?,
-            todo_lists: Later::read(saved)?,
-            revisions: saved.rows()?,
-            messages: saved.rows()?,
-            message_of: OnceLock::new(),
-            signatures: saved.rows()?,
-            signature_table: Lazy::empty(),
-            labelled: saved.rows()?,
-            label_table: Lazy::empty(),
-            newest_of_signature: saved.rows()?,
-            newest_of_host: OnceLock::new(),
-            scratch: String::new(),
-        })
     }
 }

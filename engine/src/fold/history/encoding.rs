@@ -12,13 +12,12 @@
 use std::collections::BTreeMap;
 
 use super::super::number::{Ix, NONE, index};
-use super::super::rows::{In, Out, flat};
-use super::rows::{Cause, EdgeRow, Evicted, Row, RuleKind, ShortenKind, Total};
+use super::rows::{Cause, CauseRow, EdgeRow, Evicted, RuleKind, ShortenKind, TokenTotal};
 use crate::event::Face;
 use crate::ids::{Seq, Turn};
 
 /// A row without its ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct PackedRow {
     since: Seq,
     ix: Ix,
@@ -36,19 +35,6 @@ struct PackedRow {
 }
 
 const _: () = assert!(size_of::<PackedRow>() == 32);
-
-flat!(PackedRow {
-    since: Seq,
-    ix: Ix,
-    turn: Turn,
-    prev: u32,
-    first: u32,
-    second: u32,
-    cause: u8,
-    detail: u8,
-    face: Face,
-    has_ended: bool,
-});
 
 /// A cause as its number, a detail, and the two numbers that it holds.
 const fn pack(cause: Cause) -> (u8, u8, u32, u32) {
@@ -95,22 +81,23 @@ const fn unpack(cause: u8, detail: u8, first: u32, second: u32) -> Cause {
 }
 
 /// Causes of faces, in the order in which they came about.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Rows {
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct Causes {
     packed: Vec<PackedRow>,
     /// `until` and `undone` by number.
+    #[rkyv(with = rkyv::with::AsVec)]
     ends: BTreeMap<u32, (Seq, Seq)>,
 }
 
-impl Rows {
+impl Causes {
     pub(crate) fn len(&self) -> u32 {
         index(self.packed.len())
     }
 
-    pub(crate) fn push(&mut self, row: &Row) {
+    pub(crate) fn push(&mut self, row: &CauseRow) {
         let number = self.len();
         let (cause, detail, first, second) = pack(row.cause);
-        let Row { ix, face, since, until, undone, turn, prev, .. } = *row;
+        let CauseRow { ix, face, since, until, undone, turn, prev, .. } = *row;
         let has_ended = (until, undone) != (Seq::MAX, Seq::MAX);
         if has_ended {
             self.ends.insert(number, (until, undone));
@@ -118,19 +105,19 @@ impl Rows {
         self.packed.push(PackedRow { since, ix, turn, prev, first, second, cause, detail, face, has_ended });
     }
 
-    fn whole(&self, number: u32, packed: &PackedRow) -> Row {
+    fn whole(&self, number: u32, packed: &PackedRow) -> CauseRow {
         let PackedRow { since, ix, turn, prev, first, second, cause, detail, face, has_ended } = *packed;
         let ends = if has_ended { self.ends.get(&number).copied() } else { None };
         let (until, undone) = ends.unwrap_or((Seq::MAX, Seq::MAX));
-        Row { ix, face, cause: unpack(cause, detail, first, second), since, until, undone, turn, prev }
+        CauseRow { ix, face, cause: unpack(cause, detail, first, second), since, until, undone, turn, prev }
     }
 
     #[inline]
-    pub(crate) fn get(&self, number: u32) -> Option<Row> {
+    pub(crate) fn get(&self, number: u32) -> Option<CauseRow> {
         Some(self.whole(number, self.packed.get(number as usize)?))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Row> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = CauseRow> {
         (0..).zip(&self.packed).map(|(number, packed)| self.whole(number, packed))
     }
 
@@ -141,24 +128,10 @@ impl Rows {
             self.ends.insert(number, (until, undone));
         }
     }
-
-    pub(super) fn save(&self, out: &mut Out) {
-        out.rows(&self.packed);
-        out.all(self.ends.iter().map(|(number, (until, undone))| (*number, *until, *undone)));
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        let packed = saved.rows()?;
-        let ends = saved.rows::<(u32, Seq, Seq)>()?;
-        Some(Self {
-            packed,
-            ends: ends.into_iter().map(|(number, until, undone)| (number, (until, undone))).collect(),
-        })
-    }
 }
 
 /// An edge without its fate.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct PackedEdge {
     seq: Seq,
     old: Ix,
@@ -175,21 +148,8 @@ struct PackedEdge {
 
 const _: () = assert!(size_of::<PackedEdge>() == 40);
 
-flat!(PackedEdge {
-    seq: Seq,
-    old: Ix,
-    new: u32,
-    key: u32,
-    turn: Turn,
-    next_of_old: u32,
-    next_of_new: u32,
-    kind: RuleKind,
-    hide_input: bool,
-    has_fate: bool,
-});
-
 /// When an edge began, was released and was undone, and its rank.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Fate {
     since: Seq,
     released: Seq,
@@ -197,12 +157,11 @@ struct Fate {
     rank: u32,
 }
 
-flat!(Fate { since: Seq, released: Seq, undone: Seq, rank: u32 });
-
 /// Edges, in the order in which they came about or were brought back.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Edges {
     packed: Vec<PackedEdge>,
+    #[rkyv(with = rkyv::with::AsVec)]
     fates: BTreeMap<u32, Fate>,
 }
 
@@ -273,35 +232,23 @@ impl Edges {
             self.fates.insert(number, Fate { since, released, undone, rank });
         }
     }
-
-    pub(super) fn save(&self, out: &mut Out) {
-        out.rows(&self.packed);
-        out.all(self.fates.iter().map(|(number, fate)| (*number, *fate)));
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        let packed = saved.rows()?;
-        Some(Self { packed, fates: saved.rows::<(u32, Fate)>()?.into_iter().collect() })
-    }
 }
 
 /// Tokens after each event that changed any.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Totals {
     /// Seq, whole, shown and recorded, as long as all of them fit.
     small: Vec<[u32; 4]>,
-    large: Vec<Total>,
+    large: Vec<TokenTotal>,
 }
 
-flat!(Total { seq: Seq, whole: u64, shown: u64, recorded: u64 });
-
-const fn total([seq, whole, shown, recorded]: [u32; 4]) -> Total {
-    Total { seq: Seq(seq as u64), whole: whole as u64, shown: shown as u64, recorded: recorded as u64 }
+const fn total([seq, whole, shown, recorded]: [u32; 4]) -> TokenTotal {
+    TokenTotal { seq: Seq(seq as u64), whole: whole as u64, shown: shown as u64, recorded: recorded as u64 }
 }
 
 impl Totals {
-    pub(crate) fn push(&mut self, total: Total) {
-        let Total { seq, whole, shown, recorded } = total;
+    pub(crate) fn push(&mut self, total: TokenTotal) {
+        let TokenTotal { seq, whole, shown, recorded } = total;
         let small = [seq.0, whole, shown, recorded].map(|number| u32::try_from(number).unwrap_or(NONE));
         if self.large.is_empty() && !small.contains(&NONE) {
             self.small.push(small);
@@ -311,29 +258,20 @@ impl Totals {
     }
 
     /// The last total, or a total of zero.
-    pub(crate) fn last(&self) -> Total {
+    pub(crate) fn last(&self) -> TokenTotal {
         let small = || self.small.last().map(|numbers| total(*numbers));
         self.large.last().copied().or_else(small).unwrap_or_default()
     }
 
     /// The last total up to `at`, or a total of zero.
-    pub(crate) fn at(&self, at: Seq) -> Total {
+    pub(crate) fn at(&self, at: Seq) -> TokenTotal {
         let count = self.large.partition_point(|total| total.seq <= at);
         if let Some(found) = count.checked_sub(1).and_then(|last| self.large.get(last)) {
             return *found;
         }
         let count = self.small.partition_point(|[seq, ..]| u64::from(*seq) <= at.0);
         let found = count.checked_sub(1).and_then(|last| self.small.get(last));
-        found.map_or_else(Total::default, |numbers| total(*numbers))
-    }
-
-    pub(super) fn save(&self, out: &mut Out) {
-        out.rows(&self.small);
-        out.rows(&self.large);
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        Some(Self { small: saved.rows()?, large: saved.rows()? })
+        found.map_or_else(TokenTotal::default, |numbers| total(*numbers))
     }
 }
 
@@ -388,9 +326,9 @@ mod tests {
         fn a_row_is_kept_whole(cause in cause(), ends in prop::option::of((0_u64..9, 0_u64..9)), numbers in any::<[u32; 3]>()) {
             let [ix, turn, prev] = numbers;
             let (until, undone) = ends.map_or((Seq::MAX, Seq::MAX), |(until, undone)| (Seq(until), Seq(undone)));
-            let row = Row { ix: Ix(ix), face: Face::Input, cause, since: Seq(5), until, undone, turn: Turn(turn), prev };
-            let mut rows = Rows::default();
-            rows.push(&Row { until: Seq::MAX, ..row });
+            let row = CauseRow { ix: Ix(ix), face: Face::Input, cause, since: Seq(5), until, undone, turn: Turn(turn), prev };
+            let mut rows = Causes::default();
+            rows.push(&CauseRow { until: Seq::MAX, ..row });
             rows.push(&row);
             prop_assert_eq!(format!("{:?}", rows.get(1)), format!("{:?}", Some(row)));
             rows.end(0, until, undone);
@@ -400,11 +338,11 @@ mod tests {
         /// Numbers that do not fit into small ones change nothing but the room they take.
         #[test]
         fn totals_are_found_whatever_their_size(steps in prop::collection::vec((1_u64..4, any::<bool>()), 0..12), at in 0_u64..30) {
-            let (mut totals, mut all, mut seq) = (Totals::default(), vec![Total::default()], 0);
+            let (mut totals, mut all, mut seq) = (Totals::default(), vec![TokenTotal::default()], 0);
             for (step, is_large) in steps {
                 seq += step;
                 let whole = if is_large { u64::from(u32::MAX) + seq } else { seq };
-                let total = Total { seq: Seq(seq), whole, shown: 2, recorded: 3 };
+                let total = TokenTotal { seq: Seq(seq), whole, shown: 2, recorded: 3 };
                 totals.push(total);
                 all.push(total);
             }

@@ -136,7 +136,7 @@ pub(crate) fn is_before(at: Seq, end: Seq) -> bool {
 
 /// One cause of one face, from `since` until just before `until`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct CauseRow {
     pub(crate) ix: Ix,
     pub(crate) face: Face,
     pub(crate) cause: Cause,
@@ -149,7 +149,7 @@ pub(crate) struct Row {
     pub(super) prev: u32,
 }
 
-impl Row {
+impl CauseRow {
     pub(crate) fn holds(&self, at: Seq) -> bool {
         let is_late = failpoint!(WatermarkOffByOne) && self.since == at;
         self.since <= at && is_before(at, self.until) && !is_late
@@ -196,8 +196,8 @@ pub(crate) struct Order {
 }
 
 /// Tokens after an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Total {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct TokenTotal {
     pub(crate) seq: Seq,
     /// Faces in the context, as recorded.
     pub(crate) whole: u64,

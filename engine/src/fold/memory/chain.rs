@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::core::Core;
-use super::graph::{EdgeRow, Ex, MemoryRule, Nx};
+use super::core::MemoryCore;
+use super::graph::{Ex, MemoryRule, Nx, StoredEdge};
 use super::read::{MemoryAt, MemoryItem};
 use crate::ids::{BodyId, ItemId, Micros, Seq};
 
@@ -49,7 +49,7 @@ impl MemoryEdge {
 
 /// A member of a chain.
 #[derive(Clone, Debug)]
-pub struct ChainMember<'a> {
+pub struct MemoryMember<'a> {
     /// Its id.
     pub id: String,
     /// The item; absent if it is only named by an edge.
@@ -60,7 +60,7 @@ pub struct ChainMember<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryChain<'a> {
     /// Each older member stands before those that took its place.
-    pub members: Vec<ChainMember<'a>>,
+    pub members: Vec<MemoryMember<'a>>,
     /// The edges between them, in the order in which they came about.
     pub edges: Vec<MemoryEdge>,
 }
@@ -87,7 +87,7 @@ impl<'a> MemoryAt<'a> {
                 }
             }
         }
-        let rows: Vec<&EdgeRow> = edges.iter().filter_map(|ex| core.graph.edge(*ex)).collect();
+        let rows: Vec<&StoredEdge> = edges.iter().filter_map(|ex| core.graph.edge(*ex)).collect();
         let members = self.oldest_first(core, &nodes, &rows);
         MemoryChain {
             members: members.into_iter().map(|nx| self.member(core, nx)).collect(),
@@ -122,7 +122,12 @@ impl<'a> MemoryAt<'a> {
         self.core.graph.leads_to(from.nx(), to.nx())
     }
 
-    fn edges_of<'c>(&self, core: &'c Core, nx: Nx, ahead: bool) -> impl Iterator<Item = (Ex, &'c EdgeRow)> {
+    fn edges_of<'c>(
+        &self,
+        core: &'c MemoryCore,
+        nx: Nx,
+        ahead: bool,
+    ) -> impl Iterator<Item = (Ex, &'c StoredEdge)> {
         let node = core.graph.node(nx);
         let list = node.map_or(&[][..], |node| if ahead { &node.out } else { &node.into });
         let at = self.seq();
@@ -131,9 +136,9 @@ impl<'a> MemoryAt<'a> {
             .take_while(move |(_, edge)| edge.seq <= at)
     }
 
-    fn member(&self, core: &'a Core, nx: Nx) -> ChainMember<'a> {
+    fn member(&self, core: &'a MemoryCore, nx: Nx) -> MemoryMember<'a> {
         let node = core.graph.node(nx);
-        ChainMember {
+        MemoryMember {
             id: node.map(|node| node.id.to_string()).unwrap_or_default(),
             item: node.and_then(|node| {
                 MemoryItem::of(core, node.item?, self.seq(), !std::ptr::eq(core, self.core))
@@ -141,7 +146,7 @@ impl<'a> MemoryAt<'a> {
         }
     }
 
-    fn edge(&self, core: &'a Core, edge: &EdgeRow) -> MemoryEdge {
+    fn edge(&self, core: &'a MemoryCore, edge: &StoredEdge) -> MemoryEdge {
         let end = |nx| {
             let member = self.member(core, nx);
             let item = member.item.map(|item| item.item());
@@ -165,7 +170,7 @@ impl<'a> MemoryAt<'a> {
     /// Sorts nodes so that older ends of edges come first; among equals, by time, then by number.
     ///
     /// Edges that close circles or were released do not count, so there is always a next one.
-    fn oldest_first(&self, core: &'a Core, nodes: &BTreeSet<Nx>, edges: &[&EdgeRow]) -> Vec<Nx> {
+    fn oldest_first(&self, core: &'a MemoryCore, nodes: &BTreeSet<Nx>, edges: &[&StoredEdge]) -> Vec<Nx> {
         let at = self.seq();
         let mut waiting: BTreeMap<Nx, usize> = nodes.iter().map(|nx| (*nx, 0)).collect();
         let mut after: BTreeMap<Nx, Vec<Nx>> = BTreeMap::new();

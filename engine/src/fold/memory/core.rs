@@ -15,10 +15,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::graph::{EdgeRow, Graph, Ix, MemoryRule, Nx, Reinforced, last_at, number, push_at};
+use super::graph::{Graph, Ix, MemoryRule, Nx, Reinforced, StoredEdge, last_at, number, push_at};
 use super::op::{MemoryEvent, MemoryWhat, Moment};
 use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded};
-use crate::fold::number::{Table, hash_of};
+use crate::fold::number::{HashIndex, hash_of};
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature};
 
 /// The recorded facts about an item. They never change.
@@ -41,7 +41,7 @@ pub struct MemoryFacts {
 #[derive(
     Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
 )]
-pub(super) enum Place {
+pub(super) enum MemoryLookup {
     /// Preferences of one scope, category and key.
     Key(Lifespan, String, String),
     /// Facts or decisions of one scope, category and subject (case folded).
@@ -52,7 +52,7 @@ pub(super) enum Place {
     Value(Signature),
 }
 
-/// A [`Place`] that borrows its texts.
+/// A [`MemoryLookup`] that borrows its texts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum PlaceRef<'a> {
     Key(Lifespan, &'a str, &'a str),
@@ -62,19 +62,21 @@ pub(super) enum PlaceRef<'a> {
 }
 
 impl PlaceRef<'_> {
-    fn to_place(self) -> Place {
+    fn to_place(self) -> MemoryLookup {
         match self {
-            Self::Key(lifespan, category, key) => Place::Key(lifespan, category.to_owned(), key.to_owned()),
-            Self::Subject(kind, lifespan, category, subject) => {
-                Place::Subject(kind, lifespan, category.to_owned(), subject.to_owned())
+            Self::Key(lifespan, category, key) => {
+                MemoryLookup::Key(lifespan, category.to_owned(), key.to_owned())
             }
-            Self::Category(kind, category) => Place::Category(kind, category.to_owned()),
-            Self::Value(signature) => Place::Value(signature),
+            Self::Subject(kind, lifespan, category, subject) => {
+                MemoryLookup::Subject(kind, lifespan, category.to_owned(), subject.to_owned())
+            }
+            Self::Category(kind, category) => MemoryLookup::Category(kind, category.to_owned()),
+            Self::Value(signature) => MemoryLookup::Value(signature),
         }
     }
 }
 
-impl Place {
+impl MemoryLookup {
     fn lend(&self) -> PlaceRef<'_> {
         match self {
             Self::Key(lifespan, category, key) => PlaceRef::Key(*lifespan, category, key),
@@ -152,8 +154,8 @@ impl Ordered {
 
 /// The items of one place.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(super) struct Slot {
-    pub(super) place: Place,
+pub(super) struct MemorySlot {
+    pub(super) place: MemoryLookup,
     /// All, in the order of recording.
     pub(super) items: Vec<Ix>,
     /// Items that are current at the head, each with the seq since which it is.
@@ -167,7 +169,7 @@ const PLACE_COUNT_MAX: usize = 4;
 
 /// An item and its values that change.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(super) struct Row {
+pub(super) struct MemoryItemRow {
     #[rkyv(with = rkyv::with::Unshare)]
     pub(super) facts: Arc<MemoryFacts>,
     pub(super) node: Nx,
@@ -181,13 +183,13 @@ const NOWHERE: u32 = u32::MAX;
 
 /// The fold of one branch of one stream.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(super) struct Core {
+pub(super) struct MemoryCore {
     pub(super) graph: Graph,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<MemoryItemRow>,
     /// In the order of first use: sort them before any is shown.
-    slots: Vec<Slot>,
+    slots: Vec<MemorySlot>,
     #[rkyv(with = rkyv::with::Skip)]
-    slot_table: Table,
+    slot_table: HashIndex,
     /// A bit for each item that is current at the head.
     live: Vec<u64>,
     #[rkyv(with = rkyv::with::AsVec)]
@@ -204,7 +206,7 @@ pub(super) struct Core {
     pub(super) changes: u64,
 }
 
-impl Core {
+impl MemoryCore {
     /// Folds a memory event.
     pub(super) fn apply(&mut self, event: &MemoryEvent) {
         let seq = event.seq;
@@ -248,7 +250,7 @@ impl Core {
 
     /// Fills the tables that only help lookups, after a snapshot was read.
     pub(super) fn find_anew(&mut self) {
-        self.slot_table = Table::with_room(self.slots.len());
+        self.slot_table = HashIndex::with_room(self.slots.len());
         for (number, slot) in (0..).zip(&self.slots) {
             self.slot_table.insert(hash_of(&slot.place.lend()), number);
         }
@@ -259,12 +261,12 @@ impl Core {
     }
 
     /// All places with their items, in no order that means anything.
-    pub(super) fn slots(&self) -> &[Slot] {
+    pub(super) fn slots(&self) -> &[MemorySlot] {
         &self.slots
     }
 
     /// The items of a place.
-    pub(super) fn slot(&self, place: &Place) -> Option<&Slot> {
+    pub(super) fn slot(&self, place: &MemoryLookup) -> Option<&MemorySlot> {
         self.slots.get(self.find_slot(place.lend())? as usize)
     }
 
@@ -278,7 +280,7 @@ impl Core {
         self.find_slot(place).unwrap_or_else(|| {
             let slot = number(self.slots.len());
             self.slot_table.insert(hash_of(&place), slot);
-            self.slots.push(Slot {
+            self.slots.push(MemorySlot {
                 place: place.to_place(),
                 items: Vec::new(),
                 live: Ordered::None,
@@ -374,7 +376,7 @@ impl Core {
             *count += 1;
         }
         self.has_session_items |= facts.record.lifespan == Lifespan::Session;
-        self.rows.push(Row { facts: Arc::clone(&facts), node: nx, live_since: None, slots });
+        self.rows.push(MemoryItemRow { facts: Arc::clone(&facts), node: nx, live_since: None, slots });
         if let Some(node) = self.graph.node_mut(nx) {
             node.item = Some(ix);
         }
@@ -422,7 +424,7 @@ impl Core {
         reason: Option<BodyId>,
     ) {
         let said = moment.at;
-        let edge = EdgeRow { seq, said, old, new, rule, reason, closes_cycle: false, released: None };
+        let edge = StoredEdge { seq, said, old, new, rule, reason, closes_cycle: false, released: None };
         if self.graph.add_edge(edge, moment.is_dated) {
             self.refresh(seq, old);
         }
@@ -466,7 +468,7 @@ impl Core {
                 Some(since) => slot.live.remove((since, ix)),
                 None => slot.live.insert((seq, ix)),
             }
-            if matches!(slot.place, Place::Key(..) | Place::Subject(..)) {
+            if matches!(slot.place, MemoryLookup::Key(..) | MemoryLookup::Subject(..)) {
                 push_at(&mut slot.holders, seq, slot.live.last().map(|(_, ix)| ix));
             }
         }
@@ -488,7 +490,7 @@ impl Core {
         ]
     }
 
-    pub(super) fn row(&self, ix: Ix) -> Option<&Row> {
+    pub(super) fn row(&self, ix: Ix) -> Option<&MemoryItemRow> {
         self.rows.get(ix as usize)
     }
 
@@ -542,7 +544,7 @@ impl Core {
     /// The items of a place that are current at `at`, in the order of recording.
     ///
     /// Cost: O(result) at the head; O(all items of the place) for earlier seqs.
-    pub(super) fn current_in(&self, place: &Place, at: Seq) -> Vec<Ix> {
+    pub(super) fn current_in(&self, place: &MemoryLookup, at: Seq) -> Vec<Ix> {
         let Some(slot) = self.slot(place) else { return Vec::new() };
         if at >= self.last {
             let mut items: Vec<Ix> = slot.live.iter().map(|(_, ix)| ix).collect();
@@ -553,7 +555,7 @@ impl Core {
     }
 
     /// The one item of a place that holds at `at`.
-    pub(super) fn holder(&self, place: &Place, at: Seq) -> Option<Ix> {
+    pub(super) fn holder(&self, place: &MemoryLookup, at: Seq) -> Option<Ix> {
         last_at(&self.slot(place)?.holders, at).flatten()
     }
 }

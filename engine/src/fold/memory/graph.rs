@@ -47,7 +47,7 @@ impl MemoryRule {
 
 /// An edge as stored.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(super) struct EdgeRow {
+pub(super) struct StoredEdge {
     pub(super) seq: Seq,
     /// When the edge was said.
     pub(super) said: Micros,
@@ -73,8 +73,7 @@ pub(super) struct Reinforced {
 
 /// A name, and the item that has it once it is recorded.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(super) struct Node {
-    #[rkyv(with = crate::fold::rows::AsText)]
+pub(super) struct NameNode {
     pub(super) id: Arc<str>,
     pub(super) item: Option<Ix>,
     pub(super) out: Vec<Ex>,
@@ -89,7 +88,7 @@ pub(super) struct Node {
     pub(super) reinforced: Vec<Reinforced>,
 }
 
-impl Node {
+impl NameNode {
     /// How many edges hide it at `at`.
     pub(super) fn hidden_by_at(&self, at: Seq) -> u32 {
         last_at(&self.hidden_by, at).unwrap_or(0)
@@ -129,37 +128,37 @@ pub(super) fn number(len: usize) -> u32 {
 /// All nodes and edges of one stream.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Graph {
-    nodes: Vec<Node>,
-    edges: Vec<EdgeRow>,
+    nodes: Vec<NameNode>,
+    edges: Vec<StoredEdge>,
     /// Newest edge between two nodes.
     #[rkyv(with = rkyv::with::AsVec)]
     between: BTreeMap<(Nx, Nx), Ex>,
 }
 
 impl Graph {
-    pub(super) fn nodes(&self) -> &[Node] {
+    pub(super) fn nodes(&self) -> &[NameNode] {
         &self.nodes
     }
 
-    pub(super) fn node(&self, nx: Nx) -> Option<&Node> {
+    pub(super) fn node(&self, nx: Nx) -> Option<&NameNode> {
         self.nodes.get(nx as usize)
     }
 
-    pub(super) fn node_mut(&mut self, nx: Nx) -> Option<&mut Node> {
+    pub(super) fn node_mut(&mut self, nx: Nx) -> Option<&mut NameNode> {
         self.nodes.get_mut(nx as usize)
     }
 
-    pub(super) fn edge(&self, ex: Ex) -> Option<&EdgeRow> {
+    pub(super) fn edge(&self, ex: Ex) -> Option<&StoredEdge> {
         self.edges.get(ex as usize)
     }
 
-    pub(super) fn edges(&self) -> &[EdgeRow] {
+    pub(super) fn edges(&self) -> &[StoredEdge] {
         &self.edges
     }
 
     pub(super) fn add_node(&mut self, id: Arc<str>) -> Nx {
         let nx = number(self.nodes.len());
-        self.nodes.push(Node { id, ..Node::default() });
+        self.nodes.push(NameNode { id, ..NameNode::default() });
         nx
     }
 
@@ -167,10 +166,10 @@ impl Graph {
     ///
     /// An edge that would close a circle is marked, whatever the caller said, and hides nothing. An edge that is dated before the old
     /// end's last restore is released at once.
-    pub(super) fn add_edge(&mut self, mut edge: EdgeRow, is_dated: bool) -> bool {
+    pub(super) fn add_edge(&mut self, mut edge: StoredEdge, is_dated: bool) -> bool {
         let known = self.between.get(&(edge.old, edge.new)).and_then(|ex| self.edge(*ex));
         // An edge that closed a circle hides nothing; said again once the circle is gone, it holds.
-        let holds = |known: &EdgeRow| {
+        let holds = |known: &StoredEdge| {
             known.released.is_none() && (!known.closes_cycle || self.leads_to(edge.new, edge.old))
         };
         if known.is_some_and(holds) {
@@ -227,15 +226,15 @@ impl Graph {
         if from == to {
             return true;
         }
-        let mut forward = Walk::new(from);
-        let mut backward = Walk::new(to);
+        let mut forward = GraphWalk::new(from);
+        let mut backward = GraphWalk::new(to);
         loop {
             for ahead in [true, false] {
                 let (this, that) = if ahead { (&mut forward, &backward) } else { (&mut backward, &forward) };
                 match this.step(self, ahead) {
-                    Step::Exhausted => return false,
-                    Step::Reached(node) if that.seen.contains(&node) => return true,
-                    Step::Reached(_) | Step::Nothing => {}
+                    GraphStep::Exhausted => return false,
+                    GraphStep::Reached(node) if that.seen.contains(&node) => return true,
+                    GraphStep::Reached(_) | GraphStep::Nothing => {}
                 }
             }
         }
@@ -243,39 +242,39 @@ impl Graph {
 }
 
 /// A depth-first walk that can be stopped after each edge.
-struct Walk {
+struct GraphWalk {
     stack: Vec<(Nx, usize)>,
     seen: BTreeSet<Nx>,
 }
 
-enum Step {
+enum GraphStep {
     Reached(Nx),
     Nothing,
     Exhausted,
 }
 
-impl Walk {
+impl GraphWalk {
     fn new(start: Nx) -> Self {
         Self { stack: vec![(start, 0)], seen: BTreeSet::from([start]) }
     }
 
-    fn step(&mut self, graph: &Graph, ahead: bool) -> Step {
-        let Some((nx, next)) = self.stack.last_mut() else { return Step::Exhausted };
+    fn step(&mut self, graph: &Graph, ahead: bool) -> GraphStep {
+        let Some((nx, next)) = self.stack.last_mut() else { return GraphStep::Exhausted };
         let node = graph.node(*nx);
         let edges = node.map_or(&[][..], |node| if ahead { &node.out } else { &node.into });
         let Some(ex) = edges.get(*next) else {
             self.stack.pop();
-            return if self.stack.is_empty() { Step::Exhausted } else { Step::Nothing };
+            return if self.stack.is_empty() { GraphStep::Exhausted } else { GraphStep::Nothing };
         };
         *next += 1;
         let Some(edge) = graph.edge(*ex).filter(|edge| edge.released.is_none() && !edge.closes_cycle) else {
-            return Step::Nothing;
+            return GraphStep::Nothing;
         };
         let reached = if ahead { edge.new } else { edge.old };
         if !self.seen.insert(reached) {
-            return Step::Nothing;
+            return GraphStep::Nothing;
         }
         self.stack.push((reached, 0));
-        Step::Reached(reached)
+        GraphStep::Reached(reached)
     }
 }

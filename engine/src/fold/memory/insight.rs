@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::core::Place;
+use super::core::MemoryLookup;
 use super::graph::{Ix, Nx};
 use super::read::{MemoryAt, MemoryItem, Standing};
 use crate::event::{Lifespan, MemoryKind};
@@ -93,7 +93,7 @@ impl<'a> MemoryAt<'a> {
         slots.sort_unstable_by_key(|slot| &slot.place);
         for slot in slots {
             match &slot.place {
-                Place::Key(lifespan, category, key) => {
+                MemoryLookup::Key(lifespan, category, key) => {
                     insights.returned.extend(self.returned(category, key, &slot.items));
                     let supersessions = self.changes(&slot.items);
                     if supersessions >= UNSTABLE_COUNT {
@@ -106,7 +106,7 @@ impl<'a> MemoryAt<'a> {
                         });
                     }
                 }
-                Place::Subject(MemoryKind::Fact, _, category, subject) => {
+                MemoryLookup::Subject(MemoryKind::Fact, _, category, subject) => {
                     let supersessions = self.changes(&slot.items);
                     if supersessions > 0 {
                         insights.contradicted.push(SubjectConflict {
@@ -117,7 +117,7 @@ impl<'a> MemoryAt<'a> {
                         });
                     }
                 }
-                Place::Subject(..) | Place::Category(..) | Place::Value(..) => {}
+                MemoryLookup::Subject(..) | MemoryLookup::Category(..) | MemoryLookup::Value(..) => {}
             }
         }
         insights.unconfirmed = (self.current(now))
@@ -131,7 +131,7 @@ impl<'a> MemoryAt<'a> {
 
     /// Whether a preference's key has changed so often that an agent should ask before it changes the key again.
     pub fn is_unstable_key(&self, lifespan: Lifespan, category: &str, key: &str) -> bool {
-        self.is_unstable(&Place::Key(lifespan, category.to_owned(), key.to_owned()))
+        self.is_unstable(&MemoryLookup::Key(lifespan, category.to_owned(), key.to_owned()))
     }
 
     /// The same for a fact's or decision's subject.
@@ -142,10 +142,10 @@ impl<'a> MemoryAt<'a> {
         category: &str,
         subject: &str,
     ) -> bool {
-        self.is_unstable(&Place::subject(kind, lifespan, category, subject))
+        self.is_unstable(&MemoryLookup::subject(kind, lifespan, category, subject))
     }
 
-    fn is_unstable(&self, place: &Place) -> bool {
+    fn is_unstable(&self, place: &MemoryLookup) -> bool {
         self.core.slot(place).is_some_and(|slot| self.changes(&slot.items) >= UNSTABLE_COUNT)
     }
 

@@ -34,7 +34,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-use self::core::Core;
+use self::core::MemoryCore;
 use crate::event::Recorded;
 use crate::ids::{BodyId, ItemId, Seq, Signature};
 use crate::text::Signer;
@@ -43,7 +43,7 @@ pub use self::core::MemoryFacts;
 pub(crate) use self::op::MemoryEvent;
 pub use self::op::Moment;
 pub use self::op::{default_category, default_lifespan, kind_label, lifespan_label, said_by_label};
-pub use chain::{ChainMember, MemoryChain, MemoryEdge};
+pub use chain::{MemoryChain, MemoryEdge, MemoryMember};
 pub use confidence::Confidence;
 pub use graph::MemoryRule;
 pub use insight::{MemoryInsights, RepeatedDecision, RepeatedKey, ReturnedValue, SubjectConflict};
@@ -63,12 +63,12 @@ pub fn value_signature(signer: &Signer, value: &str) -> Signature {
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct MemoryState {
     /// One fold per branch, with the seq since which it is the active one. Never empty, rising.
-    branches: Vec<(Seq, Core)>,
+    branches: Vec<(Seq, MemoryCore)>,
 }
 
 impl Default for MemoryState {
     fn default() -> Self {
-        Self { branches: vec![(Seq::ZERO, Core::default())] }
+        Self { branches: vec![(Seq::ZERO, MemoryCore::default())] }
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::confidence::{Confidence, micros_between, rate_per_hour};
-use super::core::{Core, MemoryFacts, Place, Row};
-use super::graph::{Ix, Node};
+use super::core::{MemoryCore, MemoryFacts, MemoryItemRow, MemoryLookup};
+use super::graph::{Ix, NameNode};
 use super::{MemoryState, TextSource};
 use crate::event::{Actor, Body, Lifespan, MemoryKind};
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature, StreamId};
@@ -50,13 +50,13 @@ impl fmt::Display for Standing {
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryAt<'a> {
     state: &'a MemoryState,
-    pub(super) core: &'a Core,
+    pub(super) core: &'a MemoryCore,
     at: Seq,
 }
 
 impl<'a> MemoryAt<'a> {
     pub(super) fn new(state: &'a MemoryState, at: Seq) -> Self {
-        static EMPTY: std::sync::LazyLock<Core> = std::sync::LazyLock::new(Core::default);
+        static EMPTY: std::sync::LazyLock<MemoryCore> = std::sync::LazyLock::new(MemoryCore::default);
         let core = state.branches.iter().rev().find(|(since, _)| *since <= at).map(|(_, core)| core);
         Self { state, core: core.unwrap_or(&EMPTY), at }
     }
@@ -123,7 +123,7 @@ impl<'a> MemoryAt<'a> {
         key: &str,
         now: Micros,
     ) -> Option<MemoryItem<'a>> {
-        self.holder(&Place::Key(lifespan, category.to_owned(), key.to_owned()), now)
+        self.holder(&MemoryLookup::Key(lifespan, category.to_owned(), key.to_owned()), now)
     }
 
     /// The fact or decision that holds on a subject (any case), within one scope: of several the newest.
@@ -135,7 +135,7 @@ impl<'a> MemoryAt<'a> {
         subject: &str,
         now: Micros,
     ) -> Option<MemoryItem<'a>> {
-        self.holder(&Place::subject(kind, lifespan, category, subject), now)
+        self.holder(&MemoryLookup::subject(kind, lifespan, category, subject), now)
     }
 
     /// The items that hold on a subject (any case) within one scope, in the order of recording.
@@ -147,7 +147,7 @@ impl<'a> MemoryAt<'a> {
         subject: &str,
         now: Micros,
     ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
-        self.currently(&Place::subject(kind, lifespan, category, subject), now)
+        self.currently(&MemoryLookup::subject(kind, lifespan, category, subject), now)
     }
 
     /// The items that hold in a category, in the order of recording. Cost: O(result) at the head.
@@ -157,7 +157,7 @@ impl<'a> MemoryAt<'a> {
         category: &str,
         now: Micros,
     ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
-        self.currently(&Place::Category(kind, category.to_owned()), now)
+        self.currently(&MemoryLookup::Category(kind, category.to_owned()), now)
     }
 
     /// The items that hold and have this value, in the order of recording. Cost: O(result) at the head.
@@ -166,7 +166,7 @@ impl<'a> MemoryAt<'a> {
         value: Signature,
         now: Micros,
     ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
-        self.currently(&Place::Value(value), now)
+        self.currently(&MemoryLookup::Value(value), now)
     }
 
     /// How many items of a kind were recorded up to the head: new ids count on from here.
@@ -174,7 +174,7 @@ impl<'a> MemoryAt<'a> {
         self.core.kind_count(kind)
     }
 
-    fn holder(&self, place: &Place, now: Micros) -> Option<MemoryItem<'a>> {
+    fn holder(&self, place: &MemoryLookup, now: Micros) -> Option<MemoryItem<'a>> {
         let holder = self.item_at(self.core.holder(place, self.at)?)?;
         if holder.standing(now) == Standing::Current {
             return Some(holder);
@@ -185,7 +185,7 @@ impl<'a> MemoryAt<'a> {
 
     fn currently(
         self,
-        place: &Place,
+        place: &MemoryLookup,
         now: Micros,
     ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
         let list = self.core.current_in(place, self.at);
@@ -198,8 +198,8 @@ impl<'a> MemoryAt<'a> {
 /// One item as of one seq. Cheap to copy.
 #[derive(Clone, Copy)]
 pub struct MemoryItem<'a> {
-    pub(super) core: &'a Core,
-    row: &'a Row,
+    pub(super) core: &'a MemoryCore,
+    row: &'a MemoryItemRow,
     at: Seq,
     off_branch: bool,
 }
@@ -214,12 +214,12 @@ impl fmt::Debug for MemoryItem<'_> {
 }
 
 impl<'a> MemoryItem<'a> {
-    pub(super) fn of(core: &'a Core, ix: Ix, at: Seq, off_branch: bool) -> Option<Self> {
+    pub(super) fn of(core: &'a MemoryCore, ix: Ix, at: Seq, off_branch: bool) -> Option<Self> {
         let row = core.row(ix).filter(|row| row.facts.seq <= at)?;
         Some(Self { core, row, at, off_branch })
     }
 
-    pub(super) fn node(&self) -> Option<&'a Node> {
+    pub(super) fn node(&self) -> Option<&'a NameNode> {
         self.core.graph.node(self.row.node)
     }
 

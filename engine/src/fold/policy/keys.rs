@@ -26,11 +26,11 @@ pub(super) enum KeyError {
 pub struct PolicyKey {
     /// Its name; a setting of a rule takes a dot.
     pub name: &'static str,
-    place: Place,
+    place: ValueField,
 }
 
 /// The place of a key's value in a policy.
-enum Place {
+enum ValueField {
     Field {
         get: fn(&Policy) -> Value,
         set: fn(&mut Policy, &Value) -> Result<(), KeyError>,
@@ -45,22 +45,22 @@ impl PolicyKey {
     /// Its value in a policy.
     pub fn value(&self, policy: &Policy) -> Value {
         match self.place {
-            Place::Field { get, .. } => get(policy),
-            Place::Switch(number) => Value::Bool(policy.switches.is_on(number)),
-            Place::Ages(number) => of_ages(policy.idle.ages(number)),
+            ValueField::Field { get, .. } => get(policy),
+            ValueField::Switch(number) => Value::Bool(policy.switches.is_on(number)),
+            ValueField::Ages(number) => of_ages(policy.idle.ages(number)),
         }
     }
 
     pub(super) fn set(&self, policy: &mut Policy, value: &Value) -> Result<(), KeyError> {
         match self.place {
-            Place::Field { set, .. } => set(policy, value),
-            Place::Switch(number) => {
+            ValueField::Field { set, .. } => set(policy, value),
+            ValueField::Switch(number) => {
                 let mut on = policy.switches.is_on(number);
                 flag(&mut on, value)?;
                 policy.switches.set(number, on);
                 Ok(())
             }
-            Place::Ages(number) => {
+            ValueField::Ages(number) => {
                 policy.idle.set_ages(number, ages(value)?);
                 Ok(())
             }
@@ -79,7 +79,7 @@ macro_rules! keys {
     ($( $name:literal $($field:ident).+ $(in $place:ident)? : $set:ident );+ $(;)?) => {
         [ $( PolicyKey {
             name: $name,
-            place: Place::Field {
+            place: ValueField::Field {
                 get: |policy| json(&policy.$($field).+),
                 set: |policy, value| $set(keys!(@ policy $(in $place)? : $($field).+), value),
             },
@@ -92,9 +92,10 @@ macro_rules! keys {
 /// Every key, in the order in which a whole policy lists them.
 pub fn policy_keys() -> &'static [PolicyKey] {
     static ALL: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
-        let switches =
-            switches().map(|(number, switch)| PolicyKey { name: switch.key, place: Place::Switch(number) });
-        let ages = ages_keys().map(|(number, ages)| PolicyKey { name: ages.key, place: Place::Ages(number) });
+        let switches = switches()
+            .map(|(number, switch)| PolicyKey { name: switch.key, place: ValueField::Switch(number) });
+        let ages =
+            ages_keys().map(|(number, ages)| PolicyKey { name: ages.key, place: ValueField::Ages(number) });
         supersession().into_iter().chain(switches).chain(others()).chain(ages).collect()
     });
     &ALL
@@ -216,13 +217,13 @@ fn ratio(place: &mut f64, value: &Value) -> Result<(), KeyError> {
 }
 
 /// Words that a key takes.
-trait Word: DeserializeOwned {
+trait KeyWord: DeserializeOwned {
     const EXPECTED: &'static str;
 }
 
 macro_rules! words {
     ($( $name:ident $expected:literal; )+) => {
-        $( impl Word for $name {
+        $( impl KeyWord for $name {
             const EXPECTED: &'static str = $expected;
         } )+
     };
@@ -238,7 +239,7 @@ words! {
     FileKind "`file`, `supersede_write` or `supersede_read`";
 }
 
-fn word<W: Word>(place: &mut W, value: &Value) -> Result<(), KeyError> {
+fn word<W: KeyWord>(place: &mut W, value: &Value) -> Result<(), KeyError> {
     // People write `off` for it, and other programs make `false` of that.
     let word = match value {
         Value::Bool(true) => &Value::from("on"),

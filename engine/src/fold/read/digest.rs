@@ -21,7 +21,7 @@ impl State {
 
     /// Everything that the digest covers, part by part, as JSON.
     pub(crate) fn each_visible(&self, at: Seq, see: &mut dyn FnMut(&'static str, Vec<u8>)) {
-        let mut add = |part: &'static str, value: &dyn erased::Json| see(part, value.json());
+        let mut add = |part: &'static str, value: &dyn erased::DigestJson| see(part, value.json());
         add("info", &self.info(at));
         add("turn", &(self.turn(at), self.prompt_count(at), self.closed(at)));
         add("policy", &self.policy(at).as_ref());
@@ -68,11 +68,11 @@ impl State {
 
 /// Serialisation without naming the type.
 mod erased {
-    pub(super) trait Json {
+    pub(super) trait DigestJson {
         fn json(&self) -> Vec<u8>;
     }
 
-    impl<T: serde::Serialize> Json for T {
+    impl<T: serde::Serialize> DigestJson for T {
         fn json(&self) -> Vec<u8> {
             // A value that cannot be written is not the same as an empty one.
             serde_json::to_vec(self).unwrap_or_else(|error| error.to_string().into_bytes())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::event::{Body, Face, InjectedKind, PartKind, Role, ToolClass};
 use crate::fold::facts::{ItemKind, PartFact, Size};
-use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
+use crate::fold::history::{Cause, CauseRow, Evicted, RuleKind, ShortenKind};
 use crate::fold::number::{Ix, NONE};
 use crate::fold::policy::Policy;
 use crate::fold::state::Status;
@@ -474,7 +474,7 @@ impl State {
     }
 
     /// Why a face is hidden at `at`, if it is.
-    pub(crate) fn cause_view(&self, row: &Row) -> CauseView {
+    pub(crate) fn cause_view(&self, row: &CauseRow) -> CauseView {
         let seq = row.since;
         match row.cause {
             Cause::Erased { lost: false } => CauseView::Erased { seq },

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::event::{Face, InjectedKind, Role};
 use crate::fold::FaceState;
 use crate::fold::facts::ItemKind;
-use crate::fold::history::{Cause, Row, is_before};
+use crate::fold::history::{Cause, CauseRow, is_before};
 use crate::fold::number::Ix;
 use crate::fold::state::State;
 use crate::fold::state::Status;
@@ -112,7 +112,7 @@ impl State {
     pub fn act_holds(&self, ix: Ix, act: Seq, at: Seq) -> bool {
         let rows = self.history.rows_of(ix).chain(self.history.facts_of(ix));
         // A rewind begins anew the causes that hold behind it.
-        let anew = |row: &Row| {
+        let anew = |row: &CauseRow| {
             row.cause == Cause::Pinned
                 && row.since > act
                 && self.rewinds(at).iter().any(|(seq, _)| *seq == row.since)
@@ -128,7 +128,7 @@ impl State {
     }
 
     /// The act of a person behind a cause.
-    fn act_of(&self, row: &Row) -> Option<Seq> {
+    fn act_of(&self, row: &CauseRow) -> Option<Seq> {
         match row.cause {
             Cause::Discarded { act, .. } | Cause::Distilled { act, .. } => {
                 self.facts.rare.acts.get(act as usize).map(|act| act.seq)

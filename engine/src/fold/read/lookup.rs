@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::FaceState;
 use crate::event::{Face, KeyKind};
-use crate::fold::history::{Cause, EdgeRow, Row, RuleKind, is_before};
+use crate::fold::history::{Cause, CauseRow, EdgeRow, RuleKind, is_before};
 use crate::fold::number::{Ix, NONE};
 use crate::fold::rules::tool_lists;
 use crate::fold::state::State;
@@ -256,7 +256,7 @@ impl State {
             for (place, hidden) in (0..).zip(&act.items).filter(|(_, hidden)| hidden.pattern == Some(pattern))
             {
                 let Some(ix) = self.facts.find(hidden.item) else { continue };
-                let by_act = |row: &Row| match row.cause {
+                let by_act = |row: &CauseRow| match row.cause {
                     Cause::Discarded { act, at } | Cause::Distilled { act, at } => {
                         act == number && at == place
                     }

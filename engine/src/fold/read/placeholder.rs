@@ -7,11 +7,11 @@
 use crate::event::{Face, Role};
 use crate::fold::eviction::{output_text, rolling_text, words_text};
 use crate::fold::facts::{ItemKind, Size};
-use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
+use crate::fold::history::{Cause, CauseRow, Evicted, RuleKind, ShortenKind};
 use crate::fold::number::{Ix, NONE};
 use crate::fold::policy::TaskArchive;
 use crate::fold::rules::Tombstone;
-use crate::fold::rules::shorten::{Cutter, Cutting, Leaves};
+use crate::fold::rules::shorten::{Cutter, Cutting, ShortenedContent};
 use crate::fold::state::State;
 use crate::fold::state::Status;
 use crate::ids::{BodyId, Seq};
@@ -236,12 +236,19 @@ impl State {
     }
 
     /// The placeholder that a cause brings. It counts at most the tokens that it replaces, so that shown and freed make the whole.
-    pub(crate) fn placeholder_for(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> Placeholder {
+    pub(crate) fn placeholder_for(
+        &self,
+        ix: Ix,
+        face: Face,
+        row: &CauseRow,
+        size: Size,
+        at: Seq,
+    ) -> Placeholder {
         let placeholder = self.placeholder_by(ix, face, row, size, at);
         Placeholder { tokens: placeholder.tokens.min(size.tokens), ..placeholder }
     }
 
-    fn placeholder_by(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> Placeholder {
+    fn placeholder_by(&self, ix: Ix, face: Face, row: &CauseRow, size: Size, at: Seq) -> Placeholder {
         match row.cause {
             Cause::Erased { .. } | Cause::OffBranch | Cause::Left => Self::nothing(),
             Cause::Cleared { act } => match self.cleared(act) {
@@ -274,7 +281,7 @@ impl State {
         &self,
         ix: Ix,
         face: Face,
-        row: &Row,
+        row: &CauseRow,
         size: Size,
         at: Seq,
     ) -> (FaceState, u64) {
@@ -291,7 +298,14 @@ impl State {
     }
 
     /// State of the placeholder of [`State::placeholder_for`]: as [`State::placeholder_figures`], without counting.
-    pub(crate) fn placeholder_state(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> FaceState {
+    pub(crate) fn placeholder_state(
+        &self,
+        ix: Ix,
+        face: Face,
+        row: &CauseRow,
+        size: Size,
+        at: Seq,
+    ) -> FaceState {
         match self.tombstone_of(face, row, size) {
             Some((state, _)) => state,
             None => self.placeholder_for(ix, face, row, size, at).state,
@@ -299,7 +313,7 @@ impl State {
     }
 
     /// How a superseded output is shown, with the pieces of the text in its place; `None` for every other face.
-    fn tombstone_of(&self, face: Face, row: &Row, size: Size) -> Option<(FaceState, [&str; 5])> {
+    fn tombstone_of(&self, face: Face, row: &CauseRow, size: Size) -> Option<(FaceState, [&str; 5])> {
         let Cause::Superseded { edge } = row.cause else { return None };
         let edge = self.history.edges.get(edge).filter(|_| face == Face::Output)?;
         let pieces = superseded_pieces(edge.kind, self.facts.tool(Ix(edge.new)));
@@ -333,7 +347,7 @@ impl State {
         }
     }
 
-    fn evicted_placeholder(&self, ix: Ix, row: &Row, at: Seq) -> Placeholder {
+    fn evicted_placeholder(&self, ix: Ix, row: &CauseRow, at: Seq) -> Placeholder {
         let Cause::Evicted { eviction, how, last } = row.cause else { return Self::nothing() };
         let archive = self.policy(row.since).task_archive;
         let Some(eviction) = self.facts.rare.evictions.get(eviction as usize) else { return Self::nothing() };
@@ -368,7 +382,7 @@ impl State {
         self.facts.items_of(message).find_map(|part| {
             let item =
                 self.facts.item(part).filter(|item| item.id.seq <= at && item.kind != ItemKind::Call)?;
-            let evicted = |row: Row| matches!(row.cause, Cause::Evicted { .. }) && row.holds(at);
+            let evicted = |row: CauseRow| matches!(row.cause, Cause::Evicted { .. }) && row.holds(at);
             self.history
                 .rows_of(part)
                 .any(evicted)
@@ -431,15 +445,15 @@ impl State {
         ix: Ix,
         face: Face,
         rule: ShortenKind,
-        row: &Row,
+        row: &CauseRow,
         size: Size,
         at: Seq,
     ) -> Placeholder {
         let part = match (rule.described().leaves)(face) {
-            Leaves::Nothing => return Self::nothing(),
-            Leaves::Text(text) => return Self::fitting(size, text.to_owned()),
-            Leaves::SetAside => return self.set_aside(ix, row.since, size),
-            Leaves::Part(part) => part,
+            ShortenedContent::Nothing => return Self::nothing(),
+            ShortenedContent::Text(text) => return Self::fitting(size, text.to_owned()),
+            ShortenedContent::SetAside => return self.set_aside(ix, row.since, size),
+            ShortenedContent::Part(part) => part,
         };
         let bodies: Vec<BodyId> = match face {
             Face::Input => self.params(ix, at).into_iter().collect(),

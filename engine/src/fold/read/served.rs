@@ -94,7 +94,7 @@ pub struct ServedChange {
 
 /// The rebases and served contexts of a stream up to a seq, ready to be asked about many items.
 #[derive(Debug)]
-pub(crate) struct Marks<'s> {
+pub(crate) struct ServedMarks<'s> {
     state: &'s State,
     at: Seq,
     /// The last rebase of everything.
@@ -104,7 +104,7 @@ pub(crate) struct Marks<'s> {
     memory_from: Seq,
 }
 
-impl<'s> Marks<'s> {
+impl<'s> ServedMarks<'s> {
     pub(crate) fn of(state: &'s State, at: Seq) -> Self {
         let rebases = state.rebases(at);
         let whole = rebases
@@ -218,7 +218,8 @@ struct Moves {
 impl State {
     /// Injected items of a kind, in the order of recording.
     pub(crate) fn history_injected(&self, kind: InjectedKind) -> Vec<Ix> {
-        let is_kind = |item: &crate::fold::facts::Item| self.facts.extra(item.extra).injected == Some(kind);
+        let is_kind =
+            |item: &crate::fold::facts::ItemFact| self.facts.extra(item.extra).injected == Some(kind);
         let items = self.facts.items.iter().enumerate().filter(|(_, item)| is_kind(item));
         items.map(|(place, _)| Ix(crate::fold::number::index(place))).collect()
     }
@@ -245,7 +246,7 @@ impl State {
     ///
     /// An injected text never stands inside a message or between a call and its result. Cost: O(items).
     pub fn served_places(&self, at: Seq) -> Vec<ServedPlace> {
-        let marks = Marks::of(self, at);
+        let marks = ServedMarks::of(self, at);
         let mut places: Vec<ServedPlace> = Vec::new();
         let mut held: Vec<ServedPlace> = Vec::new();
         let mut message = crate::fold::number::NONE;
@@ -292,7 +293,7 @@ impl State {
     }
 
     /// Whether a context shows an item as hidden by an eviction, and the summary nowhere: then the bearer is brought.
-    fn lacks_summary(&self, marks: &Marks<'_>, eviction: u32, hidden: &[Ix]) -> bool {
+    fn lacks_summary(&self, marks: &ServedMarks<'_>, eviction: u32, hidden: &[Ix]) -> bool {
         let mut lacks = false;
         for ix in hidden.iter().filter(|ix| self.is_in_context(**ix, marks.at)) {
             match self.evicted(*ix, marks.face(*ix, Face::Output).0) {
@@ -398,7 +399,7 @@ impl State {
         let served = self.served(at);
         let first = served.partition_point(|(seq, _)| *seq < item.id.seq);
         let mut changes: Vec<ServedChange> = Vec::new();
-        let mut marks: Option<Marks<'_>> = None;
+        let mut marks: Option<ServedMarks<'_>> = None;
         let mut rebases = usize::MAX;
         let mut borne: Option<(u32, Vec<Ix>)> = None;
         for (sent, _) in served.get(first..).unwrap_or_default() {
@@ -406,7 +407,8 @@ impl State {
                 // Rebases before this context decide; the marks are made anew only when there are more.
                 let known = self.rebases(*sent).len();
                 let reuse = marks.take().filter(|_| known == rebases);
-                let made = reuse.map_or_else(|| Marks::of(self, *sent), |marks| Marks { at: *sent, ..marks });
+                let made = reuse
+                    .map_or_else(|| ServedMarks::of(self, *sent), |marks| ServedMarks { at: *sent, ..marks });
                 rebases = known;
                 let (mut moment, _) = made.face(ix, Face::Output);
                 if let Some((eviction, true)) = self.evicted(ix, *sent) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::event::Face;
 use crate::fold::history::{Cause, EdgeRow, Edges, RuleKind, ShortenKind, is_before};
 use crate::fold::number::Ix;
-use crate::fold::rules::Line;
+use crate::fold::rules::EdgeLine;
 use crate::fold::state::State;
 use crate::ids::Seq;
 
@@ -250,7 +250,7 @@ impl State {
         let spelled = words(key);
         let key = spelled.as_deref().unwrap_or(key);
         let label = edge.kind.described();
-        let text = (label.line)(&Line {
+        let text = (label.line)(&EdgeLine {
             old: &a,
             new: &b,
             tool,

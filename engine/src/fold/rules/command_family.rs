@@ -2,11 +2,11 @@
 //! `command_family`). Off unless a policy asks for it. A run that failed is superseded, too; only one that completed
 //! supersedes.
 
-use super::{Failed, Finds, Guard, Label, On, Rule, Switch, Tombstone};
+use super::{Failed, Finds, Guard, RuleLabel, On, Rule, Switch, Tombstone};
 use crate::event::KeyKind;
 use crate::fold::history::RuleKind;
 
-const LABEL: Label = Label {
+const LABEL: RuleLabel = RuleLabel {
     number: 12,
     name: "command_family",
     short: "check",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Look;
 use super::shorten::{
-    Acts, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject, lines_of_long, whole_tokens,
+    Acts, Cuts, Cutting, Room, ShortenedContent, Shortening, Subject, TextCut, lines_of_long, whole_tokens,
 };
 use crate::event::Face;
 use crate::fold::facts::ItemKind;
@@ -45,7 +45,7 @@ pub(crate) const RULE: Shortening = Shortening {
     name: "compress_reasoning",
     figure: "Thinking Compress",
     reason: "long reasoning is compressed after some turns",
-    leaves: |_| Leaves::Part(Part { by: conclusions, may_go: false }),
+    leaves: |_| ShortenedContent::Part(TextCut { by: conclusions, may_go: false }),
     acts: Acts::AtAge {
         face: Face::Output,
         ages: None,

@@ -1,9 +1,9 @@
 //! Context: a newer `context_prune` call takes the place of earlier ones (kind `context`).
 
-use super::{Failed, Finds, Guard, Label, On, Rule, Switch, Tombstone};
+use super::{Failed, Finds, Guard, RuleLabel, On, Rule, Switch, Tombstone};
 use crate::fold::history::RuleKind;
 
-const LABEL: Label = Label {
+const LABEL: RuleLabel = RuleLabel {
     number: 10,
     name: "context",
     short: "context",

@@ -3,13 +3,13 @@
 //! The policy's matrix says which class of call clears which class of view. A key of one kind never meets one of
 //! another, so a search is cleared by an equal search alone.
 
-use super::{Clear, Failed, Finds, Guard, Label, Look, On, Rule, Slot, Tombstone};
+use super::{Clear, Failed, Finds, Guard, RuleLabel, Look, On, Rule, ClaimKey, Tombstone};
 use crate::event::{KeyKind, ToolClass};
 use crate::fold::history::RuleKind;
 use crate::fold::number::Ix;
 use crate::fold::policy_values::FileKind;
 
-pub(super) const FILE: Label = Label {
+pub(super) const FILE: RuleLabel = RuleLabel {
     number: 2,
     name: "file",
     short: "file",
@@ -20,7 +20,7 @@ pub(super) const FILE: Label = Label {
     reason: "a later call worked on the same file{key}",
 };
 
-const WRITE: Label = Label {
+const WRITE: RuleLabel = RuleLabel {
     number: 3,
     name: "supersede_write",
     short: "file",
@@ -31,7 +31,7 @@ const WRITE: Label = Label {
     reason: "the file{key} was read after it was written",
 };
 
-const READ: Label = Label {
+const READ: RuleLabel = RuleLabel {
     number: 4,
     name: "supersede_read",
     short: "file",
@@ -57,10 +57,10 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 /// The slots in which a call's views of files, and its searches, can be found.
-pub(super) fn lay(look: Look<'_>, ix: Ix, lay: &mut dyn FnMut(Slot)) {
+pub(super) fn lay(look: Look<'_>, ix: Ix, lay: &mut dyn FnMut(ClaimKey)) {
     for (_, key) in look.keys(ix) {
         if matches!(key.kind, KeyKind::File | KeyKind::Search) {
-            lay(Slot { group: group(key.class), key: look.id(key).0 });
+            lay(ClaimKey { group: group(key.class), key: look.id(key).0 });
         }
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn clear(look: Look<'_>, ix: Ix, clear: &mut dyn FnMut(Clear)) {
             let waits = look.policy.file.edit_quiet_steps > 0
                 && key.class == ToolClass::Edit
                 && matches!(class, ToolClass::Read | ToolClass::Write);
-            clear(Clear { slot: Slot { group: group(class), key: look.id(key).0 }, key: index, waits });
+            clear(Clear { slot: ClaimKey { group: group(class), key: look.id(key).0 }, key: index, waits });
         }
     }
 }

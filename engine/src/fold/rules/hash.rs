@@ -1,12 +1,12 @@
 //! Repeat: the same tool with the same parameters, called again (kind `hash`, or `dedup` without top-level nulls).
 
-use super::{Failed, Finds, Guard, Label, Look, On, Rule, Slot, Tombstone};
+use super::{Failed, Finds, Guard, RuleLabel, Look, On, Rule, ClaimKey, Tombstone};
 use crate::event::TodoRole;
 use crate::fold::history::RuleKind;
 use crate::fold::number::Ix;
 use crate::fold::policy_values::{Paths, RepeatMode};
 
-pub(super) const HASH: Label = Label {
+pub(super) const HASH: RuleLabel = RuleLabel {
     number: 0,
     name: "repeat",
     short: "hash",
@@ -17,7 +17,7 @@ pub(super) const HASH: Label = Label {
     reason: "the same call with the same parameters was made again",
 };
 
-pub(super) const DEDUP: Label = Label {
+pub(super) const DEDUP: RuleLabel = RuleLabel {
     number: 1,
     name: "repeat",
     short: "hash",
@@ -42,7 +42,7 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 /// The slot of a call's signature; none for a poll or a deed, whose repeat is a new answer or a new deed.
-fn slot(look: Look<'_>, ix: Ix) -> Option<Slot> {
+fn slot(look: Look<'_>, ix: Ix) -> Option<ClaimKey> {
     let call = look.call(ix)?;
     let todo = matches!(call.todo, TodoRole::Write | TodoRole::Read);
     if call.volatile || !todo && look.lists.tool(call.tool).repeat_except {
@@ -50,5 +50,5 @@ fn slot(look: Look<'_>, ix: Ix) -> Option<Slot> {
     }
     let form = usize::from(look.policy.paths == Paths::Session) * 2
         + usize::from(look.policy.repeat.mode == RepeatMode::Dedup);
-    Some(Slot { group: 0, key: *call.compared.get(form)? })
+    Some(ClaimKey { group: 0, key: *call.compared.get(form)? })
 }

@@ -12,7 +12,7 @@
 //! The first rule that means a face decides. The order of the table is the order in which they are asked.
 //! Reasoning goes in whole runs, at a prompt: all of it between two prompts, or none.
 
-use super::shorten::{Acts, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use super::shorten::{Acts, AgesKey, Resting, ShortenedContent, Shortening, TEXT_ASIDE};
 use super::{Look, SHORTENING};
 use crate::event::{Face, KeyKind, ToolClass};
 use crate::fold::facts::ItemKind;
@@ -39,8 +39,8 @@ macro_rules! idle {
     };
 }
 
-const ASIDE: Leaves = Leaves::Text(TEXT_ASIDE);
-const PARAMS: Leaves = Leaves::SetAside;
+const ASIDE: ShortenedContent = ShortenedContent::Text(TEXT_ASIDE);
+const PARAMS: ShortenedContent = ShortenedContent::SetAside;
 const OFF: Ages = Ages::all(0);
 
 idle! {
@@ -96,7 +96,7 @@ pub(crate) const REASONING: Shortening = Shortening {
     name: "idle_reasoning",
     figure: "Idle Reasoning",
     reason: "reasoning from before an earlier prompt is left out",
-    leaves: |_| Leaves::Nothing,
+    leaves: |_| ShortenedContent::Nothing,
     acts: Acts::AtPrompt {
         ages: AgesKey { key: "idle.reasoning", presets: &[("economy", Ages::all(1))] },
         means: |item| item.kind == ItemKind::Reasoning,

@@ -5,7 +5,7 @@
 //! newer call N   --clear-->  slots whose calls it may supersede   (repeat: its signature; file: keys the matrix allows)
 //! ```
 //!
-//! A rule says how its calls are found ([`Finds`]), which names and texts its edges have ([`Label`]), and how a policy turns it on
+//! A rule says how its calls are found ([`Finds`]), which names and texts its edges have ([`RuleLabel`]), and how a policy turns it on
 //! ([`On`]). Finding candidates, protection, order and edges are the same for all and stand in [`step`](super::step). One file a
 //! rule, one line in the list of [`RULES`], in the order in which they are asked.
 //! Rules that shorten stand in the list of [`SHORTENING`] in the same way, as [`Shortening`]; those by age are rows of one table, [`idle`].
@@ -14,14 +14,13 @@ pub(crate) mod shorten;
 
 use shorten::{Acts, AgesKey, Shortening};
 
-use super::claims::Slot;
+use super::claims::ClaimKey;
 use rustc_hash::FxHashMap;
 
-use super::facts::{Call, Facts, KeyFact};
+use super::facts::{CallFact, Facts, KeyFact};
 use super::history::RuleKind;
 use super::number::{Ix, KeyId, NONE, Name};
 use super::policy_values::{Paths, Policy};
-use super::rows::{Fields, Flat, Out};
 use crate::event::KeyKind;
 use crate::failpoints::failpoint;
 
@@ -84,7 +83,7 @@ pub(crate) struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    pub(crate) fn call(&self, ix: Ix) -> Option<&'a Call> {
+    pub(crate) fn call(&self, ix: Ix) -> Option<&'a CallFact> {
         self.facts.call(ix)
     }
 
@@ -107,7 +106,7 @@ impl<'a> Look<'a> {
 /// A slot that a call empties.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clear {
-    pub(crate) slot: Slot,
+    pub(crate) slot: ClaimKey,
     /// Index of the key by which the call empties it, or [`NONE`].
     pub(crate) key: u32,
     /// Not at once: when the file has rested.
@@ -177,7 +176,7 @@ pub(crate) fn ages_keys() -> impl Iterator<Item = (usize, AgesKey)> {
 /// A rule of supersession.
 pub(crate) struct Rule {
     /// Labels that its edges can have.
-    pub(crate) labels: &'static [&'static Label],
+    pub(crate) labels: &'static [&'static RuleLabel],
     pub(crate) on: On,
     /// The kind of its edges under a policy.
     pub(crate) kind: fn(&Policy) -> RuleKind,
@@ -192,7 +191,7 @@ pub(crate) struct Rule {
 #[derive(Clone, Copy)]
 pub(crate) enum Finds {
     /// One slot, for calls that have one.
-    One(fn(Look<'_>, Ix) -> Option<Slot>),
+    One(fn(Look<'_>, Ix) -> Option<ClaimKey>),
     /// A slot for each key of a kind.
     Keys(KeyKind),
     /// One tool: its newest call takes the place of every earlier one, whatever they say.
@@ -203,7 +202,7 @@ pub(crate) enum Finds {
 
 impl Finds {
     /// The slots in which a call can be found.
-    pub(crate) fn lay(self, look: Look<'_>, ix: Ix, lay: &mut dyn FnMut(Slot)) {
+    pub(crate) fn lay(self, look: Look<'_>, ix: Ix, lay: &mut dyn FnMut(ClaimKey)) {
         match self {
             Self::Files => file::lay(look, ix, lay),
             other => other.each(look, ix, &mut |_, slot| lay(slot)),
@@ -219,7 +218,7 @@ impl Finds {
     }
 
     /// The slots of a call, the same on both sides, each with the index of its key.
-    fn each(self, look: Look<'_>, ix: Ix, found: &mut dyn FnMut(u32, Slot)) {
+    fn each(self, look: Look<'_>, ix: Ix, found: &mut dyn FnMut(u32, ClaimKey)) {
         match self {
             Self::One(slot) => {
                 if let Some(slot) = slot(look, ix) {
@@ -228,12 +227,12 @@ impl Finds {
             }
             Self::Keys(kind) => {
                 for (index, key) in look.keys(ix).filter(|(_, key)| key.kind == kind) {
-                    found(index, Slot { group: 0, key: look.id(key).0 });
+                    found(index, ClaimKey { group: 0, key: look.id(key).0 });
                 }
             }
             Self::Tool(tool) => {
                 if look.facts.tool(ix) == tool {
-                    found(NONE, Slot { group: 0, key: 0 });
+                    found(NONE, ClaimKey { group: 0, key: 0 });
                 }
             }
             Self::Files => {}
@@ -252,7 +251,7 @@ impl Rule {
 }
 
 /// Names and texts for the edges of a rule.
-pub(crate) struct Label {
+pub(crate) struct RuleLabel {
     /// The number in memory and in saved folds. No two labels share one, and there are no gaps.
     pub(crate) number: u8,
     /// The name in policies, queries, JSON and words.
@@ -266,7 +265,7 @@ pub(crate) struct Label {
     /// The text in place of a superseded face.
     pub(crate) tombstone: Tombstone,
     /// The log line of an edge, without its sign.
-    pub(crate) line: fn(&Line<'_>) -> String,
+    pub(crate) line: fn(&EdgeLine<'_>) -> String,
     /// The rule's reason; `{key}` is replaced by the key that the two calls share.
     pub(crate) reason: &'static str,
 }
@@ -283,7 +282,7 @@ pub(crate) enum Tombstone {
 }
 
 /// The values in log lines of edges.
-pub(crate) struct Line<'a> {
+pub(crate) struct EdgeLine<'a> {
     /// The hosts' ids of the superseded call and of the superseding one.
     pub(crate) old: &'a str,
     pub(crate) new: &'a str,
@@ -299,7 +298,7 @@ pub(crate) struct Line<'a> {
 }
 
 /// A newer reminder or reflection, or an update of the list it was about. No rule makes these edges.
-const INJECTED: Label = Label {
+const INJECTED: RuleLabel = RuleLabel {
     number: 11,
     name: "injected",
     short: "injected",
@@ -321,10 +320,10 @@ const LABEL_COUNT: usize = {
 };
 
 /// All labels, by number.
-static LABELS: [&Label; LABEL_COUNT] = labels();
+static LABELS: [&RuleLabel; LABEL_COUNT] = labels();
 
 #[expect(clippy::indexing_slicing, reason = "at compile time: a number past the end ends the build")]
-const fn labels() -> [&'static Label; LABEL_COUNT] {
+const fn labels() -> [&'static RuleLabel; LABEL_COUNT] {
     let mut all = [None; LABEL_COUNT];
     all[INJECTED.number as usize] = Some(&INJECTED);
     let mut rules = RULES;
@@ -362,7 +361,7 @@ impl RuleKind {
     /// A newer reminder or reflection, or an update of the list it was about.
     pub const INJECTED: Self = Self::of(&INJECTED);
 
-    pub(crate) const fn of(label: &Label) -> Self {
+    pub(crate) const fn of(label: &RuleLabel) -> Self {
         Self::numbered(label.number)
     }
 
@@ -371,12 +370,7 @@ impl RuleKind {
         LABELS.iter().map(|label| Self::of(label))
     }
 
-    /// Whether a label has the number.
-    pub(crate) fn is_known(number: u8) -> bool {
-        usize::from(number) < LABEL_COUNT
-    }
-
-    pub(crate) fn described(self) -> &'static Label {
+    pub(crate) fn described(self) -> &'static RuleLabel {
         LABELS.get(usize::from(self.number())).copied().unwrap_or(&INJECTED)
     }
 
@@ -388,22 +382,6 @@ impl RuleKind {
     /// The rule's reason, in words. `key`: the key that the two calls share, with a blank before it, or empty.
     pub fn reason(self, key: &str) -> String {
         self.described().reason.replace("{key}", key)
-    }
-}
-
-impl Flat for RuleKind {
-    const BYTES: usize = 1;
-
-    fn put(&self, out: &mut Out) {
-        self.number().put(out);
-    }
-
-    fn get(row: &mut Fields<'_>) -> Self {
-        let number = u8::get(row);
-        if !Self::is_known(number) {
-            row.refuse();
-        }
-        Self::numbered(number)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Look;
-use super::shorten::{Acts, Cuts, Cutting, Leaves, Part, Shortening, Subject};
+use super::shorten::{Acts, Cuts, Cutting, ShortenedContent, Shortening, Subject, TextCut};
 use crate::event::Face;
 use crate::fold::policy_values::Ages;
 use crate::text::shorten::marked;
@@ -21,7 +21,7 @@ pub(crate) const RULE: Shortening = Shortening {
     name: "purge_errors",
     figure: "Purge Errors",
     reason: "the parameters of a failed call are purged after some turns",
-    leaves: |_| Leaves::Part(Part { by: short_values, may_go: false }),
+    leaves: |_| ShortenedContent::Part(TextCut { by: short_values, may_go: false }),
     acts: Acts::AtAge { face: Face::Input, ages: None, is_on: |policy, _| policy.purge_errors.on, age },
 };
 

@@ -1,11 +1,11 @@
 //! Retry: failed attempts go once the same call succeeds, in whatever turn (kind `retry`).
 
-use super::{Failed, Finds, Guard, Label, Look, On, Rule, Slot, Switch, Tombstone};
+use super::{Failed, Finds, Guard, RuleLabel, Look, On, Rule, ClaimKey, Switch, Tombstone};
 use crate::fold::history::RuleKind;
 use crate::fold::number::Ix;
 use crate::fold::policy_values::Paths;
 
-pub(super) const LABEL: Label = Label {
+pub(super) const LABEL: RuleLabel = RuleLabel {
     number: 9,
     name: "retry",
     short: "retry",
@@ -26,7 +26,7 @@ pub(crate) const RULE: Rule = Rule {
     finds: Finds::One(slot),
 };
 
-fn slot(look: Look<'_>, ix: Ix) -> Option<Slot> {
+fn slot(look: Look<'_>, ix: Ix) -> Option<ClaimKey> {
     let form = usize::from(look.policy.paths == Paths::Session) * 2;
-    Some(Slot { group: 0, key: *look.call(ix)?.compared.get(form)? })
+    Some(ClaimKey { group: 0, key: *look.call(ix)?.compared.get(form)? })
 }

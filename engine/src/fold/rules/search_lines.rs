@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::Look;
-use super::shorten::{Acts, AgesKey, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject};
+use super::shorten::{Acts, AgesKey, Cuts, Cutting, Room, ShortenedContent, Shortening, Subject, TextCut};
 use crate::event::{Face, ToolClass};
 use crate::fold::policy_values::Ages;
 
@@ -23,7 +23,7 @@ pub(crate) const RULE: Shortening = Shortening {
     name: "search_lines",
     figure: "Search Lines",
     reason: "a search keeps its first lines and those that name files touched since",
-    leaves: |_| Leaves::Part(Part { by: first_and_touched, may_go: true }),
+    leaves: |_| ShortenedContent::Part(TextCut { by: first_and_touched, may_go: true }),
     acts: Acts::AtAge {
         face: Face::Output,
         ages: Some(AgesKey { key: "idle.search_lines", presets: PRESETS }),

@@ -2,7 +2,7 @@
 //! an edit. One age for reads, one for all other outputs; rules with ages by kind and size are the `idle_*` rules.
 
 use super::Look;
-use super::shorten::{Acts, Leaves, Resting, Shortening};
+use super::shorten::{Acts, Resting, ShortenedContent, Shortening};
 use crate::event::{Face, ToolClass};
 use crate::fold::policy_values::Ages;
 
@@ -11,9 +11,9 @@ pub(crate) const RULE: Shortening = Shortening {
     figure: "Shelving",
     reason: "what nothing has touched for some turns is shelved",
     leaves: |face| match face {
-        Face::Input => Leaves::SetAside,
+        Face::Input => ShortenedContent::SetAside,
         Face::Output => {
-            Leaves::Text("[shelved: not used lately; restore it, or run the call again, to see it]")
+            ShortenedContent::Text("[shelved: not used lately; restore it, or run the call again, to see it]")
         }
     },
     acts: Acts::Idle { ages: None, turns },

@@ -18,7 +18,7 @@ use rustc_hash::FxHashSet;
 
 use super::{Look, SHORTENING};
 use crate::event::{Face, KeyKind, ToolClass};
-use crate::fold::facts::{Call, Facts, Item, Size};
+use crate::fold::facts::{CallFact, Facts, ItemFact, Size};
 use crate::fold::history::{Cause, ShortenKind};
 use crate::fold::number::{Ix, NONE};
 use crate::fold::policy_values::{Ages, Policy};
@@ -37,13 +37,13 @@ pub(crate) struct Shortening {
     /// A sentence that says how the rule acts.
     pub(crate) reason: &'static str,
     /// The content in place of a face.
-    pub(crate) leaves: fn(Face) -> Leaves,
+    pub(crate) leaves: fn(Face) -> ShortenedContent,
     pub(crate) acts: Acts,
 }
 
 /// The content of a shortened face.
 #[derive(Clone, Copy)]
-pub(crate) enum Leaves {
+pub(crate) enum ShortenedContent {
     /// A text.
     Text(&'static str),
     /// Nothing.
@@ -51,12 +51,12 @@ pub(crate) enum Leaves {
     /// The parameters, their long strings set aside.
     SetAside,
     /// A part of its text, as the rule cuts it.
-    Part(Part),
+    Part(TextCut),
 }
 
 /// How a rule cuts a text.
 #[derive(Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct TextCut {
     /// Makes the rule's cutter for a face.
     pub(crate) by: fn(&Cutting<'_>) -> Arc<dyn Cuts>,
     /// A rule for idle faces may take the rest later.
@@ -110,7 +110,7 @@ pub(crate) trait Cuts: fmt::Debug + Send + Sync {
 pub struct Cutter(Arc<dyn Cuts>);
 
 impl Cutter {
-    pub(crate) fn of(part: Part, cutting: &Cutting<'_>) -> Self {
+    pub(crate) fn of(part: TextCut, cutting: &Cutting<'_>) -> Self {
         Self((part.by)(cutting))
     }
 
@@ -201,7 +201,7 @@ pub(crate) enum Acts {
         /// The key of policies that holds the number of prompts.
         ages: AgesKey,
         /// Whether the rule means an item.
-        means: fn(&Item) -> bool,
+        means: fn(&ItemFact) -> bool,
     },
 }
 
@@ -212,7 +212,7 @@ pub(crate) const TEXT_ASIDE: &str = "[set aside: restore it, or run the call aga
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) ix: Ix,
-    pub(crate) item: &'a Item,
+    pub(crate) item: &'a ItemFact,
     pub(crate) output: Size,
     /// A call that completed.
     pub(crate) is_completed: bool,
@@ -226,7 +226,7 @@ pub(crate) struct Resting<'a> {
     pub(crate) ix: Ix,
     pub(crate) face: Face,
     pub(crate) tokens: u64,
-    pub(crate) call: &'a Call,
+    pub(crate) call: &'a CallFact,
     pub(crate) tool: &'a str,
     /// Its tool steers the work (`shelf.except`).
     pub(crate) steers: bool,
@@ -289,7 +289,7 @@ impl ShortenKind {
     /// The cause of a face that the rule shortens.
     pub(crate) fn cause(self, face: Face) -> Cause {
         let leaves = (self.described().leaves)(face);
-        let leaves_some = matches!(leaves, Leaves::Part(Part { may_go: true, .. }));
+        let leaves_some = matches!(leaves, ShortenedContent::Part(TextCut { may_go: true, .. }));
         Cause::Shortened { rule: self, leaves_some }
     }
 

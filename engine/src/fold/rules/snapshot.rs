@@ -1,9 +1,9 @@
 //! Snapshot: a newer snapshot takes the place of every earlier one (kind `snapshot`).
 
-use super::{Failed, Finds, Guard, Label, On, Rule, Switch, Tombstone};
+use super::{Failed, Finds, Guard, RuleLabel, On, Rule, Switch, Tombstone};
 use crate::fold::history::RuleKind;
 
-const LABEL: Label = Label {
+const LABEL: RuleLabel = RuleLabel {
     number: 8,
     name: "snapshot",
     short: "snapshot",

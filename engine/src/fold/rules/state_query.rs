@@ -1,10 +1,10 @@
 //! State query: the same question about the state of folders or the repository, asked again (kind `state_query`).
 
-use super::{Failed, Finds, Guard, Label, On, Rule, Switch, Tombstone};
+use super::{Failed, Finds, Guard, RuleLabel, On, Rule, Switch, Tombstone};
 use crate::event::KeyKind;
 use crate::fold::history::RuleKind;
 
-const LABEL: Label = Label {
+const LABEL: RuleLabel = RuleLabel {
     number: 7,
     name: "state_query",
     short: "query",

@@ -2,12 +2,12 @@
 //!
 //! Does not look at protected tools: the todo tools are on that list by default. Changes of one entry are not meant.
 
-use super::{Failed, Finds, Guard, Label, Look, On, Rule, Slot, Switch, Tombstone};
+use super::{Failed, Finds, Guard, RuleLabel, Look, On, Rule, ClaimKey, Switch, Tombstone};
 use crate::event::TodoRole;
 use crate::fold::history::RuleKind;
 use crate::fold::number::Ix;
 
-pub(super) const LABEL: Label = Label {
+pub(super) const LABEL: RuleLabel = RuleLabel {
     number: 5,
     name: "todo",
     short: "todo",
@@ -28,10 +28,10 @@ pub(crate) const RULE: Rule = Rule {
     finds: Finds::One(slot),
 };
 
-fn slot(look: Look<'_>, ix: Ix) -> Option<Slot> {
+fn slot(look: Look<'_>, ix: Ix) -> Option<ClaimKey> {
     match look.call(ix)?.todo {
-        TodoRole::Write => Some(Slot { group: 0, key: 0 }),
-        TodoRole::Read => Some(Slot { group: 1, key: 0 }),
+        TodoRole::Write => Some(ClaimKey { group: 0, key: 0 }),
+        TodoRole::Read => Some(ClaimKey { group: 1, key: 0 }),
         TodoRole::None | TodoRole::Delta => None,
     }
 }

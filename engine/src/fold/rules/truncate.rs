@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Look;
 use super::shorten::{
-    Acts, Cuts, Cutting, Leaves, Part, Room, Shortening, Subject, lines_of_long, whole_tokens,
+    Acts, Cuts, Cutting, Room, ShortenedContent, Shortening, Subject, TextCut, lines_of_long, whole_tokens,
 };
 use crate::event::Face;
 use crate::fold::policy_values::Ages;
@@ -22,7 +22,7 @@ pub(crate) const RULE: Shortening = Shortening {
     name: "truncate",
     figure: "Truncation",
     reason: "long outputs are cut in the middle after some turns",
-    leaves: |_| Leaves::Part(Part { by: head_and_tail, may_go: false }),
+    leaves: |_| ShortenedContent::Part(TextCut { by: head_and_tail, may_go: false }),
     acts: Acts::AtAge { face: Face::Output, ages: None, is_on: |policy, _| policy.truncate.on, age },
 };
 

@@ -1,10 +1,10 @@
 //! Url: the same web address or web query, asked again (kind `url`).
 
-use super::{Failed, Finds, Guard, Label, On, Rule, Switch, Tombstone};
+use super::{Failed, Finds, Guard, RuleLabel, On, Rule, Switch, Tombstone};
 use crate::event::KeyKind;
 use crate::fold::history::RuleKind;
 
-const LABEL: Label = Label {
+const LABEL: RuleLabel = RuleLabel {
     number: 6,
     name: "url",
     short: "url",

@@ -2,14 +2,14 @@
 
 use rustc_hash::FxHashSet;
 
-use super::Step;
+use super::FoldStep;
 use crate::event::Face;
 use crate::fold::history::{Cause, FileTouch, Order};
 use crate::fold::number::{Ix, index};
 use crate::fold::state::{BORN, CLEARED, EVICTED, LEFT, PINNED, RESTORED, SUPERSEDED};
 use crate::ids::{ItemId, Seq};
 
-impl Step<'_> {
+impl FoldStep<'_> {
     pub(super) fn replace(&mut self, order: &[ItemId]) {
         let mut named = FxHashSet::default();
         let mut list = Vec::with_capacity(order.len());

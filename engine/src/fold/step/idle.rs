@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Step;
+use super::FoldStep;
 use crate::event::{Face, KeyKind, TodoRole};
 use crate::fold::facts::{KeyFact, Size};
 use crate::fold::history::{Cause, ShortenKind};
@@ -38,7 +38,7 @@ fn leaves_some(cause: &Cause) -> bool {
     matches!(cause, Cause::Shortened { leaves_some: true, .. })
 }
 
-impl Step<'_> {
+impl FoldStep<'_> {
     /// Shortens the faces that have reached the age of a rule.
     pub(super) fn shorten_due(&mut self, number: usize) {
         let turn = self.core.turn.0;

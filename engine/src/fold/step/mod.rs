@@ -30,7 +30,7 @@ use crate::event::{Face, KeyKind, Outcome, TodoUpdate, ToolClass};
 use crate::ids::{ItemId, Seq, Turn};
 
 /// One step of the fold: the operation's stream, borrowed in its parts.
-pub(crate) struct Step<'a> {
+pub(crate) struct FoldStep<'a> {
     pub(crate) facts: &'a mut Facts,
     pub(crate) core: &'a mut Core,
     pub(crate) history: &'a mut History,
@@ -45,7 +45,7 @@ macro_rules! look {
     };
 }
 
-impl Step<'_> {
+impl FoldStep<'_> {
     /// Folds one operation.
     pub(crate) fn run(&mut self, op: &Op) {
         let touched = self.history.touched_count();
@@ -73,20 +73,20 @@ impl Step<'_> {
             Op::Hide(act) => self.hide(*act),
             Op::Restore(act) => {
                 self.each(&act.items, Self::restore);
-                self.subs.memory.restored(self.at, act.moment, &act.items);
+                Arc::make_mut(&mut self.subs.memory).restored(self.at, act.moment, &act.items);
             }
             Op::Pin(items) => self.each(items, Self::pin),
             Op::Unpin(items) => self.each(items, Self::unpin),
-            Op::Closed => self.subs.memory.closed(self.at),
+            Op::Closed => Arc::make_mut(&mut self.subs.memory).closed(self.at),
             Op::Injected(ix) => self.injected(*ix),
             Op::TodosReplaced(list) => self.todos_replaced(list),
             Op::TodoChanged(change) => {
-                self.subs.todos.changed(self.at, self.core.turn, change);
+                Arc::make_mut(&mut self.subs.todos).changed(self.at, self.core.turn, change);
                 self.list_changed(NONE);
             }
             Op::TaskChanged(event) => self.task_changed(event),
             Op::TaskEvicted { event, eviction } => self.task_evicted(event, *eviction),
-            Op::Memory(event) => self.subs.memory.fold(event),
+            Op::Memory(event) => Arc::make_mut(&mut self.subs.memory).fold(event),
         }
         // The place that bore a summary may be gone.
         if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore(_)) {
@@ -424,7 +424,7 @@ impl Step<'_> {
         let from_result = finish.and_then(|finish| self.facts.finish_extra(finish)?.todos.clone());
         let list = match from_result.as_deref() {
             Some(TodoUpdate::Change(change)) => {
-                self.subs.todos.changed(self.at, started, change);
+                Arc::make_mut(&mut self.subs.todos).changed(self.at, started, change);
                 self.list_changed(ix.0);
                 from_call.as_deref().map(|list| (list, id.seq))
             }
@@ -432,7 +432,14 @@ impl Step<'_> {
             None => from_call.as_deref().map(|list| (list, id.seq)),
         };
         let Some((list, named_by)) = list else { return };
-        self.subs.todos.list_written(self.at, self.core.turn, Some(id), started, list, named_by);
+        Arc::make_mut(&mut self.subs.todos).list_written(
+            self.at,
+            self.core.turn,
+            Some(id),
+            started,
+            list,
+            named_by,
+        );
         // An older write that finishes late changes nothing.
         let place = Some((started, ix.0));
         if place >= self.core.todo_latest {
@@ -452,7 +459,7 @@ impl Step<'_> {
                 self.belongs(ix, task);
             }
             if automata {
-                self.subs.todos.automata(self.at, self.core.turn);
+                Arc::make_mut(&mut self.subs.todos).automata(self.at, self.core.turn);
             }
             self.schedule(ix);
         }

@@ -15,9 +15,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Step;
+use super::FoldStep;
 use crate::event::{Face, InjectedKind, Role, TaskChanged, TaskEvicted, TaskStatus, TodoList};
-use crate::fold::facts::{Eviction, ItemKind};
+use crate::fold::facts::{EvictionFact, ItemKind};
 use crate::fold::history::{Cause, Evicted, RuleKind};
 use crate::fold::number::{Ix, NONE, Name, index};
 use crate::fold::state::{BORN, EVICTED, LEFT, PINNED, SUPERSEDED};
@@ -31,7 +31,7 @@ const fn eviction_of(cause: &Cause) -> Option<u32> {
     }
 }
 
-impl Step<'_> {
+impl FoldStep<'_> {
     /// An output belongs to the task that its tag names, else to the active one, else to the one that its call began under.
     pub(super) fn output_recorded(&mut self, ix: Ix, tag: Option<Name>) {
         let began = self.core.task_calls.remove(&ix);
@@ -52,7 +52,7 @@ impl Step<'_> {
     }
 
     pub(super) fn task_changed(&mut self, event: &Arc<TaskChanged>) {
-        self.subs.tasks.changed(self.at, self.core.turn, event, self.at);
+        Arc::make_mut(&mut self.subs.tasks).changed(self.at, self.core.turn, event, self.at);
         let newest = || {
             let count = self.facts.messages.partition_point(|message| message.since <= self.at);
             let known = self.facts.messages.get(..count).unwrap_or_default();
@@ -109,7 +109,7 @@ impl Step<'_> {
     }
 
     pub(super) fn task_evicted(&mut self, event: &Arc<TaskEvicted>, eviction: u32) {
-        self.subs.tasks.evicted(self.at, event);
+        Arc::make_mut(&mut self.subs.tasks).evicted(self.at, event);
         self.follow_active();
         let Some(task) = self.facts.rare.evictions.get(eviction as usize).map(|eviction| eviction.task)
         else {
@@ -247,7 +247,7 @@ impl Step<'_> {
         let known = self.facts.rare.evictions.get(place).is_some_and(|eviction| eviction.seq == self.at);
         let eviction = index(place);
         if !known {
-            self.facts.rare.evictions.push(Eviction { seq: self.at, task, summary: None });
+            self.facts.rare.evictions.push(EvictionFact { seq: self.at, task, summary: None });
         }
         while self.core.task_recent.len() > keep {
             let Some(ix) = self.core.task_recent.pop_front() else { break };
@@ -259,18 +259,18 @@ impl Step<'_> {
     }
 }
 
-impl Step<'_> {
+impl FoldStep<'_> {
     pub(super) fn injected(&mut self, ix: Ix) {
         self.core.born(ix);
         self.history.born(ix);
         let turn = self.core.turn;
         let previous = match self.facts.item(ix).and_then(|item| self.facts.extra(item.extra).injected) {
             Some(InjectedKind::Reminder) => {
-                self.subs.todos.reminded(self.at, turn);
+                Arc::make_mut(&mut self.subs.todos).reminded(self.at, turn);
                 self.core.reminder.replace(ix)
             }
             Some(InjectedKind::Reflection) => {
-                self.subs.todos.reflected(self.at, turn);
+                Arc::make_mut(&mut self.subs.todos).reflected(self.at, turn);
                 self.core.reflection.replace(ix)
             }
             _ => None,
@@ -297,7 +297,7 @@ impl Step<'_> {
     pub(super) fn todos_replaced(&mut self, list: &Arc<TodoList>) {
         let turn = self.core.turn;
         self.core.todo_latest = self.core.todo_latest.max(Some((turn, self.core.next_place())));
-        self.subs.todos.list_written(self.at, turn, None, turn, list, self.at);
+        Arc::make_mut(&mut self.subs.todos).list_written(self.at, turn, None, turn, list, self.at);
         self.list_changed(NONE);
     }
 }

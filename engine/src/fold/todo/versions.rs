@@ -20,7 +20,7 @@ use crate::ids::{ItemId, Seq, Signature, Turn};
 
 /// One version of a list.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Version {
+struct ListVersion {
     seq: Seq,
     rank: Rank,
     /// Index of the one item that is new or changed; `None` of a whole list.
@@ -29,7 +29,7 @@ struct Version {
 
 /// A change of an item: its values after the change.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Change {
+struct TodoItemChange {
     /// The version of the list that it made.
     version: u32,
     content_signature: Signature,
@@ -41,19 +41,19 @@ struct Change {
 
 /// An item as it first was, and its changes.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Item {
+struct TodoItem {
     /// The version of the list that brought it.
     since: u32,
     first: TodoEntry,
-    changes: Vec<Change>,
+    changes: Vec<TodoItemChange>,
 }
 
 /// A whole list, and the changes of its items until the next one.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct ItemSet {
-    versions: Vec<Version>,
+    versions: Vec<ListVersion>,
     /// In the order of the list, and so of the versions that brought them.
-    items: Vec<Item>,
+    items: Vec<TodoItem>,
     /// The first item with an id, by id. Made when an item is first changed: most lists are only written whole.
     #[rkyv(with = rkyv::with::Skip)]
     by_id: BTreeMap<String, u32>,
@@ -61,9 +61,9 @@ pub(super) struct ItemSet {
 
 /// A list at one of its versions.
 #[derive(Clone, Copy)]
-pub(super) struct Listed<'a> {
+pub(super) struct TodoListAt<'a> {
     set: &'a ItemSet,
-    version: &'a Version,
+    version: &'a ListVersion,
     number: u32,
 }
 
@@ -71,14 +71,14 @@ pub(super) struct Listed<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct ListedItem<'a> {
     first: &'a TodoEntry,
-    changes: &'a [Change],
+    changes: &'a [TodoItemChange],
 }
 
 impl ItemSet {
     /// The set that a whole list begins.
     pub(super) fn of_list(seq: Seq, rank: Rank, entries: impl Iterator<Item = TodoEntry>) -> Self {
-        let items = entries.map(|first| Item { since: 0, first, changes: Vec::new() }).collect();
-        Self { versions: vec![Version { seq, rank, changed: None }], items, by_id: BTreeMap::new() }
+        let items = entries.map(|first| TodoItem { since: 0, first, changes: Vec::new() }).collect();
+        Self { versions: vec![ListVersion { seq, rank, changed: None }], items, by_id: BTreeMap::new() }
     }
 
     /// Changes one item; an id that is unknown makes a new one at the end.
@@ -101,7 +101,13 @@ impl ItemSet {
         let source = change.entry.map(|body| TodoSource::Change { body: body.id(seq) });
         let place = if let Some(place) = known {
             if let Some(item) = self.items.get_mut(place as usize) {
-                item.changes.push(Change { version, content_signature, status, in_progress_since, source });
+                item.changes.push(TodoItemChange {
+                    version,
+                    content_signature,
+                    status,
+                    in_progress_since,
+                    source,
+                });
             }
             place
         } else {
@@ -114,13 +120,13 @@ impl ItemSet {
                 in_progress_since,
                 entry: source.into_iter().collect(),
             };
-            let place = pushed(&mut self.items, Item { since: version, first, changes: Vec::new() });
+            let place = pushed(&mut self.items, TodoItem { since: version, first, changes: Vec::new() });
             self.by_id.insert(change.id.clone(), place);
             place
         };
         let rank = (turn, ItemId::first(seq));
         let rank = self.versions.last().map_or(rank, |old| rank.max(old.rank));
-        self.versions.push(Version { seq, rank, changed: Some(place) });
+        self.versions.push(ListVersion { seq, rank, changed: Some(place) });
     }
 
     /// The event that began the set.
@@ -129,13 +135,13 @@ impl ItemSet {
     }
 
     /// The list as of `at`; `None` if it began later.
-    pub(super) fn at(&self, at: Seq) -> Option<Listed<'_>> {
+    pub(super) fn at(&self, at: Seq) -> Option<TodoListAt<'_>> {
         let count = self.versions.partition_point(|version| version.seq <= at);
         self.listed(count.checked_sub(1)?)
     }
 
-    fn listed(&self, number: usize) -> Option<Listed<'_>> {
-        Some(Listed { set: self, version: self.versions.get(number)?, number: index(number) })
+    fn listed(&self, number: usize) -> Option<TodoListAt<'_>> {
+        Some(TodoListAt { set: self, version: self.versions.get(number)?, number: index(number) })
     }
 
     /// The newest version of the set alone.
@@ -165,14 +171,14 @@ impl ItemSet {
     }
 }
 
-impl Item {
+impl TodoItem {
     fn at(&self, version: u32) -> ListedItem<'_> {
         let count = self.changes.partition_point(|change| change.version <= version);
         ListedItem { first: &self.first, changes: self.changes.get(..count).unwrap_or(&self.changes) }
     }
 }
 
-impl<'a> Listed<'a> {
+impl<'a> TodoListAt<'a> {
     pub(super) const fn seq(self) -> Seq {
         self.version.seq
     }

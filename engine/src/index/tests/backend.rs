@@ -8,7 +8,7 @@ use redb::StorageBackend as _;
 
 use super::sample::{frames, open, rows, steady, storage};
 use crate::index::backend::Backend;
-use crate::index::{Durability, IndexOptions};
+use crate::index::{IndexDurability, IndexOptions};
 use crate::storage::{Access, Storage};
 
 fn backend(storage: &Arc<dyn Storage>) -> Backend {
@@ -83,14 +83,14 @@ fn an_index_that_is_only_read_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let all = frames(&steady(20));
     let index = open(&folder, &all, IndexOptions::default());
-    index.apply(&rows(&all[..10]), Durability::Immediate).unwrap();
+    index.apply(&rows(&all[..10]), IndexDurability::Immediate).unwrap();
     drop(index);
     let path = folder.path().join("index.redb");
     let bytes = fs::read(&path).unwrap();
     let index = open(&folder, &all, IndexOptions::default());
     assert_eq!((index.watermark().seq.0, index.row_count().is_ok()), (30, true));
     // Rows that need not last are not written either.
-    index.apply(&rows(&all[10..]), Durability::None).unwrap();
+    index.apply(&rows(&all[10..]), IndexDurability::None).unwrap();
     assert_eq!(index.watermark().seq.0, 60);
     drop(index);
     assert_eq!(fs::read(&path).unwrap(), bytes);

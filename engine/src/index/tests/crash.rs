@@ -7,7 +7,7 @@ use super::sample::{encoded, steady};
 use crate::codec::FORMAT_VERSION;
 use crate::ids::{Position, Seq};
 use crate::index::{
-    Durability, Identity, Index, IndexOptions, IndexState, MemoryIndex, Rows, reindex, rows_of,
+    Identity, Index, IndexDurability, IndexOptions, IndexRows, IndexState, MemoryIndex, reindex, rows_of,
 };
 use crate::log::{Log, LogOptions};
 use crate::secret::Secret;
@@ -31,7 +31,7 @@ fn open_index(log: &Log) -> Option<Arc<Index>> {
 }
 
 /// `None` if the process is dead.
-fn rows_after(log: &Log, after: Seq) -> Option<Vec<Rows>> {
+fn rows_after(log: &Log, after: Seq) -> Option<Vec<IndexRows>> {
     let frames: Result<Vec<_>, _> = log.frames(Position::default(), log.head()).collect();
     Some(
         frames
@@ -55,10 +55,10 @@ fn workload(storage: &SimStorage) -> Seq {
             return durable;
         }
         if number % 2 == 1 {
-            let kind = if number % 8 == 7 { Durability::Immediate } else { Durability::None };
+            let kind = if number % 8 == 7 { IndexDurability::Immediate } else { IndexDurability::None };
             let Some(rows) = rows_after(&log, index.watermark().seq) else { return durable };
             match index.apply(&rows, kind) {
-                Ok(watermark) if kind == Durability::Immediate => durable = watermark.seq,
+                Ok(watermark) if kind == IndexDurability::Immediate => durable = watermark.seq,
                 Ok(_) => {}
                 Err(_) => return durable,
             }
@@ -76,7 +76,7 @@ fn judge(world: &SimWorld, durable: Seq, context: &str) {
     // A file that was being made is made again. After a crash the log always holds all that the index knows.
     assert!(index.notice().is_none() || durable == Seq::ZERO, "{context}: {:?}", index.notice());
     assert!(index.watermark().seq >= durable, "{context}: {:?}, was at {durable}", index.watermark());
-    index.apply(&rows_after(&log, index.watermark().seq).unwrap(), Durability::Immediate).unwrap();
+    index.apply(&rows_after(&log, index.watermark().seq).unwrap(), IndexDurability::Immediate).unwrap();
     let mut memory = MemoryIndex::default();
     memory.apply(&rows_after(&log, Seq::ZERO).unwrap()).unwrap();
     assert_eq!(index.difference(&memory).unwrap(), None, "{context}");
@@ -130,7 +130,7 @@ fn an_index_ahead_of_the_log_is_begun_anew() {
     let events = [encoded(0, &super::sample::Act::Turn)];
     let _ = log.append(log.prepare(&events).unwrap(), &[]).unwrap();
     let index = open_index(&log).unwrap();
-    index.apply(&rows_after(&log, Seq::ZERO).unwrap(), Durability::Immediate).unwrap();
+    index.apply(&rows_after(&log, Seq::ZERO).unwrap(), IndexDurability::Immediate).unwrap();
     drop(index);
     let log = open_log(&before.process(2)).unwrap();
     drop(open_index(&log));
@@ -148,7 +148,7 @@ fn an_index_stays_where_a_process_cannot_look_at_it() {
     let events = [encoded(0, &super::sample::Act::Turn)];
     let _ = log.append(log.prepare(&events).unwrap(), &[]).unwrap();
     let index = open_index(&log).unwrap();
-    index.apply(&rows_after(&log, Seq::ZERO).unwrap(), Durability::Immediate).unwrap();
+    index.apply(&rows_after(&log, Seq::ZERO).unwrap(), IndexDurability::Immediate).unwrap();
     drop((index, log));
     let mut refused = 0;
     for kind in [FaultKind::OpenError, FaultKind::LockError, FaultKind::InspectError] {

@@ -8,7 +8,7 @@ use std::fs;
 
 use super::sample::{IDENTITY, Judge, Script, frames, head, open, rows, steady, storage};
 use crate::codec::Frame;
-use crate::index::{Durability, Index, IndexOptions, NameKind};
+use crate::index::{Index, IndexDurability, IndexOptions, NameKind};
 
 const UNCHECKED: IndexOptions = IndexOptions {
     cache_bytes: 1 << 20,
@@ -30,7 +30,7 @@ impl Sound {
         let folder = tempfile::tempdir().unwrap();
         let index = open(&folder, &frames, IndexOptions::default());
         for part in rows(&frames).chunks(9) {
-            index.apply(part, Durability::Immediate).unwrap();
+            index.apply(part, IndexDurability::Immediate).unwrap();
         }
         drop(index);
         let bytes = fs::read(folder.path().join("index.redb")).unwrap();
@@ -60,7 +60,7 @@ impl Sound {
     fn check(&self, damaged: &[u8], judge: &Judge) -> bool {
         self.with(damaged, IndexOptions::default(), |index| {
             let known = usize::try_from(index.watermark().seq.0).unwrap() / 3;
-            index.apply(&rows(&self.frames[known..]), Durability::Immediate).unwrap();
+            index.apply(&rows(&self.frames[known..]), IndexDurability::Immediate).unwrap();
             judge.check(index);
         })
     }

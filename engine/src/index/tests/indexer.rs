@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::sample::{Judge, Log, frames, open, rows, steady};
 use crate::ids::Seq;
-use crate::index::{Durability, FrameSource as _, IndexOptions, Indexer, IndexerOptions, MemoryIndex};
+use crate::index::{FrameSource as _, IndexDurability, IndexOptions, Indexer, IndexerOptions, MemoryIndex};
 
 /// Works at once, and waits for hours otherwise.
 const EAGER: IndexerOptions = IndexerOptions {
@@ -112,7 +112,7 @@ fn a_log_that_cannot_be_read_stalls_the_index_where_it_is() {
     let all = frames(&steady(10));
     let folder = tempfile::tempdir().unwrap();
     let index = open(&folder, &all, IndexOptions::default());
-    index.apply(&rows(&all[..4]), Durability::Immediate).unwrap();
+    index.apply(&rows(&all[..4]), IndexDurability::Immediate).unwrap();
     let log = Arc::new(Log { damaged_from: Some(4), ..Log::new(all.clone()) });
     assert!(log.frames_after(index.watermark().end, 1).is_err());
     let indexer = Indexer::start(index.clone(), log, EAGER).unwrap();
@@ -154,16 +154,16 @@ fn an_index_that_a_panic_left_half_changed_is_put_aside() {
     let all = frames(&steady(6));
     let folder = tempfile::tempdir().unwrap();
     let index = open(&folder, &all, IndexOptions::default());
-    index.apply(&rows(&all[..2]), Durability::Immediate).unwrap();
+    index.apply(&rows(&all[..2]), IndexDurability::Immediate).unwrap();
     index.panic_in_a_change_for_test();
-    assert!(index.apply(&rows(&all[4..]), Durability::Immediate).is_err());
+    assert!(index.apply(&rows(&all[4..]), IndexDurability::Immediate).is_err());
     assert!(index.broken().is_some());
     assert!(index.digest().is_err());
     drop(index);
     // The next one is begun anew.
     let index = open(&folder, &all, IndexOptions::default());
     assert_eq!(index.watermark().seq, Seq::ZERO);
-    index.apply(&rows(&all), Durability::Immediate).unwrap();
+    index.apply(&rows(&all), IndexDurability::Immediate).unwrap();
     let mut memory = MemoryIndex::default();
     memory.apply(&rows(&all)).unwrap();
     assert_eq!(index.difference(&memory).unwrap(), None);

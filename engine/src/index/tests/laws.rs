@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::sample::{Judge, frames, open, rows, scripts};
-use crate::index::{Durability, IndexOptions, MemoryIndex};
+use crate::index::{IndexDurability, IndexOptions, MemoryIndex};
 
 proptest! {
     #[test]
@@ -40,7 +40,7 @@ proptest! {
         let mut next = 0;
         for (count, immediate, reopen) in steps.into_iter().cycle() {
             let end = (next + count).min(all.len());
-            let durability = if immediate { Durability::Immediate } else { Durability::None };
+            let durability = if immediate { IndexDurability::Immediate } else { IndexDurability::None };
             let watermark = index.apply(&all[next..end], durability).unwrap();
             memory.apply(&all[next..end]).unwrap();
             prop_assert_eq!(watermark, memory.watermark());
@@ -48,7 +48,7 @@ proptest! {
             prop_assert_eq!(index.digest(), memory.digest());
             if reopen {
                 // Rows that need not last may go with the handle.
-                index.apply(&[], Durability::Immediate).unwrap();
+                index.apply(&[], IndexDurability::Immediate).unwrap();
                 drop(index);
                 index = open(&folder, &frames, IndexOptions::default());
                 prop_assert_eq!(index.notice(), None);
@@ -71,7 +71,7 @@ fn a_difference_is_found_and_named() {
     let all = rows(&frames);
     let folder = tempfile::tempdir().unwrap();
     let index = open(&folder, &frames, IndexOptions::default());
-    index.apply(&all[..5], Durability::None).unwrap();
+    index.apply(&all[..5], IndexDurability::None).unwrap();
     let mut memory = MemoryIndex::default();
     memory.apply(&all).unwrap();
     assert_eq!(index.difference(&memory).unwrap().as_deref(), Some("it is at #15, not #18"));

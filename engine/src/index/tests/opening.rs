@@ -8,7 +8,7 @@ use redb::{Builder, Database, TableDefinition};
 use super::sample::{IDENTITY, Judge, frames, head, open, rows, steady, storage};
 use crate::codec::Frame;
 use crate::ids::{Position, Seq, StoreId};
-use crate::index::{Durability, Identity, Index, IndexOptions, IndexState, Watermark};
+use crate::index::{Identity, Index, IndexDurability, IndexOptions, IndexState, Watermark};
 
 const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
 
@@ -27,7 +27,7 @@ impl Place {
     }
 
     fn fill(&self, index: &Index) {
-        index.apply(&rows(&self.frames), Durability::Immediate).unwrap();
+        index.apply(&rows(&self.frames), IndexDurability::Immediate).unwrap();
     }
 
     fn path(&self) -> PathBuf {
@@ -186,7 +186,7 @@ fn an_index_put_aside_answers_nothing_and_is_begun_anew_the_next_time() {
     let reason = "the index is put aside: its link is not the log's";
     assert_eq!(index.broken().unwrap().reason, reason);
     assert_eq!(index.digest().unwrap_err().reason, reason);
-    assert_eq!(index.apply(&[], Durability::Immediate).unwrap_err().reason, reason);
+    assert_eq!(index.apply(&[], IndexDurability::Immediate).unwrap_err().reason, reason);
     drop(index);
     assert!(!place.path().exists());
     let index = open(&place.folder, &place.frames, IndexOptions::default());
@@ -200,14 +200,14 @@ fn what_was_not_made_durable_is_gone_after_a_crash_and_indexed_again() {
     let place = Place::new();
     let index = open(&place.folder, &place.frames, IndexOptions::default());
     let longer = frames(&steady(30));
-    index.apply(&rows(&longer), Durability::None).unwrap();
+    index.apply(&rows(&longer), IndexDurability::None).unwrap();
     // The disk as a crash leaves it: another process never sees the memory of this one.
     let crashed = tempfile::tempdir().unwrap();
     fs::copy(place.path(), crashed.path().join("index.redb")).unwrap();
     drop(index);
     let index = open(&crashed, &longer, IndexOptions::default());
     assert_eq!((index.notice(), index.watermark().seq), (None, Seq(60)));
-    index.apply(&rows(&longer), Durability::None).unwrap();
+    index.apply(&rows(&longer), IndexDurability::None).unwrap();
     Judge::new(&steady(30), &longer).check(&*index);
 }
 

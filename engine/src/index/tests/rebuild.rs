@@ -6,8 +6,8 @@ use super::sample::{IDENTITY, Judge, Log, frames, open, rows, steady, storage};
 use crate::codec::Frame;
 use crate::ids::Seq;
 use crate::index::layout::NameKey;
-use crate::index::lookup::{Tally, each, summary};
-use crate::index::{Durability, IndexOptions, LiveComparison, MemoryIndex, Rebuilt, Unchanged, reindex};
+use crate::index::lookup::{RowDigest, each, summary};
+use crate::index::{IndexDurability, IndexOptions, LiveComparison, MemoryIndex, Rebuilt, Unchanged, reindex};
 use crate::storage::{Fault, FaultKind, SimWorld};
 
 fn rebuild(folder: &tempfile::TempDir, log: &Log) -> Result<Rebuilt, String> {
@@ -19,9 +19,9 @@ fn live(frames: &[Frame], count: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let index = open(&folder, frames, IndexOptions::default());
     for part in rows(&frames[..count]).chunks(3) {
-        index.apply(part, Durability::None).unwrap();
+        index.apply(part, IndexDurability::None).unwrap();
     }
-    index.apply(&[], Durability::Immediate).unwrap();
+    index.apply(&[], IndexDurability::Immediate).unwrap();
     folder
 }
 
@@ -67,7 +67,7 @@ fn an_index_that_grew_is_packed_when_it_is_closed() {
         let folder = tempfile::tempdir().unwrap();
         let index = open(&folder, &frames, options);
         for part in rows(&frames).chunks(100) {
-            index.apply(part, Durability::Immediate).unwrap();
+            index.apply(part, IndexDurability::Immediate).unwrap();
         }
         let (digest, row_count) = (index.digest(), index.row_count());
         drop(index);
@@ -76,7 +76,7 @@ fn an_index_that_grew_is_packed_when_it_is_closed() {
         // An owner that adds little leaves the index as it is.
         let index = open(&folder, &frames, options);
         assert_eq!((index.notice(), index.digest(), index.row_count()), (None, digest, row_count));
-        index.apply(&[], Durability::Immediate).unwrap();
+        index.apply(&[], IndexDurability::Immediate).unwrap();
         drop(index);
         bytes
     };
@@ -172,7 +172,7 @@ fn a_tally_proves_as_much_as_a_digest_whatever_the_order() {
     assert_eq!((tally.count(), digest), (whole.row_count(), whole.digest().unwrap()));
     let mut rows = Vec::new();
     each(&whole, |key, seq| rows.push((*key, seq))).unwrap();
-    let mut other_way = Tally::default();
+    let mut other_way = RowDigest::default();
     for (key, seq) in rows.iter().rev() {
         other_way.add(key, seq.next());
         other_way.add(key, *seq);

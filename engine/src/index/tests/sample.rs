@@ -13,7 +13,7 @@ use crate::event::{
 use crate::ids::{Link, Micros, Origin, Position, Seq, StoreId, StreamId};
 use crate::index::layout::NameKey;
 use crate::index::{
-    Bypassed, FrameSource, Identity, Index, IndexOptions, MemoryIndex, NameEntry, NameKind, Rows,
+    Bypassed, FrameSource, Identity, Index, IndexOptions, IndexRows, MemoryIndex, NameEntry, NameKind,
     SourceFault, rows_of,
 };
 use crate::secret::Secret;
@@ -122,7 +122,7 @@ pub(super) fn frames(script: &Script) -> Vec<Frame> {
     all
 }
 
-pub(super) fn rows(frames: &[Frame]) -> Vec<Rows> {
+pub(super) fn rows(frames: &[Frame]) -> Vec<IndexRows> {
     frames.iter().map(|frame| rows_of(frame, &Secret::missing())).collect()
 }
 

@@ -179,7 +179,7 @@ fn a_newer_format_is_named_and_a_damaged_version_is_not_taken_for_one() {
     assert!(matches!(opened, Err(LogError::NewerFormat { .. })));
     world.set_file("acpdb.json", next(&text).into_bytes());
     let (log, recovery) = open(&world.process(2)).unwrap();
-    assert_eq!(recovery.damage.unwrap().part, Part::StoreFile);
+    assert_eq!(recovery.damage.unwrap().part, DamagedPart::StoreFile);
     assert_eq!(sound_listing(&log).len(), 2);
 }
 

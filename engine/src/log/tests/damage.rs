@@ -160,7 +160,7 @@ fn a_segment_without_header_hides_only_what_nothing_speaks_for() {
         // A writer shows the same and refuses to append.
         let (log, recovery) = open(&copy.process(3)).unwrap();
         let damage = recovery.damage.unwrap();
-        assert_eq!((damage.part, damage.segment as usize), (Part::SegmentHeader, place + 1), "{name}");
+        assert_eq!((damage.part, damage.segment as usize), (DamagedPart::SegmentHeader, place + 1), "{name}");
         assert!(matches!(append(&log, 50), Err(LogError::Corrupt(_))), "{name}");
         assert_eq!(listing(&log).iter().flatten().count(), whole, "{name}");
     }
@@ -290,14 +290,14 @@ fn damaged_bodies_cost_only_the_events_that_use_them() {
     let report = log.verify().unwrap();
     let named: Vec<_> =
         report.violations.iter().map(|violation| (violation.kind, violation.seq_first)).collect();
-    assert_eq!(named, [1, 3, 4].map(|seq| (Part::Body, Some(Seq(seq)))));
+    assert_eq!(named, [1, 3, 4].map(|seq| (DamagedPart::Body, Some(Seq(seq)))));
     // An erased body is told apart, and is no damage once its erasure is on record.
     bytes[at..at + 16 + row.bytes as usize].fill(0);
     bytes[usize::try_from(shared.place.offset).unwrap() + 20] ^= 4;
     world.set_file(name, bytes);
     let (log, _) = open(&world.process(3)).unwrap();
     assert!(matches!(log.body(&row), Err(LogError::Erased { .. })));
-    assert_eq!(log.verify().unwrap().violations[0].kind, Part::BodyZeroed);
+    assert_eq!(log.verify().unwrap().violations[0].kind, DamagedPart::BodyZeroed);
     assert!(log.verify_with(|erased, _| erased.digest == row.digest).unwrap().is_sound());
 }
 

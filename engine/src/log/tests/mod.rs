@@ -16,9 +16,11 @@ mod witness;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::tail::Tail;
+use super::tail::TailState;
 use super::*;
-use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame, FramePlace, Part, SegmentHeader};
+use crate::codec::{
+    BodyRow, DamagedPart, EncodedBody, EncodedEvent, Envelope, Frame, FramePlace, SegmentHeader,
+};
 use crate::ids::{Micros, Origin, Position, Seq, StoreId, StreamId};
 use crate::storage::{FixedClock, FixedEntropy, RawKeyRing, SimStorage, SimWorld, Storage as _};
 use crate::vault::KeyUse;

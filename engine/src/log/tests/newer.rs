@@ -79,7 +79,7 @@ fn the_last_segment_says_what_writing_needs() {
     world.set_file(FIRST, bytes);
     let before = files(&world);
     let (log, recovery) = open(&world.process(3)).unwrap();
-    assert_eq!(recovery.damage.unwrap().part, Part::Newer);
+    assert_eq!(recovery.damage.unwrap().part, DamagedPart::Newer);
     assert!(append(&log, 1).is_err());
     drop(log);
     assert_eq!(files(&world), before);
@@ -119,13 +119,13 @@ fn a_frame_with_an_unknown_flag_is_never_torn() {
         let before = files(&world);
         let (log, recovery) = open_with(&world.process(3), large.clone()).unwrap();
         let damage = recovery.damage.unwrap();
-        assert_eq!((damage.part, damage.offset), (Part::Newer, last.offset() + 4), "{damage}");
+        assert_eq!((damage.part, damage.offset), (DamagedPart::Newer, last.offset() + 4), "{damage}");
         assert!(append(&log, 3).is_err());
         let shown = listing(&log).into_iter().flatten().count();
         assert!(shown >= 2, "what is before it can be read: {shown}");
-        let kinds: Vec<Part> =
+        let kinds: Vec<DamagedPart> =
             log.verify().unwrap().violations.iter().map(|violation| violation.kind).collect();
-        assert!(kinds.contains(&Part::Newer), "{kinds:?}");
+        assert!(kinds.contains(&DamagedPart::Newer), "{kinds:?}");
         drop(log);
         assert_eq!(files(&world), before, "byte {at} as {value}");
     }

@@ -300,6 +300,6 @@ fn wrong_rows_are_reported() {
         let report = open_with(&copy.process(4), read_only()).unwrap().0.verify().unwrap();
         let found: Vec<_> =
             report.violations.iter().map(|found| (found.kind, found.segment, found.offset)).collect();
-        assert_eq!(found, [(Part::Places, number, 0)]);
+        assert_eq!(found, [(DamagedPart::Places, number, 0)]);
     }
 }

@@ -40,7 +40,7 @@ fn a_busy_store_is_reported_and_not_waited_for_without_end() {
     let storage = world.process(1);
     let (log, _) = open(&storage).unwrap();
     let holder = world.process(2);
-    let tail = Tail::new(Arc::new(holder.clone()), holder_file(&holder));
+    let tail = TailState::new(Arc::new(holder.clone()), holder_file(&holder));
     let clock = FixedClock::new(Micros(0), 1);
     let lock = tail.lock(&clock, Duration::ZERO).unwrap();
     tail.begin(Position(77), 2).unwrap();
@@ -62,7 +62,7 @@ fn a_lock_of_another_program_is_said_to_be_that() {
     let world = SimWorld::new(1);
     let (log, _) = open(&world.process(1)).unwrap();
     let holder = world.process(2);
-    let tail = Tail::new(Arc::new(holder.clone()), holder_file(&holder));
+    let tail = TailState::new(Arc::new(holder.clone()), holder_file(&holder));
     let _lock = tail.lock(&FixedClock::new(Micros(0), 1), Duration::ZERO).unwrap();
     let busy = append(&log, 0).unwrap_err().to_string();
     assert!(busy.starts_with("another program holds the lock of "), "{busy}");

@@ -15,7 +15,7 @@ fn verified(world: &SimWorld) -> LogReport {
 }
 
 fn forked_files(report: &LogReport) -> Vec<String> {
-    let forked = report.violations.iter().filter(|violation| violation.kind == Part::Forked);
+    let forked = report.violations.iter().filter(|violation| violation.kind == DamagedPart::Forked);
     forked.map(|violation| violation.path.file_name().unwrap().to_string_lossy().into_owned()).collect()
 }
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use super::super::snapshot_file::HEADER_BYTES;
-use super::super::snapshot_file::tests::resealed;
+use super::super::saved::ARCHIVE_AT;
+use super::super::saved::tests::resealed;
 use super::*;
 use crate::entry::{Entry, StreamInfo};
 use crate::event::Role;
@@ -71,7 +71,6 @@ fn a_forged_fold_is_found_with_its_stream_and_file() {
     let store = open(&folder);
     record(&store, 0, 12);
     assert!(store.save_snapshot(session().id()).unwrap());
-    let id = store.id();
     drop(store);
     let path = snap(&folder);
     let sound = std::fs::read(&path).unwrap();
@@ -81,7 +80,7 @@ fn a_forged_fold_is_found_with_its_stream_and_file() {
     std::fs::write(&path, &forged).unwrap();
     // A change by accident: the fold is not used, and nothing is reported.
     assert_eq!(deep(&folder).verdict(), Verdict::Sound);
-    let forged = resealed(&forged, id, session().id());
+    let forged = resealed(&forged);
     std::fs::write(&path, &forged).unwrap();
     let report = deep(&folder);
     assert_eq!(report.verdict(), Verdict::Damaged);
@@ -98,16 +97,15 @@ fn a_forged_ingest_state_is_found() {
     let store = open(&folder);
     record(&store, 0, 12);
     assert!(store.save_snapshot(session().id()).unwrap());
-    let id = store.id();
     drop(store);
-    let path = snap(&folder);
+    let path = snap(&folder).with_extension("ingest");
     let mut forged = std::fs::read(&path).unwrap();
-    // The host's name stands first in the root of the ingest state.
-    let at = HEADER_BYTES + forged[HEADER_BYTES..].windows(5).position(|window| window == b"acpdb").unwrap();
+    // The host's name, behind the head, which begins with the same letters.
+    let at = ARCHIVE_AT + forged[ARCHIVE_AT..].windows(5).position(|window| window == b"acpdb").unwrap();
     forged[at] = b'x';
     std::fs::write(&path, &forged).unwrap();
     assert_eq!(deep(&folder).verdict(), Verdict::Sound, "an accident, not used");
-    std::fs::write(&path, resealed(&forged, id, session().id())).unwrap();
+    std::fs::write(&path, resealed(&forged)).unwrap();
     let report = deep(&folder);
     assert_eq!((report.verdict(), report.saved.len()), (Verdict::Damaged, 1));
     assert_eq!(report.saved[0].path, path);

@@ -10,9 +10,9 @@ use crate::event::{
 use crate::ids::{FactId, ItemId, Signature};
 use crate::text::pattern::Pattern;
 
-use super::super::write::Recording;
-use super::Import;
-use super::words::Texts;
+use super::super::write::CommandDrafts;
+use super::StoreImporter;
+use super::words::EventTexts;
 
 /// Whether an event is an act that no host tells of.
 pub(super) const fn is_act(payload: &Payload) -> bool {
@@ -28,7 +28,7 @@ pub(super) const fn is_act(payload: &Payload) -> bool {
     )
 }
 
-impl Import<'_> {
+impl StoreImporter<'_> {
     /// Records an act, if this store does not have it.
     pub(super) fn act(&mut self, recorded: &Recorded, fact: FactId) -> Result<(), Error> {
         self.flush()?;
@@ -40,7 +40,7 @@ impl Import<'_> {
         }
         let Some(known) = self.streams.get(&stream) else { return Ok(()) };
         let opening = [known.info.clone()];
-        let texts = Texts::new(self.source, recorded.seq);
+        let texts = EventTexts::new(self.source, recorded.seq);
         let patterns = self.patterns(recorded, &texts)?;
         let mut items = Vec::new();
         for item in items_of(&recorded.event.payload) {
@@ -62,7 +62,7 @@ impl Import<'_> {
                 return Ok((Vec::new(), ()));
             };
             (draft.event.origin, draft.event.host_time) = (origin, time);
-            Ok((vec![Recording { stream, actor: recorded.event.stamp.actor, drafts: vec![draft] }], ()))
+            Ok((vec![CommandDrafts { stream, actor: recorded.event.stamp.actor, drafts: vec![draft] }], ()))
         });
         self.report.texts_erased += texts.erased();
         texts.error()?;
@@ -75,7 +75,11 @@ impl Import<'_> {
     }
 
     /// The patterns behind the signatures of an act, as the other store signed them.
-    fn patterns(&self, recorded: &Recorded, texts: &Texts<'_>) -> Result<Vec<(Signature, String)>, Error> {
+    fn patterns(
+        &self,
+        recorded: &Recorded,
+        texts: &EventTexts<'_>,
+    ) -> Result<Vec<(Signature, String)>, Error> {
         let targets = match &recorded.event.payload {
             Payload::Discarded(Discarded { targets, items })
             | Payload::Distilled(Distilled { targets, items })
@@ -109,7 +113,7 @@ fn items_of(payload: &Payload) -> Vec<ItemId> {
 /// The act as this store records it.
 fn drafted(
     payload: &Payload,
-    texts: &Texts<'_>,
+    texts: &EventTexts<'_>,
     item: &dyn Fn(ItemId) -> Option<ItemId>,
     pattern: &dyn Fn(Signature) -> Option<Signature>,
 ) -> Option<EventDraft> {

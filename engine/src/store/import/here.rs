@@ -5,35 +5,22 @@ use crate::error::Error;
 use crate::ids::{ItemId, Seq, StreamId};
 
 use super::super::write::Streams;
-use super::{Import, Place};
+use super::{ForeignEvent, StoreImporter};
 
-/// How often a look-up is tried while a saved state turns out not to be sound.
-const TRY_COUNT_MAX: usize = 3;
-
-impl Import<'_> {
+impl StoreImporter<'_> {
     /// Asks the facts of a stream of this store.
-    pub(super) fn here<T>(
-        &self,
-        stream: StreamId,
-        mut ask: impl FnMut(&IngestState) -> T,
-    ) -> Result<T, Error> {
+    pub(super) fn here<T>(&self, stream: StreamId, ask: impl FnOnce(&IngestState) -> T) -> Result<T, Error> {
         let inner = &self.store.inner;
         let writers = inner.writers_of(std::iter::once(stream));
         let mut streams = Streams::lock(inner, &writers)?;
-        for _ in 0..TRY_COUNT_MAX {
-            streams.catch_up(inner)?;
-            let Some(writer) = streams.get(stream) else { break };
-            let answer = ask(&writer.ingest_state);
-            if writer.ingest_state.is_sound() {
-                return Ok(answer);
-            }
-        }
-        Err(Error::Busy { detail: "a saved state of one of its streams cannot be read".to_owned() })
+        streams.catch_up(inner)?;
+        let none = IngestState::default();
+        Ok(ask(streams.get(stream).map_or(&none, |writer| &writer.ingest_state)))
     }
 
     /// The item of this store that an item of the other one is; `None` if it is not here.
     pub(super) fn item(&self, item: ItemId) -> Result<Option<ItemId>, Error> {
-        let Some(Place { stream, fact, parts_before }) = self.places.get(&item.seq).copied() else {
+        let Some(ForeignEvent { stream, fact, parts_before }) = self.places.get(&item.seq).copied() else {
             return Ok(None);
         };
         if let Some((_, seq)) = self.own.get(&fact) {
@@ -69,13 +56,13 @@ impl Import<'_> {
         &mut self,
         stream: StreamId,
         id: &str,
-        recorded: Option<Place>,
+        recorded: Option<ForeignEvent>,
     ) -> Result<String, Error> {
         let key = (stream, id.to_owned());
         if let Some(here) = self.memory.get(&key) {
             return Ok(here.clone());
         }
-        let Some(Place { fact, .. }) = recorded else { return Ok(id.to_owned()) };
+        let Some(ForeignEvent { fact, .. }) = recorded else { return Ok(id.to_owned()) };
         let origin = self.store.inner.log.secret().keyed(fact);
         let (seen, is_taken) = self.here(stream, |here| (here.seen(origin), here.has_memory(id)))?;
         let seq = self.own.get(&fact).map(|(_, seq)| *seq).or(seen.map(|seen| seen.seq));

@@ -116,7 +116,7 @@ impl Store {
                 "its file `secret` is missing, without which no event can be told from another".to_owned();
             return Err(Error::ReadOnly { path: source.inner.root.clone(), detail });
         }
-        let mut import = Import::new(self, source, with_memory)?;
+        let mut import = StoreImporter::new(self, source, with_memory)?;
         let events = source.events(Seq(1), Seq::MAX)?;
         for event in events {
             match event {
@@ -142,33 +142,33 @@ struct Stream {
 
 /// Where an event of the other store stands: its stream, its id, and the number of parts of this fact before its own.
 #[derive(Clone, Copy)]
-struct Place {
+struct ForeignEvent {
     stream: StreamId,
     fact: FactId,
     parts_before: u32,
 }
 
 /// The words that this store had of a fact before this import.
-enum Standing {
+enum FactWords {
     Fresh,
     Earlier { revision: u64, is_met: bool, later: Vec<Entry> },
 }
 
-struct Import<'a> {
+struct StoreImporter<'a> {
     store: &'a Store,
     source: &'a Store,
     with_memory: bool,
     report: StoreImport,
     streams: FxHashMap<StreamId, Stream>,
-    places: FxHashMap<Seq, Place>,
+    places: FxHashMap<Seq, ForeignEvent>,
     /// Parts of each message so far.
     parts: FxHashMap<(StreamId, FactId), u32>,
-    standing: FxHashMap<(StreamId, FactId), Standing>,
+    standing: FxHashMap<(StreamId, FactId), FactWords>,
     /// Facts that the other store revised, and streams with records of a host.
     revised: FxHashSet<(StreamId, Origin)>,
     has_records: FxHashSet<StreamId>,
     /// The words of revised facts, as told so far.
-    told: FxHashMap<(StreamId, FactId), words::Telling>,
+    told: FxHashMap<(StreamId, FactId), words::FactTelling>,
     /// A revision that is being read: its other events follow.
     open_revision: Option<(StreamId, FactId)>,
     /// Events without an origin that this store recorded first, by the ids that they have elsewhere.
@@ -185,7 +185,7 @@ fn first_stood(store: StoreId, seq: Seq) -> FactId {
     FactId(first_16_of(hasher, &[store.as_bytes(), &seq.get().to_le_bytes()]))
 }
 
-impl<'a> Import<'a> {
+impl<'a> StoreImporter<'a> {
     fn new(store: &'a Store, source: &'a Store, with_memory: bool) -> Result<Self, Error> {
         let (mut revised, mut has_records) = (FxHashSet::default(), FxHashSet::default());
         for event in source.events(Seq(1), Seq::MAX)? {
@@ -277,7 +277,7 @@ impl<'a> Import<'a> {
         let is_message = matches!(event.payload, Payload::MessageRecorded(_) | Payload::MessageContinued(_));
         let parts_before = if is_message { *parts } else { 0 };
         *parts = parts_before.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
-        self.places.insert(seq, Place { stream, fact, parts_before });
+        self.places.insert(seq, ForeignEvent { stream, fact, parts_before });
         if let Some(known) = self.streams.get_mut(&stream) {
             known.facts.push((seq, fact));
         }
@@ -289,7 +289,7 @@ impl<'a> Import<'a> {
         }
         let Some((entry, is_whole)) = self.entry(recorded, fact)? else { return Ok(()) };
         if self.revised.contains(&(stream, event.origin)) {
-            self.told.insert((stream, fact), words::Telling::new(&entry, is_whole, seq));
+            self.told.insert((stream, fact), words::FactTelling::new(&entry, is_whole, seq));
         }
         self.offer(stream, fact, entry)
     }
@@ -345,15 +345,17 @@ impl<'a> Import<'a> {
         if known.is_known && !self.standing.contains_key(&(stream, fact)) {
             let origin = self.store.inner.log.secret().keyed(fact);
             let standing = match self.here(stream, |here| here.seen(origin))? {
-                None => Standing::Fresh,
-                Some(seen) => Standing::Earlier { revision: seen.revision, is_met: false, later: Vec::new() },
+                None => FactWords::Fresh,
+                Some(seen) => {
+                    FactWords::Earlier { revision: seen.revision, is_met: false, later: Vec::new() }
+                }
             };
             self.standing.insert((stream, fact), standing);
         }
         let told = self.revision(&entry);
         match self.standing.get_mut(&(stream, fact)) {
-            None | Some(Standing::Fresh) => self.wait(stream, entry),
-            Some(Standing::Earlier { revision, is_met, later }) => {
+            None | Some(FactWords::Fresh) => self.wait(stream, entry),
+            Some(FactWords::Earlier { revision, is_met, later }) => {
                 if *revision == told || *revision == 0 || told == 0 {
                     self.report.events_known += u64::from(!*is_met);
                     *is_met = true;
@@ -423,11 +425,11 @@ impl<'a> Import<'a> {
         let mut rest = Vec::new();
         for ((stream, _), standing) in self.standing.drain() {
             match standing {
-                Standing::Earlier { is_met: false, .. } => self.report.other_words += 1,
-                Standing::Earlier { later, .. } => {
+                FactWords::Earlier { is_met: false, .. } => self.report.other_words += 1,
+                FactWords::Earlier { later, .. } => {
                     rest.extend(later.into_iter().map(|entry| (stream, entry)));
                 }
-                Standing::Fresh => {}
+                FactWords::Fresh => {}
             }
         }
         // In one order, whatever the table's: facts of one stream by their ids, words of one fact as they were told.

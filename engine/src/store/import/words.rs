@@ -2,20 +2,20 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::entry::fact::{self, Fact, Teller};
+use crate::entry::fact::{self, Fact, ForeignValues};
 use crate::entry::{Bytes, Entry, ItemRef, MemoryEntry, PartEntry, PointRef, TodoChangeEntry, WirePiece};
 use crate::error::Error;
-use crate::event::wire::{self, Piece};
+use crate::event::wire::{self, TemplatePiece};
 use crate::event::{
     Body, DAMAGED_TEXT, ERASED_TEXT, ItemRevised, MemoryRecorded, Part, Payload, Recorded, Text, TodoChange,
 };
 use crate::ids::{FactId, ItemId, Micros, Seq, StreamId};
 
 use super::super::Store;
-use super::{Import, Place, origin_of};
+use super::{ForeignEvent, StoreImporter, origin_of};
 
 /// The texts of one event. One that is gone is a word.
-pub(super) struct Texts<'a> {
+pub(super) struct EventTexts<'a> {
     source: &'a Store,
     seq: Seq,
     erased: Cell<u64>,
@@ -23,7 +23,7 @@ pub(super) struct Texts<'a> {
     error: RefCell<Option<Error>>,
 }
 
-impl<'a> Texts<'a> {
+impl<'a> EventTexts<'a> {
     pub(super) fn new(source: &'a Store, seq: Seq) -> Self {
         Self { source, seq, erased: Cell::new(0), damaged: Cell::new(0), error: RefCell::new(None) }
     }
@@ -32,7 +32,7 @@ impl<'a> Texts<'a> {
         self.or(body, ERASED_TEXT.as_bytes())
     }
 
-    /// As [`Texts::bytes`], of JSON, which stays JSON.
+    /// As [`EventTexts::bytes`], of JSON, which stays JSON.
     fn json(&self, body: &Body) -> Bytes {
         self.or(body, br#"{"erased":true}"#).into()
     }
@@ -81,14 +81,14 @@ impl<'a> Texts<'a> {
 }
 
 /// The words of a fact as told so far: a text for each of its items, some of them emptied.
-pub(super) struct Telling {
+pub(super) struct FactTelling {
     entry: Entry,
     is_whole: bool,
     /// The items there, with their texts.
     parts: Vec<(ItemId, Option<PartEntry>)>,
 }
 
-impl Telling {
+impl FactTelling {
     pub(super) fn new(entry: &Entry, is_whole: bool, seq: Seq) -> Self {
         let parts = match &entry.fact {
             Fact::MessageRecorded(fact::MessageRecorded { parts, .. })
@@ -113,14 +113,14 @@ impl Telling {
     }
 }
 
-impl Import<'_> {
+impl StoreImporter<'_> {
     /// The entry of a fact; and whether all of its words are there, so that they can be compared with a host's.
     pub(super) fn entry(
         &mut self,
         recorded: &Recorded,
         fact: FactId,
     ) -> Result<Option<(Entry, bool)>, Error> {
-        let texts = Texts::new(self.source, recorded.seq);
+        let texts = EventTexts::new(self.source, recorded.seq);
         let stream = recorded.event.stream;
         let Some((words, can_compare)) = self.words(recorded, fact, &texts)? else { return Ok(None) };
         let mut entry = Entry::from(words);
@@ -143,17 +143,17 @@ impl Import<'_> {
         Ok(Some((entry, is_whole)))
     }
 
-    fn wire(&self, recorded: &Recorded, texts: &Texts<'_>) -> Vec<WirePiece> {
+    fn wire(&self, recorded: &Recorded, texts: &EventTexts<'_>) -> Vec<WirePiece> {
         let Some(template) = recorded.event.stamp.wire else { return Vec::new() };
         let bytes = texts.bytes(&template);
         // A template that is gone is no template.
         let pieces = wire::pieces(&bytes).unwrap_or_default().into_iter().map(|piece| match piece {
-            Piece::Literal(bytes) => WirePiece::Literal(bytes.to_vec()),
-            Piece::Body { first, rows, escaped } => {
+            TemplatePiece::Literal(bytes) => WirePiece::Literal(bytes.to_vec()),
+            TemplatePiece::Body { first, rows, escaped } => {
                 let bytes: Bytes = texts.bytes(&Body { first, chunks: rows, ..Body::default() }).into();
                 if escaped { WirePiece::Escaped(bytes) } else { WirePiece::Raw(bytes) }
             }
-            Piece::Record(origin) => {
+            TemplatePiece::Record(origin) => {
                 WirePiece::Record(origin_of(self.source.inner.log.secret().plain(origin), true))
             }
         });
@@ -165,7 +165,7 @@ impl Import<'_> {
         &mut self,
         recorded: &Recorded,
         fact: FactId,
-        texts: &Texts<'_>,
+        texts: &EventTexts<'_>,
     ) -> Result<Option<(Fact, bool)>, Error> {
         let stream = recorded.event.stream;
         let is_known = self.streams.get(&stream).is_some_and(|stream| stream.is_known);
@@ -181,8 +181,8 @@ impl Import<'_> {
 
 /// Tells a fact with the items, points and ids of this store.
 struct Here<'a, 'b> {
-    import: &'a mut Import<'b>,
-    texts: &'a Texts<'a>,
+    import: &'a mut StoreImporter<'b>,
+    texts: &'a EventTexts<'a>,
     recorded: &'a Recorded,
     fact: FactId,
     error: Option<Error>,
@@ -204,13 +204,13 @@ impl Here<'_, '_> {
     }
 
     /// The id here of a memory item; `place` if the event records it.
-    fn id(&mut self, id: &str, place: Option<Place>) -> String {
+    fn id(&mut self, id: &str, place: Option<ForeignEvent>) -> String {
         let answer = self.import.memory_id(self.recorded.event.stream, id, place);
         self.or(answer, String::new())
     }
 }
 
-impl Teller for Here<'_, '_> {
+impl ForeignValues for Here<'_, '_> {
     fn bytes(&mut self, body: &Body) -> Bytes {
         self.texts.bytes(body).into()
     }
@@ -251,7 +251,7 @@ impl Teller for Here<'_, '_> {
 
     fn memory(&mut self, it: &MemoryRecorded) -> MemoryEntry {
         let string = |text: &Option<Text>| text.as_ref().map(ToString::to_string);
-        let place = Place { stream: self.recorded.event.stream, fact: self.fact, parts_before: 0 };
+        let place = ForeignEvent { stream: self.recorded.event.stream, fact: self.fact, parts_before: 0 };
         MemoryEntry {
             id: self.id(&it.id, Some(place)),
             kind: it.kind,
@@ -278,7 +278,7 @@ impl Teller for Here<'_, '_> {
     }
 }
 
-impl Import<'_> {
+impl StoreImporter<'_> {
     /// Whether an event belongs to the revision that is being read: other parts of the same fact.
     pub(super) fn is_rest_of_revision(&self, recorded: &Recorded) -> bool {
         let Some((stream, fact)) = self.open_revision else { return false };
@@ -303,7 +303,7 @@ impl Import<'_> {
             Some(self.fact_of(recorded))
         };
         let Some(fact) = fact else { return Ok(()) };
-        let texts = Texts::new(self.source, recorded.seq);
+        let texts = EventTexts::new(self.source, recorded.seq);
         let words = texts.parts(parts);
         let wire = self.wire(recorded, &texts);
         let time = self.time(recorded);
@@ -332,7 +332,7 @@ impl Import<'_> {
             Payload::MessageContinued(message) => &message.parts,
             _ => return Ok(()),
         };
-        let texts = Texts::new(self.source, recorded.seq);
+        let texts = EventTexts::new(self.source, recorded.seq);
         let words = texts.parts(parts);
         if let Some(telling) = self.told.get_mut(&(recorded.event.stream, fact)) {
             let items = (1..).zip(words).map(|(part, text)| (ItemId { seq: recorded.seq, part }, Some(text)));

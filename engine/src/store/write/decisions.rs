@@ -9,11 +9,11 @@ use crate::event::Actor;
 use crate::ids::{Seq, StreamId};
 use crate::text::Signer;
 
-use super::super::Inner;
+use super::super::StoreInner;
 use super::{Drafted, Streams};
 
 /// Drafts that a command records in one stream.
-pub(in crate::store) struct Recording {
+pub(in crate::store) struct CommandDrafts {
     pub(in crate::store) stream: StreamId,
     pub(in crate::store) actor: Actor,
     pub(in crate::store) drafts: Vec<EventDraft>,
@@ -21,7 +21,7 @@ pub(in crate::store) struct Recording {
 
 /// The seqs that a command recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) struct Written {
+pub(in crate::store) struct RecordedSeqs {
     pub(in crate::store) first_seq: Seq,
     pub(in crate::store) last_seq: Seq,
 }
@@ -29,14 +29,14 @@ pub(in crate::store) struct Written {
 /// The signers of the streams that are locked, for a decision.
 pub(in crate::store) type Signers = BTreeMap<StreamId, Signer>;
 /// The outcome of a decision: the drafts to record, and the answer.
-pub(in crate::store) type Decided<T> = Result<(Vec<Recording>, T), Error>;
+pub(in crate::store) type Decided<T> = Result<(Vec<CommandDrafts>, T), Error>;
 
 /// A signer for streams that have lost their key: its signatures equal no earlier ones.
 pub(in crate::store) fn unsigned() -> Signer {
     Signer::new([0; 32])
 }
 
-impl Inner {
+impl StoreInner {
     /// Decides and records. Durable when it returns.
     ///
     /// `opening`: streams to open if something is recorded in them and they are new; `streams`: further streams that the
@@ -47,7 +47,7 @@ impl Inner {
         opening: &[StreamInfo],
         streams: &[StreamId],
         decide: &mut dyn FnMut(&Signers) -> Decided<T>,
-    ) -> Result<(T, Option<Written>), Error> {
+    ) -> Result<(T, Option<RecordedSeqs>), Error> {
         self.check_writable()?;
         let writers = self.writers_of(opening.iter().map(StreamInfo::id).chain(streams.iter().copied()));
         let mut streams = Streams::lock(self, &writers)?;
@@ -61,7 +61,7 @@ impl Inner {
             }
             let (recordings, answer) = decide(&streams.signers())?;
             let mut drafts = Vec::new();
-            for Recording { stream, actor, drafts: more } in recordings {
+            for CommandDrafts { stream, actor, drafts: more } in recordings {
                 drafts.extend(openings.remove(&stream));
                 drafts.extend(more.into_iter().map(|draft| draft.said_in(stream, actor)));
             }
@@ -73,6 +73,6 @@ impl Inner {
         let Some(placed) = placed else { return Ok((answer, None)) };
         self.settle(&placed)?;
         let appended = placed.into_appended();
-        Ok((answer, Some(Written { first_seq: appended.first_seq, last_seq: appended.last_seq() })))
+        Ok((answer, Some(RecordedSeqs { first_seq: appended.first_seq, last_seq: appended.last_seq() })))
     }
 }

@@ -14,8 +14,8 @@ use crate::log::Placed;
 use crate::text::Signer;
 
 use super::super::batch::{Atomicity, Batch, Receipt};
-use super::super::{Inner, redact};
-use super::filter::Filter;
+use super::super::{StoreInner, redact};
+use super::filter::ErasureFilter;
 use super::{Drafted, Streams};
 
 /// Bytes of new bodies after which a splitting commit is written.
@@ -25,7 +25,7 @@ const SPLIT_EVENT_COUNT: usize = 256;
 /// Events after which a splitting commit is written if a turn ends there.
 const SPLIT_AT_TURN_COUNT: usize = 128;
 
-impl Inner {
+impl StoreInner {
     /// Records `batches`, without the secrets that are known to be some. All commits have their places, in order: settling the last
     /// settles all. If nothing was to be recorded, returns the commit by which everything was known, or `None` if that one
     /// is durable. `expected`: the last seq that the caller knows of a stream; [`Error::HeadMoved`] if a commit would stand behind a later
@@ -75,7 +75,7 @@ impl Inner {
                 if plan.rest.is_some() && atomicity == Atomicity::One {
                     return Ok(None);
                 }
-                let Plan { mut drafts, entries, known_count, rest, .. } = plan;
+                let CommitPlan { mut drafts, entries, known_count, rest, .. } = plan;
                 if !drafts.is_empty() {
                     streams.check_head(expected)?;
                 }
@@ -105,10 +105,10 @@ impl Inner {
         &self,
         streams: &mut Streams<'_>,
         todo: Todo<'b>,
-        filter: &Filter,
+        filter: &ErasureFilter,
         next: Option<Seq>,
-    ) -> Plan<'b> {
-        let mut plan = Plan { rest: Some(todo), ..Plan::default() };
+    ) -> CommitPlan<'b> {
+        let mut plan = CommitPlan { rest: Some(todo), ..CommitPlan::default() };
         for (batch, id) in todo.batches.iter().zip(todo.ids).skip(todo.batch) {
             if let Some(draft) = streams.open(self, *id, &batch.stream) {
                 plan.drafts.push(draft);
@@ -139,8 +139,8 @@ impl Inner {
         streams: &Streams<'_>,
         ahead: &BTreeMap<StreamId, IngestState>,
         todo: Todo<'b>,
-        filter: &Filter,
-        plan: &mut Plan<'b>,
+        filter: &ErasureFilter,
+        plan: &mut CommitPlan<'b>,
     ) -> bool {
         let fallback = Signer::new([0; 32]);
         let mut recorders: BTreeMap<StreamId, Recorder<'_>> = BTreeMap::new();
@@ -204,14 +204,14 @@ impl Inner {
 
 impl Receipt {
     /// Adds a commit.
-    fn take(&mut self, entries: &[Option<Stands>], known_count: u64, placed: Option<&Placed>) {
+    fn take(&mut self, entries: &[Option<EntryItem>], known_count: u64, placed: Option<&Placed>) {
         self.known_count += known_count;
         // Nothing was placed: no entry has a seq.
         let first_seq = placed.map(|placed| placed.appended().first_seq).unwrap_or_default();
         self.items.extend(entries.iter().map(|entry| {
             entry.map(|stands| match stands {
-                Stands::Draft(index) => ItemId::first(Seq(first_seq.get().saturating_add(index))),
-                Stands::Item(item) => item,
+                EntryItem::Draft(index) => ItemId::first(Seq(first_seq.get().saturating_add(index))),
+                EntryItem::Item(item) => item,
             })
         }));
         let Some(placed) = placed else { return };
@@ -238,7 +238,7 @@ struct Todo<'b> {
 
 /// The item that an entry made.
 #[derive(Clone, Copy, Debug)]
-enum Stands {
+enum EntryItem {
     /// The item of a draft, by the draft's number in the commit.
     Draft(u64),
     /// An item that the entry revised.
@@ -247,24 +247,24 @@ enum Stands {
 
 /// One commit's worth of drafts.
 #[derive(Debug, Default)]
-struct Plan<'b> {
+struct CommitPlan<'b> {
     drafts: Vec<EventDraft>,
     /// For each entry, the item that stands for it; none if the entry was known.
-    entries: Vec<Option<Stands>>,
+    entries: Vec<Option<EntryItem>>,
     known_count: u64,
     /// Streams whose changes were drafted: once a commit.
     told: BTreeSet<StreamId>,
     rest: Option<Todo<'b>>,
 }
 
-impl Plan<'_> {
+impl CommitPlan<'_> {
     /// Adds the drafts of one entry.
     fn record(&mut self, drafts: Vec<EventDraft>) {
         // The event that stands for the entry bears its origin.
         let own = drafts.iter().position(|draft| !draft.event.origin.is_zero()).unwrap_or(0);
         self.entries.push(drafts.get(own).map(|draft| match &draft.event.payload {
-            Payload::ItemRevised(revised) => Stands::Item(revised.item),
-            _ => Stands::Draft((self.drafts.len() + own) as u64),
+            Payload::ItemRevised(revised) => EntryItem::Item(revised.item),
+            _ => EntryItem::Draft((self.drafts.len() + own) as u64),
         }));
         self.drafts.extend(drafts);
     }

@@ -20,27 +20,27 @@ use crate::event::{Body, ERASED_TEXT, wire};
 use crate::ids::Seq;
 use crate::secret::Withheld;
 
-use super::super::Inner;
+use super::super::StoreInner;
 
 const SAYS_ERASED: &str =
     "it says what was erased from this store, which is not recorded again; say it in other words";
 
 /// The contents that were erased up to a seq.
-pub(super) struct Filter {
+pub(super) struct ErasureFilter {
     erased: Withheld,
     /// Every erasure up to here is known: a condition of the commit.
     pub(super) until: Seq,
 }
 
-impl Inner {
+impl StoreInner {
     /// The filter of a commit that is about to be drafted.
-    pub(super) fn erasure_filter(&self) -> Result<Filter, Error> {
+    pub(super) fn erasure_filter(&self) -> Result<ErasureFilter, Error> {
         let (erased, until) = self.withheld()?;
-        Ok(Filter { erased, until })
+        Ok(ErasureFilter { erased, until })
     }
 }
 
-impl Filter {
+impl ErasureFilter {
     /// The facts about an open stream, told again. An erased title is left out: the text stored in its place would differ from it each time.
     pub(super) fn told_again<'i>(&self, info: &'i StreamInfo) -> Cow<'i, StreamInfo> {
         match &info.title {
@@ -98,11 +98,11 @@ impl Filter {
     fn is_quoted(&self, template: &Body, rows: &[Bytes]) -> bool {
         let template = content(template, rows);
         let Ok(pieces) = wire::pieces(&template) else { return false };
-        let is_erased = |piece: wire::Piece<'_>| match piece {
-            wire::Piece::Body { first, rows: chunks, .. } => {
+        let is_erased = |piece: wire::TemplatePiece<'_>| match piece {
+            wire::TemplatePiece::Body { first, rows: chunks, .. } => {
                 self.erased.holds(&content(&Body { first, chunks, ..Body::default() }, rows))
             }
-            wire::Piece::Literal(_) | wire::Piece::Record(_) => false,
+            wire::TemplatePiece::Literal(_) | wire::TemplatePiece::Record(_) => false,
         };
         self.erased.holds(&template) || pieces.into_iter().any(is_erased)
     }

@@ -21,7 +21,7 @@ mod place;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::Inner;
+use super::StoreInner;
 use super::kept::StreamWriter;
 use crate::command::draft::EventDraft;
 use crate::command::record;
@@ -31,7 +31,7 @@ use crate::event::Recorded;
 use crate::ids::{Seq, StreamId};
 use crate::log::{Appended, Condition, Exclusive, Placed};
 
-pub(super) use decisions::{Recording, Signers, unsigned};
+pub(super) use decisions::{CommandDrafts, Signers, unsigned};
 pub(super) use place::settle_text;
 
 /// How often a commit is drafted while other writers may come between, and again under the write lock, where few can.
@@ -56,7 +56,7 @@ pub(super) struct Streams<'w>(BTreeMap<StreamId, MutexGuard<'w, StreamWriter>>);
 impl<'w> Streams<'w> {
     /// Locks the writers of these streams, in order of their ids.
     pub(super) fn lock(
-        inner: &Inner,
+        inner: &StoreInner,
         writers: &'w BTreeMap<StreamId, Arc<Mutex<StreamWriter>>>,
     ) -> Result<Self, Error> {
         let mut guards = BTreeMap::new();
@@ -75,12 +75,12 @@ impl<'w> Streams<'w> {
     }
 
     /// Brings all of them up to the durable head.
-    pub(super) fn catch_up(&mut self, inner: &Inner) -> Result<(), Error> {
+    pub(super) fn catch_up(&mut self, inner: &StoreInner) -> Result<(), Error> {
         self.0.iter_mut().try_for_each(|(id, writer)| inner.catch_up(*id, writer))
     }
 
     /// Makes the commits that they know durable: a decision rests on nothing else.
-    pub(super) fn settle_known(&mut self, inner: &Inner) -> Result<(), Error> {
+    pub(super) fn settle_known(&mut self, inner: &StoreInner) -> Result<(), Error> {
         self.0.values_mut().try_for_each(|writer| inner.settle_known(writer))
     }
 
@@ -95,7 +95,7 @@ impl<'w> Streams<'w> {
 
     /// The event that opens a stream, with a new key; `None` if the stream is open. If the event is not recorded, the key is
     /// forgotten.
-    pub(super) fn open(&mut self, inner: &Inner, id: StreamId, info: &StreamInfo) -> Option<EventDraft> {
+    pub(super) fn open(&mut self, inner: &StoreInner, id: StreamId, info: &StreamInfo) -> Option<EventDraft> {
         let writer = self.0.get_mut(&id)?;
         if writer.ingest_state.opened || writer.signer.is_some() {
             return None;
@@ -112,11 +112,6 @@ impl<'w> Streams<'w> {
     /// The conditions of a commit that rests on them: the log must not have moved past their watermarks.
     fn conditions(&self) -> Vec<Condition> {
         self.iter().map(|(stream, writer)| Condition { stream, basis: writer.watermark }).collect()
-    }
-
-    /// Whether all drafts rest on pages that passed their digests.
-    fn are_sound(&self) -> bool {
-        self.0.values().all(|writer| writer.ingest_state.is_sound())
     }
 
     /// The key of a stream that was not opened after all must not be used.
@@ -150,7 +145,7 @@ impl<'w> Streams<'w> {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// Drafts and places one commit, and does both again if another writer came between. Its caller settles it. No commit if there
     /// is nothing to record.
     pub(super) fn place_one<T>(
@@ -167,24 +162,24 @@ impl Inner {
     fn try_until_placed<T>(
         &self,
         streams: &mut Streams<'_>,
-        mut attempt: impl FnMut(&mut Streams<'_>, &mut Option<Exclusive<'_>>) -> Result<Attempt<T>, Error>,
+        mut attempt: impl FnMut(&mut Streams<'_>, &mut Option<Exclusive<'_>>) -> Result<CommitAttempt<T>, Error>,
     ) -> Result<T, Error> {
         for _ in 0..TRY_COUNT_MAX {
             match attempt(streams, &mut None)? {
-                Attempt::Done(answer) => return Ok(answer),
-                Attempt::Again(_) => {}
-                Attempt::NeedsSeq => break,
+                CommitAttempt::Done(answer) => return Ok(answer),
+                CommitAttempt::Again(_) => {}
+                CommitAttempt::NeedsSeq => break,
             }
         }
-        let mut why = Again::Unsound;
+        let mut why = Redraft::StreamMoved;
         for _ in 0..TRY_COUNT_MAX {
             // Before the lock is taken: a wait for durability may have to take it.
             streams.settle_known(self)?;
             match attempt(streams, &mut Some(self.log.exclusive()?))? {
-                Attempt::Done(answer) => return Ok(answer),
-                Attempt::Again(reason) => why = reason,
+                CommitAttempt::Done(answer) => return Ok(answer),
+                CommitAttempt::Again(reason) => why = reason,
                 // This attempt had the seq, so it does not ask for one.
-                Attempt::NeedsSeq => {}
+                CommitAttempt::NeedsSeq => {}
             }
         }
         Err(Error::Busy { detail: why.detail().to_owned() })
@@ -196,7 +191,7 @@ impl Inner {
         streams: &mut Streams<'_>,
         lock: &mut Option<Exclusive<'_>>,
         drafting: &mut Drafting<'_, T>,
-    ) -> Result<Attempt<(T, Option<Placed>)>, Error> {
+    ) -> Result<CommitAttempt<(T, Option<Placed>)>, Error> {
         let attempt = self.attempt_open(streams, lock, drafting);
         // A key of a stream that was not opened after all must not be used.
         streams.forget_unused_keys();
@@ -208,23 +203,19 @@ impl Inner {
         streams: &mut Streams<'_>,
         lock: &mut Option<Exclusive<'_>>,
         drafting: &mut Drafting<'_, T>,
-    ) -> Result<Attempt<(T, Option<Placed>)>, Error> {
+    ) -> Result<CommitAttempt<(T, Option<Placed>)>, Error> {
         streams.catch_up(self)?;
         let drafted = drafting(streams, lock.as_ref().map(Exclusive::next_seq))?;
-        if !streams.are_sound() {
-            // The drafts rest on pages that failed their digests. Nothing was recorded; the pages are read again.
-            return Ok(Attempt::Again(Again::Unsound));
-        }
-        let Some(Drafted { drafts, answer, until }) = drafted else { return Ok(Attempt::NeedsSeq) };
+        let Some(Drafted { drafts, answer, until }) = drafted else { return Ok(CommitAttempt::NeedsSeq) };
         if drafts.is_empty() {
-            return Ok(Attempt::Done((answer, None)));
+            return Ok(CommitAttempt::Done((answer, None)));
         }
         Ok(match self.place_drafts(lock, &drafts, &streams.conditions(), Some(until))? {
             Ok(placed) => {
                 streams.observe(drafts, &placed);
-                Attempt::Done((answer, Some(placed)))
+                CommitAttempt::Done((answer, Some(placed)))
             }
-            Err(why) => Attempt::Again(why),
+            Err(why) => CommitAttempt::Again(why),
         })
     }
 
@@ -232,7 +223,9 @@ impl Inner {
     pub(super) fn append_drafts(&self, drafts: &[EventDraft]) -> Result<Appended, Error> {
         let mut none = Streams(BTreeMap::new());
         let placed = self.try_until_placed(&mut none, |_, lock| {
-            Ok(self.place_drafts(lock, drafts, &[], None)?.map_or_else(Attempt::Again, Attempt::Done))
+            Ok(self
+                .place_drafts(lock, drafts, &[], None)?
+                .map_or_else(CommitAttempt::Again, CommitAttempt::Done))
         })?;
         self.settle(&placed)?;
         Ok(placed.into_appended())
@@ -249,30 +242,27 @@ impl Inner {
 }
 
 /// The outcome of one attempt at a commit.
-enum Attempt<T> {
+enum CommitAttempt<T> {
     /// The commit has its place, or there was nothing to record.
     Done(T),
     /// Nothing was recorded, and the drafts are to be made anew.
-    Again(Again),
+    Again(Redraft),
     /// Its facts name each other: the commit needs the seq that it begins with.
     NeedsSeq,
 }
 
 /// Why drafts are made anew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Again {
-    /// The drafts rested on pages of a saved ingest state that failed their digests.
-    Unsound,
+enum Redraft {
     /// Another writer wrote to one of the streams, so the drafts rest on an old state.
     StreamMoved,
     /// Something was erased: content of the drafts, or a stored body that they name.
     Erased,
 }
 
-impl Again {
+impl Redraft {
     const fn detail(self) -> &'static str {
         match self {
-            Self::Unsound => "what is saved of a session changes again and again; try again later",
             Self::StreamMoved => "other processes write to the same session again and again; try again later",
             Self::Erased => "another process erases again and again; try again later",
         }

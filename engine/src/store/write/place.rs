@@ -11,8 +11,8 @@ use crate::event::{Body, Event, Text};
 use crate::ids::{Seq, StreamId};
 use crate::log::{Condition, Exclusive, LogError, Placed};
 
-use super::super::Inner;
-use super::Again;
+use super::super::StoreInner;
+use super::Redraft;
 
 /// Gives a free text its rows behind those of the event.
 pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>) {
@@ -27,7 +27,7 @@ pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>) {
     text.settle(Body { first, chunks, ..Body::default() });
 }
 
-impl Inner {
+impl StoreInner {
     /// Asks for the place of drafted events in the log, as one commit, once. On condition that the streams of `conditions` did not
     /// move, and that nothing was erased since. `lock`: the write lock, if the caller holds it; else the commit waits in the queue,
     /// where those of other threads are written with it. `filtered`: the seq up to which erasures were filtered out of the drafts.
@@ -37,7 +37,7 @@ impl Inner {
         drafts: &[EventDraft],
         conditions: &[Condition],
         filtered: Option<Seq>,
-    ) -> Result<Result<Placed, Again>, Error> {
+    ) -> Result<Result<Placed, Redraft>, Error> {
         let mut conditions = conditions.to_vec();
         // Commits with a condition on the store's own stream have a basis of their own.
         let is_own = conditions.iter().any(|condition| condition.stream == StreamId::STORE);
@@ -53,8 +53,8 @@ impl Inner {
         };
         match placed {
             Ok(placed) => Ok(Ok(placed)),
-            Err(LogError::HeadMoved { stream: StreamId::STORE, .. }) if !is_own => Ok(Err(Again::Erased)),
-            Err(LogError::HeadMoved { .. }) => Ok(Err(Again::StreamMoved)),
+            Err(LogError::HeadMoved { stream: StreamId::STORE, .. }) if !is_own => Ok(Err(Redraft::Erased)),
+            Err(LogError::HeadMoved { .. }) => Ok(Err(Redraft::StreamMoved)),
             Err(error) => Err(error.into()),
         }
     }

@@ -23,7 +23,7 @@ pub(super) const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 pub struct ParamPath<'p>(&'p str);
 
 /// One step of a path: into a field, or into each item.
-enum Step<'p> {
+enum PathStep<'p> {
     Field(&'p str),
     Each,
 }
@@ -40,9 +40,9 @@ impl<'p> ParamPath<'p> {
     }
 
     /// The first step and the rest of the path; `None` at the end.
-    fn step(self) -> Option<(Step<'p>, Self)> {
+    fn step(self) -> Option<(PathStep<'p>, Self)> {
         if let Some(rest) = self.0.strip_prefix("[]") {
-            return Some((Step::Each, Self(rest.strip_prefix('.').unwrap_or(rest))));
+            return Some((PathStep::Each, Self(rest.strip_prefix('.').unwrap_or(rest))));
         }
         if self.0.is_empty() {
             return None;
@@ -50,23 +50,23 @@ impl<'p> ParamPath<'p> {
         let (name, rest) = self.0.split_once('.').unwrap_or((self.0, ""));
         // `name[]` is two steps: the field, then each item.
         let Some(bare) = name.find("[]").and_then(|end| self.0.split_at_checked(end)) else {
-            return Some((Step::Field(name), Self(rest)));
+            return Some((PathStep::Field(name), Self(rest)));
         };
-        Some((Step::Field(bare.0), Self(bare.1)))
+        Some((PathStep::Field(bare.0), Self(bare.1)))
     }
 }
 
 impl Json {
     /// The canonical form.
     pub fn canonical(&self) -> String {
-        let mut writer = Writer::new(None);
+        let mut writer = CanonicalWriter::new(None);
         writer.value(self);
         writer.out
     }
 
     /// The canonical form for comparing: numbers that are not exactly a double keep all their digits.
     pub fn canonical_exact(&self) -> String {
-        let mut writer = Writer::new(None);
+        let mut writer = CanonicalWriter::new(None);
         writer.exact = true;
         writer.value(self);
         writer.out
@@ -74,7 +74,7 @@ impl Json {
 
     /// [`Json::canonical_exact`] without the fields of the outermost object that are null.
     pub fn canonical_without_nulls(&self) -> String {
-        let mut writer = Writer::new(None);
+        let mut writer = CanonicalWriter::new(None);
         writer.exact = true;
         writer.drop_nulls = true;
         writer.value_at(self, &[]);
@@ -85,7 +85,7 @@ impl Json {
     ///
     /// Strings with lone surrogates stay as they are.
     pub fn canonical_with(&self, paths: &[ParamPath<'_>], rewrite: &mut dyn FnMut(&str) -> String) -> String {
-        let mut writer = Writer::new(Some(rewrite));
+        let mut writer = CanonicalWriter::new(Some(rewrite));
         writer.exact = true;
         writer.value_at(self, paths);
         writer.out
@@ -97,7 +97,7 @@ impl Json {
         paths: &[ParamPath<'_>],
         rewrite: &mut dyn FnMut(&str) -> String,
     ) -> String {
-        let mut writer = Writer::new(Some(rewrite));
+        let mut writer = CanonicalWriter::new(Some(rewrite));
         writer.exact = true;
         writer.drop_nulls = true;
         writer.value_at(self, paths);
@@ -277,12 +277,12 @@ fn decimal(written: &str) -> String {
 fn collect<'j>(value: &'j Json, path: ParamPath<'_>, found: &mut Vec<&'j str>) {
     match path.step() {
         None => found.extend(value.as_str()),
-        Some((Step::Field(name), rest)) => {
+        Some((PathStep::Field(name), rest)) => {
             if let Some(field) = value.get(name) {
                 collect(field, rest, found);
             }
         }
-        Some((Step::Each, rest)) => {
+        Some((PathStep::Each, rest)) => {
             for item in value.as_array().unwrap_or_default() {
                 collect(item, rest, found);
             }
@@ -291,7 +291,7 @@ fn collect<'j>(value: &'j Json, path: ParamPath<'_>, found: &mut Vec<&'j str>) {
 }
 
 /// Writes the canonical form; `rewrite` gets the strings at the paths in hand.
-struct Writer<'r> {
+struct CanonicalWriter<'r> {
     out: String,
     rewrite: Option<&'r mut dyn FnMut(&str) -> String>,
     /// Leave out the nulls of the next object, which is the outermost.
@@ -300,7 +300,7 @@ struct Writer<'r> {
     exact: bool,
 }
 
-impl<'r> Writer<'r> {
+impl<'r> CanonicalWriter<'r> {
     fn new(rewrite: Option<&'r mut dyn FnMut(&str) -> String>) -> Self {
         Self { out: String::with_capacity(256), rewrite, drop_nulls: false, exact: false }
     }
@@ -330,7 +330,7 @@ impl<'r> Writer<'r> {
                 }
             }
             Json::Arr(items) => {
-                let inner = onward(paths, |step| matches!(step, Step::Each));
+                let inner = onward(paths, |step| matches!(step, PathStep::Each));
                 self.drop_nulls = false;
                 self.out.push('[');
                 for (index, item) in items.iter().enumerate() {
@@ -356,7 +356,8 @@ impl<'r> Writer<'r> {
             separator = ",";
             key.write_canonical(&mut writer.out);
             writer.out.push(':');
-            let inner = onward(paths, |step| matches!(step, Step::Field(name) if key.as_str() == Some(name)));
+            let inner =
+                onward(paths, |step| matches!(step, PathStep::Field(name) if key.as_str() == Some(name)));
             writer.value_at(value, &inner);
         };
         let sorted = fields.iter().zip(fields.iter().skip(1)).all(|(a, b)| a.0.cmp_units(&b.0).is_lt());
@@ -377,7 +378,7 @@ impl<'r> Writer<'r> {
 }
 
 /// The rests of the paths whose next step is taken. Allocates only if there are any.
-fn onward<'p>(paths: &[ParamPath<'p>], taken: impl Fn(&Step<'p>) -> bool) -> Vec<ParamPath<'p>> {
+fn onward<'p>(paths: &[ParamPath<'p>], taken: impl Fn(&PathStep<'p>) -> bool) -> Vec<ParamPath<'p>> {
     paths
         .iter()
         .filter_map(|path| path.step())

@@ -2,12 +2,12 @@
 
 use acpdb_serve::point::PointLimits;
 
-use super::slot::Slot;
+use super::slot::ContextSlot;
 use super::{Simulation, signed};
 
 impl Simulation<'_> {
     /// Tokens that pointers to a slot take back when the slot is hidden; pointers of pending or hidden slots do not count.
-    pub(super) fn taken_back(&self, slot: &Slot) -> i64 {
+    pub(super) fn taken_back(&self, slot: &ContextSlot) -> i64 {
         let pointers = slot.seen.iter().filter_map(|seen| self.pointers.get(seen)).flatten();
         let live = pointers
             .filter(|(by, _)| self.slots.get(*by).is_some_and(|by| !by.is_pending && !by.is_hidden()));

@@ -3,12 +3,12 @@
 use acpdb_engine::event::Face;
 use acpdb_engine::fold::CauseView;
 use acpdb_engine::ids::{BodyId, ItemId};
-use acpdb_serve::point::Run;
+use acpdb_serve::point::LineRun;
 
 /// A face that is, or was, in the context.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "one fact each, none follows from another")]
-pub(super) struct Slot {
+pub(super) struct ContextSlot {
     /// Tokens as recorded.
     pub(super) whole: u64,
     /// Tokens as the fold shows it now.
@@ -28,9 +28,9 @@ pub(super) struct Slot {
     pub(super) bodies: Vec<(BodyId, bool)>,
     /// Numbers of its texts among those seen.
     pub(super) seen: Vec<usize>,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<LineRun>,
     /// Words of it that count as visible.
-    pub(super) words_shown: Shown,
+    pub(super) words_shown: VisibleWords,
     /// Words of its placeholder, by number, if the placeholder is a part of it.
     pub(super) words_left: Vec<u32>,
     pub(super) is_edit: bool,
@@ -45,7 +45,7 @@ pub(super) struct Slot {
 
 /// The words of a slot that count as visible.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) enum Shown {
+pub(super) enum VisibleWords {
     #[default]
     None,
     /// These, in the order of their numbers.
@@ -53,7 +53,7 @@ pub(super) enum Shown {
     All,
 }
 
-impl Shown {
+impl VisibleWords {
     pub(super) fn holds(&self, word: u32) -> bool {
         match self {
             Self::None => false,
@@ -63,7 +63,7 @@ impl Shown {
     }
 }
 
-impl Slot {
+impl ContextSlot {
     pub(super) const fn is_hidden(&self) -> bool {
         self.applied < self.whole
     }

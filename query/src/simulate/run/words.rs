@@ -8,8 +8,8 @@ use acpdb_engine::ids::Seq;
 use acpdb_engine::registry::NoTools;
 use acpdb_serve::point::Lines;
 
-use super::slot::Shown;
-use super::{Missed, Simulation, Slot, float};
+use super::slot::VisibleWords;
+use super::{ContextSlot, Missed, Simulation, float};
 
 impl Simulation<'_> {
     /// Counts the words of a slot as visible, or as hidden by it.
@@ -20,9 +20,9 @@ impl Simulation<'_> {
             self.outcome.hidden_count += 1;
         }
         let now = match (shown, slot.words_left.is_empty()) {
-            (true, _) => Shown::All,
-            (false, true) => Shown::None,
-            (false, false) => Shown::Some(slot.words_left.clone()),
+            (true, _) => VisibleWords::All,
+            (false, true) => VisibleWords::None,
+            (false, false) => VisibleWords::Some(slot.words_left.clone()),
         };
         let before = std::mem::replace(&mut slot.words_shown, now.clone());
         let bodies = slot.bodies.clone();
@@ -31,7 +31,7 @@ impl Simulation<'_> {
             for line in &text.replaceable {
                 let Some(count) = self.visible_lines.get_mut(*line as usize) else { continue };
                 // It is not known whether an edit can build on a part.
-                match (before == Shown::All, shown) {
+                match (before == VisibleWords::All, shown) {
                     (false, true) => *count = count.saturating_add(1),
                     // The bodies of a slot may have changed since it was shown: no count goes below 0.
                     (true, false) => *count = count.saturating_sub(1),
@@ -124,7 +124,7 @@ impl Simulation<'_> {
         }
     }
     /// Whether most lines that an edit replaces stand nowhere in the visible texts.
-    fn is_blind(&self, edit: &Slot) -> bool {
+    fn is_blind(&self, edit: &ContextSlot) -> bool {
         let texts = edit.bodies.iter().filter_map(|body| self.recording.texts.get(body));
         let lines: Vec<u32> = texts.flat_map(|text| text.replaces.iter().copied()).collect();
         let seen =

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::super::snapshot_file::{HEADER_BYTES, snapshot_name};
-use super::*;
+use super::super::{ARCHIVE_AT, SavedName, read};
 use crate::entry::{Entry, StreamInfo};
 use crate::event::Role;
-use crate::storage::{Access, Crash, FileStorage, SimWorld, Storage};
+use crate::storage::{Crash, FileStorage, SimWorld, Storage};
+use crate::store::kept::Loaded;
 use crate::store::{Store, View};
 
 fn session() -> StreamInfo {
@@ -53,7 +53,7 @@ fn opened(folder: &TempDir) -> (u64, [u8; 32]) {
 }
 
 fn file(folder: &TempDir) -> std::path::PathBuf {
-    folder.path().join("store").join(snapshot_name(session().id()))
+    folder.path().join("store").join(SavedName::fold(session().id()).path)
 }
 
 #[test]
@@ -93,39 +93,29 @@ fn a_flipped_bit_or_a_cut_is_never_a_snapshot() {
     let (id, stream) = (store.id(), session().id());
     drop(store);
     let sound = std::fs::read(file(&folder)).unwrap();
-    let header_of = |bytes: &[u8]| {
-        std::fs::write(file(&folder), bytes).unwrap();
-        let opened = FileStorage::new(folder.path().join("store"));
-        let opened = opened.open(&snapshot_name(stream), Access::Read).unwrap();
-        let header = Header::read(&*opened, id, stream).unwrap();
-        header.map(|header| (opened, header))
-    };
+    let storage = FileStorage::new(folder.path().join("store"));
     let is_taken = |bytes: &[u8]| {
-        let found = header_of(bytes);
-        found.is_some_and(|(file, header)| read_saved(&*file, &header).unwrap().is_some())
+        std::fs::write(file(&folder), bytes).unwrap();
+        let saved = read(&storage, id, &SavedName::fold(stream)).unwrap();
+        saved.and_then(|saved| saved.value::<Loaded>()?.revived()).is_some()
     };
-    let fold = usize::try_from(header_of(&sound).unwrap().1.offset(Section::Fold)).unwrap();
-    assert!(fold > HEADER_BYTES, "the ingest state is saved, too");
     let mut bytes = sound.clone();
     assert!(is_taken(&bytes));
-    for place in (0..HEADER_BYTES).chain((fold..bytes.len()).step_by(53)) {
+    for place in (0..ARCHIVE_AT).chain((ARCHIVE_AT..bytes.len()).step_by(53)) {
         for bit in 0..8 {
             bytes[place] ^= 1 << bit;
             assert!(!is_taken(&bytes), "bit {bit} of byte {place}");
             bytes[place] ^= 1 << bit;
         }
     }
-    bytes[fold - 1] ^= 1;
-    assert!(is_taken(&bytes), "damage of the other section is its own");
-    bytes[fold - 1] ^= 1;
-    for length in (0..HEADER_BYTES + 40).chain((HEADER_BYTES + 40..bytes.len()).step_by(211)) {
+    for length in (0..ARCHIVE_AT + 40).chain((ARCHIVE_AT + 40..bytes.len()).step_by(211)) {
         assert!(!is_taken(&sound[..length]), "cut to {length}");
     }
     bytes.push(0);
     assert!(!is_taken(&bytes), "one byte more");
     // The same through the whole handle: the answers of the log, and the file is gone.
     let expected = folded(&folder);
-    for place in [0, 9, 20, 60, 100, HEADER_BYTES - 1, fold + 5, sound.len() - 1] {
+    for place in [0, 9, 20, 60, 100, ARCHIVE_AT - 1, ARCHIVE_AT + 5, sound.len() - 1] {
         let mut bytes = sound.clone();
         bytes[place] ^= 4;
         std::fs::write(file(&folder), &bytes).unwrap();
