@@ -1,8 +1,8 @@
 /**
- * LangGraph: a checkpointer over acpdb.
+ * LangGraph: a checkpointer over acpdb, and a store of long-term memory.
  *
  * ```ts
- * const graph = builder.compile({ checkpointer: new AcpdbSaver(store) });
+ * const graph = builder.compile({ checkpointer: new AcpdbSaver(store), store: new AcpdbStore(store) });
  * ```
  *
  * The log is the truth: each checkpoint, write and deletion is one event of the thread's session, in order, and what the saver answers
@@ -25,6 +25,8 @@ import {
 import { BusyError, Entry, NotFoundError, type Session, type Store, type View } from "../index.js";
 import { applied, changes, type Step } from "./changes.mjs";
 import { Turns, decided } from "./records.mjs";
+
+export { AcpdbStore } from "./items.mjs";
 
 const HOST = "langgraph";
 /** How a record begins; those of another form are kept in the log. */
