@@ -366,7 +366,7 @@ fn what_is_erased_is_nowhere_in_the_folder() {
     assert_eq!(told, Vec::<String>::new());
 }
 
-/// What is given back keeps no secret: an erasure took equal bytes of others with it, and let nobody store them again.
+/// Bytes that are given back keep no secret: an erasure took equal bytes of others with it, and kept them from being stored again.
 #[test]
 fn what_is_given_back_leaves_what_others_rest_on() {
     let home = tempfile::tempdir().unwrap();

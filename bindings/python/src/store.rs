@@ -255,7 +255,7 @@ pub(crate) struct Stores {
     stores: Owned<Several<Fault>>,
 }
 
-/// How a store is opened that is only read.
+/// The options of a store that is only read.
 pub(crate) fn reading(
     path: PathBuf,
     any_file_system: bool,
