@@ -26,6 +26,9 @@ use super::wanted::ErasureTargets;
 use super::write::CommandDrafts;
 use super::{At, EraseReport, Store, StoreInner, View};
 
+/// Takes a row by its event and its place there, with its content.
+type TakeBodyRow<'a> = dyn FnMut((Seq, u32), &BodyRow, Option<Vec<u8>>) + 'a;
+
 impl Store {
     /// Erases these bodies for good, with every body of equal bytes and the hosts' records that quote them. Rows that do not
     /// exist, or are erased already, are left out. The report's item is the first event's.
@@ -249,11 +252,7 @@ impl StoreInner {
     }
 
     /// Each of these rows that is there and not erased, with its content; a damaged one has none.
-    fn each_row_of(
-        &self,
-        bodies: &[BodyAddress],
-        take: &mut dyn FnMut((Seq, u32), &BodyRow, Option<Vec<u8>>),
-    ) -> Result<(), Error> {
+    fn each_row_of(&self, bodies: &[BodyAddress], take: &mut TakeBodyRow<'_>) -> Result<(), Error> {
         self.refresh()?;
         for address in bodies {
             let Some(frame) = self.frame_of(address.seq)? else { continue };
