@@ -22,6 +22,8 @@ mod silence;
 mod source;
 #[path = "tidy/surroundings.rs"]
 mod surroundings;
+#[path = "tidy/type_names.rs"]
+mod type_names;
 #[path = "tidy/words.rs"]
 mod words;
 

@@ -57,9 +57,10 @@ fn a_kind_of_a_hosts_facts_is_told_in_five_places() -> io::Result<()> {
             let inside = code.iter().filter(|(path, _)| path.starts_with(folder));
             inside.map(|(_, code)| code.matches(&needle).count()).sum()
         };
-        for (folder, needle) in
-            [(EVENTS, format!("impl Kind for {event} ")), (FACTS, format!("type Kept = event::{event};"))]
-        {
+        for (folder, needle) in [
+            (EVENTS, format!("impl EventKind for {event} ")),
+            (FACTS, format!("type Kept = event::{event};")),
+        ] {
             if among(folder, needle.clone()) != 1 {
                 findings.push(format!("{folder} does not have `{needle}` once"));
             }
