@@ -16,9 +16,11 @@ use acpdb_engine::command::ContextAction;
 use acpdb_engine::command::Target;
 use acpdb_engine::command::memory::MemoryCommand;
 use acpdb_engine::entry::{Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry, fact};
-use acpdb_engine::event::{BodyAddress, InjectedKind, MemoryKind, Payload, Role};
+use acpdb_engine::event::{BodyAddress, HostRecorded, InjectedKind, MemoryKind, Payload, Role};
 use acpdb_engine::ids::{BodyId, Seq, StreamId};
+use acpdb_engine::store::ErasedWhy;
 use acpdb_engine::text::Label;
+use acpdb_engine::verify::{Verdict, verify_folder};
 use acpdb_engine::{Error, MemoryScope, Store};
 use acpdb_hosts::export::{Exporter, Format as Wire};
 use acpdb_hosts::import::Format;
@@ -362,6 +364,49 @@ fn what_is_erased_is_nowhere_in_the_folder() {
     // Records that are read for the first time may quote it within a longer text.
     told.retain(|trace| !trace.contains("host_recorded"));
     assert_eq!(told, Vec::<String>::new());
+}
+
+/// Bytes that are given back keep no secret: an erasure took equal bytes of others with it, and kept them from being stored again.
+#[test]
+fn what_is_given_back_leaves_what_others_rest_on() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("store");
+    let store = open(&folder, false);
+    let session = |name: &str| store.session(StreamInfo::session("acpdb", name));
+    let record = |text: &str| {
+        let raw = Some(bytes(text.to_owned()));
+        Entry::from(fact::HostRecorded { record: "r".into(), about: None, raw })
+    };
+    // Equal bodies of one commit are stored once.
+    for (name, own) in [("a", "of a alone"), ("b", "of b alone")] {
+        let _ = session(name).append([record(own), record("twice"), record("twice")]).unwrap();
+    }
+    let raws = |name: &str| {
+        let events = store.stream_events(session(name).id(), Seq(1), Seq::MAX).unwrap();
+        let mut raws = Vec::new();
+        for recorded in events.map(Result::unwrap) {
+            if let Payload::HostRecorded(HostRecorded { raw: Some(raw), .. }) = recorded.event.payload {
+                let text = store.body(raw.id(recorded.seq)).map(|body| String::from_utf8(body).unwrap());
+                raws.push((recorded.seq, raw, text.ok()));
+            }
+        }
+        raws
+    };
+    let of_a = raws("a").into_iter().map(|(seq, raw, _)| BodyAddress { seq, row: raw.first });
+    let of_a: Vec<_> = of_a.take(2).collect();
+    let report = store.release_bodies(&of_a, "me", "not needed").unwrap();
+    assert_eq!(
+        report.hit.iter().map(|hit| (hit.why, hit.seq)).collect::<Vec<_>>(),
+        [(ErasedWhy::Asked, of_a[0].seq)]
+    );
+    let texts = |name: &str| raws(name).into_iter().map(|(.., text)| text).collect::<Vec<_>>();
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(texts("a"), [None, text("twice"), text("twice")]);
+    assert_eq!(texts("b"), [text("of b alone"), text("twice"), text("twice")]);
+    let _ = session("a").append([record("of a alone")]).unwrap();
+    assert_eq!(texts("a").last(), Some(&text("of a alone")), "it may be stored again");
+    assert!(store.release_bodies(&of_a, "me", "not needed").unwrap().hit.is_empty());
+    assert_eq!(verify_folder(&folder, true).unwrap().verdict(), Verdict::Sound);
 }
 
 /// Texts that are, as a whole, an erased text.

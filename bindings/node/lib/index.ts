@@ -18,6 +18,8 @@ export {
 export type { Receipt } from "./native.js";
 export { Session, Step, Ticket, type AtOption, type ServeOptions, type Served } from "./session.js";
 export type * from "./shapes.js";
-export { Store, Subscription, lint, open, verify, type OpenOptions, type SessionOptions } from "./store.js";
+export {
+  Store, Stores, Subscription, lint, open, openAll, restore, storesIn, verify, type OpenOptions, type ReadOptions, type SessionOptions,
+} from "./store.js";
 export type { Text } from "./values.js";
 export { View, type ContextOptions, type ExportOptions, type HistoryOptions, type SearchOptions } from "./view.js";

@@ -39,6 +39,7 @@ export interface NativeSession {
   submit(described: string, texts: Text[]): Promise<NativeTicket>;
   appendLines(format: string, lines: Uint8Array, prefix: string, salt: string): Promise<number>;
   act(act: string, json: string): Promise<string>;
+  fork(key?: string, at?: string, title?: string): Promise<NativeSession>;
   giveUp(why: string): Promise<Receipt>;
   remember(described: string, texts: Text[]): Promise<string>;
   serve(json: string): Promise<{ body: Buffer; facts: string }>;
@@ -64,8 +65,17 @@ export interface NativeStore {
   subscribe(after: number): NativeSubscription;
 }
 
+export interface NativeStores {
+  members(): string;
+  get(label: string): Promise<NativeStore>;
+  release(): Promise<void>;
+}
+
 interface Native {
   openStore(options: string): Promise<NativeStore>;
+  openStores(folders: string[], options: string): Promise<NativeStores>;
+  storesIn(folder: string): Promise<string>;
+  restoreBackup(options: string, folder: string): Promise<string>;
   verifyStore(path: string, deep: boolean): Promise<string>;
   lintRequest(body: Text, format: string, model?: string, previous?: Uint8Array): Promise<string>;
 }

@@ -10,11 +10,16 @@ const none = undefined;
 const looked = { filter: "", regex: false, word: false, case: false, lines: 0, limit: 1000 };
 const exported = { selection: "current", model: none, syntheticResults: false, serverSide: false };
 const at = { at: none };
+const key = { keyFile: none, passphrase: none };
+const erasing = { reason: "", by: "host" };
 
 export const defaults = {
   open: {
     readOnly: false, create: true, durability: "sync", lockWait: 5.0, index: true, redact: false, anyFileSystem: false,
+    ...key,
   },
+  open_all: { anyFileSystem: false, ...key },
+  restore: { anyFileSystem: false, ...key },
   verify: { deep: false },
   lint: { model: none, previous: none },
   "Entry.message": { key: none, origin: none },
@@ -41,6 +46,7 @@ export const defaults = {
   "Session.records": { ...at, after: 0 },
   "Session.export": { ...at, ...exported },
   "Session.restore": { pin: false },
+  "Session.fork": { ...at, title: none },
   "Session.retract": { reason: none },
   "Session.supersede": { reason: none },
   "Step.context": {
@@ -57,6 +63,10 @@ export const defaults = {
   "Store.simulate": { session: none, policies: [], modes: [], price: "anthropic" },
   "Store.set_policy": { reason: none },
   "Store.verify": { deep: false },
+  "Store.erase": { ...erasing, dryRun: false },
+  "Store.erase_records": erasing,
+  "Store.seal": { active: false },
+  "Stores.search": looked,
   "View.context": { layer: "current", last: none },
   "View.history": { file: none, tool: none, filter: "", limit: none },
   "View.search": looked,

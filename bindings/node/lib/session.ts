@@ -8,7 +8,7 @@ import type { NativeSession, NativeTicket, Receipt } from "./native.js";
 import { read } from "./options.js";
 import type * as shapes from "./shapes.js";
 import { bytes, count, dumped, list, optional, optionalCount, point, several, snake, text, wrongType, type At, type Json } from "./values.js";
-import { View, type ContextOptions, type ExportOptions, type HistoryOptions, type SearchOptions } from "./view.js";
+import { View, inspected, type ContextOptions, type ExportOptions, type HistoryOptions, type SearchOptions } from "./view.js";
 
 /** A commit that was submitted: it becomes durable whether anything waits for it or not. */
 export class Ticket {
@@ -304,6 +304,15 @@ export class Session {
     return this.#act("rewind", { to: count("to", to) });
   }
 
+  /**
+   * Begins a session that continues this one from a point in time; nothing is copied. Without a key it gets this one's, with a number.
+   */
+  async fork(key?: string, options?: AtOption & { title?: string }): Promise<Session> {
+    const it = read("Session.fork", options);
+    const when = point(it.at);
+    return new Session(await settled(this.#native.fork(optional("key", key), when, optional("title", it.title))));
+  }
+
   /** Changes tasks, as an agent asks for it: `[{"id": .., "status": ..}, ..]`. */
   async updateTasks(tasks: readonly Json[]): Promise<shapes.ActReply> {
     if (!Array.isArray(tasks)) throw wrongType("tasks", "a list of objects", tasks);
@@ -337,6 +346,11 @@ export class Session {
   /** The memory item holds again. */
   async restoreMemory(item: string): Promise<shapes.MemoryReceipt> {
     return this.#act("memory", { action: "restore", item: text("item", item) });
+  }
+
+  /** What `console.log` shows. */
+  [inspected](): string {
+    return `Session { key: ${JSON.stringify(this.key)}, host: ${JSON.stringify(this.host)} }`;
   }
 
   async #context(action: string, targets: unknown[], pin = false): Promise<shapes.ActReply> {

@@ -182,6 +182,7 @@ export interface Hit {
   time: number | null;
   face: string;
   visible: boolean;
+  seen: string;
   kind: string;
   matches: number;
   excerpts: Record<string, Json>[];
@@ -341,4 +342,63 @@ export interface Report {
   saved: Json[];
   contradictions: Json[];
   not_proven: string[];
+}
+
+/** Content that an erasure hit. */
+export interface ErasedContent {
+  seq: number;
+  item: string | null;
+  session: string;
+  why: string;
+  bodies: number;
+  bytes: number;
+}
+
+/** What an erasure did, or would do. */
+export interface EraseReport {
+  item: string;
+  dry_run: boolean;
+  recorded: number | null;
+  hit: ErasedContent[];
+  keys_kept: string[];
+  blocks: number;
+  segments: number;
+  files_removed: number;
+}
+
+/** A segment of the log that was packed. */
+export interface SealedSegment {
+  segment: number;
+  bytes_before: number;
+  bytes_after: number;
+}
+
+/** What packing did. */
+export interface SealReport {
+  sealed: SealedSegment[];
+  left: number;
+  damage: string[];
+  busy: boolean;
+}
+
+/** A copy of a store, and what its verification found. */
+export interface Backup {
+  schema: string;
+  path: string;
+  head: number;
+  bytes: number;
+  report: Report;
+}
+
+/** One of several stores. */
+export interface StoreMember {
+  label: string;
+  path: string;
+  id: string | null;
+}
+
+/** Two of several stores that are one up to a seq, and went on apart. */
+export interface StoreFork {
+  labels: string[];
+  shared: number;
 }

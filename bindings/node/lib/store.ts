@@ -5,12 +5,12 @@ import { fileURLToPath } from "node:url";
 
 import { type Entry, described } from "./entry.js";
 import { InvalidError, done, settled } from "./errors.js";
-import { native, type NativeStore, type NativeSubscription } from "./native.js";
-import { read } from "./options.js";
+import { native, type NativeStore, type NativeStores, type NativeSubscription } from "./native.js";
+import { defaults, read } from "./options.js";
 import { Session, type AtOption } from "./session.js";
 import type * as shapes from "./shapes.js";
 import { count, duration, json, list, optional, point, snake, text, wrongType, type At, type Json, type Text } from "./values.js";
-import { looked, type SearchOptions } from "./view.js";
+import { inspected, looked, type SearchOptions } from "./view.js";
 
 /** How long a subscription waits between two looks, in milliseconds. */
 const LOOK_EVERY = 20;
@@ -228,6 +228,53 @@ export class Store {
     return this.#ask("verify", read("Store.verify", options));
   }
 
+  /**
+   * Erases what an item holds for good, with all equal content, in every session. With `dryRun` only says what would be hit.
+   *
+   * That it was done stays on record, and so do digests, lengths, ids, names of tools and paths. Copies elsewhere stay: backups, and
+   * quotations in other texts.
+   */
+  async erase(item: string, options?: { reason?: string; by?: string; dryRun?: boolean }): Promise<shapes.EraseReport> {
+    const it = read("Store.erase", options);
+    return this.#act("erase", { item: text("item", item), ...erasing(it), dry_run: it.dryRun });
+  }
+
+  /**
+   * Erases host's own records, by the seqs that `Session.records` has, in one go. An equal record that is not named stays, and may be
+   * recorded again.
+   */
+  async eraseRecords(seqs: readonly number[], options?: { reason?: string; by?: string }): Promise<shapes.EraseReport> {
+    if (!Array.isArray(seqs)) throw wrongType("seqs", "a list of numbers", seqs);
+    const each = seqs.map((seq: unknown) => count("seqs", seq));
+    return this.#act("erase_records", { seqs: each, ...erasing(read("Store.erase_records", options)) });
+  }
+
+  /**
+   * Packs all complete segments of the log, to a tenth of their size as a rule; with `active` also the one that is being written. An open
+   * store does this by itself while it is idle, without the one that is being written. Answers are the same either way.
+   */
+  async seal(options?: { active?: boolean }): Promise<shapes.SealReport> {
+    return this.#ask("seal", read("Store.seal", options));
+  }
+
+  /**
+   * Copies the store to a folder while others go on writing, and verifies the copy. The folder is empty, is not there, or has an older copy,
+   * whose place the new one takes. `restore` makes a store of it.
+   */
+  async backup(folder: string | URL): Promise<shapes.Backup> {
+    return this.#ask("backup", { name: place(folder, "folder") });
+  }
+
+  /** The sessions, in order of their first events. */
+  async *[Symbol.asyncIterator](): AsyncIterableIterator<Session> {
+    for (const name of await this.names()) if (name.scope === "session") yield this.session(name.id, { host: name.host });
+  }
+
+  /** What `console.log` shows. */
+  [inspected](): string {
+    return this.closed ? "Store { closed }" : `Store { path: ${JSON.stringify(this.path)} }`;
+  }
+
   /** The items of all sessions as JSON lines, with their texts and states. */
   async export(format: "jsonl" = "jsonl"): Promise<Buffer> {
     if (format !== "jsonl") {
@@ -251,9 +298,81 @@ export interface OpenOptions {
   /** Takes secrets out of what is recorded. */
   redact?: boolean;
   anyFileSystem?: boolean;
+  /** Opens an encrypted store, and one that is made then is encrypted; a plain one is refused. */
+  keyFile?: string;
+  passphrase?: string;
 }
 
-function folder(path: unknown, what = "path"): string {
+/** How stores are opened that are only read. */
+export type ReadOptions = Pick<OpenOptions, "anyFileSystem" | "keyFile" | "passphrase">;
+
+/** Several stores that are read as one, made by `openAll`. Of stores that are copies of each other only the longest is one of them. */
+export class Stores {
+  readonly #native: NativeStores;
+  /** The stores, in the order in which they were given. */
+  readonly members: readonly shapes.StoreMember[];
+  /** Stores that are left out, since another one holds all of them. */
+  readonly copies: readonly shapes.StoreMember[];
+  /** Stores that are one up to a seq, and went on apart: both are there. */
+  readonly forks: readonly shapes.StoreFork[];
+  /** @internal */
+  constructor(given: NativeStores) {
+    this.#native = given;
+    const told = JSON.parse(given.members()) as Pick<Stores, "members" | "copies" | "forks">;
+    [this.members, this.copies, this.forks] = [told.members, told.copies, told.forks];
+  }
+
+  /** The store of a label, opened to be read. */
+  async store(label: string): Promise<Store> {
+    return new Store(await settled(this.#native.get(text("label", label))));
+  }
+
+  /** Sessions of all stores, each with the label of its store; see `Store.sessions`. */
+  async sessions(filter = ""): Promise<[label: string, row: shapes.SessionRow][]> {
+    const all: [string, shapes.SessionRow][] = [];
+    for await (const [label, store] of this) all.push(...(await store.sessions(filter)).map((row) => [label, row] as [string, shapes.SessionRow]));
+    return all;
+  }
+
+  /** Items of all stores whose texts hold all patterns, each with the label of its store; see `Store.search`. */
+  async search(patterns: string | readonly string[], options?: SearchOptions): Promise<[label: string, hit: shapes.Hit][]> {
+    const it = read("Stores.search", options);
+    const limit = count("limit", it.limit);
+    const all: [string, shapes.Hit][] = [];
+    for await (const [label, store] of this) {
+      if (all.length >= limit) break;
+      const { items } = await store.search(patterns, { ...it, limit: limit - all.length });
+      all.push(...items.map((hit) => [label, hit] as [string, shapes.Hit]));
+    }
+    return all;
+  }
+
+  /** Lets all stores go. One that is asked for later is opened again. */
+  async close(): Promise<void> {
+    return settled(this.#native.release());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Each label with its store. */
+  async *[Symbol.asyncIterator](): AsyncIterableIterator<[label: string, store: Store]> {
+    for (const { label } of this.members) yield [label, await this.store(label)];
+  }
+
+  /** What `console.log` shows. */
+  [inspected](): string {
+    return `Stores { ${this.members.map(({ label }) => label).join(", ")} }`;
+  }
+}
+
+const erasing = (it: { reason?: string; by?: string }): { reason: string; by: string } => ({
+  reason: text("reason", it.reason),
+  by: text("by", it.by),
+});
+
+function place(path: unknown, what = "path"): string {
   if (path instanceof URL) return fileURLToPath(path);
   if (typeof path !== "string") throw wrongType(what, "a string or a file URL", path);
   if (path.includes("\0")) throw new InvalidError(`${what} holds a NUL, which no file name can`);
@@ -264,14 +383,42 @@ function folder(path: unknown, what = "path"): string {
 export async function open(path: string | URL, options?: OpenOptions): Promise<Store> {
   const it = read("open", options);
   const lockWait = duration("lockWait", it.lockWait);
-  const opening = snake({ path: folder(path), ...it, lockWait });
+  const opening = snake({ path: place(path), ...it, ...keys(it), lockWait });
   return new Store(await settled(native.openStore(JSON.stringify(opening))));
+}
+
+const keys = (it: ReadOptions): ReadOptions => ({
+  keyFile: optional("keyFile", it.keyFile),
+  passphrase: optional("passphrase", it.passphrase),
+});
+
+/** How the engine opens a store to read it. */
+const reading = (path: string, it: ReadOptions): string =>
+  JSON.stringify(snake({ ...defaults.open, path, readOnly: true, create: false, anyFileSystem: it.anyFileSystem, ...keys(it) }));
+
+/** Opens the stores in several folders, to read them as one. With a key all of them are encrypted. */
+export async function openAll(paths: readonly (string | URL)[], options?: ReadOptions): Promise<Stores> {
+  const it = read("open_all", options);
+  if (!Array.isArray(paths)) throw wrongType("paths", "a list of strings or file URLs", paths);
+  const folders = paths.map((path: unknown) => place(path, "paths"));
+  return new Stores(await settled(native.openStores(folders, reading("", it))));
+}
+
+/** The stores in a folder, in order of names: its subfolders that are stores, or projects with a store. */
+export async function storesIn(folder: string | URL): Promise<string[]> {
+  return JSON.parse(await settled(native.storesIn(place(folder, "folder")))) as string[];
+}
+
+/** Makes a store in a folder from a backup, and verifies it. The backup stays. */
+export async function restore(backup: string | URL, folder: string | URL, options?: ReadOptions): Promise<shapes.Backup> {
+  const opening = reading(place(backup, "backup"), read("restore", options));
+  return JSON.parse(await settled(native.restoreBackup(opening, place(folder, "folder")))) as shapes.Backup;
 }
 
 /** Checks every digest and link of the store in a folder, without opening it: also of one that cannot be opened. */
 export async function verify(path: string | URL, options?: { deep?: boolean }): Promise<shapes.Report> {
   const { deep } = read("verify", options);
-  return JSON.parse(await settled(native.verifyStore(folder(path), deep === true))) as shapes.Report;
+  return JSON.parse(await settled(native.verifyStore(place(path), deep === true))) as shapes.Report;
 }
 
 /** What a provider would refuse of the body of a request; empty if nothing. */

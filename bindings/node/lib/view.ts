@@ -7,6 +7,9 @@ import type * as shapes from "./shapes.js";
 import { count, optional, optionalCount, several, snake, text } from "./values.js";
 
 /** How texts are looked for. */
+/** The name of the method that `console.log` asks. */
+export const inspected = Symbol.for("nodejs.util.inspect.custom");
+
 export interface SearchOptions {
   filter?: string;
   regex?: boolean;
@@ -139,6 +142,16 @@ export class View {
   async records(options?: { after?: number }): Promise<{ seq: number; bytes: Buffer }[]> {
     const it = read("View.records", options);
     return settled(this.#native.records(count("after", it.after)));
+  }
+
+  /** Every item, oldest first, as `history` has them. */
+  async *[Symbol.asyncIterator](): AsyncIterableIterator<shapes.ItemRow> {
+    yield* await this.history();
+  }
+
+  /** What `console.log` shows. */
+  [inspected](): string {
+    return `View { seq: ${this.seq} }`;
   }
 
   /** The body of a request, a transcript, a page (`html`) or spans (`otlp`). */

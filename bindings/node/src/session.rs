@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acpdb_bindings::sessions::{self, Serving};
-use acpdb_bindings::{ActAnswer, Described, Fault, lines, stores};
+use acpdb_bindings::{ActAnswer, Described, Fault, keeping, lines, stores};
 use acpdb_engine::Store;
 use acpdb_engine::entry::{Bytes, StreamInfo};
 use acpdb_engine::ids::Seq;
@@ -247,6 +247,21 @@ impl NativeSession {
     pub fn act(&self, act: String, json: String) -> AsyncTask<Job<Told>> {
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
         promise(self.held.lane.queued(move || acted(&held.store()?, &info, &act, &json)))
+    }
+
+    /// Begins a session that continues this one.
+    #[napi]
+    pub fn fork(
+        &self,
+        key: Option<String>,
+        at: Option<String>,
+        title: Option<String>,
+    ) -> AsyncTask<Job<NativeSession>> {
+        let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
+        promise(self.held.lane.queued(move || {
+            let forked = keeping::forked(&held.store()?, &info, at.as_deref(), key, title)?;
+            Ok(Self::new(held, forked))
+        }))
     }
 
     #[napi]

@@ -1,13 +1,13 @@
 //! The store: open, close, questions over all sessions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use acpdb_bindings::stores::{self, Looked, Naming};
-use acpdb_bindings::{Described, Fault, Opening};
-use acpdb_engine::Store;
+use acpdb_bindings::{Described, Fault, Opening, keeping};
 use acpdb_engine::ids::Seq;
+use acpdb_engine::{Store, store::Stores};
 use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
 use napi_derive::napi;
 use serde::Deserialize;
@@ -43,11 +43,60 @@ pub fn open_store(options: String) -> AsyncTask<Job<NativeStore>> {
     promise(move || {
         let opening = arguments::<Opening>(&options)?;
         let is_durable = opening.durability == "sync";
-        let store = opening.open()?;
-        let (path, id) = (store.root().to_string_lossy().into_owned(), store.id().to_string());
-        let held = Held { store: RwLock::new(Some(store)), lane: Arc::default(), is_durable };
-        Ok(NativeStore { held: Arc::new(held), path, id })
+        Ok(NativeStore::new(opening.open()?, is_durable))
     })
+}
+
+/// Makes a store in a folder from a backup, which `options` opens.
+#[napi]
+pub fn restore_backup(options: String, folder: String) -> AsyncTask<Job<Told>> {
+    promise(move || told(&keeping::restored(arguments::<Opening>(&options)?, Path::new(&folder))?))
+}
+
+/// The stores in a folder.
+#[napi]
+pub fn stores_in(folder: String) -> AsyncTask<Job<Told>> {
+    promise(move || told(&keeping::stores_below(Path::new(&folder))?))
+}
+
+/// Several stores that are read as one, each opened as `options` says.
+#[napi]
+pub fn open_stores(folders: Vec<String>, options: String) -> AsyncTask<Job<NativeStores>> {
+    promise(move || {
+        let folders = folders.into_iter().map(PathBuf::from).collect();
+        let stores = keeping::several(folders, arguments::<Opening>(&options)?)?;
+        Ok(NativeStores { stores: Arc::new(stores) })
+    })
+}
+
+/// Several stores that are read as one.
+#[napi]
+pub struct NativeStores {
+    stores: Arc<Stores<Fault>>,
+}
+
+#[napi]
+impl NativeStores {
+    /// The members, the copies that are left out, and the forks, as JSON.
+    #[napi]
+    pub fn members(&self) -> napi::Result<Told> {
+        told(&keeping::members(&self.stores)).map_err(raise)
+    }
+
+    #[napi]
+    pub fn get(&self, label: String) -> AsyncTask<Job<NativeStore>> {
+        let stores = Arc::clone(&self.stores);
+        promise(move || Ok(NativeStore::new(keeping::member(&stores, &label)?, true)))
+    }
+
+    #[napi]
+    pub fn release(&self) -> AsyncTask<Job<()>> {
+        let stores = Arc::clone(&self.stores);
+        promise(move || {
+            stores.release();
+            Ok(())
+        })
+    }
 }
 
 /// Checks the store in a folder, without opening it.
@@ -112,6 +161,8 @@ struct Asked {
     name: String,
     #[serde(default)]
     all: bool,
+    #[serde(default)]
+    active: bool,
 }
 
 #[derive(Deserialize)]
@@ -119,6 +170,18 @@ struct Acted {
     project: Option<String>,
     policy: Option<serde_json::Value>,
     reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Erasing {
+    #[serde(default)]
+    item: String,
+    #[serde(default)]
+    seqs: Vec<u64>,
+    by: String,
+    reason: String,
+    #[serde(default)]
+    dry_run: bool,
 }
 
 /// A question by its name.
@@ -143,6 +206,8 @@ fn asked(store: &Store, question: &str, json: &str) -> Result<Told, Fault> {
         "event" => told(&store.event(Seq(it.seq))?.map(|event| stores::event_row(store, &event))),
         "policy" => told(&stores::policy(store)?),
         "verify" => told(&stores::verified(store, it.deep)?),
+        "seal" => told(&keeping::sealed(store, it.active)?),
+        "backup" => told(&keeping::backup(store, Path::new(&it.name))?),
         "find_session" => {
             let found = store.find_stream(&it.name)?;
             told(&(found.name, found.host))
@@ -158,6 +223,14 @@ fn acted(store: &Store, act: &str, json: &str) -> Result<Told, Fault> {
         let command = stores::memory_command(&it.act, &it.item, it.other.as_deref(), it.reason)?;
         return told(&stores::remembered_by(store, it.project, &command)?);
     }
+    if let "erase" | "erase_records" = act {
+        let it: Erasing = arguments(json)?;
+        return told(&if act == "erase" {
+            keeping::erased(store, &it.item, &it.by, &it.reason, it.dry_run)?
+        } else {
+            keeping::records_erased(store, &it.seqs, &it.by, &it.reason)?
+        });
+    }
     let it: Acted = arguments(json)?;
     match act {
         "set_policy" => {
@@ -168,6 +241,14 @@ fn acted(store: &Store, act: &str, json: &str) -> Result<Told, Fault> {
             told(&stores::set_policy(store, &policy, it.reason.as_deref())?)
         }
         other => Err(Fault::new("error", format!("there is no act {other:?} ({:?})", it.project))),
+    }
+}
+
+impl NativeStore {
+    fn new(store: Store, is_durable: bool) -> Self {
+        let (path, id) = (store.root().to_string_lossy().into_owned(), store.id().to_string());
+        let held = Held { store: RwLock::new(Some(store)), lane: Arc::default(), is_durable };
+        Self { held: Arc::new(held), path, id }
     }
 }
 

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import { inspect } from "node:util";
 
 import * as acpdb from "acpdb";
 import { anywhere, folder, opened, played } from "./help.mjs";
@@ -241,4 +242,68 @@ test("what rests on a view is recorded if no other writer came between", async (
   });
   assert.equal((await session.history()).length, 2);
   await store.close();
+});
+
+test("what is erased is gone, and what is sealed and copied stays", async () => {
+  const store = await opened();
+  const session = store.session("s1");
+  await session.append(Entry.message("user", "my password is swordfish"), Entry.message("user", "why is the build red?"));
+  const [secret] = await session.history();
+  const would = await store.erase(secret.item, { dryRun: true });
+  assert.deepEqual([would.recorded, would.hit.map((hit) => hit.session)], [null, ["s1"]]);
+  const done = await store.erase(secret.item, { reason: "a secret", by: "Ada" });
+  assert.equal(done.recorded, await store.head());
+  assert.deepEqual((await store.search("swordfish")).items, []);
+  await assert.rejects(store.erase("r_00000"), { code: "not_found" });
+  await session.append(Entry.hostRecord("r", "one"));
+  const [record] = await session.records();
+  assert.equal((await store.eraseRecords([record.seq], { reason: "no longer needed" })).hit.length, 1);
+  assert.deepEqual(await session.records(), []);
+  await assert.rejects(store.eraseRecords([1]), { code: "invalid" });
+  await assert.rejects(store.eraseRecords("1"), TypeError);
+  assert.equal((await store.seal({ active: true })).left, 0);
+  const place = folder();
+  const copy = await store.backup(join(place, "copy"));
+  assert.deepEqual([copy.head, copy.report.verdict], [await store.head(), "sound"]);
+  assert.equal((await acpdb.restore(join(place, "copy"), join(place, "again"), anywhere)).head, copy.head);
+  await assert.rejects(store.backup("file:///tmp/copy/../copy"), { code: "invalid" });
+  await store.close();
+});
+
+test("a fork continues its session", async () => {
+  const store = await opened();
+  const session = store.session("s1");
+  const first = await session.append(Entry.message("user", "one"));
+  await session.append(Entry.message("user", "two"));
+  const forks = [await session.fork(undefined, { at: first.lastSeq }), await session.fork("mine", { title: "Mine" })];
+  assert.deepEqual(forks.map(({ key }) => key), ["s1-fork-1", "mine"]);
+  const texts = await Promise.all(forks.map(async (fork) => (await fork.context()).items.map((item) => item.output.text)));
+  assert.deepEqual(texts, [["one"], ["one", "two"]]);
+  await assert.rejects(session.fork("mine"), { code: "rejected" });
+  await store.close();
+});
+
+test("an encrypted store is opened with its key, and several stores are read as one", async () => {
+  const place = folder();
+  const key = { passphrase: "correct horse battery", ...anywhere };
+  for (const name of ["laptop", "server"]) {
+    const store = await acpdb.open(join(place, name), key);
+    await store.session(`on-${name}`).append(Entry.message("user", "hello"));
+    assert.ok((await store.info()).encrypted);
+    await store.close();
+  }
+  await assert.rejects(acpdb.open(join(place, "laptop"), anywhere), { code: "locked" });
+  await assert.rejects(acpdb.open(join(place, "laptop"), { ...anywhere, keyFile: join(place, "missing") }), { code: "locked" });
+  const stores = await acpdb.openAll(await acpdb.storesIn(place), key);
+  assert.deepEqual(stores.members.map(({ label }) => label), ["laptop", "server"]);
+  assert.deepEqual((await stores.sessions()).map(([label, row]) => [label, row.id]), [["laptop", "on-laptop"], ["server", "on-server"]]);
+  assert.deepEqual((await stores.search("hello", { limit: 1 })).map(([label]) => label), ["laptop"]);
+  const server = await stores.store("server");
+  await assert.rejects(server.session("s").append(Entry.message("user", "x")), { code: "read_only" });
+  await assert.rejects(stores.store("phone"), { code: "not_found", message: /laptop, server/ });
+  const keys = [];
+  for await (const session of server) keys.push(session.key);
+  assert.deepEqual(keys, ["on-server"]);
+  assert.match(inspect([server.session("s1"), stores, server]), /key: "s1".*laptop, server/s);
+  await stores.close();
 });

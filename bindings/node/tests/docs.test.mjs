@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
@@ -14,10 +15,29 @@ const adapters = ["docs/adapters/CLAUDE.md", "docs/adapters/LANGGRAPH.md", "docs
 const root = ["../../..", "../../"].map((path) => new URL(`${path}/`, import.meta.url)).find((path) => existsSync(new URL("docs/NODE.md", path)));
 const here = fileURLToPath(new URL("..", import.meta.url));
 
-for (const page of [...pages, ...(process.env.BARE === "1" ? [] : adapters)]) {
+const shown = [...pages, ...(process.env.BARE === "1" ? [] : adapters)];
+const blocksOf = (page) => [...readFileSync(new URL(page, root), "utf8").matchAll(/```js\n(.*?)```/gs)].map((found) => found[1]);
+
+test("what the pages show is right to TypeScript, strictly", () => {
+  // Packages are found from here.
+  const place = mkdtempSync(join(here, "pages-"));
+  try {
+    for (const page of shown) writeFileSync(join(place, `${page.replace(/\W/g, "_")}.mts`), `${blocksOf(page).join("\n")}\nexport {};\n`);
+    const compilerOptions = {
+      strict: true, noEmit: true, skipLibCheck: true, target: "es2022", lib: ["es2024", "esnext.disposable"], types: ["node"], module: "nodenext",
+    };
+    writeFileSync(join(place, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.mts"] }));
+    execFileSync(process.execPath, [join(here, "node_modules/typescript/bin/tsc"), "-p", place], { stdio: "pipe" });
+  } catch (error) {
+    assert.fail(String(error.stdout ?? error));
+  } finally {
+    rmSync(place, { recursive: true });
+  }
+});
+
+for (const page of shown) {
   test(`what ${page} shows runs`, () => {
-    const text = readFileSync(new URL(page, root), "utf8");
-    const blocks = [...text.matchAll(/```js\n(.*?)```/gs)].map((found) => found[1]);
+    const blocks = blocksOf(page);
     assert.ok(blocks.length > 0, `${page} shows no JavaScript`);
     // Imports are found from the package; all else happens in an empty folder.
     const check = "console.assert = (yes) => { if (!yes) throw new Error('an assertion of the page failed'); };";

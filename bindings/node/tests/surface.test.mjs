@@ -62,7 +62,7 @@ function found() {
   for (const [name, thing] of Object.entries(acpdb)) {
     if (typeof thing !== "function" || thing.prototype instanceof Error) continue;
     if (!/^class/.test(Function.prototype.toString.call(thing))) {
-      take(name, thing);
+      take(snake(name), thing);
       continue;
     }
     // `is` and `of` of facts are for the package itself; its declarations do not have them.

@@ -124,6 +124,11 @@ impl Held {
         done.or_raise()
     }
 
+    /// Whether both are of one `open`.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether the store was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.0.process == std::process::id()

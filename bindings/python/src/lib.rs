@@ -20,7 +20,7 @@ mod view;
 
 use std::path::PathBuf;
 
-use acpdb_bindings::stores;
+use acpdb_bindings::{keeping, stores};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes};
 
@@ -31,6 +31,27 @@ use fault::OrRaise as _;
 fn verify_store(py: Python<'_>, path: PathBuf, deep: bool) -> PyResult<Bound<'_, PyAny>> {
     let report = py.detach(|| stores::verified_at(&path, deep)).or_raise()?;
     value::shown(py, &report)
+}
+
+/// Makes a store in a folder from a backup.
+#[pyfunction]
+fn restore_backup(
+    py: Python<'_>,
+    backup: PathBuf,
+    folder: PathBuf,
+    any_file_system: bool,
+    key_file: Option<PathBuf>,
+    passphrase: Option<String>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let opening = store::reading(backup, any_file_system, key_file, passphrase);
+    let done = py.detach(|| keeping::restored(opening, &folder)).or_raise()?;
+    value::shown(py, &done)
+}
+
+/// The stores in a folder.
+#[pyfunction]
+fn stores_in(py: Python<'_>, folder: PathBuf) -> PyResult<Vec<PathBuf>> {
+    py.detach(|| keeping::stores_below(&folder)).or_raise()
 }
 
 /// The objections of a provider to the body of a request.
@@ -66,11 +87,11 @@ mod _acpdb {
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]
-    use super::store::Store;
+    use super::store::{Store, Stores};
     #[pymodule_export]
     use super::ticket::{Bell, Receipt, Ticket};
     #[pymodule_export]
     use super::view::View;
     #[pymodule_export]
-    use super::{lint_request, verify_store};
+    use super::{lint_request, restore_backup, stores_in, verify_store};
 }

@@ -1,7 +1,7 @@
 //! One session: append, serve, act.
 
 use acpdb_bindings::sessions::{self, Serving};
-use acpdb_bindings::{ActAnswer, Fault, lines, stores};
+use acpdb_bindings::{ActAnswer, Fault, keeping, lines, stores};
 use acpdb_engine::Error;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::ids::Seq;
@@ -172,6 +172,21 @@ impl Session {
         shown(py, &ActAnswer::from(reply))
     }
 
+    /// Begins a session that continues this one.
+    #[pyo3(signature = (key, at, title))]
+    fn fork(
+        &self,
+        py: Python<'_>,
+        key: Option<String>,
+        at: Option<&Bound<'_, PyAny>>,
+        title: Option<String>,
+    ) -> PyResult<Self> {
+        let at = point(at)?;
+        let info =
+            self.held.run(py, |store| keeping::forked(store, &self.info, at.as_deref(), key, title))?;
+        Ok(Self::new(self.held.clone(), info))
+    }
+
     fn update_tasks<'py>(&self, py: Python<'py>, tasks: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let json = dumped("tasks", tasks)?;
         let reply =
@@ -204,6 +219,13 @@ impl Session {
             sessions::remembered(store, &session, &command)
         })?;
         shown(py, &receipt)
+    }
+
+    /// Whether another handle is of the same session of the same open store.
+    fn same_as(&self, other: &Self) -> bool {
+        self.held.is_same(&other.held)
+            && self.info.host == other.info.host
+            && self.info.name == other.info.name
     }
 
     fn __repr__(&self) -> String {

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use acpdb_bindings::stores::Naming;
-use acpdb_bindings::{Opening, stores};
+use acpdb_bindings::{Fault, Opening, keeping, stores};
 use acpdb_engine::ids::Seq;
-use acpdb_engine::{Error, Store as Engine};
+use acpdb_engine::{Error, Store as Engine, store::Stores as Several};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::entry::Entry;
 use crate::fault::OrRaise as _;
 use crate::feed::Subscription;
-use crate::held::Held;
+use crate::held::{Held, Owned};
 use crate::session::Session;
 use crate::value::{dumped, point, shown};
 use crate::view::Looked;
@@ -38,10 +38,22 @@ impl Store {
         index: bool,
         redact: bool,
         any_file_system: bool,
+        key_file: Option<PathBuf>,
+        passphrase: Option<String>,
     ) -> PyResult<Self> {
         let durability = durability.to_owned();
-        let opening =
-            Opening { path, read_only, create, durability, lock_wait, index, redact, any_file_system };
+        let opening = Opening {
+            path,
+            read_only,
+            create,
+            durability,
+            lock_wait,
+            index,
+            redact,
+            any_file_system,
+            key_file,
+            passphrase,
+        };
         Ok(Self { held: Held::new(py.detach(|| opening.open()).or_raise()?) })
     }
 
@@ -198,8 +210,100 @@ impl Store {
         shown(py, &self.held.run(py, |store| stores::verified(store, deep))?)
     }
 
+    /// Erases what an item holds, with all equal content.
+    fn erase<'py>(
+        &self,
+        py: Python<'py>,
+        item: &str,
+        by: &str,
+        reason: &str,
+        dry_run: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        shown(py, &self.held.run(py, |store| keeping::erased(store, item, by, reason, dry_run))?)
+    }
+
+    /// Erases host's records by the seqs of their events.
+    fn erase_records<'py>(
+        &self,
+        py: Python<'py>,
+        seqs: Vec<u64>,
+        by: &str,
+        reason: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        shown(py, &self.held.run(py, |store| keeping::records_erased(store, &seqs, by, reason))?)
+    }
+
+    /// Packs complete segments; with `active` all.
+    fn seal<'py>(&self, py: Python<'py>, active: bool) -> PyResult<Bound<'py, PyAny>> {
+        shown(py, &self.held.run(py, |store| keeping::sealed(store, active))?)
+    }
+
+    /// Copies the store to a folder, verified.
+    fn backup<'py>(&self, py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+        shown(py, &self.held.run(py, |store| keeping::backup(store, &folder))?)
+    }
+
     /// The items of all sessions as JSON lines, with their texts and states.
     fn export<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.held.run(py, stores::exported)?))
+    }
+}
+
+/// Several stores that are read as one.
+#[pyclass(frozen, module = "acpdb._acpdb")]
+pub(crate) struct Stores {
+    stores: Owned<Several<Fault>>,
+}
+
+/// The options of a store that is only read.
+pub(crate) fn reading(
+    path: PathBuf,
+    any_file_system: bool,
+    key_file: Option<PathBuf>,
+    passphrase: Option<String>,
+) -> Opening {
+    Opening {
+        path,
+        read_only: true,
+        create: false,
+        durability: "sync".to_owned(),
+        lock_wait: 0.0,
+        index: true,
+        redact: false,
+        any_file_system,
+        key_file,
+        passphrase,
+    }
+}
+
+#[pymethods]
+impl Stores {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        folders: Vec<PathBuf>,
+        any_file_system: bool,
+        key_file: Option<PathBuf>,
+        passphrase: Option<String>,
+    ) -> PyResult<Self> {
+        let opening = reading(PathBuf::new(), any_file_system, key_file, passphrase);
+        let stores = py.detach(|| keeping::several(folders, opening)).or_raise()?;
+        Ok(Self { stores: Owned::new(stores) })
+    }
+
+    fn members<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        shown(py, &keeping::members(self.stores.get()?))
+    }
+
+    fn get(&self, py: Python<'_>, label: &str) -> PyResult<Store> {
+        let stores = self.stores.get()?;
+        let found = py.detach(|| keeping::member(stores, label)).or_raise()?;
+        Ok(Store { held: Held::new(found) })
+    }
+
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        let stores = self.stores.get()?;
+        py.detach(|| stores.release());
+        Ok(())
     }
 }

@@ -231,3 +231,33 @@ def test_every_class_of_errors_has_a_code_of_its_own() -> None:
     assert all(issubclass(kind, acpdb.Error) for kind in classes)
     codes = [kind.code for kind in classes]
     assert len(set(codes)) == len(codes)
+
+
+def test_what_keeps_a_store_refuses_what_it_cannot_use(store: Store, tmp_path: Path) -> None:
+    session = store.session("s1")
+    session.append(Entry.message("user", "hello"))
+    wrong, head = cast(Any, store), store.head()
+    table: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: acpdb.open(tmp_path / "b", passphrase=LONE * 9), acpdb.InvalidError, "surrogate"),
+        (lambda: acpdb.open(tmp_path / "b", passphrase="short"), acpdb.InvalidError, "8 bytes"),
+        (lambda: acpdb.open(tmp_path / "b", passphrase="0123456789", key_file="x"), acpdb.InvalidError, "not both"),
+        (lambda: acpdb.open(tmp_path / "b", key_file=tmp_path), acpdb.LockedError, "no key"),
+        (lambda: store.erase(""), acpdb.NotFoundError, "no item"),
+        (lambda: store.erase("#1", reason="x" * 5000), acpdb.TooLargeError, "4096"),
+        (lambda: wrong.erase(1), TypeError, "str"),
+        (lambda: store.erase_records(-1), acpdb.InvalidError, "out of range"),
+        (lambda: store.erase_records(10**9), acpdb.InvalidError, "no host's record"),
+        (lambda: wrong.erase_records("1"), TypeError, "integer"),
+        (lambda: wrong.seal(active="yes"), TypeError, "bool"),
+        (lambda: store.backup(store.path), acpdb.StorageError, "make a backup"),
+        (lambda: acpdb.restore(tmp_path / "nothing", tmp_path / "c"), acpdb.NotAStoreError, "not an acpdb store"),
+        (lambda: acpdb.restore(store.path, tmp_path), acpdb.StorageError, "exists"),
+        (lambda: acpdb.stores_in(tmp_path / "nothing"), acpdb.StorageError, "cannot list"),
+        (lambda: session.fork(LONE), acpdb.InvalidError, "surrogate"),
+        (lambda: session.fork(at="t99"), acpdb.NotFoundError, "no turn"),
+    ]
+    for number, (call, kind, says) in enumerate(table):
+        with pytest.raises(kind) as caught:
+            call()
+        assert says in str(caught.value), number
+    assert store.head() == head and [*tmp_path.iterdir()] == [Path(store.path)]

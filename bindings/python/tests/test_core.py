@@ -338,3 +338,120 @@ def test_what_rests_on_a_view_is_recorded_if_no_other_writer_came_between(store:
     with pytest.raises(acpdb.HeadMovedError, match=str(seq)):
         session.append_expecting(seq, Entry.message("user", "late"))
     assert len(session.history()) == 2
+
+
+def test_what_is_erased_is_gone_and_what_is_sealed_and_copied_stays(store: acpdb.Store, tmp_path: Path) -> None:
+    session, other = store.session("s1"), store.session("s2")
+    session.append(Entry.message("user", "my password is swordfish"), Entry.message("user", "why is the build red?"))
+    other.append(Entry.message("user", "my password is swordfish"))
+    secret = session.history()[0]["item"]
+    would = store.erase(secret, dry_run=True)
+    assert (would["recorded"], [hit["session"] for hit in would["hit"]]) == (None, ["s1", "s2"])
+    assert len(store.search("swordfish")["items"]) == 2
+    done = store.erase(secret, reason="a secret", by="Ada")
+    assert done["hit"] == would["hit"] and done["recorded"] == store.head()
+    assert store.search("swordfish")["items"] == [] and len(store.search("build")["items"]) == 1
+    with pytest.raises(acpdb.NotFoundError):
+        store.erase("r_00000")
+    assert store.seal(active=True)["left"] == 0
+    copy = store.backup(tmp_path / "copy")
+    assert (copy["head"], copy["report"]["verdict"]) == (store.head(), "sound")
+    assert acpdb.restore(tmp_path / "copy", tmp_path / "again")["head"] == store.head()
+    with acpdb.open(tmp_path / "again") as again:
+        assert [it["output"] for it in again.session("s1").context()["items"]] == [
+            it["output"] for it in session.context()["items"]
+        ]
+    with pytest.raises(acpdb.InvalidError, match="acpdb backup"):
+        store.backup("file:///tmp/copy")
+    assert not Path("file:").exists()
+    assert store.verify(deep=True)["verdict"] == "sound"
+
+
+def test_records_are_erased_in_one_go_and_what_others_have_stays(store: acpdb.Store) -> None:
+    one, other = store.session("s1"), store.session("s2")
+    long = b"x" * (17 << 20)
+    for session, own in ((one, b"one"), (other, b"two")):
+        session.append(Entry.host_record("r", own), Entry.host_record("r", b"both"), Entry.host_record("r", own + long))
+    seqs = [seq for seq, _ in one.records()]
+    report = store.erase_records(*seqs, reason="no longer needed")
+    assert {hit["session"] for hit in report["hit"]} == {"s1"}
+    assert [raw for _, raw in other.records()] == [b"two", b"both", b"two" + long]
+    assert b"one" not in [raw for _, raw in one.records()]
+    assert store.erase_records(*seqs)["hit"] == [] and store.erase_records()["hit"] == []
+    one.append(Entry.host_record("r", b"one"), Entry.message("user", "hello"))
+    assert one.records()[-1][1] == b"one", "what was given up may be recorded again"
+    with pytest.raises(acpdb.InvalidError, match="no host's record"):
+        store.erase_records(store.head())
+    assert store.verify(deep=True)["verdict"] == "sound"
+
+
+def test_a_fork_continues_its_session(store: acpdb.Store) -> None:
+    session = store.session("s1", project="shop", title="The shop")
+    first = session.append(Entry.message("user", "one"))
+    session.append(Entry.message("user", "two"))
+    forks = [session.fork(at=first.last_seq), session.fork(), session.fork("mine", title="Mine")]
+    assert [fork.key for fork in forks] == ["s1-fork-1", "s1-fork-2", "mine"]
+    texts = [[item["output"]["text"] for item in fork.context()["items"]] for fork in forks]
+    assert texts == [["one"], ["one", "two"], ["one", "two"]]
+    assert [row["title"] for row in store.sessions()] == ["The shop", "fork of The shop at t0", "fork of The shop at t0", "Mine"]
+    with pytest.raises(acpdb.RejectedError, match="another key"):
+        session.fork("mine")
+    with pytest.raises(acpdb.InvalidError):
+        session.fork("")
+    with pytest.raises(acpdb.NotFoundError):
+        store.session("nothing").fork()
+
+
+def test_an_encrypted_store_is_opened_with_its_key(tmp_path: Path) -> None:
+    words = "correct horse battery"
+    with acpdb.open(tmp_path / "store", passphrase=words) as store:
+        store.session("s1").append(Entry.message("user", "swordfish"))
+        assert store.info()["encrypted"]
+        store.backup(tmp_path / "copy")
+    for wrong in ({}, {"passphrase": "another passphrase"}, {"key_file": tmp_path / "missing"}):
+        with pytest.raises(acpdb.LockedError):
+            acpdb.open(tmp_path / "store", **wrong)
+    with acpdb.open(tmp_path / "store", passphrase=words, read_only=True) as store:
+        assert len(store.search("swordfish")["items"]) == 1
+    acpdb.restore(tmp_path / "copy", tmp_path / "again", passphrase=words)
+    with acpdb.open_all(tmp_path / "store", tmp_path / "again", passphrase=words) as stores:
+        assert [*stores] == ["store"] and [copy["label"] for copy in stores.copies] == ["again"]
+    with acpdb.open(tmp_path / "plain"):
+        pass
+    with pytest.raises(acpdb.LockedError):
+        acpdb.open(tmp_path / "plain", passphrase=words)
+    assert not any(b"swordfish" in file.read_bytes() for file in (tmp_path / "store").rglob("*") if file.is_file())
+
+
+def test_several_stores_are_read_as_one(tmp_path: Path) -> None:
+    for name in ("laptop", "server"):
+        with acpdb.open(tmp_path / name) as store:
+            store.session(f"on-{name}").append(Entry.message("user", f"hello from the {name}"))
+    with acpdb.open_all(*acpdb.stores_in(tmp_path)) as stores:
+        assert [*stores] == ["laptop", "server"] and len(stores) == 2 and stores.forks == []
+        assert [(label, row["id"]) for label, row in stores.sessions()] == [("laptop", "on-laptop"), ("server", "on-server")]
+        assert [(label, hit["session"]) for label, hit in stores.search("hello", limit=1)] == [("laptop", "on-laptop")]
+        assert [session.key for session in stores["server"]] == ["on-server"]
+        with pytest.raises(acpdb.ReadOnlyError):
+            stores["server"].session("s").append(Entry.message("user", "x"))
+        with pytest.raises(KeyError):
+            stores["phone"]
+        with pytest.raises(acpdb.NotFoundError, match="laptop, server"):
+            stores.store("phone")
+    with pytest.raises(acpdb.NotAStoreError):
+        acpdb.open_all(tmp_path / "nothing").store("nothing")
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_handles_are_what_python_expects(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with acpdb.open(tmp_path / "store") as store:
+            session = store.session("s1")
+            await session.submit(Entry.message("user", "hello <b>"))
+            assert session == store.session("s1") != store.session("s2") and session != "s1"
+            assert {session, store.session("s1")} == {session} == {*store}
+            assert [row["item"] for row in session.view()] == [row["item"] for row in session.history()]
+            assert "srcdoc" in session._repr_html_() and "<b>" not in session._repr_html_()
+        assert store.closed
+
+    asyncio.run(main())

@@ -16,6 +16,7 @@ ADAPTERS = [
     "docs/adapters/GOOGLE_ADK.md",
     "docs/adapters/LANGCHAIN.md",
     "docs/adapters/LANGGRAPH.md",
+    "docs/adapters/LITELLM.md",
     "docs/adapters/OPENAI.md",
     "docs/adapters/PYDANTIC_AI.md",
 ]

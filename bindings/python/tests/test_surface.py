@@ -169,6 +169,7 @@ def test_what_is_answered_has_the_shapes_of_the_list(store: acpdb.Store, tmp_pat
     session.remember(Entry.memory("pnpm", kind="preference", key="tool"))
     old, new = session.history(tool="read")
     other = acpdb.open(tmp_path / "other")
+    store.backup(tmp_path / "old")
     bad = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "?"}]}
     answers: list[tuple[str, Any]] = [
         ("Resumed", session.resume()),
@@ -194,8 +195,17 @@ def test_what_is_answered_has_the_shapes_of_the_list(store: acpdb.Store, tmp_pat
         ("[SimulationRow]", store.simulate(policies=["acp"], modes=["eager"])),
         ("Report", store.verify(deep=True)),
         ("Report", acpdb.verify(store.path)),
+        ("Backup", store.backup(tmp_path / "copy")),
+        ("EraseReport", store.erase(new["item"], reason="a test")),
+        ("SealReport", store.seal(active=True)),
     ]
     other.close()
+    (tmp_path / "old").rename(tmp_path / "older")
+    for name in ("copy", "older"):
+        with acpdb.open(tmp_path / name) as copy:
+            copy.session(name).append(Entry.message("user", "hello"))
+    with acpdb.open_all(tmp_path / "copy", tmp_path / "older") as several:
+        answers += [("[StoreMember]", several.members), ("[StoreFork]", several.forks)]
     assert [fault for spelled_, value in answers for fault in misfits(value, spelled_, spelled_)] == []
     assert all(value for _, value in answers), "nothing that is empty shows its shape"
     # Of JSON's own kinds: a tuple comes back as a list, and a name that is a number as a text.

@@ -6,6 +6,7 @@ import doctest
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ import acpdb._session
 import acpdb._store
 import acpdb._view
 import pytest
+from test_docs import PAGES, ROOT
 
 #: The sources where they are, else what was installed.
 PACKAGE = Path(acpdb.__file__).resolve().parent
@@ -64,5 +66,11 @@ def test_types_hold(command: tuple[str, ...], tmp_path: Path) -> None:
         # The frameworks that adapters are written for.
         bare = ("--exclude", "adapters") if os.environ.get("BARE", "0") != "0" else ()
         command = (*command, *bare)
+        # What the pages show is held to the same.
+        for page in PAGES:
+            name = f"page_{Path(page).parent.name}_{Path(page).stem}"
+            blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+            (tmp_path / f"{name}.py").write_text("\n".join(blocks))
+            command = (*command, "-m", name)
     done = subprocess.run([sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -9,6 +9,7 @@
 mod answers;
 mod fact;
 mod fault;
+pub mod keeping;
 pub mod lines;
 mod opening;
 pub mod sessions;

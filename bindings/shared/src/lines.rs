@@ -26,8 +26,9 @@ pub fn read(
     salt: &str,
 ) -> Result<Lines, String> {
     let mut read: Vec<import::Batch> = Vec::new();
-    let _ = import::read(format, &home.name, lines, &Options::default(), &mut read)
-        .map_err(|error| error.to_string())?;
+    let options = Options { is_hosts_own: true, ..Options::default() };
+    let _ =
+        import::read(format, &home.name, lines, &options, &mut read).map_err(|error| error.to_string())?;
     let mut batches: Vec<Batch> = Vec::new();
     let mut push = |stream: StreamInfo, entry: Entry| match batches.last_mut() {
         Some(last) if last.stream.name == stream.name => last.entries.push(entry),
@@ -128,4 +129,22 @@ fn with_prefix(origin: &str, prefix: &str, salt: &str) -> String {
 /// Records the lines as one commit; returns the number of new events.
 pub fn record(store: &Store, lines: &Lines) -> Result<u64, Error> {
     Ok(store.commit(&lines.batches, Atomicity::Split)?.event_count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A title that its host appended alone was dropped, since nothing was said beside it.
+    #[test]
+    fn a_line_that_says_nothing_is_kept_though_it_comes_alone() -> Result<(), String> {
+        let home = StreamInfo::session("claude-code", "s1");
+        for line in [r#"{"type":"custom-title","customTitle":"Red"}"#, r#"{"type":"new","uuid":"a"}"#] {
+            let read = read(Format::ClaudeCode, line.as_bytes(), &home, "", "salt")?;
+            let entries = read.batches.iter().flat_map(|batch| &batch.entries);
+            let lines = entries.filter_map(|entry| wire::resolve(&entry.wire));
+            assert_eq!(lines.collect::<Vec<_>>(), [line.as_bytes()]);
+        }
+        Ok(())
+    }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing};
 use acpdb_engine::store::{OwnList, identity_of};
 use acpdb_engine::{Durability, Store};
 use serde::Deserialize;
@@ -30,13 +31,35 @@ pub struct Opening {
     pub redact: bool,
     /// Allows file systems whose locks and syncs are not known to hold.
     pub any_file_system: bool,
+    /// The file with the key of an encrypted store.
+    pub key_file: Option<PathBuf>,
+    /// The passphrase of an encrypted store.
+    pub passphrase: Option<String>,
 }
 
 impl Opening {
+    /// The ring that opens an encrypted store.
+    fn ring(&self) -> Result<Option<Arc<dyn KeyRing>>, Fault> {
+        match (&self.key_file, &self.passphrase) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => Err(Fault::invalid("give key_file or passphrase, not both")),
+            (Some(path), None) => {
+                let ring = FileKeyRing::open(path);
+                let ring = ring
+                    .map_err(|error| Fault::new("locked", format!("key file {}: {error}", path.display())))?;
+                Ok(Some(Arc::new(ring)))
+            }
+            (None, Some(passphrase)) => {
+                let ring = PassphraseKeyRing::new(passphrase);
+                Ok(Some(Arc::new(ring.map_err(|error| Fault::invalid(error.to_string()))?)))
+            }
+        }
+    }
+
     /// Opens the store, making or recovering it as needed.
     ///
-    /// The folder is the caller's choice: no store is looked for. Where a key is given in the environment or the user made an encrypted store in the
-    /// folder, no plain one takes its place.
+    /// The folder is the caller's choice: no store is looked for. With a key, a store that is made is encrypted, and a plain one is refused. Where a
+    /// key is given in the environment or the user made an encrypted store in the folder, no plain one takes its place.
     pub fn open(self) -> Result<Store, Fault> {
         self.open_among(&|name| std::env::var(name).ok())
     }
@@ -50,6 +73,7 @@ impl Opening {
         };
         let lock_wait = Duration::try_from_secs_f64(self.lock_wait)
             .map_err(|_| Fault::invalid(format!("lock_wait is 0 seconds or more, not {}", self.lock_wait)))?;
+        let ring = self.ring()?;
         let path = self.path;
         let mut builder = Store::builder(&path)
             .registry(acpdb_hosts::registry())
@@ -68,7 +92,11 @@ impl Opening {
                 acpdb_hosts::redact::Rules::usual().map_err(|error| Fault::invalid(error.to_string()))?;
             builder = builder.redactor(Arc::new(rules));
         }
-        check_key(&path, variable)?;
+        match ring {
+            Some(ring) if self.create && !self.read_only => builder = builder.encrypt(ring),
+            Some(ring) => builder = builder.keys(ring),
+            None => check_key(&path, variable)?,
+        }
         let list = own_list(variable);
         if let Some(list) = list.as_ref().filter(|_| !self.read_only) {
             list.check_encrypted(&path)?;
@@ -146,6 +174,8 @@ mod tests {
             index: false,
             redact: false,
             any_file_system: true,
+            key_file: None,
+            passphrase: None,
         }
     }
 
@@ -188,6 +218,41 @@ mod tests {
         }
         assert!(!scratch.at("none").exists() && !scratch.at("away").exists());
         assert!(list.has(&scratch.at("project/.acpdb")), "hooks use the store that this user made");
+        Ok(())
+    }
+
+    #[test]
+    fn a_key_opens_its_store_and_no_other() -> Result<(), Box<dyn std::error::Error>> {
+        let scratch = Scratch(std::env::temp_dir().join(format!("acpdb-opening-key-{}", std::process::id())));
+        let _ = std::fs::remove_dir_all(&scratch.0);
+        std::fs::create_dir_all(&scratch.0)?;
+        let (file, other) = (scratch.at("key"), scratch.at("other-key"));
+        FileKeyRing::create(&file)?;
+        FileKeyRing::create(&other)?;
+        Store::builder(scratch.at("plain")).any_file_system().open()?.close()?;
+        for (name, key, passphrase, read_only, code) in [
+            ("by-file", Some("key"), None, false, None),
+            ("by-file", Some("key"), None, true, None),
+            ("by-file", Some("other-key"), None, false, Some("locked")),
+            ("by-file", None, None, false, Some("locked")),
+            ("by-words", None, Some("correct horse battery"), false, None),
+            ("by-words", None, Some("correct horse battery"), true, None),
+            ("by-words", None, Some("another passphrase"), false, Some("locked")),
+            ("by-words", None, Some("short"), false, Some("invalid")),
+            ("by-words", Some("key"), Some("correct horse battery"), false, Some("invalid")),
+            ("plain", Some("key"), None, false, Some("locked")),
+            ("none", Some("missing"), None, false, Some("locked")),
+        ] {
+            let opening = Opening {
+                key_file: key.map(|key| scratch.at(key)),
+                passphrase: passphrase.map(str::to_owned),
+                ..opening(scratch.at(name), read_only)
+            };
+            let opened = opening.open_among(&|_| None);
+            let found = opened.as_ref().err().map(|fault| fault.code);
+            assert_eq!(found, code, "{name} {key:?} {passphrase:?} {read_only}: {:?}", opened.err());
+        }
+        assert!(!scratch.at("none").exists());
         Ok(())
     }
 

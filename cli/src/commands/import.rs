@@ -250,6 +250,7 @@ fn options(args: &Import) -> Result<Options, Failure> {
         project: args.project.clone(),
         memory: args.project.as_ref().map(StreamInfo::project),
         grows: false,
+        is_hosts_own: false,
         limits,
         beside: None,
     })

@@ -223,7 +223,7 @@ impl StoreInner {
         // The record must not say what it erases.
         let kept = |text: &'a str| if wanted.knows(text.as_bytes()) { ERASED_TEXT } else { text };
         let (by, reason) = (kept(by), kept(reason));
-        let mut after = Seq::ZERO;
+        let mut after = wanted.begins_after();
         for _ in 0..ROUND_COUNT_MAX {
             let until = self.log.refresh()?.seq;
             let mut fresh = self.hits(wanted, after, until)?;

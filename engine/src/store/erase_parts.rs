@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! bodies   rows of events, as a scan found them     -> erased, with all equal ones
+//! release  rows of events that are not needed more  -> erased, but for those whose stored bytes others share
 //! span     text of an item -> ItemRevised: the text with a mark in the place of the stretch, and, in the same commit,
 //!                             Erased: its old body, and each other row of the item that holds the stretch, but its parameters
 //! ```
@@ -11,6 +12,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use rustc_hash::FxHashSet;
+
+use crate::codec::BodyRow;
 use crate::command::Rejection;
 use crate::command::draft::{Bodies, EventDraft};
 use crate::error::Error;
@@ -46,6 +50,9 @@ struct Marked {
     gone: Vec<String>,
 }
 
+/// Takes a row by its event and its place there, with its content.
+type TakeBodyRow<'a> = dyn FnMut((Seq, u32), &BodyRow, Option<Vec<u8>>) + 'a;
+
 impl Store {
     /// Erases these bodies for good, with every body of equal bytes and the hosts' records that quote them. Rows that do not
     /// exist, or are erased already, are left out. The report's item is the first event's.
@@ -64,6 +71,21 @@ impl Store {
     #[doc(hidden)]
     pub fn erase_bodies_preview(&self, bodies: &[BodyAddress]) -> Result<EraseReport, Error> {
         self.preview_wanted(first_of(bodies), self.inner.wanted_rows(bodies)?)
+    }
+
+    /// Gives back the stored bytes of these bodies. Unlike [`Store::erase_bodies`], this keeps no secret: a body whose stored bytes an event
+    /// beside these shares stays whole, and equal content may be stored again.
+    ///
+    /// # Errors
+    /// As [`Store::erase`].
+    #[doc(hidden)]
+    pub fn release_bodies(
+        &self,
+        bodies: &[BodyAddress],
+        by: &str,
+        reason: &str,
+    ) -> Result<EraseReport, Error> {
+        self.erase_wanted(first_of(bodies), (by, reason), &|inner| inner.wanted_alone(bodies), None)
     }
 
     /// Erases the bytes `span` of an item's text for good. The rest is stored anew, with a mark in place of the bytes, and views
@@ -281,8 +303,33 @@ fn refused(item: ItemId, why: &str) -> Error {
 impl StoreInner {
     /// These rows, with their contents.
     fn wanted_rows(&self, bodies: &[BodyAddress]) -> Result<ErasureTargets, Error> {
-        self.refresh()?;
         let mut wanted = ErasureTargets::default();
+        self.each_row_of(bodies, &mut |key, row, body| wanted.add(key, row, body))?;
+        Ok(wanted)
+    }
+
+    /// Those of these rows whose stored bytes no other row shares; equal content elsewhere is not looked for. Only rows of one frame share bytes.
+    fn wanted_alone(&self, bodies: &[BodyAddress]) -> Result<ErasureTargets, Error> {
+        let asked: FxHashSet<(Seq, u32)> = bodies.iter().map(|body| (body.seq, body.row)).collect();
+        let mut rows = Vec::new();
+        self.each_row_of(bodies, &mut |key, row, _| rows.push((key, *row)))?;
+        let mut wanted = ErasureTargets::default();
+        for (key, row) in rows {
+            let Some(frame) = self.frame_of(key.0)? else { continue };
+            let is_shared = frame.events().any(|event| {
+                let mut rows = (0_u32..).zip(event.rows());
+                rows.any(|(index, other)| other.place == row.place && !asked.contains(&(event.seq, index)))
+            });
+            if !is_shared {
+                wanted.add(key, &row, None);
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Each of these rows that is there and not erased, with its content; a damaged one has none.
+    fn each_row_of(&self, bodies: &[BodyAddress], take: &mut TakeBodyRow<'_>) -> Result<(), Error> {
+        self.refresh()?;
         for address in bodies {
             let Some(frame) = self.frame_of(address.seq)? else { continue };
             let Some(row) = frame.event(address.seq).and_then(|event| event.row(address.row as usize)) else {
@@ -290,13 +337,13 @@ impl StoreInner {
             };
             let key = (address.seq, address.row);
             match self.log.body(&row) {
-                Ok(body) => wanted.add(key, &row, Some(body)),
+                Ok(body) => take(key, &row, Some(body)),
                 Err(LogError::Erased { .. }) => {}
-                Err(LogError::Corrupt(_)) => wanted.add(key, &row, None),
+                Err(LogError::Corrupt(_)) => take(key, &row, None),
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(wanted)
+        Ok(())
     }
 }
 

@@ -88,6 +88,13 @@ impl ErasureTargets {
         self.asked.is_empty()
     }
 
+    /// Nothing up to this seq is wanted. Content that is looked for everywhere may stand anywhere.
+    pub(super) fn begins_after(&self) -> Seq {
+        let is_everywhere = !self.contents.is_empty() || !self.texts.is_empty();
+        let first = self.asked.first().filter(|_| !is_everywhere);
+        first.map_or(Seq::ZERO, |(seq, _)| seq.before())
+    }
+
     /// Whether the row was asked for.
     pub(super) fn is_asked(&self, address: (Seq, u32)) -> bool {
         self.asked.contains(&address)

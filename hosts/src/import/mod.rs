@@ -151,6 +151,9 @@ pub struct Options {
     /// The input may still grow while it is read: facts that a host tells again are handed out with each record that tells them, and the
     /// sink gathers them by a [`Retold`] for as long as there is more to read. By default such facts are handed out at the end.
     pub grows: bool,
+    /// The host itself hands over the input, so that no part of it is another's: a record of which nothing is understood is handed out, too, though
+    /// no other one is.
+    pub is_hosts_own: bool,
     /// Limits of the input.
     pub limits: Limits,
     /// Reads files that a host keeps beside a session and names in it, such as long results. Codex names a thread by its
@@ -359,6 +362,9 @@ impl<'a> Context<'a> {
     ) -> Result<(), ImportError> {
         if entries.is_empty() {
             return Ok(());
+        }
+        if self.options.is_hosts_own {
+            self.held.is_understood();
         }
         for held in self.held.let_go(stream, entries, offset, self.report.format) {
             self.hand_out(held)?;

@@ -1,8 +1,8 @@
 /**
- * LangGraph: a checkpointer over acpdb.
+ * LangGraph: a checkpointer over acpdb, and a store of long-term memory.
  *
  * ```ts
- * const graph = builder.compile({ checkpointer: new AcpdbSaver(store) });
+ * const graph = builder.compile({ checkpointer: new AcpdbSaver(store), store: new AcpdbStore(store) });
  * ```
  *
  * The log is the truth: each checkpoint, write and deletion is one event of the thread's session, in order, and what the saver answers
@@ -22,9 +22,11 @@ import {
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 
-import { Entry, NotFoundError, type Session, type Store, type View } from "../index.js";
+import { BusyError, Entry, NotFoundError, type Session, type Store, type View } from "../index.js";
 import { applied, changes, type Step } from "./changes.mjs";
 import { Turns, decided } from "./records.mjs";
+
+export { AcpdbStore } from "./items.mjs";
 
 const HOST = "langgraph";
 /** How a record begins; those of another form are kept in the log. */
@@ -32,6 +34,8 @@ const FORM = '{"form":2,';
 /** Values that a new one may copy from, besides the one that it follows. */
 const RECENT_COUNT = 6;
 const RECENT_BYTES_MAX = 64 << 10;
+/** So many bytes that were erased are worth packing the log. */
+const FREED_BYTES_MIN = 256 << 10;
 
 /** The record that has a value, 0 for itself; and the value's number in it. */
 type Name = [seq: number, number: number];
@@ -41,7 +45,7 @@ type Piece = [of: Name[], steps: Step[]];
 type Record_<V> =
   | { op: "put"; ns: string; id: string; parent?: string; checkpoint: V; metadata: V; values: [string, string | number][] }
   | { op: "writes"; ns: string; id: string; writes: Record<string, [task: string, channel: string, value: V, path: string]> }
-  | { op: "delete" };
+  | { op: "delete"; ids?: [ns: string, id: string][] };
 
 /** The key that the memory saver has writes of a checkpoint under. */
 const place = (thread: string, ns: string, id: string): string => JSON.stringify([thread, ns, id]);
@@ -65,8 +69,13 @@ class Thread {
   recent: Name[] = [];
   last = 0;
   isRecorded = false;
+  /** Records that nothing is made from any more, and those that values may be made from. */
+  readonly spent = new Set<number>();
+  readonly used = new Set<number>();
 
   forget(): void {
+    for (const seq of this.used) this.spent.add(seq);
+    this.used.clear();
     for (const map of [this.saved, this.values, this.latest]) map.clear();
     this.recent = [];
   }
@@ -84,14 +93,17 @@ class Thread {
   }
 }
 
-/** Checkpoints of threads in an acpdb store. */
+/** Checkpoints of threads in an acpdb store. Without `erase` what is deleted stays in the log, for an audit. */
 export class AcpdbSaver extends MemorySaver {
   readonly #store: Store;
   readonly #threads = new Map<string, Thread>();
+  readonly #erase: boolean;
+  #freed = 0;
 
-  constructor(store: Store, serde?: SerializerProtocol) {
+  constructor(store: Store, serde?: SerializerProtocol, options?: { erase?: boolean }) {
     super(serde);
     this.#store = store;
+    this.#erase = options?.erase ?? true;
   }
 
   /** The session of a thread. */
@@ -178,9 +190,30 @@ export class AcpdbSaver extends MemorySaver {
   /** Deletes a thread: what is put late on one of its checkpoints does not bring it back. */
   override async deleteThread(threadId: string): Promise<void> {
     return this.#caughtUp({ configurable: { thread_id: threadId } }, async (thread) => {
-      if (thread?.isRecorded === true) await this.#record(threadId, thread, { op: "delete" });
-      else await super.deleteThread(threadId);
+      if (thread?.isRecorded !== true) return super.deleteThread(threadId);
+      const spaces = Object.entries(this.storage[threadId] ?? {});
+      const ids = spaces.flatMap(([ns, checkpoints]) => Object.keys(checkpoints).map((id): [string, string] => [ns, id]));
+      if (ids.length > 0) await this.#record(threadId, thread, { op: "delete", ids });
+      await this.#giveBack(thread);
     });
+  }
+
+  /** Erases records that nothing is made from any more. */
+  async #giveBack(thread: Thread): Promise<void> {
+    const seqs = [...thread.spent];
+    if (!this.#erase || seqs.length === 0) return;
+    try {
+      const { hit } = await this.#store.eraseRecords(seqs, { by: HOST, reason: "the thread was deleted" });
+      for (const { bytes } of hit) this.#freed += bytes;
+    } catch (error) {
+      // Another process erases: the next deletion has these records, too. They are deleted either way.
+      if (error instanceof BusyError) return;
+      throw error;
+    }
+    for (const seq of seqs) thread.spent.delete(seq);
+    if (this.#freed < FREED_BYTES_MIN) return;
+    this.#freed = 0;
+    await this.#store.seal();
   }
 
   // The fold.
@@ -225,6 +258,7 @@ export class AcpdbSaver extends MemorySaver {
       const header = bytes.subarray(0, end).toString();
       if (end > 0 && header.startsWith(FORM)) {
         await this.#fold(id, thread, JSON.parse(header) as Record_<Piece>, new Reader(thread, seq, bytes.subarray(end + 1)));
+        thread.used.add(seq);
         thread.isRecorded = true;
       }
     }
@@ -252,6 +286,8 @@ export class AcpdbSaver extends MemorySaver {
         for (const [ns, checkpoints] of Object.entries(this.storage[id] ?? {})) {
           for (const of of Object.keys(checkpoints)) thread.deleted.add(place(ns, of, ""));
         }
+        // The records that told of them may have been erased since.
+        for (const [ns, of] of record.ids ?? []) thread.deleted.add(place(ns, of, ""));
         await super.deleteThread(id);
         thread.forget();
         break;

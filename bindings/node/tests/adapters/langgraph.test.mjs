@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import * as acpdb from "acpdb";
-import { AcpdbSaver } from "acpdb/adapters/langgraph";
+import { AcpdbSaver, AcpdbStore } from "acpdb/adapters/langgraph";
 import { anywhere, opened } from "../help.mjs";
 
 test("the suite for checkpointers passes", () => {
@@ -39,7 +39,7 @@ test("threads are shared by handles, and a deletion leaves the log whole", async
   assert.deepEqual(seen.pendingWrites, [["task-1", "text", "more"]]);
   await second.deleteThread("t1");
   assert.equal(await first.getTuple(config), undefined);
-  assert.equal((await first.session("t1").records()).length, 3);
+  assert.equal((await first.session("t1").records()).length, 1, "the deletion alone");
   assert.equal((await store.verify()).verdict, "sound");
   await store.close();
   await other.close();
@@ -59,6 +59,8 @@ test("a deleted thread does not come back", async () => {
   await one.putWrites(late, [["x", 2]], "task");
   const later = await put(one, await put(one, late, 2), 3);
   await one.putWrites(later, [["x", 4]], "task");
+  // The names of the checkpoints are the deletion's: their records are erased.
+  await new AcpdbSaver(store).putWrites(await put(new AcpdbSaver(store), late, 4), [["x", 5]], "task");
   for (const saver of [one, other, new AcpdbSaver(store)]) assert.equal(await saver.getTuple(config), undefined);
   // A run that begins afterwards is a new one.
   await put(other, config, 5);
@@ -85,5 +87,60 @@ test("a value is recorded as what changed, and a list reads what is asked for", 
   assert.equal(found.length, 3);
   assert.ok(fresh.storage.t === undefined || fresh.storage.u === undefined, "the other thread was not read");
   assert.deepEqual((await fresh.getTuple(config)).checkpoint.channel_values.x, values);
+  await store.close();
+});
+
+test("a deleted thread gives its space back, and another one with the same values stays", async () => {
+  const store = await opened();
+  const saver = new AcpdbSaver(store);
+  const values = Array.from({ length: 60_000 }, (_, at) => ((at * 104729) % 99991).toString(36));
+  const threads = ["t", "other", "audited"].map((thread) => ({ configurable: { thread_id: thread, checkpoint_ns: "" } }));
+  for (const config of threads) await put(saver, config, values);
+  const { log_bytes: before } = await store.info();
+  await saver.deleteThread("t");
+  const { log_bytes: after } = await store.info();
+  assert.ok(after < before * 0.75, `${before} bytes, and then ${after}`);
+  assert.deepEqual((await new AcpdbSaver(store).getTuple(threads[1])).checkpoint.channel_values.x, values);
+  await put(saver, threads[0], values);
+  assert.deepEqual((await new AcpdbSaver(store).getTuple(threads[0])).checkpoint.channel_values.x, values);
+  await new AcpdbSaver(store, undefined, { erase: false }).deleteThread("audited");
+  assert.equal((await saver.session("audited").records()).length, 2);
+  assert.equal((await store.verify({ deep: true })).verdict, "sound");
+  await store.close();
+});
+
+test("items are kept, found and forgotten", async () => {
+  const store = await opened();
+  const [one, other] = [new AcpdbStore(store), new AcpdbStore(store)];
+  const long = "k".repeat(2000);
+  await one.put(["users", "ada"], "food", { likes: "pizza", stars: 5 });
+  await one.put(["users", "bob"], "food", { likes: "soup", stars: 2, of: { town: "Rome" } });
+  await one.put(["docs"], long, { text: "the linker is red, \u00e9" });
+  let created;
+  for (const it of [one, other, new AcpdbStore(store)]) {
+    const found = await it.get(["users", "ada"], "food");
+    assert.deepEqual(found.value, { likes: "pizza", stars: 5 });
+    created = found.createdAt;
+    assert.ok(created instanceof Date && created <= found.updatedAt);
+    assert.equal(await it.get(["users"], "food"), null);
+    assert.deepEqual((await it.search(["users"])).map((item) => item.namespace[1]), ["ada", "bob"]);
+    assert.deepEqual((await it.search(["users"], { filter: { stars: { $gt: 2 } } })).map((item) => item.value.stars), [5]);
+    assert.deepEqual((await it.search(["users"], { filter: { of: { town: "Rome" } } })).length, 1);
+    assert.deepEqual((await it.search([], { query: "red linker", limit: 1 })).map((item) => item.key), [long]);
+    assert.deepEqual(await it.listNamespaces(), [["docs"], ["users", "ada"], ["users", "bob"]]);
+    assert.deepEqual(await it.listNamespaces({ prefix: ["users"], maxDepth: 1 }), [["users"]]);
+    assert.deepEqual(await it.listNamespaces({ suffix: ["*", "bob"] }), [["users", "bob"]]);
+  }
+  await other.put(["users", "ada"], "food", { likes: "pasta" });
+  const again = await one.get(["users", "ada"], "food");
+  assert.deepEqual([again.value, again.createdAt], [{ likes: "pasta" }, created]);
+  await one.delete(["users", "ada"], "food");
+  await one.delete(["users", "ada"], "food");
+  assert.equal(await other.get(["users", "ada"], "food"), null);
+  await assert.rejects(one.search([], { filter: { stars: { $near: 1 } } }), { code: "invalid" });
+  const rows = await store.memory({ project: "langgraph", all: true });
+  assert.ok(rows.some(({ value }) => value?.includes("pizza")), "what it was before stays known");
+  await Promise.all([one, other].map((it, who) => Promise.all(Array.from({ length: 20 }, (_, n) => it.put(["n"], `${who} ${n}`, { n })))));
+  assert.equal((await new AcpdbStore(store).search(["n"], { limit: 100 })).length, 40);
   await store.close();
 });

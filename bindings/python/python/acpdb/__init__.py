@@ -35,7 +35,7 @@ from ._errors import (
     UpgradedError,
 )
 from ._session import Served, Session, Step, Ticket
-from ._store import Store, Subscription, lint, open, verify
+from ._store import Store, Stores, Subscription, lint, open, open_all, restore, stores_in, verify
 from ._view import View
 
 try:
@@ -70,6 +70,7 @@ __all__ = [
     "Step",
     "StorageError",
     "Store",
+    "Stores",
     "Subscription",
     "Ticket",
     "TooLargeError",
@@ -79,5 +80,8 @@ __all__ = [
     "__version__",
     "lint",
     "open",
+    "open_all",
+    "restore",
+    "stores_in",
     "verify",
 ]

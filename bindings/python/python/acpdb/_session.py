@@ -355,6 +355,21 @@ class Session:
         """
         return cast(shapes.ActReply, self._native.rewind(to))
 
+    def fork(self, key: str | None = None, *, at: shapes.At | None = None, title: str | None = None) -> Session:
+        """Begins a session that continues this one from a point in time; nothing is copied. Without a key it gets this one's, with a number.
+
+        >>> import acpdb, tempfile
+        >>> with acpdb.open(tempfile.mkdtemp()) as store:
+        ...     session = store.session("s1")
+        ...     first = session.append(acpdb.Entry.message("user", "one"))
+        ...     _ = session.append(acpdb.Entry.message("user", "two"))
+        ...     fork = session.fork(at=first.last_seq)
+        ...     _ = fork.append(acpdb.Entry.message("user", "three"))
+        ...     (fork.key, [item["output"]["text"] for item in fork.context()["items"]])
+        ('s1-fork-1', ['one', 'three'])
+        """
+        return Session(self._native.fork(key, at, title))
+
     def update_tasks(self, tasks: Iterable[Mapping[str, shapes.Json]]) -> shapes.ActReply:
         """Changes tasks, as an agent asks for it: `[{"id": .., "status": ..}, ..]`."""
         return cast(shapes.ActReply, self._native.update_tasks({"tasks": [dict(task) for task in tasks]}))
@@ -391,6 +406,17 @@ class Session:
     def restore_memory(self, item: str) -> shapes.MemoryReceipt:
         """The memory item holds again."""
         return cast(shapes.MemoryReceipt, self._native.memory_act("restore", item, None, None))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same session of the same store."""
+        return isinstance(other, Session) and self._native.same_as(other._native)
+
+    def __hash__(self) -> int:
+        return hash((self.host, self.key))
+
+    def _repr_html_(self) -> str:
+        """The session as a page, for notebooks."""
+        return self.view()._repr_html_()
 
     def __repr__(self) -> str:
         return f"<acpdb.Session {self.key!r} of {self.host!r}>"

@@ -197,6 +197,7 @@ class Hit(_HitOptional):
     time: int | None
     face: str
     visible: bool
+    seen: str
     kind: str
     matches: int
     excerpts: list[dict[str, Json]]
@@ -368,3 +369,69 @@ class Report(TypedDict):
     saved: list[Json]
     contradictions: list[Json]
     not_proven: list[str]
+
+
+class ErasedContent(TypedDict):
+    """Content that an erasure hit."""
+
+    seq: int
+    item: str | None
+    session: str
+    why: str
+    bodies: int
+    bytes: int
+
+
+class EraseReport(TypedDict):
+    """What an erasure did, or would do."""
+
+    item: str
+    dry_run: bool
+    recorded: int | None
+    hit: list[ErasedContent]
+    keys_kept: list[str]
+    blocks: int
+    segments: int
+    files_removed: int
+
+
+class SealedSegment(TypedDict):
+    """A segment of the log that was packed."""
+
+    segment: int
+    bytes_before: int
+    bytes_after: int
+
+
+class SealReport(TypedDict):
+    """What packing did."""
+
+    sealed: list[SealedSegment]
+    left: int
+    damage: list[str]
+    busy: bool
+
+
+class Backup(TypedDict):
+    """A copy of a store, and what its verification found."""
+
+    schema: str
+    path: str
+    head: int
+    bytes: int
+    report: Report
+
+
+class StoreMember(TypedDict):
+    """One of several stores."""
+
+    label: str
+    path: str
+    id: str | None
+
+
+class StoreFork(TypedDict):
+    """Two of several stores that are one up to a seq, and went on apart."""
+
+    labels: list[str]
+    shared: int

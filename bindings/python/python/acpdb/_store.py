@@ -10,10 +10,19 @@ from types import TracebackType
 from typing import Literal, cast
 
 from . import _shapes as shapes
-from ._acpdb import Entry, Store as NativeStore, Subscription as NativeSubscription, lint_request, verify_store
-from ._errors import InvalidError
+from ._acpdb import (
+    Entry,
+    Store as NativeStore,
+    Stores as NativeStores,
+    Subscription as NativeSubscription,
+    lint_request,
+    restore_backup,
+    stores_in as found_stores,
+    verify_store,
+)
+from ._errors import InvalidError, NotFoundError
 from ._session import Session
-from ._typed import typed
+from ._typed import checked, typed
 from ._view import Looked, texts
 
 #: How long one wait of an iterator is, in seconds; it then waits again.
@@ -91,6 +100,19 @@ class Store:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    async def __aenter__(self) -> Store:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # The end of another thread's commit may have to be waited for.
+        await asyncio.to_thread(self.close)
+
+    def __iter__(self) -> Iterator[Session]:
+        """The sessions, in order of their first events."""
+        return (self.session(name["id"], host=name["host"]) for name in self.names() if name["scope"] == "session")
 
     def close(self) -> None:
         """Closes the store for all handles that came from it. What was appended is durable already. Twice is once."""
@@ -238,6 +260,49 @@ class Store:
         """Checks every digest and link of the store; `deep` also what was concluded."""
         return cast(shapes.Report, self._native.verify(deep))
 
+    def erase(self, item: str, *, reason: str = "", by: str = "host", dry_run: bool = False) -> shapes.EraseReport:
+        """Erases what an item holds for good, with all equal content, in every session. With `dry_run` only says what would be hit.
+
+        That it was done stays on record, and so do digests, lengths, ids, names of tools and paths. Copies elsewhere stay: backups, and
+        quotations in other texts.
+
+        >>> import acpdb, tempfile
+        >>> with acpdb.open(tempfile.mkdtemp()) as store:
+        ...     session = store.session("s1")
+        ...     _ = session.append(acpdb.Entry.message("user", "my password is swordfish"))
+        ...     item = session.history()[0]["item"]
+        ...     report = store.erase(item, reason="a secret")
+        ...     (len(report["hit"]), store.search("swordfish")["items"], store.verify()["verdict"])
+        (1, [], 'sound')
+        """
+        return cast(shapes.EraseReport, self._native.erase(item, by, reason, dry_run))
+
+    def erase_records(self, *seqs: int, reason: str = "", by: str = "host") -> shapes.EraseReport:
+        """Erases host's own records, by the seqs that `Session.records` has, in one go. An equal record that is not named stays,
+        and may be recorded again."""
+        return cast(shapes.EraseReport, self._native.erase_records(seqs, by, reason))
+
+    def seal(self, *, active: bool = False) -> shapes.SealReport:
+        """Packs all complete segments of the log, to a tenth of their size as a rule; with `active` also the one that is being written.
+
+        An open store does this by itself while it is idle, without the one that is being written. Answers are the same either way."""
+        return cast(shapes.SealReport, self._native.seal(active))
+
+    def backup(self, folder: str | os.PathLike[str]) -> shapes.Backup:
+        """Copies the store to a folder while others go on writing, and verifies the copy. The folder is empty, is not there, or has an older
+        copy, whose place the new one takes. `restore` makes a store of it.
+
+        >>> import acpdb, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> with acpdb.open(folder + "/store") as store:
+        ...     _ = store.session("s1").append(acpdb.Entry.message("user", "hello"))
+        ...     store.backup(folder + "/copy")["report"]["verdict"]
+        'sound'
+        >>> acpdb.restore(folder + "/copy", folder + "/again")["head"] == acpdb.open(folder + "/again").head()
+        True
+        """
+        return cast(shapes.Backup, self._native.backup(folder))
+
     def export(self, format: Literal["jsonl"] = "jsonl") -> bytes:
         """The items of all sessions as JSON lines, with their texts and states."""
         if format != "jsonl":
@@ -250,6 +315,7 @@ class Store:
         return "<acpdb.Store, closed>" if self.closed else f"<acpdb.Store {self.path!r}>"
 
 
+@checked
 def open(
     path: str | os.PathLike[str],
     *,
@@ -260,11 +326,14 @@ def open(
     index: bool = True,
     redact: bool = False,
     any_file_system: bool = False,
+    key_file: str | os.PathLike[str] | None = None,
+    passphrase: str | None = None,
 ) -> Store:
     """Opens the store in a folder, making or recovering it as needed.
 
     With `durability="os"` an append returns before the disk has it. `lock_wait` is how many seconds an append waits for another
-    process. `redact` takes secrets out of what is recorded. `read_only` changes nothing in the folder.
+    process. `redact` takes secrets out of what is recorded. `read_only` changes nothing in the folder. `key_file` or `passphrase` opens an
+    encrypted store, and one that is made then is encrypted; a plain one is refused.
 
     >>> import acpdb, tempfile
     >>> with acpdb.open(tempfile.mkdtemp()) as store:
@@ -273,8 +342,143 @@ def open(
     ...     session.context()["items"][0]["output"]["text"]
     'hello'
     """
-    native = NativeStore(path, read_only, create, durability, lock_wait, index, redact, any_file_system)
-    return Store(native)
+    return Store(
+        NativeStore(
+            path, read_only, create, durability, lock_wait, index, redact, any_file_system, key_file, passphrase
+        )
+    )
+
+
+@typed
+class Stores(Mapping[str, Store]):
+    """Several stores that are read as one, made by `open_all`: a mapping of labels to stores, each opened when it is asked for.
+
+    Of stores that are copies of each other only the longest is one of them.
+    """
+
+    __slots__ = ("_members", "_native")
+
+    def __init__(self, native: NativeStores) -> None:
+        self._native = native
+        self._members = native.members()
+
+    def __enter__(self) -> Stores:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Stores:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    def __getitem__(self, label: str) -> Store:
+        try:
+            return self.store(label)
+        except NotFoundError as error:
+            raise KeyError(str(error)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return (member["label"] for member in self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def members(self) -> list[shapes.StoreMember]:
+        """The stores, in the order in which they were given."""
+        return cast("list[shapes.StoreMember]", self._members["members"])
+
+    @property
+    def copies(self) -> list[shapes.StoreMember]:
+        """Stores that are left out, since another one holds all of them."""
+        return cast("list[shapes.StoreMember]", self._members["copies"])
+
+    @property
+    def forks(self) -> list[shapes.StoreFork]:
+        """Stores that are one up to a seq, and went on apart: both are there."""
+        return cast("list[shapes.StoreFork]", self._members["forks"])
+
+    def store(self, label: str) -> Store:
+        """The store of a label, opened to be read."""
+        return Store(self._native.get(label))
+
+    def sessions(self, filter: str = "") -> list[tuple[str, shapes.SessionRow]]:
+        """Sessions of all stores, each with the label of its store; see `Store.sessions`."""
+        return [(label, row) for label, store in self.items() for row in store.sessions(filter)]
+
+    def search(
+        self,
+        *patterns: str,
+        filter: str = "",
+        regex: bool = False,
+        word: bool = False,
+        case: bool = False,
+        lines: int = 0,
+        limit: int = 1000,
+    ) -> list[tuple[str, shapes.Hit]]:
+        """Items of all stores whose texts hold all patterns, each with the label of its store; see `Store.search`."""
+        found: list[tuple[str, shapes.Hit]] = []
+        for label, store in self.items():
+            answer = store.search(
+                *patterns, filter=filter, regex=regex, word=word, case=case, lines=lines, limit=limit - len(found)
+            )
+            found += [(label, hit) for hit in answer["items"]]
+            if len(found) >= limit:
+                break
+        return found
+
+    def close(self) -> None:
+        """Lets all stores go. One that is asked for later is opened again."""
+        self._native.release()
+
+    def __repr__(self) -> str:
+        return f"<acpdb.Stores {', '.join(self)}>"
+
+
+@checked
+def open_all(
+    *paths: str | os.PathLike[str],
+    any_file_system: bool = False,
+    key_file: str | os.PathLike[str] | None = None,
+    passphrase: str | None = None,
+) -> Stores:
+    """Opens the stores in several folders, to read them as one. With a key all of them are encrypted.
+
+    >>> import acpdb, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> for name in ("laptop", "server"):
+    ...     with acpdb.open(f"{folder}/{name}") as store:
+    ...         _ = store.session("s1").append(acpdb.Entry.message("user", f"hello from the {name}"))
+    >>> with acpdb.open_all(*acpdb.stores_in(folder)) as stores:
+    ...     [(label, hit["session"]) for label, hit in stores.search("hello")]
+    [('laptop', 's1'), ('server', 's1')]
+    """
+    return Stores(NativeStores(paths, any_file_system, key_file, passphrase))
+
+
+def stores_in(folder: str | os.PathLike[str]) -> list[str]:
+    """The stores in a folder, in order of names: its subfolders that are stores, or projects with a store."""
+    return [os.fspath(path) for path in found_stores(folder)]
+
+
+@checked
+def restore(
+    backup: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    any_file_system: bool = False,
+    key_file: str | os.PathLike[str] | None = None,
+    passphrase: str | None = None,
+) -> shapes.Backup:
+    """Makes a store in a folder from a backup, and verifies it. The backup stays."""
+    return cast(shapes.Backup, restore_backup(backup, folder, any_file_system, key_file, passphrase))
 
 
 def verify(path: str | os.PathLike[str], *, deep: bool = False) -> shapes.Report:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Literal, cast
 
 from . import _shapes as shapes
@@ -144,6 +145,15 @@ class View:
     ) -> bytes:
         """The body of a request, a transcript, a page (`html`) or spans (`otlp`)."""
         return self._native.export(format, selection, model, synthetic_results, server_side)
+
+    def __iter__(self) -> Iterator[shapes.ItemRow]:
+        """Every item, oldest first, as `history` has them."""
+        return iter(self.history())
+
+    def _repr_html_(self) -> str:
+        """The view as a page in a frame of its own, for notebooks."""
+        page = escape(self.export("html").decode(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0" sandbox="allow-scripts"></iframe>'
 
     def __repr__(self) -> str:
         return f"<acpdb.View at #{self.seq}>"

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from subprocess import CompletedProcess
+from typing import Any, TypedDict
 
 import acpdb
 import pytest
 from acpdb.adapters._changes import COPY_BYTES_MIN, changes
-from acpdb.adapters.langgraph import AcpdbSaver
+from acpdb.adapters.langgraph import AcpdbSaver, AcpdbStore
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.graph import END, START, StateGraph
 
 
 def test_what_the_suite_asks_holds(tmp_path: Path) -> None:
@@ -45,9 +50,10 @@ def test_another_saver_sees_what_the_log_holds(store: acpdb.Store) -> None:
     assert [tuple_.config for tuple_ in other.list(None)] == [made]
     other.delete_thread("t")
     assert one.get_tuple(config) is None and AcpdbSaver(store).get_tuple(config) is None
-    assert [row["kind"] for row in (store.event(seq) for seq in range(1, store.head() + 1)) if row][-3:] == [
-        "host_recorded"
-    ] * 3
+    assert [row["kind"] for row in (store.event(seq) for seq in range(1, store.head() + 1)) if row][-4:] == [
+        *["host_recorded"] * 3,
+        "erased",
+    ]
 
 
 def test_a_thread_named_by_a_number_is_the_one_named_by_its_digits(store: acpdb.Store) -> None:
@@ -80,8 +86,9 @@ def told(saver: AcpdbSaver, thread: str) -> list[object]:
     return [(it.checkpoint["id"], it.checkpoint["channel_values"], it.metadata, it.pending_writes) for it in found]
 
 
-def test_what_is_copied_pruned_and_deleted_is_so_for_every_saver_and_stays_in_the_log(store: acpdb.Store) -> None:
-    saver = AcpdbSaver(store)
+@pytest.mark.parametrize("erase", [True, False])
+def test_what_is_copied_pruned_and_deleted_is_so_for_every_saver(store: acpdb.Store, erase: bool) -> None:
+    saver = AcpdbSaver(store, erase=erase)
     ids = grown(saver, "a", [{"kept": 1, "grown": 1}, {"kept": 2}, {"kept": 3}])
     saver.copy_thread("a", "b")
     assert told(saver, "b") == told(AcpdbSaver(store), "b") == told(saver, "a")
@@ -96,7 +103,8 @@ def test_what_is_copied_pruned_and_deleted_is_so_for_every_saver_and_stays_in_th
     assert told(AcpdbSaver(store), "a") == told(saver, "a")
     saver.prune(["b"], strategy="delete")
     assert told(AcpdbSaver(store), "b") == []
-    assert len(saver.session("b").records()) == 3, "the copy, what was dropped, and the deletion"
+    kept = [json.loads(raw.partition(b"\n")[0])["op"] for _, raw in saver.session("b").records()]
+    assert kept == (["delete"] if erase else ["thread", "drop", "delete"]), "without erasing, all of it stays for an audit"
     with pytest.raises(acpdb.InvalidError, match="keep_latest"):
         saver.prune(["a"], strategy="everything")
     assert store.verify(deep=True)["verdict"] == "sound"
@@ -186,3 +194,218 @@ def test_threads_do_not_wait_for_each_other_and_a_list_reads_what_is_asked_for(s
 
 async def _collected(saver: AcpdbSaver, limit: int) -> list[Any]:
     return [it async for it in saver.alist(None, limit=limit)]
+
+
+def turns(saver: AcpdbSaver, thread: str, count: int, draw: random.Random) -> list[str]:
+    """A thread that grows by 1.6 kB of texts a turn."""
+    config: dict[str, Any] = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    said: list[str] = []
+    for turn in range(count):
+        said = [*said, *("".join(draw.choices("abcdefghij klmnop", k=800)) for _ in range(2))]
+        version = saver.get_next_version(f"{turn}.", None)
+        checkpoint = {**empty_checkpoint(), "channel_values": {"said": said}, "channel_versions": {"said": version}}
+        config = saver.put(config, checkpoint, {"source": "loop", "step": turn, "parents": {}}, {"said": version})
+        saver.put_writes(config, [("said", said[-2:])], f"task-{turn}")
+    return said
+
+
+def test_what_is_pruned_and_deleted_gives_its_space_back(store: acpdb.Store) -> None:
+    """112 MB stayed 112 MB after a deletion."""
+    saver, draw = AcpdbSaver(store), random.Random(2)
+    said = turns(saver, "t", 200, draw)
+    other = turns(saver, "other", 5, draw)
+    saver.copy_thread("other", "copy")
+    saver.copy_thread("other", "again")
+    before = store.info()["log_bytes"]
+    saver.prune(["t"])
+    pruned = store.info()["log_bytes"]
+    # What is left is one value: the texts of all turns.
+    assert pruned < sum(map(len, said)) * 1.2 < before / 2
+    for one in (saver, AcpdbSaver(store)):
+        (left,) = one.list({"configurable": {"thread_id": "t"}})
+        assert left.checkpoint["channel_values"]["said"] == said and left.pending_writes[0][2] == said[-2:]
+    saver.delete_thread("t")
+    saver.prune(["copy"], strategy="delete")
+    assert store.info()["log_bytes"] < 100_000
+    assert not any(said[7].encode() in file.read_bytes() for file in Path(store.path).rglob("*") if file.is_file())
+    for thread in ("other", "again"):
+        assert len(told(AcpdbSaver(store), thread)) == 5 and told(AcpdbSaver(store), thread)[0][1] == {"said": other}
+    assert told(AcpdbSaver(store), "t") == told(AcpdbSaver(store), "copy") == []
+    # The same thread again, also with the same content.
+    assert turns(saver, "t", 5, random.Random(2)) == said[:10] == AcpdbSaver(store).get_tuple(
+        {"configurable": {"thread_id": "t"}}
+    ).checkpoint["channel_values"]["said"]
+    saver.copy_thread("other", "copy")
+    assert told(AcpdbSaver(store), "copy") == told(saver, "other")
+    assert store.verify(deep=True)["verdict"] == "sound"
+
+
+def test_of_a_graphs_thread_the_latest_checkpoint_is_kept(store: acpdb.Store) -> None:
+    """Channels that the framework empties in each step seemed to be made from earlier writes, and all of a run was kept."""
+
+    class State(TypedDict):
+        said: list[str]
+
+    builder = StateGraph(State)
+    builder.add_node("answer", lambda state: {"said": [*state["said"], "yes"]})
+    builder.add_edge(START, "answer")
+    builder.add_edge("answer", END)
+    config: Any = {"configurable": {"thread_id": "t"}}
+    graph = builder.compile(checkpointer=AcpdbSaver(store))
+    for _ in range(3):
+        graph.invoke({"said": ["well?"]}, config)
+    AcpdbSaver(store).prune(["t"])
+    assert len([*graph.get_state_history(config)]) == 1
+    assert graph.get_state(config).values == {"said": ["well?", "yes"]}
+    assert graph.invoke({"said": ["and?"]}, config) == {"said": ["and?", "yes"]}
+
+
+def test_another_process_goes_on_where_a_thread_was_pruned(store: acpdb.Store) -> None:
+    one, other, draw = AcpdbSaver(store), AcpdbSaver(store), random.Random(3)
+    config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    for number in range(30):
+        saver = draw.choice([one, other])
+        config = put(saver, config, number)
+        saver.put_writes(config, [("x", number)], "task")
+        if draw.random() < 0.3:
+            draw.choice([one, other]).prune(["t"])
+        for found in (one.get_tuple({"configurable": {"thread_id": "t"}}), AcpdbSaver(store).get_tuple(config)):
+            assert found is not None and found.checkpoint["channel_values"] == {"x": number}
+            assert found.pending_writes == [("task", "x", number)]
+
+
+def test_a_thread_that_was_deleted_and_erased_does_not_come_back(store: acpdb.Store) -> None:
+    """Its records are gone, and with them the names of its checkpoints: the deletion has to tell them."""
+    config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    late = put(AcpdbSaver(store), config, 1)
+    AcpdbSaver(store).delete_thread("t")
+    saver = AcpdbSaver(store)
+    saver.put_writes(put(saver, late, 2), [("x", 2)], "task")
+    assert saver.get_tuple(config) is None and [*AcpdbSaver(store).list(None)] == []
+
+
+def test_threads_that_are_old_expire(store: acpdb.Store) -> None:
+    saver = AcpdbSaver(store)
+    for thread in ("a", "b"):
+        put(saver, {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}, 1)
+    assert saver.expire(timedelta(days=1)) == []
+    assert saver.expire(timedelta(seconds=-60)) == ["a", "b"]
+    assert saver.expire(timedelta(seconds=-60)) == [] and [*AcpdbSaver(store).list(None)] == []
+
+
+def test_puts_of_different_threads_share_flushes(store: acpdb.Store) -> None:
+    """One lock stood across the flush: 32 threads put as many a second as one."""
+    saver = AcpdbSaver(store)
+    at_once = most = 0
+    lock = threading.Lock()
+    append = acpdb.Session.append_expecting
+
+    def watched(self: acpdb.Session, head: int, *entries: acpdb.Entry) -> acpdb.Receipt:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        # All eight have to be on their way at once; else the barrier breaks.
+        barrier.wait(60)
+        try:
+            return append(self, head, *entries)
+        finally:
+            with lock:
+                at_once -= 1
+
+    barrier = threading.Barrier(8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acpdb.Session, "append_expecting", watched)
+        threads = [
+            threading.Thread(target=put, args=(saver, {"configurable": {"thread_id": f"t{n}", "checkpoint_ns": ""}}, n))
+            for n in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert most == 8 and len([*AcpdbSaver(store).list(None)]) == 8
+
+
+def test_items_are_kept_found_and_forgotten(store: acpdb.Store) -> None:
+    one, other = AcpdbStore(store), AcpdbStore(store)
+    one.put(("users", "ada"), "food", {"likes": "pizza", "stars": 5})
+    one.put(("users", "bob"), "food", {"likes": "soup", "stars": 2, "of": {"town": "Rome"}})
+    one.put(("docs",), "k" * 2000, {"text": "the linker is red, \u00e9"})
+    for it in (one, other, AcpdbStore(store)):
+        found = it.get(("users", "ada"), "food")
+        assert found is not None and found.value == {"likes": "pizza", "stars": 5} and found.created_at <= found.updated_at
+        assert it.get(("users", "ada"), "drink") is None and it.get(("users",), "food") is None
+        assert [item.namespace for item in it.search(("users",))] == [("users", "ada"), ("users", "bob")]
+        assert [item.value["stars"] for item in it.search(("users",), filter={"stars": {"$gt": 2}})] == [5]
+        assert [item.key for item in it.search((), filter={"of": {"town": "Rome"}})] == ["food"]
+        assert it.search((), filter={"likes": {"$gte": 1}}) == []
+        assert [item.key for item in it.search((), query="red linker", limit=1)] == ["k" * 2000]
+        assert it.list_namespaces() == [("docs",), ("users", "ada"), ("users", "bob")]
+        assert it.list_namespaces(prefix=("users",), max_depth=1) == [("users",)]
+        assert it.list_namespaces(suffix=("*", "bob")) == [("users", "bob")]
+    other.put(("users", "ada"), "food", {"likes": "pasta"})
+    again = one.get(("users", "ada"), "food")
+    assert again is not None and again.value == {"likes": "pasta"} and again.created_at == found.created_at
+    one.delete(("users", "ada"), "food")
+    one.delete(("users", "ada"), "food")
+    assert other.get(("users", "ada"), "food") is None and len(AcpdbStore(store).search(())) == 2
+    told = [json.loads(row["value"])["value"] for row in store.memory(project="langgraph", all=True) if row["value"]]
+    assert {"likes": "pizza", "stars": 5} in told, "what it was before stays known"
+    with pytest.raises(acpdb.InvalidError, match="\\$gte"):
+        one.search((), filter={"stars": {"$near": 1}})
+    assert asyncio.run(other.aget(("users", "bob"), "food")).value["likes"] == "soup"
+    assert AcpdbStore(store, project="elsewhere").search(()) == []
+
+
+def test_items_whose_time_is_over_are_not_read(store: acpdb.Store) -> None:
+    it = AcpdbStore(store, ttl={"default_ttl": 60})
+    it.put(("n",), "default", {"a": 1})
+    it.put(("n",), "over", {"a": 2}, ttl=0.0)
+    it.put(("n",), "never", {"a": 3}, ttl=None)
+    assert [item.key for item in AcpdbStore(store).search(("n",))] == ["default", "never"]
+    assert AcpdbStore(store).sweep() == 1 and it.sweep() == 0
+    assert it.get(("n",), "over") is None
+    it.put(("n",), "over", {"a": 4})
+    assert [item.key for item in AcpdbStore(store).search(("n",))] == ["default", "never", "over"]
+
+
+def test_two_stores_lose_no_item_of_each_other(store: acpdb.Store, python: Callable[..., CompletedProcess[str]]) -> None:
+    script = """
+import sys, acpdb
+from acpdb.adapters.langgraph import AcpdbStore
+with acpdb.open(sys.argv[1]) as store:
+    for number in range(40):
+        AcpdbStore(store).put(("n",), f"theirs {number}", {"number": number})
+"""
+    ours = AcpdbStore(store)
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(python, script)
+        for number in range(40):
+            ours.put(("n",), f"ours {number}", {"number": number})
+        assert other.result().returncode == 0, other.result().stderr
+    assert len(ours.search(("n",), limit=100)) == 80
+
+
+def test_two_processes_put_on_one_thread(store: acpdb.Store, python: Callable[..., CompletedProcess[str]]) -> None:
+    """Each puts 40 checkpoints on one thread: none is lost, and each has its value."""
+    script = """
+import sys, acpdb
+from acpdb.adapters.langgraph import AcpdbSaver
+from langgraph.checkpoint.base import empty_checkpoint
+with acpdb.open(sys.argv[1]) as store:
+    saver = AcpdbSaver(store)
+    for number in range(40):
+        checkpoint = {**empty_checkpoint(), "channel_values": {"x": [number] * 50}, "channel_versions": {"x": f"b{number:03}"}}
+        saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, checkpoint, {"source": "loop"}, {"x": f"b{number:03}"})
+"""
+    saver = AcpdbSaver(store)
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(python, script)
+        for number in range(40):
+            values = {"channel_values": {"x": [number] * 50}, "channel_versions": {"x": f"a{number:03}"}}
+            config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+            saver.put(config, {**empty_checkpoint(), **values}, {"source": "loop"}, {"x": f"a{number:03}"})
+        assert other.result().returncode == 0, other.result().stderr
+    found = [it.checkpoint["channel_values"]["x"][0] for it in AcpdbSaver(store).list(None)]
+    assert sorted(found) == sorted([*range(40)] * 2)

@@ -21,6 +21,7 @@ from acpdb.adapters._told import common
 from acpdb.adapters.claude import AcpdbSessionStore
 from acpdb.adapters.google_adk import AcpdbSessionService
 from acpdb.adapters.langchain import AcpdbChatMessageHistory
+from acpdb.adapters.litellm import AcpdbLogger
 from acpdb.adapters.openai import AcpdbSession
 from acpdb.adapters.pydantic_ai import AcpdbHistory
 from conversations import Call, Run, Truth, runs
@@ -149,6 +150,46 @@ def pydantic(*, is_capability: bool) -> Player:
     return play
 
 
+async def lite(store: acpdb.Store, all: list[Run], draw: random.Random) -> tuple[acpdb.Session, Truth]:
+    truth, logger = Truth(), AcpdbLogger(store)
+    earlier: list[dict[str, Any]] = []
+    broken: list[Call] = []
+    requests = iter(range(10_000))
+    for run in all:
+        if not run.continues:
+            truth.lose(broken, are_told=True)
+        broken = []
+        if draw.random() < 0.5:
+            logger = AcpdbLogger(store)
+        messages = [*earlier] if run.continues else []
+        messages.append({"role": "user", "content": run.prompt})
+        for step in range(len(run.turns) + 1):
+            turn = run.turns[step] if step < len(run.turns) else []
+            called = [{"id": it.id, "function": {"name": it.tool, "arguments": json.dumps(it.args)}} for it in turn]
+            answer = {"role": "assistant", "content": None if turn else run.answer, "tool_calls": called or None}
+            kwargs = {"metadata": {"session_id": "s"}, "litellm_call_id": str(next(requests)), "messages": [*messages]}
+            # Not all ways tell of a request before it is sent.
+            if draw.random() < 0.8:
+                logger.log_pre_api_call("model", [*messages], kwargs)
+            response = SimpleNamespace(choices=[SimpleNamespace(message=answer)])
+            logger.log_success_event(kwargs, response, None, None)
+            messages.append(answer)
+            truth.calls += turn
+            messages += [{"role": "tool", "tool_call_id": it.id, "content": it.output} for it in turn if it.is_finished]
+            if not all_finished(turn):
+                broken = turn
+                break
+        earlier = messages
+    # What came after the last request is told with the next one.
+    messages = [*earlier, {"role": "user", "content": "thanks"}]
+    logger.log_pre_api_call("model", messages, {"metadata": {"session_id": "s"}, "litellm_call_id": "last"})
+    return logger.session("s"), truth
+
+
+def all_finished(turn: list[Call]) -> bool:
+    return all(it.is_finished for it in turn)
+
+
 async def claude(store: acpdb.Store, all: list[Run], draw: random.Random) -> tuple[acpdb.Session, Truth]:
     truth, key = Truth(), {"project_key": "p", "session_id": "s"}
     numbers = iter(range(10_000))
@@ -207,6 +248,7 @@ PLAYERS: dict[str, Player] = {
     "langchain": langchain,
     "pydantic_ai": pydantic(is_capability=True),
     "pydantic_ai as a processor": pydantic(is_capability=False),
+    "litellm": lite,
     "claude": claude,
     "google_adk": adk,
 }

@@ -5,7 +5,9 @@ record   {"form": 2, "op": "put", .., "checkpoint": piece, "blobs": [[channel, v
 piece    [kind, [[seq, number], ..], steps]     a value: copies from pieces of this and of earlier records, and new bytes
 ```
 
-A record is named by its seq, and by 0 in itself. Values are made when they are asked for; what is held are the bytes that were new.
+A record is named by its seq, and by 0 in itself. A record `keep` has all that is left of a thread, and `delete` the
+names of what went, so that the records before it can be erased. Values are made when they are asked for; what is held are the bytes
+that were new.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from threading import RLock
 from typing import Any
 
 from .. import CorruptError, Entry, NotFoundError, Session
-from ._changes import Step, changes
+from ._changes import COPY_BYTES_MIN, Step, changes
 
 #: The record that has a piece, and the piece's number in it.
 Name = tuple[int, int]
@@ -64,6 +66,9 @@ class Thread:
         self.deleted: set[tuple[str, str]] = set()
         self.dropped: set[tuple[str, str]] = set()
         self.is_recorded = False
+        #: Records that nothing is made from any more, and those that values may be made from.
+        self.spent: set[int] = set()
+        self._used: set[int] = set()
         self._rewinds = self._last = 0
         self._forget()
 
@@ -77,29 +82,41 @@ class Thread:
         self._held: OrderedDict[Name, bytes] = OrderedDict()
         self._held_bytes = 0
 
-    def catch_up(self) -> None:
-        """Folds what is new in the log."""
+    def catch_up(self) -> bool:
+        """Folds what is new in the log; whether anything was."""
         try:
             view = self.session.view()
         except NotFoundError:
-            return
+            return False
+        before = self._last
         if view.rewind_count() != self._rewinds:
             self._forget()
             self.deleted, self.dropped, self._last = set(), set(), 0
+            self.spent, self._used = set(), set()
             self._rewinds = view.rewind_count()
         for seq, raw in view.records(after=self._last):
             header, _, fresh = raw.partition(b"\n")
             # Records of another form are kept in the log.
             if header.startswith(FORM):
                 self._fold(_Reader(self, seq, fresh), json.loads(header))
+                self._used.add(seq)
                 self.is_recorded = True
         self._last = max(self._last, view.seq)
+        return self._last > before
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the log was read before: what is recorded rests on that, unless another writer came since."""
+        return self._last > 0
 
     def record(self, maker: Maker, record: dict[str, Any]) -> None:
-        """Records what was made, if the thread is as it was known."""
+        """Records what was made, if the thread is as it was known, and folds it."""
         header = FORM + json.dumps(record, separators=(",", ":")).encode()[1:]
         entry = Entry.host_record(f"checkpoint_{record['op']}", header + b"\n" + maker.fresh)
-        self.session.append_expecting(self._last, entry)
+        self._last = seq = self.session.append_expecting(self._last, entry).last_seq
+        self._fold(_Reader(self, seq, maker.fresh), record)
+        self._used.add(seq)
+        self.is_recorded = True
 
     def typed(self, name: Name) -> Typed:
         """A value."""
@@ -148,6 +165,11 @@ class Thread:
             self.latest[line] = name
         self.recent.append(name)
 
+    def _spend(self) -> None:
+        self.spent |= self._used
+        self._used = set()
+        self._forget()
+
     def _fold(self, reader: _Reader, record: dict[str, Any]) -> None:
         space = record.get("ns", "")
         match record["op"]:
@@ -165,8 +187,15 @@ class Thread:
                 for part in record["records"]:
                     self._fold(reader, part)
             case "delete":
-                self.deleted |= {(of, id) for of, checkpoints in self.spaces.items() for id in checkpoints}
-                self._forget()
+                # The records that told of them may have been erased since.
+                told = {(of, id) for of, id in record.get("ids", ())}
+                self.deleted |= told | {(of, id) for of, checkpoints in self.spaces.items() for id in checkpoints}
+                self._spend()
+            case "keep":
+                self.dropped |= {(of, id) for of, id in record["gone"]}
+                self._spend()
+                for part in record["records"]:
+                    self._fold(reader, part)
             case "drop":
                 for of, id in record["ids"]:
                     self.spaces.get(of, {}).pop(id, None)
@@ -205,7 +234,7 @@ class Maker:
     def piece(self, value: Typed, line: Line | None = None) -> list[Any]:
         """A value as what changed; on a line, it follows the value before it there."""
         kind, new = value
-        names = [*self._likely(line)]
+        names = [*self._likely(line)] if len(new) >= COPY_BYTES_MIN else []
         steps, fresh = changes(new, [self._bytes(name) for name in names])
         of: list[Name] = []
         made: list[Step] = []

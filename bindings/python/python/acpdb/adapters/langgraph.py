@@ -1,7 +1,7 @@
-"""LangGraph: a checkpointer over acpdb, sync and async.
+"""LangGraph: a checkpointer over acpdb, and a store of long-term memory, sync and async.
 
 ```python
-graph = builder.compile(checkpointer=AcpdbSaver(store))
+graph = builder.compile(checkpointer=AcpdbSaver(store), store=AcpdbStore(store))
 ```
 
 The log is the truth: each checkpoint, write and deletion is one event of the thread's session, in order, and what the saver answers
@@ -12,11 +12,15 @@ share threads.
 from __future__ import annotations
 
 import asyncio
+import builtins
 import random
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
 from threading import Lock
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -32,22 +36,35 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from .. import HeadMovedError, InvalidError, Session, Store
+from .. import BusyError, CorruptError, HeadMovedError, InvalidError, Session, Store, TooLargeError
+from ._langgraph_store import AcpdbStore
 from ._threads import Maker, Name, Saved, Thread
+
+__all__ = ["AcpdbSaver", "AcpdbStore"]
 
 HOST = "langgraph"
 #: Threads that are held in memory; others are read again.
 HELD_MAX = 256
+#: So many bytes that were erased are worth packing the log.
+FREED_BYTES_MIN = 256 << 10
+#: Channels of the framework's own, whose values are used up in the next step: none is made from earlier writes.
+FLEETING = ("__start__", "branch:to:")
 
 Record = dict[str, Any]
+T = TypeVar("T")
 
 
 class AcpdbSaver(BaseCheckpointSaver[str]):
-    """Checkpoints of threads in an acpdb store."""
+    """Checkpoints of threads in an acpdb store.
 
-    def __init__(self, store: Store, *, serde: SerializerProtocol | None = None) -> None:
+    With `erase=False` what is pruned and deleted stays in the log, for an audit.
+    """
+
+    def __init__(self, store: Store, *, serde: SerializerProtocol | None = None, erase: bool = True) -> None:
         super().__init__(serde=serde)
         self.store = store
+        self.erase = erase
+        self._freed = 0
         self._held: OrderedDict[str, Thread] = OrderedDict()
         self._lock = Lock()
 
@@ -64,14 +81,15 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         thread, space = self._thread(_id(config)), _space(config)
-        with thread.lock:
-            thread.catch_up()
+
+        def found() -> CheckpointTuple | None:
             checkpoints = thread.spaces.get(space, {})
             asked = get_checkpoint_id(config)
             id = asked or max(checkpoints, default="")
-            if id not in checkpoints:
-                return None
-            return self._tuple(thread, space, id, config if asked else None)
+            return self._tuple(thread, space, id, config if asked else None) if id in checkpoints else None
+
+        with thread.lock:
+            return _answer(thread, found)
 
     def list(
         self,
@@ -98,7 +116,7 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
                     if left is not None and left <= 0:
                         return
                     with thread.lock:
-                        found = self._matching(thread, of, checkpoint, filter or {})
+                        found = _answer(thread, lambda: self._matching(thread, of, checkpoint, filter or {}))
                     if found is not None:
                         left = None if left is None else left - 1
                         yield found
@@ -155,7 +173,7 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
             record: Record = {"op": "put", "ns": space, "id": checkpoint["id"], "parent": parent, "blobs": kept}
             return record | {"checkpoint": saved, "metadata": meta}
 
-        self._record(thread, decide)
+        self._record(thread, decide, hopes=True)
         return _config(thread, space, checkpoint["id"])
 
     def put_writes(
@@ -175,27 +193,27 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
                 return None
             return {"op": "writes", "ns": space, "id": id, "task": task_id, "writes": new}
 
-        self._record(thread, decide)
+        self._record(thread, decide, hopes=True)
 
     def delete_thread(self, thread_id: str) -> None:
         """Deletes a thread: what is put late on one of its checkpoints does not bring it back."""
         thread = self._thread(str(thread_id))
-        self._record(thread, lambda: {"op": "delete"} if thread.is_recorded else None)
+        self._delete(thread)
+        self._give_back([thread])
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Deletes the checkpoints of these runs, with their writes, in all threads."""
-        gone = {str(run) for run in run_ids}
-        for thread in map(self._thread, self._threads() if gone else ()):
+        runs = {str(run) for run in run_ids}
 
-            def decide(thread: Thread = thread) -> Record | None:
-                return _drop(
-                    (space, id)
-                    for space, checkpoints in thread.spaces.items()
-                    for id, saved in checkpoints.items()
-                    if str(self._load(thread, saved.metadata).get("run_id")) in gone
-                )
+        def gone(thread: Thread) -> set[tuple[str, str]]:
+            return {
+                (space, id)
+                for space, checkpoints in thread.spaces.items()
+                for id, saved in checkpoints.items()
+                if str(self._load(thread, saved.metadata).get("run_id")) in runs
+            }
 
-            self._record(thread, decide)
+        self._drop([*map(self._thread, self._threads() if runs else ())], gone)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keeps the latest checkpoint of each namespace, or none (`delete`).
@@ -204,24 +222,41 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
         """
         if strategy not in ("keep_latest", "delete"):
             raise InvalidError(f"strategy is 'keep_latest' or 'delete', not {strategy!r}")
-        for thread in (self._thread(str(id)) for id in thread_ids):
-            if strategy == "delete":
-                self.delete_thread(thread.session.key)
-                continue
+        threads = [self._thread(str(id)) for id in thread_ids]
+        if strategy == "delete":
+            for thread in threads:
+                self._delete(thread)
+            return self._give_back(threads)
 
-            def decide(thread: Thread = thread) -> Record | None:
-                needed = {space: self._needed(thread, space) for space in thread.spaces}
-                return _drop((space, id) for space, ids in needed.items() for id in thread.spaces[space] if id not in ids)
+        def gone(thread: Thread) -> set[tuple[str, str]]:
+            needed = {space: self._needed(thread, space) for space in thread.spaces}
+            return {(space, id) for space, ids in needed.items() for id in thread.spaces[space] if id not in ids}
 
-            self._record(thread, decide)
+        self._drop(threads, gone)
+
+    def expire(self, older_than: timedelta, *, strategy: str = "delete") -> builtins.list[str]:
+        """Prunes the threads that nothing was put on for so long; their ids. A host calls this from time to time."""
+        end = int((time.time() - older_than.total_seconds()) * 1_000_000)
+        old: builtins.list[str] = []
+        for name in self.store.names():
+            last = self.store.event(name["head"]) if name["host"] == HOST else None
+            if last is not None and last["recorded_at"] < end:
+                thread = self._thread(name["id"])
+                with thread.lock:
+                    thread.catch_up()
+                    if any(thread.spaces.values()):
+                        old.append(name["id"])
+        self.prune(old, strategy=strategy)
+        return old
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copies all checkpoints of a thread, with their writes, as one event."""
         source, target = self._thread(str(source_thread_id)), self._thread(str(target_thread_id))
         with source.lock:
             source.catch_up()
-            records = [*_whole(source)]
-        self._record(target, lambda: {"op": "thread", "records": records} if records else None)
+            records = [*self._whole(source, lambda _: True)]
+        copied: Record = {"op": "thread", "records": records}
+        self._record(target, lambda: copied if records else None)
 
     # The same for event loops: the disk is waited for in a thread.
 
@@ -268,24 +303,90 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
 
+    async def aexpire(self, older_than: timedelta, *, strategy: str = "delete") -> builtins.list[str]:
+        return await asyncio.to_thread(lambda: self.expire(older_than, strategy=strategy))
+
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
 
     # What both need.
 
-    def _record(self, thread: Thread, decide: Callable[[], Record | None]) -> None:
-        """Records what is decided of a thread as it is, and decides again if another writer came between. Other threads are not waited for."""
+    def _record(self, thread: Thread, decide: Callable[[], Record | None], *, hopes: bool = False) -> None:
+        """Records what is decided of a thread as it is, and decides again if another writer came between. Other threads are not waited for.
+
+        What `hopes` is decided of the thread as it was known: a write that another writer overtook is refused."""
         with thread.lock:
             while True:
-                thread.catch_up()
-                record = decide()
-                if record is None:
-                    return
-                maker = Maker(thread)
+                if not (hopes and thread.is_known):
+                    thread.catch_up()
+                hopes = False
                 try:
+                    record = decide()
+                    if record is None:
+                        return
+                    # What is kept is made from nothing before it.
+                    maker = Maker(Thread(thread.session) if record["op"] == "keep" else thread)
                     return thread.record(maker, _made(record, maker))
                 except HeadMovedError:
                     continue
+                except CorruptError:
+                    # Another process may have erased meanwhile what it has pruned.
+                    if not thread.catch_up():
+                        raise
+
+    def _delete(self, thread: Thread) -> None:
+        def decide() -> Record | None:
+            ids = [[space, id] for space, checkpoints in thread.spaces.items() for id in checkpoints]
+            return {"op": "delete", "ids": ids} if ids or thread.writes else None
+
+        self._record(thread, decide)
+
+    def _drop(self, threads: Sequence[Thread], gone: Callable[[Thread], set[tuple[str, str]]]) -> None:
+        """Drops checkpoints of threads. What is left is recorded anew, so that the records before can be erased."""
+        for thread in threads:
+
+            def decide(thread: Thread = thread, whole: bool = self.erase) -> Record | None:
+                dropped = gone(thread)
+                ids = [[*id] for id in sorted(dropped)]
+                if not ids:
+                    return None
+                if not whole:
+                    return {"op": "drop", "ids": ids}
+                records = [*self._whole(thread, lambda id: id not in dropped)]
+                return {"op": "keep", "gone": ids, "records": records}
+
+            try:
+                self._record(thread, decide)
+            except TooLargeError:
+                # What is left is more than one event holds: the records stay.
+                self._record(thread, partial(decide, whole=False))
+        self._give_back(threads)
+
+    def _give_back(self, threads: Sequence[Thread]) -> None:
+        """Erases records that nothing is made from any more."""
+        if not self.erase:
+            return
+        spent: set[int] = set()
+        for thread in threads:
+            with thread.lock:
+                thread.catch_up()
+                spent |= thread.spent
+        if not spent:
+            return
+        try:
+            report = self.store.erase_records(*spent, by=HOST, reason="the thread was pruned or deleted")
+        except BusyError:
+            # Another process erases: the next call has these records, too. They are deleted either way.
+            return
+        for thread in threads:
+            with thread.lock:
+                thread.spent -= spent
+        with self._lock:
+            self._freed += sum(hit["bytes"] for hit in report["hit"])
+            if self._freed < FREED_BYTES_MIN:
+                return
+            self._freed = 0
+        self.store.seal()
 
     def _thread(self, id: str) -> Thread:
         with self._lock:
@@ -334,6 +435,23 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
             pending_writes=[*self._writes(thread, space, id)],
         )
 
+    def _whole(self, thread: Thread, stays: Callable[[tuple[str, str]], bool]) -> Iterator[Record]:
+        """What stays of a thread, in records that fold to it; parents first."""
+        for space, checkpoints in thread.spaces.items():
+            told: set[tuple[str, Any]] = set()
+            for id, saved in sorted(checkpoints.items()):
+                if not stays((space, id)):
+                    continue
+                versions = self._load(thread, saved.checkpoint)["channel_versions"]
+                used = [(of, it) for of, it in versions.items() if (of, it) not in told and (space, of, it) in thread.blobs]
+                blobs = [(of, it, thread.typed(thread.blobs[(space, of, it)])) for of, it in used]
+                told.update(used)
+                record: Record = {"op": "put", "ns": space, "id": id, "parent": saved.parent, "blobs": blobs}
+                yield record | {"checkpoint": thread.typed(saved.checkpoint), "metadata": thread.typed(saved.metadata)}
+                for (task, index), (channel, name, path) in thread.writes.get((space, id), {}).items():
+                    writes = [(index, channel, thread.typed(name), path)]
+                    yield {"op": "writes", "ns": space, "id": id, "task": task, "writes": writes}
+
     def _needed(self, thread: Thread, space: str) -> set[str]:
         """The latest checkpoint, and those before it back to where each of its channels has a value."""
         checkpoints = thread.spaces[space]
@@ -342,27 +460,12 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
         lacking: set[str] | None = None
         for id in [latest, *_ancestors(checkpoints, latest)] if latest else []:
             versions = self._load(thread, checkpoints[id].checkpoint)["channel_versions"]
-            lacking = set(versions) if lacking is None else lacking
+            lacking = {it for it in versions if not it.startswith(FLEETING)} if lacking is None else lacking
             lacking -= {it for it in lacking if self._blob(thread, space, it, versions.get(it)) is not None}
             needed.add(id)
             if not lacking:
                 break
         return needed
-
-
-def _whole(thread: Thread) -> Iterator[Record]:
-    """A thread as it is, in records that fold to it; parents first."""
-    for space, checkpoints in thread.spaces.items():
-        blobs = [
-            (channel, version, thread.typed(name)) for (of, channel, version), name in thread.blobs.items() if of == space
-        ]
-        for id, saved in sorted(checkpoints.items()):
-            record: Record = {"op": "put", "ns": space, "id": id, "parent": saved.parent, "blobs": blobs}
-            yield record | {"checkpoint": thread.typed(saved.checkpoint), "metadata": thread.typed(saved.metadata)}
-            blobs = []
-            for (task, index), (channel, name, path) in thread.writes.get((space, id), {}).items():
-                writes = [(index, channel, thread.typed(name), path)]
-                yield {"op": "writes", "ns": space, "id": id, "task": task, "writes": writes}
 
 
 def _made(record: Record, maker: Maker) -> Record:
@@ -375,15 +478,22 @@ def _made(record: Record, maker: Maker) -> Record:
             return {**record, "blobs": blobs, "checkpoint": checkpoint, "metadata": maker.piece(record["metadata"], (space, "metadata", ""))}
         case "writes":
             return {**record, "writes": [[index, of, maker.piece(it), path] for index, of, it, path in record["writes"]]}
-        case "thread":
+        case "thread" | "keep":
             return {**record, "records": [_made(part, maker) for part in record["records"]]}
         case _:
             return record
 
 
-def _drop(ids: Iterator[tuple[str, str]]) -> Record | None:
-    gone = [[*id] for id in ids]
-    return {"op": "drop", "ids": gone} if gone else None
+def _answer(thread: Thread, work: Callable[[], T]) -> T:
+    """Answers from a thread as the log has it now."""
+    thread.catch_up()
+    try:
+        return work()
+    except CorruptError:
+        # Another process may have erased meanwhile what it has pruned.
+        if not thread.catch_up():
+            raise
+        return work()
 
 
 def _ancestors(checkpoints: Mapping[str, Saved], id: str) -> Iterator[str]:
