@@ -9,6 +9,8 @@
 //! 8 done in part, 9 cannot be read, 130 interrupted.
 
 mod args;
+#[cfg(feature = "proxy")]
+mod child;
 mod claims;
 mod clock;
 mod commands;
@@ -89,8 +91,9 @@ fn main() -> ExitCode {
             return code.into();
         }
     };
-    // An interrupted hook has nothing to say: all that it committed is there.
-    if !matches!(args.verb, Verb::Hook(_)) {
+    // An interrupted hook has nothing to say: all that it committed is there. A program that is run has signals of its own.
+    let is_beside = matches!(args.verb, Verb::Hook(_) | Verb::Run(_));
+    if !is_beside {
         interrupt::listen();
     }
     let settled = route::settle(&mut args, std::env::args_os());
@@ -102,15 +105,15 @@ fn main() -> ExitCode {
             None
         }
         Err(_) if matches!(args.verb, Verb::Config(_)) => None,
-        // The hook answers its host, and records nothing: neither the store nor the secrets to take out are known.
-        Err(failure) if matches!(args.verb, Verb::Hook(_)) => {
+        // The host is answered, the program runs, and nothing is recorded: neither the store nor the secrets to take out are known.
+        Err(failure) if is_beside => {
             args.global.settings.unread = Some(failure.message);
             None
         }
         Err(failure) => Some(failure),
     };
     let unread = match settled {
-        Err(failure) if matches!(args.verb, Verb::Hook(_)) => {
+        Err(failure) if is_beside => {
             args.global.settings.unread = Some(failure.message);
             unread
         }
@@ -230,13 +233,16 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
             commands::hook::run(global, args);
             Ok(Code::Ok)
         }
+        Verb::Statusline(args) => commands::statusline::run(global, args, output),
         Verb::Plugin(args) => commands::plugin::run(global, args),
         Verb::Mcp(args) => commands::mcp::run(global, args, output),
         Verb::Proxy(args) => commands::proxy::run(global, args, output),
+        Verb::Run(args) => commands::run::run(global, args, output),
         Verb::Step(args) => commands::step::run(global, args, output),
         Verb::Sessions(args) => commands::sessions::run(global, args, output),
         Verb::Context(args) => commands::context::run(global, args, output),
         Verb::History(args) => commands::history::run(global, args, output),
+        Verb::Lost(args) => commands::lost::run(global, args, output),
         Verb::Log(args) => commands::log::run(global, args, output),
         Verb::Show(args) => commands::show::run(global, args, output),
         Verb::Export(act) => commands::exports::run(global, act, output),

@@ -109,6 +109,12 @@ pub(crate) const KEYS: &[Key] = &[
         about: "a file of prices by model, which cost uses before its own; --prices overrides it",
     },
     Key {
+        name: "statusline",
+        kind: Kind::Text,
+        default: "all parts",
+        about: "parts of the status line, of {context} · {session} · {today} · {stale} · {lost}; --template overrides it",
+    },
+    Key {
         name: "sign",
         kind: Kind::Every,
         default: "by hand: acpdb checkpoint sign",
@@ -127,6 +133,7 @@ pub(crate) struct Settings {
     pub(crate) price: Option<String>,
     pub(crate) prices: Option<PathBuf>,
     pub(crate) sign: Option<Every>,
+    pub(crate) statusline: Option<String>,
     /// Stores of others, or writable by others, that the user trusts.
     pub(crate) trusted: Vec<PathBuf>,
     /// The reason why the file could not be read, for a verb that runs all the same.
@@ -230,6 +237,7 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             "progress" => settings.progress = Some(text == "true"),
             "redact" => settings.redact = Some(text == "true"),
             "price" => settings.price = Some(text),
+            "statusline" => settings.statusline = Some(text),
             "sign" => settings.sign = text.parse().ok(),
             "prices" => settings.prices = Some(at_home(&text)),
             _ => {}

@@ -9,6 +9,9 @@
 )]
 
 mod done;
+mod lost;
+#[cfg(feature = "proxy")]
+mod running;
 
 use std::io::Write as _;
 use std::path::PathBuf;

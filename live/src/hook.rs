@@ -2,8 +2,8 @@
 //!
 //! | event | recorded | answered |
 //! |---|---|---|
-//! | session begins | the recording, if it goes on | the text that is due in the project, unless the context has it already |
-//! | prompt | the recording so far | the reminder that is due |
+//! | session begins | the recording, if it goes on | the text that is due in the project, unless the context has it already; behind a compaction an index of what left |
+//! | prompt | the recording so far | the reminder that is due; the index, if it was not given yet |
 //! | call ended | nothing, or the original of a replaced result | a pointer, if the model still sees the result |
 //! | row added | the recording so far, and the original of a replaced result | likewise |
 //! | fold asked | the recording so far | a shorter conversation |
@@ -21,10 +21,13 @@ use acpdb_hosts::import::Format;
 use crate::host::{Host, Mode};
 use crate::recording::{self, Recorded, RecordingError};
 use crate::told::{Answer, Call, Event, Source, Told};
-use crate::{birth, compaction, damage, due, if_there};
+use crate::{birth, compaction, damage, due, if_there, lost};
 
 /// Largest recording that is read for one call; a longer one waits for the end of the batch.
 const CALL_BYTES_MAX: u64 = 8 << 20;
+
+/// Most characters of a text for the model.
+const CONTEXT_CHARS_MAX: usize = 9_500;
 
 /// How long, and how often, acpdb waits for a host's recording.
 const LATE_WAIT: std::time::Duration = std::time::Duration::from_millis(15);
@@ -111,16 +114,17 @@ impl Hook<'_> {
         }
         match &self.told.event {
             Event::SessionStarted { source } if self.mode != Mode::Record && *source != Source::Resumed => {
-                done.answer.context = self.due(store)?;
+                let lost = if *source == Source::Compacted { self.lost(store)? } else { None };
+                done.answer.context = joined(lost, self.due(store)?);
             }
             Event::Prompted { .. } if self.mode != Mode::Record => {
-                done.answer.context = self.reminder(store)?;
+                done.answer.context = joined(self.lost(store)?, self.reminder(store)?);
             }
             Event::CallEnded(call) | Event::RowAdded(Some(call)) if self.may_replace() => {
                 self.replace(store, call, &mut done)?;
             }
             Event::FoldAsked(asked) if self.may_replace() => {
-                let key = format!("compaction-{}", store.now().0);
+                let key = format!("{}{}", acpdb_query::lost::COMPACTION_STEP, store.now().0);
                 let folded = compaction::answer(&store.session(self.info()), asked, &key);
                 done.answer.folded = if_there(folded)?.flatten();
             }
@@ -237,6 +241,11 @@ impl Hook<'_> {
         Ok(due::text(store, &folder.to_string_lossy(), self.info().id())?)
     }
 
+    /// The index of what a compaction took.
+    fn lost(&self, store: &Store) -> Result<Option<String>, HookError> {
+        Ok(lost::give(store, &self.info())?)
+    }
+
     fn reminder(&self, store: &Store) -> Result<Option<String>, HookError> {
         let view = if_there(store.view(self.info().id()))?;
         Ok(view.as_ref().and_then(acpdb_serve::Reminder::due).map(|reminder| reminder.text))
@@ -280,6 +289,18 @@ impl Hook<'_> {
         }
         Ok(false)
     }
+}
+
+/// Two texts for the model, as one; Claude Code passes on 10,000 characters.
+fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    let mut text = match (first, second) {
+        (Some(first), Some(second)) => format!("{}\n{second}", first.trim_end()),
+        (first, second) => return first.or(second),
+    };
+    if let Some((end, _)) = text.char_indices().nth(CONTEXT_CHARS_MAX) {
+        text.truncate(end);
+    }
+    Some(text)
 }
 
 /// Whether the end of a call is in the log.

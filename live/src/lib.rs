@@ -26,6 +26,7 @@ pub mod gather;
 pub mod hook;
 pub mod host;
 pub mod journal;
+pub mod lost;
 pub mod mcp;
 pub mod plugin;
 pub mod proxy;

@@ -29,6 +29,7 @@ pub mod items;
 pub mod kept;
 mod kinds;
 mod lineage;
+pub mod lost;
 pub mod memory;
 mod names;
 mod params;

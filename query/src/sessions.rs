@@ -114,7 +114,11 @@ impl SessionsAsked {
     }
 
     /// With what the requests were made of.
-    fn read(store: &Store, at: Seq, filter: &Filter) -> Result<(Self, RequestTellings, Vec<StreamName>), Error> {
+    fn read(
+        store: &Store,
+        at: Seq,
+        filter: &Filter,
+    ) -> Result<(Self, RequestTellings, Vec<StreamName>), Error> {
         let (store, mut filter) = (store.clone(), filter.clone());
         let mut all = store.stream_names()?;
         let known = crate::names::StreamsByName::among(&store, &mut filter, &all)?;

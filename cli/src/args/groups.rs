@@ -16,10 +16,13 @@ const TEXT_COLUMN: usize = 15;
 /// Verbs by what one wants to do.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "init", "import", "attach", "sessions", "search", "cost"]),
-    ("Look", &["ui", "context", "history", "explain", "show", "log", "stats", "simulate", "todo", "task"]),
+    (
+        "Look",
+        &["ui", "context", "lost", "history", "explain", "show", "log", "stats", "simulate", "todo", "task"],
+    ),
     ("Time", &["diff", "blame", "rewind", "fork", "resume", "undo"]),
     ("Memory and rules", &["memory", "project", "policy"]),
-    ("Beside an agent", &["step", "mcp", "proxy", "service", "append", "detach"]),
+    ("Beside an agent", &["run", "step", "mcp", "statusline", "proxy", "service", "append", "detach"]),
     ("Hand on", &["export", "backup", "restore"]),
     ("Secrets and proofs", &["scan", "erase", "key", "checkpoint"]),
     ("The store", &["info", "verify", "doctor"]),

@@ -48,11 +48,14 @@ pub(crate) struct Attach {
     /// The mode in which acpdb acts there
     #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "suggest")]
     pub(crate) mode: Mode,
+    /// Also set acpdb's status line (Claude Code), if there is none
+    #[arg(long)]
+    pub(crate) statusline: bool,
     /// Show the change, but do not make it
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Whether it works: where it is attached, the last events, errors, versions
-    #[arg(long, conflicts_with_all = ["dry_run", "mode"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "mode", "statusline"])]
     pub(crate) status: bool,
 }
 
@@ -173,4 +176,30 @@ pub(crate) struct Proxy {
     /// once, in keys/proxy.token beside your settings, for programs of yours on this machine]
     #[arg(long, value_name = "TOKEN", env = "ACPDB_PROXY_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// How far acpdb acts: prune sends requests without superseded results
+    #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "record")]
+    pub(crate) mode: Mode,
+    /// The provider's address [default: as your environment says, else the provider's own]
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+    /// The variable by which the program finds its provider [default: those that acpdb knows]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variable: Option<String>,
+    /// The session of requests that name none [default: run-, and a random number]
+    #[arg(long, short, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// The program, such as claude, codex or gemini, and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Statusline {
+    /// The parts of the line [default: as set by config, else all: {context} · {session} · {today} · {stale} · {lost}]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) template: Option<String>,
 }

@@ -91,6 +91,8 @@ pub(crate) enum Verb {
     /// Record one event of a host, given on standard input; acpdb attach sets hosts up to run it
     #[command(hide = true)]
     Hook(Hook),
+    /// A status line for Claude Code: context, dollars, stale tokens, the last compaction; its JSON on standard input
+    Statusline(Statusline),
     /// Answer the plug-in of a host: JSON lines on standard input; acpdb attach sets plug-ins up to run it
     #[command(hide = true)]
     Plugin(Plugin),
@@ -98,6 +100,8 @@ pub(crate) enum Verb {
     Mcp(Mcp),
     /// A proxy to a provider that records requests and bills, and can send the context that acpdb serves
     Proxy(Proxy),
+    /// Run an agent behind a proxy that lasts as long as it does, and changes no settings
+    Run(Run),
     /// Begin a step of the model: prints the body to send, recorded as sent
     Step(Step),
     /// The sessions of the store
@@ -108,6 +112,8 @@ pub(crate) enum Verb {
     Context(Context),
     /// Everything that ever was in a session, or one chain of items that superseded each other
     History(History),
+    /// Files, todos, decisions, failed attempts, prompts and results that compactions took, with ids to bring them back
+    Lost(LostArgs),
     /// Events as they were recorded, or their texts
     Log(Log),
     /// One event, item or body, whole
@@ -308,7 +314,10 @@ impl Args {
 impl Verb {
     /// Whether a checkpoint may be signed once it has recorded something: not while a host waits, nor by the verbs that sign.
     pub(crate) const fn is_signed_after(&self) -> bool {
-        !matches!(self, Self::Hook(_) | Self::Demo(_) | Self::Checkpoint(_) | Self::Init(_) | Self::Key(_))
+        !matches!(
+            self,
+            Self::Hook(_) | Self::Run(_) | Self::Demo(_) | Self::Checkpoint(_) | Self::Init(_) | Self::Key(_)
+        )
     }
 
     /// Whether its answer is for reading, and may be long.
@@ -320,6 +329,7 @@ impl Verb {
             | Self::Search(_)
             | Self::History(_)
             | Self::Show(_)
+            | Self::Lost(_)
             | Self::Explain(_)
             | Self::Diff(_)
             | Self::Blame(_)

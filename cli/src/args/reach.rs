@@ -79,6 +79,7 @@ impl Verb {
             }
             Self::Context(args) if args.act.is_none() => Naming::named(&args.session),
             Self::Resume(args) => Naming::named(&args.session),
+            Self::Lost(args) => Naming::named(&args.session),
             Self::Simulate(args) if !args.all => Naming::named(&args.session),
             Self::Export(ExportAct::Html(args)) if !args.all => Naming::named(&args.session),
             Self::Export(ExportAct::Poster(args)) => Naming::named(&args.session),

@@ -270,3 +270,15 @@ pub(crate) struct SessionOption {
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LostArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionNamed,
+    /// The index that the model is given, in place of the list
+    #[arg(long)]
+    pub(crate) index: bool,
+    /// Of each kind at most so many rows
+    #[arg(long, short, value_name = "N", value_parser = super::limit)]
+    pub(crate) limit: Option<usize>,
+}

@@ -117,11 +117,17 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
     } else {
         run.words().and_then(|words| attach::attach(&path, &words, host))
     };
-    let plan = plan.map_err(|error| failure(&error))?;
+    let mut plan = plan.map_err(|error| failure(&error))?;
+    if args.statusline {
+        plan = status_line(plan, &run, output)?;
+    }
     let done = format!("attached, mode {mode}: {}", told(mode, store.as_deref()));
     let code = carry_out(&plan, host, args.dry_run, &done, output)?;
     for remark in remarks(host, mode) {
         output.note(remark);
+    }
+    if host == Host::ClaudeCode && !args.statusline {
+        output.note("--statusline also sets a status line: the context, dollars, stale tokens, what the last compaction took");
     }
     if global.key_file.is_some() {
         output.note(
@@ -129,6 +135,19 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
         );
     }
     Ok(code)
+}
+
+/// The plan with acpdb's status line, if the user has none.
+fn status_line(plan: Plan, run: &Run<'_>, output: &Output) -> Result<Plan, Failure> {
+    if run.host != Host::ClaudeCode {
+        return Err(Failure::usage("only Claude Code has a status line that runs a program"));
+    }
+    let made = run.status_line().and_then(|command| plan.with_status_line(&command));
+    let (plan, is_made) = made.map_err(|error| failure(&error))?;
+    if !is_made {
+        output.note("your own status line stays; it may run `acpdb statusline` itself");
+    }
+    Ok(plan)
 }
 
 /// The deeds of a mode, and the store that they go to.
@@ -154,6 +173,15 @@ fn remarks(host: Host, mode: Mode) -> Vec<&'static str> {
     let mut all = Vec::new();
     if host == Host::Codex {
         all.push("Codex runs hooks only once you trust them: start it and accept, or /hooks in it");
+    }
+    if mode == Mode::Prune && matches!(host, Host::ClaudeCode | Host::Codex) {
+        all.push("hooks change new results alone; what becomes stale later goes with acpdb run --mode prune -- claude (or codex)");
+    }
+    if mode == Mode::Prune && host == Host::GeminiCli {
+        all.push("what is stale goes with acpdb run --mode prune -- gemini");
+    }
+    if host == Host::CopilotCli {
+        all.push("in a project (--project) Copilot CLI runs hooks only if its folder is trusted there");
     }
     if mode == Mode::Prune && !host.can_replace() {
         all.push("this host cannot replace a result: nothing is pruned there, all else works");

@@ -1,6 +1,7 @@
 //! One file a verb: open the store, make one call, render.
 
 pub(crate) mod acts;
+mod again;
 pub(crate) mod append;
 pub(crate) mod ask;
 pub(crate) mod at;
@@ -36,6 +37,7 @@ pub(crate) mod key;
 pub(crate) mod lines;
 pub(crate) mod lint;
 pub(crate) mod log;
+pub(crate) mod lost;
 pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod memory_file;
@@ -56,6 +58,7 @@ pub(crate) mod reindex;
 mod remote_url;
 pub(crate) mod restore;
 pub(crate) mod resume;
+pub(crate) mod run;
 pub(crate) mod salvage;
 pub(crate) mod scan;
 pub(crate) mod scan_for;
@@ -70,6 +73,7 @@ pub(crate) mod show;
 pub(crate) mod simulate;
 mod sink;
 pub(crate) mod stats;
+pub(crate) mod statusline;
 pub(crate) mod step;
 pub(crate) mod table;
 pub(crate) mod targets;

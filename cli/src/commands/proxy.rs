@@ -16,7 +16,7 @@ fn unrecorded(why: &str) {
 pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<Code, Failure> {
     use crate::args::ProxyMode;
     use acpdb_live::proxy::prune::Places;
-    use acpdb_live::proxy::server::{Options, serve};
+    use acpdb_live::proxy::server::{Options, Unrecorded, serve};
     use acpdb_live::proxy::{ProxyError, may_listen};
     super::at::refuse(global)?;
     let failure = |error: &ProxyError| {
@@ -38,8 +38,9 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
         listen: args.listen,
         upstream: args.upstream.clone(),
         access: token.access.clone(),
+        session: None,
         prune,
-        unrecorded,
+        unrecorded: Unrecorded(std::sync::Arc::new(unrecorded)),
     };
     let mut told = Ok(());
     let served = serve(store.clone(), &options, &mut |address| {

@@ -73,6 +73,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         }
         scanned
     };
+    show.end_session(output)?;
     if output.json {
         #[derive(serde::Serialize)]
         struct Answer<'a> {

@@ -26,7 +26,7 @@ use crate::log::LogError;
 use super::erase::RecordWith;
 use super::wanted::ErasureTargets;
 use super::write::CommandDrafts;
-use super::{At, EraseReport, StoreInner, Store, View};
+use super::{At, EraseReport, Store, StoreInner, View};
 
 /// Stretches of an item's text.
 #[derive(Debug, Clone)]

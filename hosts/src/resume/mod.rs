@@ -73,6 +73,27 @@ impl ResumeHost {
     }
 }
 
+/// The command by which a host opens a session of its own again; `None`: it has none that takes a session's name. A subagent has none, so
+/// its session is opened.
+pub fn opens(host: &str, session: &str) -> Option<String> {
+    let session = session.split('/').next().filter(|name| !name.is_empty())?;
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.');
+    // Names of other forms were made by people or programs; a shell would read them otherwise.
+    if session.starts_with('-') || !session.chars().all(is_plain) {
+        return None;
+    }
+    if let Some(host) = ResumeHost::from_name(host) {
+        return Some(host.opens(session));
+    }
+    Some(match host {
+        "opencode" => format!("opencode --session {session}"),
+        "gemini-cli" => format!("gemini --resume {session}"),
+        "copilot-cli" => format!("copilot --resume={session}"),
+        "pi" => format!("pi --session {session}"),
+        _ => return None,
+    })
+}
+
 /// How a session is written.
 #[derive(Clone, Debug)]
 pub struct Resume {
@@ -206,6 +227,27 @@ fn derived(words: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_host_opens_its_own_sessions_and_no_shell_reads_a_name_otherwise() {
+        for (host, session, want) in [
+            ("claude-code", "e38a-1", Some("claude --resume e38a-1")),
+            ("claude-code", "e38a-1/agent-7", Some("claude --resume e38a-1")),
+            ("codex", "01a2", Some("codex resume 01a2")),
+            ("opencode", "ses_1", Some("opencode --session ses_1")),
+            ("gemini-cli", "g1", Some("gemini --resume g1")),
+            ("copilot-cli", "c1", Some("copilot --resume=c1")),
+            ("pi", "p1", Some("pi --session p1")),
+            ("cursor", "x", None),
+            ("acpdb", "s1", None),
+            ("claude-code", "", None),
+            ("claude-code", "-p", None),
+            ("claude-code", "a; rm -r b", None),
+            ("claude-code", "$(b)", None),
+        ] {
+            assert_eq!(opens(host, session).as_deref(), want, "{host} {session}");
+        }
+    }
 
     #[test]
     fn a_quoted_id_is_replaced_wherever_it_is_a_value() {

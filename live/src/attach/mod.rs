@@ -26,7 +26,8 @@ use crate::host::{Host, Mode};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Folders that attaching may make.
-const FOLDERS: &str = ".claude .codex .gemini .cursor hooks .github .opencode plugin .pi agent extensions";
+const FOLDERS: &str =
+    ".claude .codex .gemini .cursor .copilot hooks .github .opencode plugin .pi agent extensions";
 
 /// The owner of the settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,6 +137,8 @@ pub fn place(
         (Host::GeminiCli, Reach::Project) => project.join(".gemini/settings.json"),
         (Host::GeminiCli, Reach::User) => home()?.join(".gemini/settings.json"),
         (Host::CopilotCli, Reach::Project) => project.join(".github/hooks/acpdb-copilot.json"),
+        // Copilot CLI runs a project's hooks only in folders that its user trusts, and these everywhere.
+        (Host::CopilotCli, Reach::User) => folder("COPILOT_HOME", ".copilot")?.join("hooks/acpdb.json"),
         (Host::Cursor, Reach::Project) => project.join(".cursor/hooks.json"),
         (Host::Cursor, Reach::User) => home()?.join(".cursor/hooks.json"),
         (Host::Opencode, Reach::Project) => project.join(".opencode/plugin/acpdb.js"),
@@ -146,7 +149,7 @@ pub fn place(
         (Host::Pi, Reach::Project) => project.join(".pi/extensions/acpdb.ts"),
         (Host::Pi, Reach::User) => folder("PI_CODING_AGENT_DIR", ".pi/agent")?.join("extensions/acpdb.ts"),
         (Host::VsCode, Reach::Project) => project.join(".github/hooks/acpdb-vscode.json"),
-        (Host::CopilotCli | Host::VsCode, Reach::User) => {
+        (Host::VsCode, Reach::User) => {
             return Err(AttachError::NoPlace { host, takes: "a project (--project)" });
         }
     })
@@ -191,6 +194,19 @@ impl Run<'_> {
     /// # Errors
     /// If a path cannot stand on a line of text.
     pub fn words(&self) -> Result<String, AttachError> {
+        let (host, mode) = (self.host, self.mode);
+        Ok(format!("{} hook {host} --mode {mode}", self.program_words()?))
+    }
+
+    /// The words of the command that Claude Code runs for its status line.
+    ///
+    /// # Errors
+    /// As [`Self::words`].
+    pub fn status_line(&self) -> Result<String, AttachError> {
+        Ok(format!("{} statusline", self.program_words()?))
+    }
+
+    fn program_words(&self) -> Result<String, AttachError> {
         let quoted = |text: &str| {
             let unnamable = |_| AttachError::Unnamable { path: text.into() };
             shlex::try_quote(text).map(std::borrow::Cow::into_owned).map_err(unnamable)
@@ -200,9 +216,8 @@ impl Run<'_> {
             None => Ok::<_, AttachError>(String::new()),
         };
         let store = option("--db", self.store)?;
-        let (host, mode) = (self.host, self.mode);
         let program = quoted(plain(self.program)?)?;
-        Ok(format!("{program}{store} hook {host} --mode {mode}"))
+        Ok(format!("{program}{store}"))
     }
 }
 
@@ -251,9 +266,14 @@ pub fn detach(path: &Path, host: Host) -> Result<Plan, AttachError> {
     };
     let Some(text) = before.as_deref() else { return Ok(plan(None)) };
     let failed = |source| AttachError::Settings { path: path.to_owned(), source };
+    let text = match host {
+        Host::ClaudeCode => settings::without_status_line(text).map_err(failed)?,
+        _ => text.to_owned(),
+    };
+    let text = text.as_str();
     let ours = settings::found(text, host).map_err(failed)?;
     if ours.is_empty() {
-        return Ok(plan(before.clone()));
+        return Ok(plan(Some(text.to_owned())));
     }
     let kept = read(&backup)?;
     if let Some(kept) = &kept
@@ -278,6 +298,19 @@ fn is_only_ours(kept: &str, now: &str, ours: &[String], host: Host) -> bool {
 }
 
 impl Plan {
+    /// The same, with a status line that runs `command`; `false`: one of the user's is there, and stays.
+    ///
+    /// # Errors
+    /// If the settings are not understood.
+    pub fn with_status_line(mut self, command: &str) -> Result<(Self, bool), AttachError> {
+        let text = self.after.as_deref().unwrap_or_default();
+        let made = settings::with_status_line(text, command);
+        let made = made.map_err(|source| AttachError::Settings { path: self.path.clone(), source })?;
+        let is_made = made.is_some();
+        self.after = made.or(self.after);
+        Ok((self, is_made))
+    }
+
     /// Whether there is anything to do.
     pub fn is_nothing(&self) -> bool {
         self.before == self.after

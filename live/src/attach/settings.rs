@@ -99,10 +99,13 @@ fn events(host: Host) -> impl Iterator<Item = &'static str> {
 
 /// The group that stands in the list of an event.
 fn group(host: Host, event: &str, command: &str) -> Value {
+    // Codex takes no longer time for this one, and tells its user of an error.
+    let is_short = host == Host::Codex && event == "SessionEnd";
+    let seconds = if is_short { 3 } else { TIMEOUT_SECONDS };
     let is_tool = matches!(event, "PostToolUse" | "PostToolBatch");
     match host {
         Host::ClaudeCode | Host::Codex => {
-            let hook = json!({"type": "command", "command": command, "timeout": TIMEOUT_SECONDS});
+            let hook = json!({"type": "command", "command": command, "timeout": seconds});
             if is_tool && event == "PostToolUse" {
                 json!({"matcher": "*", "hooks": [hook]})
             } else {
@@ -258,6 +261,47 @@ pub fn found(text: &str, host: Host) -> Result<Vec<String>, SettingsError> {
         }
     }
     Ok(all)
+}
+
+/// The member that names Claude Code's status line.
+const STATUS_LINE: &str = "statusLine";
+
+/// Settings with a status line that runs `command`; `None`: there is one of the user's, and it stays.
+///
+/// # Errors
+/// As [`attached`].
+pub fn with_status_line(text: &str, command: &str) -> Result<Option<String>, SettingsError> {
+    let text = if text.trim().is_empty() { "{}\n" } else { text };
+    let settings = parse(text)?;
+    let there = place_of(&settings, STATUS_LINE).and_then(|place| settings.get(place));
+    if there.is_some_and(|(_, value)| !is_our_line(value)) {
+        return Ok(None);
+    }
+    let value = json!({"type": "command", "command": command});
+    put(text, STATUS_LINE, &Node::Made(value)).map(Some)
+}
+
+/// Settings without a status line of ours.
+///
+/// # Errors
+/// As [`attached`].
+pub fn without_status_line(text: &str) -> Result<String, SettingsError> {
+    let settings = parse(text)?;
+    let ours = place_of(&settings, STATUS_LINE)
+        .filter(|place| settings.get(*place).is_some_and(|(_, value)| is_our_line(value)));
+    Ok(ours.map_or_else(|| text.to_owned(), |place| without(text, &settings, place)))
+}
+
+/// Whether a status line runs a program called acpdb, with or without a store.
+fn is_our_line(value: &str) -> bool {
+    // A line that a shell does not understand runs nothing.
+    let words = command_of(value).and_then(|command| shlex::split(&command)).unwrap_or_default();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let is_program = |word: &str| Path::new(word).file_stem().is_some_and(|name| name == "acpdb");
+    match words.as_slice() {
+        [program, "--db", _, "statusline", ..] | [program, "statusline", ..] => is_program(program),
+        _ => false,
+    }
 }
 
 /// The members of settings, in their order, with their texts.

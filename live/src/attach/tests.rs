@@ -239,12 +239,13 @@ fn places_follow_the_environment() {
         claude-code: /p/.claude/settings.local.json | /home/ada/.claude/settings.json
         codex: /p/.codex/hooks.json | /home/ada/.codex/hooks.json
         gemini-cli: /p/.gemini/settings.json | /home/ada/.gemini/settings.json
-        copilot-cli: /p/.github/hooks/acpdb-copilot.json | copilot-cli takes hooks of a project (--project) only
+        copilot-cli: /p/.github/hooks/acpdb-copilot.json | /home/ada/.copilot/hooks/acpdb.json
         cursor: /p/.cursor/hooks.json | /home/ada/.cursor/hooks.json
         vscode: /p/.github/hooks/acpdb-vscode.json | vscode takes hooks of a project (--project) only
         opencode: /p/.opencode/plugin/acpdb.js | /home/ada/.config/opencode/plugin/acpdb.js
         pi: /p/.pi/extensions/acpdb.ts | /home/ada/.pi/agent/extensions/acpdb.ts
-    "#]].assert_eq(&said);
+    "#]]
+    .assert_eq(&said);
     let moved = |name: &str| (name == "CLAUDE_CONFIG_DIR").then(|| "/c".to_owned());
     assert_eq!(at(Host::ClaudeCode, Reach::User, &moved), "/c/settings.json");
     assert!(at(Host::Cursor, Reach::User, &|_| None).contains("no home folder"));
@@ -447,4 +448,49 @@ fn a_link_to_nothing_is_a_link_to_nothing_again() {
     detach(&path, Host::ClaudeCode).unwrap().apply().unwrap();
     assert_eq!(std::fs::read_link(&path).unwrap(), Path::new("../none.json"));
     assert!(!folder.path().join("none.json").exists());
+}
+
+/// A user's own status line would be gone, and the user would not know why.
+#[test]
+fn a_status_line_is_never_overwritten_and_goes_byte_for_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(".claude/settings.json");
+    let words = run("/bin/acpdb", Host::ClaudeCode, Mode::Record);
+    let line = words.status_line().unwrap();
+    assert_eq!(line, "/bin/acpdb statusline");
+    for before in [
+        None,
+        Some("{\n  \"model\": \"opus\"\n}\n"),
+        Some("{}\n"),
+        Some("{\"a\":1}"),
+        Some("{ \"a\": [1, 2] }\n"),
+    ] {
+        if let Some(before) = before {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, before).unwrap();
+        }
+        let plan = attach(&path, &words.words().unwrap(), Host::ClaudeCode).unwrap();
+        let (plan, is_made) = plan.with_status_line(&line).unwrap();
+        assert!(is_made);
+        plan.apply().unwrap();
+        let after = std::fs::read_to_string(&path).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&after).unwrap();
+        assert_eq!(value["statusLine"], serde_json::json!({"type": "command", "command": line}), "{after}");
+        // Once more, with another store, it is ours and is replaced.
+        let again = attach(&path, &words.words().unwrap(), Host::ClaudeCode).unwrap();
+        let (again, is_made) = again.with_status_line("/bin/acpdb --db /s statusline").unwrap();
+        assert!(is_made && again.diff().contains("--db /s"), "{}", again.diff());
+        detach(&path, Host::ClaudeCode).unwrap().apply().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), before);
+    }
+    let own =
+        "{\n  \"statusLine\": {\"type\": \"command\", \"command\": \"~/line.sh acpdb statusline\"}\n}\n";
+    std::fs::write(&path, own).unwrap();
+    let plan = attach(&path, &words.words().unwrap(), Host::ClaudeCode).unwrap();
+    let (plan, is_made) = plan.with_status_line(&line).unwrap();
+    assert!(!is_made);
+    plan.apply().unwrap();
+    assert!(std::fs::read_to_string(&path).unwrap().contains("~/line.sh"));
+    detach(&path, Host::ClaudeCode).unwrap().apply().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), own);
 }

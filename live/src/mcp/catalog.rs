@@ -92,9 +92,9 @@ pub fn tools() -> Vec<Tool> {
             name: "recall",
             title: "Search the history",
             description: "Searches everything that was ever in this session, also what left the context, with excerpts. \
-                          Words must all occur; also tool:NAME, file:PATTERN, kind:WORD, state:superseded, since:2d.",
+                          An id (#812, r_3d86c, a call's) gives its exact text. Words must all occur; also tool:NAME, file:PATTERN, kind:WORD, state:superseded, since:2d.",
             input: input(
-                json!({"query": text("Words, or a filter"),
+                json!({"query": text("Words, a filter, or an id"),
                     "limit": {"type": "integer", "minimum": 1, "maximum": 50, "description": "Default: 10"},
                     "all_sessions": {"type": "boolean",
                         "description": "Whether to search all sessions of this project, also earlier ones"}}),

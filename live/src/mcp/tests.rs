@@ -64,6 +64,12 @@ fn what_is_discarded_is_found_explained_and_restored() {
     let found = desk.ok("recall", &json!({"query": "tool:read"}));
     let item = found.value.pointer("/items/0/item").and_then(Value::as_str).unwrap().to_owned();
     assert!(found.text.contains("worth hiding"), "{found:?}");
+    // An id gives the whole text, not an excerpt; a word that only looks like one is looked for.
+    let exact = desk.ok("recall", &json!({"query": item}));
+    assert_eq!(exact.text, "a line of a file that is long enough to be worth hiding\n".repeat(20));
+    assert_eq!(exact.value.pointer("/items/0/text"), Some(&json!(exact.text)));
+    assert_eq!(desk.ok("recall", &json!({"query": "#99999"})).text, "0 items matched");
+    assert_eq!(desk.ok("recall", &json!({"query": "no_such_name"})).text, "0 items matched");
     let hidden = desk.ok("context_discard", &json!({"targets": [item]}));
     assert_eq!(hidden.value.pointer("/hidden/0"), Some(&json!(item)));
     let why = desk.ok("explain", &json!({"item": item}));

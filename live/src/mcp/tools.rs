@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acpdb_engine::event::Scope;
+use acpdb_engine::event::{Scope, ToolClass};
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::{ItemId, Micros};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
@@ -252,6 +252,9 @@ impl Tools {
 
     fn recall(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
         let query = text(arguments, "query")?;
+        if let Some(exact) = self.exact(session, query.trim())? {
+            return Ok(exact);
+        }
         let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(RECALL_COUNT as u64);
         let limit = usize::try_from(limit.clamp(1, RECALL_COUNT_MAX)).unwrap_or(RECALL_COUNT);
         let (filter, remark) = filter(query, self.store.now())?;
@@ -293,6 +296,27 @@ impl Tools {
         let said: Vec<String> = items.iter().map(said_of).collect();
         let text = if said.is_empty() { "0 items matched".to_owned() } else { said.join("\n") };
         Ok(Reply { text: format!("{text}{remark}"), value: json!({"items": items}) })
+    }
+
+    /// The whole text of the item that a query names by its id; `None`: it is words to look for.
+    fn exact(&self, session: Option<&str>, query: &str) -> Result<Option<Reply>, ToolError> {
+        let may_be_id = query.starts_with(['#', '@']) || query.contains('_');
+        if !may_be_id || query.contains(|sign: char| sign.is_whitespace() || matches!(sign, ':' | '"')) {
+            return Ok(None);
+        }
+        // A word that names no item is looked for.
+        let Ok((stream, view, ix)) = self.found(session, query) else { return Ok(None) };
+        let Some(item) = view.state().item(ix, view.at()) else { return Ok(None) };
+        let bodies = item.content.iter().map(|part| part.body);
+        // The words of a change are its parameters; its result says only that it was made.
+        let is_change = matches!(item.class, Some(ToolClass::Write | ToolClass::Edit));
+        let params = item.params.filter(|_| is_change || item.content.is_empty());
+        let text = |body| Ok(or_lost(view.text(body))?.unwrap_or_else(|lost| format!("[{lost}]")));
+        let texts = params.into_iter().chain(bodies).map(text).collect::<Result<Vec<_>, Error>>()?;
+        let text = texts.join("\n");
+        let row = json!({"item": item.item.to_string(), "session": stream.name, "turn": item.turn.get(), "tool": item.tool,
+            "hash": item.hash, "keys": item.keys, "in_context": item.in_context, "text": text});
+        Ok(Some(Reply { text, value: json!({"items": [row]}) }))
     }
 
     /// The item that a text names, in the named session. Without a name, an item of this session goes before those of all others.

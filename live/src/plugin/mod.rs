@@ -7,7 +7,8 @@
 //! {"id":4,"op":"tool","session":"s","name":"..","arguments":{..}}  -> the reply for the model
 //! {"id":5,"op":"compacting"|"stats"|"log","session":"s"}    -> a text
 //! {"id":6,"op":"due","session":"s","folder":"/p"}           -> the text that is due at the start of a session; with "begun":true
-//!                                                          the reminder and the reflection that are due with a prompt
+//!                                                          the reminder and the reflection that are due with a prompt, and
+//!                                                          once an index of what a compaction took
 //! ```
 //!
 //! Pi writes each message to the session's file at once: there `recording`, the file's path, stands in the place of `info` and
@@ -37,11 +38,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::damage;
 use crate::host::{Host, Mode};
 use crate::mcp::catalog;
 use crate::mcp::tools::{ToolError, Tools};
 use crate::recording::{self, RecordingError};
+use crate::{damage, lost};
 use acpdb_hosts::surrogates::without_halves;
 use shown::Shown;
 
@@ -241,7 +242,11 @@ impl Desk {
                 let info = self.info(&session_name(request, done)?);
                 let stream = info.id();
                 let text = match (&request.folder, self.mode) {
-                    (_, Mode::Suggest | Mode::Prune) if request.begun => reminders(&store.session(info))?,
+                    (_, Mode::Suggest | Mode::Prune) if request.begun => {
+                        let texts = [lost::give(&store, &info)?, reminders(&store.session(info))?];
+                        let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n");
+                        Some(text).filter(|text| !text.is_empty())
+                    }
                     (Some(folder), Mode::Suggest | Mode::Prune) => crate::due::text(&store, folder, stream)?,
                     _ => None,
                 };

@@ -30,6 +30,15 @@ pub fn split(path: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// As [`of`]; a request that names no session belongs to `session`, if there is such a name.
+pub fn or_named(
+    path: &str,
+    header: &dyn Fn(&str) -> Option<String>,
+    session: Option<&str>,
+) -> Option<Identity> {
+    of(path, header).or_else(|| of(&format!("/acp/{}{path}", session?), header))
+}
+
 /// The identity of a request, by its path and headers. `header` gives the value of a name in lower case.
 pub fn of(path: &str, header: &dyn Fn(&str) -> Option<String>) -> Option<Identity> {
     let (path, before) = split(path);

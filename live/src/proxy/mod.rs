@@ -11,9 +11,12 @@
 //! recording of their own the conversation is recorded, too (`talk`).
 
 pub mod access;
+pub mod flow;
 pub mod guard;
 pub mod hold;
 pub mod identity;
+#[cfg(feature = "proxy")]
+pub mod inside;
 pub mod peer;
 pub mod prune;
 pub mod record;

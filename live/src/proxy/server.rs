@@ -1,6 +1,7 @@
 //! The proxy itself, on hyper and rustls.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,11 +20,12 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
 use super::access::{Access, keyed};
+use super::flow::{Flow, Passing};
 use super::guard::{self, Caller};
 use super::hold::Hold;
 use super::identity::{self, Identity};
 use super::prune::{Asked, Known, Places, Pruned, prune};
-use super::record::{Exchange, KEPT_BYTES_MAX, record};
+use super::record::{Exchange, KEPT_BYTES_MAX, Tunnel, record};
 use super::sent::Sent;
 use super::talk::Talks;
 use super::{ProxyError, may_listen, peer, tunnel};
@@ -34,8 +36,18 @@ use crate::requests::{last, two_meanings};
 const TOKEN: HeaderName = HeaderName::from_static("x-acpdb-token");
 
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
-type Outgoing = Client<HttpsConnector<HttpConnector>, Copied<BoxBody<Bytes, BodyError>>>;
+pub(super) type Outgoing = Client<HttpsConnector<HttpConnector>, Copied<BoxBody<Bytes, BodyError>>>;
 type Answer = Response<BoxBody<Bytes, BodyError>>;
+
+/// Told why an exchange was not recorded, or why nothing more is. Exchanges go through all the same.
+#[derive(Clone)]
+pub struct Unrecorded(pub Arc<dyn Fn(&str) + Send + Sync>);
+
+impl fmt::Debug for Unrecorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unrecorded")
+    }
+}
 
 /// How a proxy is run.
 #[derive(Clone, Debug)]
@@ -46,10 +58,12 @@ pub struct Options {
     pub upstream: String,
     /// The token that clients have to show.
     pub access: Access,
+    /// The session of requests that name none; `None`: these are not recorded.
+    pub session: Option<String>,
     /// The folders of hosts' recordings. With them, requests are sent as acpdb serves them.
     pub prune: Option<Places>,
-    /// Called with the reason why an exchange was not recorded. The exchange went through all the same.
-    pub unrecorded: fn(&str),
+    /// Called with the reason why an exchange was not recorded.
+    pub unrecorded: Unrecorded,
 }
 
 /// The wait before the next connection, after a connection that could not be taken.
@@ -63,18 +77,38 @@ pub const BODY_BYTES_MAX: usize = 512 << 20;
 /// How often the record of an exchange is tried again, if another process held the lock.
 const RECORD_AGAIN_COUNT: usize = 3;
 
-struct Proxy {
-    store: Store,
+/// A proxy to one provider.
+pub(super) struct Proxy {
+    /// `None`: bytes go through, and nothing is recorded.
+    store: Option<Store>,
     scheme: String,
     authority: String,
     /// A path of the provider's own, before those of its API.
     base: String,
     access: Access,
+    session: Option<String>,
     prune: Option<Places>,
-    unrecorded: fn(&str),
+    unrecorded: Unrecorded,
     sent: Arc<Sent>,
     talks: Arc<Talks>,
     client: Outgoing,
+    flow: Arc<Flow>,
+}
+
+/// The client by which providers are asked. A piece of a body is sent at once: else the system holds it back until the piece before it was
+/// acknowledged, for 40 ms and more.
+pub(super) fn client() -> Result<Outgoing, ProxyError> {
+    let mut sockets = HttpConnector::new();
+    sockets.set_nodelay(true);
+    sockets.enforce_http(false);
+    let connector = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_native_roots()
+        .map_err(ProxyError::Start)?
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(sockets);
+    let mut client = Client::builder(TokioExecutor::new());
+    Ok(client.http1_preserve_header_case(true).build(connector))
 }
 
 /// Serves until the process ends; `ready` gets the address.
@@ -83,68 +117,57 @@ struct Proxy {
 /// If it may not or cannot listen on the address, or the provider's address is no address.
 pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr)) -> Result<(), ProxyError> {
     may_listen(options.listen, options.access.clients)?;
-    let wrong = || ProxyError::Upstream(options.upstream.clone());
-    let upstream: Uri = options.upstream.parse().map_err(|_| wrong())?;
-    let scheme =
-        upstream.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https")).ok_or_else(wrong)?;
-    let authority = upstream.authority().ok_or_else(wrong)?.as_str();
-    // A name and a password before the host are no part of the host.
-    let authority = authority.rsplit('@').next().unwrap_or(authority);
-    let connector = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_native_roots()
-        .map_err(ProxyError::Start)?
-        .https_or_http()
-        .enable_http1()
-        .build();
-    let mut client = Client::builder(TokioExecutor::new());
-    let proxy = Arc::new(Proxy {
-        store,
-        scheme: scheme.to_owned(),
-        authority: authority.to_owned(),
-        base: upstream.path().trim_end_matches('/').to_owned(),
-        access: options.access.clone(),
-        prune: options.prune.clone(),
-        unrecorded: options.unrecorded,
-        sent: Arc::default(),
-        talks: Arc::default(),
-        client: client.http1_preserve_header_case(true).build(connector),
-    });
+    let proxy = Arc::new(Proxy::new(Some(store), options, client()?, Arc::default())?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(ProxyError::Start)?.block_on(async {
         let failed = |source| ProxyError::Listen { address: options.listen, source };
         let listener = tokio::net::TcpListener::bind(options.listen).await.map_err(failed)?;
         ready(listener.local_addr().map_err(failed)?);
-        // Held once by each connection that is served.
-        let open = Arc::new(());
-        loop {
-            // A connection that broke before it began is skipped; the next one may be better. Without a free file handle,
-            // asking again at once would only keep the processor busy.
-            let Ok((stream, peer)) = listener.accept().await else {
-                tokio::time::sleep(ACCEPT_WAIT).await;
-                continue;
-            };
-            let place = Arc::clone(&open);
-            // A connection whose own end is not known any more is over; past the limit no client is served.
-            if Arc::strong_count(&place) > peer::CONNECTION_COUNT_MAX
-                || !proxy.access.takes(peer, stream.local_addr().ok())
-            {
-                continue;
-            }
-            let proxy = Arc::clone(&proxy);
-            tokio::spawn(async move {
-                let service = service_fn(move |request| {
-                    let proxy = Arc::clone(&proxy);
-                    async move { Ok::<Answer, Infallible>(proxy.pass(request).await) }
-                });
-                let mut server = hyper::server::conn::http1::Builder::new();
-                let server = server.preserve_header_case(true).max_buf_size(peer::HEAD_BYTES_MAX);
-                let server = server.timer(TokioTimer::new()).header_read_timeout(peer::HEAD_WAIT);
-                // Its client sees a connection that breaks; the exchange on it is recorded as not whole.
-                let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
-                drop(place);
-            });
-        }
+        accept(listener, proxy).await;
+        Ok(())
     })
+}
+
+/// Takes connections, for ever.
+pub(super) async fn accept(listener: tokio::net::TcpListener, proxy: Arc<Proxy>) {
+    // Held once by each connection that is served.
+    let open = Arc::new(());
+    loop {
+        // A connection that broke before it began is skipped; the next one may be better. Without a free file handle,
+        // asking again at once would only keep the processor busy.
+        let Ok((stream, peer)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_WAIT).await;
+            continue;
+        };
+        let place = Arc::clone(&open);
+        // A connection whose own end is not known any more is over; past the limit no client is served.
+        if Arc::strong_count(&place) > peer::CONNECTION_COUNT_MAX
+            || !proxy.access.takes(peer, stream.local_addr().ok())
+        {
+            continue;
+        }
+        // As for the client. A connection on which this fails is over.
+        let _ = stream.set_nodelay(true);
+        let (proxy, watching) = (Arc::clone(&proxy), Arc::clone(&proxy));
+        let served = tokio::spawn(async move {
+            let service = service_fn(move |request| {
+                let proxy = Arc::clone(&proxy);
+                async move { Ok::<Answer, Infallible>(proxy.pass(request).await) }
+            });
+            let mut server = hyper::server::conn::http1::Builder::new();
+            let server = server.preserve_header_case(true).max_buf_size(peer::HEAD_BYTES_MAX);
+            let server = server.timer(TokioTimer::new()).header_read_timeout(peer::HEAD_WAIT);
+            // Its client sees a connection that breaks; the exchange on it is recorded as not whole.
+            let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+            drop(place);
+        });
+        tokio::spawn(async move {
+            // A client asks again when a connection breaks: it shall not meet the same bug.
+            if served.await.is_err() && watching.flow.go_blind() {
+                (watching.unrecorded.0)("a bug ended an exchange; from now on requests go straight through");
+            }
+        });
+    }
 }
 
 fn said(status: StatusCode, text: &str) -> Answer {
@@ -155,6 +178,42 @@ fn said(status: StatusCode, text: &str) -> Answer {
 }
 
 impl Proxy {
+    pub(super) fn new(
+        store: Option<Store>,
+        options: &Options,
+        client: Outgoing,
+        flow: Arc<Flow>,
+    ) -> Result<Self, ProxyError> {
+        let wrong = || ProxyError::Upstream(options.upstream.clone());
+        let upstream: Uri = options.upstream.parse().map_err(|_| wrong())?;
+        let scheme = upstream.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https"));
+        let authority = upstream.authority().ok_or_else(wrong)?.as_str();
+        // A name and a password before the host are no part of the host.
+        let authority = authority.rsplit('@').next().unwrap_or(authority);
+        Ok(Self {
+            store,
+            scheme: scheme.ok_or_else(wrong)?.to_owned(),
+            authority: authority.to_owned(),
+            base: upstream.path().trim_end_matches('/').to_owned(),
+            access: options.access.clone(),
+            session: options.session.clone(),
+            prune: options.prune.clone(),
+            unrecorded: options.unrecorded.clone(),
+            sent: Arc::default(),
+            talks: Arc::default(),
+            client,
+            flow,
+        })
+    }
+
+    /// The session of a request, if the request is to be recorded, and the store to record it in.
+    fn known(&self, path: &str, header: &dyn Fn(&str) -> Option<String>) -> Option<(Identity, Store)> {
+        let store = self.store.as_ref().filter(|_| !self.flow.is_blind())?;
+        let identity = identity::or_named(path, header, self.session.as_deref())?;
+        self.flow.saw(&identity);
+        Some((identity, store.clone()))
+    }
+
     async fn pass(&self, mut request: Request<Incoming>) -> Answer {
         if let Some(why) = two_meanings(&request) {
             return last(said(StatusCode::BAD_REQUEST, why));
@@ -176,7 +235,8 @@ impl Proxy {
             AUTHORIZATION.as_str() == "authorization",
             "keys are in headers, which are not recorded"
         );
-        let identity = identity::of(whole, &header);
+        let passing = self.flow.begin();
+        let known = self.known(whole, &header);
         let (path, _) = identity::split(whole);
         let plain = path.split('?').next().unwrap_or_default().to_owned();
         let uri = format!("{}://{}{}{path}", self.scheme, self.authority, self.base).parse::<Uri>();
@@ -190,7 +250,7 @@ impl Proxy {
         let mut exchange = Exchange { number: self.talks.number(), path: plain, ..Exchange::default() };
         // The bytes behind an upgrade are no request: they go through as they are.
         let asked = tunnel::asked(&mut request);
-        if identity.is_some() {
+        if known.is_some() {
             // The bill of a packed answer, and its texts, cannot be read here, and few clients need one.
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
@@ -198,9 +258,9 @@ impl Proxy {
         if request.body().size_hint().lower() > BODY_BYTES_MAX as u64 {
             return said(StatusCode::PAYLOAD_TOO_LARGE, TOO_LONG);
         }
-        let request = match (&self.prune, &identity) {
-            (Some(places), Some(identity)) if asked.is_none() && is_plain(&request) => {
-                match self.pruned(request, identity, places, &exchange).await {
+        let request = match (&self.prune, &known) {
+            (Some(places), Some(known)) if asked.is_none() && is_plain(&request) => {
+                match self.pruned(request, known, places, &exchange).await {
                     Ok((request, pruned, made)) => {
                         (exchange.pruned, exchange.made) = (Some(pruned), made);
                         request
@@ -210,7 +270,8 @@ impl Proxy {
             }
             _ => request.map(|body| bounded(body, BODY_BYTES_MAX)),
         };
-        let request = request.map(|body| Copied::new(body, sent));
+        let is_kept = known.is_some();
+        let request = request.map(|body| Copied::new(body, is_kept, sent));
         let answered = self.client.request(request).await;
         exchange.first_milliseconds = elapsed(began);
         let mut through = None;
@@ -219,7 +280,10 @@ impl Proxy {
                 exchange.status = answer.status().as_u16();
                 through = asked.and_then(|asked| tunnel::begin(asked, &mut answer));
                 let (got, got_told) = tokio::sync::oneshot::channel();
-                (answer.map(|body| Copied::new(body.map_err(BodyError::from), got).boxed()), Some(got_told))
+                (
+                    answer.map(|body| Copied::new(body.map_err(BodyError::from), is_kept, got).boxed()),
+                    Some(got_told),
+                )
             }
             Err(error) => {
                 let (status, text) = unanswered(&error);
@@ -227,37 +291,57 @@ impl Proxy {
                 (said(status, &text), None)
             }
         };
-        if let Some(identity) = identity {
-            let (store, talks) = (self.store.clone(), Arc::clone(&self.talks));
-            let unrecorded = self.unrecorded;
-            tokio::spawn(async move {
-                // The body always sends its copy: when it is dropped at the latest.
-                if let Ok(copy) = sent_told.await {
-                    (exchange.request, exchange.request_bytes) = (copy.bytes, copy.count);
-                }
-                if let Some(got_told) = got_told {
-                    match got_told.await {
-                        Ok(copy) => (exchange.answer, exchange.error) = (copy.bytes, copy.error),
-                        Err(_) => exchange.error = Some("the answer was not taken".to_owned()),
-                    }
-                }
-                if let Some(ended) = through {
-                    exchange.tunnel = Some(ended.await.unwrap_or_default());
-                }
-                exchange.milliseconds = elapsed(began);
-                // Off this thread: the disk must not hold up the requests of others.
-                let session = identity.session.clone();
-                let kept = move || recorded_at_last(&store, &identity, &exchange, &talks);
-                let kept = tokio::task::spawn_blocking(kept).await;
-                // The agent goes on without the record.
-                match kept {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => unrecorded(&format!("session {session}: {}", chained(&error))),
-                    Err(_) => unrecorded(&format!("session {session}: a bug ended what was being done")),
-                }
-            });
-        }
+        let waited = Waited { exchange, began, sent_told, got_told, through };
+        tokio::spawn(waited.end(known, passing, Arc::clone(&self.talks), self.unrecorded.clone()));
         answer
+    }
+}
+
+/// An exchange whose bodies are under way.
+struct Waited {
+    exchange: Exchange,
+    began: Instant,
+    sent_told: tokio::sync::oneshot::Receiver<Copy>,
+    got_told: Option<tokio::sync::oneshot::Receiver<Copy>>,
+    through: Option<tokio::task::JoinHandle<Tunnel>>,
+}
+
+impl Waited {
+    /// Waits for the end of the exchange, and records it if its session is known.
+    async fn end(
+        self,
+        known: Option<(Identity, Store)>,
+        passing: Passing,
+        talks: Arc<Talks>,
+        unrecorded: Unrecorded,
+    ) {
+        let Self { mut exchange, began, sent_told, got_told, through } = self;
+        // The body always sends its copy: when it is dropped at the latest.
+        if let Ok(copy) = sent_told.await {
+            (exchange.request, exchange.request_bytes) = (copy.bytes, copy.count);
+        }
+        if let Some(got_told) = got_told {
+            match got_told.await {
+                Ok(copy) => (exchange.answer, exchange.error) = (copy.bytes, copy.error),
+                Err(_) => exchange.error = Some("the answer was not taken".to_owned()),
+            }
+        }
+        if let Some(ended) = through {
+            exchange.tunnel = Some(ended.await.unwrap_or_default());
+        }
+        exchange.milliseconds = elapsed(began);
+        let Some((identity, store)) = known else { return };
+        // Off this thread: the disk must not hold up the requests of others.
+        let session = identity.session.clone();
+        let kept = move || recorded_at_last(&store, &identity, &exchange, &talks);
+        let kept = tokio::task::spawn_blocking(kept).await;
+        // The agent goes on without the record.
+        match kept {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => (unrecorded.0)(&format!("session {session}: {}", chained(&error))),
+            Err(_) => (unrecorded.0)(&format!("session {session}: a bug ended what was being done")),
+        }
+        drop(passing);
     }
 }
 
@@ -316,7 +400,7 @@ impl Proxy {
     async fn pruned(
         &self,
         request: Request<Incoming>,
-        identity: &Identity,
+        (identity, store): &(Identity, Store),
         places: &Places,
         exchange: &Exchange,
     ) -> Result<(Request<BoxBody<Bytes, BodyError>>, Pruned, Option<Vec<u8>>), hyper::Error> {
@@ -324,7 +408,7 @@ impl Proxy {
         let body = body.collect().await?.to_bytes();
         let hold = Arc::new(Hold::default());
         let mut work = {
-            let (store, identity, places) = (self.store.clone(), identity.clone(), places.clone());
+            let (store, identity, places) = (store.clone(), identity.clone(), places.clone());
             let (path, number, body) = (exchange.path.clone(), exchange.number, body.clone());
             let (sent, talks) = (Arc::clone(&self.sent), Arc::clone(&self.talks));
             let hold = Arc::clone(&hold);
@@ -372,7 +456,7 @@ struct Copy {
 }
 
 /// A body that is passed on piece by piece. At its end it sends its copy.
-struct Copied<B> {
+pub(super) struct Copied<B> {
     inner: B,
     copy: Copy,
     is_whole: bool,
@@ -380,8 +464,8 @@ struct Copied<B> {
 }
 
 impl<B: Body> Copied<B> {
-    fn new(inner: B, tell: tokio::sync::oneshot::Sender<Copy>) -> Self {
-        let copy = Copy { bytes: Some(Vec::new()), ..Copy::default() };
+    fn new(inner: B, is_kept: bool, tell: tokio::sync::oneshot::Sender<Copy>) -> Self {
+        let copy = Copy { bytes: is_kept.then(Vec::new), ..Copy::default() };
         let is_whole = inner.is_end_stream();
         Self { inner, copy, is_whole, tell: Some(tell) }
     }
@@ -450,7 +534,7 @@ mod tests {
             frames.reverse();
             let body = Pieces(frames);
             let (tell, told) = tokio::sync::oneshot::channel();
-            let read = runtime.block_on(Copied::new(bounded(body, 8), tell).collect());
+            let read = runtime.block_on(Copied::new(bounded(body, 8), true, tell).collect());
             let copy = runtime.block_on(told).unwrap();
             assert_eq!(read.is_ok(), fits, "{pieces:?}");
             assert_eq!(copy.error.is_none(), fits, "{pieces:?}: {:?}", copy.error);

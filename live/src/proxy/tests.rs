@@ -31,6 +31,22 @@ fn a_request_belongs_to_the_session_that_its_host_names() {
     check("/v1/messages", &[("x-claude-code-session-id", "")], None);
 }
 
+/// A program that is run by acpdb may name no session; one that does is believed.
+#[test]
+fn a_request_without_a_name_belongs_to_the_run() {
+    let named = |name: &str| (name == "x-claude-code-session-id").then(|| "c1".to_owned());
+    for (path, header, want) in [
+        ("/v1/messages", &named as &dyn Fn(&str) -> Option<String>, ("claude-code", "c1")),
+        ("/acp/p1/v1/messages", &|_| None, ("proxy", "p1")),
+        ("/v1beta/models/m:generateContent", &|_| None, ("gemini-cli", "run-1")),
+        ("/v1/messages", &|_| None, ("proxy", "run-1")),
+    ] {
+        let found = identity::or_named(path, header, Some("run-1")).unwrap();
+        assert_eq!((found.host, found.session.as_str()), want, "{path}");
+    }
+    assert_eq!(identity::or_named("/v1/messages", &|_| None, None), None);
+}
+
 #[test]
 fn the_session_in_a_path_is_taken_off() {
     for (path, want) in [

@@ -75,7 +75,12 @@ pub fn store_requests(store: &Store, to: Seq) -> Result<StoreRequests, Error> {
 }
 
 impl StoreRequests {
-    pub(crate) const fn new(requests: Requests, told: RequestTellings, names: Vec<StreamName>, head: Seq) -> Self {
+    pub(crate) const fn new(
+        requests: Requests,
+        told: RequestTellings,
+        names: Vec<StreamName>,
+        head: Seq,
+    ) -> Self {
         Self { requests, told, names, head }
     }
 }

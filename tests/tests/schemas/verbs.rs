@@ -91,6 +91,10 @@ const READS: &[&str] = &[
 const ACTS: &[&str] = &[
     "import session.jsonl",
     "import session.jsonl empty.jsonl",
+    "import compacted.jsonl",
+    "lost c0ffee00",
+    "lost s1",
+    "search orders",
     "demo --bundled",
     "context discard call-grep-1 --session s1",
     "undo --session s1",
@@ -182,6 +186,20 @@ const MORE: &str = r#"{"session":"s6","turn":true,"tool":{"call":"call-grep-6","
 {"session":"s6","todos":[{"id":"1","content":"look","description":"Look at the orders.","priority":"high","status":"pending"}]}
 "#;
 
+/// A session of Claude Code that was compacted.
+const COMPACTED: &str = concat!(
+    r#"{"parentUuid":null,"isSidechain":false,"cwd":"/w","sessionId":"c0ffee00-0000-4000-8000-000000000001","version":"2.1.0","type":"user","message":{"role":"user","content":"Look at the orders."},"uuid":"u1","timestamp":"2026-03-01T10:00:01.000Z"}"#,
+    "\n",
+    r#"{"parentUuid":"u1","isSidechain":false,"cwd":"/w","sessionId":"c0ffee00-0000-4000-8000-000000000001","version":"2.1.0","type":"assistant","message":{"id":"m1","role":"assistant","model":"m","content":[{"type":"tool_use","id":"toolu_1","name":"Read","input":{"file_path":"/w/orders.rs"}}]},"uuid":"u2","timestamp":"2026-03-01T10:00:02.000Z"}"#,
+    "\n",
+    r#"{"parentUuid":"u2","isSidechain":false,"cwd":"/w","sessionId":"c0ffee00-0000-4000-8000-000000000001","version":"2.1.0","type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"1\tfn orders() {}"}]},"uuid":"u3","timestamp":"2026-03-01T10:00:03.000Z"}"#,
+    "\n",
+    r#"{"parentUuid":null,"logicalParentUuid":"u3","isSidechain":false,"cwd":"/w","sessionId":"c0ffee00-0000-4000-8000-000000000001","version":"2.1.0","type":"system","subtype":"compact_boundary","content":"Conversation compacted","compactMetadata":{"trigger":"manual","preTokens":5000},"uuid":"u4","timestamp":"2026-03-01T10:00:04.000Z"}"#,
+    "\n",
+    r#"{"parentUuid":"u4","isSidechain":false,"cwd":"/w","sessionId":"c0ffee00-0000-4000-8000-000000000001","version":"2.1.0","type":"user","isCompactSummary":true,"message":{"role":"user","content":"This session is being continued from a previous conversation."},"uuid":"u5","timestamp":"2026-03-01T10:00:05.000Z"}"#,
+    "\n",
+);
+
 /// Runs them all; returns their output, by shape. A verb that prints nothing for programs is a finding of its own.
 pub(crate) fn answers() -> Answers {
     let world = World::fed();
@@ -189,6 +207,7 @@ pub(crate) fn answers() -> Answers {
     let lines = format!("{}\n{{\"session\":\"s6\"}}\n", MORE.lines().next().unwrap());
     let acked = world.run_with(&["append", "--stdin", "--ack", "--json"], lines);
     world.write("empty.jsonl", "");
+    world.write("compacted.jsonl", COMPACTED);
     world.write(
         "plugin.jsonc",
         "{\"debug\": true, \"tools\": {\"todoReminder\": {\"initialTurns\": 3}}} // a plug-in's",

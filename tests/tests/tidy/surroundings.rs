@@ -84,6 +84,14 @@ fn paths_in_answers_are_shown_and_not_serialized() -> io::Result<()> {
 
 /// Variables that the program reads and a service need not see, each with the reason.
 const NOT_FOR_A_SERVICE: &[(&str, &str)] = &[
+    ("ALL_PROXY", "of acpdb run"),
+    ("ANTHROPIC_BASE_URL", "of acpdb run"),
+    ("ENABLE_TOOL_SEARCH", "of acpdb run"),
+    ("GOOGLE_GEMINI_BASE_URL", "of acpdb run"),
+    ("HTTPS_PROXY", "of acpdb run"),
+    ("HTTP_PROXY", "of acpdb run"),
+    ("OPENAI_API_BASE", "of acpdb run"),
+    ("OPENAI_BASE_URL", "of acpdb run"),
     ("ACPDB_COMPLETE", "asked by a shell, for what is typed"),
     ("ACPDB_MCP_TOKEN", "of acpdb mcp"),
     ("ACPDB_PAGER", "of what is shown"),

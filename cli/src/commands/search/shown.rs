@@ -8,6 +8,7 @@ use acpdb_engine::store::StreamName;
 use acpdb_query::search::Hit;
 
 use super::super::lines::{clip, cut, one_line, standing, what};
+use crate::commands::again::{opening, resuming};
 use crate::commands::{Escape, Failure, Output, describe, escape};
 use crate::several::{self, ReadStores};
 
@@ -24,10 +25,14 @@ pub(super) struct Place {
     pub(super) stream: StreamName,
 }
 
-/// A hit, with its session's title.
+/// A hit, with its session's title, and the ways on.
 #[derive(serde::Serialize)]
 struct Found {
     title: Option<String>,
+    /// The command by which the host opens the session.
+    opens: Option<String>,
+    /// The command that writes the session as it was at the hit.
+    resumes: String,
     #[serde(flatten)]
     hit: Hit,
 }
@@ -44,6 +49,8 @@ pub(super) struct Show<'s> {
     pub(super) has_more: bool,
     pub(super) count: u64,
     pub(super) sessions: BTreeSet<(usize, StreamId)>,
+    /// The ways on from the session whose hits are shown.
+    ways: Option<String>,
 }
 
 impl<'s> Show<'s> {
@@ -59,6 +66,15 @@ impl<'s> Show<'s> {
             has_more: false,
             count: 0,
             sessions: BTreeSet::new(),
+            ways: None,
+        }
+    }
+
+    /// Ends the hits of a session with the ways on from it.
+    pub(super) fn end_session(&mut self, output: &mut Output) -> Result<(), Failure> {
+        match self.ways.take() {
+            Some(ways) => output.styled(describe::DIM, output.recorded(&ways, Escape::Line)),
+            None => Ok(()),
         }
     }
 
@@ -85,11 +101,15 @@ impl<'s> Show<'s> {
         self.sessions.insert(key);
         if output.json {
             let time = hit.time.map(describe::time);
-            let row = describe::timed(&Found { title, hit }, &[("time", time)])?;
+            let (opens, resumes) = (opening(stream), resuming(stream, hit.seq.get()));
+            let row = describe::timed(&Found { title, opens, resumes, hit }, &[("time", time)])?;
             self.json.push(several::with_store(row, self.stores.label(*place)));
             return Ok(true);
         }
         if is_new {
+            self.end_session(output)?;
+            self.ways =
+                opening(stream).map(|opens| format!("  {opens}  or  {}", resuming(stream, hit.seq.get())));
             if self.count > 1 {
                 output.line("")?;
             }

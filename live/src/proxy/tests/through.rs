@@ -10,7 +10,7 @@ use acpdb_engine::event::Payload;
 
 use super::super::access::{Access, Clients};
 use super::super::prune::Places;
-use super::super::server::{Options, serve};
+use super::super::server::{Options, Unrecorded, serve};
 
 /// A provider that keeps the bytes that it gets, and answers with these pieces.
 fn provider(pieces: Vec<Vec<u8>>) -> (SocketAddr, std::thread::JoinHandle<Vec<u8>>) {
@@ -63,8 +63,9 @@ fn proxy_over(store: Store, upstream: String, prune: Option<Places>) -> (Store, 
         listen: "127.0.0.1:0".parse().unwrap(),
         upstream,
         access: access(),
+        session: None,
         prune,
-        unrecorded: note,
+        unrecorded: Unrecorded(std::sync::Arc::new(note)),
     };
     let own = store.clone();
     std::thread::spawn(move || {
@@ -508,8 +509,9 @@ fn a_port_that_is_taken_is_said() {
         listen,
         upstream: "http://127.0.0.1:1".to_owned(),
         access: access(),
+        session: None,
         prune: None,
-        unrecorded: note,
+        unrecorded: Unrecorded(std::sync::Arc::new(note)),
     };
     let error = serve(store, &options, &mut |_| ()).unwrap_err().to_string();
     assert!(error.contains(&listen.to_string()), "{error}");

@@ -1,0 +1,70 @@
+//! The index of what a compaction took, given to the model once: with the start that a host tells behind a compaction, else with the
+//! next prompt.
+//!
+//! The rows are those of `acpdb lost` ([`acpdb_query::lost`]). The index is due while no later turn of the user's is in the log. That it was
+//! given is recorded, since not every host records the words of hooks.
+
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::Payload;
+use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::text::tokens::estimate;
+use acpdb_engine::{Error, Store};
+use acpdb_query::lost::{last_compaction, lost};
+use serde_json::json;
+
+use crate::if_there;
+
+/// Most tokens of the index.
+pub const TOKENS_MAX: u32 = 800;
+/// Prompts behind a compaction, with which the index may still be given: a command that made it may count as one.
+const PROMPT_COUNT_MAX: u32 = 1;
+/// The kind of the record that an index was given.
+const GIVEN: &str = "acpdb/lost";
+
+/// The index that is due in a session; `None` if there is none. Durable when it returns: it is recorded as given.
+///
+/// Cost: a fold of the session (kept by snapshots); if it is due, the texts of what left.
+///
+/// # Errors
+/// If the store cannot be read or written.
+pub fn give(store: &Store, info: &StreamInfo) -> Result<Option<String>, Error> {
+    let session = info.id();
+    let Some(view) = if_there(store.view(session))? else { return Ok(None) };
+    // Most sessions never lost anything, and most hooks ask about such a session.
+    if view.state().departed(view.at()).is_empty() && view.state().served(view.at()).is_empty() {
+        return Ok(None);
+    }
+    let Some(name) = store.stream_name(session)? else { return Ok(None) };
+    let Some(last) = last_compaction(store, &view, &name)? else { return Ok(None) };
+    let prompts = |at: Seq| view.state().prompt_count(at);
+    // The compaction is before the end of the view, and so are its prompts.
+    let since = prompts(view.at()).saturating_sub(prompts(last.seq));
+    if since > PROMPT_COUNT_MAX || is_given(store, session, last.seq)? {
+        return Ok(None);
+    }
+    let Some(index) = lost(store, &view, &name)?.index(TOKENS_MAX) else { return Ok(None) };
+    // Not its words: an erased text would go on in them.
+    let raw = json!({"compaction": last.seq, "tokens": estimate(index.as_bytes())}).to_string();
+    let entry = Entry::host_record(GIVEN, Some(raw.as_bytes().into())).at(Some(store.now()));
+    // Its receipt is for callers that go on from there.
+    let _ = store.append(info, vec![entry])?;
+    Ok(Some(index))
+}
+
+/// Whether the index was given behind a compaction.
+fn is_given(store: &Store, session: StreamId, compaction: Seq) -> Result<bool, Error> {
+    for recorded in store.stream_events(session, compaction, Seq::MAX)? {
+        match recorded {
+            Ok(recorded) => {
+                if matches!(&recorded.event.payload, Payload::HostRecorded(record) if record.record == GIVEN)
+                {
+                    return Ok(true);
+                }
+            }
+            // Damage may cost the record: then the index is given twice.
+            Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}

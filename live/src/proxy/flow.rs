@@ -1,0 +1,114 @@
+//! The exchanges that are under way, and whether they still pass through acpdb's own work.
+//!
+//! ```text
+//! exchange --begins--> under way --recorded, or not to be recorded--> over     the end of a run waits for these
+//! a bug in the proxy's own work --> blind: from now on bytes go through, and nothing is recorded or changed
+//! ```
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use acpdb_engine::locks::steady;
+
+use super::identity::Identity;
+
+/// Sessions that are remembered by name.
+const SEEN_COUNT_MAX: usize = 64;
+
+/// The exchanges of one or several proxies of a process.
+#[derive(Debug, Default)]
+pub struct Flow {
+    under_way: Mutex<u64>,
+    ended: Condvar,
+    count: AtomicU64,
+    is_blind: AtomicBool,
+    seen: Mutex<Vec<Identity>>,
+}
+
+/// An exchange under way; it is over when this is dropped.
+#[derive(Debug)]
+pub struct Passing(Arc<Flow>);
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        let mut under_way = steady(&self.0.under_way);
+        // It was counted when it began.
+        *under_way = under_way.saturating_sub(1);
+        self.0.ended.notify_all();
+    }
+}
+
+impl Flow {
+    /// An exchange begins.
+    #[must_use]
+    pub fn begin(self: &Arc<Self>) -> Passing {
+        *steady(&self.under_way) += 1;
+        self.count.fetch_add(1, Ordering::SeqCst);
+        Passing(Arc::clone(self))
+    }
+
+    /// The exchanges so far.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Waits until no exchange is under way, at most so long. `false`: one still is.
+    pub fn wait(&self, longest: Duration) -> bool {
+        let until = Instant::now() + longest;
+        let mut under_way = steady(&self.under_way);
+        while *under_way > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let woken = self.ended.wait_timeout(under_way, left);
+            under_way = match woken {
+                Ok((under_way, _)) => under_way,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+        true
+    }
+
+    /// Passes bytes on blindly from now on. `true`: it did not so far.
+    pub fn go_blind(&self) -> bool {
+        !self.is_blind.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether bytes are passed on blindly.
+    pub fn is_blind(&self) -> bool {
+        self.is_blind.load(Ordering::SeqCst)
+    }
+
+    /// Notes the session of an exchange.
+    pub fn saw(&self, identity: &Identity) {
+        let mut seen = steady(&self.seen);
+        if !seen.contains(identity) && seen.len() < SEEN_COUNT_MAX {
+            seen.push(identity.clone());
+        }
+    }
+
+    /// The sessions of all exchanges so far, in the order in which they were first seen.
+    pub fn seen(&self) -> Vec<Identity> {
+        steady(&self.seen).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_waits_for_exchanges_under_way_and_not_for_ever() {
+        let flow = Arc::new(Flow::default());
+        assert!(flow.wait(Duration::ZERO), "nothing is under way");
+        let (one, other) = (flow.begin(), flow.begin());
+        assert!(!flow.wait(Duration::ZERO), "two are");
+        drop(one);
+        let ending = std::thread::spawn(move || drop(other));
+        assert!(flow.wait(Duration::from_secs(60)));
+        ending.join().unwrap();
+        assert_eq!((flow.count(), flow.go_blind(), flow.go_blind(), flow.is_blind()), (2, true, false, true));
+    }
+}

@@ -1,0 +1,79 @@
+//! Proxies inside a program that has something else to do: each on a free port, on a thread of their own.
+//!
+//! ```text
+//! begin: ports are bound, so the addresses are known --> thread: connections are taken until the process ends
+//! finish: the exchanges that are under way are waited for, so that their records are there
+//! ```
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use acpdb_engine::Store;
+
+use super::flow::Flow;
+use super::identity::Identity;
+use super::server::{Options, Proxy, accept, client};
+use super::{ProxyError, may_listen};
+
+/// Proxies that run beside their program.
+#[derive(Debug)]
+pub struct Inside {
+    /// Their addresses, in the order of their options.
+    pub addresses: Vec<SocketAddr>,
+    flow: Arc<Flow>,
+}
+
+/// Starts proxies. Without a store they pass on all bytes blindly.
+///
+/// # Errors
+/// If one may not or cannot listen, an address of a provider is none, or the system gives no thread.
+pub fn begin(store: Option<&Store>, all: &[Options]) -> Result<Inside, ProxyError> {
+    let (flow, client) = (Arc::new(Flow::default()), client()?);
+    let (mut addresses, mut ports) = (Vec::new(), Vec::new());
+    for options in all {
+        may_listen(options.listen, options.access.clients)?;
+        let failed = |source| ProxyError::Listen { address: options.listen, source };
+        let listener = TcpListener::bind(options.listen).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        addresses.push(listener.local_addr().map_err(failed)?);
+        let proxy = Proxy::new(store.cloned(), options, client.clone(), Arc::clone(&flow))?;
+        ports.push((listener, Arc::new(proxy)));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(ProxyError::Start)?;
+    let listeners: Vec<_> = {
+        let _context = runtime.enter();
+        let own = |(listener, proxy)| Ok((tokio::net::TcpListener::from_std(listener)?, proxy));
+        ports.into_iter().map(own).collect::<Result<_, std::io::Error>>().map_err(ProxyError::Start)?
+    };
+    let thread = std::thread::Builder::new().name("proxy".to_owned());
+    let running = thread.spawn(move || {
+        runtime.block_on(async {
+            for (listener, proxy) in listeners {
+                tokio::spawn(accept(listener, proxy));
+            }
+            std::future::pending::<()>().await;
+        });
+    });
+    // It ends with the process.
+    let _thread = running.map_err(ProxyError::Start)?;
+    Ok(Inside { addresses, flow })
+}
+
+impl Inside {
+    /// The exchanges so far.
+    pub fn exchange_count(&self) -> u64 {
+        self.flow.count()
+    }
+
+    /// The sessions that exchanges belonged to.
+    pub fn seen(&self) -> Vec<Identity> {
+        self.flow.seen()
+    }
+
+    /// Waits for the records of exchanges that are under way, at most so long. `false`: one is not recorded yet.
+    pub fn finish(&self, longest: Duration) -> bool {
+        self.flow.wait(longest)
+    }
+}
