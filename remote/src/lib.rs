@@ -14,7 +14,6 @@
 
 mod chain;
 mod error;
-mod flaws;
 mod folder;
 mod head;
 mod look;

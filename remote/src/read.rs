@@ -12,7 +12,6 @@ use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::piece_offset;
 
 use crate::error::ChainError;
-use crate::flaws::Flaw;
 use crate::names::{ObjectName, head_key};
 use crate::objects::{get_settled, head_of, named_run};
 use crate::remote::Remote;
@@ -33,7 +32,6 @@ pub(crate) fn read_chain(
     remote: &dyn Remote,
     store: StoreId,
     visit: VisitRun<'_>,
-    flaw: Flaw,
 ) -> Result<Written, ChainError> {
     let mut place = Written::default();
     let mut known = None;
@@ -80,7 +78,7 @@ pub(crate) fn read_chain(
             head_of(remote, store)?.ok_or_else(|| ChainError::NoStore { store: store.to_string() })?;
         let is_same = (again.0.boundary, &again.0.packs, &again.0.segments)
             == (head.boundary, &head.packs, &head.segments);
-        if is_same || flaw == Flaw::OneHead {
+        if is_same {
             return match (missing.filter(|_| is_same), gap) {
                 (Some(name), _) => Err(ChainError::Missing { key: name.key(store) }),
                 (None, Some(number)) => {

@@ -10,7 +10,6 @@ use acpdb_engine::vault::KEY_FILE_BYTES;
 use acpdb_engine::verify::Verdict;
 
 use crate::error::ChainError;
-use crate::flaws::Flaw;
 use crate::names::{HEADS, meta_key};
 use crate::objects::{head_of, listed};
 use crate::read::{VisitRun, read_chain};
@@ -64,7 +63,7 @@ pub fn restore(
                 let what = format!("segment {segment} ends at another place than the objects say");
                 Err(ChainError::Unsound { key: store.to_string(), what })
             };
-            read_chain(remote, store, visit, Flaw::None)?;
+            read_chain(remote, store, visit)?;
             Ok(parts)
         },
         |report| match report.verdict() {

@@ -1,6 +1,7 @@
 //! Tests of the crate: conformance of remotes, the chain on its own, and the chain under simulated faults.
 
 mod conformance;
+mod flawed;
 mod hostile;
 mod objects;
 mod repairs;
