@@ -126,9 +126,6 @@ pub(crate) struct Restore {
     /// The store, by its id or the beginning of it, if several are there
     #[arg(long, value_name = "ID")]
     pub(crate) store: Option<String>,
-    /// The file key of an encrypted store, where it was not shipped
-    #[arg(long, value_name = "FILE")]
-    pub(crate) wrapped_key: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
