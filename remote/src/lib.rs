@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Log --> ship --> chain (epoch, fence, chunks, packs, segments) --> Remote: create, swap, put, get, list, delete
-//!                                                                       |- MemoryRemote, FolderRemote
+//!                                                                       |- MemoryRemote, FolderRemote, s3::S3Remote (feature `s3`)
 //!                  folder <-- restore <-- read <------------------------'
 //! ```
 //!
@@ -10,7 +10,7 @@
 //! time: who takes over raises the epoch in the head by compare and swap, and creates a fence where the former writer's next entry would go.
 //! No clock decides anything. Nothing that is read is believed: every header, link and content is checked against the place before it.
 //!
-//! Not here: several stores read as one, credentials, networks. Calls block; a host calls them on threads of its own.
+//! Not here: several stores read as one. Calls block; a host calls them on threads of its own.
 
 mod chain;
 mod error;
@@ -26,6 +26,8 @@ mod remote;
 mod repair;
 mod restore;
 mod run;
+#[cfg(feature = "s3")]
+pub mod s3;
 mod ship;
 #[cfg(any(test, feature = "testing"))]
 mod sim;

@@ -1,5 +1,7 @@
 //! Tests of the crate: conformance of remotes, the chain on its own, and the chain under simulated faults.
 
+#[cfg(feature = "s3")]
+mod bucket;
 mod conformance;
 mod flawed;
 mod hostile;

@@ -77,11 +77,12 @@ pub(crate) struct Head {
     acpdb backup file://$HOME/backups/disk --follow    go on shipping, until interrupted\n  \
     acpdb backup file://$HOME/backups/disk --status    how far it is\n\n\
     Writers need not stop. A copy is verified before it gets its name; to restore it, open it. Below a URL a store is kept in pieces that are \
-    written once; several stores may be there. An encrypted store goes there as it is, without its key.")]
+    written once; several stores may be there. An encrypted store goes there as it is, without its key. s3:// needs a build with --features s3; \
+    credentials and endpoint are those of the variables AWS_* and of ~/.aws.")]
 #[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct Backup {
     /// A folder that is empty or does not exist, or holds an older backup of this store, whose place the new one takes; or
-    /// `file:///FOLDER` on a mounted disk, to ship new events there
+    /// `file:///FOLDER` on a mounted disk, `s3://BUCKET/PREFIX`, to ship new events there
     #[arg(value_name = "DIR|URL")]
     pub(crate) target: PathBuf,
     /// To a URL: go on until Ctrl-C or SIGTERM
@@ -99,6 +100,9 @@ pub(crate) struct Backup {
     /// To a URL: send the wrapped key of an encrypted store, too
     #[arg(long)]
     pub(crate) keys: bool,
+    /// To a bucket that keeps no conditions: ship nevertheless; nothing stops a second writer
+    #[arg(long)]
+    pub(crate) alone: bool,
 }
 
 /// Reads seconds, with or without the letter behind them.
@@ -117,7 +121,7 @@ fn seconds(text: &str) -> Result<u32, String> {
     Whatever fails, there is no store: the folder gets its name once all is there and verified. What is at the URL is only read. \
     An item of a context is shown again by acpdb context restore.")]
 pub(crate) struct Restore {
-    /// Where acpdb backup shipped to: `file:///FOLDER`
+    /// Where acpdb backup shipped to: `file:///FOLDER`, `s3://BUCKET/PREFIX`
     #[arg(value_name = "URL")]
     pub(crate) url: PathBuf,
     /// A folder that is empty or does not exist, for the store

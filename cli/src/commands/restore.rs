@@ -17,7 +17,7 @@ const NAMED_COUNT_MAX: usize = 50;
 pub(crate) fn run(global: &Global, args: &Restore, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "restore")?;
     let url = RemoteUrl::read(&args.url)?;
-    let remote = url.remote();
+    let remote = url.open(false)?.remote;
     let found = stores(&*remote).map_err(|error| url.failed(error, Code::Failure))?;
     let store = chosen(&url, &found, args.store.as_deref())?;
     let spinner = super::progress::spinner("restoring", output);
