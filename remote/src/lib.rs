@@ -12,12 +12,14 @@
 //!
 //! Not here: several stores read as one. Calls block; a host calls them on threads of its own.
 
+mod cache;
 mod chain;
 mod error;
 mod folder;
 mod head;
 mod look;
 mod memory;
+mod mirror;
 mod names;
 mod objects;
 mod read;
@@ -41,6 +43,7 @@ pub use chain::RemoteChain;
 pub use error::ChainError;
 pub use folder::FolderRemote;
 pub use memory::MemoryRemote;
+pub use mirror::{Mirrored, mirror, mirror_name};
 pub use names::meta_key;
 pub use rehearsal::{RehearsedCount, RehearsedRemote};
 pub use remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped};

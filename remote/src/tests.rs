@@ -5,6 +5,7 @@ mod bucket;
 mod conformance;
 mod flawed;
 mod hostile;
+mod mirrors;
 mod objects;
 mod repairs;
 mod shipping;

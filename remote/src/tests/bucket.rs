@@ -36,7 +36,7 @@ fn all(remote: &dyn Remote) -> Vec<u64> {
         );
         Ok(())
     });
-    assert_eq!(end.unwrap().seq.0, found.len() as u64);
+    assert_eq!(end.unwrap().place.seq.0, found.len() as u64);
     found
 }
 

@@ -141,7 +141,7 @@ impl World {
                 found.entry(segment).or_default().extend_from_slice(bytes);
                 Ok(())
             })?;
-        Ok((found, end))
+        Ok((found, end.place))
     }
 
     /// Whether an error is one that a caller may get from a remote that fails.

@@ -202,3 +202,54 @@ fn an_encrypted_store_goes_there_as_it_is_and_its_key_only_if_asked_for() {
     world.run(&["restore", &url, "whole"]).ok();
     assert!(world.run(&["--db", "whole", "list"]).ok().contains("read by few"));
 }
+
+/// As a team reads the sessions of all its machines. Nothing is asked but the URL; the second answer comes from what was fetched.
+#[test]
+fn stores_below_a_url_are_read_as_one_through_a_cache() {
+    let world = World::fed();
+    let url = url(&world);
+    world.run(&["backup", &url]).ok();
+    assert_eq!(world.run(&["--db", &url, "list"]).ok(), world.run(&["list"]).ok());
+    append(&world, "other", "a word of the other one");
+    let other = json(world.run(&["--db", "other", "backup", &url, "--json"]));
+    let other = other["store"].as_str().unwrap()[..8].to_owned();
+    let found = world.run(&["--db", &url, "search", "other one"]).ok();
+    assert!(found.contains(&other), "{found}");
+    let before = contents(&world.path("disk"));
+    append(&world, "other", "a later word");
+    assert!(
+        !world.run(&["--db", &url, "sessions", "--json"]).ok().contains("a later word"),
+        "not shipped yet"
+    );
+    assert_eq!(contents(&world.path("disk")), before, "what is there was only read");
+    world.run(&["--db", "other", "backup", &url]).ok();
+    world.run(&["--db", &url, "search", "later word"]).ok();
+    for verb in [&["append", "--stdin"][..], &["verify"], &["backup", "copy"]] {
+        world.run(&[&["--db", &url], verb].concat()).says(2, &["a URL is named", "acpdb restore"]);
+    }
+    let none = format!("file://{}", world.path("none").display());
+    world.run(&["--db", &none, "sessions"]).says(7, &["has no store"]);
+    let ftp = world.run(&["--db", "ftp://user:word@host/x", "sessions"]);
+    ftp.says(2, &["ftp:// URLs are not in this version"]);
+}
+
+/// Of several stores one was set back there, and one is damaged: the first is shown as it was, the second is left out, and both are said.
+#[test]
+fn a_store_that_is_damaged_or_set_back_below_a_url_is_told_and_the_others_are_shown() {
+    let world = World::fed();
+    let url = url(&world);
+    append(&world, "other", "a word of the other one");
+    let ship = |store: &str| {
+        json(world.run(&["--db", store, "backup", &url, "--json"]))["store"].as_str().unwrap().to_owned()
+    };
+    let (first, other) = (ship("store"), ship("other"));
+    world.run(&["--db", &url, "sessions"]).ok();
+    let log = world.path("disk/s").join(&other).join("log");
+    let mut entries: Vec<_> = std::fs::read_dir(log).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    std::fs::remove_file(entries.last().unwrap()).unwrap();
+    std::fs::write(world.path("disk/heads").join(&first), "junk").unwrap();
+    let ran = world.run(&["--db", &url, "search", "other one"]);
+    assert!(String::from_utf8_lossy(&ran.out).contains("other one"), "{}", ran.err);
+    ran.says(0, &["was set back", "left out", &first[..8]]);
+}
