@@ -253,3 +253,65 @@ fn a_store_that_is_damaged_or_set_back_below_a_url_is_told_and_the_others_are_sh
     assert!(String::from_utf8_lossy(&ran.out).contains("other one"), "{}", ran.err);
     ran.says(0, &["was set back", "left out", &first[..8]]);
 }
+
+/// Two programs ship one store, and each takes it over from the other; some are killed at any moment. What one of them said to be there is there.
+#[test]
+fn programs_that_take_a_store_over_and_are_killed_lose_nothing_that_was_said_to_be_there() {
+    let world = World::fed();
+    let url = url(&world);
+    let (sender, said) = std::sync::mpsc::channel();
+    let start = || {
+        let mut command = world.command();
+        command.args(["backup", &url, "--follow", "--json"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (out, sender) = (child.stdout.take().unwrap(), sender.clone());
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                let line: Value = serde_json::from_str(&line).unwrap();
+                // The test may be over.
+                let _ = sender.send(line["there"].as_u64().unwrap());
+            }
+        });
+        child
+    };
+    let mut running = vec![start(), start()];
+    let (mut killed, mut fenced, mut there) = (0, 0, 0);
+    for round in 0..200 {
+        append(&world, "store", &format!("round {round}"));
+        let head = json(world.run(&["head", "--json"]))["seq"].as_u64().unwrap();
+        // One of them ships it: which one, the chain decides.
+        while there < head {
+            for child in &mut running {
+                let Some(ended) = child.try_wait().unwrap() else { continue };
+                // Fenced, or at work at the same moment as the other one.
+                assert!(matches!(ended.code(), Some(5 | 6)), "{ended:?}");
+                fenced += 1;
+                *child = start();
+            }
+            if let Ok(line) = said.recv_timeout(std::time::Duration::from_millis(50)) {
+                there = there.max(line);
+            }
+        }
+        let new = format!("new{round}");
+        if round % 4 == 3 {
+            let restored = json(world.run(&["restore", &url, &new, "--json"]));
+            assert!(restored["head"].as_u64().unwrap() >= there, "round {round}: {restored}");
+        }
+        let child = &mut running[round % 2];
+        child.kill().unwrap();
+        killed += u32::from(child.wait().unwrap().code().is_none());
+        *child = start();
+        if killed >= 8 && fenced >= 3 {
+            break;
+        }
+    }
+    for mut child in running {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(killed >= 8 && fenced >= 3, "{killed} killed, {fenced} fenced");
+    world.run(&["backup", &url]).ok();
+    world.run(&["restore", &url, "last"]).ok();
+    assert_eq!(head(&world, "last"), head(&world, "store"));
+    world.run(&["--db", "last", "verify", "--deep"]).ok();
+}
