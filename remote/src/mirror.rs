@@ -83,7 +83,7 @@ pub fn mirror_name(url: &str) -> String {
 }
 
 /// How what is there stands to what was there.
-enum Standing {
+enum MirrorStanding {
     Same,
     Other,
     SetBack,
@@ -120,9 +120,9 @@ pub fn mirror(remote: &dyn Remote, store: StoreId, place: &Path) -> Result<Mirro
     let told = |is_set_back, is_new| Ok(Mirrored { folder: folder.clone(), is_set_back, is_new });
     if let Some(known) = &known {
         match standing(&cached, store, known)? {
-            Standing::Same => return told(false, false),
-            Standing::SetBack => return told(true, false),
-            Standing::Other => {}
+            MirrorStanding::Same => return told(false, false),
+            MirrorStanding::SetBack => return told(true, false),
+            MirrorStanding::Other => {}
         }
     }
     let beside = place.join("new");
@@ -146,12 +146,16 @@ pub fn mirror(remote: &dyn Remote, store: StoreId, place: &Path) -> Result<Mirro
 }
 
 /// Looks whether anything changed: the head, the last entry that is known, and the one behind it.
-fn standing(remote: &CachedRemote<'_>, store: StoreId, known: &MirrorState) -> Result<Standing, ChainError> {
+fn standing(
+    remote: &CachedRemote<'_>,
+    store: StoreId,
+    known: &MirrorState,
+) -> Result<MirrorStanding, ChainError> {
     for _ in 0..ROUND_COUNT {
         let found = head_of(remote, store)?;
         let (head, _) = found.ok_or_else(|| ChainError::NoStore { store: store.to_string() })?;
         if head.epoch < known.epoch {
-            return Ok(Standing::SetBack);
+            return Ok(MirrorStanding::SetBack);
         }
         // What a pack has is read from there.
         let last = known.next.checked_sub(1).filter(|last| *last >= head.boundary);
@@ -163,14 +167,14 @@ fn standing(remote: &CachedRemote<'_>, store: StoreId, known: &MirrorState) -> R
                 if again.is_some_and(|(again, _)| again.boundary == head.boundary) {
                     // One that is not kept here shows nothing.
                     let is_other = there.is_none() || remote.kept(&key).is_some();
-                    return Ok(if is_other { Standing::SetBack } else { Standing::Other });
+                    return Ok(if is_other { MirrorStanding::SetBack } else { MirrorStanding::Other });
                 }
                 continue;
             }
         }
         let is_same = MirrorState::of(&head, known.next, known.seq).head == known.head;
         let is_end = is_same && get_settled(remote, &ObjectName::Entry(known.next).key(store))?.is_none();
-        return Ok(if is_end { Standing::Same } else { Standing::Other });
+        return Ok(if is_end { MirrorStanding::Same } else { MirrorStanding::Other });
     }
     Err(ChainError::Contended)
 }

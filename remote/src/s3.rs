@@ -64,7 +64,7 @@ impl std::fmt::Debug for S3Remote {
 }
 
 /// A condition of a PUT.
-enum When<'t> {
+enum PutCondition<'t> {
     Always,
     Absent,
     Is(&'t ObjectTag),
@@ -178,13 +178,13 @@ impl S3Remote {
         what: &str,
         key: &str,
         bytes: &[u8],
-        when: &When<'_>,
+        when: &PutCondition<'_>,
     ) -> Result<S3Answer, RemoteError> {
         let mut headers = vec![("x-amz-checksum-crc32c", checksum(bytes))];
         match when {
-            When::Always => {}
-            When::Absent => headers.push(("if-none-match", "*".to_owned())),
-            When::Is(tag) => headers.push(("if-match", tag.0.clone())),
+            PutCondition::Always => {}
+            PutCondition::Absent => headers.push(("if-none-match", "*".to_owned())),
+            PutCondition::Is(tag) => headers.push(("if-match", tag.0.clone())),
         }
         let sign = |credentials: &Credentials| {
             let mut action = self.bucket.put_object(Some(credentials), key);
@@ -233,17 +233,17 @@ impl S3Remote {
         let (what, key) = (format!("probing {name}"), self.whole(&name)?);
         let unable =
             |of: &str| Err(RemoteError::Unable { what: format!("keep the condition {of} of a PUT") });
-        let made = self.put_object(&what, &key, b"1", &When::Absent)?;
+        let made = self.put_object(&what, &key, b"1", &PutCondition::Absent)?;
         let tag = match made.status {
             200 | 201 | 204 => made.tag(&what)?,
             // The object is a probe's own: after an answer that was lost, it is there.
             412 => self.get_object(&what, &key, None)?.tag(&what)?,
             _ => return Err(made.error(&what)),
         };
-        let again = self.put_object(&what, &key, b"2", &When::Absent)?;
+        let again = self.put_object(&what, &key, b"2", &PutCondition::Absent)?;
         let other = ObjectTag("\"00000000000000000000000000000000\"".to_owned());
-        let stale = self.put_object(&what, &key, b"3", &When::Is(&other))?;
-        let swapped = self.put_object(&what, &key, b"4", &When::Is(&tag))?;
+        let stale = self.put_object(&what, &key, b"3", &PutCondition::Is(&other))?;
+        let swapped = self.put_object(&what, &key, b"4", &PutCondition::Is(&tag))?;
         self.delete_object(&what, &key)?;
         match (again.status, stale.status, swapped.status) {
             (412, 412, 200 | 201 | 204) => {}
@@ -277,7 +277,7 @@ impl Remote for S3Remote {
             };
         }
         self.probe()?;
-        let answer = self.put_object(&what, &whole, bytes, &When::Absent)?;
+        let answer = self.put_object(&what, &whole, bytes, &PutCondition::Absent)?;
         match answer.status {
             200 | 201 | 204 => Ok(Created::Here(answer.tag(&what)?)),
             412 => Ok(Created::Taken),
@@ -296,7 +296,7 @@ impl Remote for S3Remote {
             };
         }
         self.probe()?;
-        let answer = self.put_object(&what, &whole, bytes, &When::Is(was))?;
+        let answer = self.put_object(&what, &whole, bytes, &PutCondition::Is(was))?;
         match answer.status {
             200 | 201 | 204 => Ok(Swapped::Here(answer.tag(&what)?)),
             412 => Ok(Swapped::Moved),
@@ -308,7 +308,7 @@ impl Remote for S3Remote {
     fn put(&self, key: &str, bytes: &mut dyn Read, length: u64) -> Result<ObjectTag, RemoteError> {
         let (what, whole) = (format!("putting {key}"), self.whole(key)?);
         let bytes = read_exactly(bytes, length)?;
-        let answer = self.put_object(&what, &whole, &bytes, &When::Always)?;
+        let answer = self.put_object(&what, &whole, &bytes, &PutCondition::Always)?;
         match answer.status {
             200 | 201 | 204 => answer.tag(&what),
             _ => Err(answer.error(&what)),

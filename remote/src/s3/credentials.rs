@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use rusty_s3::Credentials;
 
-use super::settings::Profile;
+use super::settings::AwsProfile;
 use crate::remote::RemoteError;
 
 /// Where credentials come from.
@@ -15,7 +15,7 @@ pub(super) enum CredentialSource {
     /// Those of the environment.
     Given(Credentials),
     /// A profile in these files, of which the first that has it counts.
-    Profile { name: String, files: Vec<PathBuf> },
+    AwsProfile { name: String, files: Vec<PathBuf> },
 }
 
 fn refused(what: String) -> RemoteError {
@@ -34,10 +34,10 @@ impl CredentialSource {
     pub(super) fn read(&self) -> Result<Credentials, RemoteError> {
         let (name, files) = match self {
             Self::Given(given) => return Ok(given.clone()),
-            Self::Profile { name, files } => (name, files),
+            Self::AwsProfile { name, files } => (name, files),
         };
-        let profiles: Vec<Profile> =
-            files.iter().map(|file| Profile::read(file, name)).collect::<Result<_, _>>()?;
+        let profiles: Vec<AwsProfile> =
+            files.iter().map(|file| AwsProfile::read(file, name)).collect::<Result<_, _>>()?;
         for profile in &profiles {
             let (key, secret) = (profile.get("aws_access_key_id"), profile.get("aws_secret_access_key"));
             if let (Some(key), Some(secret)) = (key, secret) {
@@ -55,7 +55,7 @@ impl CredentialSource {
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Printed {
+struct PrintedCredentials {
     access_key_id: String,
     secret_access_key: String,
     session_token: Option<String>,
@@ -72,7 +72,7 @@ fn printed(command: &str) -> Result<Credentials, RemoteError> {
         return Err(failed("it failed"));
     }
     // The error would hold what was printed.
-    let found: Printed =
+    let found: PrintedCredentials =
         serde_json::from_slice(&ran.stdout).map_err(|_| failed("it printed no credentials"))?;
     Ok(credentials(&found.access_key_id, &found.secret_access_key, found.session_token.as_deref()))
 }

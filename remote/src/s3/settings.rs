@@ -54,8 +54,8 @@ impl S3Settings {
                 .into_iter()
                 .flatten()
                 .collect();
-        let profiles: Vec<Profile> =
-            files.iter().map(|file| Profile::read(file, &name)).collect::<Result<_, _>>()?;
+        let profiles: Vec<AwsProfile> =
+            files.iter().map(|file| AwsProfile::read(file, &name)).collect::<Result<_, _>>()?;
         let kept = |key: &str| profiles.iter().find_map(|profile| profile.get(key)).map(str::to_owned);
         // A profile that is asked for counts before keys that happen to be set.
         let given = set("AWS_ACCESS_KEY_ID").zip(set("AWS_SECRET_ACCESS_KEY"));
@@ -64,7 +64,7 @@ impl S3Settings {
                 Some(token) => Credentials::new_with_token(key, secret, token),
                 None => Credentials::new(key, secret),
             }),
-            None => CredentialSource::Profile { name, files: files.clone() },
+            None => CredentialSource::AwsProfile { name, files: files.clone() },
         };
         let region = set("AWS_REGION").or_else(|| set("AWS_DEFAULT_REGION")).or_else(|| kept("region"));
         Ok(Self {
@@ -185,9 +185,9 @@ fn read_file(path: &Path) -> Result<Option<String>, RemoteError> {
 
 /// The entries of one profile.
 #[derive(Default)]
-pub(super) struct Profile(BTreeMap<String, String>);
+pub(super) struct AwsProfile(BTreeMap<String, String>);
 
-impl Profile {
+impl AwsProfile {
     /// The profile of a name in a file; one without entries if the file or the profile is not there.
     pub(super) fn read(file: &Path, name: &str) -> Result<Self, RemoteError> {
         Ok(read_file(file)?.map(|text| Self::parse(&text, name)).unwrap_or_default())
