@@ -31,7 +31,7 @@ pub(crate) struct Global {
     /// The reason for which one of several stores was taken, as a note.
     #[arg(skip)]
     pub(crate) note: Option<String>,
-    /// What is strange about the stores of a URL.
+    /// Warnings of the stores of a URL: left out, set back.
     #[arg(skip)]
     pub(crate) warnings: Vec<String>,
     /// The name of the store, if it was one of several.

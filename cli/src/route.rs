@@ -36,7 +36,7 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
             let failure = Failure::usage("this verb works with a store in a folder, and a URL is named");
             return Err(failure.hint("acpdb restore URL DIR makes a store of what is there"));
         }
-        // What is at a URL is not asked for nothing.
+        // No request is made for nothing.
         Reach::Without if has_url => return Ok(()),
         _ => {}
     }

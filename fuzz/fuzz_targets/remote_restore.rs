@@ -1,5 +1,5 @@
-//! A prefix that lies: objects of a shipped store are changed as the bytes say, with checksums that fit if they say so. What is restored or mirrored from it is
-//! an earlier or the last state of that store, or there is an error; nothing is written elsewhere.
+//! A prefix that lies: objects of a shipped store are changed as the bytes say, with checksums that fit if they say so. A store that is restored or mirrored from it is
+//! that one, as it was at some time, or there is an error; nothing is written elsewhere.
 #![no_main]
 
 use std::collections::BTreeMap;

@@ -40,7 +40,7 @@ impl<'r> CachedRemote<'r> {
 
     /// The object as it is kept; `None`: it is not, or not as it was.
     pub(crate) fn kept(&self, key: &str) -> Option<Vec<u8>> {
-        // What cannot be read is fetched.
+        // A file that cannot be read is fetched anew.
         let bytes = std::fs::read(self.folder.join(Self::file_name(key))).ok()?;
         let (digest, object) = bytes.split_at_checked(DIGEST_BYTES)?;
         (digest == blake3::hash(object).as_bytes()).then(|| object.to_vec())

@@ -42,7 +42,7 @@ pub struct Mirrored {
     pub is_new: bool,
 }
 
-/// What was there when the folder was made.
+/// The head and the end of the chain when the folder was made.
 struct MirrorState {
     head: [u8; 32],
     epoch: u64,
@@ -113,7 +113,7 @@ pub fn mirror(remote: &dyn Remote, store: StoreId, place: &Path) -> Result<Mirro
     let known = std::fs::read(&state_file).ok().and_then(|bytes| MirrorState::decode(&bytes));
     let known = known.filter(|_| is_store(&folder));
     if known.is_none() {
-        // What was fetched may be of another history than what is there now.
+        // Objects that were fetched may be of another history than those there now.
         remove(&objects)?;
         DirBuilder::new().mode(0o700).create(&objects).map_err(failed("create", &objects))?;
     }
@@ -157,7 +157,7 @@ fn standing(
         if head.epoch < known.epoch {
             return Ok(MirrorStanding::SetBack);
         }
-        // What a pack has is read from there.
+        // Entries that a pack has are read from there.
         let last = known.next.checked_sub(1).filter(|last| *last >= head.boundary);
         if let Some(last) = last {
             let key = ObjectName::Entry(last).key(store);

@@ -12,14 +12,15 @@
 mod answer;
 mod credentials;
 mod place;
+mod profile;
 #[cfg(any(test, feature = "testing"))]
 mod server;
 mod settings;
 
 use std::io::Read;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -194,6 +195,7 @@ impl S3Remote {
     }
 
     fn get_object(&self, what: &str, key: &str, range: Option<&Range<u64>>) -> Result<S3Answer, RemoteError> {
+        // An end of 0 is one of nothing, and no range begins behind it.
         let headers: Vec<_> = range
             .map(|range| ("range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1))))
             .into_iter()
@@ -222,7 +224,8 @@ impl S3Remote {
 
     /// Finds out once whether the bucket keeps conditions, before one counts.
     fn probe(&self) -> Result<(), RemoteError> {
-        let mut is_able = self.is_able.lock().unwrap_or_else(PoisonError::into_inner);
+        // It is set once, by one step.
+        let mut is_able = steady(&self.is_able);
         if *is_able {
             return Ok(());
         }

@@ -38,7 +38,7 @@ enum UrlPlace {
     Bucket(S3Place),
 }
 
-/// What a URL leads to.
+/// The remote of a URL.
 pub(crate) struct OpenedUrl {
     pub(crate) remote: Arc<dyn Remote>,
     #[cfg(feature = "s3")]
@@ -93,7 +93,7 @@ impl RemoteUrl {
         Err(failure.hint("build it with --features s3, or name a folder, as file:///mnt/disk/acpdb"))
     }
 
-    /// Reads `s3://BUCKET/PREFIX`. What is wrong is not told in full: there may be a password in it.
+    /// Reads `s3://BUCKET/PREFIX`. A wrong one is not told in full: there may be a password in it.
     #[cfg(feature = "s3")]
     fn bucket(typed: &str, form: &str) -> Result<Self, Failure> {
         let wrong = || Failure::usage("the URL has another form than s3://BUCKET/PREFIX").hint(form);
@@ -102,6 +102,7 @@ impl RemoteUrl {
         if path.contains(['?', '#']) {
             return Err(wrong());
         }
+        // A path that is no text is refused as one of another form.
         let path = decoded(path).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
         let place = S3Place::new(bucket, &path).map_err(|_| wrong())?;
         Ok(Self { place: UrlPlace::Bucket(place), typed: typed.to_owned() })

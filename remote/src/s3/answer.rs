@@ -66,6 +66,7 @@ impl S3Answer {
                 return Err(RemoteError::Broken { what: format!("{what}: more than {limit} bytes") });
             }
         }
+        // A date that is none tells nothing.
         let date = header(headers, "date").and_then(|text| rfc2822::parse(&text).ok());
         Ok(Self {
             status,
@@ -73,7 +74,6 @@ impl S3Answer {
             tag: header(headers, "etag"),
             code: if is_error { code_in(&bytes) } else { String::new() },
             region: header(headers, "x-amz-bucket-region"),
-            // A date that is none tells nothing.
             date: date.map(|date| date.timestamp()),
             body: if is_error { Vec::new() } else { bytes },
         })

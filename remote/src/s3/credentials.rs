@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use rusty_s3::Credentials;
 
-use super::settings::AwsProfile;
+use super::profile::AwsProfile;
 use crate::remote::RemoteError;
 
 /// Where credentials come from.
@@ -61,7 +61,7 @@ struct PrintedCredentials {
     session_token: Option<String>,
 }
 
-/// The credentials that the program of a profile prints. What it says itself goes to the terminal.
+/// The credentials that the program of a profile prints. Its own words go to the terminal.
 fn printed(command: &str) -> Result<Credentials, RemoteError> {
     let failed = |why: &str| refused(format!("the program of credential_process: {why}"));
     let words = shlex::split(command).unwrap_or_default();

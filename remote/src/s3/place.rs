@@ -41,7 +41,7 @@ impl S3Place {
         &self.bucket
     }
 
-    /// What stands before each key: nothing, or names with `/` behind each.
+    /// The beginning of each key: nothing, or names with `/` behind each.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }

@@ -33,7 +33,7 @@ pub enum S3Fault {
     Tear,
 }
 
-/// What a server does with conditions.
+/// The fate of conditions at a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum S3Conditions {
     /// It keeps them.
@@ -152,7 +152,7 @@ impl S3Server {
         self.state().plan = Box::new(plan);
     }
 
-    /// Sets what becomes of conditions.
+    /// Sets the fate of conditions.
     pub fn set_conditions(&self, conditions: S3Conditions) {
         self.state().conditions = conditions;
     }

@@ -213,7 +213,7 @@ fn a_bucket_that_keeps_versions_is_told_of() {
     assert!(remote.has_versions());
 }
 
-/// What a server that lies sends is no list, no object, no end of memory.
+/// Answers of a server that lies are no list and no object.
 #[test]
 fn a_server_that_is_none_is_an_error() {
     let remote = {

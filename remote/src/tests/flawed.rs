@@ -55,7 +55,7 @@ impl Flaw {
     ];
 }
 
-/// What its worker did, as far as a flaw needs it.
+/// Acts of its worker, as far as a flaw needs them.
 #[derive(Default)]
 struct Seen {
     /// The head that it swapped in, and whether a fence of it is there.

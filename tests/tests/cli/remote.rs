@@ -254,7 +254,7 @@ fn a_store_that_is_damaged_or_set_back_below_a_url_is_told_and_the_others_are_sh
     ran.says(0, &["was set back", "left out", &first[..8]]);
 }
 
-/// Two programs ship one store, and each takes it over from the other; some are killed at any moment. What one of them said to be there is there.
+/// Two programs ship one store, and each takes it over from the other; some are killed at any moment. All that one of them said to be there is there.
 #[test]
 fn programs_that_take_a_store_over_and_are_killed_lose_nothing_that_was_said_to_be_there() {
     let world = World::fed();

@@ -84,6 +84,17 @@ fn paths_in_answers_are_shown_and_not_serialized() -> io::Result<()> {
 
 /// Variables that the program reads and a service need not see, each with the reason.
 const NOT_FOR_A_SERVICE: &[(&str, &str)] = &[
+    ("AWS_ACCESS_KEY_ID", "a bucket, or a cache of what is there: no service uses one"),
+    ("AWS_CA_BUNDLE", "a bucket, or a cache of what is there: no service uses one"),
+    ("AWS_CONFIG_FILE", "a bucket, or a cache of what is there: no service uses one"),
+    ("AWS_DEFAULT_REGION", "a bucket, or a cache of what is there: no service uses one"),
+    ("AWS_ENDPOINT_URL", "a bucket, or a cache of what is there: no service uses one"),
+    ("AWS_ENDPOINT_URL_S3", "a bucket, or a cache of what is there: no service uses one"),
+    ("AWS_PROFILE", "a bucket, or a cache of what is there: no service uses one"),
+    ("AWS_REGION", "a bucket, or a cache of what is there: no service uses one"),
+    ("AWS_SECRET_ACCESS_KEY", "a bucket, or a cache of what is there: no service uses one"),
+    ("AWS_SESSION_TOKEN", "a bucket, or a cache of what is there: no service uses one"),
+    ("XDG_CACHE_HOME", "a bucket, or a cache of what is there: no service uses one"),
     ("ACPDB_COMPLETE", "asked by a shell, for what is typed"),
     ("ACPDB_MCP_TOKEN", "of acpdb mcp"),
     ("ACPDB_PAGER", "of what is shown"),
