@@ -41,17 +41,13 @@ enum UrlPlace {
 /// The remote of a URL.
 pub(crate) struct OpenedUrl {
     pub(crate) remote: Arc<dyn Remote>,
-    #[cfg(feature = "s3")]
-    bucket: Option<Arc<S3Remote>>,
+    versions: Box<dyn Fn() -> bool>,
 }
 
 impl OpenedUrl {
     /// Whether old versions of objects stay there, as far as its answers have said.
     pub(crate) fn has_versions(&self) -> bool {
-        #[cfg(feature = "s3")]
-        return self.bucket.as_ref().is_some_and(|bucket| bucket.has_versions());
-        #[cfg(not(feature = "s3"))]
-        false
+        (self.versions)()
     }
 }
 
@@ -129,11 +125,9 @@ impl RemoteUrl {
             UrlPlace::Folder(_) if is_alone => Err(Failure::usage(
                 "--alone is for a bucket that keeps no conditions: a folder needs no such",
             )),
-            UrlPlace::Folder(folder) => Ok(OpenedUrl {
-                remote: Arc::new(FolderRemote::new(folder)),
-                #[cfg(feature = "s3")]
-                bucket: None,
-            }),
+            UrlPlace::Folder(folder) => {
+                Ok(OpenedUrl { remote: Arc::new(FolderRemote::new(folder)), versions: Box::new(|| false) })
+            }
             #[cfg(feature = "s3")]
             UrlPlace::Bucket(place) => {
                 let failed = |error: RemoteError| self.failed(error.into(), Code::Failure);
@@ -142,7 +136,8 @@ impl RemoteUrl {
                 let settings = S3Settings::read(&variable, home.as_deref()).map_err(failed)?;
                 let remote = S3Remote::new(place.clone(), &settings.alone(is_alone)).map_err(failed)?;
                 let bucket = Arc::new(remote);
-                Ok(OpenedUrl { remote: Arc::<S3Remote>::clone(&bucket), bucket: Some(bucket) })
+                let remote = Arc::<S3Remote>::clone(&bucket);
+                Ok(OpenedUrl { remote, versions: Box::new(move || bucket.has_versions()) })
             }
         }
     }
