@@ -94,6 +94,7 @@ const NOT_FOR_A_SERVICE: &[(&str, &str)] = &[
     ("AWS_REGION", "a bucket, or a cache of what is there: no service uses one"),
     ("AWS_SECRET_ACCESS_KEY", "a bucket, or a cache of what is there: no service uses one"),
     ("AWS_SESSION_TOKEN", "a bucket, or a cache of what is there: no service uses one"),
+    ("AWS_SHARED_CREDENTIALS_FILE", "a bucket, or a cache of what is there: no service uses one"),
     ("XDG_CACHE_HOME", "a bucket, or a cache of what is there: no service uses one"),
     ("ACPDB_COMPLETE", "asked by a shell, for what is typed"),
     ("ACPDB_MCP_TOKEN", "of acpdb mcp"),
