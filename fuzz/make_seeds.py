@@ -4,6 +4,7 @@
 `frame`: the first byte chooses (even: a frame as it is, odd: material for a round trip).
 `segment`: the first byte chooses what stays of the real segment. `event`: kind, version, and whether the rest changes a real one.
 `import_*`: a file of that format. `pattern`: a pattern, and below it a text.
+`remote_restore`: changes of five bytes: object, act, two of a number, a value; odd values mend checksums.
 `propose`: a message. `query`: a query, or a point in time. `arguments`: words of a command line, one a line.
 """
 
@@ -226,3 +227,15 @@ for name, words in {
 }.items():
     save("arguments", name, "\n".join(words).encode())
 save("arguments", "not-utf8", b"show\n\xff\xfe\n--body\n1")
+
+for name, steps in {
+    "as-it-is": [],
+    "flip-head": [(1, 0, 0, 200, 2)],
+    "forged-head": [(1, 0, 0, 56, 1), (1, 2, 0, 12, 255)],
+    "forged-run": [(number, 0, 1, 64, 3) for number in range(2, 12)],
+    "cut": [(9, 3, 0, 100, 0), (7, 5, 0, 0, 0)],
+    "swapped": [(5, 6, 0, 9, 0), (9, 6, 0, 5, 0)],
+    "names": [(4, 7, 0, number, 0) for number in range(7)],
+    "long": [(3, 4, 255, 255, 1), (1, 4, 255, 255, 1)],
+}.items():
+    save("remote_restore", name, b"".join(bytes(step) for step in steps))

@@ -18,7 +18,7 @@ const GLOBAL_OPTIONS: &str = "Options of every command";
 /// Options of every command.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Global {
-    /// The store's folder; several, or a folder of stores, are read as one [default: the nearest .acpdb/ upwards, else as set by
+    /// The store's folder; several, a folder of stores, or a URL of stores, are read as one [default: the nearest .acpdb/ upwards, else as set by
     /// config, else the user's data directory]
     #[arg(id = "db", help_heading = GLOBAL_OPTIONS, long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
     pub(crate) named: Vec<PathBuf>,
@@ -31,6 +31,9 @@ pub(crate) struct Global {
     /// The reason for which one of several stores was taken, as a note.
     #[arg(skip)]
     pub(crate) note: Option<String>,
+    /// Warnings of the stores of a URL: left out, set back.
+    #[arg(skip)]
+    pub(crate) warnings: Vec<String>,
     /// The name of the store, if it was one of several.
     #[arg(skip)]
     pub(crate) store_label: Option<String>,

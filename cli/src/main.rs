@@ -26,6 +26,7 @@ mod kept;
 mod keyring;
 mod keys;
 mod known;
+mod mirrors;
 mod mistakes;
 mod output;
 mod own_stores;
@@ -203,6 +204,9 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     }
     for remark in &global.settings.remarks {
         output.warn(remark);
+    }
+    for warning in &global.warnings {
+        output.warn(warning);
     }
     if let Some(note) = &global.note {
         output.note(note);

@@ -1,7 +1,7 @@
 //! Which store a command means, where several are named.
 //!
 //! ```text
-//! --db A --db B, --db FOLDER, $ACPDB_PATH=A:B --> one store:        as ever
+//! --db A --db B, --db FOLDER, --db URL, $ACPDB_PATH=A:B --> one store:        as ever
 //!                                             '-> several:
 //!      a verb that lists           all of them
 //!      one that shows one thing    the store that has it, named as laptop:812 or found by a session's name
@@ -21,7 +21,7 @@ use crate::clock::now;
 use crate::commands::{lines::some_of, session};
 use crate::failure::Failure;
 use crate::several::{in_words, labels, opened_from};
-use crate::store_path;
+use crate::{mirrors, store_path};
 
 /// Most forms of a name that a hint tells.
 const FORM_COUNT_MAX: usize = 8;
@@ -30,7 +30,17 @@ const NAMED_COUNT_MAX: usize = 8;
 
 /// Finds the stores that the words name, and the one that the verb means if it knows of one only. `words` are those of the command line.
 pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
-    let (one, several) = places(&args.global.named)?;
+    let has_url = args.global.named.iter().any(|named| mirrors::is_url(named));
+    match args.verb.reach() {
+        Reach::Apart if has_url => {
+            let failure = Failure::usage("this verb works with a store in a folder, and a URL is named");
+            return Err(failure.hint("acpdb restore URL DIR makes a store of what is there"));
+        }
+        // No request is made for nothing.
+        Reach::Without if has_url => return Ok(()),
+        _ => {}
+    }
+    let (one, several) = places(&args.global.named, &mut args.global.warnings)?;
     args.global.db = one;
     if several.is_empty() {
         return Ok(());
@@ -79,8 +89,9 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
         let words = words.into_iter().map(|word| chosen.without_store(word));
         let again = Args::read(words).map_err(|error| Failure::usage(error.to_string()))?;
         let key_file = std::mem::take(&mut args.global.key_file);
+        let warnings = std::mem::take(&mut args.global.warnings);
         *args = again;
-        args.global.key_file = key_file;
+        (args.global.key_file, args.global.warnings) = (key_file, warnings);
     }
     args.global.db = Some(chosen.member.root);
     args.global.store_label = Some(chosen.member.label);
@@ -202,9 +213,15 @@ fn newest(stores: &Stores<Failure>) -> Result<StoreMember, Failure> {
 }
 
 /// The store that is named alone, and several that are named, or that lie in a folder that is named.
-fn places(named: &[PathBuf]) -> Result<(Option<PathBuf>, Vec<PathBuf>), Failure> {
-    let mut all = Vec::new();
+fn places(named: &[PathBuf], warnings: &mut Vec<String>) -> Result<(Option<PathBuf>, Vec<PathBuf>), Failure> {
+    let (mut all, mut several) = (Vec::new(), Vec::new());
     for path in named {
+        if mirrors::is_url(path) {
+            let (folders, told) = mirrors::folders(path)?;
+            several.extend(folders);
+            warnings.extend(told);
+            continue;
+        }
         let of_variable = std::env::var_os("ACPDB_PATH").is_some_and(|value| value == path.as_os_str());
         if of_variable && path.symlink_metadata().is_err() {
             all.extend(std::env::split_paths(path).filter(|path| !path.as_os_str().is_empty()));
@@ -212,14 +229,14 @@ fn places(named: &[PathBuf]) -> Result<(Option<PathBuf>, Vec<PathBuf>), Failure>
             all.push(path.clone());
         }
     }
-    let mut several = Vec::new();
+    let has_url = !several.is_empty();
     for path in &all {
         let below = if is_store(path) || !path.is_dir() { Vec::new() } else { stores_in(path)? };
         if below.is_empty() { several.push(path.clone()) } else { several.extend(below) }
     }
     match (all.as_slice(), several.as_slice()) {
-        ([], _) => Ok((None, Vec::new())),
-        ([named], [found]) if named == found => Ok((Some(named.clone()), Vec::new())),
+        ([], _) if !has_url => Ok((None, Vec::new())),
+        ([named], [found]) if named == found && !has_url => Ok((Some(named.clone()), Vec::new())),
         _ => Ok((None, several)),
     }
 }

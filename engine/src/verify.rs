@@ -255,6 +255,33 @@ pub(crate) fn verify_expecting(
     // Digests and links are over stored bytes: only a fold needs the key of an encrypted store.
     let is_unopened = !deep && matches!(keys, KeyUse::None);
     let keys = if is_unopened { KeyUse::Bytes } else { keys.clone() };
+    verify_opened(storage, deep, keys, expected, |log, report| {
+        if report.verdict != Verdict::Sound || !log.is_encrypted() {
+            return;
+        }
+        // Sound bytes that no key opens any more are no sound store.
+        if let Some(why) = key_fault(&**log.storage()) {
+            *report = Report::unreadable(log.store(), why);
+        } else if is_unopened {
+            report.verdict = Verdict::Unreadable;
+            report.not_proven.insert(0, NO_KEY.to_owned());
+        }
+    })
+}
+
+/// [`verify_storage`], of a copy that its key does not go with: all that is proven is of its stored bytes.
+pub(crate) fn verify_bytes(storage: Arc<dyn Storage>) -> Result<Report, Error> {
+    verify_opened(storage, false, KeyUse::Bytes, &[], |_, _| {})
+}
+
+/// Opens a log, checks it, and lets `judge` look at the report.
+fn verify_opened(
+    storage: Arc<dyn Storage>,
+    deep: bool,
+    keys: KeyUse,
+    expected: &[Expected],
+    judge: impl FnOnce(&Log, &mut Report),
+) -> Result<Report, Error> {
     let log = match Log::open_to_read(storage, keys) {
         Ok(log) => log,
         Err(error) => return Report::of_error(error.into(), StoreId::ZERO),
@@ -263,17 +290,7 @@ pub(crate) fn verify_expecting(
         let found = verify_log(&log, expected)?;
         let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
         let mut report = report(found, contradictions, log.is_closed());
-        if report.verdict != Verdict::Sound || !log.is_encrypted() {
-            return Ok(report);
-        }
-        // Sound bytes that no key opens any more are no sound store.
-        if let Some(why) = key_fault(&**log.storage()) {
-            return Ok(Report::unreadable(log.store(), why));
-        }
-        if is_unopened {
-            report.verdict = Verdict::Unreadable;
-            report.not_proven.insert(0, NO_KEY.to_owned());
-        }
+        judge(&log, &mut report);
         Ok(report)
     };
     look().or_else(|error| Report::of_error(error, log.store()))

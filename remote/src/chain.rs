@@ -16,7 +16,6 @@ use acpdb_engine::log::LogPiece;
 use acpdb_engine::storage::Entropy;
 
 use crate::error::ChainError;
-use crate::flaws::Flaw;
 use crate::head::{HEAD_BYTES_MAX, KeptSegment, OWNER_BYTES_MAX, RemoteHead};
 use crate::names::{ObjectName, PackName, SegmentName, head_key};
 use crate::objects::{
@@ -42,7 +41,6 @@ pub struct RemoteChain {
     head: RemoteHead,
     tag: ObjectTag,
     tail: ChainTail,
-    flaw: Flaw,
 }
 
 /// Eight random bytes.
@@ -64,16 +62,6 @@ impl RemoteChain {
         entropy: Arc<dyn Entropy>,
         store: StoreId,
         owner: &str,
-    ) -> Result<Self, ChainError> {
-        Self::take_over_with(remote, entropy, store, owner, Flaw::None)
-    }
-
-    pub(crate) fn take_over_with(
-        remote: Arc<dyn Remote>,
-        entropy: Arc<dyn Entropy>,
-        store: StoreId,
-        owner: &str,
-        flaw: Flaw,
     ) -> Result<Self, ChainError> {
         let nonce = random(&*entropy)?;
         let mut cut = owner.len().min(OWNER_BYTES_MAX);
@@ -103,9 +91,9 @@ impl RemoteChain {
                 owner: owner.clone(),
                 ..was
             };
-            let Some(tag) = replace_head(&*remote, &head, &found, flaw)? else { continue };
+            let Some(tag) = replace_head(&*remote, &head, &found)? else { continue };
             let tail = ChainTail::of(&head);
-            let mut chain = Self { remote, entropy, store, epoch, nonce, head, tag, tail, flaw };
+            let mut chain = Self { remote, entropy, store, epoch, nonce, head, tag, tail };
             chain.fence()?;
             chain.empty_trash()?;
             return Ok(chain);
@@ -159,22 +147,16 @@ impl RemoteChain {
             {
                 self.absorb(&object)?;
             }
-            if self.flaw == Flaw::NoFence {
-                break;
-            }
             let place = self.tail.place;
             let object = self.run(LogRunKind::Fence, place, place, Vec::new()).encode();
             let key = self.key(ObjectName::Entry(self.tail.next));
-            match create_settled(&*self.remote, &key, &object, self.flaw)? {
+            match create_settled(&*self.remote, &key, &object)? {
                 Settled::Mine => {
                     self.tail.take(&object)?;
                     break;
                 }
                 Settled::Other(found) => self.absorb(&found)?,
             }
-        }
-        if self.flaw == Flaw::NoLookAfterFence {
-            return Ok(());
         }
         // A writer that took over after this head was swapped in may have read the chain before the fence was there.
         self.check_mine()
@@ -207,20 +189,10 @@ impl RemoteChain {
             let object =
                 self.run(LogRunKind::Chunk, piece.before, piece.behind, piece.bytes.clone()).encode();
             let number = self.tail.next;
-            let settled =
-                create_settled(&*self.remote, &self.key(ObjectName::Entry(number)), &object, self.flaw);
-            let found = match settled {
-                Err(ChainError::Remote(RemoteError::Doubt { .. }))
-                    if self.flaw == Flaw::NewNumberAfterDoubt =>
-                {
-                    Vec::new()
-                }
-                Err(error) => return Err(error),
-                Ok(Settled::Mine) => {
-                    self.tail.take(&object)?;
-                    return Ok(());
-                }
-                Ok(Settled::Other(found)) => found,
+            let key = self.key(ObjectName::Entry(number));
+            let Settled::Other(found) = create_settled(&*self.remote, &key, &object)? else {
+                self.tail.take(&object)?;
+                return Ok(());
             };
             if let Some(other) = entry(self.store, number, &found)?
                 && other.epoch >= self.epoch
@@ -307,10 +279,6 @@ impl RemoteChain {
         let name = PackName { first, next, epoch: self.epoch, nonce };
         head.packs.push(name);
         let key = self.key(ObjectName::Pack(name));
-        if self.flaw == Flaw::TrimBeforePack {
-            self.swap_head(head, names)?;
-            return put_whole(&*self.remote, &key, &pack.encode());
-        }
         put_whole(&*self.remote, &key, &pack.encode())?;
         self.swap_head(head, names)
     }
@@ -386,46 +354,21 @@ impl RemoteChain {
 
     /// Swaps in a head, then deletes what it has no use for.
     fn swap_head(&mut self, head: RemoteHead, trash: Vec<ObjectName>) -> Result<(), ChainError> {
-        let (first, next) = (self.head.boundary, head.boundary);
         let head = RemoteHead { nonce: random(&*self.entropy)?, trash, ..head };
         let bytes = head.encode();
         check_length("the head", bytes.len() as u64, HEAD_BYTES_MAX as u64)?;
-        let mut was = self.tag.clone();
-        if self.flaw == Flaw::TrimWithoutSwap
-            && let Some((_, found)) = self.remote.get(&head_key(self.store), None)?
-        {
-            was = found;
-        }
-        let Some(tag) = swap_settled(&*self.remote, &head_key(self.store), &bytes, &was)? else {
+        let Some(tag) = swap_settled(&*self.remote, &head_key(self.store), &bytes, &self.tag)? else {
             let found = head_of(&*self.remote, self.store)?;
             return Err(ChainError::Fenced { epoch: found.map_or(0, |(head, _)| head.epoch) });
         };
         (self.head, self.tag) = (head, tag);
-        self.empty_trash()?;
-        if matches!(self.flaw, Flaw::FencesDeleted | Flaw::JunkDeleted) {
-            self.delete_more(first, next)?;
-        }
-        Ok(())
+        self.empty_trash()
     }
 
     /// Deletes what the head's list of trash names. The list stays until the next head.
     fn empty_trash(&mut self) -> Result<(), ChainError> {
         for name in std::mem::take(&mut self.head.trash) {
             self.remote.delete(&name.key(self.store))?;
-        }
-        Ok(())
-    }
-
-    /// For two flaws: deletes fences, or entries that are neither.
-    fn delete_more(&self, first: u64, next: u64) -> Result<(), ChainError> {
-        for number in first..next {
-            let key = self.key(ObjectName::Entry(number));
-            let Some((object, _)) = self.remote.get(&key, None)? else { continue };
-            let is_fence =
-                entry(self.store, number, &object)?.is_some_and(|run| run.kind == LogRunKind::Fence);
-            if is_fence == (self.flaw == Flaw::FencesDeleted) {
-                self.remote.delete(&key)?;
-            }
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Log --> ship --> chain (epoch, fence, chunks, packs, segments) --> Remote: create, swap, put, get, list, delete
-//!                                                                       |- MemoryRemote, FolderRemote
+//!                                                                       |- MemoryRemote, FolderRemote, s3::S3Remote (feature `s3`)
 //!                  folder <-- restore <-- read <------------------------'
 //! ```
 //!
@@ -10,15 +10,16 @@
 //! time: who takes over raises the epoch in the head by compare and swap, and creates a fence where the former writer's next entry would go.
 //! No clock decides anything. Nothing that is read is believed: every header, link and content is checked against the place before it.
 //!
-//! Not here: several stores read as one, credentials, networks. Calls block; a host calls them on threads of its own.
+//! Not here: several stores read as one. Calls block; a host calls them on threads of its own.
 
+mod cache;
 mod chain;
 mod error;
-mod flaws;
 mod folder;
 mod head;
 mod look;
 mod memory;
+mod mirror;
 mod names;
 mod objects;
 mod read;
@@ -27,6 +28,8 @@ mod remote;
 mod repair;
 mod restore;
 mod run;
+#[cfg(feature = "s3")]
+pub mod s3;
 mod ship;
 #[cfg(any(test, feature = "testing"))]
 mod sim;
@@ -40,6 +43,7 @@ pub use chain::RemoteChain;
 pub use error::ChainError;
 pub use folder::FolderRemote;
 pub use memory::MemoryRemote;
+pub use mirror::{Mirrored, mirror, mirror_name};
 pub use names::meta_key;
 pub use rehearsal::{RehearsedCount, RehearsedRemote};
 pub use remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped};

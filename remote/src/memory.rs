@@ -34,6 +34,11 @@ impl MemoryRemote {
         self.objects().clone()
     }
 
+    /// The bytes of an object, whatever its key.
+    pub fn find(&self, key: &str) -> Option<Vec<u8>> {
+        self.objects().get(key).cloned()
+    }
+
     /// Puts an object there, whatever its key: what a hostile remote has.
     pub fn set(&self, key: &str, bytes: Option<Vec<u8>>) {
         let mut objects = self.objects();

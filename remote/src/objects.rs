@@ -3,7 +3,6 @@
 use acpdb_engine::ids::StoreId;
 
 use crate::error::ChainError;
-use crate::flaws::Flaw;
 use crate::head::RemoteHead;
 use crate::names::{ObjectName, head_key, store_keys};
 use crate::remote::{Created, ObjectTag, Remote, RemoteError, Swapped};
@@ -39,20 +38,10 @@ pub(crate) fn get_settled(
 }
 
 /// Makes an object, or finds out which one is there.
-pub(crate) fn create_settled(
-    remote: &dyn Remote,
-    key: &str,
-    bytes: &[u8],
-    flaw: Flaw,
-) -> Result<Settled, ChainError> {
+pub(crate) fn create_settled(remote: &dyn Remote, key: &str, bytes: &[u8]) -> Result<Settled, ChainError> {
     for _ in 0..CALL_COUNT {
         match remote.create(key, bytes) {
             Ok(Created::Here(_)) => return Ok(Settled::Mine),
-            Ok(Created::Taken) if flaw == Flaw::TakenIsMine => return Ok(Settled::Mine),
-            Err(RemoteError::Doubt { .. }) if flaw == Flaw::DoubtIsMine => return Ok(Settled::Mine),
-            Err(RemoteError::Doubt { .. }) if flaw == Flaw::NewNumberAfterDoubt => {
-                return Err(doubt("creating", key));
-            }
             Ok(Created::Taken) | Err(RemoteError::Doubt { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -137,13 +126,12 @@ pub(crate) fn replace_head(
     remote: &dyn Remote,
     head: &RemoteHead,
     found: &FoundHead,
-    flaw: Flaw,
 ) -> Result<Option<ObjectTag>, ChainError> {
     let (key, bytes) = (head_key(head.store), head.encode());
     if let FoundHead::Sound(_, was) | FoundHead::Unsound(was) = found {
         return swap_settled(remote, &key, &bytes, was);
     }
-    if matches!(create_settled(remote, &key, &bytes, flaw)?, Settled::Other(_)) {
+    if matches!(create_settled(remote, &key, &bytes)?, Settled::Other(_)) {
         return Ok(None);
     }
     let made = get_settled(remote, &key)?.filter(|(object, _)| *object == bytes);

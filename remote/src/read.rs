@@ -12,7 +12,7 @@ use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::piece_offset;
 
 use crate::error::ChainError;
-use crate::flaws::Flaw;
+use crate::head::RemoteHead;
 use crate::names::{ObjectName, head_key};
 use crate::objects::{get_settled, head_of, named_run};
 use crate::remote::Remote;
@@ -25,7 +25,17 @@ const ROUND_COUNT: u32 = 64;
 /// Takes bytes of the chain: the segment that they are of, the place that they continue, the bytes, the place behind them.
 pub(crate) type VisitRun<'a> = &'a mut dyn FnMut(u32, &Written, &[u8], &Written) -> Result<(), ChainError>;
 
-/// Reads a chain and returns the place behind it. The same bytes are visited once.
+/// Where a chain ended when it was read.
+pub(crate) struct ReadEnd {
+    /// The head that named what was read.
+    pub(crate) head: RemoteHead,
+    /// The place behind all of it.
+    pub(crate) place: Written,
+    /// The first number that is missing.
+    pub(crate) next: u64,
+}
+
+/// Reads a chain and returns its end. The same bytes are visited once.
 ///
 /// # Errors
 /// Those of `visit`; [`ChainError::NoStore`], [`ChainError::Unsound`], [`ChainError::Missing`], [`ChainError::Newer`], [`ChainError::Remote`].
@@ -33,8 +43,7 @@ pub(crate) fn read_chain(
     remote: &dyn Remote,
     store: StoreId,
     visit: VisitRun<'_>,
-    flaw: Flaw,
-) -> Result<Written, ChainError> {
+) -> Result<ReadEnd, ChainError> {
     let mut place = Written::default();
     let mut known = None;
     for _ in 0..ROUND_COUNT {
@@ -47,7 +56,7 @@ pub(crate) fn read_chain(
         let (head, _) = found;
         let segments = head.segments.iter().map(|kept| (ObjectName::Segment(kept.name), Some(kept.behind)));
         let packs = head.packs.iter().map(|pack| (ObjectName::Pack(*pack), None));
-        let (mut missing, mut gap) = (None, None);
+        let (mut missing, mut gap, mut next) = (None, None, head.boundary);
         for (name, behind) in segments.chain(packs) {
             if behind.is_some_and(|behind| behind.position <= place.position) {
                 continue;
@@ -74,20 +83,20 @@ pub(crate) fn read_chain(
                     add(&mut place, &run, name, visit)?;
                 }
             }
-            gap = tail.gap();
+            (gap, next) = (tail.gap(), tail.next);
         }
         let again =
             head_of(remote, store)?.ok_or_else(|| ChainError::NoStore { store: store.to_string() })?;
         let is_same = (again.0.boundary, &again.0.packs, &again.0.segments)
             == (head.boundary, &head.packs, &head.segments);
-        if is_same || flaw == Flaw::OneHead {
+        if is_same {
             return match (missing.filter(|_| is_same), gap) {
                 (Some(name), _) => Err(ChainError::Missing { key: name.key(store) }),
                 (None, Some(number)) => {
                     let what = "an entry before it, which it continues, is damaged or gone".to_owned();
                     Err(ChainError::Unsound { key: ObjectName::Entry(number).key(store), what })
                 }
-                (None, None) => Ok(place),
+                (None, None) => Ok(ReadEnd { head, place, next }),
             };
         }
         known = Some(again);

@@ -11,7 +11,6 @@ use acpdb_engine::storage::Entropy;
 
 use crate::chain::random;
 use crate::error::ChainError;
-use crate::flaws::Flaw;
 use crate::head::{KeptSegment, RemoteHead};
 use crate::names::{ObjectName, store_keys};
 use crate::objects::{FoundHead, find_head, get_settled, listed, named_run, replace_head};
@@ -69,7 +68,7 @@ pub fn repair(remote: &dyn Remote, entropy: &Arc<dyn Entropy>, store: StoreId) -
     (head.nonce, head.owner_nonce) = (random(&**entropy)?, random(&**entropy)?);
     "repair".clone_into(&mut head.owner);
     // If another repair was first, its head does as well.
-    Ok(replace_head(remote, &head, &found, Flaw::None)?.is_some())
+    Ok(replace_head(remote, &head, &found)?.is_some())
 }
 
 /// All objects of a store that have a name, in order.

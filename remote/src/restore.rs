@@ -10,10 +10,9 @@ use acpdb_engine::vault::KEY_FILE_BYTES;
 use acpdb_engine::verify::Verdict;
 
 use crate::error::ChainError;
-use crate::flaws::Flaw;
 use crate::names::{HEADS, meta_key};
 use crate::objects::{head_of, listed};
-use crate::read::{VisitRun, read_chain};
+use crate::read::{ReadEnd, VisitRun, read_chain};
 use crate::remote::Remote;
 
 /// How a store is restored.
@@ -49,11 +48,22 @@ pub fn restore(
     folder: &Path,
     options: RestoreOptions,
 ) -> Result<Backup, ChainError> {
+    restored(remote, store, folder, options).map(|(done, _)| done)
+}
+
+/// [`restore`], with the end of the chain.
+pub(crate) fn restored(
+    remote: &dyn Remote,
+    store: StoreId,
+    folder: &Path,
+    options: RestoreOptions,
+) -> Result<(Backup, ReadEnd), ChainError> {
     if head_of(remote, store)?.is_none() {
         return Err(ChainError::NoStore { store: store.to_string() });
     }
     let parts = parts_of(remote, store)?;
-    copy_from_pieces(
+    let mut end = None;
+    let done = copy_from_pieces(
         folder,
         store,
         |target| {
@@ -64,7 +74,7 @@ pub fn restore(
                 let what = format!("segment {segment} ends at another place than the objects say");
                 Err(ChainError::Unsound { key: store.to_string(), what })
             };
-            read_chain(remote, store, visit, Flaw::None)?;
+            end = Some(read_chain(remote, store, visit)?);
             Ok(parts)
         },
         |report| match report.verdict() {
@@ -72,7 +82,9 @@ pub fn restore(
             Verdict::Damaged if options.damaged => Ok(()),
             _ => Err(ChainError::Damaged(Box::new(report.clone()))),
         },
-    )
+    )?;
+    let end = end.ok_or_else(|| ChainError::NoStore { store: store.to_string() })?;
+    Ok((done, end))
 }
 
 /// The small files of a store. The head of the log is known once all pieces are there.

@@ -22,7 +22,6 @@ use acpdb_engine::vault::{KEY_FILE_BYTES, KeyUse};
 
 use crate::chain::{PACK_COUNT, RemoteChain};
 use crate::error::ChainError;
-use crate::flaws::Flaw;
 use crate::look::{look, trash_left};
 use crate::names::{PREFIX_MARK, PREFIX_TEXT, meta_key};
 use crate::objects::{Settled, create_settled, get_settled, put_whole};
@@ -292,7 +291,7 @@ impl Shipper {
         let (remote, store) = (&*self.remote, self.store());
         match get_settled(remote, PREFIX_MARK)? {
             Some((found, _)) if found == PREFIX_TEXT => {}
-            _ => match create_settled(remote, PREFIX_MARK, PREFIX_TEXT, Flaw::None)? {
+            _ => match create_settled(remote, PREFIX_MARK, PREFIX_TEXT)? {
                 Settled::Mine => {}
                 // It was torn.
                 Settled::Other(found) if PREFIX_TEXT.starts_with(&found) => {

@@ -1,7 +1,11 @@
 //! Tests of the crate: conformance of remotes, the chain on its own, and the chain under simulated faults.
 
+#[cfg(feature = "s3")]
+mod bucket;
 mod conformance;
+mod flawed;
 mod hostile;
+mod mirrors;
 mod objects;
 mod repairs;
 mod shipping;

@@ -69,11 +69,12 @@ pub(crate) struct Verify {
     acpdb backup file://$HOME/backups/disk --follow    go on shipping, until interrupted\n  \
     acpdb backup file://$HOME/backups/disk --status    how far it is\n\n\
     Writers need not stop. A copy is verified before it gets its name; to restore it, open it. Below a URL a store is kept in pieces that are \
-    written once; several stores may be there. An encrypted store goes there as it is, without its key.")]
+    written once; several stores may be there. An encrypted store goes there as it is, without its key. s3:// needs a build with --features s3; \
+    credentials and endpoint are those of the variables AWS_* and of ~/.aws.")]
 #[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct Backup {
     /// A folder that is empty or does not exist, or holds an older backup of this store, whose place the new one takes; or
-    /// `file:///FOLDER` on a mounted disk, to ship new events there
+    /// `file:///FOLDER` on a mounted disk, `s3://BUCKET/PREFIX`, to ship new events there
     #[arg(value_name = "DIR|URL")]
     pub(crate) target: PathBuf,
     /// To a URL: go on until Ctrl-C or SIGTERM
@@ -91,6 +92,9 @@ pub(crate) struct Backup {
     /// To a URL: send the wrapped key of an encrypted store, too
     #[arg(long)]
     pub(crate) keys: bool,
+    /// To a bucket that keeps no conditions: ship nevertheless; nothing stops a second writer
+    #[arg(long)]
+    pub(crate) alone: bool,
 }
 
 /// Reads seconds, with or without the letter behind them.
@@ -109,7 +113,7 @@ fn seconds(text: &str) -> Result<u32, String> {
     Whatever fails, there is no store: the folder gets its name once all is there and verified. What is at the URL is only read. \
     An item of a context is shown again by acpdb context restore.")]
 pub(crate) struct Restore {
-    /// Where acpdb backup shipped to: `file:///FOLDER`
+    /// Where acpdb backup shipped to: `file:///FOLDER`, `s3://BUCKET/PREFIX`
     #[arg(value_name = "URL")]
     pub(crate) url: PathBuf,
     /// A folder that is empty or does not exist, for the store
@@ -118,9 +122,6 @@ pub(crate) struct Restore {
     /// The store, by its id or the beginning of it, if several are there
     #[arg(long, value_name = "ID")]
     pub(crate) store: Option<String>,
-    /// The file key of an encrypted store, where it was not shipped
-    #[arg(long, value_name = "FILE")]
-    pub(crate) wrapped_key: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -16,11 +16,10 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
     if remote_url::scheme(&args.target).is_some() {
         return ship(global, args, output);
     }
-    if args.follow || args.status || args.dry_run || args.keys {
+    if args.follow || args.status || args.dry_run || args.keys || args.alone {
         let failure = Failure::usage(format!("{} is no URL", args.target.display()));
-        return Err(
-            failure.hint("--follow, --status, --dry-run and --keys need one, as file:///mnt/disk/acpdb")
-        );
+        return Err(failure
+            .hint("--follow, --status, --dry-run, --keys and --alone need one, as file:///mnt/disk/acpdb"));
     }
     let store = store_path::read(global, output)?;
     let bar = progress::bytes(store.info()?.log_bytes, output);
@@ -56,11 +55,12 @@ fn ship(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Fai
         let options = ShipOptions { owner: owner(), key: args.keys, ..ShipOptions::default() };
         Shipper::open(&folder, remote, options).map_err(|error| url.failed(error, Code::Partial))
     };
-    let real = url.remote();
+    let opened = url.open(args.alone)?;
+    let real = Arc::clone(&opened.remote);
     if args.status {
         return tell_status(&url, &open(real)?, output);
     }
-    url.check_to_write(&folder)?;
+    url.check_to_write(&*real, &folder)?;
     let rehearsed = Arc::new(RehearsedRemote::new(Arc::clone(&real)));
     let remote = if args.dry_run { Arc::<RehearsedRemote>::clone(&rehearsed) } else { real };
     let mut shipper = open(Arc::clone(&remote))?;
@@ -83,6 +83,9 @@ fn ship(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Fai
         output.warn("the head of the store was lost there; it was made anew from the other objects");
     }
     let shipped = shipped.map_err(|error| url.failed(error, Code::Partial))?;
+    if opened.has_versions() {
+        output.warn("the bucket keeps old versions of objects: what is erased or replaced stays there until a rule of the bucket removes it");
+    }
     let shown = url.shown();
     if args.dry_run {
         let count = rehearsed.count();

@@ -55,7 +55,7 @@ pub(crate) mod prove;
 pub(crate) mod proxy;
 pub(crate) mod push;
 pub(crate) mod reindex;
-mod remote_url;
+pub(crate) mod remote_url;
 pub(crate) mod restore;
 pub(crate) mod resume;
 pub(crate) mod run;

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use acpdb_engine::ids::StoreId;
-use acpdb_remote::{ChainError, RehearsedRemote, Remote, RestoreOptions, meta_key, restore, stores};
+use acpdb_engine::store::identity_of;
+use acpdb_remote::{ChainError, RehearsedRemote, RestoreOptions, restore, stores};
 
 use super::lines::some_of;
 use super::remote_url::{RemoteUrl, with_head};
@@ -16,26 +17,22 @@ const NAMED_COUNT_MAX: usize = 50;
 pub(crate) fn run(global: &Global, args: &Restore, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "restore")?;
     let url = RemoteUrl::read(&args.url)?;
-    let remote = url.remote();
+    let remote = url.open(false)?.remote;
     let found = stores(&*remote).map_err(|error| url.failed(error, Code::Failure))?;
     let store = chosen(&url, &found, args.store.as_deref())?;
     let spinner = super::progress::spinner("restoring", output);
     let remote = RehearsedRemote::new(remote);
-    if let Some(file) = &args.wrapped_key {
-        let bytes = std::fs::read(file).map_err(Failure::io("read", file.display()))?;
-        let put = remote.put(&meta_key(store, "key"), &mut &*bytes, bytes.len() as u64);
-        put.map_err(|error| url.failed(error.into(), Code::Failure))?;
-    }
     let done = restored(&remote, store, &args.folder, output);
     drop(spinner);
-    let done = done.map_err(|error| {
-        let failure = url.failed(error, Code::Failure);
-        let is_keyless = remote.get(&meta_key(store, "key"), None).is_ok_and(|key| key.is_none());
-        if failure.code == Code::Failure && failure.hint.is_none() && is_keyless {
-            return failure.hint("if the store is encrypted, name its file key with --wrapped-key FILE");
-        }
-        failure
-    })?;
+    let done = done.map_err(|error| url.failed(error, Code::Failure))?;
+    let key = done.path.join("key");
+    let is_encrypted = identity_of(&done.path)?.is_some_and(|store| store.is_encrypted);
+    if is_encrypted && !key.exists() {
+        let key = store_path::quoted(&key);
+        output.warn(format!(
+            "the store is encrypted, and its key was not shipped: put the file key of the store, or of a backup, at {key}"
+        ));
+    }
     if output.json {
         return output.json_line(&done);
     }

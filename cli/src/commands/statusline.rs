@@ -218,7 +218,12 @@ fn today(store: &Store, root: &Path, global: &Global) -> Result<Option<String>, 
         let requests = cost::requests(store, head)?;
         let is_of = |request: &Request| request.at.is_some_and(|at| at >= from && at <= now);
         let table = super::cost::table(global, None)?;
-        let bill = cost::bill(&requests, By::Host, &table, &Asked { wanted: &is_of, stale: None, within: None, zone });
+        let bill = cost::bill(
+            &requests,
+            By::Host,
+            &table,
+            &Asked { wanted: &is_of, stale: None, within: None, zone },
+        );
         let kept = Kept { store: root, day, head: head.get(), at: now.0, dollars: bill.sum.total };
         if let (Some(path), Ok(bytes)) = (path, serde_json::to_vec(&kept)) {
             // Without the file the next line takes longer.

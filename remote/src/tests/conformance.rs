@@ -41,7 +41,7 @@ fn keys(remote: &dyn Remote, under: &str) -> Vec<String> {
 }
 
 /// All that a remote must do. `race_count` rounds of 16 callers race for one object.
-fn conforms(remote: &dyn Remote, race_count: usize) {
+pub(super) fn conforms(remote: &dyn Remote, race_count: usize) {
     // Creation.
     assert_eq!(remote.get("a/none", None).unwrap(), None);
     let first = made(remote.create("a/one", b"first").unwrap());

@@ -10,8 +10,8 @@ use shuttle::{Config, Runner};
 
 use acpdb_engine::storage::{Entropy, SystemEntropy};
 
+use super::flawed::Flaw;
 use super::world::{Figures, STORE, World, piece_behind};
-use crate::flaws::Flaw;
 use crate::names::{ObjectName, head_key};
 use crate::run::{LogRun, LogRunKind};
 use crate::sim::SimRemoteFaults;
@@ -84,18 +84,7 @@ fn no_schedule_loses_doubles_or_reorders_what_was_acknowledged() {
 
 #[test]
 fn each_broken_rule_is_found() {
-    for flaw in [
-        Flaw::NoFence,
-        Flaw::NoLookAfterFence,
-        Flaw::NewNumberAfterDoubt,
-        Flaw::TrimWithoutSwap,
-        Flaw::TrimBeforePack,
-        Flaw::FencesDeleted,
-        Flaw::JunkDeleted,
-        Flaw::OneHead,
-        Flaw::TakenIsMine,
-        Flaw::DoubtIsMine,
-    ] {
+    for flaw in Flaw::ALL {
         let found = (0..PLANTED_SCHEDULE_COUNT).find_map(|number| Some((number, run(number, flaw).0?)));
         let Some((number, wrong)) = found else {
             panic!("{flaw:?} lived through {PLANTED_SCHEDULE_COUNT} schedules");

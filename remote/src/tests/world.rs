@@ -18,8 +18,8 @@ use acpdb_engine::ids::{Link, Position, StoreId};
 use acpdb_engine::log::{LogPiece, piece_offset};
 use acpdb_engine::storage::Entropy;
 
+use super::flawed::{Flaw, FlawedRemote};
 use crate::error::ChainError;
-use crate::flaws::Flaw;
 use crate::read::read_chain;
 use crate::sim::{SimRemote, SimRemoteFaults};
 use crate::{RemoteChain, repair};
@@ -128,21 +128,20 @@ impl World {
 
     fn take_over(&self, flaw: Flaw) -> Result<RemoteChain, ChainError> {
         let entropy = Arc::new(SimEntropy(self.remote.clone()));
-        RemoteChain::take_over_with(Arc::new(self.remote.clone()), entropy, STORE, "worker", flaw)
+        // That rule is one of readers.
+        let flaw = if flaw == Flaw::OneHead { Flaw::None } else { flaw };
+        let remote = Arc::new(FlawedRemote::new(self.remote.clone(), flaw));
+        RemoteChain::take_over(remote, entropy, STORE, "worker")
     }
 
     fn read(&self, flaw: Flaw) -> Result<(Bytes, Written), ChainError> {
         let mut found = Bytes::new();
-        let end = read_chain(
-            &self.remote,
-            STORE,
-            &mut |segment, _, bytes, _| {
+        let end =
+            read_chain(&FlawedRemote::new(self.remote.clone(), flaw), STORE, &mut |segment, _, bytes, _| {
                 found.entry(segment).or_default().extend_from_slice(bytes);
                 Ok(())
-            },
-            flaw,
-        )?;
-        Ok((found, end))
+            })?;
+        Ok((found, end.place))
     }
 
     /// Whether an error is one that a caller may get from a remote that fails.

@@ -1,0 +1,87 @@
+//! Stores below a URL, as folders of this machine that are read: `--db file:///FOLDER`, `--db s3://BUCKET/PREFIX`.
+//!
+//! ```text
+//! $XDG_CACHE_HOME/acpdb/remotes/DIGEST-OF-URL/STORE/ID     each verified before it has its name; removed, it is made anew
+//! ```
+//!
+//! No name from the prefix becomes the name of a file here, but for the ids of stores, which are read as such.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+
+use acpdb_engine::ids::StoreId;
+use acpdb_engine::locks::steady;
+use acpdb_remote::{ChainError, Mirrored, Remote, mirror, mirror_name, stores};
+
+use crate::commands::remote_url::{self, RemoteUrl};
+use crate::failure::{Code, Failure};
+use crate::settings::path_in;
+
+/// Most stores that are looked at a time: each waits for answers.
+const AT_A_TIME: usize = 16;
+
+/// Whether a name of a store is a URL.
+pub(crate) fn is_url(named: &Path) -> bool {
+    remote_url::scheme(named).is_some()
+}
+
+/// The folders of the stores below a URL, and what is to be told of those that are left out, or that were set back.
+pub(crate) fn folders(named: &Path) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
+    let url = RemoteUrl::read(named)?;
+    let remote = url.open(false)?.remote;
+    let failed = |error: ChainError| url.failed(error, Code::Failure);
+    let found = stores(&*remote).map_err(failed)?;
+    if found.is_empty() {
+        let failure = Failure::not_found(format!("{} has no store", url.shown()));
+        return Err(failure.hint("acpdb backup URL ships one there; is the disk mounted?"));
+    }
+    let below = path_in("XDG_CACHE_HOME").or_else(|| path_in("HOME").map(|home| home.join(".cache")));
+    let below = below
+        .ok_or_else(|| Failure::usage("there is no folder for a cache").hint("set HOME or XDG_CACHE_HOME"))?;
+    let place = below.join("acpdb/remotes").join(mirror_name(url.typed()));
+    let (mut folders, mut warnings, mut first) = (Vec::new(), Vec::new(), None);
+    for (store, done) in each(&*remote, &found, &place) {
+        match done {
+            Ok(Mirrored { folder, is_set_back, .. }) => {
+                if is_set_back {
+                    warnings
+                        .push(format!("store {store} was set back at {}: shown is what it had", url.shown()));
+                }
+                folders.push(folder);
+            }
+            Err(error) => {
+                let failure = failed(error);
+                warnings.push(format!("store {store} is left out: {}", failure.message));
+                first = first.or(Some(failure));
+            }
+        }
+    }
+    match first.filter(|_| folders.is_empty()) {
+        Some(failure) => Err(failure),
+        None => Ok((folders, warnings)),
+    }
+}
+
+/// Mirrors each store, some at a time; in their order.
+fn each(
+    remote: &dyn Remote,
+    found: &[StoreId],
+    place: &Path,
+) -> Vec<(StoreId, Result<Mirrored, ChainError>)> {
+    let (waiting, done) = (Mutex::new(found.iter().copied()), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..AT_A_TIME.min(found.len()) {
+            scope.spawn(|| {
+                loop {
+                    let Some(store) = steady(&waiting).next() else { break };
+                    let mirrored = mirror(remote, store, &place.join(store.to_hex()));
+                    steady(&done).push((store, mirrored));
+                }
+            });
+        }
+    });
+    let mut done = std::mem::take(&mut *steady(&done));
+    done.sort_by_key(|(store, _)| *store);
+    done
+}

@@ -1,0 +1,122 @@
+//! Stores in a bucket, through the program: a server on a port of this machine, credentials of the environment.
+#![cfg(feature = "s3")]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use acpdb_remote::s3::{S3Conditions, S3Fault, S3Server};
+
+const URL: &str = "s3://bucket/team";
+
+struct World {
+    home: tempfile::TempDir,
+    server: S3Server,
+}
+
+struct Ran {
+    code: Option<i32>,
+    text: String,
+}
+
+impl Ran {
+    fn says(self, code: i32, words: &[&str]) -> String {
+        assert_eq!(self.code, Some(code), "{}", self.text);
+        for word in words {
+            assert!(self.text.contains(word), "{word:?} is not in {}", self.text);
+        }
+        assert!(!self.text.contains("secret") && !self.text.contains("X-Amz"), "{}", self.text);
+        self.text
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let world = Self { home: tempfile::tempdir().unwrap(), server: S3Server::start().unwrap() };
+        world.append("first");
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command
+            .args(arguments)
+            .current_dir(self.home.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.home.path())
+            .env("ACPDB_PATH", self.path("store"))
+            .env("ACPDB_ANY_FILE_SYSTEM", "1")
+            .env("AWS_ENDPOINT_URL", self.server.endpoint())
+            .env("AWS_ACCESS_KEY_ID", "key")
+            .env("AWS_SECRET_ACCESS_KEY", "secret")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let ran = self.command(arguments).output().unwrap();
+        let text =
+            [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        Ran { code: ran.status.code(), text }
+    }
+
+    fn append(&self, text: &str) {
+        let mut child =
+            self.command(&["append", "--stdin"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let line = format!(
+            "{{\"session\":\"s\",\"turn\":true,\"message\":{{\"role\":\"user\",\"text\":\"{text}\"}}}}\n"
+        );
+        child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn a_store_is_shipped_to_a_bucket_and_restored_and_nothing_new_is_not_sent() {
+    let world = World::new();
+    world.run(&["backup", URL, "--dry-run"]).says(0, &["would be sent"]);
+    assert_eq!(world.server.count(Some("PUT")), 0);
+    world.run(&["backup", URL]).says(0, &["shipped in"]);
+    let puts = world.server.count(Some("PUT"));
+    world.run(&["backup", URL]).says(0, &["nothing new"]);
+    assert_eq!(world.server.count(Some("PUT")), puts);
+    world.append("second");
+    world.run(&["backup", URL, "--status"]).says(0, &["behind"]);
+    world.run(&["backup", URL]).says(0, &["shipped in"]);
+    world.run(&["restore", URL, "again"]).says(0, &["verified"]);
+    let head = |folder: &str| world.run(&["--db", folder, "head"]).says(0, &[]);
+    assert_eq!(head("again"), head("store"));
+    let is_below = |key: &String| key.starts_with("team/");
+    assert!(world.server.objects().all().keys().all(is_below));
+}
+
+#[test]
+fn what_a_bucket_refuses_is_said() {
+    let world = World::new();
+    world.server.set_conditions(S3Conditions::Ignored);
+    world.run(&["backup", URL]).says(8, &["If-None-Match", "--alone"]);
+    world.run(&["backup", URL, "--alone"]).says(0, &["shipped in"]);
+    world.server.set_conditions(S3Conditions::Kept);
+    world.server.keep_versions();
+    world.append("more");
+    world.run(&["backup", URL]).says(0, &["keeps old versions"]);
+    world.server.objects().set("other/notes.txt", Some(Vec::new()));
+    world.run(&["backup", "s3://bucket/other"]).says(2, &["notes.txt"]);
+    world.run(&["backup", "s3://none/x"]).says(8, &["no such bucket"]);
+    world.run(&["backup", "s3://user:word@bucket/x"]).says(2, &["s3://BUCKET/PREFIX"]);
+    world.run(&["backup", "s3://bucket/a/../b"]).says(2, &["s3://BUCKET/PREFIX"]);
+    world.server.set_key("key", "another");
+    world.run(&["backup", URL]).says(8, &["SignatureDoesNotMatch"]);
+    world.server.set_key("key", "secret");
+    world.server.plan(|_, _| Some(S3Fault::Refuse(507, "QuotaExceeded")));
+    world.run(&["backup", URL]).says(8, &["full"]);
+    let ran = world.command(&["backup", URL]).env_remove("AWS_ACCESS_KEY_ID").output().unwrap();
+    let text = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(ran.status.code() == Some(8) && text.contains("AWS_ACCESS_KEY_ID"), "{text}");
+}
