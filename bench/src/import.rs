@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use acpdb_engine::{Atomicity, Batch, Store};
-use acpdb_hosts::import::{self, Format, Options as ImportOptions, SinkStop};
+use acpdb_hosts::import::{self, ImportFormat, ImportOptions, SinkStop};
 use serde_json::value::RawValue;
 
 use crate::measure::{self, float, middle, spent};
@@ -21,7 +21,7 @@ const GATHER_BYTES: usize = 4 << 20;
 pub(crate) struct Input {
     name: String,
     path: PathBuf,
-    format: Format,
+    format: ImportFormat,
     bytes: Vec<u8>,
 }
 
@@ -104,7 +104,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// Session files below a folder that are of a known format, in order of their paths.
-fn files(folder: &Path) -> Outcome<Vec<(PathBuf, Format)>> {
+fn files(folder: &Path) -> Outcome<Vec<(PathBuf, ImportFormat)>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -177,7 +177,7 @@ pub(crate) fn import_one(store: &Store, input: &Input) -> Outcome<u64> {
 fn read_only(input: &Input) -> Outcome<usize> {
     struct Count(usize);
     impl import::Sink for Count {
-        fn batch(&mut self, batch: import::Batch) -> Result<(), SinkStop> {
+        fn batch(&mut self, batch: import::ImportBatch) -> Result<(), SinkStop> {
             self.0 += batch.entries.len();
             Ok(())
         }
@@ -234,7 +234,7 @@ impl<'s> Gather<'s> {
 }
 
 impl import::Sink for Gather<'_> {
-    fn batch(&mut self, batch: import::Batch) -> Result<(), SinkStop> {
+    fn batch(&mut self, batch: import::ImportBatch) -> Result<(), SinkStop> {
         use acpdb_engine::entry::WirePiece;
         let weight = |piece: &WirePiece| match piece {
             WirePiece::Literal(bytes) => bytes.len(),

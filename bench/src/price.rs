@@ -13,7 +13,7 @@ use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_query::cost::PriceTable;
 use acpdb_query::simulate::{
-    Outcome as Simulated, PriceList, Recording, Row, Setup, row, run as simulate, trace,
+    PolicyRow, PriceList, SessionRecording, Setup, SimulationResult as Simulated, row, run as simulate, trace,
 };
 
 use crate::import::{import_one, inputs};
@@ -29,7 +29,7 @@ const POINTING: &str =
 
 /// A recording, and the cost of doing nothing.
 struct Known {
-    recording: Recording,
+    recording: SessionRecording,
     nothing: Simulated,
 }
 
@@ -44,7 +44,7 @@ fn setup(name: &str, policy: &str, mode: ServeMode, prices: Prices) -> Outcome<S
     })
 }
 
-fn over(known: &[&Known], setup: &Setup) -> Row {
+fn over(known: &[&Known], setup: &Setup) -> PolicyRow {
     let outcomes: Vec<Simulated> = known.iter().map(|it| simulate(&it.recording, setup)).collect();
     let pairs = outcomes.iter().zip(known.iter().map(|it| &it.nothing));
     row(&setup.name, setup.mode.unwrap_or_default(), pairs)
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let nothing = Setup::nothing(Some(prices));
     let mut known = Vec::new();
     for stream in store.stream_names()?.iter().filter(|stream| stream.scope == Scope::Session) {
-        let mut recording = Recording::read(&store, stream.id)?;
+        let mut recording = SessionRecording::read(&store, stream.id)?;
         recording.count_as(&table);
         let nothing = simulate(&recording, &nothing);
         known.push(Known { recording, nothing });
@@ -83,7 +83,7 @@ fn long(options: &Options, prices: Prices, report: &mut Report) -> Outcome<()> {
     let before = reset_peak_mb();
     let begin = Instant::now();
     for stream in store.stream_names()?.iter().filter(|stream| stream.scope == Scope::Session) {
-        let recording = Recording::read(&store, stream.id)?;
+        let recording = SessionRecording::read(&store, stream.id)?;
         let requests = simulate(&recording, &setup).requests.len();
         let name = format!("simulate: a session of {requests} requests, on the clock");
         report.row(name, begin.elapsed().as_secs_f64(), "s", Target::AtMost(1.0));
@@ -181,7 +181,7 @@ fn grid(store: &Store, prices: Prices, report: &mut Report) -> Outcome<()> {
     let work = || -> Result<usize, acpdb_engine::Error> {
         let mut requests = 0;
         while let Some(stream) = streams.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-            let mut recording = Recording::read(store, stream.id)?;
+            let mut recording = SessionRecording::read(store, stream.id)?;
             recording.count_as(&table);
             requests += setups.iter().map(|setup| simulate(&recording, setup).requests.len()).sum::<usize>();
         }

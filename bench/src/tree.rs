@@ -6,7 +6,9 @@ use std::path::Path;
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
 use acpdb_proof::tree::{Hash, inclusion_ranges, leaf_hash, verify_inclusion};
-use acpdb_proof::{Checkpoint, EventProof, Gather, Opening, SignerKey, Tile, Tiled, Tiler, event, tiles};
+use acpdb_proof::{
+    Checkpoint, EventOpening, EventProof, RootBuilder, SignerKey, Tile, Tiled, Tiler, event, tiles,
+};
 
 use crate::measure::{float, median, spent, wall};
 use crate::report::{Report, Target};
@@ -125,7 +127,7 @@ fn proving(store: &Store, tiler: &Tiler, report: &mut Report) -> Outcome<()> {
     })?;
     report.row("an inclusion proof out of tiles", time * 1e3, "ms", Target::AtMost(5.0));
     let (gathered, spent) = spent(|| {
-        let mut gather = Gather::new(inclusion_ranges(size / 3, size).unwrap_or_default());
+        let mut gather = RootBuilder::new(inclusion_ranges(size / 3, size).unwrap_or_default());
         (0..size).for_each(|number| gather.push(leaf_hash(&number.to_le_bytes())));
         gather.roots()
     });
@@ -134,7 +136,7 @@ fn proving(store: &Store, tiler: &Tiler, report: &mut Report) -> Outcome<()> {
     // In the file's form: a line of base64 for each hash.
     report.row("the hashes of a proof, in its file", float(longest * 45), "B", Target::AtMost(1536.0));
     let leaf = store.leaf(Seq(100))?.ok_or("no such event")?;
-    let opening = Opening { salt: leaf.salt, event: leaf.bytes, bodies: Vec::new() };
+    let opening = EventOpening { salt: leaf.salt, event: leaf.bytes, bodies: Vec::new() };
     let checkpoint = Checkpoint { store: store.id(), seq: Seq(size), root, time: 1_700_000_000 };
     let note = checkpoint.sign(&SignerKey::from_seed(&[7; 32]))?;
     let hashes = vec![root; longest];

@@ -4,7 +4,7 @@
 
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::{Error, Store};
-use acpdb_proof::claims::{Claim, Claims, Detail, Judged, Source, Standing};
+use acpdb_proof::claims::{CheckpointStatus, Claim, ClaimSource, Claims, Detail, Judged};
 use acpdb_proof::{Checkpoint, Hash, VerifierKey};
 use serde_json::{Value, json};
 
@@ -17,11 +17,11 @@ const KEPT_COUNT_MAX: usize = 10_000;
 
 /// The exit code of one claim. A claim that no known key signed was compared with nothing, so it is no success. A wrong clock is a
 /// remark: the log is as it was signed.
-pub(crate) const fn code_of(standing: Standing) -> Code {
+pub(crate) const fn code_of(standing: CheckpointStatus) -> Code {
     match standing {
-        Standing::Agrees => Code::Ok,
-        Standing::Unproven | Standing::Misdated => Code::Partial,
-        Standing::Ahead | Standing::Replayed => Code::LostTail,
+        CheckpointStatus::Agrees => Code::Ok,
+        CheckpointStatus::Unproven | CheckpointStatus::Misdated => Code::Partial,
+        CheckpointStatus::Ahead | CheckpointStatus::Replayed => Code::LostTail,
         _ => Code::Damage,
     }
 }
@@ -37,21 +37,21 @@ pub(crate) fn line(claim: &Claim) -> String {
     let seq = claim.seq().map(|seq| format!(" at {seq}")).unwrap_or_default();
     let time = claim.checkpoint.map(|found| format!(", signed {}", time_of(&found))).unwrap_or_default();
     let name = match claim.source {
-        Source::Kept => "checkpoint",
-        Source::SeenLast => "checkpoint that was seen last",
+        ClaimSource::Kept => "checkpoint",
+        ClaimSource::SeenLast => "checkpoint that was seen last",
     };
     let standing = match claim.standing {
-        Standing::Agrees => "agrees",
-        Standing::Unproven => {
+        CheckpointStatus::Agrees => "agrees",
+        CheckpointStatus::Unproven => {
             "proves nothing here: it fits the log, and its key is not known (acpdb key trust KEY makes it known)"
         }
-        Standing::Ahead => "is ahead: the log was set back",
-        Standing::Replayed => "was replayed: a newer one was seen here",
-        Standing::Rewritten => "contradicts the log: it was rewritten, or forked",
-        Standing::Misdated => "agrees; a clock was wrong: an event after it bears an earlier time",
-        Standing::OtherKey => "is signed with another key",
-        Standing::OtherStore => "is of another store",
-        Standing::Damaged => "is damaged",
+        CheckpointStatus::Ahead => "is ahead: the log was set back",
+        CheckpointStatus::Replayed => "was replayed: a newer one was seen here",
+        CheckpointStatus::Rewritten => "contradicts the log: it was rewritten, or forked",
+        CheckpointStatus::Misdated => "agrees; a clock was wrong: an event after it bears an earlier time",
+        CheckpointStatus::OtherKey => "is signed with another key",
+        CheckpointStatus::OtherStore => "is of another store",
+        CheckpointStatus::Damaged => "is damaged",
     };
     let detail = detail(claim).map(|detail| format!(": {detail}")).unwrap_or_default();
     format!("{name}{seq} {standing}{time}{detail}")

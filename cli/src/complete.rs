@@ -15,7 +15,7 @@ use acpdb_engine::{At, Store, View, store::StreamName};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 
 use crate::global::Global;
-use crate::output::{Escape, escape};
+use crate::output::{EscapeLevel, escape};
 use crate::store_path;
 
 /// The variable by which a shell asks.
@@ -53,7 +53,7 @@ pub(crate) fn presets() -> ArgValueCandidates {
 /// Completes the name of an import format.
 pub(crate) fn formats() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let formats = acpdb_hosts::import::Format::ALL.iter();
+        let formats = acpdb_hosts::import::ImportFormat::ALL.iter();
         formats.map(|format| CompletionCandidate::new(format.name())).collect()
     })
 }
@@ -68,7 +68,8 @@ fn session_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
             // A suggestion leaves out all that cannot be read, here and below.
             let title = acpdb_query::titles::title_of(&store, &stream, None).ok().flatten();
             let title = title.unwrap_or(stream.host);
-            CompletionCandidate::new(stream.name).help(Some(escape(&title, Escape::Line).into_owned().into()))
+            CompletionCandidate::new(stream.name)
+                .help(Some(escape(&title, EscapeLevel::Line).into_owned().into()))
         })
         .collect();
     if "latest".starts_with(current) {
@@ -105,7 +106,7 @@ fn items_of(view: &View, current: &str) -> Vec<CompletionCandidate> {
             Some(key) => format!("{about} {key}"),
             None => about.to_owned(),
         };
-        let about = escape(&about, Escape::Line).into_owned();
+        let about = escape(&about, EscapeLevel::Line).into_owned();
         let id = item.item.to_string();
         let id = if is_bare { id.trim_start_matches('#').to_owned() } else { id };
         let names = [Some(id), item.hash.clone(), item.call.as_ref().map(ToString::to_string)];

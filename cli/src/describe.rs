@@ -10,7 +10,7 @@ use acpdb_engine::{Store, store::StreamName};
 use serde_json::{Value, json};
 
 use crate::failure::{Code, Failure};
-use crate::output::{Escape, escape};
+use crate::output::{EscapeLevel, escape};
 
 /// Style of seqs.
 pub(crate) const SEQ: anstyle::Style =
@@ -79,7 +79,7 @@ impl StreamNames {
     /// At most 12 characters of the name.
     pub(crate) fn short(&self, stream: StreamId) -> String {
         // A host may name its sessions as it likes.
-        escape(&self.full(stream), Escape::Line).chars().take(12).collect()
+        escape(&self.full(stream), EscapeLevel::Line).chars().take(12).collect()
     }
 }
 

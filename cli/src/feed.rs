@@ -20,19 +20,19 @@ use serde_json::value::RawValue;
 
 /// One line, understood.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct FeedLine {
     pub(crate) stream: StreamInfo,
     /// The line names its host.
     pub(crate) names_host: bool,
     /// The last seq of the session that the writer of the line knows.
     pub(crate) expect: Option<Seq>,
-    pub(crate) acts: Vec<Act>,
+    pub(crate) acts: Vec<FeedAct>,
 }
 
 /// Acts of a line, in order.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a line has few of them, nearly all facts")]
-pub(crate) enum Act {
+pub(crate) enum FeedAct {
     Record(Entry),
     /// JSON of the context tool.
     Context(String),
@@ -73,8 +73,8 @@ impl<'a> RawAct<'a> {
 
 impl<'de> Deserialize<'de> for RawAct<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
+        struct FeedFields;
+        impl<'de> Visitor<'de> for FeedFields {
             type Value = RawAct<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for RawAct<'de> {
                 Ok(fields)
             }
         }
-        deserializer.deserialize_map(Fields)
+        deserializer.deserialize_map(FeedFields)
     }
 }
 
@@ -163,7 +163,7 @@ struct RawFile {
 /// Reads one line. `number` makes call ids for tools that have none.
 ///
 /// The error is one sentence that says what is wrong with the line.
-pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
+pub(crate) fn parse(line: &str, number: u64) -> Result<FeedLine, String> {
     let raw: RawAct<'_> = serde_json::from_str(line).map_err(|error| sentence(&error, line, line))?;
     let text = |name: &str| -> Result<Option<String>, String> {
         let Some(value) = raw.get(name) else { return Ok(None) };
@@ -223,8 +223,8 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
             .to_owned());
     }
     // A command is decided on the state before its commit, so that it needs a commit of its own.
-    let is_command = |act: &Act| !matches!(act, Act::Record(_));
-    let is_turn = |act: &Act| matches!(act, Act::Record(Entry { fact: Fact::TurnStarted(_), .. }));
+    let is_command = |act: &FeedAct| !matches!(act, FeedAct::Record(_));
+    let is_turn = |act: &FeedAct| matches!(act, FeedAct::Record(Entry { fact: Fact::TurnStarted(_), .. }));
     if acts.iter().any(is_command)
         && (acts.iter().filter(|act| !is_turn(act)).count() > 1 || events.is_some())
     {
@@ -235,19 +235,19 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
             "\"expect\" goes with what happened, not with \"context\", \"policy\" and \"tasks\"".to_owned()
         );
     }
-    Ok(Line { stream, names_host, expect, acts })
+    Ok(FeedLine { stream, names_host, expect, acts })
 }
 
-fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Result<(), String> {
+fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<FeedAct>) -> Result<(), String> {
     if let Some(turn) = raw.get("turn") {
         match turn.get() {
-            "true" => acts.push(Act::Record(Entry::step(""))),
+            "true" => acts.push(FeedAct::Record(Entry::step(""))),
             "false" | "null" => {}
             text => {
                 let turn: u32 =
                     text.parse().map_err(|_| format!("\"turn\" is true or a number, not {text}"))?;
                 let kind = acpdb_engine::event::TurnKind::Step;
-                acts.push(Act::Record(
+                acts.push(FeedAct::Record(
                     fact::TurnStarted { kind, key: String::new(), number: Some(turn) }.into(),
                 ));
             }
@@ -261,7 +261,7 @@ fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Resul
             "message" => {
                 let message: RawMessage = serde_json::from_str(text).map_err(|error| wrong(&error))?;
                 let entry = Entry::message(message.key.unwrap_or_default(), message.role, message.text);
-                acts.push(Act::Record(Entry { origin: message.origin, ..entry }));
+                acts.push(FeedAct::Record(Entry { origin: message.origin, ..entry }));
             }
             "tool_started" | "tool_finished" | "tool" => {
                 let tool: RawTool<'_> = serde_json::from_str(text).map_err(|error| wrong(&error))?;
@@ -271,19 +271,19 @@ fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Resul
                 let list: Vec<serde_json::Map<String, serde_json::Value>> =
                     serde_json::from_str(text).map_err(|error| wrong(&error))?;
                 drop(list);
-                acts.push(Act::Record(fact::TodosReplaced { list: Bytes::from(text.as_bytes()) }.into()));
+                acts.push(FeedAct::Record(fact::TodosReplaced { list: Bytes::from(text.as_bytes()) }.into()));
             }
             "memory" => {
                 let memory: RawMemory = serde_json::from_str(text).map_err(|error| wrong(&error))?;
-                acts.push(Act::Record(Fact::Memory(memory_entry(memory)?).into()));
+                acts.push(FeedAct::Record(Fact::Memory(memory_entry(memory)?).into()));
             }
             "file_changed" => {
                 let file: RawFile = serde_json::from_str(text).map_err(|error| wrong(&error))?;
-                acts.push(Act::Record(fact::FileChanged { path: file.path, by: file.by }.into()));
+                acts.push(FeedAct::Record(fact::FileChanged { path: file.path, by: file.by }.into()));
             }
-            "context" => acts.push(Act::Context(text.to_owned())),
-            "policy" => acts.push(Act::Policy(text.to_owned())),
-            "tasks" => acts.push(Act::Tasks(text.to_owned())),
+            "context" => acts.push(FeedAct::Context(text.to_owned())),
+            "policy" => acts.push(FeedAct::Policy(text.to_owned())),
+            "tasks" => acts.push(FeedAct::Tasks(text.to_owned())),
             // A turn was handled above.
             _ => {}
         }
@@ -291,7 +291,7 @@ fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Resul
     Ok(())
 }
 
-fn push_tool(what: &str, tool: RawTool<'_>, number: u64, acts: &mut Vec<Act>) -> Result<(), String> {
+fn push_tool(what: &str, tool: RawTool<'_>, number: u64, acts: &mut Vec<FeedAct>) -> Result<(), String> {
     let call = match (tool.call, what) {
         (Some(call), _) => call,
         (None, "tool") => format!("line-{number}-{}", acts.len()),
@@ -306,7 +306,7 @@ fn push_tool(what: &str, tool: RawTool<'_>, number: u64, acts: &mut Vec<Act>) ->
             entry = entry.in_message(message);
         }
         entry.origin = origin("start");
-        acts.push(Act::Record(entry));
+        acts.push(FeedAct::Record(entry));
     }
     if what != "tool_started" {
         let outcome = match (tool.outcome, &tool.error) {
@@ -320,7 +320,7 @@ fn push_tool(what: &str, tool: RawTool<'_>, number: u64, acts: &mut Vec<Act>) ->
             entry = entry.details(details.get());
         }
         entry.origin = origin("finish");
-        acts.push(Act::Record(entry));
+        acts.push(FeedAct::Record(entry));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use acpdb_engine::store::Stores;
-use acpdb_query::when::{Clock, Found};
+use acpdb_query::when::{FoundPoint, SessionClock};
 use clap::ValueEnum;
 
 use crate::failure::Failure;
@@ -102,10 +102,10 @@ pub(crate) struct Clocks {
 
 impl Clocks {
     /// Takes note of the clock by which a point was found.
-    pub(crate) fn used(&self, found: &Found) {
+    pub(crate) fn used(&self, found: &FoundPoint) {
         match found.clock {
-            Some(Clock::Host) => self.host.set(true),
-            Some(Clock::Recorded) => self.recorded.set(true),
+            Some(SessionClock::Host) => self.host.set(true),
+            Some(SessionClock::Recorded) => self.recorded.set(true),
             None => {}
         }
     }
@@ -114,8 +114,8 @@ impl Clocks {
     pub(crate) fn words(&self) -> Option<&'static str> {
         match (self.host.get(), self.recorded.get()) {
             (false, false) => None,
-            (true, false) => Some(Clock::Host.label()),
-            (false, true) => Some(Clock::Recorded.label()),
+            (true, false) => Some(SessionClock::Host.label()),
+            (false, true) => Some(SessionClock::Recorded.label()),
             (true, true) => {
                 Some("the clocks of the hosts; where they give no times, when things were recorded")
             }

@@ -106,7 +106,7 @@ pub(crate) fn any_is_under_passphrase() -> bool {
 
 /// The place and form in which a private key is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum KeyLocation {
     /// In its file, not wrapped.
     InFile,
     /// In its file, under a passphrase.
@@ -116,13 +116,13 @@ pub(crate) enum Kept {
 }
 
 /// Makes a key and returns its file.
-pub(crate) fn make(name: &str, kept: Kept) -> Result<PathBuf, Failure> {
+pub(crate) fn make(name: &str, kept: KeyLocation) -> Result<PathBuf, Failure> {
     let path = key_path(name)?;
     make_at(&path, name, kept)?;
     Ok(path)
 }
 
-fn make_at(path: &Path, name: &str, kept: Kept) -> Result<(), Failure> {
+fn make_at(path: &Path, name: &str, kept: KeyLocation) -> Result<(), Failure> {
     if path.symlink_metadata().is_ok() {
         let failure =
             Failure::new(Code::Conflict, format!("there is a key {name} already: {}", path.display()));
@@ -134,9 +134,9 @@ fn make_at(path: &Path, name: &str, kept: Kept) -> Result<(), Failure> {
     let key = SignerKey::from_seed(&seed);
     let public = key.verifier(KEY_NAME).map_err(|error| refused(&error))?;
     let text = match kept {
-        Kept::InFile => key.to_text(KEY_NAME).map_err(|error| refused(&error))? + "\n",
-        Kept::UnderPassphrase => under_passphrase(&seed)? + "\n",
-        Kept::InKeyring => {
+        KeyLocation::InFile => key.to_text(KEY_NAME).map_err(|error| refused(&error))? + "\n",
+        KeyLocation::UnderPassphrase => under_passphrase(&seed)? + "\n",
+        KeyLocation::InKeyring => {
             // Keys of one name may be made for several settings.
             let entry = format!("signing key {name} {}", hex(&random::<8>()?));
             keyring::keep(&entry, &seed)?;
@@ -326,7 +326,7 @@ mod tests {
     fn a_key_in_the_keyring_signs_and_its_file_holds_nothing_of_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys/mine.key");
-        make_at(&path, "mine", Kept::InKeyring).unwrap();
+        make_at(&path, "mine", KeyLocation::InKeyring).unwrap();
         let text = read(&path).unwrap().unwrap();
         let entry = keyring::entry_in(&text, "mine").unwrap().unwrap().to_owned();
         assert!(entry.starts_with("signing key mine "));
@@ -337,11 +337,11 @@ mod tests {
         assert_eq!(signer.verifier(KEY_NAME).unwrap().to_string(), public.trim_end());
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         // The existing key stays.
-        assert_eq!(make_at(&path, "mine", Kept::InKeyring).unwrap_err().code, Code::Conflict);
+        assert_eq!(make_at(&path, "mine", KeyLocation::InKeyring).unwrap_err().code, Code::Conflict);
         assert_eq!(read(&path).unwrap().unwrap(), text);
         // A key of the same name for other settings has an entry of its own.
         let other = folder.path().join("other/mine.key");
-        make_at(&other, "mine", Kept::InKeyring).unwrap();
+        make_at(&other, "mine", KeyLocation::InKeyring).unwrap();
         assert_ne!(read(&other).unwrap().unwrap(), text);
         keyring::forget(&entry);
         let failure = signer_at(&path, "mine").err().unwrap();

@@ -25,7 +25,7 @@ const CLOCK_STEP: Duration = Duration::from_millis(20);
 
 /// Values that change with the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     bytes: u64,
     modified: i128,
     changed: i128,
@@ -36,7 +36,7 @@ pub(crate) struct Stamp {
     log: Option<(u64, i128)>,
 }
 
-impl Stamp {
+impl FileStamp {
     /// The stamp of the file at `path` now.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         // A file without a stamp is read.
@@ -45,7 +45,7 @@ impl Stamp {
             // A database may have no write-ahead log.
             let log = std::fs::metadata(crate::reader::log_of(path)).ok().and_then(|log| Self::of(&log));
             stamp.log = log.map(|log| (log.bytes, log.modified));
-        } else if let Some(crate::reader::Stored::Session(session)) = crate::reader::stored(path) {
+        } else if let Some(crate::reader::StorageFile::Session(session)) = crate::reader::stored(path) {
             stamp.log = Some(session.stamp());
         }
         Some(stamp)
@@ -93,12 +93,12 @@ fn now() -> i128 {
 
 /// The content of a file when it was read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Held {
-    stamp: Stamp,
+struct FileContent {
+    stamp: FileStamp,
     /// The options with which the file was read.
     how: String,
     /// Absent: the file has nothing to import.
-    session: Option<Counts>,
+    session: Option<KnownCounts>,
     /// The file was not understood whole.
     #[serde(default)]
     is_partly: bool,
@@ -108,7 +108,7 @@ struct Held {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Counts {
+struct KnownCounts {
     #[serde(flatten)]
     report: ImportReport,
     facts: u64,
@@ -119,7 +119,7 @@ struct Counts {
 
 /// The content of one host's files when they were read.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct HostFiles {
     pub(crate) files: u64,
     /// The time at which one of the files was read last, in microseconds since 1970.
     pub(crate) read: i64,
@@ -131,13 +131,13 @@ pub(crate) struct Seen {
 /// All known files.
 #[derive(Debug, Default)]
 pub(crate) struct KnownFiles {
-    files: BTreeMap<PathBuf, Held>,
+    files: BTreeMap<PathBuf, FileContent>,
     how: String,
     is_changed: bool,
 }
 
 /// A known file.
-pub(crate) enum Known {
+pub(crate) enum FileRecord {
     /// A session, and the report of its import.
     Session(Box<FileReport>),
     /// Of no known format.
@@ -146,9 +146,9 @@ pub(crate) enum Known {
 
 /// A file that is about to be read.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct PendingFile {
     /// The file's stamp, and whether every later change of the file also changes the stamp.
-    stamp: Option<(bool, Stamp)>,
+    stamp: Option<(bool, FileStamp)>,
 }
 
 impl KnownFiles {
@@ -160,14 +160,14 @@ impl KnownFiles {
     }
 
     /// The result for a file that has not changed.
-    pub(crate) fn look(&self, path: &Path) -> Option<Known> {
+    pub(crate) fn look(&self, path: &Path) -> Option<FileRecord> {
         let held = self.files.get(&absolute(path)?)?;
-        let stamp = Stamp::at(path)?;
+        let stamp = FileStamp::at(path)?;
         if held.stamp != stamp || held.how != self.how || held.is_partly || held.is_unsettled {
             return None;
         }
-        let Some(counts) = &held.session else { return Some(Known::Other) };
-        Some(Known::Session(Box::new(FileReport {
+        let Some(counts) = &held.session else { return Some(FileRecord::Other) };
+        Some(FileRecord::Session(Box::new(FileReport {
             path: path.to_owned(),
             report: counts.report.clone(),
             event_count: 0,
@@ -178,30 +178,30 @@ impl KnownFiles {
     }
 
     /// Whether a file has not changed since it was read, with any result.
-    pub(crate) fn is_as_it_was(&self, path: &Path, stamp: &Stamp) -> bool {
+    pub(crate) fn is_as_it_was(&self, path: &Path, stamp: &FileStamp) -> bool {
         let held = absolute(path).and_then(|path| self.files.get(&path));
         held.is_some_and(|held| held.stamp == *stamp && held.how == self.how && !held.is_unsettled)
     }
 
     /// Takes the stamp of a file before it is read.
-    pub(crate) fn begin(path: &Path) -> Reading {
-        Reading { stamp: Stamp::at(path).map(|stamp| (stamp.is_settled(), stamp)) }
+    pub(crate) fn begin(path: &Path) -> PendingFile {
+        PendingFile { stamp: FileStamp::at(path).map(|stamp| (stamp.is_settled(), stamp)) }
     }
 
     /// Remembers the result of reading a file; `None`: the file is of no known format.
-    pub(crate) fn keep(&mut self, path: &Path, reading: &Reading, report: Option<&FileReport>) {
-        let is_whole = Stamp::at(path) == reading.stamp.as_ref().map(|(_, stamp)| stamp.clone());
+    pub(crate) fn keep(&mut self, path: &Path, reading: &PendingFile, report: Option<&FileReport>) {
+        let is_whole = FileStamp::at(path) == reading.stamp.as_ref().map(|(_, stamp)| stamp.clone());
         let stamp = reading.stamp.clone().map(|(settled, stamp)| (settled && is_whole, stamp));
         self.remember(path, stamp, report);
     }
 
     /// Remembers a file that was read up to `position` while it grew.
     pub(crate) fn keep_grown(&mut self, path: &Path, position: u64, report: &FileReport) {
-        let stamp = Stamp::at(path).map(|stamp| (stamp.is_settled() && stamp.bytes == position, stamp));
+        let stamp = FileStamp::at(path).map(|stamp| (stamp.is_settled() && stamp.bytes == position, stamp));
         self.remember(path, stamp, Some(report));
     }
 
-    fn remember(&mut self, path: &Path, stamp: Option<(bool, Stamp)>, report: Option<&FileReport>) {
+    fn remember(&mut self, path: &Path, stamp: Option<(bool, FileStamp)>, report: Option<&FileReport>) {
         let Some(place) = absolute(path) else { return };
         let is_understood = report.is_none_or(|file| {
             file.report.is_complete() && file.report.cut.is_none() && file.report.unknown_records.is_empty()
@@ -211,10 +211,10 @@ impl KnownFiles {
             Some((is_whole, stamp))
                 if (is_whole || report.is_some()) && self.files.len() < FILE_COUNT_MAX =>
             {
-                let session = report.map(Counts::of);
+                let session = report.map(KnownCounts::of);
                 let (is_partly, is_unsettled) = (!is_understood, !is_whole);
                 let how = self.how.clone();
-                self.files.insert(place, Held { stamp, how, session, is_partly, is_unsettled });
+                self.files.insert(place, FileContent { stamp, how, session, is_partly, is_unsettled });
                 true
             }
             _ => self.files.remove(&place).is_some(),
@@ -222,10 +222,10 @@ impl KnownFiles {
     }
 
     /// The content of each host's files, by the host's format.
-    pub(crate) fn seen(&self) -> BTreeMap<String, Seen> {
-        let mut all: BTreeMap<String, Seen> = BTreeMap::new();
+    pub(crate) fn seen(&self) -> BTreeMap<String, HostFiles> {
+        let mut all: BTreeMap<String, HostFiles> = BTreeMap::new();
         for counts in self.files.values().filter_map(|held| held.session.as_ref()) {
-            let Counts { report, read, .. } = counts;
+            let KnownCounts { report, read, .. } = counts;
             let seen = all.entry(report.format.name().to_owned()).or_default();
             seen.files = seen.files.saturating_add(1);
             seen.read = seen.read.max(*read);
@@ -250,7 +250,7 @@ impl KnownFiles {
     }
 }
 
-impl Counts {
+impl KnownCounts {
     fn of(file: &FileReport) -> Self {
         let facts = file.event_count.saturating_add(file.known_count);
         Self { report: file.report.clone(), facts, read: crate::clock::now().get() }
@@ -273,7 +273,8 @@ mod tests {
         const SECOND: i128 = 1_000_000_000;
         const HOUR: i128 = 3600 * SECOND;
         let written = 1_000 * HOUR;
-        let stamp = |log| Stamp { bytes: 1, modified: written, changed: written, inode: 1, device: 1, log };
+        let stamp =
+            |log| FileStamp { bytes: 1, modified: written, changed: written, inode: 1, device: 1, log };
         let later = |time| Some((1, written + time));
         for (log, now, is_settled, is_recent) in [
             (None, written, false, true),

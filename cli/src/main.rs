@@ -52,7 +52,7 @@ use std::process::ExitCode;
 use args::{Args, Verb};
 use failure::{Code, Failure};
 use global::Global;
-use output::{Escape, Output, escape};
+use output::{EscapeLevel, Output, escape};
 
 fn main() -> ExitCode {
     tell_of_bugs();
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         // A host would take the usual exit code for a refusal of its agent's next act.
         Err(error) if error.use_stderr() && is_hook() => {
-            let _ = writeln!(std::io::stderr(), "{}", escape(&error.to_string(), Escape::Text));
+            let _ = writeln!(std::io::stderr(), "{}", escape(&error.to_string(), EscapeLevel::Text));
             let _ = writeln!(std::io::stdout(), "{}", commands::hook::NOTHING);
             commands::hook::refused(&error.to_string());
             return Code::Ok.into();

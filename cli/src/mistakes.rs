@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args;
-use crate::output::{Escape, escape};
+use crate::output::{EscapeLevel, escape};
 
 /// Adds the probable meaning to a refusal.
 pub(crate) fn explain(error: &mut clap::Error) {
@@ -17,7 +17,7 @@ pub(crate) fn explain(error: &mut clap::Error) {
 
 /// Makes the characters visible with which a quoted word would steer the terminal.
 fn clean(error: &mut clap::Error) {
-    let cleaned = |text: &String| escape(text, Escape::Line).into_owned();
+    let cleaned = |text: &String| escape(text, EscapeLevel::Line).into_owned();
     let quoted: Vec<(ContextKind, ContextValue)> = error
         .context()
         .filter_map(|(kind, value)| match value {

@@ -185,11 +185,11 @@ impl Output {
     /// A list for programs: `{"schema", "items", ..}`.
     pub(crate) fn json_items(&mut self, schema: &str, items: &impl Serialize) -> Result<Code, Failure> {
         #[derive(Serialize)]
-        struct List<'a, T: Serialize> {
+        struct JsonList<'a, T: Serialize> {
             schema: &'a str,
             items: &'a T,
         }
-        self.json_line(&List { schema, items })
+        self.json_line(&JsonList { schema, items })
     }
 
     /// A single answer for programs: its fields behind `schema`.
@@ -241,20 +241,20 @@ impl Output {
     /// A remark on stderr, unless `quiet` is set.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            self.tell(escape(text.as_ref(), Escape::Text).into_owned());
+            self.tell(escape(text.as_ref(), EscapeLevel::Text).into_owned());
         }
     }
 
     /// Something the user must know, on stderr.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
-        self.tell(format!("warning: {}", escape(text.as_ref(), Escape::Text)));
+        self.tell(format!("warning: {}", escape(text.as_ref(), EscapeLevel::Text)));
     }
 
     /// A failure, on stderr.
     pub(crate) fn failure(&self, failure: &Failure) {
-        self.tell(format!("error: {}", escape(&failure.message, Escape::Text)));
+        self.tell(format!("error: {}", escape(&failure.message, EscapeLevel::Text)));
         if let Some(hint) = &failure.hint {
-            self.tell(format!("  hint: {}", escape(hint, Escape::Text)));
+            self.tell(format!("  hint: {}", escape(hint, EscapeLevel::Text)));
         }
     }
 
@@ -264,14 +264,14 @@ impl Output {
     }
 
     /// Recorded text on its way to a terminal (or a file): control characters become visible on a terminal.
-    pub(crate) fn recorded<'t>(&self, text: &'t str, escaping: Escape) -> std::borrow::Cow<'t, str> {
-        if self.terminal || escaping == Escape::Line { escape(text, escaping) } else { text.into() }
+    pub(crate) fn recorded<'t>(&self, text: &'t str, escaping: EscapeLevel) -> std::borrow::Cow<'t, str> {
+        if self.terminal || escaping == EscapeLevel::Line { escape(text, escaping) } else { text.into() }
     }
 }
 
 /// How far recorded text is escaped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Escape {
+pub(crate) enum EscapeLevel {
     /// Tabs and line feeds stay.
     Text,
     /// Everything on one line: tab, line feed and backslash become `\t`, `\n`, `\\`.
@@ -293,8 +293,8 @@ pub(crate) fn is_plain(text: &str) -> bool {
 }
 
 /// Makes control, bidi and invisible characters visible, so that recorded text cannot steer a terminal.
-pub(crate) fn escape(text: &str, escaping: Escape) -> std::borrow::Cow<'_, str> {
-    let line = escaping == Escape::Line;
+pub(crate) fn escape(text: &str, escaping: EscapeLevel) -> std::borrow::Cow<'_, str> {
+    let line = escaping == EscapeLevel::Line;
     if is_plain(text) && (!line || memchr::memchr(b'\\', text.as_bytes()).is_none()) {
         return text.into();
     }
@@ -330,7 +330,7 @@ const STYLES: [&str; 9] = ["0", "1", "2", "4", "22", "31", "32", "33", "36"];
 /// As [`escape`], for a text that is put together already: with `styled`, the sequences of styles stay.
 pub(crate) fn escape_but_styles(text: &str, styled: bool) -> std::borrow::Cow<'_, str> {
     if !styled || memchr::memchr(b'\x1b', text.as_bytes()).is_none() {
-        return escape(text, Escape::Text);
+        return escape(text, EscapeLevel::Text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for (number, part) in text.split('\x1b').enumerate() {
@@ -338,9 +338,9 @@ pub(crate) fn escape_but_styles(text: &str, styled: bool) -> std::borrow::Cow<'_
         match style {
             _ if number == 0 => {}
             Some((style, _)) if STYLES.contains(&style) => out.push('\x1b'),
-            _ => out.push_str(&escape("\x1b", Escape::Text)),
+            _ => out.push_str(&escape("\x1b", EscapeLevel::Text)),
         }
-        out.push_str(&escape(part, Escape::Text));
+        out.push_str(&escape(part, EscapeLevel::Text));
     }
     out.into()
 }
@@ -403,9 +403,9 @@ mod tests {
             ("a\u{ad}b", "a\\u{ad}b"),
             ("c:\\x", "c:\\x"),
         ] {
-            assert_eq!(escape(text, Escape::Text), shown);
+            assert_eq!(escape(text, EscapeLevel::Text), shown);
         }
-        assert_eq!(escape("a\\\tb\nc\r", Escape::Line), "a\\\\\\tb\\nc\\r");
+        assert_eq!(escape("a\\\tb\nc\r", EscapeLevel::Line), "a\\\\\\tb\\nc\\r");
     }
 
     /// A line that is put together has styles in it, and a text of which no caller thought.

@@ -249,7 +249,7 @@ fn made(path: &Path) -> Result<Ring, Failure> {
 fn asked(folder: &Path) -> Result<Ring, Failure> {
     let locked = |error: io::Error| Failure::new(Code::Locked, format!("no passphrase: {error}"));
     let shown =
-        crate::output::escape(&folder.display().to_string(), crate::output::Escape::Line).into_owned();
+        crate::output::escape(&folder.display().to_string(), crate::output::EscapeLevel::Line).into_owned();
     let text = rpassword::prompt_password(format!("passphrase of {shown}: ")).map_err(locked)?;
     Ok(Arc::new(PassphraseKeyRing::new(&text).map_err(locked)?))
 }

@@ -61,7 +61,9 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
     let stores = opened_from(several, args.global.key_file.as_deref())?;
     let chosen = match (&naming, stores.members()) {
         // The same store, named twice.
-        (_, [only]) if stores.copies().is_empty() => Chosen { member: only.clone(), renamed: Vec::new() },
+        (_, [only]) if stores.copies().is_empty() => {
+            RoutedStore { member: only.clone(), renamed: Vec::new() }
+        }
         (None, members) => {
             let labels = labels(&stores);
             let told = format!(
@@ -80,7 +82,7 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
             None => {
                 let (newest, count) = (newest(&stores)?, in_words(members.len()));
                 args.global.note = Some(format!("note: of {count}, {} has the newest session", newest.label));
-                Chosen { member: newest, renamed: Vec::new() }
+                RoutedStore { member: newest, renamed: Vec::new() }
             }
         },
     };
@@ -99,12 +101,12 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
 }
 
 /// The store that a verb means, and the names that named it, with and without the store's.
-struct Chosen {
+struct RoutedStore {
     member: StoreMember,
     renamed: Vec<(String, String)>,
 }
 
-impl Chosen {
+impl RoutedStore {
     /// A word of the command line without the store's name: as a word of its own, or behind `--option=` or `-o`.
     fn without_store(&self, word: OsString) -> OsString {
         // Names are texts; a word that is none names no store.
@@ -128,7 +130,11 @@ fn split<'n>(stores: &Stores<Failure>, name: &'n str) -> Option<(usize, &'n str)
 }
 
 /// The one store that the names of a verb mean; `None`: no store has a name of them.
-fn named(stores: &Stores<Failure>, naming: &Naming<'_>, at: Option<&str>) -> Result<Option<Chosen>, Failure> {
+fn named(
+    stores: &Stores<Failure>,
+    naming: &Naming<'_>,
+    at: Option<&str>,
+) -> Result<Option<RoutedStore>, Failure> {
     // A condition is no name, and a time is no point of a store, though a store may be called `host` or `14`.
     let word = naming.word.filter(|word| !session::is_condition(word));
     let is_time = |text: &&str| matches!(when::parse(text, now()), Ok(Point::Time(_)));
@@ -146,7 +152,7 @@ fn named(stores: &Stores<Failure>, naming: &Naming<'_>, at: Option<&str>) -> Res
     let names = if chosen.is_none() { [naming.session, word] } else { [None; 2] };
     for name in names.into_iter().flatten() {
         if name == "latest" {
-            return Ok(Some(Chosen { member: newest(stores)?, renamed }));
+            return Ok(Some(RoutedStore { member: newest(stores)?, renamed }));
         }
         let (holding, unread) = holding(stores, name);
         match (holding.as_slice(), unread) {
@@ -168,7 +174,7 @@ fn named(stores: &Stores<Failure>, naming: &Naming<'_>, at: Option<&str>) -> Res
         }
     }
     let member = chosen.and_then(|place| stores.members().get(place)).cloned();
-    Ok(member.map(|member| Chosen { member, renamed }))
+    Ok(member.map(|member| RoutedStore { member, renamed }))
 }
 
 /// A store that could not be read, and the reason.

@@ -22,7 +22,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The values that a key takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     /// Any text.
     Text,
     /// `true` or `false`.
@@ -56,67 +56,67 @@ impl FromStr for Every {
 
 /// A key of the settings.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct SettingKey {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     /// The value where the key is not set, in words.
     pub(crate) default: &'static str,
     pub(crate) about: &'static str,
 }
 
 /// All keys, in the order in which they are listed.
-pub(crate) const KEYS: &[Key] = &[
-    Key {
+pub(crate) const KEYS: &[SettingKey] = &[
+    SettingKey {
         name: "db",
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: "the user's data directory",
         about: "the store where there is no .acpdb/ upwards; --db and $ACPDB_PATH override it",
     },
-    Key {
+    SettingKey {
         name: "color",
-        kind: Kind::Word(&["auto", "always", "never"]),
+        kind: ValueKind::Word(&["auto", "always", "never"]),
         default: "auto",
         about: "colours; --color overrides it",
     },
-    Key {
+    SettingKey {
         name: "pager",
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: "$PAGER, else less",
         about: "the program that shows long answers on a terminal, or never; $ACPDB_PAGER overrides it",
     },
-    Key {
+    SettingKey {
         name: "progress",
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         default: "true",
         about: "progress of long work on a terminal",
     },
-    Key {
+    SettingKey {
         name: "redact",
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         default: "false",
         about: "import and append take well-known forms of secrets out, as with --redact",
     },
-    Key {
+    SettingKey {
         name: "price",
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: "model",
         about: "prices that simulate uses; --price overrides it",
     },
-    Key {
+    SettingKey {
         name: "prices",
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: "the program's table",
         about: "a file of prices by model, which cost uses before its own; --prices overrides it",
     },
-    Key {
+    SettingKey {
         name: "statusline",
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: "all parts",
         about: "parts of the status line, of {context} · {session} · {today} · {stale} · {lost}; --template overrides it",
     },
-    Key {
+    SettingKey {
         name: "sign",
-        kind: Kind::Every,
+        kind: ValueKind::Every,
         default: "by hand: acpdb checkpoint sign",
         about: "sign a checkpoint, with the key named default, after so many new events or minutes: '1000 events', '60 minutes'",
     },
@@ -163,7 +163,7 @@ pub(crate) fn path() -> Option<PathBuf> {
 }
 
 /// A key by its name.
-pub(crate) fn key(name: &str) -> Result<&'static Key, Failure> {
+pub(crate) fn key(name: &str) -> Result<&'static SettingKey, Failure> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
         let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
         let otherwise = format!("settings: {}", names.join(", "));
@@ -264,20 +264,20 @@ fn text(item: &Item) -> Result<String, Failure> {
 }
 
 /// Whether a key may have this value.
-pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
+pub(crate) fn check(key: &SettingKey, text: &str) -> Result<(), Failure> {
     let words: &[&str] = match key.kind {
-        Kind::Text if text.is_empty() => {
+        ValueKind::Text if text.is_empty() => {
             return Err(Failure::usage(format!("{} cannot be empty", key.name)));
         }
-        Kind::Text => return Ok(()),
-        Kind::Every if text.parse::<Every>().is_ok() => return Ok(()),
-        Kind::Every => {
+        ValueKind::Text => return Ok(()),
+        ValueKind::Every if text.parse::<Every>().is_ok() => return Ok(()),
+        ValueKind::Every => {
             let message =
                 format!("{} cannot be {text:?}; it is as in '1000 events' or '60 minutes'", key.name);
             return Err(Failure::usage(message));
         }
-        Kind::Switch => &["true", "false"],
-        Kind::Word(words) => words,
+        ValueKind::Switch => &["true", "false"],
+        ValueKind::Word(words) => words,
     };
     if words.contains(&text) {
         return Ok(());
@@ -286,18 +286,18 @@ pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
 }
 
 /// The value of a key in the file.
-pub(crate) fn given(document: &DocumentMut, key: &Key) -> Result<Option<String>, Failure> {
+pub(crate) fn given(document: &DocumentMut, key: &SettingKey) -> Result<Option<String>, Failure> {
     document.get(key.name).map(text).transpose()
 }
 
 /// Writes a key, or removes it; comments and order of the file stay. The file is replaced as a whole.
-pub(crate) fn write(path: &Path, key: &Key, value: Option<&str>) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, key: &SettingKey, value: Option<&str>) -> Result<(), Failure> {
     let mut document = document(path)?;
     match value {
         Some(text) => {
             check(key, text)?;
             let value =
-                if key.kind == Kind::Switch { Value::from(text == "true") } else { Value::from(text) };
+                if key.kind == ValueKind::Switch { Value::from(text == "true") } else { Value::from(text) };
             document.insert(key.name, Item::Value(value));
         }
         None => {
@@ -335,7 +335,8 @@ pub(crate) fn write_trusted(path: &Path, stores: &[PathBuf]) -> Result<(), Failu
 
 /// Replaces a file of the user in one step; a new file can be read by its owner alone.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    files::replace(path, text.as_bytes(), files::Mode::Private).map_err(Failure::io("write", path.display()))
+    files::replace(path, text.as_bytes(), files::FileMode::Private)
+        .map_err(Failure::io("write", path.display()))
 }
 
 /// The file of settings. Fails without a home.

@@ -2,7 +2,7 @@
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
-use acpdb_proof::claims::Standing;
+use acpdb_proof::claims::CheckpointStatus;
 use acpdb_proof::{Checkpoint, Judged, Note};
 
 use crate::failure::{Code, Failure};
@@ -68,7 +68,7 @@ fn kept_and_pinned(
     store: &Store,
     checkpoint: &Checkpoint,
     note: &str,
-    made: tiles::Made,
+    made: tiles::TilePass,
     output: &Output,
 ) -> Result<(), Failure> {
     let before = tiles::before(store);
@@ -87,7 +87,7 @@ fn now() -> u64 {
 /// Signs all events up to now, once they agree with all earlier checkpoints.
 pub(crate) fn signed(store: &Store, name: &str, output: &Output) -> Result<(Checkpoint, String), Failure> {
     let key = keys::signer(name)?;
-    let mut made = tiles::Made::new();
+    let mut made = tiles::TilePass::new();
     let judged = claims::judge_with(store, &[], |leaf| made.push(store, leaf))?;
     agreed(&judged).map_err(|failure| failure.in_place("nothing was signed"))?;
     if judged.head == Seq::ZERO {
@@ -96,7 +96,7 @@ pub(crate) fn signed(store: &Store, name: &str, output: &Output) -> Result<(Chec
     let signed = judged.claims.iter().filter(|claim| claim.standing.holds());
     let time = signed.filter_map(|claim| claim.checkpoint).map(|before| before.time).fold(now(), u64::max);
     let checkpoint = Checkpoint { store: store.id(), seq: judged.head, root: judged.root, time };
-    for claim in judged.claims.iter().filter(|claim| claim.standing == Standing::Misdated) {
+    for claim in judged.claims.iter().filter(|claim| claim.standing == CheckpointStatus::Misdated) {
         output.note(format!("note: signed past a wrong clock: {}", claims::line(claim)));
     }
     for before in judged.claims.iter().filter_map(|claim| claim.checkpoint) {

@@ -30,7 +30,7 @@ pub(crate) fn folder(global: &Global, output: &Output) -> Result<PathBuf, Failur
     Ok(told_of(global, output)?.folder)
 }
 
-fn told_of(global: &Global, output: &Output) -> Result<Found, Failure> {
+fn told_of(global: &Global, output: &Output) -> Result<StoreFolder, Failure> {
     let found = find(global)?;
     if let Some(objection) = &found.objection {
         output.warn(format!("{} {objection}", found.folder.display()));
@@ -61,7 +61,7 @@ pub(crate) fn folder_unasked(global: &Global, output: &Output) -> Result<PathBuf
 }
 
 /// A store's folder, and what is to be said of it.
-pub(crate) struct Found {
+pub(crate) struct StoreFolder {
     pub(crate) folder: PathBuf,
     objection: Option<String>,
     /// It was found upwards, and the user neither made it here nor trusts it.
@@ -100,7 +100,7 @@ impl PassedStore {
 
 /// Who runs the command.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asker {
+enum StoreUser {
     /// A person typed it.
     Person,
     /// A host or the machine runs it.
@@ -111,19 +111,19 @@ enum Asker {
 ///
 /// A folder found upwards may be the choice of any user who could make a folder there. So it has to be the user's own, or trusted.
 /// A named folder is the user's choice.
-pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
-    find_for(global, Asker::Person)
+pub(crate) fn find(global: &Global) -> Result<StoreFolder, Failure> {
+    find_for(global, StoreUser::Person)
 }
 
 /// As [`find`], for a program that runs unasked: a store that the user neither made here nor trusts is passed over.
-pub(crate) fn find_unasked(global: &Global) -> Result<Found, Failure> {
-    find_for(global, Asker::Program)
+pub(crate) fn find_unasked(global: &Global) -> Result<StoreFolder, Failure> {
+    find_for(global, StoreUser::Program)
 }
 
-fn find_for(global: &Global, asker: Asker) -> Result<Found, Failure> {
+fn find_for(global: &Global, asker: StoreUser) -> Result<StoreFolder, Failure> {
     let named = |folder: PathBuf| {
         let objection = trust::open_objection(&global.settings, &folder);
-        Found { folder, objection, is_strange: false, passed: Vec::new() }
+        StoreFolder { folder, objection, is_strange: false, passed: Vec::new() }
     };
     if let Some(path) = &global.db {
         if path.is_file() {
@@ -138,9 +138,9 @@ fn find_for(global: &Global, asker: Asker) -> Result<Found, Failure> {
 
 /// The store that commands in `here` use if none is named, where there is one. A new store in `here` would take its place.
 pub(crate) fn used_in(global: &Global, here: &Path) -> Option<PathBuf> {
-    let plain = |folder| Found { folder, objection: None, is_strange: false, passed: Vec::new() };
+    let plain = |folder| StoreFolder { folder, objection: None, is_strange: false, passed: Vec::new() };
     // A folder that commands refuse is not used.
-    let found = found_from(global, Some(here.to_owned()), Asker::Person, plain).ok()?;
+    let found = found_from(global, Some(here.to_owned()), StoreUser::Person, plain).ok()?;
     is_store(&found.folder).then_some(found.folder)
 }
 
@@ -148,9 +148,9 @@ pub(crate) fn used_in(global: &Global, here: &Path) -> Option<PathBuf> {
 fn found_from(
     global: &Global,
     here: Option<PathBuf>,
-    asker: Asker,
-    named: impl Fn(PathBuf) -> Found,
-) -> Result<Found, Failure> {
+    asker: StoreUser,
+    named: impl Fn(PathBuf) -> StoreFolder,
+) -> Result<StoreFolder, Failure> {
     let mut passed = Vec::new();
     if let Some(here) = here {
         for folder in here.ancestors().map(|folder| folder.join(FOLDER)) {
@@ -158,17 +158,17 @@ fn found_from(
                 Judgement::Nothing => {}
                 Judgement::Passed(store) => passed.push(store),
                 Judgement::Used { is_strange } => {
-                    return Ok(Found { folder, objection: None, is_strange, passed });
+                    return Ok(StoreFolder { folder, objection: None, is_strange, passed });
                 }
             }
         }
     }
     if let Some(path) = &global.settings.db {
-        return Ok(Found { passed, ..named(path.clone()) });
+        return Ok(StoreFolder { passed, ..named(path.clone()) });
     }
     let data = settings::path_in("XDG_DATA_HOME");
     let data = data.or_else(|| Some(settings::path_in("HOME")?.join(".local/share")));
-    data.map(|data| Found { passed, ..named(data.join("acpdb")) }).ok_or_else(|| {
+    data.map(|data| StoreFolder { passed, ..named(data.join("acpdb")) }).ok_or_else(|| {
         Failure::usage("there is no home folder to keep a store in").hint("name a store with --db PATH")
     })
 }
@@ -180,14 +180,14 @@ enum Judgement {
     Used { is_strange: bool },
 }
 
-fn judge(global: &Global, folder: &Path, asker: Asker) -> Result<Judgement, Failure> {
+fn judge(global: &Global, folder: &Path, asker: StoreUser) -> Result<Judgement, Failure> {
     // Folders above may be closed to this user. Such a folder holds no store of this user.
     let Ok(found) = folder.symlink_metadata() else { return Ok(Judgement::Nothing) };
     let pass =
         |reason: String, next| Judgement::Passed(PassedStore { folder: folder.to_owned(), reason, next });
     let store = quoted(folder);
     if found.is_symlink() {
-        if asker == Asker::Program {
+        if asker == StoreUser::Program {
             return Ok(pass("is a symbolic link".to_owned(), None));
         }
         let message =
@@ -199,7 +199,7 @@ fn judge(global: &Global, folder: &Path, asker: Asker) -> Result<Judgement, Fail
     }
     let is_trusted = || trust::is_trusted(&global.settings, folder);
     if let Some(objection) = trust::objection(folder).filter(|_| !is_trusted()) {
-        if asker == Asker::Program {
+        if asker == StoreUser::Program {
             return Ok(pass(objection, Some(format!("acpdb config trust {store}"))));
         }
         let failure = Failure::new(Code::Failure, format!("{} {objection}", folder.display()));
@@ -210,7 +210,7 @@ fn judge(global: &Global, folder: &Path, asker: Asker) -> Result<Judgement, Fail
         return Ok(Judgement::Passed(PassedStore::empty(folder.to_owned())));
     }
     let is_strange = !own_stores::is_own(folder) && !is_trusted();
-    if is_strange && asker == Asker::Program {
+    if is_strange && asker == StoreUser::Program {
         return Ok(pass("was not made here by you".to_owned(), Some(format!("acpdb config trust {store}"))));
     }
     Ok(Judgement::Used { is_strange })

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
-use acpdb_proof::{Checkpoint, Gather, Hash, Note, Tile, Tiled, Tiler, event, tiles};
+use acpdb_proof::{Checkpoint, Hash, Note, RootBuilder, Tile, Tiled, Tiler, event, tiles};
 
 use crate::claims;
 use crate::failure::Failure;
@@ -52,7 +52,7 @@ pub(crate) fn hashes(
 
 /// Roots over ranges of events, in one pass.
 fn gather(store: &Store, ranges: Vec<Range<u64>>, to: Seq) -> Result<Vec<Hash>, Failure> {
-    let mut gather = Gather::new(ranges);
+    let mut gather = RootBuilder::new(ranges);
     for leaf in store.leaves(Seq(1), to)? {
         let leaf = leaf?;
         gather.push(event::hash(&leaf.salt, &leaf.bytes));
@@ -61,13 +61,13 @@ fn gather(store: &Store, ranges: Vec<Range<u64>>, to: Seq) -> Result<Vec<Hash>, 
 }
 
 /// The tiles of a tree as a pass over all events completes them, compared with the kept tiles.
-pub(crate) struct Made {
+pub(crate) struct TilePass {
     tiler: Tiler,
     /// Tiles that are missing or differ.
     wrong: Vec<(Tile, Vec<u8>)>,
 }
 
-impl Made {
+impl TilePass {
     pub(crate) fn new() -> Self {
         Self { tiler: Tiler::default(), wrong: Vec::new() }
     }
@@ -122,7 +122,7 @@ pub(crate) fn before(store: &Store) -> Option<u64> {
 
 /// The last checkpoint that was seen, and a tree that goes on from it up to the head. `None`: only a pass over all events can tell,
 /// since the tiles or the checkpoint are not those that were signed, or a later event claims an earlier time.
-pub(crate) fn grown(store: &Store) -> Result<Option<(Checkpoint, Made)>, Failure> {
+pub(crate) fn grown(store: &Store) -> Result<Option<(Checkpoint, TilePass)>, Failure> {
     let Some((_, pin)) = keys::pinned(store.id())? else { return Ok(None) };
     let Some(newest) = claims::seqs(store)?.last().copied() else { return Ok(None) };
     let Some(kept) = claims::note_of(store, newest)? else { return Ok(None) };
@@ -145,7 +145,7 @@ pub(crate) fn grown(store: &Store) -> Result<Option<(Checkpoint, Made)>, Failure
     if tiler.root() != pinned.root {
         return Ok(None);
     }
-    let mut made = Made { tiler, wrong: Vec::new() };
+    let mut made = TilePass { tiler, wrong: Vec::new() };
     let head = store.head()?;
     for leaf in store.leaves(pinned.seq.next(), head)? {
         let leaf = leaf?;
@@ -154,7 +154,7 @@ pub(crate) fn grown(store: &Store) -> Result<Option<(Checkpoint, Made)>, Failure
     Ok((made.tiler.size() == head.get()).then_some((pinned, made)))
 }
 
-impl Made {
+impl TilePass {
     /// The last event of the tree.
     pub(crate) fn seq(&self) -> Seq {
         Seq(self.tiler.size())

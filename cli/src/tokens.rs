@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use acpdb_engine::keys::Zeroizing;
-use acpdb_live::proxy::access::{Access, Clients};
+use acpdb_live::proxy::access::{ClientAccess, Clients};
 
 use crate::failure::{Code, Failure};
 use crate::keys;
@@ -17,8 +17,8 @@ use crate::keys;
 const DIGIT_COUNT: usize = 32;
 
 /// A token, and the place where people find it.
-pub(crate) struct Token {
-    pub(crate) access: Access,
+pub(crate) struct AccessToken {
+    pub(crate) access: ClientAccess,
     /// Its file, if it was not given.
     #[cfg_attr(
         not(any(feature = "proxy", feature = "mcp-http")),
@@ -28,9 +28,9 @@ pub(crate) struct Token {
 }
 
 /// The token for a server of this name: the given one, else the kept one, which is made if need be.
-pub(crate) fn of(server: &str, given: Option<&str>) -> Result<Token, Failure> {
-    if let Some(access) = given.and_then(|token| Access::new(token, Clients::Any)) {
-        return Ok(Token { access, file: None });
+pub(crate) fn of(server: &str, given: Option<&str>) -> Result<AccessToken, Failure> {
+    if let Some(access) = given.and_then(|token| ClientAccess::new(token, Clients::Any)) {
+        return Ok(AccessToken { access, file: None });
     }
     let path = keys::below(&format!("keys/{server}.token"))?;
     let unfit = || {
@@ -53,11 +53,11 @@ pub(crate) fn of(server: &str, given: Option<&str>) -> Result<Token, Failure> {
     if token.len() != DIGIT_COUNT || !token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(unfit());
     }
-    let access = Access::new(token, Clients::OfThisUser).ok_or_else(unfit)?;
-    Ok(Token { access, file: Some(path) })
+    let access = ClientAccess::new(token, Clients::OfThisUser).ok_or_else(unfit)?;
+    Ok(AccessToken { access, file: Some(path) })
 }
 
-impl Token {
+impl AccessToken {
     /// The token as it is typed in a shell that reads its file, or the word for one that was given.
     #[cfg(any(feature = "proxy", feature = "mcp-http"))]
     pub(crate) fn typed(&self) -> String {

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 
 /// The most memory that an import may take at its peak; a sound one of these sizes takes a tenth of it.
 const PEAK_KIB_MAX: u64 = 200 << 10;
@@ -273,8 +273,8 @@ fn a_mebibyte_of_hostile_json_ends_with_its_error_by_every_door() {
         let file = folder.path().join("hostile.jsonl");
         std::fs::write(&file, text + "\n").unwrap();
         let path = file.to_string_lossy().into_owned();
-        let import = |format: Format| vec!["import", "--format", format.name(), path.as_str()];
-        let doors = Format::ALL.into_iter().map(import);
+        let import = |format: ImportFormat| vec!["import", "--format", format.name(), path.as_str()];
+        let doors = ImportFormat::ALL.into_iter().map(import);
         let doors =
             doors.chain([vec!["append", "--stdin"], vec!["hook", "claude-code"], vec!["plugin", "pi"]]);
         for door in doors {

@@ -18,4 +18,4 @@ pub use crate::store::{
     Stores, StreamName, Transaction, VerifyOptions, stores_in,
 };
 pub use crate::text::{HashTarget, Json, Label};
-pub use crate::verify::{Contradiction, Report, Verdict, verify_folder};
+pub use crate::verify::{Contradiction, Verdict, VerifyReport, verify_folder};

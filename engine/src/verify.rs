@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::event::{Face, Payload};
 use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
-use crate::log::{Log, LogError, LogReport, Standing, Violation, Witness, WitnessKind};
+use crate::log::{Log, LogError, LogReport, Violation, Witness, WitnessKind, WitnessStatus};
 use crate::storage::{FileStorage, Storage};
 use crate::vault::{KeyUse, key_fault};
 
@@ -63,7 +63,7 @@ pub struct Contradiction {
 /// The findings of a verification.
 #[derive(Clone, Debug, serde::Serialize)]
 #[must_use]
-pub struct Report {
+pub struct VerifyReport {
     /// Name of this shape.
     pub schema: &'static str,
     /// Id of the store.
@@ -123,7 +123,7 @@ pub struct Expected {
     pub link: Link,
 }
 
-impl Report {
+impl VerifyReport {
     /// The verdict on the store.
     pub fn verdict(&self) -> Verdict {
         self.verdict
@@ -146,7 +146,8 @@ impl Report {
         let mut tail = self.witnesses.iter().filter(|witness| witness.kind == WitnessKind::Tail);
         // A torn record of the page is no fault: a power cut leaves one.
         tail.any(|witness| {
-            witness.name == "tail" && matches!(witness.standing, Standing::Absent | Standing::Damaged)
+            witness.name == "tail"
+                && matches!(witness.standing, WitnessStatus::Absent | WitnessStatus::Damaged)
         })
     }
 
@@ -196,17 +197,17 @@ impl Report {
 }
 
 /// The verdict from all findings. `is_lost`: acknowledged events are missing, and the log has no other fault.
-fn judge(report: &Report, is_lost: bool) -> Verdict {
+fn judge(report: &VerifyReport, is_lost: bool) -> Verdict {
     let expected = |standing| {
         let mut kept = report.witnesses.iter().filter(|witness| witness.kind == WitnessKind::Expected);
         kept.any(|witness| witness.standing == standing)
     };
     let undecoded = report.contradictions.iter().any(|found| found.invariant == PAYLOAD_INVARIANT);
     let is_damaged = !report.violations.is_empty() && !is_lost;
-    if is_damaged || undecoded || !report.saved.is_empty() || expected(Standing::Forked) {
+    if is_damaged || undecoded || !report.saved.is_empty() || expected(WitnessStatus::Forked) {
         return Verdict::Damaged;
     }
-    if is_lost || report.missing.is_some() || expected(Standing::Ahead) {
+    if is_lost || report.missing.is_some() || expected(WitnessStatus::Ahead) {
         return Verdict::TailLost;
     }
     match (report.contradictions.is_empty(), report.has_no_tail()) {
@@ -220,7 +221,7 @@ fn judge(report: &Report, is_lost: bool) -> Verdict {
 ///
 /// # Errors
 /// If the folder cannot be read; damage is in the report.
-pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
+pub fn verify_folder(folder: &Path, deep: bool) -> Result<VerifyReport, Error> {
     verify_storage(Arc::new(FileStorage::new(folder).read_only()), deep)
 }
 
@@ -235,7 +236,7 @@ pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
 ///
 /// # Errors
 /// [`Error::NotAStore`] or [`Error::NewerFormat`]. Damage, and a file that cannot be read, are in the report.
-pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, Error> {
+pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<VerifyReport, Error> {
     let keys = if deep { KeyUse::None } else { KeyUse::Bytes };
     verify_expecting(storage, deep, &keys, &[])
 }
@@ -251,7 +252,7 @@ pub(crate) fn verify_expecting(
     deep: bool,
     keys: &KeyUse,
     expected: &[Expected],
-) -> Result<Report, Error> {
+) -> Result<VerifyReport, Error> {
     // Digests and links are over stored bytes: only a fold needs the key of an encrypted store.
     let is_unopened = !deep && matches!(keys, KeyUse::None);
     let keys = if is_unopened { KeyUse::Bytes } else { keys.clone() };
@@ -261,7 +262,7 @@ pub(crate) fn verify_expecting(
         }
         // Sound bytes that no key opens any more are no sound store.
         if let Some(why) = key_fault(&**log.storage()) {
-            *report = Report::unreadable(log.store(), why);
+            *report = VerifyReport::unreadable(log.store(), why);
         } else if is_unopened {
             report.verdict = Verdict::Unreadable;
             report.not_proven.insert(0, NO_KEY.to_owned());
@@ -270,7 +271,7 @@ pub(crate) fn verify_expecting(
 }
 
 /// [`verify_storage`], of a copy that its key does not go with: all that is proven is of its stored bytes.
-pub(crate) fn verify_bytes(storage: Arc<dyn Storage>) -> Result<Report, Error> {
+pub(crate) fn verify_bytes(storage: Arc<dyn Storage>) -> Result<VerifyReport, Error> {
     verify_opened(storage, false, KeyUse::Bytes, &[], |_, _| {})
 }
 
@@ -280,20 +281,20 @@ fn verify_opened(
     deep: bool,
     keys: KeyUse,
     expected: &[Expected],
-    judge: impl FnOnce(&Log, &mut Report),
-) -> Result<Report, Error> {
+    judge: impl FnOnce(&Log, &mut VerifyReport),
+) -> Result<VerifyReport, Error> {
     let log = match Log::open_to_read(storage, keys) {
         Ok(log) => log,
-        Err(error) => return Report::of_error(error.into(), StoreId::ZERO),
+        Err(error) => return VerifyReport::of_error(error.into(), StoreId::ZERO),
     };
-    let look = || -> Result<Report, Error> {
+    let look = || -> Result<VerifyReport, Error> {
         let found = verify_log(&log, expected)?;
         let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
         let mut report = report(found, contradictions, log.is_closed());
         judge(&log, &mut report);
         Ok(report)
     };
-    look().or_else(|error| Report::of_error(error, log.store()))
+    look().or_else(|error| VerifyReport::of_error(error, log.store()))
 }
 
 /// Checks an open log against its own witnesses and the given ones. A body whose erasure is on record may be zeros.
@@ -304,11 +305,15 @@ pub(crate) fn verify_log(log: &Log, expected: &[Expected]) -> Result<LogReport, 
     erasures.failed().map_or(found, Err)
 }
 
-fn report(found: LogReport, contradictions: Vec<Contradiction>, log_is_closed: bool) -> Report {
+fn report(found: LogReport, contradictions: Vec<Contradiction>, log_is_closed: bool) -> VerifyReport {
     let mut not_proven = Vec::new();
     let testifies = |witness: &Witness| {
         let is_end = matches!(witness.kind, WitnessKind::Tail | WitnessKind::Checkpoint);
-        is_end && !matches!(witness.standing, Standing::Damaged | Standing::Absent | Standing::NotCompared)
+        is_end
+            && !matches!(
+                witness.standing,
+                WitnessStatus::Damaged | WitnessStatus::Absent | WitnessStatus::NotCompared
+            )
     };
     if log_is_closed {
         let text =
@@ -320,7 +325,7 @@ fn report(found: LogReport, contradictions: Vec<Contradiction>, log_is_closed: b
         not_proven.push(text.to_owned());
     }
     let is_lost = found.is_only_cut();
-    let mut report = Report {
+    let mut report = VerifyReport {
         verdict: Verdict::Sound,
         schema: SCHEMA,
         store: found.store,

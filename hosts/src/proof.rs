@@ -24,7 +24,7 @@ pub struct Prover {
     /// The messages; `None`: the file has not held the message so far.
     messages: Vec<Option<Value>>,
     /// The requests; `by_id` has the index of the last one of each id.
-    requests: Vec<Request>,
+    requests: Vec<RecordedRequest>,
     by_id: HashMap<String, usize>,
     /// Blocks of each of the model's messages, by its id.
     replies: HashMap<String, Vec<Value>>,
@@ -34,7 +34,7 @@ pub struct Prover {
 
 /// A request as its host recorded it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Sent {
+pub struct RequestRecord {
     /// The host's id of the request.
     pub id: String,
     /// Index into the prover's requests.
@@ -43,14 +43,14 @@ pub struct Sent {
 
 /// The messages of a request: the first `keep` messages of an earlier request, then its own.
 #[derive(Debug)]
-struct Request {
+struct RecordedRequest {
     base: Option<usize>,
     keep: usize,
     /// Indices into the prover's messages.
     tail: Vec<usize>,
 }
 
-impl Request {
+impl RecordedRequest {
     const fn len(&self) -> usize {
         self.keep.saturating_add(self.tail.len())
     }
@@ -58,7 +58,7 @@ impl Request {
 
 /// The result of comparing a context with the digests of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum ProofVerdict {
     /// The context has the messages that were sent.
     Proven,
     /// The file lacks this many of the messages.
@@ -69,7 +69,7 @@ pub enum Verdict {
 
 impl Prover {
     /// Takes the next record; gives the request, if it is one.
-    pub fn record(&mut self, record: &str) -> Option<Sent> {
+    pub fn record(&mut self, record: &str) -> Option<RequestRecord> {
         // A record that is no JSON is no request.
         let record: Value = serde_json::from_str(record).ok()?;
         match record.get("type")?.as_str()? {
@@ -122,24 +122,24 @@ impl Prover {
         place
     }
 
-    fn request(&mut self, record: &Value) -> Option<Sent> {
+    fn request(&mut self, record: &Value) -> Option<RequestRecord> {
         let id = record.get("id")?.as_str()?.to_owned();
         let base = record.get("base").and_then(Value::as_str).and_then(|base| self.by_id.get(base)).copied();
         let keep = usize::try_from(record.get("keep")?.as_u64()?).ok()?;
-        let held = base.and_then(|base| self.requests.get(base)).map_or(0, Request::len);
+        let held = base.and_then(|base| self.requests.get(base)).map_or(0, RecordedRequest::len);
         let tail = record.get("tail")?.as_array()?.iter().filter_map(Value::as_str);
         let tail = tail.map(|digest| self.place(digest.to_owned())).collect();
         let number = self.requests.len();
-        self.requests.push(Request { base, keep: keep.min(held), tail });
+        self.requests.push(RecordedRequest { base, keep: keep.min(held), tail });
         self.by_id.insert(id.clone(), number);
-        Some(Sent { id, number })
+        Some(RequestRecord { id, number })
     }
 
     /// The messages of a request, in order; absent: the file has not held it so far.
-    fn messages(&self, sent: &Sent) -> Vec<Option<&Value>> {
+    fn messages(&self, sent: &RequestRecord) -> Vec<Option<&Value>> {
         let mut runs = Vec::new();
         let mut at = self.requests.get(sent.number);
-        let mut count = at.map_or(0, Request::len);
+        let mut count = at.map_or(0, RecordedRequest::len);
         while let Some(request) = at.filter(|_| count > 0) {
             // A later request may keep fewer messages than this one keeps of its base: then none of its own count.
             runs.push(request.tail.get(..count.saturating_sub(request.keep)).unwrap_or_default());
@@ -151,17 +151,21 @@ impl Prover {
     }
 
     /// Compares a request with the body of a request in the same form: roles and blocks in their order.
-    pub fn against(&self, sent: &Sent, body: &[u8]) -> Verdict {
+    pub fn against(&self, sent: &RequestRecord, body: &[u8]) -> ProofVerdict {
         let messages = self.messages(sent);
         let missing = messages.iter().filter(|message| message.is_none()).count();
         if missing > 0 {
-            return Verdict::Unknown(missing);
+            return ProofVerdict::Unknown(missing);
         }
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let own = body.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let (sent, own) = (flat(messages.into_iter().flatten()), flat(own));
         let same = sent.iter().zip(&own).take_while(|(one, other)| one == other).count();
-        if same == sent.len() && same == own.len() { Verdict::Proven } else { Verdict::Differs(same) }
+        if same == sent.len() && same == own.len() {
+            ProofVerdict::Proven
+        } else {
+            ProofVerdict::Differs(same)
+        }
     }
 }
 
@@ -241,15 +245,15 @@ mod tests {
         let request = |id: &str, rest: &str| format!(r#"{{"type":"api-request","id":"{id}",{rest}}}"#);
         let sent = prover.record(&request("r1", &format!(r#""keep":0,"tail":["{digest}"]"#))).unwrap();
         let body = br#"{"messages":[{"role":"user","content":[{"type":"text","text":"\u00e9"}]}]}"#;
-        assert_eq!(prover.against(&sent, body), Verdict::Proven);
+        assert_eq!(prover.against(&sent, body), ProofVerdict::Proven);
         assert_eq!(
             prover.against(&sent, br#"{"messages":[{"role":"user","content":"e"}]}"#),
-            Verdict::Differs(0)
+            ProofVerdict::Differs(0)
         );
         let more = prover.record(&request("r2", r#""base":"r1","keep":1,"tail":["00"]"#)).unwrap();
-        assert_eq!(prover.against(&more, body), Verdict::Unknown(1));
+        assert_eq!(prover.against(&more, body), ProofVerdict::Unknown(1));
         let same = prover.record(&request("r3", r#""base":"r2","keep":1,"tail":[]"#)).unwrap();
-        assert_eq!(prover.against(&same, body), Verdict::Proven);
+        assert_eq!(prover.against(&same, body), ProofVerdict::Proven);
     }
 
     /// Each request had a copy of all messages before it: the memory of a session grew with the square of its requests.

@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 
 use acpdb_engine::text::Globs;
 
-use crate::import::Format;
+use crate::import::ImportFormat;
 
 /// A folder in which a host keeps sessions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionPath {
     /// The format of the files.
-    pub format: Format,
+    pub format: ImportFormat,
     /// The folder to walk.
     pub folder: PathBuf,
     /// Pattern of the files below the folder that are sessions: `*` stays within a name, `**/` is any number of folders.
@@ -30,7 +30,7 @@ pub struct SessionPath {
 }
 
 impl SessionPath {
-    fn new(format: Format, folder: PathBuf, pattern: impl Into<String>) -> Self {
+    fn new(format: ImportFormat, folder: PathBuf, pattern: impl Into<String>) -> Self {
         Self { format, folder, pattern: pattern.into() }
     }
 
@@ -69,27 +69,27 @@ pub fn usual_paths(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Ses
     let opencode = folder("XDG_DATA_HOME", &[".local", "share"]).join("opencode");
 
     // Subagents lie in `<slug>/<session>/subagents/` or beside their session: one pattern takes both.
-    let mut paths = vec![SessionPath::new(Format::ClaudeCode, claude.join("projects"), "**/*.jsonl")];
+    let mut paths = vec![SessionPath::new(ImportFormat::ClaudeCode, claude.join("projects"), "**/*.jsonl")];
     match env("OPENCODE_DB").filter(|value| !value.is_empty()).map(PathBuf::from) {
         Some(file) => paths.extend(file_path(&file)),
-        None => paths.push(SessionPath::new(Format::Opencode, opencode.clone(), "opencode*.db")),
+        None => paths.push(SessionPath::new(ImportFormat::Opencode, opencode.clone(), "opencode*.db")),
     }
-    paths.push(SessionPath::new(Format::Opencode, opencode.join("storage"), "session/*/*.json"));
+    paths.push(SessionPath::new(ImportFormat::Opencode, opencode.join("storage"), "session/*/*.json"));
     for sessions in ["sessions", "archived_sessions"] {
         // Older sessions are packed.
         for pattern in ["**/rollout-*.jsonl", "**/rollout-*.jsonl.zst"] {
-            paths.push(SessionPath::new(Format::Codex, codex.join(sessions), pattern));
+            paths.push(SessionPath::new(ImportFormat::Codex, codex.join(sessions), pattern));
         }
     }
     for pattern in ["*/chats/session-*.jsonl", "*/chats/session-*.json", "*/chats/*/*.jsonl"] {
-        paths.push(SessionPath::new(Format::GeminiCli, gemini.clone(), pattern));
+        paths.push(SessionPath::new(ImportFormat::GeminiCli, gemini.clone(), pattern));
     }
-    paths.push(SessionPath::new(Format::CopilotCli, copilot.join("session-state"), "*/events.jsonl"));
+    paths.push(SessionPath::new(ImportFormat::CopilotCli, copilot.join("session-state"), "*/events.jsonl"));
     // The folder that this variable names holds the sessions of all projects side by side.
     let sessions = env("PI_CODING_AGENT_SESSION_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
     let sessions =
         sessions.unwrap_or_else(|| folder("PI_CODING_AGENT_DIR", &[".pi", "agent"]).join("sessions"));
-    paths.push(SessionPath::new(Format::Pi, sessions, "**/*.jsonl"));
+    paths.push(SessionPath::new(ImportFormat::Pi, sessions, "**/*.jsonl"));
     paths
 }
 
@@ -97,7 +97,7 @@ pub fn usual_paths(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Ses
 fn file_path(file: &Path) -> Option<SessionPath> {
     let name = file.file_name()?.to_string_lossy().into_owned();
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
-    Some(SessionPath::new(Format::Opencode, folder, name))
+    Some(SessionPath::new(ImportFormat::Opencode, folder, name))
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn patterns_take_the_right_files() {
         let check = |pattern: &str, path: &str, want: bool| {
-            let place = SessionPath::new(Format::Codex, PathBuf::new(), pattern);
+            let place = SessionPath::new(ImportFormat::Codex, PathBuf::new(), pattern);
             assert_eq!(place.holds(path), want, "{pattern} {path}");
         };
         check("**/rollout-*.jsonl", "2026/04/07/rollout-1-a.jsonl", true);

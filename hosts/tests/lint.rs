@@ -3,20 +3,20 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a failed step is a failed test")]
 
 use acpdb_hosts::export::Format;
-use acpdb_hosts::lint::{Known, lint};
+use acpdb_hosts::lint::{RequestFacts, lint};
 use expect_test::{Expect, expect};
 
-fn found(format: Format, body: &str, known: Known<'_>) -> String {
+fn found(format: Format, body: &str, known: RequestFacts<'_>) -> String {
     let findings = lint(format, body.as_bytes(), known);
     findings.iter().map(|it| format!("{} {}: {}\n", it.rule, it.pointer, it.found)).collect()
 }
 
 fn check(format: Format, body: &str, expected: &Expect) {
-    let found = found(format, body, Known::default());
+    let found = found(format, body, RequestFacts::default());
     expected.assert_eq(&found);
     // Each finding names a place that is there, or the end of one that is.
     let value: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-    for finding in lint(format, body.as_bytes(), Known::default()) {
+    for finding in lint(format, body.as_bytes(), RequestFacts::default()) {
         let parent = finding.pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
         assert!(value.pointer(parent).is_some(), "{}", finding.pointer);
     }
@@ -226,8 +226,9 @@ fn bound_reasoning_may_not_stand_behind_a_change() {
         let body = anthropic(&[&said, &format!("{reasoning}{TEXT}"), TEXT]);
         body.replacen('{', r#"{"model":"claude-opus-5-5","#, 1)
     };
-    let told =
-        |body: &str| found(Format::Anthropic, body, Known { model: None, previous: Some(first.as_bytes()) });
+    let told = |body: &str| {
+        found(Format::Anthropic, body, RequestFacts { model: None, previous: Some(first.as_bytes()) })
+    };
     let reasoning = format!("{THINKING},");
     assert_eq!(told(&next("one", &reasoning)), "");
     assert_eq!(told(&next("two", "")), "");
@@ -244,18 +245,18 @@ fn marks_for_the_cache_are_counted_and_no_change() {
     let text = |text: &str, mark: &str| format!(r#"{{"type":"text","text":"{text}"{mark}}}"#);
     let marked = |name: &str| text(name, &format!(",{mark}"));
     let five = anthropic(&[&["a", "b", "c", "d", "e"].map(marked).join(",")]);
-    assert_eq!(found(Format::Anthropic, &five, Known::default()), "A8 /messages: 5\n");
+    assert_eq!(found(Format::Anthropic, &five, RequestFacts::default()), "A8 /messages: 5\n");
     let thinking = THINKING.replacen('{', &format!("{{{mark},"), 1);
     let reasoning = anthropic(&[TEXT, &format!("{thinking},{TEXT}")]);
     assert_eq!(
-        found(Format::Anthropic, &reasoning, Known::default()),
+        found(Format::Anthropic, &reasoning, RequestFacts::default()),
         "A8 /messages/1/content/0/cache_control: one\n"
     );
     // A mark that moves does not make the reasoning behind it invalid.
     let first = anthropic(&[&marked("one"), &format!("{THINKING},{TEXT}")]);
     let next = anthropic(&[&text("one", ""), &format!("{THINKING},{TEXT}"), &marked("two")]);
     let next = next.replacen('{', r#"{"model":"claude-opus-5-5","#, 1);
-    let known = Known { model: None, previous: Some(first.as_bytes()) };
+    let known = RequestFacts { model: None, previous: Some(first.as_bytes()) };
     assert_eq!(found(Format::Anthropic, &next, known), "");
     let other = next.replacen("one", "other", 1);
     assert!(found(Format::Anthropic, &other, known).starts_with("A5 "), "{other}");
@@ -364,7 +365,7 @@ fn responses_are_checked() {
     );
     let before = body(&[user, reasoning, call, output]);
     let torn = body(&[user, call, output]);
-    let known = Known { model: None, previous: Some(before.as_bytes()) };
+    let known = RequestFacts { model: None, previous: Some(before.as_bytes()) };
     assert_eq!(found(Responses, &torn, known), "R3 /input/1: the call alone\n");
     assert_eq!(found(Responses, &before, known), "");
     // All of the unit is gone: that is allowed.
@@ -421,7 +422,7 @@ fn contents_are_checked() {
         G3 /contents/3/parts/0: none
     "#]],
     );
-    let third = Known { model: Some("gemini-3-pro"), previous: None };
+    let third = RequestFacts { model: Some("gemini-3-pro"), previous: None };
     assert_eq!(found(Gemini, &body(&[user, &bare, response]), third), "G3 /contents/1/parts/0: none\n");
     let said = r#"{"role":"user","parts":[{"text":"hi","thoughtSignature":"s"}]}"#;
     check(
@@ -433,7 +434,7 @@ fn contents_are_checked() {
     );
     let moved = body(&[user, r#"{"role":"model","parts":[{"text":"x","thoughtSignature":"s"}]}"#]);
     let before = body(&[user, &signed, response]);
-    let known = Known { model: None, previous: Some(before.as_bytes()) };
+    let known = RequestFacts { model: None, previous: Some(before.as_bytes()) };
     assert_eq!(found(Gemini, &moved, known), "G4 /contents/1/parts/0: another part\n");
     // Gemini CLI sends the mark in earlier turns as well.
     check(Gemini, &body(&[user, &skipped, response, user]), &expect![""]);
@@ -474,11 +475,11 @@ fn opaque_fields_come_back_as_they_came() {
     ];
     for (format, body, expected) in cases {
         let (before, changed) = (body("abc="), body("abd="));
-        let known = Known { model: None, previous: Some(before.as_bytes()) };
+        let known = RequestFacts { model: None, previous: Some(before.as_bytes()) };
         assert_eq!(found(format, &before, known), "", "{format}");
         assert_eq!(found(format, &changed, known), expected, "{format}");
         // Without the request before, that cannot be known.
-        assert_eq!(found(format, &changed, Known::default()), "", "{format}");
+        assert_eq!(found(format, &changed, RequestFacts::default()), "", "{format}");
     }
 }
 
@@ -494,7 +495,7 @@ fn broken_promises_are_seen_by_a_rule() {
     let run = r#"{"type":"thinking","thinking":"hm"}"#;
     let torn = anthropic(&[TEXT, &format!("{run},{TEXT}")]);
     for (promise, body, rule) in [("I1", &twice, "A1"), ("I2", &apart, "A1"), ("I5", &torn, "A4")] {
-        let found = found(Format::Anthropic, body, Known::default());
+        let found = found(Format::Anthropic, body, RequestFacts::default());
         assert!(found.starts_with(rule), "{promise}: {found}");
     }
 }
@@ -566,7 +567,7 @@ fn edits_by_the_provider_are_of_known_kinds_and_that_of_reasoning_comes_first() 
     "#]];
     let mut told = String::new();
     for body in table {
-        told.push_str(&found(Format::Anthropic, &body, Known::default()));
+        told.push_str(&found(Format::Anthropic, &body, RequestFacts::default()));
         told.push_str("--\n");
     }
     expected.assert_eq(&told);

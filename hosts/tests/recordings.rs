@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 
 use acpdb_engine::entry::{Entry, Fact, WirePiece, fact};
 use acpdb_engine::event::TurnKind;
-use acpdb_hosts::import::{self, Batch, Format, HEAD_BYTES, ImportReport, Options, wire};
+use acpdb_hosts::import::{self, HEAD_BYTES, ImportBatch, ImportFormat, ImportOptions, ImportReport, wire};
 
 /// The findings of one file.
 struct Imported {
     raw: Vec<u8>,
-    batches: Vec<Batch>,
+    batches: Vec<ImportBatch>,
     report: ImportReport,
 }
 
@@ -33,13 +33,13 @@ fn folder(name: &str) -> PathBuf {
     Path::new(&data).join(name)
 }
 
-fn import_all(folder: &Path, format: Format) -> Vec<Imported> {
+fn import_all(folder: &Path, format: ImportFormat) -> Vec<Imported> {
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths.iter().map(|path| import_one(path, format)).collect()
 }
 
-fn import_one(path: &Path, format: Format) -> Imported {
+fn import_one(path: &Path, format: ImportFormat) -> Imported {
     let mut raw = Vec::new();
     import::decompressed(BufReader::new(File::open(path).unwrap()), &import::Limits::default())
         .unwrap()
@@ -49,7 +49,7 @@ fn import_one(path: &Path, format: Format) -> Imported {
     assert_eq!(import::detect(Path::new("x"), head), Some(format), "{}", path.display());
     let name = path.file_stem().unwrap().to_str().unwrap();
     let mut batches = Vec::new();
-    let report = import::read(format, name, raw.as_slice(), &Options::default(), &mut batches).unwrap();
+    let report = import::read(format, name, raw.as_slice(), &ImportOptions::default(), &mut batches).unwrap();
     Imported { raw, batches, report }
 }
 
@@ -106,7 +106,7 @@ fn facts(imported: &[Imported]) -> String {
     out
 }
 
-fn check(name: &str, format: Format, expected: &str, kinds: expect_test::Expect) {
+fn check(name: &str, format: ImportFormat, expected: &str, kinds: expect_test::Expect) {
     let folder = folder(name);
     let imported = import_all(&folder, format);
     assert_eq!(row(&imported), expected);
@@ -118,9 +118,9 @@ fn check(name: &str, format: Format, expected: &str, kinds: expect_test::Expect)
 }
 
 /// The wires of the entries, in their order, are the records of the file.
-fn assert_lossless(format: Format, file: &Imported) {
+fn assert_lossless(format: ImportFormat, file: &Imported) {
     let text = file.raw.trim_ascii();
-    if format == Format::Opencode {
+    if format == ImportFormat::Opencode {
         let by_origin: BTreeMap<_, _> =
             entries(file).filter_map(|entry| Some((entry.origin.clone()?, &entry.wire))).collect();
         let document = entries(file).last().unwrap();
@@ -159,7 +159,7 @@ fn assert_origins_are_unique(file: &Imported) {
 fn claude_code_large() {
     check(
         "claude-code-large/context-evaluator",
-        Format::ClaudeCode,
+        ImportFormat::ClaudeCode,
         "27 sessions, 3544 records, 840 (+131) calls, 74 failed, 3 without result, 0 / 108 todos",
         expect_test::expect![[r#"
             2 changed
@@ -181,7 +181,7 @@ fn claude_code_large() {
 fn claude_code_context_evaluator() {
     check(
         "claude-code/context-evaluator",
-        Format::ClaudeCode,
+        ImportFormat::ClaudeCode,
         "17 sessions, 1614 records, 369 (+12) calls, 24 failed, 0 without result, 0 / 33 todos",
         expect_test::expect![[r#"
             2 changed
@@ -203,7 +203,7 @@ fn claude_code_context_evaluator() {
 fn claude_code_entire_cli() {
     check(
         "claude-code/entire-cli",
-        Format::ClaudeCode,
+        ImportFormat::ClaudeCode,
         "6 sessions, 882 records, 252 (+0) calls, 9 failed, 0 without result, 34 / 0 todos",
         expect_test::expect![[r#"
             78 continued
@@ -224,7 +224,7 @@ fn claude_code_entire_cli() {
 fn opencode_gatomia() {
     check(
         "opencode/gatomia-vscode",
-        Format::Opencode,
+        ImportFormat::Opencode,
         "11 sessions, 1253 records, 266 (+0) calls, 1 failed, 0 without result, 0 / 0 todos",
         expect_test::expect![[r#"
             277 continued
@@ -244,7 +244,7 @@ fn opencode_gatomia() {
 fn opencode_session_bridge() {
     check(
         "opencode/session-bridge",
-        Format::Opencode,
+        ImportFormat::Opencode,
         "6 sessions, 723 records, 144 (+0) calls, 1 failed, 0 without result, 14 / 0 todos",
         expect_test::expect![[r#"
             203 continued

@@ -19,7 +19,7 @@ pub const DEPTH_MAX: usize = 16;
 
 /// The outcome of a search.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FileSearch {
     /// Files with their lengths, in order of their paths.
     pub files: Vec<(PathBuf, u64)>,
     /// Folders and files that cannot be looked at, with the causes.
@@ -92,16 +92,16 @@ impl io::Read for BeneathFile {
 ///
 /// # Errors
 /// If `path` cannot be read, or is neither a file nor a folder. A folder below it that cannot be read does not stop the search.
-pub fn files(path: &Path, depth_max: usize, follows: Links) -> io::Result<Found> {
+pub fn files(path: &Path, depth_max: usize, follows: Links) -> io::Result<FileSearch> {
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_dir() {
         if !metadata.is_file() {
             return Err(io::Error::other("it is neither a file nor a folder"));
         }
-        return Ok(Found { files: vec![(path.to_owned(), metadata.len())], unread: Vec::new() });
+        return Ok(FileSearch { files: vec![(path.to_owned(), metadata.len())], unread: Vec::new() });
     }
     let start = std::fs::canonicalize(path)?;
-    let mut found = Found::default();
+    let mut found = FileSearch::default();
     let mut folders = vec![(path.to_owned(), 0)];
     let mut links = BTreeSet::new();
     // Targets of the links that were followed.
@@ -156,7 +156,7 @@ pub fn files(path: &Path, depth_max: usize, follows: Links) -> io::Result<Found>
     Ok(found)
 }
 
-impl Found {
+impl FileSearch {
     fn add(&mut self, path: PathBuf, metadata: &Metadata) {
         if metadata.is_file() {
             self.files.push((path, metadata.len()));

@@ -12,9 +12,9 @@ use acpdb_engine::event::{Outcome, PartKind};
 use acpdb_engine::fold::{FaceState, ItemKind, ItemView, Status};
 use acpdb_engine::text::tokens::estimate;
 use acpdb_engine::{Error, View};
-use acpdb_serve::point::{Lines, POINTER_TOKENS, PointLimits, Seen, pointed};
+use acpdb_serve::point::{POINTER_TOKENS, PointLimits, SeenTexts, TextLines, pointed};
 
-use crate::told::Call;
+use crate::told::CallWithResult;
 
 /// Estimated tokens that a pointer has to save.
 pub const TOKENS_MIN: u32 = 100;
@@ -31,13 +31,13 @@ const LABEL_CHARS_MAX: usize = 120;
 ///
 /// # Errors
 /// If the view's state cannot be read. No pointer points at a text that cannot be read.
-pub fn pointer(view: &View, call: &Call) -> Result<Option<String>, Error> {
+pub fn pointer(view: &View, call: &CallWithResult) -> Result<Option<String>, Error> {
     let Some(text) = call.text.as_deref().filter(|text| text.len() <= BYTES_MAX) else { return Ok(None) };
     if call.outcome != Outcome::Completed {
         return Ok(None);
     }
-    let fresh = Lines::of(text);
-    let mut seen = Seen::default();
+    let fresh = TextLines::of(text);
+    let mut seen = SeenTexts::default();
     let mut labels = Vec::new();
     let items = view.current();
     let mut sources: Vec<&ItemView> =
@@ -49,7 +49,7 @@ pub fn pointer(view: &View, call: &Call) -> Result<Option<String>, Error> {
             continue;
         };
         // Its number is its index in `labels`. It has no pointers itself: only `fresh` gets one.
-        let _ = seen.add(&Lines::of(texts.join("\n")), &[]);
+        let _ = seen.add(&TextLines::of(texts.join("\n")), &[]);
         labels.push(label(view, item));
     }
     let runs = seen.point(&fresh, PointLimits::of(TOKENS_MIN));
@@ -63,13 +63,13 @@ pub fn pointer(view: &View, call: &Call) -> Result<Option<String>, Error> {
 }
 
 /// Whether a result is long enough that a pointer saves something.
-pub fn is_worth_a_look(call: &Call) -> bool {
+pub fn is_worth_a_look(call: &CallWithResult) -> bool {
     let tokens = call.text.as_deref().map_or(0, |text| estimate(text.as_bytes()));
     call.outcome == Outcome::Completed && tokens >= TOKENS_MIN.saturating_add(POINTER_TOKENS)
 }
 
 /// Whether the model sees this result whole, and it may hold `text`.
-fn may_name(item: &ItemView, call: &Call, text: &str) -> bool {
+fn may_name(item: &ItemView, call: &CallWithResult, text: &str) -> bool {
     let is_result = matches!(item.kind, ItemKind::Call | ItemKind::Result);
     let bytes: u64 = item.content.iter().map(|part| part.bytes).sum();
     is_result

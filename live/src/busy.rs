@@ -19,9 +19,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// The mark, beside the journal of hooks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Busy(Option<PathBuf>);
+pub struct BusyMark(Option<PathBuf>);
 
-impl Busy {
+impl BusyMark {
     /// The mark beside the journal at this path. Without a journal there is none.
     pub fn beside(journal: Option<&Path>) -> Self {
         Self(journal.map(|journal| journal.with_file_name("store-busy")))
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn a_store_that_cannot_be_had_is_waited_for_at_length_once() {
         let folder = tempfile::tempdir().unwrap();
-        let busy = Busy::beside(Some(&folder.path().join("state/hooks.jsonl")));
+        let busy = BusyMark::beside(Some(&folder.path().join("state/hooks.jsonl")));
         assert_eq!(busy.wait(), WAIT);
         busy.note(false);
         assert_eq!(busy.wait(), SHORT_WAIT);
@@ -75,6 +75,6 @@ mod tests {
         assert_eq!(busy.wait(), SHORT_WAIT);
         busy.note(true);
         assert_eq!(busy.wait(), WAIT);
-        assert_eq!(Busy::beside(None).wait(), WAIT);
+        assert_eq!(BusyMark::beside(None).wait(), WAIT);
     }
 }

@@ -17,13 +17,13 @@ use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::fold::{FaceState, ItemKind, Status};
 use acpdb_engine::store::Session;
 use acpdb_engine::text::tokens::estimate;
-use acpdb_serve::point::{Lines, PointLimits, Seen, is_pointer};
+use acpdb_serve::point::{PointLimits, SeenTexts, TextLines, is_pointer};
 use acpdb_serve::{ServeOptions, Served, Step, tokens_least};
 use serde::Deserialize;
 
 use crate::birth;
-use crate::plugin::shown::Shown;
-use crate::told::{Asked, Change, Folded};
+use crate::plugin::shown::PluginRenderer;
+use crate::told::{CallChange, Folded, PruneRequest};
 
 /// Tokens of a hundred that have to go. Claude Code gives up when its context is full again within three turns, three times.
 pub const FREED_PERCENT_MIN: u64 = 40;
@@ -36,7 +36,7 @@ const KEPT_PERCENT: u64 = 50;
 ///
 /// # Errors
 /// As [`acpdb_serve::Step::context`].
-pub fn answer(session: &Session, asked: &Asked, key: &str) -> Result<Option<Folded>, Error> {
+pub fn answer(session: &Session, asked: &PruneRequest, key: &str) -> Result<Option<Folded>, Error> {
     let kept_max = asked.tokens.saturating_mul(100 - FREED_PERCENT_MIN) / 100;
     if asked.has_words || asked.tokens == 0 {
         return Ok(None);
@@ -54,7 +54,7 @@ pub fn answer(session: &Session, asked: &Asked, key: &str) -> Result<Option<Fold
         cold: true,
         ..ServeOptions::default()
     };
-    let context = Step::begun(session, key).context(&Shown::bare(false), &options)?;
+    let context = Step::begun(session, key).context(&PluginRenderer::bare(false), &options)?;
     let mut calls = calls(&context.bytes);
     give_back(&context.served, pointed, &mut calls)?;
     Ok(Some(Folded { calls, texts: texts(&context.served)? }))
@@ -69,18 +69,18 @@ fn is_all_text(served: &Served) -> bool {
     })
 }
 
-/// Calls that are shown otherwise, from lines of [`Shown`].
-pub fn calls(bytes: &[u8]) -> BTreeMap<String, Change> {
+/// Calls that are shown otherwise, from lines of [`PluginRenderer`].
+pub fn calls(bytes: &[u8]) -> BTreeMap<String, CallChange> {
     #[derive(Deserialize)]
-    struct Line {
+    struct SummaryLine {
         call: Option<String>,
         #[serde(flatten)]
-        change: Change,
+        change: CallChange,
     }
     let lines = String::from_utf8_lossy(bytes);
     // A line that cannot be read comes from another version of the module: it changes nothing.
     let lines = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
-    lines.filter_map(|Line { call, change }| Some((call?, change))).collect()
+    lines.filter_map(|SummaryLine { call, change }| Some((call?, change))).collect()
 }
 
 /// A result that was a pointer in the host from the beginning.
@@ -116,21 +116,21 @@ fn pointed(served: &Served) -> Result<Vec<Pointed>, Error> {
 fn give_back(
     served: &Served,
     pointed: Vec<Pointed>,
-    calls: &mut BTreeMap<String, Change>,
+    calls: &mut BTreeMap<String, CallChange>,
 ) -> Result<(), Error> {
     if pointed.is_empty() {
         return Ok(());
     }
-    let mut seen = Seen::default();
+    let mut seen = SeenTexts::default();
     for item in served.items() {
         let is_result = matches!(item.view.kind, ItemKind::Call | ItemKind::Result);
         if is_result && item.view.output.state == FaceState::Whole {
             // Its number is not needed: nothing is hidden again.
-            let _ = seen.add(&Lines::of(served.shown(item, Face::Output)?.text), &[]);
+            let _ = seen.add(&TextLines::of(served.shown(item, Face::Output)?.text), &[]);
         }
     }
     for Pointed { call, original } in pointed {
-        let lines = Lines::of(original.as_str());
+        let lines = TextLines::of(original.as_str());
         let runs = seen.point(&lines, PointLimits::of(birth::TOKENS_MIN));
         if !runs.iter().any(|run| run.first == 0 && run.count == lines.len()) {
             // As above.

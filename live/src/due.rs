@@ -7,7 +7,7 @@ use acpdb_engine::fold::memory::said_by_label;
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::text::project_of;
 use acpdb_engine::{Error, MemoryScope, Store, View};
-use acpdb_query::todos::{Entry, Texts};
+use acpdb_query::todos::{TodoTexts, TodoWithText};
 
 /// Most characters of the text: Claude Code passes on 10,000.
 const CHARS_MAX: usize = 8_000;
@@ -110,8 +110,8 @@ pub fn todos(view: &View) -> Result<Vec<(String, String)>, Error> {
     let list = view.state().todos().list(view.at());
     let Some(mut list) = list else { return Ok(Vec::new()) };
     list.items.retain(|item| item.is_open());
-    let entries = Texts::of_what_is_left(view).entries(&list)?.into_iter();
-    let told = entries.filter_map(|Entry { content, status, lost, .. }| {
+    let entries = TodoTexts::of_what_is_left(view).entries(&list)?.into_iter();
+    let told = entries.filter_map(|TodoWithText { content, status, lost, .. }| {
         let content = Some(content).filter(|content| !content.is_empty());
         Some((content.or(lost)?, status))
     });

@@ -19,7 +19,7 @@ const LINK_COUNT_MAX: usize = 40;
 
 /// The mode of the new file.
 #[derive(Clone, Copy, Debug)]
-pub enum Mode<'a> {
+pub enum FileMode<'a> {
     /// The mode of the file that it replaces; without such a file, the usual mode of the user's files.
     Kept,
     /// The mode of the file that it replaces; without such a file, the new one is for its owner alone.
@@ -32,22 +32,22 @@ pub enum Mode<'a> {
 ///
 /// # Errors
 /// If it cannot be written; then the old file stays.
-pub fn replace(path: &Path, bytes: &[u8], mode: Mode<'_>) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8], mode: FileMode<'_>) -> io::Result<()> {
     let path = followed(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
     make_folder(folder)?;
     let owner = owner_of(&path)?;
     let permissions = match mode {
-        Mode::Of(other) => Some(std::fs::metadata(other)?.permissions()),
-        Mode::Kept | Mode::Private => permissions_of(&path)?,
+        FileMode::Of(other) => Some(std::fs::metadata(other)?.permissions()),
+        FileMode::Kept | FileMode::Private => permissions_of(&path)?,
     };
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let other = path.with_file_name(name);
     // A file of this name is from a program that was stopped here and had the same number. A link of this name goes, and is not followed.
     let _ = std::fs::remove_file(&other);
-    let is_private = permissions.is_some() || matches!(mode, Mode::Private);
+    let is_private = permissions.is_some() || matches!(mode, FileMode::Private);
     let done = write(&other, bytes, (permissions, owner), is_private);
     let done = done.and_then(|()| std::fs::rename(&other, &path));
     if done.is_err() {
@@ -147,7 +147,7 @@ mod tests {
     fn a_new_file_can_be_written_by_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plugin.js");
-        replace(&path, b"new", Mode::Kept).unwrap();
+        replace(&path, b"new", FileMode::Kept).unwrap();
         assert_eq!(mode(&path) & 0o022, 0);
     }
 
@@ -162,10 +162,10 @@ mod tests {
         std::fs::create_dir(at("home")).unwrap();
         lchown(at("home"), Some(54_321), Some(54_322)).unwrap();
         std::fs::write(at("own"), "old").unwrap();
-        replace(&at("home/.host/deep/settings"), b"new", Mode::Private).unwrap();
-        replace(&at("own"), b"new", Mode::Kept).unwrap();
+        replace(&at("home/.host/deep/settings"), b"new", FileMode::Private).unwrap();
+        replace(&at("own"), b"new", FileMode::Kept).unwrap();
         lchown(at("own"), Some(54_323), Some(54_324)).unwrap();
-        replace(&at("own"), b"newer", Mode::Kept).unwrap();
+        replace(&at("own"), b"newer", FileMode::Kept).unwrap();
         for (name, owner) in [
             ("home/.host", (54_321, 54_322)),
             ("home/.host/deep", (54_321, 54_322)),
@@ -203,16 +203,16 @@ mod tests {
                 std::fs::set_permissions(at(target), Permissions::from_mode(mode)).unwrap();
             }
             symlink(target, at(link)).unwrap();
-            replace(&at(link), b"new", Mode::Private).unwrap();
+            replace(&at(link), b"new", FileMode::Private).unwrap();
             assert!(at(link).symlink_metadata().unwrap().is_symlink(), "{link}");
             assert_eq!(std::fs::read_to_string(at(target)).unwrap(), "new");
             assert_eq!(mode(&at(target)), before.unwrap_or(0o600), "{target}");
         }
         symlink("around", at("around")).unwrap();
-        assert!(replace(&at("around"), b"new", Mode::Kept).is_err());
-        replace(&at("copy"), b"x", Mode::Of(&at("real"))).unwrap();
+        assert!(replace(&at("around"), b"new", FileMode::Kept).is_err());
+        replace(&at("copy"), b"x", FileMode::Of(&at("real"))).unwrap();
         assert_eq!(mode(&at("copy")), 0o640);
-        replace(&at("copy"), b"x", Mode::Of(&at("b"))).unwrap();
+        replace(&at("copy"), b"x", FileMode::Of(&at("b"))).unwrap();
         assert_eq!(mode(&at("copy")), 0o600, "also where a file was there that more could read");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 6, "nothing else is left");
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acpdb_engine::{Atomicity, Batch, Error, Store, StreamInfo};
 use acpdb_hosts::import::{self, SinkStop};
 
-use crate::taken_back::{Again, taken_back};
+use crate::taken_back::{RetoldMessages, taken_back};
 
 /// Bytes of facts that are gathered before they are recorded.
 pub const GATHER_BYTES: usize = 2 << 20;
@@ -34,7 +34,7 @@ pub struct Gather<'s> {
     /// Why nothing more can be recorded.
     pub error: Option<Error>,
     /// Messages that were taken back and are there again, and how often they are told now.
-    again: Again,
+    again: RetoldMessages,
 }
 
 impl<'s> Gather<'s> {
@@ -52,7 +52,7 @@ impl<'s> Gather<'s> {
             too_large_count: 0,
             too_large: None,
             error: None,
-            again: Again::default(),
+            again: RetoldMessages::default(),
         }
     }
 
@@ -137,7 +137,7 @@ impl import::Sink for Gather<'_> {
         }
     }
 
-    fn batch(&mut self, mut batch: import::Batch) -> Result<(), SinkStop> {
+    fn batch(&mut self, mut batch: import::ImportBatch) -> Result<(), SinkStop> {
         self.again.rename(&batch.stream, &mut batch.entries);
         self.count += batch.entries.len();
         self.bytes += batch.entries.iter().map(weight).sum::<usize>();

@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Outcome, Role};
 use acpdb_engine::{Error, Store, View};
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 
-use crate::host::{Host, Mode};
-use crate::recording::{self, Recorded, RecordingError};
-use crate::told::{Answer, Call, Event, Source, Told};
+use crate::host::{AttachMode, Host};
+use crate::recording::{self, RecordingError, RecordingReport};
+use crate::told::{CallWithResult, HostEvent, HostEventKind, HostReply, SessionStart};
 use crate::{birth, compaction, damage, due, if_there, lost};
 
 /// Largest recording that is read for one call; a longer one waits for the end of the batch.
@@ -35,17 +35,17 @@ const LATE_WAIT_COUNT: u32 = 12;
 
 /// The outcome of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Done {
+pub struct HookOutcome {
     /// The answer to the host.
-    pub answer: Answer,
+    pub answer: HostReply,
     /// Events that are new in the store.
     pub event_count: u64,
     /// A text about parts that are left out: damaged parts of the answer, or recordings beyond the limit. The host hears nothing of it.
     pub left_out: Option<String>,
 }
 
-impl Done {
-    fn add(&mut self, recorded: Recorded) {
+impl HookOutcome {
+    fn add(&mut self, recorded: RecordingReport) {
         self.event_count = self.event_count.saturating_add(recorded.event_count);
         self.leave_out(recorded.left_out);
     }
@@ -74,23 +74,23 @@ pub enum HookError {
 
 /// An event with the values that it takes to deal with it.
 #[derive(Debug)]
-pub struct Hook<'a> {
+pub struct HookEvent<'a> {
     /// The host.
     pub host: Host,
     /// The mode of acpdb in the host.
-    pub mode: Mode,
+    pub mode: AttachMode,
     /// The event as the host told it.
-    pub told: &'a Told,
+    pub told: &'a HostEvent,
     /// The host's recording, if it has one.
     pub transcript: Option<&'a Path>,
 }
 
-impl Hook<'_> {
+impl HookEvent<'_> {
     /// Whether the event needs the store at all.
     pub fn is_idle(&self) -> bool {
         match &self.told.event {
-            Event::Other | Event::Greeted => true,
-            Event::CallEnded(call) => {
+            HostEventKind::Other | HostEventKind::Greeted => true,
+            HostEventKind::CallEnded(call) => {
                 self.host.format().is_some() && !(self.may_replace() && birth::is_worth_a_look(call))
             }
             _ => false,
@@ -103,27 +103,29 @@ impl Hook<'_> {
     ///
     /// # Errors
     /// If the recording cannot be read or the store cannot be written. Facts before the error are recorded.
-    pub fn run(&self, store: &Store) -> Result<Done, HookError> {
+    pub fn run(&self, store: &Store) -> Result<HookOutcome, HookError> {
         if self.is_idle() {
-            return Ok(Done { answer: self.idle_answer(), ..Done::default() });
+            return Ok(HookOutcome { answer: self.idle_answer(), ..HookOutcome::default() });
         }
-        let mut done = Done::default();
+        let mut done = HookOutcome::default();
         match self.host.format() {
             Some(format) => self.import(store, format, &mut done)?,
             None => done.event_count = self.record(store)?,
         }
         match &self.told.event {
-            Event::SessionStarted { source } if self.mode != Mode::Record && *source != Source::Resumed => {
-                let lost = if *source == Source::Compacted { self.lost(store)? } else { None };
+            HostEventKind::SessionStarted { source }
+                if self.mode != AttachMode::Record && *source != SessionStart::Resumed =>
+            {
+                let lost = if *source == SessionStart::Compacted { self.lost(store)? } else { None };
                 done.answer.context = joined(lost, self.due(store)?);
             }
-            Event::Prompted { .. } if self.mode != Mode::Record => {
+            HostEventKind::Prompted { .. } if self.mode != AttachMode::Record => {
                 done.answer.context = joined(self.lost(store)?, self.reminder(store)?);
             }
-            Event::CallEnded(call) | Event::RowAdded(Some(call)) if self.may_replace() => {
+            HostEventKind::CallEnded(call) | HostEventKind::RowAdded(Some(call)) if self.may_replace() => {
                 self.replace(store, call, &mut done)?;
             }
-            Event::FoldAsked(asked) if self.may_replace() => {
+            HostEventKind::FoldAsked(asked) if self.may_replace() => {
                 let key = format!("{}{}", acpdb_query::lost::COMPACTION_STEP, store.now().0);
                 let folded = compaction::answer(&store.session(self.info()), asked, &key);
                 done.answer.folded = if_there(folded)?.flatten();
@@ -135,12 +137,12 @@ impl Hook<'_> {
     }
 
     /// The answer to an event that needs no store.
-    pub fn idle_answer(&self) -> Answer {
-        Answer { is_greeting: self.told.event == Event::Greeted, ..Answer::default() }
+    pub fn idle_answer(&self) -> HostReply {
+        HostReply { is_greeting: self.told.event == HostEventKind::Greeted, ..HostReply::default() }
     }
 
     fn may_replace(&self) -> bool {
-        self.mode == Mode::Prune && self.host.can_replace()
+        self.mode == AttachMode::Prune && self.host.can_replace()
     }
 
     /// The session; within a subagent, its own.
@@ -155,8 +157,10 @@ impl Hook<'_> {
 
     /// Whether the event is about the context of a subagent.
     fn is_of_agent(&self) -> bool {
-        let is_about_rows =
-            matches!(self.told.event, Event::CallEnded(_) | Event::RowAdded(_) | Event::FoldAsked(_));
+        let is_about_rows = matches!(
+            self.told.event,
+            HostEventKind::CallEnded(_) | HostEventKind::RowAdded(_) | HostEventKind::FoldAsked(_)
+        );
         self.host == Host::ClaudeCode && is_about_rows && self.told.agent.is_some()
     }
 
@@ -170,7 +174,12 @@ impl Hook<'_> {
     }
 
     /// Imports the recording of the context that the event is about. A subagent's lies beside the session's, and is looked for there.
-    fn import_own(&self, store: &Store, path: &Path, format: Format) -> Result<Recorded, RecordingError> {
+    fn import_own(
+        &self,
+        store: &Store,
+        path: &Path,
+        format: ImportFormat,
+    ) -> Result<RecordingReport, RecordingError> {
         match self.transcript.filter(|_| self.is_of_agent()) {
             Some(session) => recording::import_agent(store, session, path, format),
             None => recording::import(store, path, format),
@@ -178,14 +187,16 @@ impl Hook<'_> {
     }
 
     /// Imports the host's recording so far.
-    fn import(&self, store: &Store, format: Format, done: &mut Done) -> Result<(), HookError> {
+    fn import(&self, store: &Store, format: ImportFormat, done: &mut HookOutcome) -> Result<(), HookError> {
         let Some(path) = self.recording() else { return Ok(()) };
         let path = path.as_path();
         let (agents, are_beside): (Vec<PathBuf>, bool) = match &self.told.event {
             // The new result is compared with results that the model saw, so the recording is read, unless it is too long.
-            Event::CallEnded(_) | Event::RowAdded(_) if size(path) > CALL_BYTES_MAX => return Ok(()),
-            Event::AgentStopped { transcript: Some(agent) } => (vec![agent.clone()], false),
-            Event::AgentStopped { transcript: None } | Event::SessionEnded => {
+            HostEventKind::CallEnded(_) | HostEventKind::RowAdded(_) if size(path) > CALL_BYTES_MAX => {
+                return Ok(());
+            }
+            HostEventKind::AgentStopped { transcript: Some(agent) } => (vec![agent.clone()], false),
+            HostEventKind::AgentStopped { transcript: None } | HostEventKind::SessionEnded => {
                 let agents = recording::agents(path)?;
                 done.leave_out(agents.shortage(path));
                 (agents.files, true)
@@ -209,14 +220,14 @@ impl Hook<'_> {
         let now = store.now();
         let at = Some(now);
         let entries: Vec<Entry> = match &self.told.event {
-            Event::Prompted { id, text } => {
+            HostEventKind::Prompted { id, text } => {
                 let key = id.clone().unwrap_or_else(|| format!("prompt-{}", now.0));
                 vec![
                     Entry::prompt(key.as_str()).origin(format!("prompt:{key}")).at(at),
                     Entry::message(key.as_str(), Role::User, text).origin(format!("msg:{key}#0")).at(at),
                 ]
             }
-            Event::CallEnded(call) => {
+            HostEventKind::CallEnded(call) => {
                 let id = call.id.clone().unwrap_or_else(|| format!("call-{}", now.0));
                 let started = Entry::tool_started(id.as_str(), call.tool.as_str(), &call.params);
                 vec![
@@ -225,7 +236,7 @@ impl Hook<'_> {
                     finished(&id, call.outcome, call).at(at),
                 ]
             }
-            Event::Stopped { said: Some(said) } if !said.is_empty() => {
+            HostEventKind::Stopped { said: Some(said) } if !said.is_empty() => {
                 vec![Entry::message(format!("said-{}", now.0), Role::Assistant, said).at(at)]
             }
             _ => Vec::new(),
@@ -252,7 +263,7 @@ impl Hook<'_> {
     }
 
     /// Puts a pointer in place of a result that the model still sees; the original is recorded before.
-    fn replace(&self, store: &Store, call: &Call, done: &mut Done) -> Result<(), HookError> {
+    fn replace(&self, store: &Store, call: &CallWithResult, done: &mut HookOutcome) -> Result<(), HookError> {
         let Some(id) = call.id.as_ref().filter(|_| birth::is_worth_a_look(call)) else { return Ok(()) };
         let Some(view) = if_there(store.view(self.info().id()))? else { return Ok(()) };
         if has_ended(&view, id) {
@@ -273,7 +284,7 @@ impl Hook<'_> {
     /// Whether the start of a call is in the log: without the start, the end would belong to no call.
     ///
     /// A host writes its recording behind its work, so the start may be a moment late.
-    fn has_begun(&self, store: &Store, id: &str, done: &mut Done) -> Result<bool, HookError> {
+    fn has_begun(&self, store: &Store, id: &str, done: &mut HookOutcome) -> Result<bool, HookError> {
         for wait in 0..=LATE_WAIT_COUNT {
             if wait > 0 {
                 std::thread::sleep(LATE_WAIT);
@@ -311,7 +322,7 @@ fn has_ended(view: &View, id: &str) -> bool {
 }
 
 /// The end of a call as the importers name it.
-fn finished(id: &str, outcome: Outcome, call: &Call) -> Entry {
+fn finished(id: &str, outcome: Outcome, call: &CallWithResult) -> Entry {
     let text = call.shown.as_deref().or(call.text.as_deref()).unwrap_or_default();
     let part = acpdb_engine::entry::PartEntry::text(text);
     Entry::tool_finished(id, outcome, vec![part]).origin(format!("call:{id}#1:finish"))
@@ -322,7 +333,11 @@ fn size(path: &Path) -> u64 {
 }
 
 /// The file of the host's recording of this session: the path that the host told, else the usual path.
-pub fn transcript(host: Host, told: &Told, variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+pub fn transcript(
+    host: Host,
+    told: &HostEvent,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Option<PathBuf> {
     if told.transcript.is_some() {
         return told.transcript.clone();
     }

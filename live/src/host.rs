@@ -1,6 +1,6 @@
 //! The hosts that acpdb can be attached to, and the acts that each of them allows a hook.
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 
 /// A host that runs a program for its events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -25,7 +25,7 @@ pub enum Host {
 
 /// The acts that acpdb may do in a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Mode {
+pub enum AttachMode {
     /// Records, and says nothing.
     Record,
     /// Records, and gives the texts that are due.
@@ -34,7 +34,7 @@ pub enum Mode {
     Prune,
 }
 
-impl Mode {
+impl AttachMode {
     /// All modes.
     pub const ALL: [Self; 3] = [Self::Record, Self::Suggest, Self::Prune];
 
@@ -93,13 +93,13 @@ impl Host {
     }
 
     /// The format of its own recording; `None`: there is only the hook's JSON.
-    pub const fn format(self) -> Option<Format> {
+    pub const fn format(self) -> Option<ImportFormat> {
         match self {
-            Self::ClaudeCode => Some(Format::ClaudeCode),
-            Self::Codex => Some(Format::Codex),
-            Self::GeminiCli => Some(Format::GeminiCli),
-            Self::CopilotCli => Some(Format::CopilotCli),
-            Self::Pi => Some(Format::Pi),
+            Self::ClaudeCode => Some(ImportFormat::ClaudeCode),
+            Self::Codex => Some(ImportFormat::Codex),
+            Self::GeminiCli => Some(ImportFormat::GeminiCli),
+            Self::CopilotCli => Some(ImportFormat::CopilotCli),
+            Self::Pi => Some(ImportFormat::Pi),
             // Its plug-in tells more than a hook could.
             Self::Cursor | Self::VsCode | Self::Opencode => None,
         }
@@ -122,7 +122,7 @@ impl std::fmt::Display for Host {
     }
 }
 
-impl std::fmt::Display for Mode {
+impl std::fmt::Display for AttachMode {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name())
     }

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::{Mode, replace};
+use crate::files::{FileMode, replace};
 
 /// Past this size the older half is dropped.
 const BYTES_MAX: u64 = 512 << 10;
 
 /// One act of a hook.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Line {
+pub struct JournalLine {
     /// When, in microseconds since 1970.
     pub at: i64,
     /// The host.
@@ -60,7 +60,7 @@ pub fn path(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
 /// Longest text of a line, in characters. One line with an id of 60 MB took the place of all others.
 const TEXT_CHARS_MAX: usize = 2000;
 
-impl Line {
+impl JournalLine {
     /// The line with its texts cut.
     fn bounded(&self) -> Self {
         let cut = |text: &str| match text.char_indices().nth(TEXT_CHARS_MAX) {
@@ -92,7 +92,7 @@ pub fn private_folder(folder: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// If the file cannot be written; the caller has nothing better to do than to go on.
-pub fn add(path: &Path, line: &Line) -> std::io::Result<()> {
+pub fn add(path: &Path, line: &JournalLine) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         private_folder(folder)?;
     }
@@ -115,14 +115,14 @@ fn shorten(file: &mut File, path: &Path) -> std::io::Result<()> {
     let mut newer = Vec::new();
     file.read_to_end(&mut newer)?;
     let start = newer.iter().position(|byte| *byte == b'\n').map_or(0, |place| place + 1);
-    replace(path, newer.get(start..).unwrap_or_default(), Mode::Kept)
+    replace(path, newer.get(start..).unwrap_or_default(), FileMode::Kept)
 }
 
 /// The lines that can be read, oldest first; none if there is no file.
 ///
 /// # Errors
 /// If the file is there and cannot be read.
-pub fn read(path: &Path) -> std::io::Result<Vec<Line>> {
+pub fn read(path: &Path) -> std::io::Result<Vec<JournalLine>> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -142,7 +142,7 @@ mod tests {
     fn a_line_that_was_torn_costs_itself_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hooks.jsonl");
-        let line = Line { host: "codex".to_owned(), ..Line::default() };
+        let line = JournalLine { host: "codex".to_owned(), ..JournalLine::default() };
         add(&path, &line).unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
         bytes.extend(b"{\"at\":1,\"host\":\"\xc3\n");
@@ -157,10 +157,10 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hooks.jsonl");
-        let line = Line { host: "codex".to_owned(), ..Line::default() };
+        let line = JournalLine { host: "codex".to_owned(), ..JournalLine::default() };
         add(&path, &line).unwrap();
         let long = "\u{e9}".repeat(1 << 20);
-        add(&path, &Line { session: long.clone(), error: Some(long), ..line.clone() }).unwrap();
+        add(&path, &JournalLine { session: long.clone(), error: Some(long), ..line.clone() }).unwrap();
         let lines = read(&path).unwrap();
         assert_eq!((lines.len(), &lines[0]), (2, &line));
         assert_eq!(lines[1].session.chars().count(), TEXT_CHARS_MAX + 2);

@@ -35,7 +35,7 @@ pub mod requests;
 mod taken_back;
 pub mod told;
 
-pub use host::{Host, Mode};
+pub use host::{AttachMode, Host};
 
 /// The found value; `None` if the store does not have it.
 fn if_there<T>(found: Result<T, acpdb_engine::Error>) -> Result<Option<T>, acpdb_engine::Error> {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::import::{self, Beside, Format, ImportError, ImportReport, Limits, Options};
+use acpdb_hosts::import::{self, Beside, ImportError, ImportFormat, ImportOptions, ImportReport, Limits};
 
 use crate::below::{self, Links};
 use crate::gather::Gather;
@@ -46,7 +46,7 @@ pub enum RecordingError {
         /// The file.
         path: PathBuf,
         /// The format that was expected.
-        format: Format,
+        format: ImportFormat,
     },
     /// Messages that a plug-in told.
     #[error("cannot import the messages")]
@@ -58,7 +58,7 @@ pub enum RecordingError {
 
 /// The outcome of reading a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Recorded {
+pub struct RecordingReport {
     /// Events that are new.
     pub event_count: u64,
     /// A text about records that were left out.
@@ -71,10 +71,10 @@ pub struct Recorded {
 ///
 /// # Errors
 /// If the file cannot be read, is no recording of this format, or the store cannot be written; facts before the error are recorded.
-pub fn import(store: &Store, path: &Path, format: Format) -> Result<Recorded, RecordingError> {
+pub fn import(store: &Store, path: &Path, format: ImportFormat) -> Result<RecordingReport, RecordingError> {
     match below::regular(path) {
         Ok(file) => import_opened(store, path, file, format),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Recorded::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(RecordingReport::default()),
         Err(source) => Err(RecordingError::File { path: path.to_owned(), source }),
     }
 }
@@ -88,15 +88,15 @@ pub fn import_agent(
     store: &Store,
     session: &Path,
     agent: &Path,
-    format: Format,
-) -> Result<Recorded, RecordingError> {
+    format: ImportFormat,
+) -> Result<RecordingReport, RecordingError> {
     let root = session.parent().unwrap_or_else(|| Path::new("."));
     // A recording that lies elsewhere is not this session's.
     let name = agent.strip_prefix(root).ok().and_then(Path::to_str);
-    let Some(name) = name else { return Ok(Recorded::default()) };
+    let Some(name) = name else { return Ok(RecordingReport::default()) };
     match below::beneath(root, name) {
         Ok(file) => import_opened(store, agent, file, format),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Recorded::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(RecordingReport::default()),
         Err(source) => Err(RecordingError::File { path: agent.to_owned(), source }),
     }
 }
@@ -106,23 +106,23 @@ fn import_opened(
     store: &Store,
     path: &Path,
     file: impl std::io::Read,
-    format: Format,
-) -> Result<Recorded, RecordingError> {
+    format: ImportFormat,
+) -> Result<RecordingReport, RecordingError> {
     let failed = |source| RecordingError::File { path: path.to_owned(), source };
-    let options = Options { beside: Some(beside(path)), ..Options::default() };
+    let options = ImportOptions { beside: Some(beside(path)), ..ImportOptions::default() };
     let mut input = import::decompressed(BufReader::new(file), &options.limits).map_err(failed)?;
     let mut head = Vec::new();
     input.by_ref().take(import::HEAD_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
     if import::is_own_export(&head) || import::detect(path, &head) != Some(format) {
         let other = RecordingError::Other { path: path.to_owned(), format };
-        return if is_begun(&head) { Ok(Recorded::default()) } else { Err(other) };
+        return if is_begun(&head) { Ok(RecordingReport::default()) } else { Err(other) };
     }
     let mut gather = Gather::new(store);
     let read = import::read(format, &stem(path), head.as_slice().chain(input), &options, &mut gather);
     // An error is returned below.
     let left_out = read.as_ref().ok().and_then(|report| left_out(path, report));
     let read = read.map_err(|source| RecordingError::Import { path: path.to_owned(), source });
-    Ok(Recorded { event_count: ended(gather, read)?, left_out })
+    Ok(RecordingReport { event_count: ended(gather, read)?, left_out })
 }
 
 /// Whether the beginning of a file may become a recording: it is empty, or its last value is JSON that is not whole yet.
@@ -151,7 +151,7 @@ fn left_out(path: &Path, report: &ImportReport) -> Option<String> {
 /// If they are no such messages, or the store cannot be written.
 pub fn opencode_messages(store: &Store, messages: &str) -> Result<u64, RecordingError> {
     let mut gather = Gather::new(store);
-    let read = import::read_opencode_messages(messages.as_bytes(), &Options::default(), &mut gather);
+    let read = import::read_opencode_messages(messages.as_bytes(), &ImportOptions::default(), &mut gather);
     ended(gather, read.map_err(RecordingError::Messages))
 }
 
@@ -348,9 +348,9 @@ mod tests {
 
     use acpdb_engine::Store;
 
-    use super::{AGENT_COUNT_MAX, Agents, Format, agents, beside, import, import_agent};
-    use crate::hook::Hook;
-    use crate::host::{Host, Mode};
+    use super::{AGENT_COUNT_MAX, Agents, ImportFormat, agents, beside, import, import_agent};
+    use crate::hook::HookEvent;
+    use crate::host::{AttachMode, Host};
 
     const RECORD: &str = r#"{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"Look."}}"#;
 
@@ -373,7 +373,7 @@ mod tests {
             (record.as_bytes(), Some(3)),
         ] {
             std::fs::write(&path, bytes).unwrap();
-            let read = import(&store, &path, Format::ClaudeCode);
+            let read = import(&store, &path, ImportFormat::ClaudeCode);
             let said = String::from_utf8_lossy(bytes);
             if let Some(count) = expected {
                 assert_eq!(read.unwrap().event_count, count, "{said}");
@@ -397,7 +397,12 @@ mod tests {
         std::fs::write(&path, format!("{RECORD}\n{long}\n")).unwrap();
         let told = r#"{"hook_event_name":"Stop","session_id":"s1","cwd":"/w"}"#;
         let told = crate::dialect::parse(Host::ClaudeCode, told, None).unwrap();
-        let hook = Hook { host: Host::ClaudeCode, mode: Mode::Record, told: &told, transcript: Some(&path) };
+        let hook = HookEvent {
+            host: Host::ClaudeCode,
+            mode: AttachMode::Record,
+            told: &told,
+            transcript: Some(&path),
+        };
         let done = hook.run(&store).unwrap();
         assert!(done.event_count > 0);
         let said = done.left_out.unwrap();
@@ -441,7 +446,7 @@ mod tests {
         let store = Store::builder(at("store")).any_file_system().open().unwrap();
         let own = agents(&at("s/own.jsonl")).unwrap().files;
         assert_eq!(own.len(), 2);
-        let import = |agent| import_agent(&store, &at("s/own.jsonl"), agent, Format::ClaudeCode);
+        let import = |agent| import_agent(&store, &at("s/own.jsonl"), agent, ImportFormat::ClaudeCode);
         assert!(import(&own[0]).unwrap().event_count > 0);
         assert!(import(&own[1]).is_err());
         for (what, to) in [("folder", "keys"), ("tool-results", "keys"), ("subagents", "keys")] {
@@ -483,8 +488,12 @@ mod tests {
             None,
         );
         let told = told.unwrap();
-        let hook =
-            Hook { host: Host::ClaudeCode, mode: Mode::Record, told: &told, transcript: Some(&session) };
+        let hook = HookEvent {
+            host: Host::ClaudeCode,
+            mode: AttachMode::Record,
+            told: &told,
+            transcript: Some(&session),
+        };
         let left_out = hook.run(&store).unwrap().left_out.unwrap();
         assert!(
             left_out.starts_with("3 older recordings of subagents were not read, of 259: "),

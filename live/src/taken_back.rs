@@ -21,7 +21,7 @@ use crate::if_there;
 
 /// Messages of a session that are told anew, and the numbers of their tellings.
 #[derive(Debug, Default)]
-pub(crate) struct Again {
+pub(crate) struct RetoldMessages {
     stream: Option<StreamId>,
     numbers: HashMap<String, u32>,
 }
@@ -39,8 +39,8 @@ pub(crate) fn taken_back(
     store: &Store,
     stream: &StreamInfo,
     keys: &[String],
-) -> Result<(Option<Entry>, Again), Error> {
-    let mut again = Again { stream: Some(stream.id()), numbers: HashMap::new() };
+) -> Result<(Option<Entry>, RetoldMessages), Error> {
+    let mut again = RetoldMessages { stream: Some(stream.id()), numbers: HashMap::new() };
     let Some(view) = if_there(store.view(stream.id()))? else { return Ok((None, again)) };
     let present: HashSet<&str> = keys.iter().map(String::as_str).collect();
     // Of each message the newest telling, and whether it is off the branch.
@@ -87,7 +87,7 @@ pub(crate) fn taken_back(
     Ok((fact.map(Entry::from), again))
 }
 
-impl Again {
+impl RetoldMessages {
     /// Names the facts of a message that is told anew.
     pub(crate) fn rename(&self, stream: &StreamInfo, entries: &mut [Entry]) {
         if self.numbers.is_empty() || self.stream != Some(stream.id()) {
@@ -132,7 +132,7 @@ fn key(fact: &Fact) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use acpdb_engine::Store;
-    use acpdb_hosts::import::{self, Format, Options};
+    use acpdb_hosts::import::{self, ImportFormat, ImportOptions};
 
     use crate::gather::Gather;
 
@@ -152,9 +152,14 @@ mod tests {
                 format!(r#"{{"info":{{"id":"ses_1","directory":"/w"}},"messages":[{}]}}"#, list.join(","));
             for _ in 0..2 {
                 let mut gather = Gather::new(&store);
-                let _ =
-                    import::read(Format::Opencode, "x", text.as_bytes(), &Options::default(), &mut gather)
-                        .unwrap();
+                let _ = import::read(
+                    ImportFormat::Opencode,
+                    "x",
+                    text.as_bytes(),
+                    &ImportOptions::default(),
+                    &mut gather,
+                )
+                .unwrap();
                 gather.flush();
                 assert!(gather.error.is_none());
             }
@@ -185,7 +190,7 @@ mod tests {
                 let text =
                     format!(r#"{{"sessionId":"s","projectHash":"p","messages":[{}]}}"#, list.join(","));
                 std::fs::write(&path, text).unwrap();
-                let _ = crate::recording::import(&store, &path, Format::GeminiCli).unwrap();
+                let _ = crate::recording::import(&store, &path, ImportFormat::GeminiCli).unwrap();
                 let view = store.view(acpdb_engine::StreamInfo::session("gemini-cli", "s").id()).unwrap();
                 let texts = view.current();
                 let texts = texts.iter().map(|item| view.text(item.content[0].body).unwrap());

@@ -7,7 +7,7 @@ use acpdb_engine::event::Outcome;
 
 /// One event of a host.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Told {
+pub struct HostEvent {
     /// The host's id of the session.
     pub session: String,
     /// The event's name, as the host spells it.
@@ -19,16 +19,16 @@ pub struct Told {
     /// The subagent that it is about.
     pub agent: Option<String>,
     /// The event.
-    pub event: Event,
+    pub event: HostEventKind,
 }
 
 /// The kinds of events.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Event {
+pub enum HostEventKind {
     /// A session begins, or goes on.
     SessionStarted {
         /// Why it begins.
-        source: Source,
+        source: SessionStart,
     },
     /// The user sent a prompt.
     Prompted {
@@ -38,7 +38,7 @@ pub enum Event {
         text: String,
     },
     /// A call ended.
-    CallEnded(Call),
+    CallEnded(CallWithResult),
     /// All calls that the model made at once ended.
     BatchEnded,
     /// The model's answer is complete.
@@ -54,9 +54,9 @@ pub enum Event {
     /// The host is about to make the context shorter.
     Compacting,
     /// The host asks for a shorter conversation.
-    FoldAsked(Asked),
+    FoldAsked(PruneRequest),
     /// A row is about to be kept; the call that ended with it, if it is a result.
-    RowAdded(Option<Call>),
+    RowAdded(Option<CallWithResult>),
     /// A part of the host asks whether its rows and folds are understood here.
     Greeted,
     /// The session ends.
@@ -67,7 +67,7 @@ pub enum Event {
 
 /// Why a session begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum SessionStart {
     /// It is new, or was emptied.
     New,
     /// It goes on where it ended.
@@ -78,7 +78,7 @@ pub enum Source {
 
 /// A conversation that is to be made shorter.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Asked {
+pub struct PruneRequest {
     /// Estimated tokens of its texts.
     pub tokens: u64,
     /// Whether the user asked in words to keep something: a model has to read them.
@@ -91,14 +91,14 @@ pub struct Asked {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Folded {
     /// New parameters (as JSON) and results of calls, by their ids; calls that stay are left out.
-    pub calls: BTreeMap<String, Change>,
+    pub calls: BTreeMap<String, CallChange>,
     /// Texts of the model's that are shown otherwise.
     pub texts: BTreeMap<String, String>,
 }
 
 /// New contents of a call's parts.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Deserialize)]
-pub struct Change {
+pub struct CallChange {
     /// Its parameters, as JSON.
     pub input: Option<String>,
     /// Its result.
@@ -107,7 +107,7 @@ pub struct Change {
 
 /// A call and its result.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Call {
+pub struct CallWithResult {
     /// The host's id of the call, where it gives one.
     pub id: Option<String>,
     /// The tool.
@@ -118,7 +118,7 @@ pub struct Call {
     pub outcome: Outcome,
     /// The text that the model would see; `None` if the dialect cannot tell it from the host's JSON.
     pub shown: Option<String>,
-    /// The part of [`Call::shown`] that the tool made, without the text that the host puts around it.
+    /// The part of [`CallWithResult::shown`] that the tool made, without the text that the host puts around it.
     pub text: Option<String>,
     /// The result as the host gave it, as JSON, to be given back in the same shape.
     pub raw: serde_json::Value,
@@ -126,7 +126,7 @@ pub struct Call {
 
 /// The answer to a host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Answer {
+pub struct HostReply {
     /// A text for the model.
     pub context: Option<String>,
     /// The text in place of the call's result.
@@ -137,7 +137,7 @@ pub struct Answer {
     pub is_greeting: bool,
 }
 
-impl Answer {
+impl HostReply {
     /// Whether there is nothing to say.
     pub const fn is_empty(&self) -> bool {
         self.context.is_none() && self.replacement.is_none() && self.folded.is_none() && !self.is_greeting

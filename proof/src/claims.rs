@@ -23,7 +23,7 @@ const CLOCK_SLACK_SECONDS: u64 = 120;
 /// How a checkpoint stands to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum CheckpointStatus {
     /// Its root is the log's.
     Agrees,
     /// Its root is the log's, and no known key signed it: the writer of the folder may have made it.
@@ -45,7 +45,7 @@ pub enum Standing {
     Damaged,
 }
 
-impl Standing {
+impl CheckpointStatus {
     /// Whether a known key signed it and the log is as it says, whatever the clocks.
     pub const fn holds(self) -> bool {
         matches!(self, Self::Agrees | Self::Misdated)
@@ -55,7 +55,7 @@ impl Standing {
 /// Where a claim was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum ClaimSource {
     /// In the user's own record of the checkpoint that was seen last.
     #[serde(rename = "seen last")]
     SeenLast,
@@ -76,13 +76,13 @@ pub enum Detail {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Where it was found.
-    pub source: Source,
+    pub source: ClaimSource,
     /// The checkpoint that it claims, if it can be read.
     pub checkpoint: Option<Checkpoint>,
     /// The note, if it can be read.
     pub note: Option<Note>,
     /// Its standing.
-    pub standing: Standing,
+    pub standing: CheckpointStatus,
     /// The reason.
     pub detail: Option<Detail>,
 }
@@ -93,13 +93,13 @@ impl Claim {
         self.checkpoint.map(|found| found.seq)
     }
 
-    fn refuse(&mut self, standing: Standing, detail: Detail) {
+    fn refuse(&mut self, standing: CheckpointStatus, detail: Detail) {
         self.standing = standing;
         self.detail = Some(detail);
     }
 
     fn is_open(&self) -> bool {
-        matches!(self.standing, Standing::Agrees | Standing::Unproven)
+        matches!(self.standing, CheckpointStatus::Agrees | CheckpointStatus::Unproven)
     }
 }
 
@@ -151,28 +151,28 @@ impl Claims {
         each: impl FnMut(Hash),
     ) -> Result<Judged, E> {
         let mut claims: Vec<Claim> = Vec::new();
-        claims.extend(self.pin.as_ref().map(|note| claim_of(store, Source::SeenLast, note, &self.keys)));
+        claims.extend(self.pin.as_ref().map(|note| claim_of(store, ClaimSource::SeenLast, note, &self.keys)));
         let is_signer_known = self.is_signer_known || self.pin.is_some();
         for (seq, note) in &self.kept {
             let mut claim = match note {
-                Ok(note) => claim_of(store, Source::Kept, note, &self.keys),
+                Ok(note) => claim_of(store, ClaimSource::Kept, note, &self.keys),
                 Err(why) => {
                     let detail = Some(Detail::Text(why.clone()));
                     Claim {
-                        source: Source::Kept,
+                        source: ClaimSource::Kept,
                         checkpoint: None,
                         note: None,
-                        standing: Standing::Damaged,
+                        standing: CheckpointStatus::Damaged,
                         detail,
                     }
                 }
             };
             if claim.checkpoint.is_some_and(|found| found.seq != *seq) {
                 let why = format!("it lies where that of {seq} should");
-                claim.refuse(Standing::Damaged, Detail::Text(why));
+                claim.refuse(CheckpointStatus::Damaged, Detail::Text(why));
             }
-            if claim.standing == Standing::Unproven && is_signer_known {
-                claim.standing = Standing::OtherKey;
+            if claim.standing == CheckpointStatus::Unproven && is_signer_known {
+                claim.standing = CheckpointStatus::OtherKey;
             }
             claims.push(claim);
         }
@@ -182,18 +182,18 @@ impl Claims {
             match walk.roots.get(&checkpoint.seq) {
                 None => {
                     let why = format!("the log ends at {}", walk.head);
-                    claim.refuse(Standing::Ahead, Detail::Text(why));
+                    claim.refuse(CheckpointStatus::Ahead, Detail::Text(why));
                 }
                 Some(root) if *root != checkpoint.root => {
                     let why = format!("events up to {} are others now", checkpoint.seq);
-                    claim.refuse(Standing::Rewritten, Detail::Text(why));
+                    claim.refuse(CheckpointStatus::Rewritten, Detail::Text(why));
                 }
                 Some(_) => {
                     // A note that no known key signed says nothing, whatever its time.
-                    if claim.standing == Standing::Agrees
+                    if claim.standing == CheckpointStatus::Agrees
                         && let Some((seq, time)) = walk.earlier(&checkpoint)
                     {
-                        claim.refuse(Standing::Misdated, Detail::Time(seq, time));
+                        claim.refuse(CheckpointStatus::Misdated, Detail::Time(seq, time));
                     }
                 }
             }
@@ -205,39 +205,39 @@ impl Claims {
 
 /// Marks the newest checkpoint beside the log as replayed, if it is older than the checkpoint that was seen last.
 fn name_replayed(claims: &mut [Claim]) {
-    let seen = claims.first().filter(|claim| claim.source == Source::SeenLast).and_then(Claim::seq);
-    let newest = claims.iter_mut().rfind(|claim| claim.source == Source::Kept);
+    let seen = claims.first().filter(|claim| claim.source == ClaimSource::SeenLast).and_then(Claim::seq);
+    let newest = claims.iter_mut().rfind(|claim| claim.source == ClaimSource::Kept);
     if let (Some(seen), Some(newest)) = (seen, newest)
         && newest.standing.holds()
         && newest.seq().is_some_and(|seq| seq < seen)
     {
-        newest.refuse(Standing::Replayed, Detail::Text(format!("that of {seen}")));
+        newest.refuse(CheckpointStatus::Replayed, Detail::Text(format!("that of {seen}")));
     }
 }
 
 /// The claim of a note, with the note's signature checked.
-fn claim_of(store: StoreId, source: Source, note: &str, keys: &[VerifierKey]) -> Claim {
-    let standing = Standing::Agrees;
+fn claim_of(store: StoreId, source: ClaimSource, note: &str, keys: &[VerifierKey]) -> Claim {
+    let standing = CheckpointStatus::Agrees;
     let mut claim = Claim { source, checkpoint: None, note: None, standing, detail: None };
     let read = Note::parse(note).and_then(|note| Ok((Checkpoint::parse(note.text_unchecked())?, note)));
     let (checkpoint, note) = match read {
         Ok(read) => read,
         Err(error) => {
-            claim.refuse(Standing::Damaged, Detail::Text(error.to_string()));
+            claim.refuse(CheckpointStatus::Damaged, Detail::Text(error.to_string()));
             return claim;
         }
     };
     claim.checkpoint = Some(checkpoint);
     if checkpoint.store != store {
-        claim.refuse(Standing::OtherStore, Detail::Text(format!("of {}", checkpoint.store)));
+        claim.refuse(CheckpointStatus::OtherStore, Detail::Text(format!("of {}", checkpoint.store)));
         return claim;
     }
     match note.signed_by(keys) {
         Ok(_) => {}
         // The note that was seen last is the user's own file: it counts even if its key is gone.
-        Err(ProofError::OtherKey { .. }) if source == Source::SeenLast => {}
-        Err(ProofError::OtherKey { found }) => claim.refuse(Standing::Unproven, Detail::Text(found)),
-        Err(error) => claim.refuse(Standing::Damaged, Detail::Text(error.to_string())),
+        Err(ProofError::OtherKey { .. }) if source == ClaimSource::SeenLast => {}
+        Err(ProofError::OtherKey { found }) => claim.refuse(CheckpointStatus::Unproven, Detail::Text(found)),
+        Err(error) => claim.refuse(CheckpointStatus::Damaged, Detail::Text(error.to_string())),
     }
     claim.note = Some(note);
     claim

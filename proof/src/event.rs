@@ -29,7 +29,7 @@ pub fn hash(salt: &[u8; 32], event: &[u8]) -> Hash {
 
 /// The shown parts of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opening {
+pub struct EventOpening {
     /// The salt of its leaf.
     pub salt: [u8; 32],
     /// Its bytes.
@@ -71,7 +71,7 @@ fn array<const N: usize>(text: &str) -> Result<[u8; N], ProofError> {
     from_base64(text)?.try_into().map_err(|_| ProofError::malformed("a salt of the proof has another length"))
 }
 
-impl Opening {
+impl EventOpening {
     /// The opening as JSON.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ProofError;
 use crate::checkpoint::Checkpoint;
-use crate::event::{self, Opening};
+use crate::event::{self, EventOpening};
 use crate::file::{Checked, hash_of};
 use crate::note::{VerifierKey, base64};
 use crate::tree::{Hash, verify_cover};
@@ -25,7 +25,7 @@ pub const SCHEMA: &str = "acpdb.events/1";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventsProof {
     /// The events, rising.
-    pub openings: Vec<Opening>,
+    pub openings: Vec<EventOpening>,
     /// The roots over all other events, from the left.
     pub hashes: Vec<Hash>,
     /// The signed checkpoint.
@@ -63,7 +63,7 @@ impl EventsProof {
         let text = EventsText {
             schema: SCHEMA.to_owned(),
             note: self.note.clone(),
-            events: self.openings.iter().map(Opening::to_text).collect(),
+            events: self.openings.iter().map(EventOpening::to_text).collect(),
             hashes: self.hashes.iter().map(|hash| base64(&hash.0)).collect(),
         };
         let json = serde_json::to_string(&text);
@@ -81,7 +81,7 @@ impl EventsProof {
         if read.schema != SCHEMA {
             return Err(cut());
         }
-        let openings = read.events.iter().map(Opening::from_text).collect::<Result<_, ProofError>>()?;
+        let openings = read.events.iter().map(EventOpening::from_text).collect::<Result<_, ProofError>>()?;
         let hashes = read.hashes.iter().map(|hash| hash_of(hash)).collect::<Result<_, ProofError>>()?;
         let found = Self { openings, hashes, note: read.note };
         if found.to_text()? == text { Ok(found) } else { Err(cut()) }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ProofError;
 use crate::checkpoint::Checkpoint;
-use crate::event::{self, Opening};
+use crate::event::{self, EventOpening};
 use crate::note::{VerifierKey, base64, from_base64};
 use crate::tree::{Hash, PROOF_HASH_COUNT_MAX, verify_consistency, verify_inclusion};
 
@@ -36,7 +36,7 @@ pub struct Checked<'k> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventProof {
     /// The event.
-    pub opening: Opening,
+    pub opening: EventOpening,
     /// Its leaf, from 0.
     pub index: u64,
     /// The hashes of the proof, from the leaf to the root.
@@ -54,7 +54,7 @@ impl EventProof {
     /// The file.
     ///
     /// # Errors
-    /// As [`Opening::to_json`].
+    /// As [`EventOpening::to_json`].
     pub fn to_text(&self) -> Result<String, ProofError> {
         let extra = base64(self.opening.to_json()?.as_bytes());
         let mut text = format!("{EVENT_PROOF}\nextra {extra}\nindex {}\n", self.index);
@@ -79,7 +79,7 @@ impl EventProof {
         if !field(EVENT_PROOF)?.is_empty() {
             return Err(cut());
         }
-        let opening = Opening::parse(&from_base64(field("extra ")?)?)?;
+        let opening = EventOpening::parse(&from_base64(field("extra ")?)?)?;
         let index = field("index ")?.parse().map_err(|_| cut())?;
         let hashes: Vec<Hash> =
             lines.take(PROOF_HASH_COUNT_MAX + 1).map(hash_of).collect::<Result<_, ProofError>>()?;

@@ -110,10 +110,10 @@ impl ProofError {
 
 pub use checkpoint::{Checkpoint, origin, store_of};
 pub use claims::{Claims, Judged};
-pub use event::{Opening, commitment};
+pub use event::{EventOpening, commitment};
 pub use events::EventsProof;
 pub use file::{Checked, ConsistencyProof, EventProof};
 pub use note::{Note, SignerKey, VerifierKey};
 pub use tiles::{Tile, Tiled, Tiler};
-pub use tree::{Cover, Frontier, Gather, Hash};
-pub use witness::{Policy, WitnessKey};
+pub use tree::{Cover, Frontier, Hash, RootBuilder};
+pub use witness::{WitnessKey, WitnessPolicy};

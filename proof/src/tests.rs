@@ -62,7 +62,7 @@ fn slow_subproof(old: usize, leaves: &[Hash], is_known: bool) -> Vec<Hash> {
 }
 
 fn gathered(leaves: &[Hash], ranges: Vec<std::ops::Range<u64>>) -> Vec<Hash> {
-    let mut gather = Gather::new(ranges);
+    let mut gather = RootBuilder::new(ranges);
     for leaf in leaves {
         gather.push(*leaf);
     }
@@ -136,7 +136,7 @@ fn roots_and_proofs_are_those_of_the_definition_for_every_small_tree() {
 fn a_proof_of_the_largest_tree_is_short_and_the_end_of_leaves_is_told() {
     assert!(inclusion_ranges(u64::MAX - 1, u64::MAX).unwrap().len() < PROOF_HASH_COUNT_MAX);
     assert!(consistency_ranges(1, u64::MAX).unwrap().len() < PROOF_HASH_COUNT_MAX);
-    let mut gather = Gather::new(std::iter::once(0..2));
+    let mut gather = RootBuilder::new(std::iter::once(0..2));
     gather.push(leaf_hash(b""));
     assert_eq!(gather.roots(), None);
 }
@@ -323,7 +323,7 @@ fn proof(history: &History, seq: u64, note: &str) -> EventProof {
     let bodies = vec![ShownBody { row: 0, salt: BODY_SALT, bytes: BODY.to_vec() }];
     let hashes = gathered(&hashes(history), inclusion_ranges(seq - 1, history.len() as u64).unwrap());
     EventProof {
-        opening: Opening { salt, event: bytes, bodies },
+        opening: EventOpening { salt, event: bytes, bodies },
         index: seq - 1,
         hashes,
         note: note.to_owned(),

@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
     use crate::tree::{
-        Gather, consistency_ranges, inclusion_ranges, leaf_hash, verify_consistency, verify_inclusion,
+        RootBuilder, consistency_ranges, inclusion_ranges, leaf_hash, verify_consistency, verify_inclusion,
     };
 
     fn leaf(number: u64) -> Hash {
@@ -273,7 +273,7 @@ mod tests {
     /// The roots by a pass over the leaves, as the definition of the tree has them.
     fn slow(ranges: &[Range<u64>]) -> Vec<Hash> {
         let of = |range: &Range<u64>| {
-            let mut gather = Gather::new(std::iter::once(0..range.end - range.start));
+            let mut gather = RootBuilder::new(std::iter::once(0..range.end - range.start));
             range.clone().for_each(|number| gather.push(leaf(number)));
             gather.roots().unwrap()[0]
         };

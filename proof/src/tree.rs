@@ -81,12 +81,12 @@ impl Frontier {
 
 /// Roots over ranges of leaves, made in one pass over the leaves.
 #[derive(Debug)]
-pub struct Gather {
+pub struct RootBuilder {
     parts: Vec<(Range<u64>, Frontier)>,
     next: u64,
 }
 
-impl Gather {
+impl RootBuilder {
     /// Gathers the roots over these ranges, which may overlap.
     pub fn new(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         let parts = ranges.into_iter().map(|range| (range, Frontier::default())).collect();

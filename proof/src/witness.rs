@@ -120,16 +120,16 @@ pub fn request(old: u64, hashes: &[Hash], note: &Note) -> String {
 
 /// The witnesses that have to have signed, besides the owner of a store.
 #[derive(Debug, Clone, Default)]
-pub struct Policy {
+pub struct WitnessPolicy {
     logs: Vec<VerifierKey>,
-    witnesses: Vec<Member>,
+    witnesses: Vec<PolicyMember>,
     groups: BTreeMap<String, WitnessGroup>,
     quorum: Option<String>,
 }
 
 /// A witness of a policy.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub struct PolicyMember {
     /// Its name in the policy.
     pub name: String,
     /// Its key.
@@ -157,7 +157,7 @@ pub struct Quorum {
     pub rule: String,
 }
 
-impl Policy {
+impl WitnessPolicy {
     /// Reads a policy file.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ impl Policy {
                         return Err(fail("this witness is there already"));
                     }
                     let url = url.first().map(|url| (*url).to_owned());
-                    policy.witnesses.push(Member { name: (*name).to_owned(), key, url });
+                    policy.witnesses.push(PolicyMember { name: (*name).to_owned(), key, url });
                 }
                 ["group", name, count, members @ ..] if !members.is_empty() => {
                     policy.check_free(name).map_err(fail)?;
@@ -254,12 +254,12 @@ impl Policy {
     /// The policy that needs one witness.
     pub fn of_one(key: WitnessKey, url: &str) -> Self {
         let name = key.name().to_owned();
-        let member = Member { name: name.clone(), key, url: Some(url.to_owned()) };
+        let member = PolicyMember { name: name.clone(), key, url: Some(url.to_owned()) };
         Self { witnesses: vec![member], quorum: Some(name), ..Self::default() }
     }
 
     /// Its witnesses.
-    pub fn witnesses(&self) -> &[Member] {
+    pub fn witnesses(&self) -> &[PolicyMember] {
         &self.witnesses
     }
 

@@ -10,7 +10,7 @@ use crate::served::{ServedRow, served_rows};
 
 /// An edge between two members of a chain.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct EdgeRow {
+pub struct ChainEdge {
     /// The older item.
     pub old: String,
     /// The newer item; absent if an event without an item superseded the older one.
@@ -29,7 +29,7 @@ pub struct EdgeRow {
     pub tokens_freed: u64,
 }
 
-impl From<&EdgeView> for EdgeRow {
+impl From<&EdgeView> for ChainEdge {
     fn from(edge: &EdgeView) -> Self {
         Self {
             old: edge.old.to_string(),
@@ -57,7 +57,7 @@ pub struct ChainReport {
     #[serde(rename = "items")]
     pub members: Vec<ItemRow>,
     /// The edges, in the order in which they came about.
-    pub edges: Vec<EdgeRow>,
+    pub edges: Vec<ChainEdge>,
     /// Tokens freed, all edges together.
     pub tokens_freed: u64,
     /// There are more members than are gathered.
@@ -78,7 +78,7 @@ pub fn chain(view: &View, session: &str, ix: Ix) -> Option<ChainReport> {
         session: session.to_owned(),
         at,
         members: members.map(|item| ItemRow::of(state, &item, session, at)).collect(),
-        edges: chain.edges.iter().map(EdgeRow::from).collect(),
+        edges: chain.edges.iter().map(ChainEdge::from).collect(),
         tokens_freed: chain.edges.iter().map(|edge| edge.tokens_freed).sum(),
         is_cut: chain.is_cut,
         served: chain.members.iter().flat_map(|member| served_rows(state, member.ix, at)).collect(),

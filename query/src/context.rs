@@ -79,7 +79,7 @@ impl MemoryRow {
 /// The owner of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Layer {
+pub enum ContextOwner {
     /// The context that acpdb would show.
     #[default]
     Current,
@@ -93,12 +93,12 @@ pub struct Window {
     /// Only the newest so many items.
     pub last: Option<usize>,
     /// As acpdb would show them, or as the host had them.
-    pub layer: Layer,
+    pub layer: ContextOwner,
 }
 
 /// The current context of a session.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Context {
+pub struct CurrentContext {
     /// The host's id of the session.
     pub session: String,
     /// The host program.
@@ -112,7 +112,7 @@ pub struct Context {
     /// The turn.
     pub turn: u32,
     /// acpdb's context or the host's.
-    pub layer: Layer,
+    pub layer: ContextOwner,
     /// Preset of the policy in force.
     pub policy: String,
     /// Estimated tokens of the context as shown.
@@ -139,7 +139,7 @@ pub struct Context {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn context(store: &Store, view: &View, window: Window, now: Micros) -> Result<Context, Error> {
+pub fn context(store: &Store, view: &View, window: Window, now: Micros) -> Result<CurrentContext, Error> {
     let (mut context, items) = items(store, view, window, now)?;
     context.items.reserve_exact(items.wanted.len());
     for item in items {
@@ -149,7 +149,7 @@ pub fn context(store: &Store, view: &View, window: Window, now: Micros) -> Resul
 }
 
 /// The title, the same as in lists: its host's title if that says something, else its first prompt.
-fn title(store: &Store, view: &View, context: &Context) -> Result<Option<String>, Error> {
+fn title(store: &Store, view: &View, context: &CurrentContext) -> Result<Option<String>, Error> {
     let name = StreamName {
         id: view.stream(),
         scope: Scope::Session,
@@ -174,7 +174,7 @@ pub fn items(
     view: &View,
     window: Window,
     now: Micros,
-) -> Result<(Context, ContextItems), Error> {
+) -> Result<(CurrentContext, ContextItems), Error> {
     let at = view.at();
     let moves = store.project_moves()?;
     let (mut context, wanted) = {
@@ -186,14 +186,14 @@ pub fn items(
         };
         let mut tokens = state.tokens(at);
         let mut hidden_count = current.iter().filter(hidden).count();
-        if window.layer == Layer::Recorded {
+        if window.layer == ContextOwner::Recorded {
             let items = || current.iter().filter_map(|ix| state.recorded_item(*ix, at));
             tokens.shown =
                 items().map(|it| it.input.tokens_shown.saturating_add(it.output.tokens_shown)).sum();
             hidden_count =
                 items().filter(|item| is_hidden(item.input.state) || is_hidden(item.output.state)).count();
         }
-        let context = Context {
+        let context = CurrentContext {
             session: info.name.clone(),
             host: info.host.clone(),
             title: info.title.clone(),
@@ -230,7 +230,7 @@ pub fn items(
 pub struct ContextItems {
     view: View,
     session: String,
-    layer: Layer,
+    layer: ContextOwner,
     wanted: std::vec::IntoIter<Ix>,
     ready: VecDeque<Result<ContextItem, Error>>,
     /// Keys are spelled.
@@ -260,11 +260,11 @@ impl ContextItems {
             let state = self.view.state();
             let some = self.wanted.by_ref().take(TOGETHER_COUNT);
             let rows = some.filter_map(|ix| match self.layer {
-                Layer::Current => {
+                ContextOwner::Current => {
                     let item = state.item(ix, at)?;
                     Some((ix, ItemRow::of(state, &item, &self.session, at), item))
                 }
-                Layer::Recorded => {
+                ContextOwner::Recorded => {
                     let item = state.recorded_item(ix, at)?;
                     let row = ItemRow::of(state, &item, &self.session, at);
                     Some((ix, ItemRow { rule: None, superseded_by: None, ..row }, item))
@@ -280,8 +280,8 @@ impl ContextItems {
         });
         let faces: Vec<_> = faces.collect();
         let mut shown = match self.layer {
-            Layer::Current => self.view.shown_all(&faces),
-            Layer::Recorded => self.view.recorded_all(&faces),
+            ContextOwner::Current => self.view.shown_all(&faces),
+            ContextOwner::Recorded => self.view.recorded_all(&faces),
         }
         .into_iter();
         let (mut rows, faces): (Vec<ItemRow>, Vec<_>) = rows

@@ -12,7 +12,7 @@ use acpdb_engine::ids::{ItemId, Seq};
 
 /// The end of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cursor {
+pub struct PageCursor {
     /// The seq that all pages see.
     pub at: Seq,
     /// The item that was shown last.
@@ -34,7 +34,7 @@ pub enum CursorError {
     OtherQuestion,
 }
 
-impl std::fmt::Display for Cursor {
+impl std::fmt::Display for PageCursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (seq, part) = (self.after.seq.get(), self.after.part);
         write!(f, "c1-{}-{seq}.{part}-{:08x}", self.at.get(), self.question)?;
@@ -42,13 +42,13 @@ impl std::fmt::Display for Cursor {
     }
 }
 
-impl serde::Serialize for Cursor {
+impl serde::Serialize for PageCursor {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl Cursor {
+impl PageCursor {
     /// Reads a cursor of this question.
     ///
     /// # Errors
@@ -93,12 +93,12 @@ mod tests {
     fn a_cursor_comes_back_for_its_own_question_only() {
         let asked = question(&["log", "kind:tool"]);
         let after = ItemId { seq: Seq(812), part: 2 };
-        let cursor = Cursor { at: Seq(90_000), after, question: asked, store: None };
-        for cursor in [cursor, Cursor { store: Some(0x7b_1c2d), ..cursor }] {
-            assert_eq!(Cursor::parse(&cursor.to_string(), asked), Ok(cursor));
+        let cursor = PageCursor { at: Seq(90_000), after, question: asked, store: None };
+        for cursor in [cursor, PageCursor { store: Some(0x7b_1c2d), ..cursor }] {
+            assert_eq!(PageCursor::parse(&cursor.to_string(), asked), Ok(cursor));
         }
         let other = question(&["log", "kind:todo"]);
-        assert_eq!(Cursor::parse(&cursor.to_string(), other), Err(CursorError::OtherQuestion));
+        assert_eq!(PageCursor::parse(&cursor.to_string(), other), Err(CursorError::OtherQuestion));
         for text in [
             "",
             "c1",
@@ -109,7 +109,7 @@ mod tests {
             "c1-x-2.1-00",
             "c1-1-2.1-00-0-0",
         ] {
-            assert_eq!(Cursor::parse(text, 0), Err(CursorError::Unreadable), "{text:?}");
+            assert_eq!(PageCursor::parse(text, 0), Err(CursorError::Unreadable), "{text:?}");
         }
     }
 

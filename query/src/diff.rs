@@ -14,7 +14,7 @@ use crate::items::{ItemRow, spell};
 /// The change of an item between two points.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum ItemChange {
     /// It is new, and shown.
     Came,
     /// It is new, and hidden already.
@@ -31,7 +31,7 @@ pub enum Change {
     Revised,
 }
 
-impl Change {
+impl ItemChange {
     /// All changes, in the order in which answers list them.
     pub const ALL: [Self; 7] =
         [Self::Came, Self::Passed, Self::Superseded, Self::Hidden, Self::Restored, Self::Went, Self::Revised];
@@ -54,7 +54,7 @@ impl Change {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DiffRow {
     /// Its change.
-    pub change: Change,
+    pub change: ItemChange,
     /// Tokens shown at the first point.
     pub tokens_before: u64,
     /// Tokens shown at the second.
@@ -68,7 +68,7 @@ pub struct DiffRow {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct DiffSum {
     /// The kind of change.
-    pub change: Change,
+    pub change: ItemChange,
     /// The number of items.
     pub count: u64,
     /// Tokens that the context grew by because of these changes; negative: shrank.
@@ -123,21 +123,21 @@ fn standing(state: &State, ix: Ix, at: Seq) -> ItemStatus {
     ItemStatus { recorded, in_context, shown, is_superseded, tokens }
 }
 
-fn change(before: ItemStatus, after: ItemStatus) -> Option<Change> {
+fn change(before: ItemStatus, after: ItemStatus) -> Option<ItemChange> {
     let new = !before.recorded || !before.in_context;
     match (new, after.in_context) {
-        (true, true) if before.recorded => Some(Change::Restored),
-        (true, true) if after.shown => Some(Change::Came),
-        (true, true) => Some(Change::Passed),
+        (true, true) if before.recorded => Some(ItemChange::Restored),
+        (true, true) if after.shown => Some(ItemChange::Came),
+        (true, true) => Some(ItemChange::Passed),
         // Recorded between the points and gone again: the item is part of history, but of neither context.
-        (true, false) => (!before.recorded && after.recorded).then_some(Change::Passed),
-        (false, false) => Some(Change::Went),
+        (true, false) => (!before.recorded && after.recorded).then_some(ItemChange::Passed),
+        (false, false) => Some(ItemChange::Went),
         (false, true) => match (before.shown, after.shown) {
-            (true, false) if after.is_superseded => Some(Change::Superseded),
-            (true, false) => Some(Change::Hidden),
-            (false, true) => Some(Change::Restored),
-            (false, false) if after.is_superseded && !before.is_superseded => Some(Change::Superseded),
-            _ => (before.tokens != after.tokens).then_some(Change::Revised),
+            (true, false) if after.is_superseded => Some(ItemChange::Superseded),
+            (true, false) => Some(ItemChange::Hidden),
+            (false, true) => Some(ItemChange::Restored),
+            (false, false) if after.is_superseded && !before.is_superseded => Some(ItemChange::Superseded),
+            _ => (before.tokens != after.tokens).then_some(ItemChange::Revised),
         },
     }
 }
@@ -162,7 +162,7 @@ pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
         let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
         count(row.tokens_after) - count(row.tokens_before)
     };
-    let sums = Change::ALL.into_iter().filter_map(|change| {
+    let sums = ItemChange::ALL.into_iter().filter_map(|change| {
         let of = items.iter().filter(|row| row.change == change);
         let count = of.clone().count() as u64;
         (count > 0).then(|| DiffSum { change, count, tokens: of.map(grew).sum() })

@@ -23,7 +23,7 @@ use acpdb_engine::{
 
 use crate::bearers::bearers;
 use crate::bodies::{self, Scanned};
-use crate::cursor::Cursor;
+use crate::cursor::PageCursor;
 use crate::filter::{Filter, Needs, Term};
 use crate::items::{ItemRow, spell};
 use crate::names::StreamsByName;
@@ -54,7 +54,7 @@ pub struct EventsQuestion {
     /// At most so many.
     pub limit: Option<usize>,
     /// Go on behind the page that ended here.
-    pub after: Option<Cursor>,
+    pub after: Option<PageCursor>,
     /// Digest of the question, for the cursor; see [`crate::cursor::question`].
     pub digest: u32,
 }
@@ -142,14 +142,14 @@ impl EventRows {
 
     /// The cursor of the next page; `None` before the limit is reached, and if nothing more matches. Cost: the way to the next
     /// event that matches, once.
-    pub fn next_cursor(&mut self) -> Option<Cursor> {
+    pub fn next_cursor(&mut self) -> Option<PageCursor> {
         let seq = self.last.filter(|_| self.left == 0)?;
         if self.has_more.is_none() {
             // The next page tells of the damage.
             self.has_more = Some(self.find().is_some());
         }
         let cursor =
-            Cursor { at: self.at, after: ItemId { seq, part: 1 }, question: self.digest, store: None };
+            PageCursor { at: self.at, after: ItemId { seq, part: 1 }, question: self.digest, store: None };
         self.has_more.filter(|has_more| *has_more).map(|_| cursor)
     }
 

@@ -7,7 +7,7 @@ use acpdb_engine::fold::{
 use acpdb_engine::ids::Seq;
 use serde::Serialize;
 
-use crate::chain::EdgeRow;
+use crate::chain::ChainEdge;
 use crate::items::{ItemRow, spell};
 use crate::served::{ServedRow, host_sentence, served_rows, served_sentence};
 use crate::titles::{beginning, one_line};
@@ -25,11 +25,11 @@ pub struct Explained {
     /// The reasons, in sentences.
     pub sentences: Vec<String>,
     /// The edge that hides it, if one does.
-    pub edge: Option<EdgeRow>,
+    pub edge: Option<ChainEdge>,
     /// All edges in which the item is the older one.
-    pub edges_to_newer: Vec<EdgeRow>,
+    pub edges_to_newer: Vec<ChainEdge>,
     /// All edges in which the item is the newer one.
-    pub edges_to_older: Vec<EdgeRow>,
+    pub edges_to_older: Vec<ChainEdge>,
     /// The protection that keeps the rules from it now.
     pub protection: Option<Protection>,
     /// The event that tells of a change of the file it shows, made by no call.
@@ -108,9 +108,9 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
         at,
         visible,
         sentences,
-        edge: explanation.edge.as_ref().map(EdgeRow::from),
-        edges_to_newer: explanation.superseded_by.iter().map(EdgeRow::from).collect(),
-        edges_to_older: explanation.supersedes.iter().map(EdgeRow::from).collect(),
+        edge: explanation.edge.as_ref().map(ChainEdge::from),
+        edges_to_newer: explanation.superseded_by.iter().map(ChainEdge::from).collect(),
+        edges_to_older: explanation.supersedes.iter().map(ChainEdge::from).collect(),
         protection: explanation.protection,
         stale: explanation.stale,
         policy: explanation.policy,

@@ -31,7 +31,7 @@ const LIKENESS_MIN: f64 = 0.75;
 
 /// An item that was found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundItem {
     /// Its session (or project).
     pub stream: StreamName,
     /// The stream at its head.
@@ -137,7 +137,7 @@ fn list(candidates: &[ItemCandidate], count: usize) -> String {
 ///
 /// # Errors
 /// [`FindError`], by the fault of the text; [`FindError::Store`] if the store cannot be read.
-pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<Found, FindError> {
+pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<FoundItem, FindError> {
     let text = text.trim();
     // A shell takes `#812` for a comment: `@812` is the same.
     let marked = text.strip_prefix('@').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
@@ -179,7 +179,7 @@ pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<F
     search_all(store, text)
 }
 
-fn search_all(store: &Store, text: &str) -> Result<Found, FindError> {
+fn search_all(store: &Store, text: &str) -> Result<FoundItem, FindError> {
     let all = store.stream_names()?.into_iter();
     search(store, text, all.filter(|stream| stream.scope == Scope::Session).collect())
 }
@@ -252,7 +252,7 @@ fn nearest_known(store: &Store, text: &str) -> Result<Option<String>, FindError>
 }
 
 /// Looks for the call that `text` names in these streams: by its whole name, or else by a name that begins with `text`.
-fn search(store: &Store, text: &str, streams: Vec<StreamName>) -> Result<Found, FindError> {
+fn search(store: &Store, text: &str, streams: Vec<StreamName>) -> Result<FoundItem, FindError> {
     let mut places = Vec::with_capacity(streams.len());
     for stream in streams {
         let view = store.view(stream.id)?;
@@ -303,10 +303,10 @@ impl NameHit<'_> {
         }
     }
 
-    fn found(self, item: ItemId) -> Found {
+    fn found(self, item: ItemId) -> FoundItem {
         let at = self.view.at();
         let finish = self.view.state().item(self.ix, at).and_then(|item| item.finished);
-        Found {
+        FoundItem {
             stream: self.stream.clone(),
             view: self.view.clone(),
             item,
@@ -317,7 +317,12 @@ impl NameHit<'_> {
     }
 }
 
-fn by_seq(store: &Store, item: ItemId, head: Seq, session: Option<&StreamName>) -> Result<Found, FindError> {
+fn by_seq(
+    store: &Store,
+    item: ItemId,
+    head: Seq,
+    session: Option<&StreamName>,
+) -> Result<FoundItem, FindError> {
     let seq = item.seq;
     let recorded = store.event(seq)?.ok_or(FindError::NoEvent { seq, head })?;
     let stream = recorded.event.stream;
@@ -359,7 +364,7 @@ fn by_seq(store: &Store, item: ItemId, head: Seq, session: Option<&StreamName>) 
         });
         (ix, ix.and_then(|ix| state.item(ix, at)?.finished))
     };
-    Ok(Found { stream: name, view, item, ix, finish, repeats: Vec::new() })
+    Ok(FoundItem { stream: name, view, item, ix, finish, repeats: Vec::new() })
 }
 
 /// Whether a session shares an event of another stream.

@@ -15,7 +15,7 @@ use acpdb_engine::text::paths::ends_in;
 use acpdb_engine::text::signature::is_masked;
 use serde::Serialize;
 
-use crate::chain::EdgeRow;
+use crate::chain::ChainEdge;
 
 /// An item in a line.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -210,7 +210,7 @@ pub(crate) struct KeyWords(BTreeMap<String, String>);
 
 impl KeyWords {
     /// Puts the words in the place of the signs of an edge's key.
-    pub(crate) fn put_key(&self, edge: &mut EdgeRow) {
+    pub(crate) fn put_key(&self, edge: &mut ChainEdge) {
         if let Some(key) = &mut edge.key
             && let Some(words) = self.0.get(key)
         {

@@ -55,17 +55,18 @@ mod testing;
 mod tests;
 
 pub use bodies::Scanned;
-pub use chain::{ChainReport, EdgeRow, chain};
+pub use chain::{ChainEdge, ChainReport, chain};
 pub use context::{
-    Context, ContextItem, ContextItems, Layer, MemoryRow, Window, context, items as context_items,
+    ContextItem, ContextItems, ContextOwner, CurrentContext, MemoryRow, Window, context,
+    items as context_items,
 };
-pub use cursor::{Cursor, CursorError};
-pub use diff::{Change, DiffReport, DiffRow, diff};
+pub use cursor::{CursorError, PageCursor};
+pub use diff::{DiffReport, DiffRow, ItemChange, diff};
 pub use events::{EventRows, EventsQuestion, events};
 pub use explain::{Explained, explain};
 pub use facts::{may_hold, settled};
 pub use filter::{Filter, ParseError};
-pub use find::{FindError, Found, ItemCandidate, find};
+pub use find::{FindError, FoundItem, ItemCandidate, find};
 pub use half::{HalfTime, half_time};
 pub use items::{ItemRow, Which, items};
 pub use names::nearest;

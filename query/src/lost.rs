@@ -114,7 +114,7 @@ pub struct LostAt {
 
 /// Compactions of a context, and the things that they took.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Lost {
+pub struct LostItems {
     /// The compactions that took something, oldest first.
     pub compactions: Vec<LostAt>,
     /// The things that they took, by kind; of each kind the newest first, of results the largest.
@@ -133,10 +133,10 @@ struct Taken {
 ///
 /// # Errors
 /// If the log cannot be read. Texts that are damaged or erased are left out.
-pub fn lost(store: &Store, view: &View, name: &StreamName) -> Result<Lost, Error> {
+pub fn lost(store: &Store, view: &View, name: &StreamName) -> Result<LostItems, Error> {
     let taken = taken(store, view, name)?;
     let compactions = compactions(view, &taken);
-    let reader = Reader { store, view, session: &name.name, taken: &taken };
+    let reader = LostReader { store, view, session: &name.name, taken: &taken };
     let mut rows = reader.files();
     let seen: BTreeSet<String> = rows.iter().map(|row| row.item.clone()).collect();
     rows.extend(reader.todos()?);
@@ -145,7 +145,7 @@ pub fn lost(store: &Store, view: &View, name: &StreamName) -> Result<Lost, Error
     rows.extend(reader.outputs(&seen));
     // Within a kind the order of each stays.
     rows.sort_by_key(|row| row.kind);
-    Ok(Lost { compactions, rows })
+    Ok(LostItems { compactions, rows })
 }
 
 /// The newest compaction that took something, without what it took.
@@ -214,14 +214,14 @@ fn tokens(item: &ItemView) -> u64 {
 }
 
 /// Reads rows out of what was taken.
-struct Reader<'a> {
+struct LostReader<'a> {
     store: &'a Store,
     view: &'a View,
     session: &'a str,
     taken: &'a Taken,
 }
 
-impl Reader<'_> {
+impl LostReader<'_> {
     /// The items that were taken, newest first.
     fn items(&self) -> impl Iterator<Item = (ItemView, Seq)> + '_ {
         let (state, at) = (self.view.state(), self.view.at());
@@ -287,7 +287,7 @@ impl Reader<'_> {
             return Ok(Vec::new());
         }
         list.items.retain(|item| item.is_open());
-        let entries = todos::Texts::of_what_is_left(self.view).entries(&list)?.into_iter();
+        let entries = todos::TodoTexts::of_what_is_left(self.view).entries(&list)?.into_iter();
         let rows = entries.filter(|entry| !entry.content.is_empty()).map(|entry| LostRow {
             kind: LostKind::Todo,
             session: self.session.to_owned(),
@@ -380,7 +380,7 @@ impl Reader<'_> {
     }
 }
 
-impl Lost {
+impl LostItems {
     /// Tokens of all that left.
     pub fn tokens(&self) -> u64 {
         self.compactions.iter().map(|one| one.tokens).fold(0, u64::saturating_add)
@@ -462,7 +462,7 @@ mod tests {
         let _ = store.append(&StreamInfo::session("acpdb", "s"), vec![replaced.into()]).unwrap();
     }
 
-    fn told(lost: &Lost) -> String {
+    fn told(lost: &LostItems) -> String {
         let mut text = String::new();
         for one in &lost.compactions {
             text.push_str(&format!("{} by {}: {} items\n", one.seq, one.by, one.items));
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(before: &str, after: &str, want: &Expect) -> Lost {
+    fn check(before: &str, after: &str, want: &Expect) -> LostItems {
         let store = store();
         let _ = play(&store, "s", before);
         compact(&store, ReplaceCause::Compaction);
@@ -514,9 +514,9 @@ mod tests {
         compact(&store, ReplaceCause::Host);
         let name = store.find_stream("s").unwrap();
         let view = store.view(name.id).unwrap();
-        assert_eq!(lost(&store, &view, &name).unwrap(), Lost::default());
+        assert_eq!(lost(&store, &view, &name).unwrap(), LostItems::default());
         assert_eq!(last_compaction(&store, &view, &name).unwrap(), None);
-        assert_eq!(Lost::default().index(800), None);
+        assert_eq!(LostItems::default().index(800), None);
     }
 
     /// However much left, the model is told within its bound, and something of each kind.

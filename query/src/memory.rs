@@ -3,7 +3,7 @@
 use acpdb_engine::command::memory::held_category;
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{Actor, Body, Lifespan, MemoryKind};
-use acpdb_engine::fold::memory::{MemoryEdge, MemoryItem, MemoryView, Standing};
+use acpdb_engine::fold::memory::{MemoryEdge, MemoryItem, MemoryStatus, MemoryView};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use acpdb_engine::{Error, Memory, MemoryScope, Store};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::when::precise;
 
 /// One item with its texts.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct RememberedItem {
     /// Its id.
     pub id: String,
     /// The item that recorded it.
@@ -51,7 +51,7 @@ pub struct Row {
     /// The item that it was learned from; of an item that was told, the speaker: `user`, `assistant`, `tool`, `host` or `policy`.
     pub source: String,
     /// Whether it holds.
-    pub standing: Standing,
+    pub standing: MemoryStatus,
     /// Another preference of the same key holds instead, though no edge says so.
     pub shadowed: bool,
     /// Ids of the items that took its place.
@@ -66,7 +66,7 @@ pub struct Row {
     pub extra: Option<Value>,
 }
 
-impl Row {
+impl RememberedItem {
     /// The row of an item; `texts` reads the bodies other than its value.
     #[must_use]
     pub fn new(
@@ -153,10 +153,10 @@ pub fn placed(store: &Store, scope: &MemoryScope, mut entry: MemoryEntry) -> Res
 
 /// Every item that a scope ever remembered, in order; its confidence and standing are those at `now`.
 #[must_use]
-pub fn rows(store: &Store, memory: &Memory, now: Micros) -> Vec<Row> {
+pub fn rows(store: &Store, memory: &Memory, now: Micros) -> Vec<RememberedItem> {
     let texts = |body: BodyId| text(store, body);
     memory.read(now, |view| {
-        view.all().iter().map(|(stream, item)| Row::new(view, *stream, item, &texts)).collect()
+        view.all().iter().map(|(stream, item)| RememberedItem::new(view, *stream, item, &texts)).collect()
     })
 }
 

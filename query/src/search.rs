@@ -38,7 +38,7 @@ const PATTERN_BYTES_MAX: usize = 16 << 20;
 
 /// The way in which patterns are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct PatternSyntax {
     /// They are regular expressions.
     pub regex: bool,
     /// They stand for whole words.
@@ -72,7 +72,7 @@ impl Patterns {
     ///
     /// # Errors
     /// [`PatternError`] with the first that is no regular expression, or too large a one.
-    pub fn new(patterns: &[String], reading: Reading) -> Result<Self, PatternError> {
+    pub fn new(patterns: &[String], reading: PatternSyntax) -> Result<Self, PatternError> {
         let all = patterns.iter().map(|pattern| compiled(pattern, reading));
         let all = all.collect::<Result<_, _>>()?;
         let has_lines = reading.regex && patterns.iter().any(|pattern| pattern.contains(['^', '$']));
@@ -134,7 +134,7 @@ impl Patterns {
     }
 }
 
-fn compiled(pattern: &str, reading: Reading) -> Result<Regex, PatternError> {
+fn compiled(pattern: &str, reading: PatternSyntax) -> Result<Regex, PatternError> {
     let mut source = if reading.regex {
         format!("(?:{pattern})")
     } else {
@@ -190,7 +190,7 @@ pub struct SearchQuestion {
 
 /// An item whose texts match.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Hit {
+pub struct SearchHit {
     /// The item, or the event if it recorded no item.
     pub item: String,
     /// The event whose text matches.
@@ -206,7 +206,7 @@ pub struct Hit {
     /// Whether the model still sees this text, whole or shortened.
     pub visible: bool,
     /// How the model saw it, in a word.
-    pub seen: Seen,
+    pub seen: ModelVisibility,
     /// The item and how it stands; absent if the text is of no item, such as memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<ItemRow>,
@@ -230,7 +230,7 @@ pub fn search(
     stream: &StreamName,
     question: &SearchQuestion,
     scanned: &mut Scanned,
-    found: &mut dyn FnMut(Hit) -> bool,
+    found: &mut dyn FnMut(SearchHit) -> bool,
 ) -> Result<(), Error> {
     let events = sound(store.stream_events(stream.id, Seq(1), question.at)?);
     search_in(events, store, stream, question, scanned, found)
@@ -245,7 +245,7 @@ pub fn search_whole(
     stream: &StreamName,
     question: &SearchQuestion,
     scanned: &mut Scanned,
-    found: &mut dyn FnMut(Hit) -> bool,
+    found: &mut dyn FnMut(SearchHit) -> bool,
 ) -> Result<(), Error> {
     let events = lineage::events(store, stream.id, question.at)?;
     search_in(events, store, stream, question, scanned, found)
@@ -257,7 +257,7 @@ fn search_in(
     stream: &StreamName,
     question: &SearchQuestion,
     scanned: &mut Scanned,
-    found: &mut dyn FnMut(Hit) -> bool,
+    found: &mut dyn FnMut(SearchHit) -> bool,
 ) -> Result<(), Error> {
     let mut search = StreamSearch { store, stream, question, times: EventTimes::new(store), view: None };
     let mut held: Vec<(Recorded, Vec<Body>)> = Vec::new();
@@ -289,7 +289,7 @@ fn search_in(
 /// How the model saw a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Seen {
+pub enum ModelVisibility {
     /// It is in the context.
     Seen,
     /// Its host sent it, and a newer item made it stale: acpdb would hide it.
@@ -302,7 +302,7 @@ pub enum Seen {
     Hidden,
 }
 
-impl Seen {
+impl ModelVisibility {
     /// The words for people.
     pub const fn words(self) -> &'static str {
         match self {
@@ -346,7 +346,7 @@ impl StreamSearch<'_> {
         &mut self,
         held: &mut Vec<(Recorded, Vec<Body>)>,
         scanned: &mut Scanned,
-        found: &mut dyn FnMut(Hit) -> bool,
+        found: &mut dyn FnMut(SearchHit) -> bool,
     ) -> Result<bool, Error> {
         let ids: Vec<BodyId> = held
             .iter()
@@ -383,7 +383,7 @@ impl StreamSearch<'_> {
         place: usize,
         body: Body,
         bytes: &[u8],
-    ) -> Result<Option<Hit>, Error> {
+    ) -> Result<Option<SearchHit>, Error> {
         let view = match &self.view {
             Some(view) => view.clone(),
             None => self.store.view_once(self.stream.id, &At::Seq(self.question.at))?,
@@ -416,7 +416,7 @@ impl StreamSearch<'_> {
             text
         };
         let item = row.as_ref().map_or_else(|| recorded.seq.to_string(), |row| row.item.clone());
-        Ok(Some(Hit {
+        Ok(Some(SearchHit {
             item,
             seq: recorded.seq,
             session: self.stream.name.clone(),
@@ -424,7 +424,9 @@ impl StreamSearch<'_> {
             time: self.times.of(recorded, Some(self.stream)),
             face,
             visible,
-            seen: row.as_ref().map_or(Seen::Hidden, |row| Seen::of(row, visible, is_sent)),
+            seen: row
+                .as_ref()
+                .map_or(ModelVisibility::Hidden, |row| ModelVisibility::of(row, visible, is_sent)),
             row,
             kind: recorded.event.payload.label(),
             matches: marks.len().max(1),

@@ -13,7 +13,7 @@ use crate::sound::or_lost;
 
 /// An entry with its text.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct TodoWithText {
     /// Its id, if the host gives one.
     pub id: Option<String>,
     /// Its text.
@@ -32,7 +32,7 @@ pub struct Entry {
     pub lost: Option<String>,
 }
 
-impl Entry {
+impl TodoWithText {
     /// The entry for programs: the host's fields, overlaid by the other fields of this entry.
     #[must_use]
     pub fn json(&self) -> Value {
@@ -62,14 +62,14 @@ impl Entry {
 
 /// Reads the texts of entries; each body once.
 #[derive(Debug)]
-pub struct Texts<'v> {
+pub struct TodoTexts<'v> {
     view: &'v View,
     bodies: HashMap<BodyId, Result<Value, String>>,
     /// Damaged texts are lost, as erased ones always are.
     skips_damage: bool,
 }
 
-impl<'v> Texts<'v> {
+impl<'v> TodoTexts<'v> {
     /// Nothing was read yet.
     #[must_use]
     pub fn new(view: &'v View) -> Self {
@@ -86,11 +86,11 @@ impl<'v> Texts<'v> {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn entries(&mut self, list: &TodoView) -> Result<Vec<Entry>, Error> {
+    pub fn entries(&mut self, list: &TodoView) -> Result<Vec<TodoWithText>, Error> {
         list.items.iter().filter(|item| !item.is_deleted()).map(|item| self.entry(item)).collect()
     }
 
-    fn entry(&mut self, item: &TodoEntry) -> Result<Entry, Error> {
+    fn entry(&mut self, item: &TodoEntry) -> Result<TodoWithText, Error> {
         let (mut fields, mut lost) = (Map::new(), None);
         for source in &item.entry {
             let (TodoSource::List { body, .. } | TodoSource::Change { body }) = source;
@@ -100,7 +100,7 @@ impl<'v> Texts<'v> {
                 (Ok(change), TodoSource::Change { .. }) => overlay(&mut fields, Some(change)),
             }
         }
-        Ok(Entry {
+        Ok(TodoWithText {
             id: item.id.clone(),
             content: content(&fields).unwrap_or_default().to_owned(),
             status: item.status.clone(),
@@ -149,7 +149,7 @@ pub struct TodoListView {
     /// The turn of that event.
     pub turn: Option<Turn>,
     /// Its entries, in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TodoWithText>,
     /// The reminder, if the list was not touched for long.
     pub reminder_due: Option<Reminder>,
 }
@@ -162,7 +162,7 @@ impl TodoListView {
             "session": session,
             "seq": self.seq,
             "turn": self.turn,
-            "items": self.entries.iter().map(Entry::json).collect::<Vec<_>>(),
+            "items": self.entries.iter().map(TodoWithText::json).collect::<Vec<_>>(),
             "reminder_due": self.reminder_due,
         })
     }
@@ -174,7 +174,8 @@ impl TodoListView {
 /// The store cannot be read.
 pub fn list(view: &View) -> Result<TodoListView, Error> {
     let found = view.state().todos().list(view.at());
-    let entries = found.as_ref().map(|list| Texts::new(view).entries(list)).transpose()?.unwrap_or_default();
+    let entries =
+        found.as_ref().map(|list| TodoTexts::new(view).entries(list)).transpose()?.unwrap_or_default();
     Ok(TodoListView {
         seq: found.as_ref().map(|list| list.seq),
         turn: found.as_ref().map(|list| list.turn),

@@ -27,8 +27,8 @@ use jiff::Timestamp;
 use crate::kinds::CONTEXT_REPLACED;
 use crate::lineage::lineage;
 
-pub use line::Clock;
-pub use moment::{Stretch, TIME_FORMS};
+pub use line::SessionClock;
+pub use moment::{TIME_FORMS, TimeRange};
 
 /// A point in time, as it was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,16 +134,16 @@ fn because(reason: &str) -> String {
 
 /// A point that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct FoundPoint {
     /// The last seq that counts.
     pub seq: Seq,
     /// A note on the point, for a person.
     pub note: Option<String>,
     /// For a time: the clock it was looked up on.
-    pub clock: Option<Clock>,
+    pub clock: Option<SessionClock>,
 }
 
-impl Found {
+impl FoundPoint {
     const fn at(seq: Seq) -> Self {
         Self { seq, note: None, clock: None }
     }
@@ -215,7 +215,7 @@ fn number(text: &str) -> Option<u64> {
 /// # Errors
 /// The reason why the text is no time; empty if there is no more to say. A `TZ` that cannot be read is an error of texts that need
 /// it. [`TIME_FORMS`] lists the forms.
-pub fn moment(text: &str, now: Micros) -> Result<Stretch, String> {
+pub fn moment(text: &str, now: Micros) -> Result<TimeRange, String> {
     let time = moment::read(text, now, &moment::local());
     // For a text that is one unknown word there is no reason to tell.
     time.map_err(|reason| {
@@ -227,7 +227,7 @@ pub fn moment(text: &str, now: Micros) -> Result<Stretch, String> {
 ///
 /// # Errors
 /// [`WhenError::Beyond`]; [`WhenError::NeedsSession`] for turns and marks; if the log cannot be read.
-pub fn resolve(store: &Store, text: &str, now: Micros) -> Result<Found, WhenError> {
+pub fn resolve(store: &Store, text: &str, now: Micros) -> Result<FoundPoint, WhenError> {
     let point = parse(text, now)?;
     match point {
         Point::Head | Point::Seq(_) | Point::Time(_) => anywhere(store, point, now),
@@ -237,18 +237,20 @@ pub fn resolve(store: &Store, text: &str, now: Micros) -> Result<Found, WhenErro
     }
 }
 
-fn anywhere(store: &Store, point: Point, now: Micros) -> Result<Found, WhenError> {
+fn anywhere(store: &Store, point: Point, now: Micros) -> Result<FoundPoint, WhenError> {
     let head = store.head()?;
     match point {
         Point::Seq(seq) if seq > head => Err(WhenError::Beyond { seq, head }),
-        Point::Seq(seq) => Ok(Found::at(seq)),
+        Point::Seq(seq) => Ok(FoundPoint::at(seq)),
         Point::Time(time) if time > now && Timestamp::from_microsecond(time.get()).is_ok() => {
             let time = Timestamp::from_microsecond(time.get()).unwrap_or_default();
             let note = format!("{time:.0} is yet to come; this is the head, {head}");
-            Ok(Found { seq: head, note: Some(note), clock: None })
+            Ok(FoundPoint { seq: head, note: Some(note), clock: None })
         }
-        Point::Time(time) => Ok(Found { clock: Some(Clock::Recorded), ..Found::at(store.seq_at(time)?) }),
-        _ => Ok(Found::at(head)),
+        Point::Time(time) => {
+            Ok(FoundPoint { clock: Some(SessionClock::Recorded), ..FoundPoint::at(store.seq_at(time)?) })
+        }
+        _ => Ok(FoundPoint::at(head)),
     }
 }
 
@@ -261,7 +263,7 @@ pub fn view(
     stream: &StreamName,
     text: Option<&str>,
     now: Micros,
-) -> Result<(View, Found), WhenError> {
+) -> Result<(View, FoundPoint), WhenError> {
     let view = store.view_at(stream.id, &At::Head)?;
     at_point(store, view, stream, text, now)
 }
@@ -275,7 +277,7 @@ pub fn view_once(
     stream: &StreamName,
     text: Option<&str>,
     now: Micros,
-) -> Result<(View, Found), WhenError> {
+) -> Result<(View, FoundPoint), WhenError> {
     let view = store.view_once(stream.id, &At::Head)?;
     at_point(store, view, stream, text, now)
 }
@@ -286,10 +288,10 @@ fn at_point(
     stream: &StreamName,
     text: Option<&str>,
     now: Micros,
-) -> Result<(View, Found), WhenError> {
+) -> Result<(View, FoundPoint), WhenError> {
     let Some(text) = text else {
         let head = view.at();
-        return Ok((view, Found::at(head)));
+        return Ok((view, FoundPoint::at(head)));
     };
     let found = within(store, &view, &stream.name, parse(text, now)?, now)?;
     let (first, is_fork) = (view.state().first(), !view.state().forks(view.at()).is_empty());
@@ -310,13 +312,13 @@ pub fn within(
     session: &str,
     point: Point,
     now: Micros,
-) -> Result<Found, WhenError> {
+) -> Result<FoundPoint, WhenError> {
     let head = view.at();
     let state = view.state();
     let newest = state.turn(head);
     let no_turn =
         |turn: String| WhenError::NoTurn { session: session.to_owned(), turn, newest: newest.get() };
-    let plain = |seq| Ok(Found::at(seq));
+    let plain = |seq| Ok(FoundPoint::at(seq));
     match point {
         Point::Turn(turn) => plain(state.turn_end(turn).ok_or_else(|| no_turn(turn.to_string()))?.min(head)),
         Point::TurnsBack(back) => {
@@ -335,7 +337,7 @@ pub fn within(
         }
         Point::Time(time) if time <= now => {
             let (seq, clock) = line::seq_at(store, view.stream(), time)?;
-            Ok(Found { clock: Some(clock), ..Found::at(seq.unwrap_or(head).min(head)) })
+            Ok(FoundPoint { clock: Some(clock), ..FoundPoint::at(seq.unwrap_or(head).min(head)) })
         }
         Point::Head | Point::Seq(_) | Point::Time(_) => anywhere(store, point, now),
     }

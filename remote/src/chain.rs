@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use acpdb_engine::codec::Written;
+use acpdb_engine::codec::WrittenPlace;
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::LogPiece;
 use acpdb_engine::storage::Entropy;
@@ -102,7 +102,7 @@ impl RemoteChain {
     }
 
     /// The place behind all that is in the chain.
-    pub const fn place(&self) -> Written {
+    pub const fn place(&self) -> WrittenPlace {
         self.tail.place
     }
 
@@ -122,14 +122,14 @@ impl RemoteChain {
     }
 
     /// The place before a segment: the end of the one before it, if that is kept as such.
-    pub fn place_before(&self, segment: u32) -> Option<Written> {
+    pub fn place_before(&self, segment: u32) -> Option<WrittenPlace> {
         match segment.checked_sub(2) {
-            None => Some(Written::default()),
+            None => Some(WrittenPlace::default()),
             Some(index) => self.head.segments.get(index as usize).map(|segment| segment.behind),
         }
     }
 
-    fn run(&self, kind: LogRunKind, before: Written, behind: Written, bytes: Vec<u8>) -> LogRun {
+    fn run(&self, kind: LogRunKind, before: WrittenPlace, behind: WrittenPlace, bytes: Vec<u8>) -> LogRun {
         let (store, epoch, nonce, segment) = (self.store, self.epoch, self.nonce, behind.position.segment());
         let (first, next) = (self.tail.next, self.tail.next.saturating_add(1));
         LogRun { kind, generation: 0, store, epoch, nonce, first, next, before, behind, segment, bytes }
@@ -203,9 +203,9 @@ impl RemoteChain {
         }
     }
 
-    fn check_next(&self, before: &Written, bytes: u64, limit: u64) -> Result<(), ChainError> {
+    fn check_next(&self, before: &WrittenPlace, bytes: u64, limit: u64) -> Result<(), ChainError> {
         if *before != self.tail.place {
-            let said = |place: &Written| format!("{} ({}, {})", place.seq, place.position, place.link);
+            let said = |place: &WrittenPlace| format!("{} ({}, {})", place.seq, place.position, place.link);
             return Err(ChainError::NotNext { there: said(&self.tail.place), given: said(before) });
         }
         check_length("what was given", bytes, limit)
@@ -293,7 +293,7 @@ impl RemoteChain {
         number: u32,
         generation: u32,
         bytes: Vec<u8>,
-        behind: Written,
+        behind: WrittenPlace,
     ) -> Result<(), ChainError> {
         check_length("a segment", bytes.len() as u64, RUN_BYTES_MAX)?;
         // 0 is no segment; it ends in no place.

@@ -2,7 +2,7 @@
 
 use acpdb_engine::Error;
 use acpdb_engine::log::LogError;
-use acpdb_engine::verify::Report;
+use acpdb_engine::verify::VerifyReport;
 
 use crate::remote::RemoteError;
 
@@ -85,7 +85,7 @@ pub enum ChainError {
     },
     /// The objects make no sound store; nothing of it was kept.
     #[error("what the remote has is no sound store: {}", told(.0))]
-    Damaged(Box<Report>),
+    Damaged(Box<VerifyReport>),
     /// The store in the folder cannot be read or written.
     #[error(transparent)]
     Store(#[from] Error),
@@ -98,7 +98,7 @@ impl From<LogError> for ChainError {
 }
 
 /// The first fault that a report has.
-fn told(report: &Report) -> String {
+fn told(report: &VerifyReport) -> String {
     let violations = report
         .violations
         .iter()

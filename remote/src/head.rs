@@ -1,6 +1,6 @@
 //! The head of a store: the one object that changes. Pure.
 
-use acpdb_engine::codec::{Fields, Put, Written, place_record, put_trailing_checksum, read_place};
+use acpdb_engine::codec::{FieldReader, Put, WrittenPlace, place_record, put_trailing_checksum, read_place};
 use acpdb_engine::ids::StoreId;
 
 use crate::names::{ObjectName, PackName, SegmentName, TRASH_BYTES};
@@ -21,7 +21,7 @@ pub(crate) const OWNER_BYTES_MAX: usize = 256;
 pub(crate) struct KeptSegment {
     pub(crate) name: SegmentName,
     pub(crate) length: u64,
-    pub(crate) behind: Written,
+    pub(crate) behind: WrittenPlace,
     /// The first number that may hold what comes behind it.
     pub(crate) boundary: u64,
     /// The highest epoch before that number.
@@ -41,7 +41,7 @@ pub(crate) struct RemoteHead {
     /// The highest epoch before the boundary.
     pub(crate) floor: u64,
     /// The place at the boundary.
-    pub(crate) place: Written,
+    pub(crate) place: WrittenPlace,
     pub(crate) segments: Vec<KeptSegment>,
     pub(crate) packs: Vec<PackName>,
     pub(crate) trash: Vec<ObjectName>,
@@ -58,7 +58,7 @@ impl RemoteHead {
             nonce: 0,
             boundary: 1,
             floor: 0,
-            place: Written::default(),
+            place: WrittenPlace::default(),
             segments: Vec::new(),
             packs: Vec::new(),
             trash: Vec::new(),
@@ -125,7 +125,7 @@ impl RemoteHead {
             return unsound("it contradicts itself");
         };
         // The counts fit into the length, which is bounded.
-        let segment = |fields: &mut Fields<'_>| {
+        let segment = |fields: &mut FieldReader<'_>| {
             let (number, generation, nonce) = (fields.u32(), fields.u32(), fields.u64());
             let (length, digest) = (fields.u64(), fields.array());
             let behind = read_place(&fields.array::<64>())?;
@@ -134,7 +134,7 @@ impl RemoteHead {
             Some(KeptSegment { name, length, behind, boundary, floor })
         };
         let segments: Option<Vec<_>> = (0..segment_count).map(|_| segment(&mut fields)).collect();
-        let pack = |fields: &mut Fields<'_>| {
+        let pack = |fields: &mut FieldReader<'_>| {
             let (first, next, epoch, nonce) = (fields.u64(), fields.u64(), fields.u64(), fields.u64());
             PackName { first, next, epoch, nonce }
         };

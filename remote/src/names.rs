@@ -1,6 +1,6 @@
 //! Names of objects, and back. A name in any other form is no object.
 
-use acpdb_engine::codec::{Fields, Put};
+use acpdb_engine::codec::{FieldReader, Put};
 use acpdb_engine::ids::{Digest, StoreId};
 
 /// Bytes of a name in the trash of a head.
@@ -120,7 +120,7 @@ impl ObjectName {
 
     /// A name in the trash; `None`: the bytes are none.
     pub(crate) fn decode(bytes: &[u8; TRASH_BYTES]) -> Option<Self> {
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         let kind = fields.u8();
         let _reserved = fields.zeros(7);
         let found = match kind {

@@ -7,7 +7,7 @@
 //! A writer that packs moves the boundary first and deletes chunks then. So an entry that is missing is the end of the chain only if the
 //! boundary is where it was.
 
-use acpdb_engine::codec::Written;
+use acpdb_engine::codec::WrittenPlace;
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::piece_offset;
 
@@ -23,14 +23,15 @@ use crate::tail::ChainTail;
 const ROUND_COUNT: u32 = 64;
 
 /// Takes bytes of the chain: the segment that they are of, the place that they continue, the bytes, the place behind them.
-pub(crate) type VisitRun<'a> = &'a mut dyn FnMut(u32, &Written, &[u8], &Written) -> Result<(), ChainError>;
+pub(crate) type VisitRun<'a> =
+    &'a mut dyn FnMut(u32, &WrittenPlace, &[u8], &WrittenPlace) -> Result<(), ChainError>;
 
 /// Where a chain ended when it was read.
 pub(crate) struct ReadEnd {
     /// The head that named what was read.
     pub(crate) head: RemoteHead,
     /// The place behind all of it.
-    pub(crate) place: Written,
+    pub(crate) place: WrittenPlace,
     /// The first number that is missing.
     pub(crate) next: u64,
 }
@@ -44,7 +45,7 @@ pub(crate) fn read_chain(
     store: StoreId,
     visit: VisitRun<'_>,
 ) -> Result<ReadEnd, ChainError> {
-    let mut place = Written::default();
+    let mut place = WrittenPlace::default();
     let mut known = None;
     for _ in 0..ROUND_COUNT {
         let found = match known.take() {
@@ -105,7 +106,12 @@ pub(crate) fn read_chain(
 }
 
 /// Visits the part of a run that is behind the place.
-fn add(place: &mut Written, run: &LogRun, name: ObjectName, visit: VisitRun<'_>) -> Result<(), ChainError> {
+fn add(
+    place: &mut WrittenPlace,
+    run: &LogRun,
+    name: ObjectName,
+    visit: VisitRun<'_>,
+) -> Result<(), ChainError> {
     if run.behind.position <= place.position {
         return Ok(());
     }

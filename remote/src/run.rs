@@ -3,8 +3,8 @@
 use std::io::Read as _;
 
 use acpdb_engine::codec::{
-    FRAME_BYTES_MAX, Fields, Put, SEGMENT_HEADER_BYTES, Written, place_record, put_trailing_checksum,
-    read_place, trailing_checksum,
+    FRAME_BYTES_MAX, FieldReader, Put, SEGMENT_HEADER_BYTES, WrittenPlace, place_record,
+    put_trailing_checksum, read_place, trailing_checksum,
 };
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::piece_offset;
@@ -67,8 +67,8 @@ pub(crate) struct LogRun {
     pub(crate) first: u64,
     /// The number behind it; of a segment the number where the chain goes on behind it.
     pub(crate) next: u64,
-    pub(crate) before: Written,
-    pub(crate) behind: Written,
+    pub(crate) before: WrittenPlace,
+    pub(crate) behind: WrittenPlace,
     pub(crate) segment: u32,
     pub(crate) bytes: Vec<u8>,
 }
@@ -83,8 +83,8 @@ pub(crate) enum NoRun {
 }
 
 /// The fields behind the beginning and the form of an object, or of the header of one, whose checksum is right.
-pub(crate) fn fields_of(object: &[u8], magic: [u8; 8], form: u16) -> Result<Fields<'_>, NoRun> {
-    let mut fields = Fields(object);
+pub(crate) fn fields_of(object: &[u8], magic: [u8; 8], form: u16) -> Result<FieldReader<'_>, NoRun> {
+    let mut fields = FieldReader(object);
     if fields.array() != magic {
         return Err(NoRun::Unsound("it has another beginning"));
     }

@@ -1,6 +1,6 @@
 //! Entries behind the boundary, judged one after the other: what counts, and what is passed over. Pure.
 
-use acpdb_engine::codec::Written;
+use acpdb_engine::codec::WrittenPlace;
 use acpdb_engine::ids::StoreId;
 
 use crate::error::ChainError;
@@ -16,7 +16,7 @@ pub(crate) const ENTRY_COUNT_MAX: u64 = 1 << 20;
 pub(crate) struct Accepted {
     pub(crate) number: u64,
     /// The place behind it.
-    pub(crate) behind: Written,
+    pub(crate) behind: WrittenPlace,
     /// The highest epoch up to it.
     pub(crate) epoch: u64,
 }
@@ -30,12 +30,12 @@ pub(crate) struct ChainTail {
     /// The next number.
     pub(crate) next: u64,
     /// The place behind all chunks that count.
-    pub(crate) place: Written,
+    pub(crate) place: WrittenPlace,
     /// The highest epoch so far.
     pub(crate) epoch: u64,
     pub(crate) accepted: Vec<Accepted>,
     /// The first chunk that continues a place behind the one that was reached, with that place: one before it is damaged or gone.
-    gap: Option<(u64, Written)>,
+    gap: Option<(u64, WrittenPlace)>,
 }
 
 impl ChainTail {

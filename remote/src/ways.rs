@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use acpdb_engine::codec::{Written, place_record};
+use acpdb_engine::codec::{WrittenPlace, place_record};
 use acpdb_engine::ids::Position;
 
 use crate::head::KeptSegment;
@@ -22,8 +22,8 @@ pub(crate) struct FoundEntry {
     number: u64,
     is_fence: bool,
     epoch: u64,
-    before: Written,
-    behind: Written,
+    before: WrittenPlace,
+    behind: WrittenPlace,
 }
 
 impl FoundEntry {
@@ -49,8 +49,8 @@ pub(crate) enum WayPart {
 pub(crate) struct WayStep {
     pub(crate) part: WayPart,
     pub(crate) epoch: u64,
-    pub(crate) before: Written,
-    pub(crate) behind: Written,
+    pub(crate) before: WrittenPlace,
+    pub(crate) behind: WrittenPlace,
 }
 
 impl WayStep {
@@ -91,7 +91,7 @@ struct Along {
 
 /// The number of the first entry that continues a place, and the highest epoch before it.
 pub(crate) fn first_behind(
-    place: &Written,
+    place: &WrittenPlace,
     boundary: (u64, u64),
     entries: &[FoundEntry],
 ) -> Option<(u64, u64)> {
@@ -106,7 +106,7 @@ struct WayWeight {
 }
 
 /// Follows the entries from a boundary on, by the rule of a reader.
-fn along(place: &Written, (boundary, floor): (u64, u64), entries: &[FoundEntry]) -> Along {
+fn along(place: &WrittenPlace, (boundary, floor): (u64, u64), entries: &[FoundEntry]) -> Along {
     let (mut place, mut epoch, mut found) = (*place, floor, Along::default());
     let from = entries.partition_point(|entry| entry.number < boundary);
     for entry in entries.iter().skip(from) {
@@ -144,7 +144,7 @@ pub(crate) fn best_way(mut steps: Vec<WayStep>, entries: &[FoundEntry]) -> Vec<W
     }
     let mut weights: Vec<Option<(WayWeight, Option<usize>)>> = steps.iter().map(|_| None).collect();
     let choose = |weights: &[Option<(WayWeight, Option<usize>)>],
-                  place: &Written,
+                  place: &WrittenPlace,
                   boundary,
                   next: &dyn Fn(&WayStep) -> bool| {
         let found = along(place, boundary, entries);
@@ -181,7 +181,7 @@ pub(crate) fn best_way(mut steps: Vec<WayStep>, entries: &[FoundEntry]) -> Vec<W
         WayPart::Segment(kept) => kept.name.number == 1,
         WayPart::Pack(pack) => pack.next > 1,
     };
-    let (_, best) = choose(&weights, &Written::default(), (1, 0), &is_first);
+    let (_, best) = choose(&weights, &WrittenPlace::default(), (1, 0), &is_first);
     let mut order = Vec::new();
     let mut next = best.and_then(|(_, next)| next);
     while let Some(index) = next {

@@ -55,7 +55,7 @@ impl From<&ServeSettings> for PointLimits {
 
 /// A text as lines to compare. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Lines {
+pub struct TextLines {
     inner: Arc<LineTable>,
 }
 
@@ -88,7 +88,7 @@ fn place(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-impl Lines {
+impl TextLines {
     /// Cuts a text into lines. Cost: O(bytes).
     pub fn of(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -172,7 +172,7 @@ pub struct LineRun {
     pub first: usize,
     /// How many lines.
     pub count: usize,
-    /// The text it stands in: the number that [`Seen::add`] gave.
+    /// The text it stands in: the number that [`SeenTexts::add`] gave.
     pub source: usize,
     /// Its first line there.
     pub source_first: usize,
@@ -182,7 +182,7 @@ pub struct LineRun {
 
 #[derive(Debug)]
 struct PointedText {
-    lines: Lines,
+    lines: TextLines,
     /// Lines that stand there in full, not as a pointer.
     literal: Vec<bool>,
     shown: bool,
@@ -190,16 +190,16 @@ struct PointedText {
 
 /// Texts that the model sees.
 #[derive(Default, Debug)]
-pub struct Seen {
+pub struct SeenTexts {
     sources: Vec<PointedText>,
     /// Most lines stand in one place.
     seeds: FxHashMap<u64, SmallVec<[(u32, u32); 2]>>,
     wholes: FxHashMap<u64, Vec<u32>>,
 }
 
-impl Seen {
+impl SeenTexts {
     /// A text that is sent, with the runs that stand in it as pointers; returns its number. Cost: O(lines).
-    pub fn add(&mut self, lines: &Lines, runs: &[LineRun]) -> usize {
+    pub fn add(&mut self, lines: &TextLines, runs: &[LineRun]) -> usize {
         let number = self.sources.len();
         let mut literal = vec![true; lines.len()];
         for run in runs {
@@ -244,7 +244,7 @@ impl Seen {
     /// Runs of a new text that the model sees elsewhere, in order; as `limits` allow.
     ///
     /// Cost: O(lines), times the places that share a seed.
-    pub fn point(&self, new: &Lines, limits: PointLimits) -> Vec<LineRun> {
+    pub fn point(&self, new: &TextLines, limits: PointLimits) -> Vec<LineRun> {
         if let Some(whole) = self.whole(new) {
             return vec![whole];
         }
@@ -259,7 +259,7 @@ impl Seen {
     }
 
     /// The same text as a whole.
-    fn whole(&self, new: &Lines) -> Option<LineRun> {
+    fn whole(&self, new: &TextLines) -> Option<LineRun> {
         if new.text().len() <= WHOLE_BYTES_MIN {
             return None;
         }
@@ -273,7 +273,7 @@ impl Seen {
         Some(LineRun { first: 0, count: new.len(), source: *source as usize, source_first: 0, saved })
     }
 
-    fn longest(&self, new: &Lines, at: usize) -> Option<LineRun> {
+    fn longest(&self, new: &TextLines, at: usize) -> Option<LineRun> {
         let places = self.seeds.get(&new.seed(at)?)?;
         let shown = places
             .iter()
@@ -306,7 +306,7 @@ impl Seen {
 }
 
 /// The text with its runs as pointers; `label` names a source, such as `#812`.
-pub fn pointed(text: &Lines, runs: &[LineRun], label: &dyn Fn(usize) -> String) -> String {
+pub fn pointed(text: &TextLines, runs: &[LineRun], label: &dyn Fn(usize) -> String) -> String {
     let mut out = String::new();
     let mut at = 0;
     for run in runs {
@@ -359,12 +359,12 @@ pub fn is_pointer(output: &[u8]) -> bool {
 /// assert_eq!(shown, "$ cat main.rs\n[60 lines, the same as lines 1-60 of #12 above]\ndone\n");
 /// ```
 pub fn point_at(fresh: &str, seen: &[(&str, &str)], tokens_min: u32) -> String {
-    let mut known = Seen::default();
+    let mut known = SeenTexts::default();
     for (_, text) in seen {
         // Its number is not needed.
-        let _ = known.add(&Lines::of(*text), &[]);
+        let _ = known.add(&TextLines::of(*text), &[]);
     }
-    let fresh = Lines::of(fresh);
+    let fresh = TextLines::of(fresh);
     let runs = known.point(&fresh, PointLimits::of(tokens_min));
     pointed(&fresh, &runs, &|source| {
         seen.get(source).map_or_else(String::new, |(label, _)| (*label).to_owned())

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use crate::point::{LineRun, Lines, PointLimits, Seen, pointed};
+use crate::point::{LineRun, PointLimits, SeenTexts, TextLines, pointed};
 use acpdb_engine::event::{Face, PartKind, ToolClass};
 use acpdb_engine::fold::{FaceState, ItemKind, Ix, State};
 use acpdb_engine::ids::{BodyId, ItemId, Seq};
@@ -56,9 +56,9 @@ impl Pointing<'_> {
         let mut order: Vec<usize> = (0..items.len()).collect();
         // If two items were first sent together, the order of the context decides.
         order.sort_by_key(|place| moments.get(*place).copied());
-        let mut seen = Seen::default();
+        let mut seen = SeenTexts::default();
         let mut known: Vec<SentText> = Vec::new();
-        let mut found: Vec<(usize, Lines, Vec<LineRun>)> = Vec::new();
+        let mut found: Vec<(usize, TextLines, Vec<LineRun>)> = Vec::new();
         let mut rebases = usize::MAX;
         for place in order {
             let (Some(item), Some(moment)) = (items.get(place), moments.get(place)) else { continue };
@@ -67,7 +67,7 @@ impl Pointing<'_> {
                 rebases = count;
                 self.look(&mut seen, &known, *moment);
             }
-            let mut add = |face: Face, lines: &Lines, runs: &[LineRun]| {
+            let mut add = |face: Face, lines: &TextLines, runs: &[LineRun]| {
                 // The number that `add` returns is not needed.
                 let _ = seen.add(lines, runs);
                 known.push(SentText { ix: item.view.ix, item: item.view.item, face });
@@ -88,7 +88,7 @@ impl Pointing<'_> {
             }
             let bodies: Vec<BodyId> = item.view.content.iter().map(|part| part.body).collect();
             let Some(text) = self.joined(&bodies) else { continue };
-            let lines = Lines::of(text);
+            let lines = TextLines::of(text);
             let runs = seen.point(&lines, limits);
             // As above: the number is not needed.
             let _ = seen.add(&lines, &runs);
@@ -120,7 +120,7 @@ impl Pointing<'_> {
     }
 
     /// Tells `seen` which texts were shown whole at a moment.
-    fn look(&self, seen: &mut Seen, known: &[SentText], moment: Seq) {
+    fn look(&self, seen: &mut SeenTexts, known: &[SentText], moment: Seq) {
         for (source, shown) in self.shown_now(known, moment).into_iter().enumerate() {
             seen.set_shown(source, shown);
         }
@@ -153,14 +153,14 @@ impl Pointing<'_> {
 }
 
 /// Long strings of parameters. The parser bounds the depth.
-fn strings_of(json: &str) -> Vec<Lines> {
+fn strings_of(json: &str) -> Vec<TextLines> {
     let Ok(value) = serde_json::from_str::<serde_json::Value>(json) else { return Vec::new() };
     let mut found = Vec::new();
     let mut open = vec![&value];
     while let Some(value) = open.pop() {
         match value {
             serde_json::Value::String(text) if text.len() > STRING_BYTES_MIN => {
-                found.push(Lines::of(text.as_str()));
+                found.push(TextLines::of(text.as_str()));
             }
             serde_json::Value::Array(values) => open.extend(values.iter().rev()),
             serde_json::Value::Object(fields) => open.extend(fields.values().rev()),

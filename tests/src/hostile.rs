@@ -16,7 +16,9 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use acpdb_engine::codec::{Checkpoint, FeatureBits, PageCounts, SegmentHeader, StoreFile, TailPage, Written};
+use acpdb_engine::codec::{
+    DurablePoint, FeatureBits, PageCounts, SegmentHeader, StoreFile, TailPage, WrittenPlace,
+};
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::ids::{ItemId, Link, Micros, Position, Seq};
@@ -377,7 +379,7 @@ impl Sandbox {
             }
             Trap::Bytes { place, bytes } => fs::write(self.cleared(*place)?, bytes),
             Trap::Claim { tail, position, seq, last_frame } => {
-                let written = Written {
+                let written = WrittenPlace {
                     position: Position(*position),
                     seq: Seq(*seq),
                     time: Micros(i64::MAX),
@@ -388,7 +390,7 @@ impl Sandbox {
                 if *tail {
                     fs::write(self.freed("tail")?, TailPage::encode(store, &written, PageCounts::default()))
                 } else {
-                    fs::write(self.freed("checkpoint")?, Checkpoint { store, written }.encode())
+                    fs::write(self.freed("checkpoint")?, DurablePoint { store, written }.encode())
                 }
             }
             Trap::Segment { number, first_seq, previous_end, abandoned } => {

@@ -15,7 +15,7 @@ use acpdb_engine::ids::{BodyId, Seq, StreamId};
 use acpdb_engine::keys::RawKeyRing;
 use acpdb_engine::storage::{FixedClock, FixedEntropy};
 use acpdb_engine::{Atomicity, Batch, Builder, Error, Store};
-use acpdb_hosts::import::{self, Format, ImportReport, Options};
+use acpdb_hosts::import::{self, ImportFormat, ImportOptions, ImportReport};
 
 /// The error with which helpers of tests give up.
 pub type Failure = Box<dyn StdError>;
@@ -71,9 +71,14 @@ pub fn bytes_of(path: &Path) -> Result<Vec<u8>, Failure> {
 ///
 /// # Errors
 /// If the input is of another format, or the store refuses.
-pub fn import_bytes(store: &Store, format: Format, name: &str, bytes: &[u8]) -> Result<Imported, Failure> {
-    let mut found: Vec<import::Batch> = Vec::new();
-    let report = import::read(format, name, bytes, &Options::default(), &mut found)?;
+pub fn import_bytes(
+    store: &Store,
+    format: ImportFormat,
+    name: &str,
+    bytes: &[u8],
+) -> Result<Imported, Failure> {
+    let mut found: Vec<import::ImportBatch> = Vec::new();
+    let report = import::read(format, name, bytes, &ImportOptions::default(), &mut found)?;
     let mut batches: Vec<Batch> = Vec::new();
     for batch in found {
         match batches.last_mut() {

@@ -19,12 +19,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use acpdb_engine::event::Payload;
-use acpdb_engine::fold::memory::Standing;
+use acpdb_engine::fold::memory::MemoryStatus;
 use acpdb_engine::fold::{ItemKind, RuleKind, Status};
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::verify::{Verdict, verify_folder, world_contradictions};
 use acpdb_engine::{MemoryScope, Store};
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_tests::support::{bytes_of, events, folded, import_bytes, recordings};
 use serde_json::Value;
 
@@ -77,7 +77,7 @@ fn answers(store: &Store) -> Vec<String> {
     out
 }
 
-fn check(folder: &str, format: Format, expected: [u64; 9], edges_expected: [u64; 3]) {
+fn check(folder: &str, format: ImportFormat, expected: [u64; 9], edges_expected: [u64; 3]) {
     let files = files(folder);
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store");
@@ -125,7 +125,7 @@ fn check(folder: &str, format: Format, expected: [u64; 9], edges_expected: [u64;
             calls.iter().filter(|status| status.is_some_and(|status| which.contains(&status))).count() as u64
         };
         // A subagent of opencode has a file of its own, and the table counts files.
-        if stream.parent.is_some() && format != Format::Opencode {
+        if stream.parent.is_some() && format != ImportFormat::Opencode {
             held.calls_sub += calls.len() as u64;
         } else {
             held.sessions += 1;
@@ -151,12 +151,17 @@ fn check(folder: &str, format: Format, expected: [u64; 9], edges_expected: [u64;
 /// Every record of the files comes out of the store byte for byte.
 fn prints_again(
     store: &Store,
-    format: Format,
+    format: ImportFormat,
     recorded: &[acpdb_engine::event::Recorded],
     files: &[(String, Vec<u8>)],
 ) {
-    let by_line =
-        !matches!(format, Format::Opencode | Format::GeminiCli | Format::OpenaiMessages | Format::SweAgent);
+    let by_line = !matches!(
+        format,
+        ImportFormat::Opencode
+            | ImportFormat::GeminiCli
+            | ImportFormat::OpenaiMessages
+            | ImportFormat::SweAgent
+    );
     let is_document = |event: &&acpdb_engine::event::Recorded| {
         by_line || matches!(&event.event.payload, Payload::HostRecorded(it) if it.record == "document")
     };
@@ -169,8 +174,8 @@ fn prints_again(
         for record in records {
             let record = record.trim_ascii();
             // Documents of several sessions are kept session by session.
-            let found =
-                printed.contains(record) || format == Format::OpenaiMessages && of_parts(record, &printed);
+            let found = printed.contains(record)
+                || format == ImportFormat::OpenaiMessages && of_parts(record, &printed);
             assert!(found, "{name}: {} ..", String::from_utf8_lossy(&record[..record.len().min(200)]));
         }
     }
@@ -184,7 +189,7 @@ fn of_parts(list: &[u8], printed: &BTreeSet<Vec<u8>>) -> bool {
 
 macro_rules! recordings {
     ($( $name:ident $folder:literal $format:ident $numbers:expr, $edges:expr; )+) => {
-        $( #[test] #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"] fn $name() { check($folder, Format::$format, $numbers, $edges); } )+
+        $( #[test] #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"] fn $name() { check($folder, ImportFormat::$format, $numbers, $edges); } )+
     };
 }
 
@@ -203,7 +208,7 @@ recordings! {
     swe_agent "swe-agent" SweAgent [10, 10, 108, 108, 0, 0, 0, 0, 0], [8, 0, 0];
 }
 
-fn memory(name: &str, format: Format) -> (tempfile::TempDir, Store, Vec<Value>) {
+fn memory(name: &str, format: ImportFormat) -> (tempfile::TempDir, Store, Vec<Value>) {
     let (_, bytes) = files("memory").into_iter().find(|(found, _)| found == name).unwrap();
     let home = tempfile::tempdir().unwrap();
     let store = open(&home.path().join("store"));
@@ -224,7 +229,7 @@ fn names(record: &Value, field: &str) -> Vec<String> {
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn decisions_keep_their_links() {
-    let (_home, store, records) = memory("decisions-peps", Format::MemoryDecisions);
+    let (_home, store, records) = memory("decisions-peps", ImportFormat::MemoryDecisions);
     assert_eq!(records.len(), 691);
     let mut links: BTreeSet<(String, String)> = BTreeSet::new();
     for record in &records {
@@ -245,13 +250,18 @@ fn decisions_keep_their_links() {
         for (_, item) in &all {
             // A superseder that the file does not hold hides as well: the host recorded that it exists.
             let expected = at.edges().iter().any(|edge| edge.old == item.id() && !edge.closes_cycle);
-            assert_eq!(item.standing(Micros(i64::MAX)) == Standing::Superseded, expected, "{}", item.id());
+            assert_eq!(
+                item.standing(Micros(i64::MAX)) == MemoryStatus::Superseded,
+                expected,
+                "{}",
+                item.id()
+            );
         }
     });
 }
 
 fn check_preferences(name: &str, expected: [usize; 4]) {
-    let (_home, store, records) = memory(name, Format::MemoryPreferences);
+    let (_home, store, records) = memory(name, ImportFormat::MemoryPreferences);
     let mut last: BTreeMap<(String, String), Value> = BTreeMap::new();
     let (mut updates, mut removals) = (0, 0);
     for record in &records {

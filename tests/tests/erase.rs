@@ -25,7 +25,7 @@ use acpdb_engine::store::salvage_storage;
 use acpdb_engine::testing::whereabouts;
 use acpdb_engine::verify::{Verdict, verify_storage};
 use acpdb_engine::{At, Error, Store, store::ErasedWhy};
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_serve::{PlainText, ServeOptions, Step};
 use acpdb_tests::support::{fixed, import_bytes, line_of, lines, texts_of};
 
@@ -451,7 +451,7 @@ fn the_hosts_record_goes_with_its_text() {
     };
     let secret = format!("mein Schlüssel:\n\"{SECRET}\"");
     let jsonl = [record("u1", "hello"), record("u2", &secret), record("u3", "bye")].join("\n");
-    let _ = import_bytes(&store, Format::ClaudeCode, "s.jsonl", jsonl.as_bytes()).unwrap();
+    let _ = import_bytes(&store, ImportFormat::ClaudeCode, "s.jsonl", jsonl.as_bytes()).unwrap();
     let stream =
         store.stream_names().unwrap().into_iter().find(|name| name.host == "claude-code").unwrap().id;
     let view = store.view(stream).unwrap();

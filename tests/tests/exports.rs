@@ -26,16 +26,16 @@ mod serving;
 mod truth;
 
 use acpdb_engine::View;
-use acpdb_hosts::export::{Export, Format, Options, export};
-use acpdb_hosts::lint::{Known, lint};
+use acpdb_hosts::export::{Export, ExportChoices, Format, export};
+use acpdb_hosts::lint::{RequestFacts, lint};
 use acpdb_tests::adjacency::complaints;
 use serde_json::Value;
 
 /// Exports, and lets both judges look at it.
-fn judged(view: &View, format: Format, options: &Options, context: &str) -> Export {
+fn judged(view: &View, format: Format, options: &ExportChoices, context: &str) -> Export {
     let export = export(view, format, options).unwrap();
     let model = options.model.as_deref();
-    let findings = lint(format, &export.bytes, Known { model, previous: None });
+    let findings = lint(format, &export.bytes, RequestFacts { model, previous: None });
     let text = || String::from_utf8_lossy(&export.bytes[..export.bytes.len().min(4000)]).into_owned();
     assert_eq!(findings, [], "{context} {format}: {}", text());
     let body: Value = serde_json::from_slice(&export.bytes).unwrap();

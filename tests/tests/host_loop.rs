@@ -28,7 +28,7 @@ use acpdb_engine::store::Session;
 use acpdb_engine::verify::{Verdict, verify_storage};
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::export::Format;
-use acpdb_hosts::lint::{Known, lint};
+use acpdb_hosts::lint::{RequestFacts, lint};
 use acpdb_tests::support::{events, fixed};
 use host_loop::{Answer, Outside, ask, child, compact, fork, resume, take_back};
 
@@ -51,7 +51,7 @@ struct World {
 
 impl Outside for World {
     fn ask(&mut self, request: &[u8], step: &str) -> Answer {
-        let findings = lint(Format::Anthropic, request, Known::default());
+        let findings = lint(Format::Anthropic, request, RequestFacts::default());
         assert_eq!(findings, [], "{}", String::from_utf8_lossy(request));
         let body: serde_json::Value = serde_json::from_slice(request).unwrap();
         let messages = body["messages"].as_array().unwrap();

@@ -30,7 +30,7 @@ use acpdb_engine::event::{Face, Role};
 use acpdb_engine::fold::{FaceState, Policy};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::storage::SimWorld;
-use acpdb_engine::verify::{Report, Verdict, verify_folder, verify_storage, world_contradictions};
+use acpdb_engine::verify::{Verdict, VerifyReport, verify_folder, verify_storage, world_contradictions};
 use acpdb_engine::{Atomicity, Batch, Error, Store, Subscription, View};
 use acpdb_tests::support::{cases, copy_folder, events, fixed, folded, line_of, shown};
 use list::{Fact, Known, Model, Outcome, Shown, Step, info, output, text};
@@ -63,7 +63,7 @@ trait Place: Sized {
     fn open(&self, number: u32) -> Store;
     /// The same place after everything stopped.
     fn crashed(&self, power: bool) -> Self;
-    fn verify(&self) -> Report;
+    fn verify(&self) -> VerifyReport;
     fn delete_index(&self);
     /// Does all of these: at the same time, where threads take turns by themselves.
     fn together(jobs: Vec<Job<'_>>) -> Vec<Outcome> {
@@ -105,7 +105,7 @@ impl Place for Folder {
         copy.delete_index();
         copy
     }
-    fn verify(&self) -> Report {
+    fn verify(&self) -> VerifyReport {
         verify_folder(&self.0.path().join("store"), true).unwrap()
     }
     fn together(jobs: Vec<Job<'_>>) -> Vec<Outcome> {
@@ -150,7 +150,7 @@ impl Place for Machine {
         }
         Self(image, std::cell::Cell::new(self.1.get() + 2))
     }
-    fn verify(&self) -> Report {
+    fn verify(&self) -> VerifyReport {
         verify_storage(Arc::new(self.0.process(1_000_000)), true).unwrap()
     }
     fn delete_index(&self) {}

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use acpdb_engine::event::{Face, Scope};
 use acpdb_engine::fold::FaceState;
 use acpdb_engine::{Store, View};
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_tests::support::{bytes_of, import_bytes, recordings};
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn open(path: &std::path::Path) -> Store {
 }
 
 /// Imports a file into a store of its own and views its main session.
-fn imported(format: Format, name: &str, bytes: &[u8]) -> (tempfile::TempDir, Store, View) {
+fn imported(format: ImportFormat, name: &str, bytes: &[u8]) -> (tempfile::TempDir, Store, View) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     import_bytes(&store, format, name, bytes).unwrap();
@@ -89,7 +89,7 @@ fn after_a_compaction_of_claude_code_the_context_holds_what_followed() {
         let Some(boundary) = boundary else { continue };
         compacted += 1;
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let (_folder, _store, view) = imported(Format::ClaudeCode, &name, &bytes);
+        let (_folder, _store, view) = imported(ImportFormat::ClaudeCode, &name, &bytes);
         let (kept, all) = claude_calls(&records);
         let (current, history) = calls(&view);
         assert_eq!(current, kept, "{name}");
@@ -121,18 +121,18 @@ fn the_context_before_a_compaction_is_that_of_the_file_cut_there() {
         compacted += 1;
         let before: String = text.lines().take(mark).map(|line| format!("{line}\n")).collect();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let (_folder, store, view) = imported(Format::ClaudeCode, &name, &bytes);
+        let (_folder, store, view) = imported(ImportFormat::ClaudeCode, &name, &bytes);
         let stream = store.stream_name(view.stream()).unwrap().unwrap();
         let now = acpdb_engine::ids::Micros(i64::MAX);
         let (then, _) = acpdb_query::when::view(&store, &stream, Some("@compact-1"), now).unwrap();
-        let (_cut_folder, _cut_store, cut) = imported(Format::ClaudeCode, &name, before.as_bytes());
+        let (_cut_folder, _cut_store, cut) = imported(ImportFormat::ClaudeCode, &name, before.as_bytes());
         assert_eq!(calls(&then), calls(&cut), "{name}");
         assert_eq!(texts(&then), texts(&cut), "{name}");
         let (kept, _) = claude_calls(&lines(before.as_bytes()));
         assert_eq!(calls(&then).0, kept, "{name}: by the file itself");
         // The difference names the items that the compaction took away.
         let taken = acpdb_query::diff(&then, &view, &stream.name);
-        let left = taken.items.iter().filter(|row| row.change == acpdb_query::Change::Went).count();
+        let left = taken.items.iter().filter(|row| row.change == acpdb_query::ItemChange::Went).count();
         assert!(left > 0, "{name}: {taken:?}");
     }
     assert!(compacted > 0, "no recording has a compaction");
@@ -145,12 +145,12 @@ fn without_a_mark_of_the_host_nothing_leaves_the_context() {
     let folder = recordings();
     let mut sessions = 0;
     for (place, format, marks) in [
-        ("claude-code/entire-cli", Format::ClaudeCode, &["compact_boundary"][..]),
-        ("codex/session-bridge", Format::Codex, &["\"type\":\"compacted\"", "thread_rolled_back"]),
-        ("copilot-cli/agentv", Format::CopilotCli, &["compaction"]),
-        ("gemini-cli/session-bridge", Format::GeminiCli, &["$rewindTo", "$set"]),
-        ("opencode/gatomia-vscode", Format::Opencode, &["compaction", "\"compacted\""]),
-        ("swe-agent", Format::SweAgent, &[]),
+        ("claude-code/entire-cli", ImportFormat::ClaudeCode, &["compact_boundary"][..]),
+        ("codex/session-bridge", ImportFormat::Codex, &["\"type\":\"compacted\"", "thread_rolled_back"]),
+        ("copilot-cli/agentv", ImportFormat::CopilotCli, &["compaction"]),
+        ("gemini-cli/session-bridge", ImportFormat::GeminiCli, &["$rewindTo", "$set"]),
+        ("opencode/gatomia-vscode", ImportFormat::Opencode, &["compaction", "\"compacted\""]),
+        ("swe-agent", ImportFormat::SweAgent, &[]),
     ] {
         for entry in std::fs::read_dir(folder.join(place)).unwrap() {
             let path = entry.unwrap().path();
@@ -184,7 +184,7 @@ fn after_a_compaction_of_opencode_the_context_holds_the_summary_and_what_followe
         let Some(summary) = messages.iter().rposition(is_summary) else { continue };
         compacted += 1;
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let (_folder, _store, view) = imported(Format::Opencode, &name, &bytes);
+        let (_folder, _store, view) = imported(ImportFormat::Opencode, &name, &bytes);
         let of = |messages: &[Value]| -> BTreeSet<String> {
             let parts =
                 messages.iter().flat_map(|message| message["parts"].as_array().cloned().unwrap_or_default());
@@ -255,7 +255,7 @@ fn a_branch_of_claude_code_is_current_and_the_lost_one_stays_in_history() {
         ("straight on", &[["u3", "a2", "user", "more"]]),
     ] {
         let file = rows(&begin) + &rows(more);
-        let (_folder, store, view) = imported(Format::ClaudeCode, "s", file.as_bytes());
+        let (_folder, store, view) = imported(ImportFormat::ClaudeCode, "s", file.as_bytes());
         assert_eq!(texts(&view), claude_path(&file), "{name}");
         let history: BTreeSet<String> = all_texts(&view).into_iter().collect();
         let all: BTreeSet<String> =
@@ -286,7 +286,7 @@ fn results_that_claude_code_cleared_are_tombstones_and_their_calls_stay() {
     };
     let mark = r#"{"type":"system","subtype":"microcompact_boundary","uuid":"b","sessionId":"s","cwd":"/w","microcompactMetadata":{"compactedToolIds":["c1","c3"]}}"#;
     let file = format!("{}{}{}{mark}\n{}", call("c1"), call("c2"), call("c3"), call("c4"));
-    let (_folder, _store, view) = imported(Format::ClaudeCode, "s", file.as_bytes());
+    let (_folder, _store, view) = imported(ImportFormat::ClaudeCode, "s", file.as_bytes());
     let cleared: BTreeSet<String> = lines(file.as_bytes())
         .iter()
         .flat_map(|record| {
@@ -355,7 +355,7 @@ fn gemini_rewinds_and_replaced_lists_leave_what_the_list_holds() {
             })
             .collect();
         let file = format!("{head}\n{}\n", lines.join("\n"));
-        let (_folder, _store, view) = imported(Format::GeminiCli, "g", file.as_bytes());
+        let (_folder, _store, view) = imported(ImportFormat::GeminiCli, "g", file.as_bytes());
         assert_eq!(texts(&view), judge(&file), "{steps:?}");
     }
 }
@@ -390,7 +390,7 @@ fn codex_compactions_rollbacks_and_forks_leave_what_the_rollout_holds() {
             &["sum", "q3", "a3"],
         ),
     ] {
-        let (_folder, store, view) = imported(Format::Codex, "rollout", file.as_bytes());
+        let (_folder, store, view) = imported(ImportFormat::Codex, "rollout", file.as_bytes());
         assert_eq!(texts(&view), current);
         // The session that it was forked from is known, whether that was imported or not; the prefix is a copy of its
         // own.

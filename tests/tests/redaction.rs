@@ -13,7 +13,7 @@ use std::sync::Arc;
 use acpdb_engine::Store;
 use acpdb_engine::entry::{Entry, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::{Payload, Role};
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_hosts::redact::Rules;
 use acpdb_tests::support::{events, import_bytes};
 
@@ -72,8 +72,8 @@ fn a_secret_is_nowhere_once_it_is_taken_out() {
             canaries[0],
             "long enough to be a body of its own. ".repeat(8)
         );
-        import_bytes(&store, Format::ClaudeCode, "x", line.as_bytes()).unwrap();
-        let again = import_bytes(&store, Format::ClaudeCode, "x", line.as_bytes()).unwrap();
+        import_bytes(&store, ImportFormat::ClaudeCode, "x", line.as_bytes()).unwrap();
+        let again = import_bytes(&store, ImportFormat::ClaudeCode, "x", line.as_bytes()).unwrap();
         assert_eq!(again.event_count, 0, "imported again, it is the same");
         let told: Vec<String> = events(&store)
             .unwrap()

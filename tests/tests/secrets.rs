@@ -23,7 +23,7 @@ use acpdb_engine::text::Label;
 use acpdb_engine::verify::{Verdict, verify_folder};
 use acpdb_engine::{Error, MemoryScope, Store};
 use acpdb_hosts::export::{Exporter, Format as Wire};
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_hosts::redact::Rules;
 use acpdb_serve::{ServeOptions, Step};
 use acpdb_tests::support::{events, import_bytes};
@@ -124,7 +124,7 @@ fn facts(s: &dyn Fn(usize) -> String) -> Vec<Entry> {
 }
 
 /// Files of every host with a secret in each text and call.
-fn files(s: &dyn Fn(usize) -> String) -> Vec<(Format, String)> {
+fn files(s: &dyn Fn(usize) -> String) -> Vec<(ImportFormat, String)> {
     let claude = |uuid: u32, message: String, kind: &str| {
         format!(
             r#"{{"type":"{kind}","uuid":"0b1c2d3e-0000-4000-8000-{uuid:012}","sessionId":"cc","cwd":"/w","timestamp":"2026-01-02T03:04:05Z","message":{message}}}"#
@@ -132,7 +132,7 @@ fn files(s: &dyn Fn(usize) -> String) -> Vec<(Format, String)> {
     };
     vec![
         (
-            Format::ClaudeCode,
+            ImportFormat::ClaudeCode,
             [
                 claude(1, format!(r#"{{"role":"user","content":"{}"}}"#, s(39)), "user"),
                 claude(
@@ -147,7 +147,7 @@ fn files(s: &dyn Fn(usize) -> String) -> Vec<(Format, String)> {
             .join("\n"),
         ),
         (
-            Format::Codex,
+            ImportFormat::Codex,
             format!(
                 r#"{{"timestamp":"2026-01-02T03:04:05.000Z","type":"session_meta","payload":{{"id":"s1","cwd":"/w"}}}}
 {{"timestamp":"2026-01-02T03:04:06.000Z","type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{}"}}]}}}}
@@ -156,14 +156,14 @@ fn files(s: &dyn Fn(usize) -> String) -> Vec<(Format, String)> {
             ),
         ),
         (
-            Format::GeminiCli,
+            ImportFormat::GeminiCli,
             format!(
                 r#"{{"sessionId":"g1","projectHash":"a","startTime":"2026-01-02T03:04:05Z","messages":[{{"id":"m1","type":"user","content":"{}"}}],"kind":"main"}}"#,
                 s(42)
             ),
         ),
         (
-            Format::CopilotCli,
+            ImportFormat::CopilotCli,
             format!(
                 r#"{{"type":"session.start","data":{{"sessionId":"k1","context":{{"cwd":"/w"}}}},"id":"e1"}}
 {{"type":"user.message","data":{{"content":"{}"}},"id":"e4"}}
@@ -172,32 +172,32 @@ fn files(s: &dyn Fn(usize) -> String) -> Vec<(Format, String)> {
             ),
         ),
         (
-            Format::OpenaiMessages,
+            ImportFormat::OpenaiMessages,
             format!(r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#, s(44)),
         ),
         (
-            Format::SweAgent,
+            ImportFormat::SweAgent,
             format!(
                 r#"{{"environment":"main","trajectory":[{{"action":"echo {}","observation":"x","response":"r","thought":"t","state":"{{}}"}}],"history":[],"info":{{}}}}"#,
                 s(45)
             ),
         ),
         (
-            Format::MemoryPreferences,
+            ImportFormat::MemoryPreferences,
             format!(
                 r#"{{"ts":"2025-05-30T18:25:47Z","commit":"1","category":"tooling","key":"pm","value":"{}","previous":null}}"#,
                 s(46)
             ),
         ),
         (
-            Format::MemoryDecisions,
+            ImportFormat::MemoryDecisions,
             format!(
                 r#"{{"id":"p-1","title":"{}","status":"Final","category":"Process","created":"2001-07-07","replaces":[],"superseded_by":[]}}"#,
                 s(47)
             ),
         ),
         (
-            Format::Pi,
+            ImportFormat::Pi,
             format!(
                 r#"{{"type":"session","version":3,"id":"p1","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/w"}}
 {{"type":"message","id":"a1","parentId":null,"timestamp":"2026-01-02T03:04:06.000Z","message":{{"role":"user","content":"{}","timestamp":1}}}}
@@ -605,7 +605,7 @@ fn a_part_of_a_result_is_erased_in_its_details_and_records_too() {
         line("u2", "assistant", asked, r#","parentUuid":"u1""#),
         line("u3", "user", &got, &format!(r#","parentUuid":"u2"{more}"#)),
     ];
-    let _ = import_bytes(&store, Format::ClaudeCode, "t", lines.join("\n").as_bytes()).unwrap();
+    let _ = import_bytes(&store, ImportFormat::ClaudeCode, "t", lines.join("\n").as_bytes()).unwrap();
     for session in [info.clone(), StreamInfo::session("claude-code", "t")] {
         let history = store.view(session.id()).unwrap().history();
         let call = history.iter().find(|item| item.params.is_some()).unwrap();

@@ -15,7 +15,7 @@ use acpdb_engine::event::Role;
 use acpdb_engine::ids::ItemId;
 use acpdb_engine::verify::{Verdict, verify_storage};
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_tests::apart::{Laptop, go_on, remembered, session, stories, texts};
 use acpdb_tests::support::{cases, copy_folder, events, import_bytes, texts_of};
 use proptest::prelude::*;
@@ -156,11 +156,11 @@ proptest! {
 #[test]
 fn what_came_with_a_store_is_known_when_its_host_tells_it() {
     let [from, into, alone] = laptops();
-    let imported = import_bytes(&from.store, Format::ClaudeCode, "demo", RECORDING).unwrap();
+    let imported = import_bytes(&from.store, ImportFormat::ClaudeCode, "demo", RECORDING).unwrap();
     let _ = into.import_with_memory(&from).unwrap();
-    let _ = import_bytes(&alone.store, Format::ClaudeCode, "demo", RECORDING).unwrap();
+    let _ = import_bytes(&alone.store, ImportFormat::ClaudeCode, "demo", RECORDING).unwrap();
     same(&into, &alone);
-    let again = import_bytes(&into.store, Format::ClaudeCode, "demo", RECORDING).unwrap();
+    let again = import_bytes(&into.store, ImportFormat::ClaudeCode, "demo", RECORDING).unwrap();
     assert_eq!(again.event_count, 0, "{imported:?} {again:?}");
     sound(&into);
 }

@@ -5,7 +5,7 @@ use clap::Subcommand;
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
-pub(crate) struct Context {
+pub(crate) struct ContextArgs {
     #[command(flatten)]
     pub(crate) session: super::SessionNamed,
     /// Only the newest N items

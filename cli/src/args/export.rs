@@ -20,7 +20,7 @@ pub(crate) enum ExportAct {
 
 /// Where an export goes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Target {
+pub(crate) struct ExportTarget {
     /// Write to this file; - for standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub(crate) struct ExportPage {
     #[arg(long, value_name = "NAME=REGEX")]
     pub(crate) redact_rule: Vec<String>,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ExportTarget,
 }
 
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ pub(crate) struct ExportPoster {
     #[command(flatten)]
     pub(crate) session: super::SessionNamed,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ExportTarget,
 }
 
 #[derive(Debug, clap::Args)]
@@ -63,7 +63,7 @@ pub(crate) struct ExportOf {
     #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) sessions: Vec<String>,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: ExportTarget,
 }
 
 #[derive(Debug, clap::Args)]

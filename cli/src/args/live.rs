@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use acpdb_hosts::export::Format;
-use acpdb_live::{Host, Mode};
+use acpdb_live::{AttachMode, Host};
 
 /// Hosts in the order of the help: what each is, and the short name that people type.
 const HOSTS: [(Host, &str, &[&str]); 8] = [
@@ -19,10 +19,13 @@ const HOSTS: [(Host, &str, &[&str]); 8] = [
 ];
 
 /// How far acpdb may act in a host.
-const MODES: [(Mode, &str); 3] = [
-    (Mode::Record, "Record, and say nothing"),
-    (Mode::Suggest, "Also give open todos, decisions and preferences, and reminders that are due"),
-    (Mode::Prune, "Also keep results away from the model that it has elsewhere, or that are superseded"),
+const MODES: [(AttachMode, &str); 3] = [
+    (AttachMode::Record, "Record, and say nothing"),
+    (AttachMode::Suggest, "Also give open todos, decisions and preferences, and reminders that are due"),
+    (
+        AttachMode::Prune,
+        "Also keep results away from the model that it has elsewhere, or that are superseded",
+    ),
 ];
 
 /// A host that acpdb can be attached to: all of them, or those that take a plug-in.
@@ -33,9 +36,9 @@ fn host(is_meant: fn(Host) -> bool) -> impl TypedValueParser<Value = Host> {
         .try_map(|name| Host::from_name(&name).ok_or_else(|| format!("no host is called {name}")))
 }
 
-fn mode() -> impl TypedValueParser<Value = Mode> {
+fn mode() -> impl TypedValueParser<Value = AttachMode> {
     PossibleValuesParser::new(MODES.map(|(mode, about)| PossibleValue::new(mode.name()).help(about)))
-        .try_map(|name| Mode::from_name(&name).ok_or_else(|| format!("no mode is called {name}")))
+        .try_map(|name| AttachMode::from_name(&name).ok_or_else(|| format!("no mode is called {name}")))
 }
 
 #[derive(Debug, clap::Args)]
@@ -47,7 +50,7 @@ pub(crate) struct Attach {
     pub(crate) reach: AttachReach,
     /// The mode in which acpdb acts there
     #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "suggest")]
-    pub(crate) mode: Mode,
+    pub(crate) mode: AttachMode,
     /// Also set acpdb's status line (Claude Code), if there is none
     #[arg(long)]
     pub(crate) statusline: bool,
@@ -82,13 +85,13 @@ pub(crate) struct AttachReach {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Hook {
+pub(crate) struct HookArgs {
     /// The host whose event it is
     #[arg(value_name = "HOST", value_parser = host(|_| true))]
     pub(crate) host: Host,
     /// The mode in which acpdb acts
     #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "record")]
-    pub(crate) mode: Mode,
+    pub(crate) mode: AttachMode,
     /// The event, if the host's JSON does not name it
     #[arg(long, value_name = "NAME")]
     pub(crate) event: Option<String>,
@@ -104,11 +107,11 @@ pub(crate) struct Plugin {
     pub(crate) host: Host,
     /// The mode in which acpdb acts
     #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "record")]
-    pub(crate) mode: Mode,
+    pub(crate) mode: AttachMode,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Step {
+pub(crate) struct StepArgs {
     /// The session: its id, the beginning of one, or latest
     #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: String,
@@ -162,7 +165,7 @@ pub(crate) enum ProxyMode {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Proxy {
+pub(crate) struct ProxyArgs {
     /// The provider's address, beginning with its scheme
     #[arg(value_name = "URL")]
     pub(crate) upstream: String,
@@ -182,7 +185,7 @@ pub(crate) struct Proxy {
 pub(crate) struct Run {
     /// How far acpdb acts: prune sends requests without superseded results
     #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "record")]
-    pub(crate) mode: Mode,
+    pub(crate) mode: AttachMode,
     /// The provider's address [default: as your environment says, else the provider's own]
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,

@@ -23,7 +23,7 @@ pub(crate) enum ResumeIn {
 #[command(
     after_help = "With --at, the session is written as it was then. The old session stays as it is: the new one has an id of its own."
 )]
-pub(crate) struct Resume {
+pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) session: super::SessionNamed,
     /// The host that goes on [default: the session's own]

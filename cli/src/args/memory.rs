@@ -23,7 +23,7 @@ pub(crate) enum MemoryAct {
     /// Memory items that the messages of a session suggest
     Propose(MemoryPropose),
     /// Unstable preferences, reversed decisions, contradicted facts
-    Insights(MemoryScope),
+    Insights(MemoryScopeArgs),
     /// Read items from a JSONL file
     Import(MemoryImport),
     /// Write items as JSONL
@@ -31,7 +31,7 @@ pub(crate) enum MemoryAct {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct MemoryScope {
+pub(crate) struct MemoryScopeArgs {
     /// The project [default: the only one]
     #[arg(long, short)]
     pub(crate) project: Option<String>,
@@ -73,7 +73,7 @@ pub(crate) struct MemoryAdd {
     #[arg(long = "replaces", value_name = "ID")]
     pub(crate) replaces: Vec<String>,
     #[command(flatten)]
-    pub(crate) scope: MemoryScope,
+    pub(crate) scope: MemoryScopeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -82,7 +82,7 @@ pub(crate) struct MemoryKey {
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
     #[command(flatten)]
-    pub(crate) scope: MemoryScope,
+    pub(crate) scope: MemoryScopeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -97,7 +97,7 @@ pub(crate) struct MemoryList {
     #[arg(long)]
     pub(crate) category: Option<String>,
     #[command(flatten)]
-    pub(crate) scope: MemoryScope,
+    pub(crate) scope: MemoryScopeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -112,7 +112,7 @@ pub(crate) struct MemorySupersede {
     #[arg(long)]
     pub(crate) reason: Option<String>,
     #[command(flatten)]
-    pub(crate) scope: MemoryScope,
+    pub(crate) scope: MemoryScopeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -124,7 +124,7 @@ pub(crate) struct MemoryRetract {
     #[arg(long)]
     pub(crate) reason: Option<String>,
     #[command(flatten)]
-    pub(crate) scope: MemoryScope,
+    pub(crate) scope: MemoryScopeArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -79,7 +79,7 @@ pub(crate) enum Verb {
     /// Make a store here, encrypted if you want
     Init(Init),
     /// Read sessions of agent hosts into the store; reading them again adds nothing
-    Import(Import),
+    Import(ImportArgs),
     /// Keep the store current from login on: a service that runs import --follow
     Service(Service),
     /// Append events given as JSON lines on standard input
@@ -90,7 +90,7 @@ pub(crate) enum Verb {
     Detach(Detach),
     /// Record one event of a host, given on standard input; acpdb attach sets hosts up to run it
     #[command(hide = true)]
-    Hook(Hook),
+    Hook(HookArgs),
     /// A status line for Claude Code: context, dollars, stale tokens, the last compaction; its JSON on standard input
     Statusline(Statusline),
     /// Answer the plug-in of a host: JSON lines on standard input; acpdb attach sets plug-ins up to run it
@@ -99,25 +99,25 @@ pub(crate) enum Verb {
     /// Tools for a model, by the Model Context Protocol on standard input and output
     Mcp(Mcp),
     /// A proxy to a provider that records requests and bills, and can send the context that acpdb serves
-    Proxy(Proxy),
+    Proxy(ProxyArgs),
     /// Run an agent behind a proxy that lasts as long as it does, and changes no settings
     Run(Run),
     /// Begin a step of the model: prints the body to send, recorded as sent
-    Step(Step),
+    Step(StepArgs),
     /// The sessions of the store
     Sessions(Sessions),
     /// Words, phrases and regular expressions in all recorded texts; exit code 1 if none is found
-    Search(Search),
+    Search(SearchArgs),
     /// The current context of a session; discard, distill and restore parts of it
-    Context(Context),
+    Context(ContextArgs),
     /// Everything that ever was in a session, or one chain of items that superseded each other
-    History(History),
+    History(HistoryArgs),
     /// Files, todos, decisions, failed attempts, prompts and results that compactions took, with ids to bring them back
     Lost(LostArgs),
     /// Events as they were recorded, or their texts
-    Log(Log),
+    Log(LogArgs),
     /// One event, item or body, whole
-    Show(Show),
+    Show(ShowArgs),
     /// Why something is or is not in the current context
     Explain(Explain),
     /// Items that came, went, were superseded or shown again between two points
@@ -125,22 +125,22 @@ pub(crate) enum Verb {
     /// The calls that changed a file, or the events that decided an item's state
     Blame(Blame),
     /// Take everything after a point off a session's branch; it stays in history
-    Rewind(Rewind),
+    Rewind(RewindArgs),
     /// Go on from a session, or from a point of it (--at), as a new one; nothing is copied
     Fork(Fork),
     /// Write a session as a file with which its host, or another one, goes on (--at: from a point of it)
-    Resume(Resume),
+    Resume(ResumeArgs),
     /// Take back the newest discard, distill, restore, pin or unpin; the next undo takes back the one before
-    Undo(Undo),
+    Undo(UndoArgs),
     /// Sessions as files for browsers, databases and trace viewers; with all recorded texts, secrets included
     #[command(subcommand)]
     Export(ExportAct),
     /// All sessions in a browser, as they grow; on this machine only, and to read only
     Ui(Ui),
     /// Secrets that were recorded: where, and how to erase them
-    Scan(Scan),
+    Scan(ScanArgs),
     /// Tokens that each rule saves
-    Stats(Stats),
+    Stats(StatsArgs),
     /// The cost of sessions in dollars, by day, week, session, project, host or model
     Cost(Cost),
     /// The cost that sessions would have had under other policies and modes
@@ -170,9 +170,9 @@ pub(crate) enum Verb {
     /// Problems of the store, each with its next step; and the repairs
     Doctor(Doctor),
     /// A verified copy of the store, or one below a URL that follows it; writers go on meanwhile
-    Backup(Backup),
+    Backup(BackupArgs),
     /// Make a store anew from the pieces that backup shipped to a URL, verified
-    Restore(Restore),
+    Restore(RestoreArgs),
     /// The contents of the store, its place, and the hosts it was read from
     Info(Info),
     /// Remove an item's content for good, with everything equal to it; the removal stays on record

@@ -9,7 +9,7 @@ pub(crate) enum PolicyAct {
     /// The policy in force: on a terminal its preset and the keys that differ from it, else every key
     Show(PolicyShow),
     /// Change the policy for later events: a preset, a TOML file, or key=value pairs
-    Set(PolicySet),
+    Set(PolicySetArgs),
     /// Take the policy from the configuration of a pruning plug-in
     Import(PolicyImport),
     /// The presets
@@ -36,7 +36,7 @@ pub(crate) struct PolicyImport {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct PolicySet {
+pub(crate) struct PolicySetArgs {
     /// PRESET, FILE.toml, or KEY=VALUE..
     #[arg(value_name = "WHAT", required = true, num_args = 1.., add = crate::complete::presets())]
     pub(crate) what: Vec<String>,

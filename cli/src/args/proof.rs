@@ -76,7 +76,7 @@ pub(crate) enum CheckpointAct {
     /// A file that proves one event, or that the history only grew, to people who have no store
     Prove(Prove),
     /// Whether a file proves its claim, without a store; exit code 3 if not, 4 if it is older than a checkpoint seen here
-    Check(Check),
+    Check(CheckArgs),
     /// Print a signed checkpoint, as C2SP tlog-checkpoint has it
     Export {
         /// The last event of the checkpoint [default: the newest checkpoint]
@@ -153,7 +153,7 @@ pub(crate) struct Prove {
     Exit codes: 0: the file proves the printed text; 3: it proves nothing, or contradicts a checkpoint seen here; 4: it is a checkpoint \
     older than one seen here.\n\n\
     The policy is the file of acpdb checkpoint push. docs/check_proof.py does the same without acpdb.")]
-pub(crate) struct Check {
+pub(crate) struct CheckArgs {
     /// A file that acpdb checkpoint prove or acpdb checkpoint export wrote
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
@@ -182,5 +182,5 @@ pub(crate) struct Audit {
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
     #[command(flatten)]
-    pub(crate) target: super::Target,
+    pub(crate) target: super::ExportTarget,
 }

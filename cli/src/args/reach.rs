@@ -1,8 +1,8 @@
 //! How many stores a verb knows of, and the words by which it names a session, an item or a point.
 
 use super::{
-    CheckpointAct, CheckpointVerb, Context, ContextAct, ExportAct, MemoryAct, ServiceAct, TaskAct, TodoAct,
-    Verb,
+    CheckpointAct, CheckpointVerb, ContextAct, ContextArgs, ExportAct, MemoryAct, ServiceAct, TaskAct,
+    TodoAct, Verb,
 };
 
 /// The stores that a verb can answer from, where several are named.
@@ -91,7 +91,7 @@ impl Verb {
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Checkpoint(CheckpointVerb { act: CheckpointAct::Check(_) })
-            | Self::Context(Context { act: Some(ContextAct::Lint(_)), .. })
+            | Self::Context(ContextArgs { act: Some(ContextAct::Lint(_)), .. })
             | Self::Demo(_)
             | Self::Detach(_)
             | Self::Service(super::Service { act: ServiceAct::Status | ServiceAct::Remove, .. }) => {

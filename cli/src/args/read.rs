@@ -84,7 +84,7 @@ pub(crate) enum SessionSort {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = QUERY_HELP)]
-pub(crate) struct History {
+pub(crate) struct HistoryArgs {
     #[command(flatten)]
     pub(crate) ask: Ask,
     /// The supersession chain of this item: #seq, short hash, call id or a unique prefix of one
@@ -120,7 +120,7 @@ pub(crate) enum HistorySort {
 #[derive(Debug, clap::Args)]
 #[command(after_help = QUERY_HELP)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
-pub(crate) struct Log {
+pub(crate) struct LogArgs {
     #[command(flatten)]
     pub(crate) ask: Ask,
     /// Only this session
@@ -147,7 +147,7 @@ pub(crate) struct Log {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowArgs {
     /// #seq, short hash, call id or a unique prefix of one
     #[arg(value_name = "ID", add = crate::complete::items())]
     pub(crate) id: String,
@@ -174,7 +174,7 @@ pub(crate) struct Explain {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{STATS_HELP}\n\n{QUERY_HELP}"))]
-pub(crate) struct Stats {
+pub(crate) struct StatsArgs {
     /// A session [default: all of them], then a filter of items (see below); each may be left out
     #[arg(value_name = "[SESSION] QUERY", add = crate::complete::sessions())]
     pub(crate) words: Vec<String>,

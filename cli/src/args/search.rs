@@ -9,7 +9,7 @@
     since:7d until:yesterday turn:10..20 actor:user                 when, and who\n\n\
     A hit says whether the model saw the text: seen, stale, gone. Erased texts are not found."
 )]
-pub(crate) struct Search {
+pub(crate) struct SearchArgs {
     /// Words to look for, and conditions such as tool:bash (see below)
     #[arg(value_name = "WORDS", required = true, allow_hyphen_values = false)]
     pub(crate) words: Vec<String>,

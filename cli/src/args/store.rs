@@ -72,7 +72,7 @@ pub(crate) struct Verify {
     written once; several stores may be there. An encrypted store goes there as it is, without its key. s3:// needs a build with --features s3; \
     credentials and endpoint are those of the variables AWS_* and of ~/.aws.")]
 #[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
-pub(crate) struct Backup {
+pub(crate) struct BackupArgs {
     /// A folder that is empty or does not exist, or holds an older backup of this store, whose place the new one takes; or
     /// `file:///FOLDER` on a mounted disk, `s3://BUCKET/PREFIX`, to ship new events there
     #[arg(value_name = "DIR|URL")]
@@ -112,7 +112,7 @@ fn seconds(text: &str) -> Result<u32, String> {
 #[command(after_help = "Example:\n  acpdb restore file://$HOME/backups/disk ~/restored\n\n\
     Whatever fails, there is no store: the folder gets its name once all is there and verified. What is at the URL is only read. \
     An item of a context is shown again by acpdb context restore.")]
-pub(crate) struct Restore {
+pub(crate) struct RestoreArgs {
     /// Where acpdb backup shipped to: `file:///FOLDER`, `s3://BUCKET/PREFIX`
     #[arg(value_name = "URL")]
     pub(crate) url: PathBuf,

@@ -21,13 +21,13 @@ pub(crate) enum TaskAct {
     /// Change tasks, as JSON on standard input: {"tasks":[{"id":..,"status":..}]}
     Update(SessionOption),
     /// The items that a completed task hid, as recorded
-    Archive(TaskArchive),
+    Archive(TaskArchiveArgs),
     /// Summaries, facts and decisions of the session, as a note to work from
     Scratchpad(SessionOption),
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct TaskArchive {
+pub(crate) struct TaskArchiveArgs {
     /// The task
     #[arg(value_name = "ID")]
     pub(crate) id: String,

@@ -28,7 +28,7 @@ pub(crate) struct Blame {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Rewind {
+pub(crate) struct RewindArgs {
     /// The last point that stays: #seq, t12, -1t, a time
     #[arg(value_name = "TO", allow_hyphen_values = true)]
     pub(crate) to: String,
@@ -54,7 +54,7 @@ pub(crate) struct Fork {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Undo {
+pub(crate) struct UndoArgs {
     /// The act: #seq of a discard, distill, restore, pin or unpin [default: the next one]
     #[arg(value_name = "ACT")]
     pub(crate) act: Option<String>,

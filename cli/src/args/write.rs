@@ -6,7 +6,7 @@ use crate::redaction::RedactOptions;
 
 #[derive(Debug, Clone, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
-pub(crate) struct Import {
+pub(crate) struct ImportArgs {
     /// Files, folders, or other stores; - for standard input [default: the usual places of every host]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
@@ -65,7 +65,7 @@ pub(crate) struct Append {
 // The usual rules always count here, so --redact adds nothing.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("redact", |arg| arg.hide(true)))]
-pub(crate) struct Scan {
+pub(crate) struct ScanArgs {
     /// Only this session
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,

@@ -14,7 +14,7 @@ use acpdb_engine::{ActReply, MemoryScope, Store};
 use serde_json::{Value, json};
 
 use super::targets::{Typed, bare, is_hash, split_summary};
-use super::{Code, Escape, Failure, Global, Output, describe, store_path};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, store_path};
 use crate::args::{ContextAct, RestoreTargets, Targets};
 
 /// Longest request that is read from standard input.
@@ -22,13 +22,13 @@ const REQUEST_BYTES_MAX: u64 = 16 << 20;
 
 /// The act of a subcommand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Verb {
+enum ActVerb {
     Context(ContextAction),
     Pin,
     Unpin,
 }
 
-impl Verb {
+impl ActVerb {
     const fn name(self) -> &'static str {
         match self {
             Self::Context(ContextAction::Discard) => "discard",
@@ -42,13 +42,13 @@ impl Verb {
 
 pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Result<Code, Failure> {
     let (verb, targets, pin) = match act {
-        ContextAct::Discard(targets) => (Verb::Context(ContextAction::Discard), targets, false),
-        ContextAct::Distill(targets) => (Verb::Context(ContextAction::Distill), targets, false),
+        ContextAct::Discard(targets) => (ActVerb::Context(ContextAction::Discard), targets, false),
+        ContextAct::Distill(targets) => (ActVerb::Context(ContextAction::Distill), targets, false),
         ContextAct::Restore(RestoreTargets { targets, pin }) => {
-            (Verb::Context(ContextAction::Restore), targets, *pin)
+            (ActVerb::Context(ContextAction::Restore), targets, *pin)
         }
-        ContextAct::Pin(targets) => (Verb::Pin, targets, false),
-        ContextAct::Unpin(targets) => (Verb::Unpin, targets, false),
+        ContextAct::Pin(targets) => (ActVerb::Pin, targets, false),
+        ContextAct::Unpin(targets) => (ActVerb::Unpin, targets, false),
         ContextAct::Lint(args) => return super::lint::run(args, output),
     };
     super::at::refuse(global)?;
@@ -60,8 +60,8 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
         (from_stdin(&typed, verb, pin)?, None)
     } else {
         match from_arguments(&typed, verb, targets, pin)? {
-            Done::Memory(reply) => (reply, None),
-            Done::Context(reply) => {
+            ActResult::Memory(reply) => (reply, None),
+            ActResult::Context(reply) => {
                 let spoken = spoken(&typed, (verb, pin), targets, &reply)?;
                 (reply, Some(spoken))
             }
@@ -70,7 +70,7 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
     if output.json {
         output.json_line(&act_json(&reply))?;
     } else {
-        let text = output.recorded(spoken.as_ref().unwrap_or(&reply.text), Escape::Text).into_owned();
+        let text = output.recorded(spoken.as_ref().unwrap_or(&reply.text), EscapeLevel::Text).into_owned();
         output.line(text)?;
     }
     Ok(Code::Ok)
@@ -82,18 +82,18 @@ const NAMED_COUNT_MAX: usize = 8;
 /// The result of an act, in words for the user who typed it.
 fn spoken(
     typed: &Typed<'_>,
-    (verb, pin): (Verb, bool),
+    (verb, pin): (ActVerb, bool),
     given: &Targets,
     reply: &ActReply,
 ) -> Result<String, Failure> {
     let mut changed: Vec<ItemId> = reply.hidden.iter().chain(&reply.shown).copied().collect();
     let mut what = match verb {
-        Verb::Context(ContextAction::Discard) => "hidden",
-        Verb::Context(ContextAction::Distill) => "hidden behind a summary",
-        Verb::Context(ContextAction::Restore) if pin => "shown again and pinned",
-        Verb::Context(ContextAction::Restore) => "shown again",
-        Verb::Pin => "pinned",
-        Verb::Unpin => "left to the rules again",
+        ActVerb::Context(ContextAction::Discard) => "hidden",
+        ActVerb::Context(ContextAction::Distill) => "hidden behind a summary",
+        ActVerb::Context(ContextAction::Restore) if pin => "shown again and pinned",
+        ActVerb::Context(ContextAction::Restore) => "shown again",
+        ActVerb::Pin => "pinned",
+        ActVerb::Unpin => "left to the rules again",
     };
     if changed.is_empty() {
         changed = marked(typed.store, reply)?;
@@ -110,7 +110,7 @@ fn spoken(
     }
     let session = given.session.as_ref().map(|typed| format!(" --session {typed}"));
     let mut text = format!("{} {what}; undo: acpdb undo{}", names.join(", "), session.unwrap_or_default());
-    if verb == Verb::Pin {
+    if verb == ActVerb::Pin {
         for item in hidden_among(typed, &changed)?.into_iter().take(NAMED_COUNT_MAX) {
             text.push_str(&format!(
                 "\n{item} stays hidden: a pin is for later rules; acpdb context restore {} shows it now",
@@ -143,14 +143,14 @@ fn hidden_among(typed: &Typed<'_>, items: &[ItemId]) -> Result<Vec<ItemId>, Fail
 }
 
 /// The answer to an act that changed nothing. If its targets name nothing, that is a miss.
-fn unchanged(typed: &Typed<'_>, verb: Verb, given: &Targets) -> Result<String, Failure> {
+fn unchanged(typed: &Typed<'_>, verb: ActVerb, given: &Targets) -> Result<String, Failure> {
     let is_pattern = |text: &&String| {
         let (name, _) = split_summary(text, &|text| typed.is_call(text));
         matches!(typed.read(name), Ok(Target::Shown(name)) if !is_hash(&name))
     };
     let Some(text) = given.targets.iter().find(|text| !is_pattern(text)) else {
         let what =
-            if verb == Verb::Context(ContextAction::Restore) { "hidden by" } else { "shown that matches" };
+            if verb == ActVerb::Context(ContextAction::Restore) { "hidden by" } else { "shown that matches" };
         let failure = Failure::not_found(format!("no message is {what} {}", given.targets.join(", ")));
         return Err(failure.hint(
             "a target is an item (812), a hash (r_a1b2c), a call's id, or start...end of a text of the assistant; \
@@ -158,9 +158,9 @@ fn unchanged(typed: &Typed<'_>, verb: Verb, given: &Targets) -> Result<String, F
         ));
     };
     let how = match verb {
-        Verb::Context(ContextAction::Restore) => "shown already, or ",
-        Verb::Context(_) => "hidden already, or ",
-        Verb::Pin | Verb::Unpin => "",
+        ActVerb::Context(ContextAction::Restore) => "shown already, or ",
+        ActVerb::Context(_) => "hidden already, or ",
+        ActVerb::Pin | ActVerb::Unpin => "",
     };
     let (name, _) = split_summary(text, &|text| typed.is_call(text));
     if is_hash(name) {
@@ -184,13 +184,18 @@ pub(crate) fn act_json(reply: &ActReply) -> Value {
 }
 
 /// The result of an act with typed targets.
-enum Done {
+enum ActResult {
     Context(ActReply),
     /// Memory items that hold again.
     Memory(ActReply),
 }
 
-fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> Result<Done, Failure> {
+fn from_arguments(
+    typed: &Typed<'_>,
+    verb: ActVerb,
+    given: &Targets,
+    pin: bool,
+) -> Result<ActResult, Failure> {
     let (store, stream) = (typed.store, typed.session.id);
     if given.targets.is_empty() {
         return Err(Failure::usage("no target is given")
@@ -198,12 +203,12 @@ fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> 
     }
     let alone = || given.targets.iter().map(|text| typed.read(text)).collect::<Result<Vec<_>, _>>();
     let reply = match verb {
-        Verb::Pin => pinned(typed, alone()?)?,
-        Verb::Unpin => store.unpin(stream, alone()?)?,
-        Verb::Context(ContextAction::Restore) => {
+        ActVerb::Pin => pinned(typed, alone()?)?,
+        ActVerb::Unpin => store.unpin(stream, alone()?)?,
+        ActVerb::Context(ContextAction::Restore) => {
             let targets = alone()?;
             if let Some(reply) = restore_memory(typed, &targets)? {
-                return Ok(Done::Memory(reply));
+                return Ok(ActResult::Memory(reply));
             }
             if pin {
                 store.restore_pinned(stream, targets)?
@@ -212,19 +217,19 @@ fn from_arguments(typed: &Typed<'_>, verb: Verb, given: &Targets, pin: bool) -> 
                 store.context(stream, ContextAction::Restore, targets)?
             }
         }
-        Verb::Context(ContextAction::Distill) => {
+        ActVerb::Context(ContextAction::Distill) => {
             let pairs = given.targets.iter().map(|text| {
                 let (name, summary) = split_summary(text, &|text| typed.is_call(text));
                 Ok((typed.read(name)?, summary.map(str::to_owned)))
             });
             store.context(stream, ContextAction::Distill, pairs.collect::<Result<_, Failure>>()?)?
         }
-        Verb::Context(action) => {
+        ActVerb::Context(action) => {
             let targets = alone()?.into_iter().map(|target| (target, None)).collect();
             store.context(stream, action, targets)?
         }
     };
-    Ok(Done::Context(reply))
+    Ok(ActResult::Context(reply))
 }
 
 /// Pins the targets that are in the context: no rule looks at the others.
@@ -275,7 +280,7 @@ fn restore_memory(typed: &Typed<'_>, targets: &[Target]) -> Result<Option<ActRep
     Ok(Some(reply))
 }
 
-fn from_stdin(typed: &Typed<'_>, verb: Verb, pin: bool) -> Result<ActReply, Failure> {
+fn from_stdin(typed: &Typed<'_>, verb: ActVerb, pin: bool) -> Result<ActReply, Failure> {
     let (store, stream) = (typed.store, typed.session.id);
     let mut bytes = Vec::new();
     // One byte over the limit shows that the input is too long.
@@ -297,7 +302,7 @@ fn from_stdin(typed: &Typed<'_>, verb: Verb, pin: bool) -> Result<ActReply, Fail
     if pin {
         call = describe::with(call, json!({"pin": true}));
     }
-    if let Verb::Context(_) = verb {
+    if let ActVerb::Context(_) = verb {
         return Ok(store.context_tool(stream, &call.to_string())?);
     }
     let rows = call.get("targets").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -307,5 +312,5 @@ fn from_stdin(typed: &Typed<'_>, verb: Verb, pin: bool) -> Result<ActReply, Fail
         let text = text.ok_or_else(|| Failure::usage(format!("{row} is no target; give [[target], ..]")))?;
         targets.push(typed.read(text)?);
     }
-    if verb == Verb::Pin { pinned(typed, targets) } else { Ok(store.unpin(stream, targets)?) }
+    if verb == ActVerb::Pin { pinned(typed, targets) } else { Ok(store.unpin(stream, targets)?) }
 }

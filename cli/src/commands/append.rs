@@ -11,7 +11,7 @@ use acpdb_hosts::registry::{is_known_host, known_hosts};
 use super::lines::one_line;
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Append;
-use crate::feed::{self, Act};
+use crate::feed::{self, FeedAct};
 
 pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
@@ -152,7 +152,7 @@ impl Hosts {
     }
 
     /// A line without a host goes to the session of its name: this program's own, else the only one.
-    fn complete(&mut self, store: &Store, line: feed::Line) -> Result<feed::Line, Failure> {
+    fn complete(&mut self, store: &Store, line: feed::FeedLine) -> Result<feed::FeedLine, Failure> {
         let own = store.recorded_info(&line.stream);
         let is_own = |hosts: &BTreeSet<String>| hosts.contains(&own.host);
         if line.names_host || self.of.get(&own.name).is_some_and(is_own) {
@@ -174,7 +174,7 @@ impl Hosts {
             [] => Ok(line),
             [only] => {
                 let stream = StreamInfo { host: (*only).clone(), ..line.stream };
-                Ok(feed::Line { stream, ..line })
+                Ok(feed::FeedLine { stream, ..line })
             }
             [first, second, ..] => Err(Failure::usage(format!(
                 "session {:?} is of {first} and of {second}: name one with \"host\"",
@@ -188,7 +188,7 @@ impl Hosts {
 /// that changed nothing, as one whose pattern matches no text.
 fn record(
     store: &Store,
-    line: &feed::Line,
+    line: &feed::FeedLine,
     last: &mut u64,
     output: &mut Output,
 ) -> Result<Option<String>, Failure> {
@@ -196,8 +196,8 @@ fn record(
     let mut unchanged = None;
     for act in &line.acts {
         match act {
-            Act::Record(entry) => entries.push(placed(store, line, entry.clone())?),
-            Act::Tasks(json) => {
+            FeedAct::Record(entry) => entries.push(placed(store, line, entry.clone())?),
+            FeedAct::Tasks(json) => {
                 // Tasks may be the first act about a session.
                 let receipt = store.append(&line.stream, std::mem::take(&mut entries))?;
                 *last = receipt.last_seq.get();
@@ -208,7 +208,7 @@ fn record(
                 output.note(&reply.text);
                 *last = reply.last_seq.map_or(*last, acpdb_engine::ids::Seq::get);
             }
-            Act::Context(json) => {
+            FeedAct::Context(json) => {
                 flush(store, line, &mut entries, last)?;
                 let stream = store.recorded_info(&line.stream).id();
                 if *last == 0 && !store.stream_names()?.iter().any(|name| name.id == stream) {
@@ -226,7 +226,7 @@ fn record(
                     None => unchanged = Some(reply.text),
                 }
             }
-            Act::Policy(json) => {
+            FeedAct::Policy(json) => {
                 // A policy may be the first act about a session.
                 let receipt = store.append(&line.stream, std::mem::take(&mut entries))?;
                 *last = receipt.last_seq.get();
@@ -249,12 +249,12 @@ struct TodoCalls(BTreeMap<(String, String), (String, Vec<u8>)>);
 
 impl TodoCalls {
     /// The line, with the changes that its results made to the todo list.
-    fn told(&mut self, mut line: feed::Line) -> feed::Line {
+    fn told(&mut self, mut line: feed::FeedLine) -> feed::FeedLine {
         if line.stream.host != "claude-code" {
             return line;
         }
         for act in &mut line.acts {
-            let feed::Act::Record(entry) = act else { continue };
+            let feed::FeedAct::Record(entry) = act else { continue };
             match &mut entry.fact {
                 Fact::ToolStarted(call) if matches!(call.tool.as_str(), "TaskCreate" | "TaskUpdate") => {
                     let key = (line.stream.name.clone(), call.call.clone());
@@ -278,7 +278,7 @@ impl TodoCalls {
 }
 
 /// An item of memory in the category of its key, as by every other door.
-fn placed(store: &Store, line: &feed::Line, entry: Entry) -> Result<Entry, Failure> {
+fn placed(store: &Store, line: &feed::FeedLine, entry: Entry) -> Result<Entry, Failure> {
     let Fact::Memory(memory) = entry.fact else { return Ok(entry) };
     let stream = store.recorded_info(&line.stream).id();
     let session = store.stream_name(stream)?.map(|name| name.id);
@@ -287,7 +287,12 @@ fn placed(store: &Store, line: &feed::Line, entry: Entry) -> Result<Entry, Failu
     Ok(Entry { fact: Fact::Memory(memory), ..entry })
 }
 
-fn flush(store: &Store, line: &feed::Line, entries: &mut Vec<Entry>, last: &mut u64) -> Result<(), Failure> {
+fn flush(
+    store: &Store,
+    line: &feed::FeedLine,
+    entries: &mut Vec<Entry>,
+    last: &mut u64,
+) -> Result<(), Failure> {
     if !entries.is_empty() {
         let entries = std::mem::take(entries);
         let receipt = match line.expect {

@@ -2,7 +2,7 @@
 
 use acpdb_engine::Store;
 use acpdb_engine::store::StreamName;
-use acpdb_query::cursor::{self, Cursor};
+use acpdb_query::cursor::{self, PageCursor};
 use acpdb_query::{Filter, Scanned};
 
 use super::{Failure, Output, at, describe, session};
@@ -98,17 +98,17 @@ fn bracketed(word: String) -> String {
 
 impl Ask {
     /// The cursor, if it belongs to this question; and the question's digest.
-    pub(crate) fn page(&self, question: &[&str]) -> Result<(Option<Cursor>, u32), Failure> {
+    pub(crate) fn page(&self, question: &[&str]) -> Result<(Option<PageCursor>, u32), Failure> {
         let digest = cursor::question(question);
         let read = |text: &String| {
-            Cursor::parse(text, digest).map_err(|error| Failure::usage(format!("--after: {error}")))
+            PageCursor::parse(text, digest).map_err(|error| Failure::usage(format!("--after: {error}")))
         };
         Ok((self.after.as_ref().map(read).transpose()?, digest))
     }
 }
 
 /// Tells the cursor of the next page, on stderr for people.
-pub(crate) fn more(cursor: Option<Cursor>, output: &Output) {
+pub(crate) fn more(cursor: Option<PageCursor>, output: &Output) {
     if let Some(cursor) = cursor {
         output.note(format!("more: --after {cursor}"));
     }

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::ids::Micros;
-use acpdb_live::attach::{self, AttachError, Plan, Reach, Run, plugin};
-use acpdb_live::journal::{self, Line};
-use acpdb_live::proxy::identity::Identity;
-use acpdb_live::proxy::prune::Places;
-use acpdb_live::{Host, Mode};
+use acpdb_live::attach::{self, AttachError, HostCommand, SettingsOwner, SettingsPlan, plugin};
+use acpdb_live::journal::{self, JournalLine};
+use acpdb_live::proxy::identity::RequestIdentity;
+use acpdb_live::proxy::prune::RecordingFolders;
+use acpdb_live::{AttachMode, Host};
 use serde::Serialize;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape};
 use crate::args::{Attach, AttachReach, Detach};
 use crate::settings::variable;
 use crate::store_path;
@@ -25,16 +25,16 @@ fn place(host: Host, reach: &AttachReach) -> Result<PathBuf, Failure> {
     let project = here()?;
     let at = |reach| {
         let path = attach::place(host, reach, &project, &variable)?;
-        if reach == Reach::Project {
+        if reach == SettingsOwner::Project {
             attach::check_within(&path, &project)?;
         }
         Ok(path)
     };
     let found = if reach.project {
-        at(Reach::Project)
+        at(SettingsOwner::Project)
     } else {
-        at(Reach::User).or_else(|error| match error {
-            AttachError::NoPlace { .. } if !reach.user => at(Reach::Project),
+        at(SettingsOwner::User).or_else(|error| match error {
+            AttachError::NoPlace { .. } if !reach.user => at(SettingsOwner::Project),
             error => Err(error),
         })
     };
@@ -60,7 +60,7 @@ fn failure(error: &AttachError) -> Failure {
 
 /// The result, for programs.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct AttachResult<'a> {
     host: &'a str,
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: &'a PathBuf,
@@ -70,7 +70,7 @@ struct Answer<'a> {
 }
 
 fn carry_out(
-    plan: &Plan,
+    plan: &SettingsPlan,
     host: Host,
     is_dry: bool,
     done: &str,
@@ -82,11 +82,12 @@ fn carry_out(
     }
     if output.json {
         let made = !is_dry && !plan.is_nothing();
-        let answer = Answer { host: host.name(), path: &plan.path, changed: !plan.is_nothing(), made, diff };
+        let answer =
+            AttachResult { host: host.name(), path: &plan.path, changed: !plan.is_nothing(), made, diff };
         return output.json_object("acpdb.attach/1", &answer);
     }
     if !diff.is_empty() {
-        output.line(escape(diff.trim_end(), Escape::Text))?;
+        output.line(escape(diff.trim_end(), EscapeLevel::Text))?;
     }
     let path = plan.path.display();
     if plan.is_nothing() {
@@ -111,7 +112,7 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
         path.as_ref().map(|path| std::path::absolute(path).map_err(Failure::io("name", what)))
     };
     let store = absolute(&global.db, "the store").transpose()?;
-    let run = Run { program: &program, store: store.as_deref(), host, mode };
+    let run = HostCommand { program: &program, store: store.as_deref(), host, mode };
     let plan = if host.takes_plugin() {
         plugin::attach(&path, &run)
     } else {
@@ -138,7 +139,7 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
 }
 
 /// The plan with acpdb's status line, if the user has none.
-fn status_line(plan: Plan, run: &Run<'_>, output: &Output) -> Result<Plan, Failure> {
+fn status_line(plan: SettingsPlan, run: &HostCommand<'_>, output: &Output) -> Result<SettingsPlan, Failure> {
     if run.host != Host::ClaudeCode {
         return Err(Failure::usage("only Claude Code has a status line that runs a program"));
     }
@@ -151,17 +152,17 @@ fn status_line(plan: Plan, run: &Run<'_>, output: &Output) -> Result<Plan, Failu
 }
 
 /// The deeds of a mode, and the store that they go to.
-fn told(mode: Mode, store: Option<&Path>) -> String {
+fn told(mode: AttachMode, store: Option<&Path>) -> String {
     let store = store.map_or_else(
         || "the store of the folder it runs in, else your own".to_owned(),
         |store| store.display().to_string(),
     );
     let more = match mode {
-        Mode::Record => ", and says nothing to the model",
-        Mode::Suggest => {
+        AttachMode::Record => ", and says nothing to the model",
+        AttachMode::Suggest => {
             ", and also tells the model open todos and what is remembered (--mode record does not)"
         }
-        Mode::Prune => {
+        AttachMode::Prune => {
             ", also tells the model open todos and what is remembered, and sends a pointer for a result that the model still sees"
         }
     };
@@ -169,21 +170,21 @@ fn told(mode: Mode, store: Option<&Path>) -> String {
 }
 
 /// Remarks about a host that a user needs.
-fn remarks(host: Host, mode: Mode) -> Vec<&'static str> {
+fn remarks(host: Host, mode: AttachMode) -> Vec<&'static str> {
     let mut all = Vec::new();
     if host == Host::Codex {
         all.push("Codex runs hooks only once you trust them: start it and accept, or /hooks in it");
     }
-    if mode == Mode::Prune && matches!(host, Host::ClaudeCode | Host::Codex) {
+    if mode == AttachMode::Prune && matches!(host, Host::ClaudeCode | Host::Codex) {
         all.push("hooks change new results alone; what becomes stale later goes with acpdb run --mode prune -- claude (or codex)");
     }
-    if mode == Mode::Prune && host == Host::GeminiCli {
+    if mode == AttachMode::Prune && host == Host::GeminiCli {
         all.push("what is stale goes with acpdb run --mode prune -- gemini");
     }
     if host == Host::CopilotCli {
         all.push("in a project (--project) Copilot CLI runs hooks only if its folder is trusted there");
     }
-    if mode == Mode::Prune && !host.can_replace() {
+    if mode == AttachMode::Prune && !host.can_replace() {
         all.push("this host cannot replace a result: nothing is pruned there, all else works");
     }
     if matches!(host, Host::Cursor | Host::VsCode) {
@@ -202,25 +203,25 @@ pub(crate) fn detach(args: &Detach, output: &mut Output) -> Result<Code, Failure
 
 /// The state of one host.
 #[derive(Serialize)]
-struct Row {
+struct HostState {
     host: &'static str,
-    attached: Vec<Place>,
+    attached: Vec<SettingsPath>,
     /// Settings that could not be read, with the reason: acpdb may be in them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last: Option<Line>,
+    last: Option<JournalLine>,
     hooks: usize,
     events: u64,
     errors: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<Line>,
+    last_error: Option<JournalLine>,
     milliseconds_p99: u64,
     versions: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Place {
+struct SettingsPath {
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: PathBuf,
     command: String,
@@ -229,7 +230,7 @@ struct Place {
 }
 
 /// The entry of acpdb in one file of a host; `None` if there is none.
-fn attached_at(host: Host, path: &Path) -> Result<Option<Place>, AttachError> {
+fn attached_at(host: Host, path: &Path) -> Result<Option<SettingsPath>, AttachError> {
     let path = path.to_owned();
     let (command, program) = if host.takes_plugin() {
         let Some(command) = plugin::found(&path)? else { return Ok(None) };
@@ -240,7 +241,7 @@ fn attached_at(host: Host, path: &Path) -> Result<Option<Place>, AttachError> {
         let program = attach::program_of(&command);
         (command, program)
     };
-    Ok(Some(Place { path, command, program_is_missing: is_missing(program) }))
+    Ok(Some(SettingsPath { path, command, program_is_missing: is_missing(program) }))
 }
 
 /// Whether a program that is named by its path is not there. The host finds a program that is named without a path.
@@ -252,7 +253,7 @@ fn is_missing(program: Option<PathBuf>) -> bool {
 const MINUTE_MICROS: i64 = 60_000_000;
 
 /// The state of one host, for `doctor`.
-pub(super) struct Standing {
+pub(super) struct HostStatus {
     pub(super) host: &'static str,
     pub(super) detail: String,
     /// The next step, if something is wrong.
@@ -260,23 +261,27 @@ pub(super) struct Standing {
 }
 
 /// The states of the hosts to which acpdb is attached, or may be.
-pub(super) fn standings() -> Result<Vec<Standing>, Failure> {
+pub(super) fn standings() -> Result<Vec<HostStatus>, Failure> {
     let rows = rows(None)?.into_iter().filter(|row| !row.attached.is_empty() || !row.unreadable.is_empty());
     Ok(rows.map(|row| standing(&row)).collect())
 }
 
-fn standing(row: &Row) -> Standing {
+fn standing(row: &HostState) -> HostStatus {
     let status = format!("acpdb attach --status {}", row.host);
     if !row.unreadable.is_empty() {
         let detail = format!("it is not known whether it is attached: {}", row.unreadable.join("; "));
-        return Standing { host: row.host, detail, next: Some(format!("mend the file, then {status}")) };
+        return HostStatus { host: row.host, detail, next: Some(format!("mend the file, then {status}")) };
     }
     if row.attached.iter().any(|place| place.program_is_missing) {
         let detail = "attached, and the program that it runs is not there".to_owned();
-        return Standing { host: row.host, detail, next: Some(format!("acpdb attach {}", row.host)) };
+        return HostStatus { host: row.host, detail, next: Some(format!("acpdb attach {}", row.host)) };
     }
     let Some(last) = &row.last else {
-        return Standing { host: row.host, detail: "attached, no event was seen yet".to_owned(), next: None };
+        return HostStatus {
+            host: row.host,
+            detail: "attached, no event was seen yet".to_owned(),
+            next: None,
+        };
     };
     let mut detail = format!("attached, last event at {}", describe::time(Micros(last.at)));
     let lag = lag(row.host, last);
@@ -287,13 +292,13 @@ fn standing(row: &Row) -> Standing {
         let _ = write!(detail, "; {}", describe::count(row.errors as u64, "error"));
     }
     let next = (last.error.is_some() || lag.is_some()).then_some(status);
-    Standing { host: row.host, detail, next }
+    HostStatus { host: row.host, detail, next }
 }
 
 /// Minutes by which the host's recording is newer than the last event of its session, if it is newer.
-fn lag(host: &'static str, last: &Line) -> Option<u64> {
-    let identity = Identity { host, session: last.session.clone() };
-    let (_, path) = Places::usual(&variable).recording(&identity)?;
+fn lag(host: &'static str, last: &JournalLine) -> Option<u64> {
+    let identity = RequestIdentity { host, session: last.session.clone() };
+    let (_, path) = RecordingFolders::usual(&variable).recording(&identity)?;
     // A file that is gone meanwhile, or is dated before 1970, is not newer than an event; the next call reads a file that is there.
     let written = std::fs::metadata(path).ok()?.modified().ok()?;
     // A date before 1970 is not newer.
@@ -312,10 +317,10 @@ fn say_store(global: &Global, output: &mut Output) -> Result<(), Failure> {
     output.styled(describe::BOLD, "store")?;
     output.line(format!(
         "  {} is used in this folder",
-        escape(&found.folder.display().to_string(), Escape::Line)
+        escape(&found.folder.display().to_string(), EscapeLevel::Line)
     ))?;
     for passed in &found.passed {
-        output.line(format!("  {}", escape(&passed.line(), Escape::Line)))?;
+        output.line(format!("  {}", escape(&passed.line(), EscapeLevel::Line)))?;
     }
     Ok(())
 }
@@ -338,7 +343,7 @@ fn status(global: &Global, asked: Option<Host>, output: &mut Output) -> Result<C
 }
 
 /// The states of the hosts about which acpdb knows something.
-fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
+fn rows(asked: Option<Host>) -> Result<Vec<HostState>, Failure> {
     let lines = match journal::path(&variable) {
         Some(path) => journal::read(&path).map_err(Failure::io("read", path.display()))?,
         None => Vec::new(),
@@ -348,7 +353,7 @@ fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
     for host in Host::ALL.into_iter().filter(|host| asked.is_none_or(|asked| asked == *host)) {
         let (mut attached, mut unreadable) = (Vec::new(), Vec::new());
         let mut seen = Vec::new();
-        for reach in [Reach::Project, Reach::User] {
+        for reach in [SettingsOwner::Project, SettingsOwner::User] {
             let Ok(path) = attach::place(host, reach, &project, &variable) else { continue };
             // In the user's own folder the project's file is the user's: one file with one name or two. A missing file has no other
             // name.
@@ -362,7 +367,7 @@ fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
                 Err(error) => unreadable.push(failure(&error).message),
             }
         }
-        let own: Vec<&Line> = lines.iter().filter(|line| line.host == host.name()).collect();
+        let own: Vec<&JournalLine> = lines.iter().filter(|line| line.host == host.name()).collect();
         if attached.is_empty() && unreadable.is_empty() && own.is_empty() && asked.is_none() {
             continue;
         }
@@ -371,7 +376,7 @@ fn rows(asked: Option<Host>) -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-fn row(host: Host, attached: Vec<Place>, unreadable: Vec<String>, own: &[&Line]) -> Row {
+fn row(host: Host, attached: Vec<SettingsPath>, unreadable: Vec<String>, own: &[&JournalLine]) -> HostState {
     let mut times: Vec<u64> = own.iter().map(|line| line.milliseconds).collect();
     times.sort_unstable();
     // Without any times, the index is 0, where there is no time either.
@@ -379,7 +384,7 @@ fn row(host: Host, attached: Vec<Place>, unreadable: Vec<String>, own: &[&Line])
     let mut versions: Vec<String> = own.iter().map(|line| line.version.clone()).collect();
     versions.sort();
     versions.dedup();
-    Row {
+    HostState {
         host: host.name(),
         attached,
         unreadable,
@@ -393,7 +398,7 @@ fn row(host: Host, attached: Vec<Place>, unreadable: Vec<String>, own: &[&Line])
     }
 }
 
-fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
+fn say(row: &HostState, output: &mut Output) -> Result<(), Failure> {
     output.styled(describe::BOLD, row.host)?;
     for why in &row.unreadable {
         output.warn(format!("{}: it is not known whether it is attached: {why}", row.host));
@@ -403,7 +408,7 @@ fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
     }
     for place in &row.attached {
         output.line(format!("  attached in {}", place.path.display()))?;
-        output.line(format!("    {}", escape(&place.command, Escape::Line)))?;
+        output.line(format!("    {}", escape(&place.command, EscapeLevel::Line)))?;
         if place.program_is_missing {
             output.line(format!(
                 "    that program is not there, and nothing is recorded: acpdb attach {} again, or detach it",
@@ -418,16 +423,16 @@ fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
         return output.line("  no event was seen yet");
     };
     if let Some(passed) = &last.passed_over {
-        output.line(format!("  at the last event {}", escape(passed, Escape::Line)))?;
+        output.line(format!("  at the last event {}", escape(passed, EscapeLevel::Line)))?;
     }
     let when = describe::time(Micros(last.at));
     output.line(match (&*last.event, &*last.session) {
         ("", _) => format!("  last event at {when}, which could not be read"),
-        (event, "") => format!("  last event {} at {when}", escape(event, Escape::Line)),
+        (event, "") => format!("  last event {} at {when}", escape(event, EscapeLevel::Line)),
         (event, session) => format!(
             "  last event {} at {when}, session {}",
-            escape(event, Escape::Line),
-            escape(session, Escape::Line)
+            escape(event, EscapeLevel::Line),
+            escape(session, EscapeLevel::Line)
         ),
     })?;
     output.line(format!(
@@ -443,7 +448,7 @@ fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
             "  {}, the last at {}: {}",
             describe::count(row.errors as u64, "error"),
             describe::time(Micros(error.at)),
-            escape(said, Escape::Line)
+            escape(said, EscapeLevel::Line)
         ))?;
     }
     Ok(())

@@ -19,7 +19,7 @@ use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_query::items::{Which, items};
 use serde_json::{Value, json};
 
-use super::sink::{Sink, To};
+use super::sink::{TargetSink, To};
 use super::{Code, Failure, Global, Output, at, audit_page, describe, session, store_path};
 use crate::args::Audit;
 use crate::claims;
@@ -27,7 +27,7 @@ use crate::describe::{StreamNames, with};
 
 /// The form of the report.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ReportForm {
     Html,
     Json,
 }
@@ -54,11 +54,11 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
     at::refuse_now(global, "audit")?;
     let path = args.target.output.as_deref();
     let form = match path.and_then(|path| path.extension()).and_then(|end| end.to_str()) {
-        Some("html") => Form::Html,
-        Some("json") => Form::Json,
+        Some("html") => ReportForm::Html,
+        Some("json") => ReportForm::Json,
         _ => return Err(Failure::usage("name a file that ends in .html or .json").hint("-o report.html")),
     };
-    let sink = Sink::open(&args.target, output)?;
+    let sink = TargetSink::open(&args.target, output)?;
     let store = store_path::read(global, output)?;
     let session = session::named(&store, args.session.as_deref())?;
     let after = match &args.since {
@@ -69,15 +69,15 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
         }
         None => Seq::ZERO,
     };
-    let mut report = Report::new(&store, after.next(), session)?;
+    let mut report = AuditReport::new(&store, after.next(), session)?;
     let code = report.signed()?;
     let value = report.value(args);
     let (count, to) = sink.fill(|out| {
         match form {
-            Form::Json => serde_json::to_writer_pretty(&mut *out, &value)
+            ReportForm::Json => serde_json::to_writer_pretty(&mut *out, &value)
                 .map_err(std::io::Error::from)
                 .and_then(|()| out.write_all(b"\n")),
-            Form::Html => audit_page::write(&value, out),
+            ReportForm::Html => audit_page::write(&value, out),
         }
         .map_err(Failure::io("write", "the report"))?;
         Ok(report.calls.len())
@@ -101,7 +101,7 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
 }
 
 /// A call without a result, so far.
-struct Begun {
+struct PendingCallRow {
     seq: Seq,
     time: Option<Micros>,
     row: Value,
@@ -112,7 +112,7 @@ fn seq_of(row: &Value) -> Option<u64> {
 }
 
 /// The sections of the report, in the order of the log.
-struct Report<'a> {
+struct AuditReport<'a> {
     store: &'a Store,
     names: StreamNames,
     first: Seq,
@@ -121,7 +121,7 @@ struct Report<'a> {
     /// Models and providers of each session.
     makers: BTreeMap<StreamId, BTreeSet<(String, String)>>,
     streams: BTreeSet<StreamId>,
-    open: BTreeMap<(StreamId, String), Vec<Begun>>,
+    open: BTreeMap<(StreamId, String), Vec<PendingCallRow>>,
     asked: Vec<Value>,
     calls: Vec<Value>,
     approvals: Vec<Value>,
@@ -132,7 +132,7 @@ struct Report<'a> {
     gaps: Vec<Value>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> AuditReport<'a> {
     fn new(store: &'a Store, first: Seq, session: Option<StreamName>) -> Result<Self, Failure> {
         let head = store.head()?;
         let mut report = Self {
@@ -262,7 +262,7 @@ impl<'a> Report<'a> {
                 self.files.push(self.row(recorded, more));
             }
         }
-        let begun = Begun { seq, time: self.names.time(recorded), row };
+        let begun = PendingCallRow { seq, time: self.names.time(recorded), row };
         self.open.entry((recorded.event.stream, call.call.clone())).or_default().push(begun);
     }
 
@@ -274,11 +274,11 @@ impl<'a> Report<'a> {
             return;
         }
         let ended = self.names.time(recorded);
-        let Begun { seq, time: began, mut row } = begun.unwrap_or_else(|| {
+        let PendingCallRow { seq, time: began, mut row } = begun.unwrap_or_else(|| {
             let detail = "a result whose call was not recorded";
             self.gaps.push(json!({ "what": "result_without_call", "seq": recorded.seq, "detail": detail }));
             let row = self.row(recorded, json!({ "call": call.call, "tool": null, "params": null }));
-            Begun { seq: Seq::ZERO, time: None, row }
+            PendingCallRow { seq: Seq::ZERO, time: None, row }
         });
         if row.get("params").is_some_and(Value::is_null)
             && let Ok(Some(start)) = self.store.event(seq)
@@ -319,7 +319,7 @@ impl<'a> Report<'a> {
     /// The rest at the end of the log: calls without results, and items that rules hid.
     fn close(&mut self) {
         let open: Vec<_> = std::mem::take(&mut self.open).into_values().flatten().collect();
-        for Begun { seq, row, .. } in open.into_iter().filter(|begun| begun.seq >= self.first) {
+        for PendingCallRow { seq, row, .. } in open.into_iter().filter(|begun| begun.seq >= self.first) {
             let detail = "a call without a result: it runs, or its end was not recorded";
             self.gaps.push(json!({ "what": "call_without_result", "seq": seq, "detail": detail }));
             let ending = json!({ "outcome": null, "finished_seq": null, "duration_ms": null, "result": [] });

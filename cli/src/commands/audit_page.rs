@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use acpdb_query::export::html_text;
 use serde_json::Value;
 
-use super::{Escape, escape};
+use super::{EscapeLevel, escape};
 
 const STYLE: &str = "body{font:14px/1.45 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#111;background:#fff}\
 table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}th,td{border:1px solid #bbb;padding:.25rem .4rem;text-align:left;vertical-align:top;\
@@ -64,7 +64,7 @@ const SECTIONS: &[Section] = &[
 ];
 
 fn safe(text: &str) -> String {
-    html_text(&escape(text, Escape::Line))
+    html_text(&escape(text, EscapeLevel::Line))
 }
 
 /// A cell: recorded texts keep their lines, all else is one line.
@@ -75,7 +75,7 @@ fn cell(value: &Value) -> String {
         Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(" "),
         Value::Object(fields) => match (fields.get("state").and_then(Value::as_str), fields.get("text")) {
             (Some("whole"), Some(Value::String(text))) => {
-                let lines = escape(text, Escape::Text);
+                let lines = escape(text, EscapeLevel::Text);
                 let lines = lines.lines().map(html_text).collect::<Vec<_>>().join("\n");
                 format!("<pre>{lines}</pre>")
             }

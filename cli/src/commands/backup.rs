@@ -8,10 +8,10 @@ use acpdb_remote::{ChainError, RehearsedRemote, Remote, ShipOptions, ShipProgres
 use serde_json::json;
 
 use super::remote_url::{self, RemoteUrl, with_head};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, progress, store_path};
-use crate::args::Backup;
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, progress, store_path};
+use crate::args::BackupArgs;
 
-pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
     if remote_url::scheme(&args.target).is_some() {
         return ship(global, args, output);
@@ -31,7 +31,7 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
         output.json_line(&done)?;
         return Ok(code);
     }
-    let folder = escape(&done.path.display().to_string(), Escape::Line).into_owned();
+    let folder = escape(&done.path.display().to_string(), EscapeLevel::Line).into_owned();
     let copied = if done.bytes == 0 { "there already".to_owned() } else { describe::bytes(done.bytes) };
     output.line(format!(
         "{folder}: {} up to {}, {copied}, verified",
@@ -48,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
 }
 
 /// Ships the store to a URL, or says how far it is there.
-fn ship(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
+fn ship(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code, Failure> {
     let url = RemoteUrl::read(&args.target)?;
     let folder = store_path::folder(global, output)?;
     let open = |remote: Arc<dyn Remote>| {
@@ -69,7 +69,7 @@ fn ship(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Fai
     let warn = || warned.store(true, Ordering::SeqCst);
     if args.follow {
         let every = Duration::from_secs(args.every.into());
-        let mut teller = Teller::new(&url, output);
+        let mut teller = FollowProgress::new(&url, output);
         let done = with_head(&*remote, store, warn, || follow(&mut shipper, every, &mut teller));
         if let Some(unsaid) = teller.unsaid {
             return Err(unsaid);
@@ -133,7 +133,7 @@ fn tell_status(url: &RemoteUrl, shipper: &Shipper, output: &mut Output) -> Resul
     output.line(format!("{shown}: store {}", status.store))?;
     let behind = describe::count(status.behind, "event");
     output.line(format!("  there {}, here {here}: {behind} behind", status.there))?;
-    let owner = escape(&status.owner, Escape::Line).into_owned();
+    let owner = escape(&status.owner, EscapeLevel::Line).into_owned();
     output.line(format!("  shipped by {owner}, epoch {}", status.epoch))?;
     let kept = [(status.segments, "segment"), (status.packs, "pack"), (status.chunks, "chunk")]
         .map(|(count, what)| describe::count(count as u64, what));
@@ -149,7 +149,7 @@ fn tell_status(url: &RemoteUrl, shipper: &Shipper, output: &mut Output) -> Resul
 }
 
 /// Says how far a follower is.
-struct Teller<'o> {
+struct FollowProgress<'o> {
     url: &'o RemoteUrl,
     output: &'o mut Output,
     /// The last seq that was said.
@@ -159,7 +159,7 @@ struct Teller<'o> {
     unsaid: Option<Failure>,
 }
 
-impl<'o> Teller<'o> {
+impl<'o> FollowProgress<'o> {
     const fn new(url: &'o RemoteUrl, output: &'o mut Output) -> Self {
         Self { url, output, said: None, is_failing: false, unsaid: None }
     }
@@ -186,7 +186,7 @@ impl<'o> Teller<'o> {
 }
 
 /// Ships until a signal ends it, or the reader of its lines goes away.
-fn follow(shipper: &mut Shipper, every: Duration, teller: &mut Teller<'_>) -> Result<(), ChainError> {
+fn follow(shipper: &mut Shipper, every: Duration, teller: &mut FollowProgress<'_>) -> Result<(), ChainError> {
     let is_stopping = Arc::new(AtomicBool::new(false));
     let stopping = Arc::clone(&is_stopping);
     crate::interrupt::instead(move || stopping.store(true, Ordering::SeqCst));

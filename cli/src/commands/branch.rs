@@ -12,12 +12,12 @@ use serde_json::json;
 
 use super::lines::one_line;
 use super::{Code, Failure, Global, Output, ask, describe, find, session, store_path};
-use crate::args::{Fork, Rewind, Undo};
+use crate::args::{Fork, RewindArgs, UndoArgs};
 
 /// Highest number for the id of a fork.
 const FORK_NUMBER_MAX: u32 = 9_999;
 
-pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn rewind(global: &Global, args: &RewindArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let open = if args.dry_run { store_path::read } else { store_path::write };
     let store = open(global, output)?;
@@ -127,12 +127,12 @@ fn new_name(store: &Store, parent: &StreamName, asked: Option<&str>) -> Result<S
 
 /// Whether an act is undone, or holds again.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ActDirection {
     Undo,
     Redo,
 }
 
-impl Way {
+impl ActDirection {
     fn plan(self, view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
         match self {
             Self::Undo => undo::plan(view, seq, act),
@@ -141,8 +141,8 @@ impl Way {
     }
 }
 
-pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<Code, Failure> {
-    let way = if args.redo { Way::Redo } else { Way::Undo };
+pub(crate) fn undo(global: &Global, args: &UndoArgs, output: &mut Output) -> Result<Code, Failure> {
+    let way = if args.redo { ActDirection::Redo } else { ActDirection::Undo };
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
     let session = session::default_session_noted(&store, args.session.as_deref(), output)?;
@@ -161,11 +161,11 @@ pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<
         .ok_or_else(|| not_an_act(&recorded.event.payload, seq, &session))?;
     let label = recorded.event.payload.label();
     match way {
-        Way::Undo if plan.undone => {
+        ActDirection::Undo if plan.undone => {
             let failure = Failure::new(Code::Conflict, format!("{seq} {label} is undone already"));
             return Err(failure.hint(format!("acpdb undo --redo '{seq}' makes it hold again")));
         }
-        Way::Redo if !plan.undone => {
+        ActDirection::Redo if !plan.undone => {
             let failure = Failure::new(Code::Conflict, format!("{seq} {label} is not undone"));
             return Err(failure.hint(format!("acpdb undo '{seq}' takes it back")));
         }
@@ -181,7 +181,7 @@ pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<
     if output.json {
         let ids = |items: &[ItemId]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
         let distilled: Vec<ItemId> = plan.distill.iter().map(|(item, _)| *item).collect();
-        let is_undo = way == Way::Undo;
+        let is_undo = way == ActDirection::Undo;
         return output.json_line(&json!({
             "schema": "acpdb.undo/1", "session": session.name, "undone": is_undo.then_some(seq),
             "redone": (!is_undo).then_some(seq), "event": label, "dry_run": args.dry_run,
@@ -194,10 +194,10 @@ pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<
         return Ok(Code::Ok);
     }
     let would = match (way, args.dry_run) {
-        (Way::Undo, true) => "would take back",
-        (Way::Undo, false) => "took back",
-        (Way::Redo, true) => "would do again",
-        (Way::Redo, false) => "did again",
+        (ActDirection::Undo, true) => "would take back",
+        (ActDirection::Undo, false) => "took back",
+        (ActDirection::Redo, true) => "would do again",
+        (ActDirection::Redo, false) => "did again",
     };
     let mut done = Vec::new();
     for (what, count) in [
@@ -215,7 +215,7 @@ pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<
 }
 
 /// The next act to undo on a session's context; with `Redo`, the next act to redo.
-fn next_act(store: &Store, session: &StreamName, view: &View, way: Way) -> Result<Seq, Failure> {
+fn next_act(store: &Store, session: &StreamName, view: &View, way: ActDirection) -> Result<Seq, Failure> {
     let question = EventsQuestion {
         filter: ask::filter(&[format!("kind:{}", undo::KINDS.join(","))])?,
         stream: Some(session.id),
@@ -229,13 +229,13 @@ fn next_act(store: &Store, session: &StreamName, view: &View, way: Way) -> Resul
     }
     let walk = undo::walk(view, &acts);
     let next = match way {
-        Way::Undo => walk.back.last(),
-        Way::Redo => walk.forward.last(),
+        ActDirection::Undo => walk.back.last(),
+        ActDirection::Redo => walk.forward.last(),
     };
     if let Some(seq) = next {
         return Ok(*seq);
     }
-    if !acts.is_empty() && way == Way::Undo {
+    if !acts.is_empty() && way == ActDirection::Undo {
         let message = format!("no act on the context of {} is left to take back", session.name);
         let failure = Failure::not_found(message);
         return Err(if walk.forward.is_empty() {

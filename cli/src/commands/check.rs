@@ -7,12 +7,13 @@ use acpdb_engine::event::KIND_LABELS;
 use acpdb_engine::ids::StoreId;
 use acpdb_proof::file::EVENT_PROOF;
 use acpdb_proof::{
-    Checked, Checkpoint, ConsistencyProof, EventProof, EventsProof, Note, Opening, ProofError, VerifierKey,
+    Checked, Checkpoint, ConsistencyProof, EventOpening, EventProof, EventsProof, Note, ProofError,
+    VerifierKey,
 };
 use serde_json::{Value, json};
 
-use super::{Code, Escape, Failure, Output, describe, escape, push};
-use crate::args::Check;
+use super::{Code, EscapeLevel, Failure, Output, describe, escape, push};
+use crate::args::CheckArgs;
 use crate::claims;
 use crate::keys;
 
@@ -63,7 +64,7 @@ struct Proven<'k> {
     value: Value,
 }
 
-pub(crate) fn run(args: &Check, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(args: &CheckArgs, output: &mut Output) -> Result<Code, Failure> {
     let shown = args.file.display().to_string();
     let failed = Failure::io("read", &shown);
     let file = std::fs::File::open(&args.file).map_err(&failed)?;
@@ -141,12 +142,12 @@ fn of_event<'k>(proof: &EventProof, keys: &'k [VerifierKey]) -> Result<Proven<'k
 }
 
 /// An event for programs; its shown texts are added to `lines`, for people.
-fn shown(opening: &Opening, lines: &mut Vec<(&'static str, String)>) -> Result<Value, ProofError> {
+fn shown(opening: &EventOpening, lines: &mut Vec<(&'static str, String)>) -> Result<Value, ProofError> {
     let event = opening.read()?;
     let mut texts = Vec::new();
     for body in &opening.bodies {
         let text = String::from_utf8_lossy(&body.bytes);
-        lines.push(("text", escape(&text, Escape::Line).into_owned()));
+        lines.push(("text", escape(&text, EscapeLevel::Line).into_owned()));
         texts.push(json!({ "row": body.row, "text": text }));
     }
     Ok(json!({

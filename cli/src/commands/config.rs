@@ -9,7 +9,7 @@ use crate::settings::{self, KEYS};
 
 /// A setting with its value.
 #[derive(Serialize)]
-struct Row {
+struct SettingRow {
     key: &'static str,
     /// The value in the file; null if the file has none.
     value: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
             let mut rows = Vec::new();
             for key in KEYS {
                 let value = settings::given(&document, key)?;
-                rows.push(Row { key: key.name, value, default: key.default, about: key.about });
+                rows.push(SettingRow { key: key.name, value, default: key.default, about: key.about });
             }
             if output.json {
                 return output.json_items("acpdb.config/1", &rows);

@@ -7,11 +7,11 @@ use acpdb_engine::View;
 use acpdb_engine::fold::{CauseView, FaceState, FaceView, ItemView};
 use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::sessions::sparkline;
-use acpdb_query::{ContextItem, Layer, Window};
+use acpdb_query::{ContextItem, ContextOwner, Window};
 
 use super::lines::{clip, clipped, one_line, standing, what};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, find, session, store_path};
-use crate::args::Context;
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, find, session, store_path};
+use crate::args::ContextArgs;
 use crate::output::is_plain;
 use crate::spread;
 
@@ -20,7 +20,7 @@ const TEXT_LINES: usize = 6;
 /// Lines of a result that are shown without `--full`.
 const RESULT_LINES: usize = 3;
 
-pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &ContextArgs, output: &mut Output) -> Result<Code, Failure> {
     if let Some(act) = &args.act {
         return super::acts::run(global, act, output);
     }
@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
             "not fully understood: a newer acpdb recorded {events} that this one does not know; update acpdb"
         ));
     }
-    let layer = if args.recorded { Layer::Recorded } else { Layer::Current };
+    let layer = if args.recorded { ContextOwner::Recorded } else { ContextOwner::Current };
     let window = Window { last: if args.summary { Some(0) } else { args.last }, layer };
     if output.json {
         let context = acpdb_query::context(&store, &view, window, store.now())?;
@@ -81,10 +81,10 @@ pub(crate) fn near_act(word: &str) -> Option<&'static str> {
     acpdb_query::nearest(["discard", "distill", "restore", "pin", "unpin"], word, 0.85)
 }
 
-fn header(context: &acpdb_query::Context, view: &View, output: &mut Output) -> Result<(), Failure> {
+fn header(context: &acpdb_query::CurrentContext, view: &View, output: &mut Output) -> Result<(), Failure> {
     let title = context.title.as_deref().map(|title| format!("  {}", one_line(title))).unwrap_or_default();
-    let name = output.paint(describe::BOLD, &escape(&context.session, Escape::Line));
-    let names = clip(&format!("  {}{title}", escape(&context.host, Escape::Line)), output.width);
+    let name = output.paint(describe::BOLD, &escape(&context.session, EscapeLevel::Line));
+    let names = clip(&format!("  {}{title}", escape(&context.host, EscapeLevel::Line)), output.width);
     output.line(format!("{name}{names}"))?;
     let shown = describe::tokens(context.tokens_shown);
     let freed = if context.tokens_freed > 0 {
@@ -97,8 +97,8 @@ fn header(context: &acpdb_query::Context, view: &View, output: &mut Output) -> R
     } else {
         format!(", {}", describe::count(context.item_count as u64, "item"))
     };
-    let policy = escape(&context.policy, Escape::Line).into_owned();
-    if context.layer == Layer::Recorded {
+    let policy = escape(&context.policy, EscapeLevel::Line).into_owned();
+    if context.layer == ContextOwner::Recorded {
         return output.line(format!(
             "turn {}, as of {} of the store, as recorded: ~{shown} tokens, {}",
             context.turn,
@@ -203,7 +203,7 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
     for (number, line) in text.lines().take(line_count_max).enumerate() {
         let lead = if number == 0 { mark.as_str() } else { "" };
         if full {
-            let line = output.recorded(line, Escape::Text);
+            let line = output.recorded(line, EscapeLevel::Text);
             output.line_of(&["  ", lead], style, &line)?;
             continue;
         }
@@ -215,7 +215,7 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
         // Long lines are cut before they are escaped: there may be megabytes of them.
         let is_long = line.len() > output.width;
         let end = if is_long { line.char_indices().nth(output.width).map(|(end, _)| end) } else { None };
-        let head = escape(end.and_then(|end| line.get(..end)).unwrap_or(line), Escape::Text);
+        let head = escape(end.and_then(|end| line.get(..end)).unwrap_or(line), EscapeLevel::Text);
         let head = if head.contains('\t') { Cow::Owned(head.replace('\t', "  ")) } else { head };
         let shown = clipped(&head, width);
         is_cut |= end.is_some() || shown != head;

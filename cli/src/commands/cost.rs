@@ -7,14 +7,14 @@ use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::Filter;
 use acpdb_query::cost::{
-    self, Asked, Bill, By, CostRow, PriceTable, Request, Requests, StoreRequests, Waste,
+    self, Bill, BillFilter, BilledRequest, By, CostRow, PriceTable, Requests, StoreRequests, Waste,
 };
 use acpdb_query::when;
 
 use super::describe::dollars;
 use super::lines::{clip, clip_path, one_line};
 use super::table::{Column, fitted};
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, session};
+use super::{Code, EscapeLevel, Failure, Global, Output, ask, describe, escape, session};
 use crate::args::{Cost, CostBy, CostSort};
 use crate::several::{self, ReadStores};
 use crate::spread;
@@ -30,7 +30,7 @@ const UNPRICED_COUNT_MAX: usize = 8;
 
 /// A bill, and the cost of other ways.
 #[derive(serde::Serialize)]
-struct Answer<'a> {
+struct CostResult<'a> {
     #[serde(flatten)]
     bill: &'a Bill,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let units = Units::of(&args.by)?;
     let table = table(global, args.prices.as_deref())?;
     let now = super::at::now();
-    let moment = |text: &Option<String>, option: &str| -> Result<Option<when::Stretch>, Failure> {
+    let moment = |text: &Option<String>, option: &str| -> Result<Option<when::TimeRange>, Failure> {
         let wrong = |reason: String| {
             let text = text.as_deref().unwrap_or_default();
             let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     }
     let asking = Asking { filter, only, host: args.host.clone(), since, until };
     let Joined { requests, ends, silent, newest, code } = asking.ask_all(&stores, global, output)?;
-    let is_of = |request: &Request| {
+    let is_of = |request: &BilledRequest| {
         let end = ends.iter().rev().find(|end| end.before < request.seq);
         end.is_some_and(|end| end.wanted.contains(&end.own(request.seq)))
     };
@@ -75,7 +75,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
         if args.waste { Some(wasted_in(&stores, &requests, &is_of, &ends, &table, output)?) } else { None };
     let stale = wasted.as_ref().map(|(stale, _)| stale);
     let zone = jiff::tz::TimeZone::system();
-    let asked = Asked { wanted: &is_of, stale, within: units.within.map(by), zone };
+    let asked = BillFilter { wanted: &is_of, stale, within: units.within.map(by), zone };
     let mut bill = cost::bill(&requests, by(units.by), &table, &asked);
     if let Some(sort) = args.sort {
         bill.items.sort_by(|one, other| {
@@ -97,7 +97,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     }
     let waste = wasted.as_ref().map(|(_, waste)| waste);
     if output.json {
-        output.json_object("acpdb.cost/1", &Answer { bill: &bill, waste })?;
+        output.json_object("acpdb.cost/1", &CostResult { bill: &bill, waste })?;
         return Ok(code);
     }
     if bill.items.is_empty() {
@@ -210,7 +210,7 @@ impl Asking {
             is_in && self.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host))
         };
         let is_asked = |stream: StreamId| is_named(stream) && requests.may_be_wanted(&filter, stream);
-        let is_of = |request: &Request| {
+        let is_of = |request: &BilledRequest| {
             let is_since = self.since.is_none_or(|since| request.at.is_some_and(|at| at >= since));
             let is_until = self.until.is_none_or(|until: Micros| request.at.is_some_and(|at| at <= until));
             is_named(request.stream) && is_since && is_until && requests.is_wanted(&filter, request)
@@ -248,7 +248,7 @@ impl StoreEnd {
 fn wasted_in(
     stores: &ReadStores,
     requests: &Requests,
-    is_of: &dyn Fn(&Request) -> bool,
+    is_of: &dyn Fn(&BilledRequest) -> bool,
     ends: &[StoreEnd],
     table: &PriceTable,
     output: &Output,
@@ -258,8 +258,8 @@ fn wasted_in(
     for (end, until) in ends.iter().zip(behind) {
         let of_store = requests.all.iter().filter(|request| request.seq > end.before && request.seq <= until);
         let own = of_store.filter(|request| is_of(request));
-        let own = own.map(|request| Request { seq: end.own(request.seq), ..request.clone() });
-        let own: Vec<Request> = own.collect();
+        let own = own.map(|request| BilledRequest { seq: end.own(request.seq), ..request.clone() });
+        let own: Vec<BilledRequest> = own.collect();
         let (found, other) = wasted(&stores.store(end.place)?, &own, table, end.to, output)?;
         stale.extend(found.into_iter().map(|(seq, dollars)| (Seq(seq.get() + end.before.get()), dollars)));
         waste.add(&other);
@@ -274,7 +274,7 @@ fn silent(requests: &Requests, is_asked: &dyn Fn(StreamId) -> bool) -> BTreeSet<
         return BTreeSet::new();
     }
     let asked = requests.streams.iter().filter(|(stream, _)| is_asked(**stream));
-    asked.map(|(_, name)| escape(&name.host, Escape::Line).into_owned()).collect()
+    asked.map(|(_, name)| escape(&name.host, EscapeLevel::Line).into_owned()).collect()
 }
 
 /// The user's table of prices, then the program's.
@@ -309,16 +309,16 @@ const fn by(by: CostBy) -> By {
 /// The share of stale items in the requests, and the cost of other ways: session by session, on all cores.
 pub(super) fn wasted(
     store: &Store,
-    requests: &[Request],
+    requests: &[BilledRequest],
     table: &PriceTable,
     to: Seq,
     output: &Output,
 ) -> Result<(BTreeMap<Seq, f64>, Waste), Failure> {
-    let mut by_stream: BTreeMap<StreamId, Vec<&Request>> = BTreeMap::new();
+    let mut by_stream: BTreeMap<StreamId, Vec<&BilledRequest>> = BTreeMap::new();
     for request in requests {
         by_stream.entry(request.stream).or_default().push(request);
     }
-    let sessions: Vec<(StreamId, Vec<&Request>)> = by_stream.into_iter().collect();
+    let sessions: Vec<(StreamId, Vec<&BilledRequest>)> = by_stream.into_iter().collect();
     let found = spread::each(&sessions, "sessions", output, |(stream, own)| {
         Ok((cost::stale(store, table, *stream, own, to)?, cost::waste(store, table, *stream, own)?))
     })?;
@@ -360,7 +360,7 @@ fn name(key: &str, by: CostBy, output: &Output) -> String {
         };
         return what.to_owned();
     }
-    let key = escape(key, Escape::Line);
+    let key = escape(key, EscapeLevel::Line);
     match by {
         // A printed day has the mark of UTC where it is one, as in all output.
         CostBy::Day if is_utc() => format!("{key}Z"),
@@ -481,7 +481,7 @@ fn remarks(bill: &Bill, args: &Cost, output: &Output) {
             let model = row
                 .model
                 .as_deref()
-                .map_or_else(|| "no model named".into(), |name| escape(name, Escape::Line));
+                .map_or_else(|| "no model named".into(), |name| escape(name, EscapeLevel::Line));
             let tier = row.service_tier.as_ref().map(|tier| format!(" (tier {tier})")).unwrap_or_default();
             format!("{model}{tier}: {}", describe::count(row.requests, "request"))
         };

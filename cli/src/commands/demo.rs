@@ -12,13 +12,13 @@ use std::time::SystemTime;
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Store, store::StreamName};
-use acpdb_hosts::import::{Format, Options};
+use acpdb_hosts::import::{ImportFormat, ImportOptions};
 use acpdb_live::below::Links;
 
-use super::tour::{self, Looked, Source};
+use super::tour::{self, NewestSessions, SessionSource};
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Demo;
-use crate::reader::{self, Candidate, FileChoice, ReadError, Recognised};
+use crate::reader::{self, FileChoice, ImportFile, ReadError, Recognised};
 
 /// The session that comes with the program.
 const BUNDLED: &[u8] = include_bytes!("../../assets/demo-session.jsonl");
@@ -58,18 +58,18 @@ pub(crate) fn run(global: &Global, args: &Demo, output: &mut Output) -> Result<C
 }
 
 /// The session of the tour, imported into a temporary store.
-struct Chosen {
+struct DemoSession {
     store: Store,
     session: StreamId,
     file: PathBuf,
-    format: Format,
-    source: Source,
+    format: ImportFormat,
+    source: SessionSource,
 }
 
-fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Result<Chosen, Failure> {
+fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Result<DemoSession, Failure> {
     if let Some(path) = &args.file {
         let bytes = std::fs::metadata(path).map_err(Failure::io("read", path.display()))?;
-        let candidate = Candidate { path: path.clone(), bytes: bytes.len(), named: true };
+        let candidate = ImportFile { path: path.clone(), bytes: bytes.len(), named: true };
         let format = match reader::recognise(&candidate, FileChoice::sessions(None)) {
             Recognised::Session(format) => format,
             Recognised::Skipped(_) | Recognised::Other => {
@@ -81,12 +81,12 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
         import(&store, path, format)?;
         let (session, _) = richest(&store)?
             .ok_or_else(|| Failure::not_found(format!("{} holds no session", path.display())))?;
-        return Ok(Chosen {
+        return Ok(DemoSession {
             store,
             session,
             file: path.clone(),
             format,
-            source: Source::File { path: path.clone() },
+            source: SessionSource::File { path: path.clone() },
         });
     }
     if !args.bundled
@@ -97,22 +97,22 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
     let file = folder.join("demo-session.jsonl");
     std::fs::write(&file, BUNDLED).map_err(Failure::io("write", file.display()))?;
     let store = store_path::open_scratch(&folder.join("bundled"), output)?;
-    let format = Format::ClaudeCode;
+    let format = ImportFormat::ClaudeCode;
     import(&store, &file, format)?;
     let (session, _) = richest(&store)?.ok_or_else(|| Failure::not_found("the bundled session is empty"))?;
-    Ok(Chosen { store, session, file, format, source: Source::Bundled { asked: args.bundled } })
+    Ok(DemoSession { store, session, file, format, source: SessionSource::Bundled { asked: args.bundled } })
 }
 
 /// The most telling of the newest sessions in the usual places: the one with the most tokens that went stale. Files that fail are left
 /// out.
-fn most_telling(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chosen>, Failure> {
+fn most_telling(global: &Global, folder: &Path, output: &Output) -> Result<Option<DemoSession>, Failure> {
     // `acpdb import` tells the places of sessions, this verb does not.
     let mut silent = Output::new(global);
     silent.quiet = true;
     let Ok(candidates) = super::import::usual(&[], Links::Within, &mut Vec::new(), &silent) else {
         return Ok(None);
     };
-    let mut dated: Vec<(SystemTime, Candidate)> = candidates
+    let mut dated: Vec<(SystemTime, ImportFile)> = candidates
         .into_iter()
         .filter_map(|candidate| {
             // A candidate that fails is left out.
@@ -122,14 +122,14 @@ fn most_telling(global: &Global, folder: &Path, output: &Output) -> Result<Optio
         })
         .collect();
     dated.sort_by(|left, right| right.0.cmp(&left.0).then_with(|| left.1.path.cmp(&right.1.path)));
-    let mut best: Option<(u64, Chosen)> = None;
-    let mut sum = Looked::default();
+    let mut best: Option<(u64, DemoSession)> = None;
+    let mut sum = NewestSessions::default();
     let mut bytes = 0;
     for (number, (_, candidate)) in dated.into_iter().take(TRIED_COUNT_MAX).enumerate() {
         let Recognised::Session(format) = reader::recognise(&candidate, FileChoice::sessions(None)) else {
             continue;
         };
-        if matches!(format, Format::MemoryDecisions | Format::MemoryPreferences) {
+        if matches!(format, ImportFormat::MemoryDecisions | ImportFormat::MemoryPreferences) {
             continue;
         }
         let store = store_path::open_scratch(&folder.join(number.to_string()), output)?;
@@ -147,8 +147,8 @@ fn most_telling(global: &Global, folder: &Path, output: &Output) -> Result<Optio
             sum.tokens_freed += stats.tokens_freed;
             if best.as_ref().is_none_or(|(freed, _)| stats.tokens_freed > *freed) {
                 let file = candidate.path;
-                let source = Source::Found { path: file.clone(), looked: Looked::default() };
-                best = Some((stats.tokens_freed, Chosen { store, session, file, format, source }));
+                let source = SessionSource::Found { path: file.clone(), looked: NewestSessions::default() };
+                best = Some((stats.tokens_freed, DemoSession { store, session, file, format, source }));
             }
         }
         if best.is_some() && bytes > TRIED_BYTES_MAX {
@@ -156,15 +156,15 @@ fn most_telling(global: &Global, folder: &Path, output: &Output) -> Result<Optio
         }
     }
     Ok(best.map(|(_, mut chosen)| {
-        if let Source::Found { looked, .. } = &mut chosen.source {
+        if let SessionSource::Found { looked, .. } = &mut chosen.source {
             *looked = sum;
         }
         chosen
     }))
 }
 
-fn import(store: &Store, path: &Path, format: Format) -> Result<(), Failure> {
-    match reader::read(store, path, format, &Options::default(), &mut |_| {}) {
+fn import(store: &Store, path: &Path, format: ImportFormat) -> Result<(), Failure> {
+    match reader::read(store, path, format, &ImportOptions::default(), &mut |_| {}) {
         Ok(_) => Ok(()),
         Err(ReadError::Store(error)) => Err(error.into()),
         Err(ReadError::File(error)) => Err(Failure::io("read", path.display())(error)),

@@ -10,8 +10,8 @@ use acpdb_engine::keys::KeyUse;
 use acpdb_engine::storage::{Access, FileStorage, Storage as _, free_bytes, untrusted};
 use acpdb_engine::store::{VerifyOptions, verify_store};
 use acpdb_engine::text::paths::shown;
-use acpdb_engine::verify::{Report, Verdict};
-use acpdb_proof::claims::Standing;
+use acpdb_engine::verify::{Verdict, VerifyReport};
+use acpdb_proof::claims::CheckpointStatus;
 
 use super::doctor_git::{self, GitStanding};
 use super::{Code, Failure, Global, Output, describe, store_path};
@@ -26,9 +26,9 @@ const CLAIM_COUNT_MAX: usize = 8;
 
 /// The result of one check.
 #[derive(serde::Serialize)]
-struct Finding {
+struct DoctorFinding {
     /// `ok`, `note` or `problem`.
-    state: State,
+    state: CheckState,
     /// The thing that was looked at.
     what: &'static str,
     /// The result, in words.
@@ -39,7 +39,7 @@ struct Finding {
 
 #[derive(Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum CheckState {
     Ok,
     Note,
     Problem,
@@ -67,16 +67,16 @@ pub(crate) fn run(global: &Global, args: &Doctor, output: &mut Output) -> Result
     output.line(format!("{}:", folder.display()))?;
     for finding in &findings {
         let state = match finding.state {
-            State::Ok => output.paint(describe::GOOD, "ok     "),
-            State::Note => "note   ".to_owned(),
-            State::Problem => output.paint(describe::BAD, "problem"),
+            CheckState::Ok => output.paint(describe::GOOD, "ok     "),
+            CheckState::Note => "note   ".to_owned(),
+            CheckState::Problem => output.paint(describe::BAD, "problem"),
         };
         output.line(format!("  {state}  {:<11} {}", finding.what, finding.detail))?;
         if let Some(next) = &finding.next {
             output.line(format!("{:23}next: {next}", ""))?;
         }
     }
-    let problems = findings.iter().filter(|finding| finding.state == State::Problem).count() as u64;
+    let problems = findings.iter().filter(|finding| finding.state == CheckState::Problem).count() as u64;
     output.line(match problems {
         0 => "Nothing needs to be done.".to_owned(),
         count => format!("{}. Begin with the first.", describe::count(count, "problem")),
@@ -85,29 +85,29 @@ pub(crate) fn run(global: &Global, args: &Doctor, output: &mut Output) -> Result
 }
 
 /// The stores that hooks find from this folder and pass over.
-fn passed_over(global: &Global) -> Vec<Finding> {
+fn passed_over(global: &Global) -> Vec<DoctorFinding> {
     let found = match store_path::find_unasked(global) {
         Ok(found) => found,
         Err(failure) => {
             let (detail, next) = (failure.message, failure.hint);
-            return vec![Finding { state: State::Problem, what: "hooks", detail, next }];
+            return vec![DoctorFinding { state: CheckState::Problem, what: "hooks", detail, next }];
         }
     };
     let finding = |passed: &store_path::PassedStore| {
         let next = passed.next.as_ref().map(|trust| format!("if you trust who made it: {trust}"));
-        Finding { state: State::Note, what: "hooks", detail: passed.line_only(), next }
+        DoctorFinding { state: CheckState::Note, what: "hooks", detail: passed.line_only(), next }
     };
     found.passed.iter().map(finding).collect()
 }
 
-fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
+fn look(folder: &Path, global: &Global) -> (Vec<DoctorFinding>, Code) {
     let mut findings = Vec::new();
     let mut add = |state, what, detail: String, next: Option<String>| {
-        findings.push(Finding { state, what, detail, next });
+        findings.push(DoctorFinding { state, what, detail, next });
     };
     match untrusted(folder) {
         Ok(Some(name)) => add(
-            State::Problem,
+            CheckState::Problem,
             "file system",
             format!("{name}: locks and syncs cannot be relied on"),
             Some(
@@ -115,20 +115,20 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
                     .to_owned(),
             ),
         ),
-        _ => add(State::Ok, "file system", "local".to_owned(), None),
+        _ => add(CheckState::Ok, "file system", "local".to_owned(), None),
     }
     if let Some(free) = free_bytes(folder) {
         if free < FREE_BYTES_MIN {
             let next =
                 "free some space; the store stays readable, and nothing acknowledged is lost".to_owned();
-            add(State::Problem, "disk", format!("{} free", describe::bytes(free)), Some(next));
+            add(CheckState::Problem, "disk", format!("{} free", describe::bytes(free)), Some(next));
         } else {
-            add(State::Ok, "disk", format!("{} free", describe::bytes(free)), None);
+            add(CheckState::Ok, "disk", format!("{} free", describe::bytes(free)), None);
         }
     }
     if let Some(mode) = open_to_others(folder) {
         let next = format!("chmod -R go-rwx {}", folder.display());
-        add(State::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
+        add(CheckState::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
     }
     git(folder, &mut add);
     hosts(&mut add);
@@ -140,7 +140,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
             // A store that cannot be read for another reason is told of above.
             let locked = if code == Code::Ok { unopened(folder, global) } else { None };
             locked.map_or(code, |failure| {
-                add(State::Problem, "key", failure.message, failure.hint);
+                add(CheckState::Problem, "key", failure.message, failure.hint);
                 failure.code
             })
         }
@@ -150,7 +150,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
                 Error::NewerFormat { .. } => "update acpdb",
                 _ => "see whether the folder can be read by this user",
             };
-            add(State::Problem, "log", error.to_string(), Some(next.to_owned()));
+            add(CheckState::Problem, "log", error.to_string(), Some(next.to_owned()));
             Failure::from(error).code
         }
     };
@@ -161,11 +161,11 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
              that writes, then ends it",
             store_path::quoted(folder)
         );
-        add(State::Problem, "erasure", detail.to_owned(), Some(next));
+        add(CheckState::Problem, "erasure", detail.to_owned(), Some(next));
     }
     let (files, bytes) = held(folder).unwrap_or_else(|error| {
         let next = "see whether the folder can be read by this user".to_owned();
-        add(State::Problem, "quarantine", error, Some(next));
+        add(CheckState::Problem, "quarantine", error, Some(next));
         (0, 0)
     });
     if files > 0 {
@@ -175,7 +175,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
             describe::count(files, "file")
         );
         let next = "nothing in it was ever acknowledged; delete it when you like".to_owned();
-        add(State::Note, "quarantine", detail, Some(next));
+        add(CheckState::Note, "quarantine", detail, Some(next));
     }
     (findings, code)
 }
@@ -193,48 +193,48 @@ fn unopened(folder: &Path, global: &Global) -> Option<Failure> {
 }
 
 /// Adds whether git would take the store.
-fn git(folder: &Path, add: &mut impl FnMut(State, &'static str, String, Option<String>)) {
+fn git(folder: &Path, add: &mut impl FnMut(CheckState, &'static str, String, Option<String>)) {
     let store = store_path::quoted(folder);
     match doctor_git::standing(folder) {
         GitStanding::Apart => {}
         GitStanding::WouldTake => {
             let next = format!("echo '*' > {}", store_path::quoted(&folder.join(".gitignore")));
             let detail = "git add would take it, and a commit would publish what sessions hold".to_owned();
-            add(State::Note, "git", detail, Some(next));
+            add(CheckState::Note, "git", detail, Some(next));
         }
         GitStanding::Taken => {
             let next =
                 format!("git rm -r -q --cached {store}; commits that hold it stay until you rewrite them");
             let detail = "git has taken it: each commit publishes what sessions hold".to_owned();
-            add(State::Problem, "git", detail, Some(next));
+            add(CheckState::Problem, "git", detail, Some(next));
         }
     }
 }
 
 /// Adds the state of each host to which acpdb is attached.
-fn hosts(add: &mut impl FnMut(State, &'static str, String, Option<String>)) {
+fn hosts(add: &mut impl FnMut(CheckState, &'static str, String, Option<String>)) {
     match super::attach::standings() {
         Ok(standings) => {
             for standing in standings {
-                let state = if standing.next.is_some() { State::Problem } else { State::Ok };
+                let state = if standing.next.is_some() { CheckState::Problem } else { CheckState::Ok };
                 add(state, standing.host, standing.detail, standing.next);
             }
         }
-        Err(failure) => add(State::Problem, "hosts", failure.message, failure.hint),
+        Err(failure) => add(CheckState::Problem, "hosts", failure.message, failure.hint),
     }
 }
 
 /// The state of the log, and the remedy.
 fn log(
-    report: &Report,
+    report: &VerifyReport,
     folder: &Path,
-    add: &mut impl FnMut(State, &'static str, String, Option<String>),
+    add: &mut impl FnMut(CheckState, &'static str, String, Option<String>),
 ) -> Code {
     let events = describe::count(report.events, "event");
     let are = if report.events == 1 { "is" } else { "are" };
     let (path, store) = (folder.display(), store_path::quoted(folder));
     match report.verdict() {
-        Verdict::Sound => add(State::Ok, "log", format!("{events}, every digest and link holds"), None),
+        Verdict::Sound => add(CheckState::Ok, "log", format!("{events}, every digest and link holds"), None),
         Verdict::Damaged if report.violations.is_empty() && report.has_no_tail() => {
             let next = format!(
                 "look for the file tail, in a backup or on the disk; without it acpdb --db {store} doctor seal, like every verb that writes, \
@@ -243,7 +243,7 @@ fn log(
             let detail = format!(
                 "{events} {are} sound, and the file that says where the log ends is gone: later ones may be lost"
             );
-            add(State::Problem, "log", detail, Some(next));
+            add(CheckState::Problem, "log", detail, Some(next));
         }
         Verdict::Damaged => {
             let places = describe::count(report.violations.len() as u64, "place");
@@ -252,7 +252,7 @@ fn log(
                  the rest"
             );
             add(
-                State::Problem,
+                CheckState::Problem,
                 "log",
                 if report.lost_texts_alone() {
                     format!("texts are damaged in {places}; {events} {are} readable but for these")
@@ -267,10 +267,10 @@ fn log(
             let next =
                 "see whether this user may read the folder and its files, and whether the disk is sound"
                     .to_owned();
-            add(State::Problem, "log", format!("cannot be read: {why}"), Some(next));
+            add(CheckState::Problem, "log", format!("cannot be read: {why}"), Some(next));
         }
         Verdict::Contradicted => {
-            add(State::Problem, "fold", "what this program concludes cannot be".to_owned(), None);
+            add(CheckState::Problem, "fold", "what this program concludes cannot be".to_owned(), None);
         }
         Verdict::TailLost => {
             let range = report.missing.map(|(first, last)| format!("{first} to {last}")).unwrap_or_default();
@@ -279,7 +279,7 @@ fn log(
                  acpdb --db {store} doctor salvage --into NEW goes on from what is there"
             );
             add(
-                State::Problem,
+                CheckState::Problem,
                 "log",
                 format!("acknowledged events {range} are missing at the end"),
                 Some(next),
@@ -288,57 +288,62 @@ fn log(
     }
     if report.torn_bytes > 0 || report.unconfirmed_events > 0 {
         let detail = format!("{} of an unfinished write", describe::bytes(report.torn_bytes));
-        add(State::Note, "end", detail, Some("the next append sets it aside by itself".to_owned()));
+        add(CheckState::Note, "end", detail, Some("the next append sets it aside by itself".to_owned()));
     }
     let notes: &[String] = if report.verdict() == Verdict::Unreadable { &[] } else { &report.not_proven };
     for note in notes {
-        add(State::Note, "not proven", note.clone(), None);
+        add(CheckState::Note, "not proven", note.clone(), None);
     }
     super::verify::code_of(report)
 }
 
 /// Compares the log with its signed checkpoints, and adds the remedy.
 fn signed(
-    report: &Report,
+    report: &VerifyReport,
     folder: &Path,
-    add: &mut impl FnMut(State, &'static str, String, Option<String>),
+    add: &mut impl FnMut(CheckState, &'static str, String, Option<String>),
 ) -> Code {
     let judged = match super::verify::signed(report, folder, &[]) {
         Ok(None) => return Code::Ok,
         Ok(Some(judged)) => judged,
         Err(failure) => {
-            add(State::Problem, "signed", failure.message, failure.hint);
+            add(CheckState::Problem, "signed", failure.message, failure.hint);
             return failure.code;
         }
     };
     let (agreeing, others): (Vec<_>, Vec<_>) =
-        judged.claims.iter().partition(|claim| claim.standing == Standing::Agrees);
+        judged.claims.iter().partition(|claim| claim.standing == CheckpointStatus::Agrees);
     if !agreeing.is_empty() {
         let agree = if agreeing.len() == 1 { "agrees" } else { "agree" };
         let count = describe::count(agreeing.len() as u64, "checkpoint");
-        add(State::Ok, "signed", format!("{count} {agree} with the log"), None);
+        add(CheckState::Ok, "signed", format!("{count} {agree} with the log"), None);
     }
     let mut code = Code::Ok;
     for claim in others.iter().take(CLAIM_COUNT_MAX) {
         // A key that is not known here, or a clock that was wrong, is no fault of the store.
-        let is_remark = matches!(claim.standing, Standing::Unproven | Standing::Misdated);
+        let is_remark = matches!(claim.standing, CheckpointStatus::Unproven | CheckpointStatus::Misdated);
         let next = match claims::code_of(claim.standing) {
-            _ if claim.standing == Standing::Misdated => Some(
+            _ if claim.standing == CheckpointStatus::Misdated => Some(
                 "see whether the clock of this machine is right; the log is as it was signed, and signing goes on",
             ),
             _ if is_remark => None,
             Code::LostTail => Some("look for the newer log: a copy, a snapshot of the disk, another machine"),
             _ => Some("acpdb checkpoint show compares all that was signed with the log"),
         };
-        let state = if is_remark { State::Note } else { State::Problem };
+        let state = if is_remark { CheckState::Note } else { CheckState::Problem };
         add(state, "signed", claims::line(claim), next.map(str::to_owned));
     }
-    for claim in others.iter().filter(|claim| claim.standing != Standing::Unproven) {
+    for claim in others.iter().filter(|claim| claim.standing != CheckpointStatus::Unproven) {
         code = super::verify::worse(code, claims::code_of(claim.standing));
     }
     if others.len() > CLAIM_COUNT_MAX {
         let more = others.len() - CLAIM_COUNT_MAX;
-        add(State::Note, "signed", format!("{more} more that do not agree; acpdb verify lists them"), None);
+        add(
+            CheckState::Note,
+            "signed",
+            format!("{more} more that do not agree; acpdb verify lists them"),
+            None,
+        );
     }
     code
 }

@@ -5,7 +5,7 @@ use acpdb_engine::ids::{ItemId, StreamId};
 use acpdb_engine::store::ErasedWhy;
 use serde_json::json;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
 use crate::args::Erase;
 
 /// The limits of each erasure; also in the help.
@@ -100,12 +100,12 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
         };
         let event =
             if what == content.seq.to_string() { String::new() } else { format!(" in {}", content.seq) };
-        let session = escape(&names.full(content.stream), Escape::Line).into_owned();
+        let session = escape(&names.full(content.stream), EscapeLevel::Line).into_owned();
         let bytes = describe::bytes(content.bytes);
         output.line(format!("  {what}{event}  {bytes}  {session}{why}"))?;
     }
     for key in &report.keys_kept {
-        output.line(format!("  its key stays: {}", escape(key, Escape::Line)))?;
+        output.line(format!("  its key stays: {}", escape(key, EscapeLevel::Line)))?;
     }
     output.note(NOT_COVERED);
     if args.dry_run {

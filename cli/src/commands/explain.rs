@@ -4,7 +4,7 @@ use acpdb_engine::Store;
 use acpdb_query::blame;
 
 use super::lines::one_line;
-use super::{Code, Escape, Failure, Global, Output, describe, escape, find, session, store_path};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, find, session, store_path};
 use crate::args::Explain;
 
 pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Result<Code, Failure> {
@@ -35,9 +35,9 @@ pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Resul
     let changed = view.state().info(view.at()).and_then(|info| info.title.clone());
     let title = acpdb_query::titles::title_of(&store, &found.stream, changed.as_deref())?;
     let headline = explained.headline(&found.stream.host, title.as_deref());
-    output.styled(describe::DIM, escape(&headline, Escape::Line))?;
+    output.styled(describe::DIM, escape(&headline, EscapeLevel::Line))?;
     for (number, sentence) in explained.sentences.iter().enumerate() {
-        let sentence = escape(sentence, Escape::Line);
+        let sentence = escape(sentence, EscapeLevel::Line);
         let style = if number == 0 { describe::BOLD } else { anstyle::Style::new() };
         output.styled(style, &sentence)?;
     }

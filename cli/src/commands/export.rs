@@ -1,26 +1,28 @@
 //! `acpdb context SESSION --format F`: the body of a request, or a transcript.
 
 use acpdb_engine::View;
-use acpdb_hosts::export::{Format, Options, Report, Selection, Unfinished, export, export_served};
+use acpdb_hosts::export::{
+    ExportChoices, ExportReport, Format, Selection, Unfinished, export, export_served,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Code, Escape, Failure, Output, escape};
+use super::{Code, EscapeLevel, Failure, Output, escape};
 use crate::args::{ExportMode, ExportOptions};
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ExportResult<'a> {
     format: &'static str,
     renderer: u32,
     closing: usize,
     messages: usize,
-    report: &'a Report,
-    body: Body<'a>,
+    report: &'a ExportReport,
+    body: ExportBody<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Body<'a> {
+enum ExportBody<'a> {
     Request(&'a RawValue),
     Transcript(std::borrow::Cow<'a, str>),
 }
@@ -39,14 +41,14 @@ pub(crate) fn run(
         ExportMode::History => Selection::History,
     };
     let unfinished = if args.synthetic_results { Unfinished::Synthetic } else { Unfinished::LeaveOut };
-    let options = Options {
+    let options = ExportChoices {
         selection,
         unfinished,
         model: args.model.clone(),
         server_side: args.server_side,
         // The host's context is exported without changes; a history is no request.
         breakpoints: !args.no_breakpoints && !recorded && args.mode != Some(ExportMode::History),
-        ..Options::default()
+        ..ExportChoices::default()
     };
     let export = match args.mode {
         Some(ExportMode::Batched) => export_served(&acpdb_serve::Served::to_send(view), format, &options)?,
@@ -59,9 +61,11 @@ pub(crate) fn run(
                 Failure::new(Code::Failure, format!("the request that was made is no JSON: {error}"))
             })?),
         };
-        let body =
-            request.map_or_else(|| Body::Transcript(String::from_utf8_lossy(&export.bytes)), Body::Request);
-        let answer = Answer {
+        let body = request.map_or_else(
+            || ExportBody::Transcript(String::from_utf8_lossy(&export.bytes)),
+            ExportBody::Request,
+        );
+        let answer = ExportResult {
             format: export.format.name(),
             renderer: export.renderer,
             closing: export.closing,
@@ -79,7 +83,7 @@ pub(crate) fn run(
         if format.provider().is_some() {
             output.json_text(text.trim_end())?;
         } else {
-            output.line(escape(text.trim_end(), Escape::Text))?;
+            output.line(escape(text.trim_end(), EscapeLevel::Text))?;
         }
     } else {
         output.bytes(&export.bytes)?;

@@ -5,12 +5,12 @@ use acpdb_engine::fold::Ix;
 use acpdb_engine::store::{At, StreamName};
 use acpdb_engine::{Store, View};
 use acpdb_query::when::{self, WhenError};
-use acpdb_query::{FindError, Found};
+use acpdb_query::{FindError, FoundItem};
 
 use super::{Code, Failure, Global, Output, store_path};
 
 /// The item or event that `text` names, in one session or in all.
-pub(crate) fn item(store: &Store, text: &str, session: Option<&str>) -> Result<Found, Failure> {
+pub(crate) fn item(store: &Store, text: &str, session: Option<&str>) -> Result<FoundItem, Failure> {
     let session = super::session::named(store, session)?;
     acpdb_query::find(store, text, session.as_ref()).map_err(|error| {
         let is_unknown = matches!(error, FindError::NotFound { .. });
@@ -49,7 +49,7 @@ pub(crate) fn failure(error: FindError) -> Failure {
 }
 
 /// The found item as of `--at`: a view and the item's index in it.
-pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(View, Ix), Failure> {
+pub(crate) fn target(store: &Store, global: &Global, found: &FoundItem) -> Result<(View, Ix), Failure> {
     let Some(ix) = found.ix else {
         let seq = found.item.seq;
         let payload = store.event(seq)?.map(|recorded| recorded.event.payload);

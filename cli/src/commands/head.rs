@@ -81,12 +81,12 @@ fn read_line(line: &str) -> Result<(Expected, Option<StoreId>), Failure> {
     let store_of = |text: &str| StoreId::from_hex(text);
     if line.starts_with('{') {
         #[derive(serde::Deserialize)]
-        struct Kept {
+        struct HeadFile {
             seq: u64,
             link: String,
             store: Option<String>,
         }
-        let kept: Kept = serde_json::from_str(line).map_err(|error| {
+        let kept: HeadFile = serde_json::from_str(line).map_err(|error| {
             Failure::usage(format!("not what acpdb verify --head --json prints: {error}"))
         })?;
         let store = kept.store.as_deref().and_then(store_of);

@@ -7,11 +7,11 @@ use acpdb_engine::ids::ItemId;
 use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::items::names;
 use acpdb_query::served::ServedRow;
-use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, Scanned, Which};
+use acpdb_query::{ChainEdge, ChainReport, Filter, ItemRow, PageCursor, Scanned, Which};
 
 use super::lines::{Widths, about, behind, cut, joined, one_line, standing, standing_painted};
 use super::{Code, Failure, Global, Output, ask, describe, find, session, store_path};
-use crate::args::{History, HistorySort};
+use crate::args::{HistoryArgs, HistorySort};
 use crate::several::{self, ReadStores};
 
 /// Schema of the output for programs.
@@ -23,7 +23,7 @@ const STANDING_WIDTH: usize = 34;
 /// Columns for the standing of the last member of a chain.
 const LAST_WIDTH: usize = 14;
 
-pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &HistoryArgs, output: &mut Output) -> Result<Code, Failure> {
     let session = args.session.as_deref();
     if let Some(id) = &args.todo {
         return super::todo::history_of(global, id, session, output);
@@ -56,7 +56,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
 }
 
 /// A session of a question, in the store that holds it, with the filter as it is there.
-struct Place {
+struct SessionQuery {
     store: usize,
     stream: StreamName,
     filter: std::sync::Arc<Filter>,
@@ -69,7 +69,7 @@ fn places(
     only: Option<&StreamName>,
     filter: &Filter,
     output: &Output,
-) -> Result<(Vec<Place>, Code), Failure> {
+) -> Result<(Vec<SessionQuery>, Code), Failure> {
     // Over several stores, only a time means a point.
     let _ = several::moment_of(global, stores)?;
     let (found, code) = stores.each(output, |store| {
@@ -79,7 +79,11 @@ fn places(
     })?;
     let mut places = Vec::new();
     for (store, (filter, streams)) in found {
-        places.extend(streams.into_iter().map(|stream| Place { store, stream, filter: filter.clone() }));
+        places.extend(streams.into_iter().map(|stream| SessionQuery {
+            store,
+            stream,
+            filter: filter.clone(),
+        }));
     }
     if stores.only().is_none() {
         places.sort_by_key(|place| (place.stream.began, place.store, place.stream.head));
@@ -92,7 +96,7 @@ struct Listing<'a> {
     /// The filter as it was typed.
     question: String,
     which: Which<'a>,
-    after: Option<Cursor>,
+    after: Option<PageCursor>,
     digest: u32,
     left: usize,
 }
@@ -102,7 +106,7 @@ impl Listing<'_> {
         mut self,
         stores: &ReadStores,
         global: &Global,
-        streams: &[Place],
+        streams: &[SessionQuery],
         output: &mut Output,
     ) -> Result<Code, Failure> {
         let mut near = Vec::new();
@@ -118,7 +122,7 @@ impl Listing<'_> {
             None => 0,
         };
         let mut after = self.after;
-        for Place { store: place, stream, filter } in streams.iter().skip(begin) {
+        for SessionQuery { store: place, stream, filter } in streams.iter().skip(begin) {
             if has_more {
                 break;
             }
@@ -155,7 +159,7 @@ impl Listing<'_> {
                             self.left -= 1;
                             row_count += 1;
                             if self.left == 0 {
-                                next = row.item.parse().ok().map(|after| Cursor {
+                                next = row.item.parse().ok().map(|after| PageCursor {
                                     at: view.at(),
                                     after,
                                     question: self.digest,
@@ -192,12 +196,12 @@ impl Listing<'_> {
         let next = next.filter(|_| has_more);
         if output.json {
             #[derive(serde::Serialize)]
-            struct Page<'a> {
+            struct HistoryPage<'a> {
                 items: &'a [serde_json::Value],
                 #[serde(skip_serializing_if = "Option::is_none")]
-                next_cursor: Option<Cursor>,
+                next_cursor: Option<PageCursor>,
             }
-            return output.json_object(SCHEMA, &Page { items: &json, next_cursor: next });
+            return output.json_object(SCHEMA, &HistoryPage { items: &json, next_cursor: next });
         }
         if row_count == 0 && self.after.is_none() {
             if !self.question.is_empty() {
@@ -227,10 +231,10 @@ fn heading(
 }
 
 /// The place of the session in which a page ended.
-fn ended(stores: &ReadStores, streams: &[Place], cursor: Cursor) -> Result<usize, Failure> {
+fn ended(stores: &ReadStores, streams: &[SessionQuery], cursor: PageCursor) -> Result<usize, Failure> {
     let store = stores.place_of(cursor.store)?;
     let ended = stores.store(store)?.event(cursor.after.seq)?.map(|recorded| recorded.event.stream);
-    let is_it = |place: &Place| place.store == store && Some(place.stream.id) == ended;
+    let is_it = |place: &SessionQuery| place.store == store && Some(place.stream.id) == ended;
     Ok(streams.iter().position(is_it).unwrap_or(0))
 }
 
@@ -326,7 +330,7 @@ fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Outpu
 }
 
 /// Whether an id that memory could have, such as `d1`, is only the beginning of the found call's id.
-fn is_beginning_of_call(store: &Store, found: &acpdb_query::Found, id: &str) -> Result<bool, Failure> {
+fn is_beginning_of_call(store: &Store, found: &acpdb_query::FoundItem, id: &str) -> Result<bool, Failure> {
     let (letter, number) = id.split_at_checked(1).unwrap_or((id, ""));
     let is_short = matches!(letter, "f" | "p" | "d" | "n")
         && !number.is_empty()
@@ -388,7 +392,7 @@ fn unseen(chain: &ChainReport) -> impl Iterator<Item = &ServedRow> {
     newest.map(|(_, row)| row).filter(|row| matches!(row.state, FaceState::Tombstone | FaceState::Gone))
 }
 
-fn edge_words(edge: &EdgeRow, old: &ItemRow) -> String {
+fn edge_words(edge: &ChainEdge, old: &ItemRow) -> String {
     let by = edge.new.as_deref().map_or_else(|| format!("event {}", edge.seq), str::to_owned);
     // The edge that hides the item frees its tokens; further edges of the item only add reasons.
     let hides = old.superseded_by == edge.new && old.rule == Some(edge.rule);

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::store::SessionSummary;
-use acpdb_query::cost::{self, Asked, By, PriceTable, Request, Requests, StoreRequests};
+use acpdb_query::cost::{self, BillFilter, BilledRequest, By, PriceTable, Requests, StoreRequests};
 use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionSketch, SessionsAsked};
 
 use super::describe::{dollars, dollars_in_words};
 use super::lines::{clip, one_line};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
 use crate::several::{self, ReadStores};
 use crate::spread;
 
@@ -170,8 +170,8 @@ fn costs(requests: &Requests, table: &PriceTable) -> (f64, f64) {
     let now = super::at::now();
     // The clock may stand before the year 1970: then all is lately.
     let lately = Micros(now.0.saturating_sub(LATELY * 24 * 3600 * 1_000_000));
-    let sum = |wanted: &dyn Fn(&Request) -> bool| {
-        let asked = Asked { wanted, stale: None, within: None, zone: jiff::tz::TimeZone::system() };
+    let sum = |wanted: &dyn Fn(&BilledRequest) -> bool| {
+        let asked = BillFilter { wanted, stale: None, within: None, zone: jiff::tz::TimeZone::system() };
         to_the_millionth(cost::bill(requests, By::Host, table, &asked).sum.total)
     };
     (sum(&|_| true), sum(&|request| request.at.is_some_and(|at| at >= lately && at <= now)))
@@ -224,8 +224,8 @@ fn stale(
     head: Seq,
     output: &Output,
 ) -> Result<Option<Stale>, Failure> {
-    let is_of = |request: &Request| newest.contains(&requests.root(request.stream));
-    let own: Vec<Request> = requests.all.iter().filter(|request| is_of(request)).cloned().collect();
+    let is_of = |request: &BilledRequest| newest.contains(&requests.root(request.stream));
+    let own: Vec<BilledRequest> = requests.all.iter().filter(|request| is_of(request)).cloned().collect();
     let (by_request, waste) = super::cost::wasted(store, &own, table, head, output)?;
     let wasted = to_the_millionth(by_request.values().sum());
     Ok((waste.input > 0.0).then_some(Stale { sessions: newest.len() as u64, input: waste.input, wasted }))
@@ -275,10 +275,10 @@ fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Fai
     }
     for (row, newest) in rows.iter().zip(&home.newest) {
         let session = &row.summary;
-        let id: String = escape(&session.name.name, Escape::Line).chars().take(ID_WIDTH).collect();
+        let id: String = escape(&session.name.name, EscapeLevel::Line).chars().take(ID_WIDTH).collect();
         let ended = session.ended.map_or_else(|| describe::NO_TIME.to_owned(), describe::minute);
         let cost = row.cost.map_or_else(|| "-".to_owned(), dollars);
-        let host = escape(&session.name.host, Escape::Line).into_owned();
+        let host = escape(&session.name.host, EscapeLevel::Line).into_owned();
         let store = newest.store.as_ref().map(|store| format!("{store}:")).unwrap_or_default();
         let before = format!("  {store}{id:<ID_WIDTH$}  {ended}  {host:<12}  {cost:>8}  ");
         let title = session.name.title.as_deref().map(one_line).unwrap_or_default();

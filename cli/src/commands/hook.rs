@@ -13,18 +13,18 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use acpdb_hosts::lines::{self, LINE_BYTES_MAX};
-use acpdb_live::busy::Busy;
-use acpdb_live::hook::{self, Done};
-use acpdb_live::journal::{self, Line};
-use acpdb_live::told::Event;
-use acpdb_live::{Host, Mode, dialect};
+use acpdb_live::busy::BusyMark;
+use acpdb_live::hook::{self, HookOutcome};
+use acpdb_live::journal::{self, JournalLine};
+use acpdb_live::told::HostEventKind;
+use acpdb_live::{AttachMode, Host, dialect};
 
 use super::{Global, Output, store_path};
-use crate::args::Hook;
+use crate::args::HookArgs;
 use crate::failure::chained;
 
 /// Messages of the worker about the event.
-enum News {
+enum WorkerMessage {
     /// The event and its session.
     Told { event: String, session: String },
     /// Stores that were found and passed over.
@@ -36,7 +36,7 @@ enum News {
 /// The data of the worker.
 struct Work {
     host: Host,
-    mode: Mode,
+    mode: AttachMode,
     event: Option<String>,
     global: Global,
     /// How long the store is waited for.
@@ -44,15 +44,15 @@ struct Work {
 }
 
 /// Answers the host, and always ends well.
-pub(crate) fn run(global: &Global, args: &Hook) {
+pub(crate) fn run(global: &Global, args: &HookArgs) {
     let began = Instant::now();
     let journal = journal::path(&crate::settings::variable);
-    let busy = Busy::beside(journal.as_deref());
+    let busy = BusyMark::beside(journal.as_deref());
     let wait = busy.wait();
     let (host, mode, named) = (args.host, args.mode, args.event.clone());
     let work = Work { host, mode, event: named, global: global.apart(), wait };
     let event = args.event.clone().unwrap_or_default();
-    let mut line = Line { event, ..line(work.host.name()) };
+    let mut line = JournalLine { event, ..line(work.host.name()) };
     let deadline = Duration::from_millis(args.deadline);
     let (tell, told) = mpsc::channel();
     // The thread ends with the process: the next event tells again all that it had not committed by then.
@@ -61,9 +61,9 @@ pub(crate) fn run(global: &Global, args: &Hook) {
         // After the deadline nothing is waited for.
         let left = deadline.saturating_sub(began.elapsed());
         match told.recv_timeout(left) {
-            Ok(News::Told { event, session }) => (line.event, line.session) = (event, session),
-            Ok(News::Passed(stores)) => line.passed_over = Some(stores),
-            Ok(News::Done { answer, event_count, error }) => {
+            Ok(WorkerMessage::Told { event, session }) => (line.event, line.session) = (event, session),
+            Ok(WorkerMessage::Passed(stores)) => line.passed_over = Some(stores),
+            Ok(WorkerMessage::Done { answer, event_count, error }) => {
                 (line.event_count, line.error) = (event_count, error);
                 line.has_answered = answer != NOTHING;
                 break answer;
@@ -93,13 +93,13 @@ pub(crate) fn run(global: &Global, args: &Hook) {
 }
 
 /// A line of the journal that begins now, for the host of this name.
-pub(crate) fn line(host: &str) -> Line {
+pub(crate) fn line(host: &str) -> JournalLine {
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Line { at: super::at::now().0, host: host.to_owned(), version, ..Line::default() }
+    JournalLine { at: super::at::now().0, host: host.to_owned(), version, ..JournalLine::default() }
 }
 
 /// Adds a line to the journal.
-fn note(line: &Line) {
+fn note(line: &JournalLine) {
     if let Some(path) = journal::path(&crate::settings::variable) {
         // The journal is for people and no record; a hook has no user to tell of a failed write.
         let _ = journal::add(&path, line);
@@ -115,12 +115,12 @@ pub(crate) fn refused(why: &str) {
     // A host that this version does not know has the name from the command line.
     let named = named.unwrap_or_default();
     let host = Host::from_name(named).map_or(named, |host| host.name());
-    let line = Line { error: Some(why), ..line(host) };
+    let line = JournalLine { error: Some(why), ..line(host) };
     note(&line);
 }
 
 /// The stores that were found and passed over, in a line; `None` if there is none.
-pub(crate) fn passed_over(found: &store_path::Found) -> Option<String> {
+pub(crate) fn passed_over(found: &store_path::StoreFolder) -> Option<String> {
     let lines: Vec<String> = found.passed.iter().map(store_path::PassedStore::line).collect();
     (!lines.is_empty()).then(|| lines.join("; "))
 }
@@ -129,17 +129,21 @@ pub(crate) fn passed_over(found: &store_path::Found) -> Option<String> {
 pub(crate) const NOTHING: &str = "{}";
 
 impl Work {
-    fn run(&self, tell: &mpsc::Sender<News>) {
+    fn run(&self, tell: &mpsc::Sender<WorkerMessage>) {
         let news = match self.answer(tell) {
-            Ok((answer, event_count, left_out)) => News::Done { answer, event_count, error: left_out },
-            Err(error) => News::Done { answer: NOTHING.to_owned(), event_count: 0, error: Some(error) },
+            Ok((answer, event_count, left_out)) => {
+                WorkerMessage::Done { answer, event_count, error: left_out }
+            }
+            Err(error) => {
+                WorkerMessage::Done { answer: NOTHING.to_owned(), event_count: 0, error: Some(error) }
+            }
         };
         // After its deadline the hook receives nothing.
         let _ = tell.send(news);
     }
 
     /// The answer, the number of new events, and the reason if a part was left out.
-    fn answer(&self, tell: &mpsc::Sender<News>) -> Result<(String, u64, Option<String>), String> {
+    fn answer(&self, tell: &mpsc::Sender<WorkerMessage>) -> Result<(String, u64, Option<String>), String> {
         let mut bytes = Vec::new();
         // One byte over the limit shows that the event is too long.
         let input =
@@ -148,12 +152,16 @@ impl Work {
         let text = lines::text(&bytes).map_err(|error| format!("the event is not read: {error}"))?;
         let told =
             dialect::parse(self.host, text, self.event.as_deref()).map_err(|error| error.to_string())?;
-        let news = News::Told { event: told.name.clone(), session: told.session.clone() };
+        let news = WorkerMessage::Told { event: told.name.clone(), session: told.session.clone() };
         // After its deadline the hook receives nothing.
         let _ = tell.send(news);
         let transcript = hook::transcript(self.host, &told, &crate::settings::variable);
-        let hook =
-            hook::Hook { host: self.host, mode: self.mode, told: &told, transcript: transcript.as_deref() };
+        let hook = hook::HookEvent {
+            host: self.host,
+            mode: self.mode,
+            told: &told,
+            transcript: transcript.as_deref(),
+        };
         if hook.is_idle() {
             return Ok((dialect::render(self.host, &told, &hook.idle_answer()).to_string(), 0, None));
         }
@@ -173,13 +181,13 @@ impl Work {
         let found = store_path::find_unasked(&global).map_err(|failure| failure.message)?;
         if let Some(passed) = passed_over(&found) {
             // As above.
-            let _ = tell.send(News::Passed(passed));
+            let _ = tell.send(WorkerMessage::Passed(passed));
         }
         let store = store_path::open_briefly(&found.folder, &global, self.wait, &output);
         let store = store.map_err(|failure| failure.message)?;
-        let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
+        let done: HookOutcome = hook.run(&store).map_err(|error| chained(&error))?;
         // The host waits for nothing any more, and the session has its figures.
-        if told.event == Event::SessionEnded {
+        if told.event == HostEventKind::SessionEnded {
             crate::kept::leave_if_much(&store);
         }
         let answer = dialect::render(self.host, &told, &done.answer).to_string();

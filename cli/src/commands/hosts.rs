@@ -9,19 +9,19 @@ use acpdb_engine::Store;
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::Micros;
 use acpdb_engine::text::paths::shown;
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_live::below::Links;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
 use crate::follow::Root;
-use crate::known::{KnownFiles, Seen};
+use crate::known::{HostFiles, KnownFiles};
 
 /// Most kinds of records that are named for people; programs get all.
 const KINDS_SHOWN: usize = 5;
 
 /// A host.
 #[derive(Debug, Default, serde::Serialize)]
-struct Row {
+struct HostEntry {
     host: String,
     versions: BTreeSet<String>,
     /// Folders in which the host keeps sessions, if they are there.
@@ -46,8 +46,8 @@ struct Unknown {
 }
 
 /// The hosts, with their usual places on this machine and the files in them.
-fn here() -> Result<BTreeMap<String, Row>, Failure> {
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+fn here() -> Result<BTreeMap<String, HostEntry>, Failure> {
+    let mut rows: BTreeMap<String, HostEntry> = BTreeMap::new();
     for place in super::import::places(&[])? {
         let row = rows.entry(place.format.name().to_owned()).or_default();
         let root = Root { path: place.folder.clone(), place: Some(place), links: Links::Within };
@@ -75,7 +75,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     for (host, row) in &mut rows {
         row.host.clone_from(host);
     }
-    let rows: Vec<Row> = rows.into_values().collect();
+    let rows: Vec<HostEntry> = rows.into_values().collect();
     if output.json {
         return output.json_items("acpdb.hosts/1", &rows);
     }
@@ -84,9 +84,9 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
 }
 
 /// Adds the sessions in the store and the known files.
-fn of_store(store: &Store, rows: &mut BTreeMap<String, Row>) -> Result<(), Failure> {
+fn of_store(store: &Store, rows: &mut BTreeMap<String, HostEntry>) -> Result<(), Failure> {
     for name in store.stream_names()? {
-        let is_host = Format::from_name(&name.host).is_some() || rows.contains_key(&name.host);
+        let is_host = ImportFormat::from_name(&name.host).is_some() || rows.contains_key(&name.host);
         if name.scope != Scope::Session || !is_host {
             continue;
         }
@@ -94,7 +94,8 @@ fn of_store(store: &Store, rows: &mut BTreeMap<String, Row>) -> Result<(), Failu
         let count = if name.parent.is_some() { &mut row.subagents } else { &mut row.sessions };
         *count = count.saturating_add(1);
     }
-    for (host, Seen { files, read, versions, unknown, tables }) in KnownFiles::of(store, String::new()).seen()
+    for (host, HostFiles { files, read, versions, unknown, tables }) in
+        KnownFiles::of(store, String::new()).seen()
     {
         let row = rows.entry(host).or_default();
         row.files_read = files;
@@ -107,7 +108,7 @@ fn of_store(store: &Store, rows: &mut BTreeMap<String, Row>) -> Result<(), Failu
     Ok(())
 }
 
-fn print(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
+fn print(rows: &[HostEntry], output: &mut Output) -> Result<(), Failure> {
     let headings = ["host", "versions", "files", "read", "sessions", "last import", "not understood"];
     let mut table = super::table::new(output, &headings);
     table.right(2..5);
@@ -146,10 +147,10 @@ fn versions(versions: &BTreeSet<String>) -> String {
         (count, Some(first), Some(last)) => format!("{first} .. {last} ({count})"),
         _ => String::new(),
     };
-    escape(&shown, Escape::Line).into_owned()
+    escape(&shown, EscapeLevel::Line).into_owned()
 }
 
-fn not_understood(row: &Row) -> String {
+fn not_understood(row: &HostEntry) -> String {
     let kinds = row.unknown_records.iter().take(KINDS_SHOWN);
     let mut said: Vec<String> = kinds.map(|unknown| format!("{} {}", unknown.count, unknown.kind)).collect();
     // If at most [`KINDS_SHOWN`] kinds were named above, none is left.
@@ -161,5 +162,5 @@ fn not_understood(row: &Row) -> String {
         let tables: Vec<&str> = row.unknown_tables.iter().map(String::as_str).collect();
         said.push(format!("tables {}", tables.join(" ")));
     }
-    escape(&said.join(", "), Escape::Line).into_owned()
+    escape(&said.join(", "), EscapeLevel::Line).into_owned()
 }

@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
-use acpdb_hosts::import::{Format, Limits, Options};
+use acpdb_hosts::import::{ImportFormat, ImportOptions, Limits};
 use acpdb_hosts::session_paths::{SessionPath, usual_paths};
 use acpdb_live::below::Links;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::import_store::{self, Imported, Taken};
+use super::import_store::{self, ImportedStore, TakenParts};
 use super::{Code, Failure, Global, Output, describe, store_path};
-use crate::args::Import;
-use crate::follow::{self, Plan, Root};
-use crate::known::{self, Known, KnownFiles};
+use crate::args::ImportArgs;
+use crate::follow::{self, FollowPlan, Root};
+use crate::known::{self, FileRecord, KnownFiles};
 use crate::reader::{
-    self, AHEAD_COUNT, Ahead, Begun, Candidate, FileChoice, FileReport, Kept, ReadError, Recognised, Skipped,
-    notes, refused,
+    self, AHEAD_COUNT, FileChoice, FileInProgress, FileReport, ImportFile, ReadError, ReaderThread,
+    Recognised, Skipped, TemporaryFile, notes, refused,
 };
 
-pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     check_places(args)?;
     let format = args.format.as_deref().map(format_of).transpose()?;
@@ -69,18 +69,18 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let mut partly_count = 0_u64;
     while let Some((candidate, turn)) = upcoming.next(&known) {
         let name = candidate.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        bar.set_message(crate::output::escape(&name, crate::output::Escape::Line).into_owned());
+        bar.set_message(crate::output::escape(&name, crate::output::EscapeLevel::Line).into_owned());
         let (reading, begun) = match turn {
-            Turn::Known(report) => {
+            ImportStep::Known(report) => {
                 bar.inc(candidate.bytes);
                 reports.push(*report);
                 continue;
             }
-            Turn::Other => {
+            ImportStep::Other => {
                 other_count += 1;
                 continue;
             }
-            Turn::Read(reading, begun) => (reading, begun),
+            ImportStep::Read(reading, begun) => (reading, begun),
         };
         match begun.recognised(&candidate.path) {
             Recognised::Session(_) => {
@@ -117,8 +117,8 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     for path in &stores {
         let source = import_store::open(path, output)?;
         let store = opened_for(&mut opened, &mut known, (&how, &folder), (global, args, output))?;
-        let taken = Taken { memory: args.memory, policy: args.policy };
-        imported.push(Imported::of(path, &source, store, taken, output)?);
+        let taken = TakenParts { memory: args.memory, policy: args.policy };
+        imported.push(ImportedStore::of(path, &source, store, taken, output)?);
     }
     close(opened, &mut known, &skipped, output)?;
     let is_nothing = reports.is_empty() && imported.is_empty() && partly_count == 0;
@@ -130,8 +130,8 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
 /// Says which store it is, and whether the store of one folder took the sessions of the whole machine.
 fn tell_where(
     global: &Global,
-    args: &Import,
-    (folder, reports, imported): (&Path, &[FileReport], &[Imported]),
+    args: &ImportArgs,
+    (folder, reports, imported): (&Path, &[FileReport], &[ImportedStore]),
     output: &Output,
 ) {
     let is_new = reports.iter().any(|report| report.event_count > 0) || !imported.is_empty();
@@ -168,7 +168,7 @@ fn close(
 }
 
 /// The words for a file of which nothing was understood; none, where its host leaves such files.
-fn nothing_in(candidate: &Candidate, report: &FileReport) -> Vec<Skipped> {
+fn nothing_in(candidate: &ImportFile, report: &FileReport) -> Vec<Skipped> {
     let cut = &report.report.cut;
     if !report.report.skipped.is_empty() || cut.is_some() {
         return notes(report);
@@ -185,35 +185,35 @@ fn warn_of(file: &Skipped, output: &mut Output) {
 }
 
 /// The next step for a file.
-enum Turn {
+enum ImportStep {
     /// It has not changed since it was read.
     Known(Box<FileReport>),
     /// It has not changed, and it is of no known format.
     Other,
     /// It is being read.
-    Read(known::Reading, Begun),
+    Read(known::PendingFile, FileInProgress),
 }
 
 /// Files in order; the next ones are being read already.
 struct Upcoming<'c> {
-    ahead: Ahead,
-    rest: std::iter::Peekable<std::slice::Iter<'c, Candidate>>,
-    queue: VecDeque<(&'c Candidate, Turn)>,
+    ahead: ReaderThread,
+    rest: std::iter::Peekable<std::slice::Iter<'c, ImportFile>>,
+    queue: VecDeque<(&'c ImportFile, ImportStep)>,
 }
 
 impl<'c> Upcoming<'c> {
     fn start(
-        all: &'c [Candidate],
+        all: &'c [ImportFile],
         choice: FileChoice,
-        options: &Options,
+        options: &ImportOptions,
         bar: &ProgressBar,
     ) -> Result<Self, Failure> {
-        let ahead = Ahead::start(choice, options.clone(), bar.clone());
+        let ahead = ReaderThread::start(choice, options.clone(), bar.clone());
         let ahead = ahead.map_err(Failure::io("begin", "a thread that reads"))?;
         Ok(Self { ahead, rest: all.iter().peekable(), queue: VecDeque::new() })
     }
 
-    fn next(&mut self, known: &KnownFiles) -> Option<(&'c Candidate, Turn)> {
+    fn next(&mut self, known: &KnownFiles) -> Option<(&'c ImportFile, ImportStep)> {
         while self.queue.len() < AHEAD_COUNT
             && let Some(&candidate) = self.rest.peek()
         {
@@ -228,24 +228,24 @@ impl<'c> Upcoming<'c> {
         self.queue.pop_front()
     }
 
-    fn begin(&self, candidate: &Candidate, known: &KnownFiles) -> Turn {
+    fn begin(&self, candidate: &ImportFile, known: &KnownFiles) -> ImportStep {
         match known.look(&candidate.path) {
-            Some(Known::Session(report)) => return Turn::Known(report),
-            Some(Known::Other) if !candidate.named => return Turn::Other,
+            Some(FileRecord::Session(report)) => return ImportStep::Known(report),
+            Some(FileRecord::Other) if !candidate.named => return ImportStep::Other,
             _ => {}
         }
         // Before the reading, so that a later write counts as a change.
         let reading = KnownFiles::begin(&candidate.path);
-        Turn::Read(reading, self.ahead.begin(candidate.clone()))
+        ImportStep::Read(reading, self.ahead.begin(candidate.clone()))
     }
 }
 
-fn options(args: &Import) -> Result<Options, Failure> {
+fn options(args: &ImportArgs) -> Result<ImportOptions, Failure> {
     let mut limits = Limits::default();
     for text in &args.limits {
         limits.set(text).map_err(|wrong| Failure::usage(format!("--limits: {wrong}")))?;
     }
-    Ok(Options {
+    Ok(ImportOptions {
         session: args.session.clone(),
         project: args.project.clone(),
         memory: args.project.as_ref().map(StreamInfo::project),
@@ -257,13 +257,13 @@ fn options(args: &Import) -> Result<Options, Failure> {
 }
 
 /// The files that are read.
-fn choice(args: &Import, format: Option<Format>) -> FileChoice {
+fn choice(args: &ImportArgs, format: Option<ImportFormat>) -> FileChoice {
     let links = if args.links { Links::Followed } else { Links::Within };
     FileChoice { format, with_memory: args.memory, links }
 }
 
 /// Refuses a host and a path together.
-fn check_places(args: &Import) -> Result<(), Failure> {
+fn check_places(args: &ImportArgs) -> Result<(), Failure> {
     let (Some(path), Some(host)) = (args.paths.first(), args.hosts.first()) else { return Ok(()) };
     let path = store_path::quoted(path);
     let refused =
@@ -274,7 +274,7 @@ fn check_places(args: &Import) -> Result<(), Failure> {
 }
 
 /// Tells in which places sessions were looked for, so that the user knows what to set or to name.
-fn nothing_found(hosts: &[Format], output: &Output) -> Result<Failure, Failure> {
+fn nothing_found(hosts: &[ImportFormat], output: &Output) -> Result<Failure, Failure> {
     let mut places = places(hosts)?;
     // Places repeat a folder for each way in which its host names files.
     places.dedup_by(|one, other| one.folder == other.folder);
@@ -288,7 +288,7 @@ fn nothing_found(hosts: &[Format], output: &Output) -> Result<Failure, Failure> 
 
 /// Standard input (`-`) as a file, since a format is recognised by looking at a file more than once; and the arguments that name
 /// it.
-fn piped(args: &Import) -> Result<(Option<Kept>, std::borrow::Cow<'_, Import>), Failure> {
+fn piped(args: &ImportArgs) -> Result<(Option<TemporaryFile>, std::borrow::Cow<'_, ImportArgs>), Failure> {
     let is_piped = |path: &PathBuf| path.as_os_str() == "-";
     if !args.paths.iter().any(is_piped) {
         return Ok((None, std::borrow::Cow::Borrowed(args)));
@@ -306,9 +306,9 @@ fn piped(args: &Import) -> Result<(Option<Kept>, std::borrow::Cow<'_, Import>), 
 }
 
 /// The exit code of an import.
-fn code_of(is_nothing: bool, imported: &[Imported], skipped: &[Skipped]) -> Code {
+fn code_of(is_nothing: bool, imported: &[ImportedStore], skipped: &[Skipped]) -> Code {
     match (is_nothing, skipped) {
-        (_, []) => Imported::code(imported),
+        (_, []) => ImportedStore::code(imported),
         (true, skipped) if skipped.iter().all(|file| !file.path.exists()) => Code::NotFound,
         (true, _) => Code::Failure,
         (false, _) => Code::Partial,
@@ -320,7 +320,7 @@ fn opened_for<'o>(
     opened: &'o mut Option<Store>,
     known: &mut KnownFiles,
     (how, folder): (&str, &Path),
-    (global, args, output): (&Global, &Import, &Output),
+    (global, args, output): (&Global, &ImportArgs, &Output),
 ) -> Result<&'o Store, Failure> {
     if opened.is_none() {
         let store = opened.insert(store_path::open_redacting(folder, global, &args.redact, output)?);
@@ -330,7 +330,7 @@ fn opened_for<'o>(
 }
 
 /// Files that the user named, and the files in named folders.
-fn named(paths: &[PathBuf], links: Links, skipped: &mut Vec<Skipped>) -> Vec<Candidate> {
+fn named(paths: &[PathBuf], links: Links, skipped: &mut Vec<Skipped>) -> Vec<ImportFile> {
     let mut all = Vec::new();
     for path in paths {
         match reader::files(path, links) {
@@ -349,7 +349,11 @@ fn named(paths: &[PathBuf], links: Links, skipped: &mut Vec<Skipped>) -> Vec<Can
 }
 
 /// The options of reading. A file that was read with other options is read again.
-fn how(global: &Global, args: &Import, (format, options): (Option<Format>, &Options)) -> String {
+fn how(
+    global: &Global,
+    args: &ImportArgs,
+    (format, options): (Option<ImportFormat>, &ImportOptions),
+) -> String {
     let readers = acpdb_hosts::import::READERS;
     format!("{readers} {format:?} {options:?} {:?} {:?}", args.redact, global.settings.redact)
 }
@@ -357,8 +361,8 @@ fn how(global: &Global, args: &Import, (format, options): (Option<Format>, &Opti
 /// Keeps the store current until a signal ends it.
 fn follow(
     global: &Global,
-    args: &Import,
-    (choice, options): (FileChoice, Options),
+    args: &ImportArgs,
+    (choice, options): (FileChoice, ImportOptions),
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let links = choice.links;
@@ -377,18 +381,23 @@ fn follow(
     let store = store_path::open_redacting(&folder, global, &args.redact, output)?;
     let known = KnownFiles::of(&store, how(global, args, (choice.format, &options)));
     let every = Duration::from_secs(u64::from(args.every));
-    follow::run(store, known, Plan { roots, choice, options, every, sign: global.settings.sign }, output)?;
+    follow::run(
+        store,
+        known,
+        FollowPlan { roots, choice, options, every, sign: global.settings.sign },
+        output,
+    )?;
     Ok(Code::Ok)
 }
 
 /// The hosts whose places are searched; none: all.
-fn hosts(args: &Import) -> Result<Vec<Format>, Failure> {
+fn hosts(args: &ImportArgs) -> Result<Vec<ImportFormat>, Failure> {
     args.hosts.iter().map(|name| host_of(name)).collect()
 }
 
 /// A host whose sessions have a usual place.
-pub(crate) fn host_of(name: &str) -> Result<Format, Failure> {
-    let named = Format::from_name(name);
+pub(crate) fn host_of(name: &str) -> Result<ImportFormat, Failure> {
+    let named = ImportFormat::from_name(name);
     let home = crate::settings::path_in("HOME").unwrap_or_default();
     let mut known: Vec<&str> =
         usual_paths(&crate::settings::variable, &home).iter().map(|place| place.format.name()).collect();
@@ -409,7 +418,7 @@ pub(crate) fn host_of(name: &str) -> Result<Format, Failure> {
 }
 
 /// The usual places of some hosts, or of all.
-pub(crate) fn places(hosts: &[Format]) -> Result<Vec<SessionPath>, Failure> {
+pub(crate) fn places(hosts: &[ImportFormat]) -> Result<Vec<SessionPath>, Failure> {
     let home = crate::settings::path_in("HOME")
         .ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
     let mut places = usual_paths(&crate::settings::variable, &home);
@@ -422,11 +431,11 @@ pub(crate) fn places(hosts: &[Format]) -> Result<Vec<SessionPath>, Failure> {
 
 /// Files in the usual places of some hosts, or of all. A part that cannot be read does not stop the others.
 pub(crate) fn usual(
-    hosts: &[Format],
+    hosts: &[ImportFormat],
     links: Links,
     skipped: &mut Vec<Skipped>,
     output: &Output,
-) -> Result<Vec<Candidate>, Failure> {
+) -> Result<Vec<ImportFile>, Failure> {
     let mut all = Vec::new();
     for place in places(hosts)? {
         let root = Root { path: place.folder.clone(), place: Some(place), links };
@@ -456,16 +465,16 @@ pub(crate) fn usual(
     Ok(all)
 }
 
-pub(crate) fn format_of(name: &str) -> Result<Format, Failure> {
-    Format::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+pub(crate) fn format_of(name: &str) -> Result<ImportFormat, Failure> {
+    ImportFormat::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = ImportFormat::ALL.iter().map(|format| format.name()).collect();
         Failure::usage(format!("there is no format {name:?}")).hint(format!("formats: {}", names.join(", ")))
     })
 }
 
 /// Sums of the reports of one format.
 #[derive(Debug, Default, serde::Serialize)]
-struct Sum {
+struct FormatSum {
     format: String,
     files: u64,
     sessions: u64,
@@ -485,12 +494,12 @@ struct Sum {
 
 fn render(
     reports: &[FileReport],
-    imported: &[Imported],
+    imported: &[ImportedStore],
     skipped: &[Skipped],
     (other, is_nothing): (u64, bool),
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let mut sums: BTreeMap<Format, Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<ImportFormat, FormatSum> = BTreeMap::new();
     for file in reports {
         let report = &file.report;
         let sum = sums.entry(report.format).or_default();
@@ -515,7 +524,7 @@ fn render(
         }
     }
     if output.json {
-        let items: Vec<&Sum> = sums.values().collect();
+        let items: Vec<&FormatSum> = sums.values().collect();
         let value = json!({"items": items, "stores": imported, "skipped": skipped});
         return output.json_object("acpdb.import/1", &value).map(drop);
     }

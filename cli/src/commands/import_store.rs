@@ -11,11 +11,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Code, Failure, Output, describe, store_path};
-use crate::args::Import;
+use crate::args::ImportArgs;
 
 /// An imported store, for programs.
 #[derive(Debug, Serialize)]
-pub(crate) struct Imported {
+pub(crate) struct ImportedStore {
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: PathBuf,
     #[serde(flatten)]
@@ -26,7 +26,7 @@ pub(crate) struct Imported {
 
 /// The parts of another store that are taken besides sessions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken {
+pub(crate) struct TakenParts {
     pub(crate) memory: bool,
     pub(crate) policy: bool,
 }
@@ -43,7 +43,7 @@ struct OtherPolicy {
 }
 
 /// The named folders that are stores, and the other paths.
-pub(crate) fn split(args: &Import) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
+pub(crate) fn split(args: &ImportArgs) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
     let (stores, files): (Vec<_>, Vec<_>) =
         args.paths.iter().cloned().partition(|path| path.join("acpdb.json").is_file());
     if let Some(store) = stores.first() {
@@ -82,7 +82,7 @@ fn policy(
     }
     let mut found = OtherPolicy { changed: other.compact(), seq: None, known: known(store, &other)? };
     let text = found.changed.to_string();
-    let shown = output.recorded(&text, super::Escape::Line);
+    let shown = output.recorded(&text, super::EscapeLevel::Line);
     // A program has it in the answer.
     let note = |text: String| {
         if !output.json {
@@ -126,13 +126,13 @@ pub(crate) fn open(path: &Path, output: &mut Output) -> Result<Store, Failure> {
     Ok(source)
 }
 
-impl Imported {
+impl ImportedStore {
     /// Imports a store.
     pub(crate) fn of(
         path: &Path,
         source: &Store,
         store: &Store,
-        taken: Taken,
+        taken: TakenParts,
         output: &Output,
     ) -> Result<Self, Failure> {
         let report = if taken.memory { store.import_with_memory(source)? } else { store.import(source)? };

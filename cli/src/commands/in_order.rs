@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use acpdb_engine::Store;
 use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::{ItemId, Micros, Seq};
-use acpdb_query::{Cursor, EventsQuestion};
+use acpdb_query::{EventsQuestion, PageCursor};
 
 use super::{Code, Failure, Output, ask, describe};
 use crate::several::{ReadStores, lost_cursor};
@@ -23,7 +23,7 @@ pub(super) struct InOrder<'a> {
     /// Only so many, from the end.
     pub(super) last: Option<usize>,
     pub(super) limit: Option<usize>,
-    pub(super) after: Option<Cursor>,
+    pub(super) after: Option<PageCursor>,
     pub(super) digest: u32,
 }
 
@@ -64,7 +64,7 @@ impl InOrder<'_> {
             places.truncate(limit);
             let (_, store, seq) = *places.last()?;
             let after = ItemId { seq, part: 1 };
-            Some(Cursor { at: Seq::ZERO, after, question: self.digest, store: self.stores.mark(store) })
+            Some(PageCursor { at: Seq::ZERO, after, question: self.digest, store: self.stores.mark(store) })
         });
         if places.is_empty() {
             output.note("0 events matched");

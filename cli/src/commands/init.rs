@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::Store;
 use serde::Serialize;
 
-use super::{Code, Escape, Failure, Global, Output, escape, store_path};
+use super::{Code, EscapeLevel, Failure, Global, Output, escape, store_path};
 use crate::args::Init;
 use crate::passphrases;
 use crate::rings::{self, NewKey};
 
 /// The result, for programs.
 #[derive(Serialize)]
-struct Made {
+struct InitResult {
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: PathBuf,
     id: String,
@@ -46,7 +46,7 @@ pub(crate) fn run(global: &Global, args: &Init, output: &mut Output) -> Result<C
     if output.json {
         return output.json_object("acpdb.init/1", &made);
     }
-    let shown = escape(&made.path.display().to_string(), Escape::Line).into_owned();
+    let shown = escape(&made.path.display().to_string(), EscapeLevel::Line).into_owned();
     match (&made.key, made.created) {
         (_, false) => output.line(format!("{shown} is a store already; nothing was changed"))?,
         (None, true) => output.line(format!("{shown} is a new store"))?,
@@ -94,7 +94,7 @@ fn shadowed(global: &Global, parent: &Path, new: &Path) -> Option<PathBuf> {
 }
 
 /// Leaves an existing store unchanged. Fails if the store is not as the options ask.
-fn there(global: &Global, args: &Init, folder: &Path, output: &Output) -> Result<Made, Failure> {
+fn there(global: &Global, args: &Init, folder: &Path, output: &Output) -> Result<InitResult, Failure> {
     let store = store_path::builder(folder, global)?.read_only().open()?;
     if args.encrypt && !store.is_encrypted() {
         let message = format!("{} is a store already, and is not encrypted", folder.display());
@@ -108,7 +108,7 @@ fn there(global: &Global, args: &Init, folder: &Path, output: &Output) -> Result
     Ok(told(&store, folder, false, None))
 }
 
-fn make(global: &Global, args: &Init, folder: &Path, output: &Output) -> Result<Made, Failure> {
+fn make(global: &Global, args: &Init, folder: &Path, output: &Output) -> Result<InitResult, Failure> {
     let key_is_given = || Ok::<_, Failure>(global.key_file.is_some() || rings::passphrase_is_for_stores()?);
     if !args.encrypt && key_is_given()? {
         return Err(Failure::usage("a store that is not encrypted has no key").hint("add --encrypt"));
@@ -133,7 +133,7 @@ fn make(global: &Global, args: &Init, folder: &Path, output: &Output) -> Result<
     Ok(made)
 }
 
-fn told(store: &Store, folder: &Path, created: bool, key: Option<String>) -> Made {
+fn told(store: &Store, folder: &Path, created: bool, key: Option<String>) -> InitResult {
     let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    Made { path, id: store.id().to_hex(), created, encrypted: store.is_encrypted(), key }
+    InitResult { path, id: store.id().to_hex(), created, encrypted: store.is_encrypted(), key }
 }

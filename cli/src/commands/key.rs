@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::KeyAct;
-use crate::keys::{self, Kept};
+use crate::keys::{self, KeyLocation};
 use crate::passphrases;
 use crate::rings::{self, NewKey};
 
@@ -17,16 +17,16 @@ pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<
     match act {
         KeyAct::New { name, passphrase, keyring } => {
             let kept = match (passphrase, keyring) {
-                (true, _) => Kept::UnderPassphrase,
-                (_, true) => Kept::InKeyring,
-                _ => Kept::InFile,
+                (true, _) => KeyLocation::UnderPassphrase,
+                (_, true) => KeyLocation::InKeyring,
+                _ => KeyLocation::InFile,
             };
             let path = keys::make(name, kept)?;
             if output.json {
                 output.json_object("acpdb.key_new/1", &json!({ "name": name, "path": shown(&path) }))?;
             } else {
                 output.line(format!("{} is a new key", path.display()))?;
-                output.note(if kept == Kept::InKeyring {
+                output.note(if kept == KeyLocation::InKeyring {
                     "it lies in the system's keyring, the file says where; acpdb key show prints what others need to check what it signs"
                 } else {
                     "keep a copy elsewhere; acpdb key show prints what others need to check what it signs"

@@ -9,7 +9,7 @@ use acpdb_engine::ids::ItemId;
 use acpdb_query::ItemRow;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::{Escape, Failure, Output, describe, escape};
+use super::{EscapeLevel, Failure, Output, describe, escape};
 use crate::output::is_plain;
 
 /// Longest piece of a text that is looked at for a preview, in bytes.
@@ -123,13 +123,13 @@ pub(crate) fn one_line(text: &str) -> String {
     }
     let head = text.get(..end).unwrap_or_default();
     let joined = head.split_whitespace().collect::<Vec<_>>().join(" ");
-    escape(&joined, Escape::Text).into_owned()
+    escape(&joined, EscapeLevel::Text).into_owned()
 }
 
 /// The tool of a call, else the role of the message.
 pub(crate) fn what(row: &ItemRow) -> String {
     if let Some(tool) = &row.tool {
-        return escape(tool, Escape::Line).into_owned();
+        return escape(tool, EscapeLevel::Line).into_owned();
     }
     let role = match row.role {
         Role::System => "system",

@@ -5,9 +5,9 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use acpdb_hosts::lint::{Known, lint};
+use acpdb_hosts::lint::{RequestFacts, lint};
 
-use super::{Code, Escape, Failure, Output, describe, escape};
+use super::{Code, EscapeLevel, Failure, Output, describe, escape};
 use crate::args::Lint;
 
 /// Longest body that is read.
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &Lint, output: &mut Output) -> Result<Code, Failure> {
     }
     let body = read(&args.file)?;
     let previous = args.previous.as_deref().map(read).transpose()?;
-    let known = Known { model: args.model.as_deref(), previous: previous.as_deref() };
+    let known = RequestFacts { model: args.model.as_deref(), previous: previous.as_deref() };
     let findings = lint(args.format, &body, known);
     let code = if findings.is_empty() { Code::Ok } else { Code::Failure };
     if output.json {
@@ -29,12 +29,12 @@ pub(crate) fn run(args: &Lint, output: &mut Output) -> Result<Code, Failure> {
     for finding in &findings {
         let rule = output.paint(describe::BAD, finding.rule);
         let pointer = if finding.pointer.is_empty() { "/" } else { &finding.pointer };
-        output.line(format!("{rule} {}", escape(pointer, Escape::Line)))?;
+        output.line(format!("{rule} {}", escape(pointer, EscapeLevel::Line)))?;
         let (expected, found) =
-            (escape(&finding.expected, Escape::Line), escape(&finding.found, Escape::Line));
+            (escape(&finding.expected, EscapeLevel::Line), escape(&finding.found, EscapeLevel::Line));
         output.line(format!("   expected {expected}, found {found}"))?;
         if !finding.says.is_empty() {
-            let says = escape(&finding.says, Escape::Line);
+            let says = escape(&finding.says, EscapeLevel::Line);
             output.styled(describe::DIM, format!("   providers say: {says}"))?;
         }
     }

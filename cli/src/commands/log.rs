@@ -11,8 +11,8 @@ use acpdb_query::{EventRows, EventsQuestion, bodies};
 
 use super::in_order::{InOrder, StoreNames};
 use super::lines::clipped;
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape};
-use crate::args::Log;
+use super::{Code, EscapeLevel, Failure, Global, Output, ask, describe, escape};
+use crate::args::LogArgs;
 use crate::several::{self, ReadStores};
 use crate::spread;
 
@@ -35,7 +35,7 @@ enum LogForm {
 }
 
 impl LogForm {
-    const fn of(args: &Log, output: &Output) -> Self {
+    const fn of(args: &LogArgs, output: &Output) -> Self {
         match (args.texts, output.terminal && !args.full) {
             (false, _) => Self::Event,
             (true, false) => Self::Text,
@@ -49,7 +49,7 @@ impl LogForm {
     }
 }
 
-pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &LogArgs, output: &mut Output) -> Result<Code, Failure> {
     ask::check(&args.ask.query, args.session.as_deref())?;
     let stores = ReadStores::open(global, output)?;
     let Some(store) = stores.only() else { return of_several(&stores, global, args, output) };
@@ -106,7 +106,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
 fn of_several(
     stores: &ReadStores,
     global: &Global,
-    args: &Log,
+    args: &LogArgs,
     output: &mut Output,
 ) -> Result<Code, Failure> {
     if args.follow || args.from.is_some() {
@@ -177,7 +177,7 @@ fn follow(
 
 /// The numbers of events of an answer.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Seen {
+pub(crate) struct EventNumbers {
     /// Those that are sound.
     pub(crate) sound: u64,
     /// Those that are damaged, and left out.
@@ -189,8 +189,8 @@ pub(crate) fn each(
     rows: &mut EventRows,
     output: &mut Output,
     take: &mut dyn FnMut(Recorded, &mut Output) -> Result<(), Failure>,
-) -> Result<Seen, Failure> {
-    let mut seen = Seen::default();
+) -> Result<EventNumbers, Failure> {
+    let mut seen = EventNumbers::default();
     spread::ahead(rows, |recorded| match recorded {
         Ok(recorded) => {
             seen.sound += 1;
@@ -209,7 +209,7 @@ pub(crate) fn each(
 /// Tells that no event matched, how much was searched, and the cursor of the next page.
 pub(crate) fn finish(
     rows: &mut EventRows,
-    seen: Seen,
+    seen: EventNumbers,
     output: &mut Output,
     paged: bool,
 ) -> Result<(), Failure> {
@@ -258,10 +258,10 @@ fn print(
         let text = if form == LogForm::Beginning {
             // Long texts are cut before they are escaped: there may be megabytes of them.
             let end = text.char_indices().nth(output.width).map(|(end, _)| end);
-            let head = escape(end.and_then(|end| text.get(..end)).unwrap_or(&text), Escape::Line);
+            let head = escape(end.and_then(|end| text.get(..end)).unwrap_or(&text), EscapeLevel::Line);
             clipped(&head, output.room(TAB).max(10)).into_owned()
         } else {
-            output.recorded(&text, Escape::Line).into_owned()
+            output.recorded(&text, EscapeLevel::Line).into_owned()
         };
         return output.line(format!("{seq}\t{text}")).map(|()| 0);
     }
@@ -273,7 +273,7 @@ fn print(
     let seq = label.map_or_else(|| recorded.seq.to_string(), |label| format!("{label}:{}", recorded.seq));
     let seq = output.paint(describe::SEQ, &format!("{seq:>7}"));
     let text = recorded.event.payload.in_words();
-    let text = output.recorded(&text, Escape::Line).into_owned();
+    let text = output.recorded(&text, EscapeLevel::Line).into_owned();
     // On a narrow terminal, the event counts more than its time.
     let time = match describe::time_if_any(names.streams.time(recorded)) {
         _ if output.width < NARROW && !output.tabs => String::new(),

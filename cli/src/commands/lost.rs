@@ -21,7 +21,7 @@ struct Listed<'a> {
 
 /// The answer, for programs.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct LostResult<'a> {
     session: &'a str,
     host: &'a str,
     compactions: &'a [LostAt],
@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &LostArgs, output: &mut Output) -> Resu
         if index.is_empty() {
             output.note(format!("no compaction took anything of {}", session.name));
         } else {
-            let index = output.recorded(index.trim_end(), super::Escape::Text).into_owned();
+            let index = output.recorded(index.trim_end(), super::EscapeLevel::Text).into_owned();
             output.line(index)?;
         }
         return Ok(Code::Ok);
@@ -53,7 +53,7 @@ pub(crate) fn run(global: &Global, args: &LostArgs, output: &mut Output) -> Resu
     let of = |kind: LostKind| found.rows.iter().filter(move |row| row.kind == kind);
     let resumes = found.compactions.last().map(|last| resuming(&session, last.seq.before().get()));
     if output.json {
-        let answer = Answer {
+        let answer = LostResult {
             session: &session.name,
             host: &session.host,
             compactions: &found.compactions,
@@ -92,7 +92,7 @@ pub(crate) fn run(global: &Global, args: &LostArgs, output: &mut Output) -> Resu
     output.line("")?;
     ways(way, found.rows.iter().any(|row| row.is_hidden), output)?;
     for command in opening(&session).into_iter().chain(resumes) {
-        let line = output.recorded(&command, super::Escape::Line).into_owned();
+        let line = output.recorded(&command, super::EscapeLevel::Line).into_owned();
         output.styled(describe::DIM, line)?;
     }
     Ok(Code::Ok)

@@ -6,7 +6,7 @@ use acpdb_live::mcp::tools::{ProjectReach, Tools};
 
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::Mcp;
-use crate::tokens::Token;
+use crate::tokens::AccessToken;
 
 /// Variables in which hosts name the session for which they run a program.
 const SESSION_VARIABLES: [&str; 2] = ["ACPDB_SESSION", "CLAUDE_CODE_SESSION_ID"];
@@ -33,7 +33,7 @@ pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Co
 }
 
 /// Refused before a store is opened.
-fn may_listen(listen: SocketAddr, given: Option<&str>) -> Result<Token, Failure> {
+fn may_listen(listen: SocketAddr, given: Option<&str>) -> Result<AccessToken, Failure> {
     let token = crate::tokens::of("mcp", given)?;
     let may = acpdb_live::proxy::may_listen(listen, token.access.clients);
     may.map_err(|error| Failure::usage(error.to_string()))?;
@@ -41,23 +41,32 @@ fn may_listen(listen: SocketAddr, given: Option<&str>) -> Result<Token, Failure>
 }
 
 #[cfg(feature = "mcp-http")]
-fn serve_http(tools: &Tools, listen: SocketAddr, token: &Token, output: &mut Output) -> Result<(), Failure> {
-    use acpdb_live::mcp::http::{Options, PATH, serve_http};
+fn serve_http(
+    tools: &Tools,
+    listen: SocketAddr,
+    token: &AccessToken,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    use acpdb_live::mcp::http::{McpHttpOptions, PATH, serve_http};
     let mut told = Ok(());
-    let served = serve_http(tools, &Options { listen, access: token.access.clone() }, &mut |address| {
-        told = output.line(format!("http://{address}{PATH}")).and_then(|()| output.flush());
-        output.note(format!(
+    let served = serve_http(
+        tools,
+        &McpHttpOptions { listen, access: token.access.clone() },
+        &mut |address| {
+            told = output.line(format!("http://{address}{PATH}")).and_then(|()| output.flush());
+            output.note(format!(
             "clients show a token, such as: ACPDB_TOKEN={token} claude, after claude mcp add --scope project --transport http acpdb \
              http://{address}{PATH} --header 'Authorization: Bearer ${{ACPDB_TOKEN}}'; or in the address: http://{address}/key/TOKEN{PATH}",
             token = token.typed()
         ));
-    });
+        },
+    );
     served.map_err(|error| Failure::new(Code::Failure, crate::failure::chained(&error)))?;
     told
 }
 
 #[cfg(not(feature = "mcp-http"))]
-fn serve_http(_: &Tools, _: SocketAddr, _: &Token, _: &mut Output) -> Result<(), Failure> {
+fn serve_http(_: &Tools, _: SocketAddr, _: &AccessToken, _: &mut Output) -> Result<(), Failure> {
     let failure = Failure::usage("this program was built without the Model Context Protocol over HTTP");
     Err(failure.hint(
         "build it with --features mcp-http, or leave --http out: it then speaks on standard input and output",

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{MemoryKind, Payload};
-use acpdb_engine::fold::memory::{MemoryNamed, Standing, kind_label, spelled_key};
+use acpdb_engine::fold::memory::{MemoryNamed, MemoryStatus, kind_label, spelled_key};
 use acpdb_engine::{MemoryScope, Store};
 
 use super::lines::{clip, one_line};
-use super::memory_rows::{Row, Words as _};
-use super::memory_scope::{Opened, all_of, by_edge, by_key, miss, named, said, whose, whose_new};
+use super::memory_rows::{RememberedItem, RowWords as _};
+use super::memory_scope::{ScopeMemory, all_of, by_edge, by_key, miss, named, said, whose, whose_new};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemorySupersede};
 use crate::several::{self, ReadStores};
@@ -96,7 +96,7 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
     entry = acpdb_query::memory::placed(&store, &scope, entry)?;
     if entry.replaces.iter().any(|old| old.starts_with('#')) {
         // A project that does not exist yet has nothing to replace.
-        if let Ok(opened) = Opened::of(&store, global, &scope) {
+        if let Ok(opened) = ScopeMemory::of(&store, global, &scope) {
             entry.replaces.iter().try_for_each(|old| here(&opened, old))?;
         }
     }
@@ -107,10 +107,10 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
 
 fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let opened = Opened::new(&store, global, &args.scope, output)?;
+    let opened = ScopeMemory::new(&store, global, &args.scope, output)?;
     let rows = opened.rows();
     let found = named(&rows, &args.key);
-    let holding: Vec<&&Row> = found.iter().filter(|row| row.holds()).collect();
+    let holding: Vec<&&RememberedItem> = found.iter().filter(|row| row.holds()).collect();
     let row = match (holding.as_slice(), found.last()) {
         ([only], _) => **only,
         ([first, ..], _) => {
@@ -139,14 +139,14 @@ fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, F
         output.json_items(SCHEMA, &[row])?;
     } else {
         let value = row.value.as_deref().unwrap_or("[not readable]");
-        let value = output.recorded(value, crate::output::Escape::Text).into_owned();
+        let value = output.recorded(value, crate::output::EscapeLevel::Text).into_owned();
         output.line(value)?;
     }
     Ok(Code::Ok)
 }
 
 /// The rows for the arguments.
-fn listed(opened: &Opened<'_>, args: &MemoryList) -> Vec<Row> {
+fn listed(opened: &ScopeMemory<'_>, args: &MemoryList) -> Vec<RememberedItem> {
     let mut rows = opened.rows();
     rows.retain(|row| {
         (args.all || row.holds())
@@ -162,10 +162,10 @@ fn everyones(
     global: &Global,
     args: &MemoryList,
     output: &Output,
-) -> Result<Vec<(Option<String>, Row)>, Failure> {
-    let mut rows: Vec<(Option<String>, Row)> = Vec::new();
+) -> Result<Vec<(Option<String>, RememberedItem)>, Failure> {
+    let mut rows: Vec<(Option<String>, RememberedItem)> = Vec::new();
     for (project, scope) in all_of(store, &args.scope, output)? {
-        let found = listed(&Opened::of(store, global, &scope)?, args);
+        let found = listed(&ScopeMemory::of(store, global, &scope)?, args);
         rows.extend(found.into_iter().map(|row| (project.clone(), row)));
     }
     let mut seen = BTreeSet::new();
@@ -186,13 +186,13 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         let moment = several::moment(global)?;
         let (found, part) = stores.each(output, |store| of_projects(store, args, moment))?;
         code = part;
-        let placed = |(place, rows): (usize, Vec<(String, Row)>)| {
+        let placed = |(place, rows): (usize, Vec<(String, RememberedItem)>)| {
             rows.into_iter().map(move |(project, row)| (place, Some(project), row))
         };
         rows.extend(found.into_iter().flat_map(placed));
     }
     if output.json {
-        let row = |(place, _, row): &(usize, Option<String>, Row)| {
+        let row = |(place, _, row): &(usize, Option<String>, RememberedItem)| {
             Ok(several::with_store(describe::timed(row, &[])?, stores.label(*place)))
         };
         let rows = rows.iter().map(row).collect::<Result<Vec<_>, Failure>>()?;
@@ -243,16 +243,19 @@ fn of_projects(
     store: &Store,
     args: &MemoryList,
     at: Option<acpdb_engine::ids::Micros>,
-) -> Result<Vec<(String, Row)>, Failure> {
+) -> Result<Vec<(String, RememberedItem)>, Failure> {
     let Some(end) = several::end(store, at)? else { return Ok(Vec::new()) };
     let projects = match &args.scope.project {
         Some(project) => vec![project.clone()],
         None => store.project_names()?,
     };
-    let mut rows: Vec<(String, Row)> = Vec::new();
+    let mut rows: Vec<(String, RememberedItem)> = Vec::new();
     for project in projects {
-        let opened =
-            Opened::at(store, &MemoryScope::project(&project), (end, at.unwrap_or_else(super::at::now)))?;
+        let opened = ScopeMemory::at(
+            store,
+            &MemoryScope::project(&project),
+            (end, at.unwrap_or_else(super::at::now)),
+        )?;
         rows.extend(listed(&opened, args).into_iter().map(|row| (project.clone(), row)));
     }
     let mut seen = BTreeSet::new();
@@ -261,7 +264,7 @@ fn of_projects(
 }
 
 /// Refuses `#seq` of an item in another project's or session's memory.
-fn here(opened: &Opened<'_>, text: &str) -> Result<(), Failure> {
+fn here(opened: &ScopeMemory<'_>, text: &str) -> Result<(), Failure> {
     let MemoryRef::Item(item) = MemoryRef::from(text) else { return Ok(()) };
     let Some(event) = opened.store.event(item.seq)? else { return Ok(()) };
     let is_memory = matches!(event.event.payload, Payload::MemoryRecorded(_));
@@ -276,14 +279,14 @@ fn here(opened: &Opened<'_>, text: &str) -> Result<(), Failure> {
 }
 
 /// An item as a user types it: an id, `#seq`, or the key of a current preference.
-fn reference(opened: &Opened<'_>, text: &str) -> Result<MemoryRef, Failure> {
+fn reference(opened: &ScopeMemory<'_>, text: &str) -> Result<MemoryRef, Failure> {
     let rows = opened.rows();
     let found = named(&rows, text);
     let by_name = found.iter().any(|row| row.id == text || row.item.to_string() == text);
     if by_name {
         return Ok(MemoryRef::from(text));
     }
-    let holding: Vec<&&Row> = found.iter().filter(|row| row.holds()).collect();
+    let holding: Vec<&&RememberedItem> = found.iter().filter(|row| row.holds()).collect();
     match holding.as_slice() {
         [only] => Ok(MemoryRef::Item(only.item)),
         [] => {
@@ -305,7 +308,7 @@ fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Re
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
-    let opened = Opened::of(&store, global, &scope)?;
+    let opened = ScopeMemory::of(&store, global, &scope)?;
     let (old, new) = (reference(&opened, &args.old)?, reference(&opened, &args.new)?);
     let command = MemoryCommand::Supersede { old, new, reason: args.reason.clone() };
     let receipt = store.remember(&scope, &command)?;
@@ -316,7 +319,7 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
-    let item = reference(&Opened::of(&store, global, &scope)?, &args.id)?;
+    let item = reference(&ScopeMemory::of(&store, global, &scope)?, &args.id)?;
     let command = MemoryCommand::Retract { item, reason: args.reason.clone() };
     let receipt = store.remember(&scope, &command)?;
     said(&store, global, &scope, &receipt, ("retracted", by_edge), output)
@@ -327,10 +330,11 @@ fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Cod
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
-    let opened = Opened::of(&store, global, &scope)?;
+    let opened = ScopeMemory::of(&store, global, &scope)?;
     let rows = opened.rows();
     let found = named(&rows, &args.key);
-    let is_hidden = |row: &&&Row| matches!(row.standing, Standing::Superseded | Standing::Retracted);
+    let is_hidden =
+        |row: &&&RememberedItem| matches!(row.standing, MemoryStatus::Superseded | MemoryStatus::Retracted);
     let hidden = found.iter().rev().find(is_hidden);
     let Some(row) = hidden.or(found.last()) else { return Err(miss(&rows, &args.key)) };
     let command = MemoryCommand::Restore { item: MemoryRef::Item(row.item) };

@@ -12,24 +12,24 @@ use std::path::Path;
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, StreamInfo, fact};
 use acpdb_engine::event::{Actor, Lifespan, MemoryKind};
-use acpdb_engine::fold::memory::Standing;
+use acpdb_engine::fold::memory::MemoryStatus;
 use acpdb_engine::ids::Micros;
 use acpdb_engine::store::MemoryScope;
 use acpdb_engine::{Atomicity, Batch, Store};
-use acpdb_hosts::import::{Format, Options};
+use acpdb_hosts::import::{ImportFormat, ImportOptions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::memory_rows::{ITEM_SCHEMA, Row};
+use super::memory_rows::{ITEM_SCHEMA, RememberedItem};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::MemoryImport;
-use crate::reader::{self, Candidate, FileChoice, Recognised};
+use crate::reader::{self, FileChoice, ImportFile, Recognised};
 
 /// Longest line that is read.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// Writes rows, one a line.
-pub(crate) fn export(rows: &[Row], output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn export(rows: &[RememberedItem], output: &mut Output) -> Result<Code, Failure> {
     for row in rows {
         let mut value = serde_json::to_value(row).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
@@ -49,7 +49,7 @@ pub(crate) fn export(rows: &[Row], output: &mut Output) -> Result<Code, Failure>
 
 /// One exported line.
 #[derive(Deserialize)]
-struct Line {
+struct MemoryLine {
     #[serde(default)]
     id: String,
     kind: MemoryKind,
@@ -87,7 +87,7 @@ struct Line {
     others: serde_json::Map<String, Value>,
 }
 
-impl Line {
+impl MemoryLine {
     /// Fields without a place here stay with the item.
     fn extra(&mut self) -> Option<Bytes> {
         self.others.retain(|name, _| !matches!(name.as_str(), "schema" | "item" | "stream"));
@@ -182,12 +182,12 @@ impl Line {
 /// Whether a line has this program's schema, or a kind, as lines written by hand have.
 fn is_own(line: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Kind {
+    struct KindColumn {
         kind: Option<Value>,
     }
     let schema = ITEM_SCHEMA.as_bytes();
     line.windows(schema.len()).any(|window| window == schema)
-        || serde_json::from_slice::<Kind>(line).is_ok_and(|line| line.kind.is_some())
+        || serde_json::from_slice::<KindColumn>(line).is_ok_and(|line| line.kind.is_some())
 }
 
 pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) -> Result<Code, Failure> {
@@ -229,7 +229,7 @@ pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) 
     } else {
         let was = if known > 0 { format!(", {known} known already") } else { String::new() };
         let text = format!("{} recorded in project {project}{was}", describe::count(added, "event"));
-        output.line(crate::output::escape(&text, crate::output::Escape::Line))?;
+        output.line(crate::output::escape(&text, crate::output::EscapeLevel::Line))?;
     }
     Ok(if skipped > 0 { Code::Partial } else { Code::Ok })
 }
@@ -265,7 +265,7 @@ fn own(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let parsed = serde_json::from_slice::<Line>(&line).map_err(|error| error.to_string());
+        let parsed = serde_json::from_slice::<MemoryLine>(&line).map_err(|error| error.to_string());
         // A line that cannot be read is told of below.
         if let Ok(parsed) = &parsed {
             values.see(parsed);
@@ -301,7 +301,7 @@ struct Values {
 }
 
 impl Values {
-    fn see(&mut self, line: &Line) {
+    fn see(&mut self, line: &MemoryLine) {
         self.ids.insert(line.id.clone());
         let Some(key) = line.key.clone().filter(|_| line.kind == MemoryKind::Preference) else { return };
         let place = (line.category.clone(), key);
@@ -317,7 +317,7 @@ impl Values {
         let mut restored = 0;
         for (_, id) in self.current.iter().filter(|(place, _)| self.shadowed.contains(place)) {
             let rows = acpdb_query::memory::rows(store, &store.memory(scope, store.head()?)?, store.now());
-            let row = rows.iter().rev().find(|row| row.id == *id && row.standing == Standing::Superseded);
+            let row = rows.iter().rev().find(|row| row.id == *id && row.standing == MemoryStatus::Superseded);
             // A value that is not of the file took its place here: it stays.
             if let Some(row) = row.filter(|row| row.superseded_by.iter().all(|by| self.ids.contains(by))) {
                 // The answer counts events, and names no items.
@@ -337,10 +337,12 @@ fn foreign(
     output: &mut Output,
 ) -> Result<(u64, u64, u64), Failure> {
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let candidate = Candidate { path: path.to_owned(), bytes, named: true };
+    let candidate = ImportFile { path: path.to_owned(), bytes, named: true };
     let format =
         match reader::recognise(&candidate, FileChoice { with_memory: true, ..FileChoice::sessions(None) }) {
-            Recognised::Session(format @ (Format::MemoryDecisions | Format::MemoryPreferences)) => format,
+            Recognised::Session(
+                format @ (ImportFormat::MemoryDecisions | ImportFormat::MemoryPreferences),
+            ) => format,
             Recognised::Session(format) => {
                 let failure = Failure::usage(format!("{} is a {format} session, not memory", path.display()));
                 return Err(failure.hint("acpdb import reads sessions"));
@@ -353,7 +355,7 @@ fn foreign(
             }
         };
     let store = store_path::open(global, output)?;
-    let options = Options { memory: Some(stream), ..Options::default() };
+    let options = ImportOptions { memory: Some(stream), ..ImportOptions::default() };
     let report = reader::read(&store, path, format, &options, &mut |_| {}).map_err(|error| match error {
         reader::ReadError::File(error) => Failure::io("read", path.display())(error),
         reader::ReadError::Import { error, .. } => {

@@ -14,24 +14,24 @@ use acpdb_engine::{MemoryScope, Store};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line, pad};
-use super::memory_rows::{Row, Words as _};
-use super::memory_scope::{Opened, all_of, miss, named, scopes};
+use super::memory_rows::{RememberedItem, RowWords as _};
+use super::memory_scope::{ScopeMemory, all_of, miss, named, scopes};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::MemoryKey;
 use crate::several::{self, ReadStores};
 
 /// A member of a chain: an item, or an id that only edges name.
-struct Member {
+struct ChainRow {
     id: String,
-    row: Option<Row>,
+    row: Option<RememberedItem>,
 }
 
 /// The chain that one name leads to.
-struct Chain {
+struct NamedChain {
     /// The store's name, where there are several.
     store: Option<String>,
     title: String,
-    members: Vec<Member>,
+    members: Vec<ChainRow>,
     edges: Vec<(MemoryEdge, Option<String>)>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn of_scope(global: &Global, args: &MemoryKey, output: &mut Output) -
     if all_of(store, &args.scope, output)?.len() > 1 {
         return history(global, &args.key, None, output);
     }
-    let opened = Opened::new(store, global, &args.scope, output)?;
+    let opened = ScopeMemory::new(store, global, &args.scope, output)?;
     let chains = chains(&opened, &args.key);
     if chains.is_empty() {
         return Err(miss(&opened.rows(), &args.key));
@@ -65,12 +65,12 @@ fn of_several(
             None => scopes(store, None)?,
         };
         let at = (end, moment.unwrap_or_else(super::at::now));
-        in_scopes(&scopes, &args.key, &|scope| Opened::at(store, scope, at))
+        in_scopes(&scopes, &args.key, &|scope| ScopeMemory::at(store, scope, at))
     })?;
     let (mut found, mut rows) = (Vec::new(), Vec::new());
     for (place, (chains, others)) in told {
         let store = stores.label(place).map(str::to_owned);
-        found.extend(chains.into_iter().map(|chain| Chain { store: store.clone(), ..chain }));
+        found.extend(chains.into_iter().map(|chain| NamedChain { store: store.clone(), ..chain }));
         rows.extend(others);
     }
     if found.is_empty() {
@@ -108,15 +108,15 @@ fn everywhere(
     global: &Global,
     key: &str,
     session: Option<&str>,
-) -> Result<(Vec<Chain>, Vec<Row>), Failure> {
-    in_scopes(&scopes(store, session)?, key, &|scope| Opened::of(store, global, scope))
+) -> Result<(Vec<NamedChain>, Vec<RememberedItem>), Failure> {
+    in_scopes(&scopes(store, session)?, key, &|scope| ScopeMemory::of(store, global, scope))
 }
 
 fn in_scopes<'s>(
     scopes: &[MemoryScope],
     key: &str,
-    open: &dyn Fn(&MemoryScope) -> Result<Opened<'s>, Failure>,
-) -> Result<(Vec<Chain>, Vec<Row>), Failure> {
+    open: &dyn Fn(&MemoryScope) -> Result<ScopeMemory<'s>, Failure>,
+) -> Result<(Vec<NamedChain>, Vec<RememberedItem>), Failure> {
     let mut found = Vec::new();
     let mut rows = Vec::new();
     let mut drawn = BTreeSet::new();
@@ -139,9 +139,9 @@ fn in_scopes<'s>(
 
 /// The chains through the items that a name means; items of one key that no edge joins (retracted, then recorded anew) are one
 /// chain.
-fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
+fn chains(opened: &ScopeMemory<'_>, name: &str) -> Vec<NamedChain> {
     let rows = opened.rows();
-    let mut groups: Vec<(StreamId, String, Vec<&Row>)> = Vec::new();
+    let mut groups: Vec<(StreamId, String, Vec<&RememberedItem>)> = Vec::new();
     for row in named(&rows, name) {
         let title =
             if row.key.is_some() { row.place() } else { format!("{} {}", row.label(), one_line(&row.id)) };
@@ -156,7 +156,7 @@ fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
             .into_iter()
             .filter_map(|(stream, title, group)| {
                 let (_, memory) = view.stream(stream)?;
-                let mut chain = Chain { store: None, title, members: Vec::new(), edges: Vec::new() };
+                let mut chain = NamedChain { store: None, title, members: Vec::new(), edges: Vec::new() };
                 let mut known = BTreeSet::new();
                 let mut drawn = BTreeSet::new();
                 for row in group {
@@ -171,8 +171,9 @@ fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
                         let item = member.item.map(|item| item.item());
                         drawn.extend(item);
                         if known.insert((item, member.id.clone())) {
-                            let row = member.item.map(|item| Row::new(view, stream, &item, &texts));
-                            chain.members.push(Member { id: member.id, row });
+                            let row =
+                                member.item.map(|item| RememberedItem::new(view, stream, &item, &texts));
+                            chain.members.push(ChainRow { id: member.id, row });
                         }
                     }
                     // Those of this chain differ from each other.
@@ -191,7 +192,7 @@ fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
     })
 }
 
-fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
+fn print(chains: &[NamedChain], output: &mut Output) -> Result<Code, Failure> {
     if output.json {
         let chains: Vec<Value> = chains
             .iter()
@@ -227,10 +228,10 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
     Ok(Code::Ok)
 }
 
-fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
+fn draw(chain: &NamedChain, output: &mut Output) -> Result<(), Failure> {
     let store = chain.store.as_ref().map(|store| format!("{store}: ")).unwrap_or_default();
     output.styled(describe::BOLD, format!("{store}{}", chain.title))?;
-    let widest = |width: &dyn Fn(&Row) -> usize| {
+    let widest = |width: &dyn Fn(&RememberedItem) -> usize| {
         chain.members.iter().filter_map(|member| member.row.as_ref()).map(width).max().unwrap_or_default()
     };
     let ids = chain

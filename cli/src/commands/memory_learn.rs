@@ -7,9 +7,9 @@ use acpdb_query::propose::{self as proposals, SessionProposal};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use super::memory_scope::{Opened, all_of, by_edge, said};
+use super::memory_scope::{ScopeMemory, all_of, by_edge, said};
 use super::{Code, Failure, Global, Output, describe, store_path};
-use crate::args::{MemoryPropose, MemoryScope as ScopeArgs};
+use crate::args::{MemoryPropose, MemoryScopeArgs as ScopeArgs};
 use crate::several::{self, ReadStores};
 
 /// Most proposals that are listed.
@@ -17,7 +17,8 @@ const PROPOSAL_COUNT_MAX: usize = 1000;
 
 fn proposal_json(number: usize, proposal: &SessionProposal) -> Value {
     let SessionProposal { source, role, proposal } = proposal;
-    let ids = |known: &[proposals::Known]| known.iter().map(|known| known.id.clone()).collect::<Vec<_>>();
+    let ids =
+        |known: &[proposals::ReferencedItem]| known.iter().map(|known| known.id.clone()).collect::<Vec<_>>();
     json!({
         "number": number,
         "source": source.to_string(),
@@ -129,7 +130,7 @@ type Insight = (StreamId, String, MemoryInsights);
 fn insights_in<'s>(
     store: &Store,
     scopes: &[MemoryScope],
-    open: &dyn Fn(&MemoryScope) -> Result<Opened<'s>, Failure>,
+    open: &dyn Fn(&MemoryScope) -> Result<ScopeMemory<'s>, Failure>,
 ) -> Result<Vec<Insight>, Failure> {
     let names = describe::StreamNames::new(store);
     let mut all: Vec<Insight> = Vec::new();
@@ -152,7 +153,7 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
     let (all, code, scope_count) = if let Some(store) = stores.only() {
         let scopes = all_of(store, args, output)?;
         let scopes: Vec<MemoryScope> = scopes.into_iter().map(|(_, scope)| scope).collect();
-        let found = insights_in(store, &scopes, &|scope| Opened::of(store, global, scope))?;
+        let found = insights_in(store, &scopes, &|scope| ScopeMemory::of(store, global, scope))?;
         (vec![(0, found)], Code::Ok, scopes.len())
     } else {
         let (found, code) = stores.each(output, |store| {
@@ -161,7 +162,7 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
                 args.project.as_ref().map_or_else(|| store.project_names(), |one| Ok(vec![one.clone()]))?;
             let scopes: Vec<MemoryScope> = projects.into_iter().map(MemoryScope::project).collect();
             let at = (end, moment.unwrap_or_else(super::at::now));
-            insights_in(store, &scopes, &|scope| Opened::at(store, scope, at))
+            insights_in(store, &scopes, &|scope| ScopeMemory::at(store, scope, at))
         })?;
         let count = stores.count();
         (found, code, count)

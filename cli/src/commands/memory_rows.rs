@@ -1,7 +1,7 @@
 //! Memory items in words. The rows themselves are questions: `acpdb_query::memory`.
 
-use acpdb_engine::fold::memory::{Standing, kind_label};
-pub(crate) use acpdb_query::memory::Row;
+use acpdb_engine::fold::memory::{MemoryStatus, kind_label};
+pub(crate) use acpdb_query::memory::RememberedItem;
 
 use super::describe;
 use super::lines::one_line;
@@ -10,7 +10,7 @@ use super::lines::one_line;
 pub(crate) const ITEM_SCHEMA: &str = "acpdb.memory_item/1";
 
 /// A row in words.
-pub(crate) trait Words {
+pub(crate) trait RowWords {
     /// `tooling/package_manager`, else the category, with the subject if there is one.
     fn place(&self) -> String;
     /// The value on one line.
@@ -23,7 +23,7 @@ pub(crate) trait Words {
     fn day(&self) -> String;
 }
 
-impl Words for Row {
+impl RowWords for RememberedItem {
     fn place(&self) -> String {
         let category = one_line(&self.category);
         match (&self.key, &self.subject) {
@@ -39,19 +39,19 @@ impl Words for Row {
 
     fn stands(&self) -> String {
         match self.standing {
-            Standing::Superseded => {
+            MemoryStatus::Superseded => {
                 let by: Vec<String> = self.superseded_by.iter().map(|id| one_line(id)).collect();
                 format!("superseded by {}", by.join(", "))
             }
-            Standing::Current if self.shadowed => "shadowed by another value".to_owned(),
-            Standing::Current => format!("current {:.2}", self.confidence),
-            Standing::OffBranch => "off the branch".to_owned(),
+            MemoryStatus::Current if self.shadowed => "shadowed by another value".to_owned(),
+            MemoryStatus::Current => format!("current {:.2}", self.confidence),
+            MemoryStatus::OffBranch => "off the branch".to_owned(),
             standing => standing.label().to_owned(),
         }
     }
 
     fn holds(&self) -> bool {
-        self.standing == Standing::Current && !self.shadowed
+        self.standing == MemoryStatus::Current && !self.shadowed
     }
 
     fn label(&self) -> &'static str {

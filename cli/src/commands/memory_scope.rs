@@ -8,18 +8,18 @@ use acpdb_query::when::{self, Point};
 use serde_json::json;
 
 use super::lines::{clip, one_line, some_of};
-use super::memory_rows::{Row, Words as _};
+use super::memory_rows::{RememberedItem, RowWords as _};
 use super::{Code, Failure, Global, Output, describe};
-use crate::args::MemoryScope as ScopeArgs;
+use crate::args::MemoryScopeArgs as ScopeArgs;
 
 /// Memory of a scope as of `--at`, ready to be read.
-pub(crate) struct Opened<'s> {
+pub(crate) struct ScopeMemory<'s> {
     pub(crate) store: &'s Store,
     memory: acpdb_engine::Memory,
     now: Micros,
 }
 
-impl<'s> Opened<'s> {
+impl<'s> ScopeMemory<'s> {
     pub(crate) fn new(
         store: &'s Store,
         global: &Global,
@@ -52,7 +52,7 @@ impl<'s> Opened<'s> {
     }
 
     /// All items ever recorded, in order.
-    pub(crate) fn rows(&self) -> Vec<Row> {
+    pub(crate) fn rows(&self) -> Vec<RememberedItem> {
         acpdb_query::memory::rows(self.store, &self.memory, self.now)
     }
 }
@@ -138,13 +138,13 @@ pub(crate) fn all_of(
 }
 
 /// Whether an item that was recorded took the place of another one.
-pub(crate) fn by_edge(new: &Row, old: &Row) -> bool {
+pub(crate) fn by_edge(new: &RememberedItem, old: &RememberedItem) -> bool {
     new.supersedes.contains(&old.id)
 }
 
 /// Whether an item that holds again took the place of another one of its key. No edge says so: those that it has are from the
 /// time when it was recorded.
-pub(crate) fn by_key(new: &Row, old: &Row) -> bool {
+pub(crate) fn by_key(new: &RememberedItem, old: &RememberedItem) -> bool {
     old.shadowed && new.key.is_some() && (&new.category, &new.key) == (&old.category, &old.key)
 }
 
@@ -154,10 +154,10 @@ pub(crate) fn said(
     global: &Global,
     scope: &MemoryScope,
     receipt: &MemoryReceipt,
-    (what, has_replaced): (&str, fn(&Row, &Row) -> bool),
+    (what, has_replaced): (&str, fn(&RememberedItem, &RememberedItem) -> bool),
     output: &mut Output,
 ) -> Result<Code, Failure> {
-    let opened = Opened::of(store, global, scope)?;
+    let opened = ScopeMemory::of(store, global, scope)?;
     let rows = opened.rows();
     let row = rows.iter().rev().find(|row| row.id == receipt.id && row.stream == receipt.stream);
     if output.json {
@@ -184,19 +184,20 @@ pub(crate) fn said(
 }
 
 /// The items that an id or `#seq` names; if there are none, the items of `KEY` or `CATEGORY/KEY`.
-pub(crate) fn named<'r>(rows: &'r [Row], text: &str) -> Vec<&'r Row> {
-    let by_id = |row: &Row| row.id == text || row.item.to_string() == text;
+pub(crate) fn named<'r>(rows: &'r [RememberedItem], text: &str) -> Vec<&'r RememberedItem> {
+    let by_id = |row: &RememberedItem| row.id == text || row.item.to_string() == text;
     // A key may hold a slash: the words that name category and key go first.
-    let by_place =
-        |row: &Row| row.key.as_deref().is_some_and(|key| format!("{}/{key}", row.category) == text);
-    let by_key = |row: &Row| row.key.as_deref() == Some(text);
-    let all = |is: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is(row)).collect::<Vec<_>>();
-    let forms: [&dyn Fn(&Row) -> bool; 3] = [&by_id, &by_place, &by_key];
+    let by_place = |row: &RememberedItem| {
+        row.key.as_deref().is_some_and(|key| format!("{}/{key}", row.category) == text)
+    };
+    let by_key = |row: &RememberedItem| row.key.as_deref() == Some(text);
+    let all = |is: &dyn Fn(&RememberedItem) -> bool| rows.iter().filter(|row| is(row)).collect::<Vec<_>>();
+    let forms: [&dyn Fn(&RememberedItem) -> bool; 3] = [&by_id, &by_place, &by_key];
     forms.into_iter().map(all).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// The failure for a name without an item: suggests a near one.
-pub(crate) fn miss(rows: &[Row], text: &str) -> Failure {
+pub(crate) fn miss(rows: &[RememberedItem], text: &str) -> Failure {
     let names = rows.iter().flat_map(|row| {
         let keys = row.key.iter().flat_map(|key| [key.clone(), format!("{}/{key}", row.category)]);
         keys.chain([row.id.clone()]).collect::<Vec<_>>()

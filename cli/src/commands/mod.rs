@@ -90,5 +90,5 @@ mod verify_host;
 // Names that nearly every verb needs: each takes them from here, in one line.
 use crate::failure::{Code, Failure};
 use crate::global::Global;
-use crate::output::{Escape, Output, escape};
+use crate::output::{EscapeLevel, Output, escape};
 use crate::{describe, store_path};

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::time::Instant;
 
 use acpdb_hosts::lines::{self, Noise};
-use acpdb_live::journal::{self, Line};
-use acpdb_live::plugin::Desk;
+use acpdb_live::journal::{self, JournalLine};
+use acpdb_live::plugin::PluginSession;
 
 use super::hook::{line, passed_over};
 use super::{Code, Failure, Global, Output, store_path};
@@ -24,7 +24,7 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
     };
     // Without a folder for a store, the first question tells the reason.
     let passed_over = store_path::find_unasked(&found_by).ok().and_then(|found| passed_over(&found));
-    let mut desk = Desk::new(args.host, args.mode, Box::new(open));
+    let mut desk = PluginSession::new(args.host, args.mode, Box::new(open));
     let journal = journal::path(&crate::settings::variable);
     let mut input = std::io::stdin().lock();
     let mut out = std::io::stdout().lock();
@@ -47,15 +47,15 @@ pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
                 } else {
                     noise.meant();
                 }
-                if is_noise { Desk::refuse(Noise::TOLD) } else { (answer, done) }
+                if is_noise { PluginSession::refuse(Noise::TOLD) } else { (answer, done) }
             }
-            Err(error) => Desk::refuse(&error.to_string()),
+            Err(error) => PluginSession::refuse(&error.to_string()),
         };
         // A host that is gone needs no answer; all that it told is recorded.
         if writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {
             continue;
         }
-        let line = Line {
+        let line = JournalLine {
             event: done.op,
             session: done.session,
             milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -7,8 +7,8 @@ use acpdb_engine::ids::{Seq, StreamId};
 use serde_json::{Map, Value, json};
 
 use super::policy_file::{from_file, refused};
-use super::{Code, Escape, Failure, Global, Output, describe, store_path};
-use crate::args::{PolicyAct, PolicySet, PolicyShow};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, store_path};
+use crate::args::{PolicyAct, PolicySetArgs, PolicyShow};
 
 pub(crate) fn run(global: &Global, act: &PolicyAct, output: &mut Output) -> Result<Code, Failure> {
     match act {
@@ -52,7 +52,7 @@ fn show(global: &Global, args: &PolicyShow, output: &mut Output) -> Result<Code,
     }
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let heading = format!("# policy of {whose}: preset {}", policy.preset);
-    output.styled(describe::DIM, crate::output::escape(&heading, Escape::Line))?;
+    output.styled(describe::DIM, crate::output::escape(&heading, EscapeLevel::Line))?;
     // On a terminal the heading says most of it: the preset, of which only some keys were changed.
     let is_short = output.terminal && !args.all;
     let mut left_count = 0_u64;
@@ -63,7 +63,7 @@ fn show(global: &Global, args: &PolicyShow, output: &mut Output) -> Result<Code,
             continue;
         }
         let line = format!("{} = {}", key.name, key.value(&policy));
-        let line = crate::output::escape(&line, Escape::Text).into_owned();
+        let line = crate::output::escape(&line, EscapeLevel::Text).into_owned();
         output.line(if differs {
             output.paint(describe::BOLD, &format!("{line}  # changed"))
         } else {
@@ -77,14 +77,14 @@ fn show(global: &Global, args: &PolicyShow, output: &mut Output) -> Result<Code,
 }
 
 /// The policy that the arguments of `set` ask for.
-enum Wanted {
+enum RequestedPolicy {
     /// This policy, in place of the one in force.
     Whole(Box<Rules>),
     /// The policy in force (or this preset) with these keys changed.
     Changed { preset: Option<String>, keys: Vec<(String, String)> },
 }
 
-impl Wanted {
+impl RequestedPolicy {
     fn policy(&self, current: &Rules) -> Result<Rules, PolicyError> {
         match self {
             Self::Whole(policy) => Ok((**policy).clone()),
@@ -151,21 +151,21 @@ fn switch(value: &Value) -> Option<bool> {
     }
 }
 
-fn wanted(what: &[String]) -> Result<Wanted, Failure> {
+fn wanted(what: &[String]) -> Result<RequestedPolicy, Failure> {
     let (pairs, names): (Vec<&String>, Vec<&String>) = what.iter().partition(|text| text.contains('='));
     let keys = pairs.iter().filter_map(|text| text.split_once('='));
     let keys: Vec<(String, String)> =
         keys.map(|(key, value)| (key.trim().to_owned(), value.to_owned())).collect();
     match names.as_slice() {
-        [] => Ok(Wanted::Changed { preset: None, keys }),
+        [] => Ok(RequestedPolicy::Changed { preset: None, keys }),
         [name] if PRESETS.contains(&name.as_str()) => {
-            Ok(Wanted::Changed { preset: Some((*name).clone()), keys })
+            Ok(RequestedPolicy::Changed { preset: Some((*name).clone()), keys })
         }
         [name] if looks_like_a_file(name) => {
             if !keys.is_empty() {
                 return Err(Failure::usage("a file is a whole policy; put the keys into it"));
             }
-            Ok(Wanted::Whole(Box::new(from_file(name)?)))
+            Ok(RequestedPolicy::Whole(Box::new(from_file(name)?)))
         }
         // Not a preset: the engine's error suggests a near name.
         [name] => {
@@ -183,7 +183,7 @@ fn looks_like_a_file(name: &str) -> bool {
     matches!(extension, Some("toml" | "json")) || name.contains(std::path::MAIN_SEPARATOR)
 }
 
-fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, Failure> {
+fn set(global: &Global, args: &PolicySetArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let wanted = wanted(&args.what)?;
     let store = store_path::open(global, output)?;
@@ -205,7 +205,7 @@ fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, F
     }
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let text = format!("{seq} policy of {whose} from here on: {}", policy.compact());
-    output.line(crate::output::escape(&text, Escape::Text))?;
+    output.line(crate::output::escape(&text, EscapeLevel::Text))?;
     Ok(Code::Ok)
 }
 

@@ -8,7 +8,7 @@ use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::ids::Seq;
 use serde_json::{Map, Value, json};
 
-use super::{Code, Escape, Failure, Global, Output, escape, store_path};
+use super::{Code, EscapeLevel, Failure, Global, Output, escape, store_path};
 use crate::args::PolicyImport;
 
 /// Places of settings, and the keys of the policy with the same meaning.
@@ -54,7 +54,7 @@ const READ: &[&str] = &[
 
 /// The result for a configuration.
 #[derive(Debug, PartialEq)]
-struct Imported {
+struct ImportedPolicy {
     /// Keys of the policy.
     keys: Map<String, Value>,
     /// Settings for which the policy has no key.
@@ -90,16 +90,16 @@ pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> 
     let done = seq.map_or_else(|| "would be".to_owned(), |seq| format!("{seq}"));
     output.line(escape(
         &format!("{done} policy of the store from here on: {}", policy.compact()),
-        Escape::Text,
+        EscapeLevel::Text,
     ))?;
     for name in &imported.left {
-        output.note(format!("{} has no counterpart here, and is left out", escape(name, Escape::Line)));
+        output.note(format!("{} has no counterpart here, and is left out", escape(name, EscapeLevel::Line)));
     }
     Ok(Code::Ok)
 }
 
 /// A configuration, in keys of the policy.
-fn imported(text: &str) -> Result<Imported, String> {
+fn imported(text: &str) -> Result<ImportedPolicy, String> {
     let config: Value =
         serde_json::from_str(&plain(text)).map_err(|error| format!("not valid JSON: {error}"))?;
     if !config.is_object() {
@@ -126,7 +126,7 @@ fn imported(text: &str) -> Result<Imported, String> {
         !is_known
     });
     let left = left.iter().map(|pointer| pointer.trim_start_matches('/').replace('/', ".")).collect();
-    Ok(Imported { keys, left })
+    Ok(ImportedPolicy { keys, left })
 }
 
 /// Settings that only the plug-in acp has: there, the two switches of files mean its file rule.

@@ -21,15 +21,15 @@ pub(crate) fn run(global: &Global, act: &ProjectAct, output: &mut Output) -> Res
 
 /// The sessions and the memory that go by a name.
 #[derive(Default)]
-struct Row {
+struct ProjectRow {
     sessions: u64,
     has_memory: bool,
     names_before: Vec<String>,
 }
 
 /// The projects of sessions and of memory. Subagents belong to their session.
-fn rows(store: &Store) -> Result<BTreeMap<String, Row>, Failure> {
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+fn rows(store: &Store) -> Result<BTreeMap<String, ProjectRow>, Failure> {
+    let mut rows: BTreeMap<String, ProjectRow> = BTreeMap::new();
     for name in store.stream_names()? {
         let Some(folder) = name.folder.filter(|_| name.scope == Scope::Session && name.parent.is_none())
         else {
@@ -53,7 +53,7 @@ fn list(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
     let rows = rows(&store)?;
     if output.json {
-        let told = |(name, row): (&String, &Row)| {
+        let told = |(name, row): (&String, &ProjectRow)| {
             json!({
                 "project": name, "sessions": row.sessions, "has_memory": row.has_memory,
                 "names_before": row.names_before,

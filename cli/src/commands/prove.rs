@@ -11,8 +11,8 @@ use acpdb_proof::tree::{
     consistency_ranges, cover_ranges, inclusion_ranges, verify_consistency, verify_cover, verify_inclusion,
 };
 use acpdb_proof::{
-    Checkpoint, ConsistencyProof, Cover, EventProof, EventsProof, Frontier, Hash, Note, Opening, ProofError,
-    event,
+    Checkpoint, ConsistencyProof, Cover, EventOpening, EventProof, EventsProof, Frontier, Hash, Note,
+    ProofError, event,
 };
 use serde_json::json;
 
@@ -162,11 +162,11 @@ fn of_event(store: &Store, seq: Seq, with_body: bool) -> Result<(String, Checkpo
 }
 
 /// The opening of an event: the data that a proof shows of it.
-fn opening(store: &Store, leaf: Leaf, with_body: bool) -> Result<Opening, Failure> {
+fn opening(store: &Store, leaf: Leaf, with_body: bool) -> Result<EventOpening, Failure> {
     let bodies = if with_body { store.salted_bodies(leaf.seq)? } else { Vec::new() };
     let shown = |body: SaltedBody| ShownBody { row: body.row, salt: body.salt, bytes: body.bytes };
     let bodies = bodies.into_iter().map(shown).collect();
-    Ok(Opening { salt: leaf.salt, event: leaf.bytes, bodies })
+    Ok(EventOpening { salt: leaf.salt, event: leaf.bytes, bodies })
 }
 
 fn of_session(

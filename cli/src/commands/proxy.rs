@@ -1,22 +1,22 @@
 //! `acpdb proxy URL`: a proxy between a host and its provider, on this machine.
 
 use super::{Code, Failure, Global, Output};
-use crate::args::Proxy;
+use crate::args::ProxyArgs;
 
 /// Says that an exchange went through and is not recorded.
 #[cfg(feature = "proxy")]
 fn unrecorded(why: &str) {
     use std::io::Write as _;
-    let why = crate::output::escape(why, crate::output::Escape::Line);
+    let why = crate::output::escape(why, crate::output::EscapeLevel::Line);
     // If standard error is closed, there is no other place to say it.
     let _ = writeln!(std::io::stderr(), "warning: an exchange is not recorded: {why}");
 }
 
 #[cfg(feature = "proxy")]
-pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &ProxyArgs, output: &mut Output) -> Result<Code, Failure> {
     use crate::args::ProxyMode;
-    use acpdb_live::proxy::prune::Places;
-    use acpdb_live::proxy::server::{Options, Unrecorded, serve};
+    use acpdb_live::proxy::prune::RecordingFolders;
+    use acpdb_live::proxy::server::{ProxyOptions, Unrecorded, serve};
     use acpdb_live::proxy::{ProxyError, may_listen};
     super::at::refuse(global)?;
     let failure = |error: &ProxyError| {
@@ -32,9 +32,9 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
     let store = crate::store_path::open_live(global, output)?;
     let prune = match args.mode {
         ProxyMode::Record => None,
-        ProxyMode::Prune => Some(Places::usual(&crate::settings::variable)),
+        ProxyMode::Prune => Some(RecordingFolders::usual(&crate::settings::variable)),
     };
-    let options = Options {
+    let options = ProxyOptions {
         listen: args.listen,
         upstream: args.upstream.clone(),
         access: token.access.clone(),
@@ -60,7 +60,7 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
 }
 
 #[cfg(not(feature = "proxy"))]
-pub(crate) fn run(_: &Global, _: &Proxy, _: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(_: &Global, _: &ProxyArgs, _: &mut Output) -> Result<Code, Failure> {
     let failure = Failure::usage("this program was built without the proxy");
     Err(failure.hint("build it with --features proxy"))
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_proof::tree::{consistency_ranges, verify_consistency};
-use acpdb_proof::witness::{Member, Quorum, REQUEST_HASH_COUNT_MAX, request};
-use acpdb_proof::{Checkpoint, Hash, Note, Policy, WitnessKey};
+use acpdb_proof::witness::{PolicyMember, Quorum, REQUEST_HASH_COUNT_MAX, request};
+use acpdb_proof::{Checkpoint, Hash, Note, WitnessKey, WitnessPolicy};
 use serde_json::json;
 
 use super::{Code, Failure, Output, describe, head};
@@ -31,7 +31,7 @@ const ASK_COUNT_MAX: usize = 4;
 const SIZE_TYPE: &str = "text/x.tlog.size";
 
 /// A witness's answer.
-struct Answer {
+struct WitnessReply {
     status: u16,
     is_size: bool,
     body: String,
@@ -42,7 +42,7 @@ pub(crate) fn run(store: &Store, args: &Push, output: &mut Output) -> Result<Cod
         (Some(path), ..) => policy_of(path)?,
         (None, Some(url), Some(key)) => {
             let key = WitnessKey::parse(key).map_err(|error| Failure::usage(error.to_string()))?;
-            Policy::of_one(key, url)
+            WitnessPolicy::of_one(key, url)
         }
         _ => return Err(Failure::usage("name a witness and its key, or a policy")),
     };
@@ -53,7 +53,7 @@ pub(crate) fn run(store: &Store, args: &Push, output: &mut Output) -> Result<Cod
     let unread = |error: acpdb_proof::ProofError| Failure::new(Code::Damage, error.to_string());
     let mut note = Note::parse(&text).map_err(unread)?;
     let found = Checkpoint::parse(note.text_unchecked()).map_err(unread)?;
-    let asker = Asker { store, checkpoint: found, agent: agent(Duration::from_secs(args.timeout)) };
+    let asker = WitnessClient { store, checkpoint: found, agent: agent(Duration::from_secs(args.timeout)) };
     let mut told = Vec::new();
     for member in policy.witnesses() {
         let answered = match &member.url {
@@ -85,10 +85,10 @@ pub(crate) fn run(store: &Store, args: &Push, output: &mut Output) -> Result<Cod
 }
 
 /// A policy file.
-pub(crate) fn policy_of(path: &Path) -> Result<Policy, Failure> {
+pub(crate) fn policy_of(path: &Path) -> Result<WitnessPolicy, Failure> {
     let shown = path.display().to_string();
     let text = keys::read(path)?.ok_or_else(|| Failure::not_found(format!("there is no policy {shown}")))?;
-    Policy::parse(&text).map_err(|error| {
+    WitnessPolicy::parse(&text).map_err(|error| {
         Failure::usage(format!("{shown}, {error}")).hint("see acpdb checkpoint push --help for its form")
     })
 }
@@ -122,7 +122,7 @@ fn keep(store: &Store, seq: Seq, note: &Note) -> Result<(), Failure> {
     Ok(())
 }
 
-type Told<'a> = (&'a Member, Result<(), Failure>);
+type Told<'a> = (&'a PolicyMember, Result<(), Failure>);
 
 fn tell(seq: Seq, told: &[Told<'_>], quorum: &Quorum, output: &mut Output) -> Result<(), Failure> {
     if output.json {
@@ -185,15 +185,15 @@ fn check_url(url: &str) -> Result<(), Failure> {
     }
 }
 
-struct Asker<'a> {
+struct WitnessClient<'a> {
     store: &'a Store,
     checkpoint: Checkpoint,
     agent: ureq::Agent,
 }
 
-impl Asker<'_> {
+impl WitnessClient<'_> {
     /// The note with the signature of a witness.
-    fn ask(&self, member: &Member, url: &str, note: &Note) -> Result<Note, Failure> {
+    fn ask(&self, member: &PolicyMember, url: &str, note: &Note) -> Result<Note, Failure> {
         check_url(url)?;
         let size = self.checkpoint.seq.get();
         let mut old = self.seen_last(member)?;
@@ -224,7 +224,7 @@ impl Asker<'_> {
     }
 
     /// The largest tree before this one that the witness is known to have signed.
-    fn seen_last(&self, member: &Member) -> Result<u64, Failure> {
+    fn seen_last(&self, member: &PolicyMember) -> Result<u64, Failure> {
         let seqs = claims::seqs(self.store)?;
         // A note that is damaged tells nothing of this witness; an older one may.
         for seq in seqs.into_iter().filter(|seq| *seq <= self.checkpoint.seq).rev().take(64) {
@@ -274,7 +274,7 @@ impl Asker<'_> {
             .hint("push a newer checkpoint; acpdb checkpoint sign makes one"))
     }
 
-    fn send(&self, url: &str, body: &str) -> Result<Answer, Failure> {
+    fn send(&self, url: &str, body: &str) -> Result<WitnessReply, Failure> {
         let url = format!("{}/add-checkpoint", url.trim_end_matches('/'));
         let failed = |why: String| Failure::new(Code::Failure, format!("cannot ask {url}: {why}"));
         let sent = self.agent.post(&url).header("content-type", "text/plain; charset=utf-8").send(body);
@@ -289,11 +289,11 @@ impl Asker<'_> {
             return Err(failed("its answer has no end".to_owned()));
         }
         let body = String::from_utf8(bytes).map_err(|_| failed("its answer is no text".to_owned()))?;
-        Ok(Answer { status: answer.status().as_u16(), is_size, body })
+        Ok(WitnessReply { status: answer.status().as_u16(), is_size, body })
     }
 }
 
-fn accept(member: &Member, note: &Note, answer: &str) -> Result<Note, Failure> {
+fn accept(member: &PolicyMember, note: &Note, answer: &str) -> Result<Note, Failure> {
     member.key.accept(note, answer).map_err(|error| {
         let failure = Failure::new(Code::Failure, error.to_string());
         failure.hint("nothing of its answer was kept; is it the witness that the key is of?")

@@ -13,7 +13,7 @@ use acpdb_remote::RemoteError;
 use acpdb_remote::s3::{S3Place, S3Remote, S3Settings};
 use acpdb_remote::{ChainError, FolderRemote, Remote, repair};
 
-use super::{Code, Escape, Failure, escape, store_path};
+use super::{Code, EscapeLevel, Failure, escape, store_path};
 #[cfg(feature = "s3")]
 use crate::settings::variable;
 
@@ -106,7 +106,7 @@ impl RemoteUrl {
 
     /// As it is said to a person.
     pub(crate) fn shown(&self) -> String {
-        escape(&self.typed, Escape::Line).into_owned()
+        escape(&self.typed, EscapeLevel::Line).into_owned()
     }
 
     /// As it is said to a program.
@@ -164,7 +164,7 @@ impl RemoteUrl {
         match listed.iter().find(|listed| !is_ours(&listed.key)) {
             None => Ok(()),
             Some(other) => {
-                let name = escape(&other.key, Escape::Line);
+                let name = escape(&other.key, EscapeLevel::Line);
                 let what = format!("{} has other things in it, such as {name}", self.shown());
                 Err(Failure::usage(what).hint("name a prefix that is for shipped stores alone"))
             }
@@ -191,7 +191,7 @@ impl RemoteUrl {
             let name = entry.map_err(Failure::io("read", folder.display()))?.file_name();
             let name = name.to_string_lossy();
             if !name.starts_with('.') && !NAMES.contains(&&*name) {
-                let name = escape(&name, Escape::Line);
+                let name = escape(&name, EscapeLevel::Line);
                 let what = format!("{} has other things in it, such as {name}", folder.display());
                 return Err(Failure::usage(what).hint("name a folder that is for shipped stores alone"));
             }

@@ -8,13 +8,13 @@ use acpdb_remote::{ChainError, RehearsedRemote, RestoreOptions, restore, stores}
 
 use super::lines::some_of;
 use super::remote_url::{RemoteUrl, with_head};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
-use crate::args::Restore;
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
+use crate::args::RestoreArgs;
 
 /// Most stores that an error names.
 const NAMED_COUNT_MAX: usize = 50;
 
-pub(crate) fn run(global: &Global, args: &Restore, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "restore")?;
     let url = RemoteUrl::read(&args.url)?;
     let remote = url.open(false)?.remote;
@@ -36,7 +36,7 @@ pub(crate) fn run(global: &Global, args: &Restore, output: &mut Output) -> Resul
     if output.json {
         return output.json_line(&done);
     }
-    let folder = escape(&done.path.display().to_string(), Escape::Line).into_owned();
+    let folder = escape(&done.path.display().to_string(), EscapeLevel::Line).into_owned();
     let events = describe::count(done.report.events, "event");
     output.line(format!("{folder}: store {store}, {events} up to {}, verified", done.head))?;
     output.note(format!("to read it: acpdb --db {} home", store_path::quoted(&done.path)));

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::text::paths::shown;
-use acpdb_hosts::resume::{Origin, Resume as Words, ResumeHost, write};
+use acpdb_hosts::resume::{Origin, ResumeHost, ResumeOptions as Words, write};
 use serde::Serialize;
 
-use super::sink::{Sink, To};
-use super::{Code, Escape, Failure, Global, Output, describe, escape, find, store_path};
-use crate::args::{Resume, ResumeIn, Target};
+use super::sink::{TargetSink, To};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, find, store_path};
+use crate::args::{ExportTarget, ResumeArgs, ResumeIn};
 use crate::settings;
 
 /// The result, for programs.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ResumeResult<'a> {
     host: &'static str,
     session: &'a str,
     id: &'a str,
@@ -27,13 +27,13 @@ struct Answer<'a> {
     command: &'a str,
 }
 
-pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &ResumeArgs, output: &mut Output) -> Result<Code, Failure> {
     let (store, session, view) = find::opened(global, args.session.name(), output)?;
     let host = match args.host {
         Some(ResumeIn::ClaudeCode) => ResumeHost::ClaudeCode,
         Some(ResumeIn::Codex) => ResumeHost::Codex,
         None => ResumeHost::from_name(&session.host).ok_or_else(|| {
-            let host = escape(&session.host, Escape::Line).into_owned();
+            let host = escape(&session.host, EscapeLevel::Line).into_owned();
             Failure::usage(format!("sessions of {host} cannot be written back"))
                 .hint("name a host that is to go on: --in claude-code or --in codex")
         })?,
@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             acpdb_live::files::make_folder(parent).map_err(Failure::io("make", parent.display()))?;
         }
-        let sink = Sink::open(&Target { output: Some(path.clone()), force: args.force }, output)?;
+        let sink = TargetSink::open(&ExportTarget { output: Some(path.clone()), force: args.force }, output)?;
         let ((), to) = sink.fill(|out| {
             out.write_all(&written.bytes).map_err(acpdb_query::export::ExportError::from)?;
             Ok(())
@@ -64,7 +64,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
         }
     }
     if output.json {
-        let answer = Answer {
+        let answer = ResumeResult {
             host: host.name(),
             session: &session.name,
             id: &words.id,
@@ -93,13 +93,13 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
         output.note(line);
     }
     let line = format!("cd {} && {command}", store_path::quoted(Path::new(&words.folder)));
-    let line = output.recorded(&line, Escape::Text).into_owned();
+    let line = output.recorded(&line, EscapeLevel::Text).into_owned();
     output.line(line)?;
     Ok(Code::Ok)
 }
 
 /// The folder in which the host goes on: the named one, else the session's, else the current one.
-fn folder(args: &Resume, view: &acpdb_engine::View) -> Result<String, Failure> {
+fn folder(args: &ResumeArgs, view: &acpdb_engine::View) -> Result<String, Failure> {
     let own = view.state().info(view.at()).and_then(|info| info.cwd.clone());
     let here = || std::env::current_dir().map_err(Failure::io("read", "the current folder"));
     match (&args.folder, own) {

@@ -15,7 +15,7 @@ use crate::args::Run;
 
 /// A provider, and the variables by which programs find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Provider {
+struct ChildProvider {
     /// The variables; the first one that the user has set names the provider.
     variables: Vec<String>,
     /// The provider if none is set.
@@ -26,12 +26,12 @@ struct Provider {
 #[cfg(feature = "proxy")]
 const VERSION: &str = "/v1";
 
-fn provider(variables: &[&str], usual: &'static str) -> Provider {
-    Provider { variables: variables.iter().map(|name| (*name).to_owned()).collect(), usual }
+fn provider(variables: &[&str], usual: &'static str) -> ChildProvider {
+    ChildProvider { variables: variables.iter().map(|name| (*name).to_owned()).collect(), usual }
 }
 
 /// The providers that a program speaks to, as far as its name tells.
-fn providers(program: &str, args: &Run) -> Vec<Provider> {
+fn providers(program: &str, args: &Run) -> Vec<ChildProvider> {
     let anthropic = || provider(&["ANTHROPIC_BASE_URL"], "https://api.anthropic.com");
     let openai = || provider(&["OPENAI_BASE_URL", "OPENAI_API_BASE"], "https://api.openai.com/v1");
     let gemini = || provider(&["GOOGLE_GEMINI_BASE_URL"], "https://generativelanguage.googleapis.com");
@@ -73,20 +73,20 @@ pub(crate) fn run(global: &Global, args: &Run, output: &mut Output) -> Result<Co
 }
 
 /// The provider that the user's environment names.
-fn set(provider: &Provider) -> Option<String> {
+fn set(provider: &ChildProvider) -> Option<String> {
     let value = |name: &String| crate::settings::variable(name).filter(|value| !value.is_empty());
     provider.variables.iter().find_map(value)
 }
 
 #[cfg(not(feature = "proxy"))]
 mod inside {
-    use super::{Code, Failure, Global, OsString, Output, Provider, Run};
+    use super::{ChildProvider, Code, Failure, Global, OsString, Output, Run};
 
     pub(super) fn run(
         _: &Global,
         _: &Run,
         _: (&OsString, &[OsString]),
-        _: &[Provider],
+        _: &[ChildProvider],
         _: &mut Output,
     ) -> Result<Code, Failure> {
         let failure = Failure::usage("this program was built without the proxy that run needs");
@@ -102,14 +102,14 @@ mod inside {
 
     use acpdb_engine::Store;
     use acpdb_engine::locks::steady;
-    use acpdb_live::attach::{self, Reach, settings};
-    use acpdb_live::proxy::access::{Access, Clients, address};
+    use acpdb_live::attach::{self, SettingsOwner, settings};
+    use acpdb_live::proxy::access::{ClientAccess, Clients, address};
     use acpdb_live::proxy::inside::{Inside, begin};
-    use acpdb_live::proxy::prune::Places;
-    use acpdb_live::proxy::server::{Options, Unrecorded};
-    use acpdb_live::{Host, Mode, recording};
+    use acpdb_live::proxy::prune::RecordingFolders;
+    use acpdb_live::proxy::server::{ProxyOptions, Unrecorded};
+    use acpdb_live::{AttachMode, Host, recording};
 
-    use super::{Code, Failure, Global, OsString, Output, Provider, Run, VERSION, set};
+    use super::{ChildProvider, Code, Failure, Global, OsString, Output, Run, VERSION, set};
     use crate::failure::chained;
     use crate::{child, keys, settings as own, store_path};
 
@@ -132,7 +132,7 @@ mod inside {
         global: &Global,
         args: &Run,
         (program, words): (&OsString, &[OsString]),
-        providers: &[Provider],
+        providers: &[ChildProvider],
         output: &mut Output,
     ) -> Result<Code, Failure> {
         let store = opened(global, output);
@@ -208,12 +208,12 @@ mod inside {
     fn proxies(
         store: Option<&Store>,
         args: &Run,
-        providers: &[Provider],
+        providers: &[ChildProvider],
         reasons: &Arc<Mutex<Vec<String>>>,
     ) -> Result<Begun, String> {
         let hex = |failure: Failure| failure.message;
         let token = keys::hex(&keys::random::<16>().map_err(hex)?);
-        let access = Access::new(&token, Clients::OfThisUser).ok_or("there is no token")?;
+        let access = ClientAccess::new(&token, Clients::OfThisUser).ok_or("there is no token")?;
         let name = keys::hex(&keys::random::<4>().map_err(hex)?);
         let session = args.session.clone().unwrap_or_else(|| format!("run-{name}"));
         let reasons = Arc::clone(reasons);
@@ -223,19 +223,19 @@ mod inside {
                 reasons.push(why.to_owned());
             }
         }));
-        let options = |provider: &Provider| {
+        let options = |provider: &ChildProvider| {
             let upstream = args.upstream.clone().or_else(|| set(provider));
             let upstream = upstream.unwrap_or_else(|| provider.usual.to_owned());
-            Options {
+            ProxyOptions {
                 listen: ([127, 0, 0, 1], 0).into(),
                 upstream,
                 access: access.clone(),
                 session: Some(session.clone()),
-                prune: (args.mode == Mode::Prune).then(|| Places::usual(&own::variable)),
+                prune: (args.mode == AttachMode::Prune).then(|| RecordingFolders::usual(&own::variable)),
                 unrecorded: unrecorded.clone(),
             }
         };
-        let mut all: Vec<Options> = providers.iter().map(options).collect();
+        let mut all: Vec<ProxyOptions> = providers.iter().map(options).collect();
         // Records name an API by the end of its path, which holds the version.
         let versions: Vec<&str> = all
             .iter_mut()
@@ -277,7 +277,7 @@ mod inside {
                 {
                     given.variables.push(("ENABLE_TOOL_SEARCH".to_owned(), "true".to_owned()));
                 }
-                if args.mode != Mode::Record {
+                if args.mode != AttachMode::Record {
                     given.words = hooks(global, args.mode, words, output);
                 }
             }
@@ -293,8 +293,8 @@ mod inside {
     }
 
     /// Says that a program is told nothing: its hooks are in settings, which are not changed.
-    fn told_by_attach(mode: Mode, name: &str, output: &Output) {
-        if mode == Mode::Suggest {
+    fn told_by_attach(mode: AttachMode, name: &str, output: &Output) {
+        if mode == AttachMode::Suggest {
             let host = Host::from_name(name).map_or("HOST", |host| host.name());
             output.note(format!(
                 "note: run tells {name} no todos and decisions; its hooks do: acpdb attach {host} --mode suggest"
@@ -303,7 +303,7 @@ mod inside {
     }
 
     /// Hooks for this run of Claude Code alone; none if it has them in its settings, or has settings of the user's for this run.
-    fn hooks(global: &Global, mode: Mode, words: &[OsString], output: &Output) -> Vec<String> {
+    fn hooks(global: &Global, mode: AttachMode, words: &[OsString], output: &Output) -> Vec<String> {
         if are_attached() {
             return Vec::new();
         }
@@ -321,13 +321,14 @@ mod inside {
     }
 
     /// Settings that hold the hooks of acpdb and nothing else.
-    fn made_hooks(global: &Global, mode: Mode) -> Result<String, String> {
+    fn made_hooks(global: &Global, mode: AttachMode) -> Result<String, String> {
         let unnamed = |error: std::io::Error| error.to_string();
         let program = std::env::current_exe().map_err(unnamed)?;
         let store = global.db.as_ref().map(std::path::absolute).transpose().map_err(unnamed)?;
-        let run = attach::Run { program: &program, store: store.as_deref(), host: Host::ClaudeCode, mode };
+        let run =
+            attach::HostCommand { program: &program, store: store.as_deref(), host: Host::ClaudeCode, mode };
         let words = run.words().map_err(|error| chained(&error))?;
-        let command = settings::Command { words, host: Host::ClaudeCode };
+        let command = settings::HostCommandLine { words, host: Host::ClaudeCode };
         settings::attached("", &command).map_err(|error| error.to_string())
     }
 
@@ -335,7 +336,7 @@ mod inside {
     fn are_attached() -> bool {
         // Without a folder, or with settings that cannot be read, they are not known to be there.
         let Ok(project) = std::env::current_dir() else { return false };
-        [Reach::User, Reach::Project].into_iter().any(|reach| {
+        [SettingsOwner::User, SettingsOwner::Project].into_iter().any(|reach| {
             let place = attach::place(Host::ClaudeCode, reach, &project, &own::variable);
             place
                 .and_then(|place| attach::found(&place, Host::ClaudeCode))
@@ -348,11 +349,11 @@ mod inside {
         if !inside.finish(RECORDS_WAIT) {
             output.warn("an exchange that was under way is not recorded");
         }
-        if inside.exchange_count() == 0 && args.mode != Mode::Record {
+        if inside.exchange_count() == 0 && args.mode != AttachMode::Record {
             output.note("note: no request came through; the program's own settings may name another address");
         }
         let Some(store) = store else { return };
-        let places = Places::usual(&own::variable);
+        let places = RecordingFolders::usual(&own::variable);
         for identity in inside.seen() {
             let Some((format, path)) = places.recording(&identity) else { continue };
             // Such a recording is read by the next import, too.

@@ -6,7 +6,7 @@ use acpdb_engine::Error;
 use acpdb_engine::store::{Salvaged, salvage_with};
 use indicatif::ProgressBar;
 
-use super::{Code, Escape, Failure, Global, Output, describe, store_path};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, store_path};
 use crate::args::Salvage;
 use crate::rings;
 
@@ -48,7 +48,7 @@ const NAMED_COUNT_MAX: usize = 10;
 
 fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
     let events = describe::count(done.events, "event");
-    let shown = super::escape(&done.path.display().to_string(), Escape::Line).into_owned();
+    let shown = super::escape(&done.path.display().to_string(), EscapeLevel::Line).into_owned();
     output.line(format!("{shown}: {events} copied, as store {}", done.store))?;
     for (first, last) in &done.lost_events {
         let text = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
@@ -76,7 +76,7 @@ fn tell(done: &Salvaged, output: &mut Output) -> Result<(), Failure> {
     for witness in &done.contradicting {
         // A witness without a detail about the log's own value is ahead of the log.
         let found = witness.detail.clone().unwrap_or_default();
-        let name = output.recorded(&witness.name, Escape::Line);
+        let name = output.recorded(&witness.name, EscapeLevel::Line);
         output.line(format!("  lost  perhaps what {name} tells of: {found}"))?;
     }
     if !done.source_head_is_known {

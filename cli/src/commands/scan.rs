@@ -12,13 +12,13 @@ use acpdb_engine::store::Stretches;
 use acpdb_hosts::redact::Rules;
 use serde::Serialize;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, session, store_path};
-use crate::args::Scan;
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, session, store_path};
+use crate::args::ScanArgs;
 use crate::redaction;
 
 /// A place with a probable secret.
 #[derive(Serialize)]
-struct Place {
+struct SecretPosition {
     rule: String,
     /// The row among the event's bodies; absent for a string in the event itself.
     row: Option<u32>,
@@ -29,12 +29,12 @@ struct Place {
 
 /// An event that holds secrets.
 #[derive(Serialize)]
-struct Row {
+struct SecretEvent {
     seq: Seq,
     session: String,
     kind: &'static str,
     rules: BTreeMap<String, u64>,
-    places: Vec<Place>,
+    places: Vec<SecretPosition>,
     erase: String,
 }
 
@@ -42,18 +42,18 @@ struct Row {
 type PlacedStretches = ((Seq, u32), Stretches);
 
 /// The results of a scan.
-pub(crate) struct Findings {
-    rows: Vec<Row>,
+pub(crate) struct ScanFindings {
+    rows: Vec<SecretEvent>,
     /// The secrets in texts of one piece, of which the rest may stay.
     stretches: Vec<PlacedStretches>,
 }
 
-impl Findings {
+impl ScanFindings {
     /// The secrets in texts whose rest may stay, and the other bodies with secrets. `whole`: no rest stays.
     pub(crate) fn by_piece(self, whole: bool) -> (Vec<Stretches>, Vec<BodyAddress>) {
         let stretches = if whole { Vec::new() } else { self.stretches };
         let is_kept = |body: &BodyAddress| !stretches.iter().any(|(place, _)| *place == (body.seq, body.row));
-        let address = |seq: Seq, place: &Place| Some(BodyAddress { seq, row: place.row? });
+        let address = |seq: Seq, place: &SecretPosition| Some(BodyAddress { seq, row: place.row? });
         let bodies =
             self.rows.iter().flat_map(|row| row.places.iter().filter_map(|place| address(row.seq, place)));
         let mut bodies: Vec<BodyAddress> = bodies.filter(is_kept).collect();
@@ -63,13 +63,13 @@ impl Findings {
 
     /// The events with a secret that cannot be erased: in ids, names and paths.
     pub(crate) fn kept(&self) -> Vec<Seq> {
-        let stays = |row: &&Row| row.places.iter().any(|place| place.row.is_none());
+        let stays = |row: &&SecretEvent| row.places.iter().any(|place| place.row.is_none());
         self.rows.iter().filter(stays).map(|row| row.seq).collect()
     }
 }
 
 /// Searches every string of the log, or of one session if it is named.
-pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Result<Findings, Failure> {
+pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Result<ScanFindings, Failure> {
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();
     let only = session::named(store, session)?;
     let (mut rows, mut stretches, mut texts) = (Vec::new(), Vec::new(), TextItems::default());
@@ -91,7 +91,7 @@ pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Resul
                 _ => String::new(),
             };
             stretches.extend(found);
-            rows.push(Row {
+            rows.push(SecretEvent {
                 seq,
                 session: names.get(&recorded.event.stream).cloned().unwrap_or_default(),
                 kind: recorded.event.payload.label(),
@@ -101,7 +101,7 @@ pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Resul
             });
         }
     }
-    Ok(Findings { rows, stretches })
+    Ok(ScanFindings { rows, stretches })
 }
 
 /// The items of one piece of text by the bodies that they rest on, of the streams that were asked for.
@@ -115,7 +115,7 @@ impl TextItems {
         &mut self,
         store: &Store,
         recorded: &Recorded,
-        places: &[Place],
+        places: &[SecretPosition],
     ) -> Result<Vec<PlacedStretches>, Failure> {
         let (seq, stream) = (recorded.seq, recorded.event.stream);
         if let Entry::Vacant(vacant) = self.0.entry(stream) {
@@ -162,11 +162,11 @@ fn joined(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
     all
 }
 
-pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &ScanArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "scan")?;
     let rules = redaction::rules(&args.redact, true)?.unwrap_or_default();
     let store = store_path::read(global, output)?;
-    let Findings { rows, .. } = look(&store, args.session.as_deref(), &rules)?;
+    let ScanFindings { rows, .. } = look(&store, args.session.as_deref(), &rules)?;
     let code = if rows.is_empty() { Code::Ok } else { Code::Failure };
     if output.json {
         output.json_items("acpdb.scan/1", &rows)?;
@@ -175,10 +175,10 @@ pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<C
     for row in &rows {
         let counts: Vec<String> = row.rules.iter().map(|(rule, count)| format!("{rule} {count}")).collect();
         let seq = output.paint(describe::SEQ, &row.seq.to_string());
-        let (session, counts) = (escape(&row.session, Escape::Line), counts.join(", "));
+        let (session, counts) = (escape(&row.session, EscapeLevel::Line), counts.join(", "));
         output.line(format!("{seq} {} of {session}: {counts}", row.kind))?;
         for place in &row.places {
-            let excerpt = escape(&place.excerpt, Escape::Line);
+            let excerpt = escape(&place.excerpt, EscapeLevel::Line);
             let at = match place.row {
                 Some(row) => format!("body {row}, bytes {}..{}", place.start, place.end),
                 None => "the event itself, which stays".to_owned(),
@@ -197,13 +197,13 @@ pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<C
 }
 
 /// The places of secrets in an event: in its bodies, one of which is its raw record, and in its own strings.
-fn places(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<Vec<Place>, Failure> {
+fn places(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<Vec<SecretPosition>, Failure> {
     let mut places = Vec::new();
     let mut found_in = |row: Option<u32>, bytes: &[u8]| {
         for found in rules.find(bytes) {
             let (start, end) = (found.place.start, found.place.end);
             let excerpt = masked(bytes.get(found.place).unwrap_or_default());
-            places.push(Place { rule: found.rule, row, start, end, excerpt });
+            places.push(SecretPosition { rule: found.rule, row, start, end, excerpt });
         }
     };
     for row in 0..store.body_count(recorded.seq)? {

@@ -9,7 +9,7 @@ use acpdb_engine::ids::{BodyId, Seq};
 use acpdb_engine::text::Unescaped;
 use serde::Serialize;
 
-use super::{Code, Escape, Failure, Global, Output, describe, store_path};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, store_path};
 
 /// Shorter texts stand in any file by chance.
 const SOUGHT_BYTES_MIN: usize = 4;
@@ -73,7 +73,7 @@ pub(crate) fn run(global: &Global, sought: &Path, output: &mut Output) -> Result
             (Some(seq), None, _) => format!("{seq}: the event itself, which stays"),
             (None, _, file) => {
                 let file = file.as_deref().unwrap_or_default();
-                format!("{}: byte {}", super::escape(file, Escape::Line), offset.unwrap_or_default())
+                format!("{}: byte {}", super::escape(file, EscapeLevel::Line), offset.unwrap_or_default())
             }
         };
         output.line(format!("line {line}  {place}"))?;

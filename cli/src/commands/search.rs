@@ -14,23 +14,23 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::filter::words;
-use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search_whole};
+use acpdb_query::search::{PatternSyntax, Patterns, SearchHit, SearchQuestion, search, search_whole};
 use acpdb_query::{Filter, ItemRow, Scanned};
 
 use super::{Code, Failure, Global, Output, ask, describe, session, store_path};
-use crate::args::{Search, SearchSort};
+use crate::args::{SearchArgs, SearchSort};
 use crate::several::{self, ReadStores};
 
 pub(super) use shown::heading;
-use shown::{Place, Show};
+use shown::{HitView, SessionOfStore};
 
 /// Results of a search of one session.
-enum News {
-    Hit(Box<Hit>),
+enum SessionHits {
+    Hit(Box<SearchHit>),
     End(Result<Scanned, Failure>),
 }
 
-pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &SearchArgs, output: &mut Output) -> Result<Code, Failure> {
     let (texts, conditions) = parted(&args.words)?;
     if texts.is_empty() && conditions.is_empty() {
         return Err(Failure::usage("there is nothing to look for").hint("acpdb search WORD"));
@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
             Failure::usage("there is nothing to look for: conditions alone are a question for history");
         return Err(failure.hint(format!("acpdb history {}", conditions.join(" "))));
     }
-    let reading = Reading { regex: args.regex, word: args.word, case: args.case };
+    let reading = PatternSyntax { regex: args.regex, word: args.word, case: args.case };
     let patterns = Patterns::new(&texts, reading).map_err(|error| {
         Failure::usage(error.to_string()).hint("without --regex signs stand for themselves")
     })?;
@@ -50,12 +50,12 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
         Some(store) => {
             let only = session::named(store, args.session.as_deref())?;
             let at = super::at::end(store, global, only.as_ref())?.unwrap_or(store.head()?);
-            (vec![(0, Part::of(store, only, &filter, at)?)], Code::Ok)
+            (vec![(0, StoreSearch::of(store, only, &filter, at)?)], Code::Ok)
         }
         None => parts_of(&stores, global, &filter, output)?,
     };
     let asked = Everywhere::new(&stores, parts, &patterns, args);
-    let mut show = Show::new(&stores, args.limit);
+    let mut show = HitView::new(&stores, args.limit);
     let scanned = if args.sort == SearchSort::Time {
         asked.each(&mut |place, hit| show.hit(place, hit, output))?
     } else {
@@ -76,11 +76,11 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
     show.end_session(output)?;
     if output.json {
         #[derive(serde::Serialize)]
-        struct Answer<'a> {
+        struct SearchResult<'a> {
             items: &'a [serde_json::Value],
             scanned: Scanned,
         }
-        output.json_object("acpdb.search/1", &Answer { items: &show.json, scanned })?;
+        output.json_object("acpdb.search/1", &SearchResult { items: &show.json, scanned })?;
     }
     let of_stores =
         if stores.count() > 1 { format!(" of {}", several::in_words(stores.count())) } else { String::new() };
@@ -118,13 +118,13 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
 }
 
 /// The part of a search that goes to one store.
-struct Part {
+struct StoreSearch {
     at: Seq,
     filter: Filter,
     streams: Vec<StreamName>,
 }
 
-impl Part {
+impl StoreSearch {
     fn of(store: &Store, only: Option<StreamName>, filter: &Filter, at: Seq) -> Result<Self, Failure> {
         let filter = acpdb_query::settled(store, filter.clone())?;
         let streams = streams(store, only, &filter)?;
@@ -138,17 +138,17 @@ fn parts_of(
     global: &Global,
     filter: &Filter,
     output: &Output,
-) -> Result<(Vec<(usize, Part)>, Code), Failure> {
+) -> Result<(Vec<(usize, StoreSearch)>, Code), Failure> {
     let moment = several::moment(global)?;
     let (found, code) = stores.each(output, |store| {
         let Some(at) = several::end(store, moment)? else { return Ok(None) };
-        Part::of(store, None, filter, at).map(Some)
+        StoreSearch::of(store, None, filter, at).map(Some)
     })?;
     Ok((found.into_iter().filter_map(|(place, part)| Some((place, part?))).collect(), code))
 }
 
 /// The size by which hits are sorted.
-fn size(sort: SearchSort, hit: &Hit) -> u64 {
+fn size(sort: SearchSort, hit: &SearchHit) -> u64 {
     let of_row = |size: fn(&ItemRow) -> u64| hit.row.as_ref().map_or(0, size);
     match sort {
         SearchSort::Time => 0,
@@ -271,14 +271,19 @@ struct Everywhere<'s> {
     stores: &'s ReadStores,
     questions: BTreeMap<usize, SearchQuestion>,
     /// The newest first.
-    streams: Vec<Place>,
+    streams: Vec<SessionOfStore>,
 }
 
 impl<'s> Everywhere<'s> {
-    fn new(stores: &'s ReadStores, parts: Vec<(usize, Part)>, patterns: &Patterns, args: &Search) -> Self {
+    fn new(
+        stores: &'s ReadStores,
+        parts: Vec<(usize, StoreSearch)>,
+        patterns: &Patterns,
+        args: &SearchArgs,
+    ) -> Self {
         let (mut questions, mut streams) = (BTreeMap::new(), Vec::new());
-        for (store, Part { at, filter, streams: own }) in parts {
-            streams.extend(own.into_iter().map(|stream| Place { store, stream }));
+        for (store, StoreSearch { at, filter, streams: own }) in parts {
+            streams.extend(own.into_iter().map(|stream| SessionOfStore { store, stream }));
             let (patterns, context, places) = (patterns.clone(), args.context, args.places);
             questions.insert(store, SearchQuestion { patterns, filter, at, context, places });
         }
@@ -287,19 +292,22 @@ impl<'s> Everywhere<'s> {
     }
 
     /// Searches the streams on all cores. `found` gets the hits in the order of the streams, and returns whether to go on.
-    fn each(&self, found: &mut dyn FnMut(&Place, Hit) -> Result<bool, Failure>) -> Result<Scanned, Failure> {
+    fn each(
+        &self,
+        found: &mut dyn FnMut(&SessionOfStore, SearchHit) -> Result<bool, Failure>,
+    ) -> Result<Scanned, Failure> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (sender, receiver) = mpsc::channel::<(usize, News)>();
-        let work = |sender: mpsc::Sender<(usize, News)>| {
+        let (sender, receiver) = mpsc::channel::<(usize, SessionHits)>();
+        let work = |sender: mpsc::Sender<(usize, SessionHits)>| {
             while !ended.load(Ordering::Relaxed) {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(place) = self.streams.get(number) else { break };
                 let result = self.one(place, &mut |hit| {
-                    let told = sender.send((number, News::Hit(Box::new(hit)))).is_ok();
+                    let told = sender.send((number, SessionHits::Hit(Box::new(hit)))).is_ok();
                     told && !ended.load(Ordering::Relaxed)
                 });
-                if sender.send((number, News::End(result))).is_err() {
+                if sender.send((number, SessionHits::End(result))).is_err() {
                     break;
                 }
             }
@@ -318,7 +326,11 @@ impl<'s> Everywhere<'s> {
     }
 
     /// Searches one session.
-    fn one(&self, place: &Place, found: &mut dyn FnMut(Hit) -> bool) -> Result<Scanned, Failure> {
+    fn one(
+        &self,
+        place: &SessionOfStore,
+        found: &mut dyn FnMut(SearchHit) -> bool,
+    ) -> Result<Scanned, Failure> {
         let mut scanned = Scanned::default();
         let Some(question) = self.questions.get(&place.store) else { return Ok(scanned) };
         let store = self.stores.store(place.store)?;
@@ -334,12 +346,12 @@ impl<'s> Everywhere<'s> {
 
 /// Gives hits in the order of the streams: hits of later streams wait.
 fn in_order(
-    receiver: &mpsc::Receiver<(usize, News)>,
-    streams: &[Place],
-    found: &mut dyn FnMut(&Place, Hit) -> Result<bool, Failure>,
+    receiver: &mpsc::Receiver<(usize, SessionHits)>,
+    streams: &[SessionOfStore],
+    found: &mut dyn FnMut(&SessionOfStore, SearchHit) -> Result<bool, Failure>,
 ) -> Result<Scanned, Failure> {
     let mut scanned = Scanned::default();
-    let mut waiting: BTreeMap<usize, Vec<News>> = BTreeMap::new();
+    let mut waiting: BTreeMap<usize, Vec<SessionHits>> = BTreeMap::new();
     let mut turn = 0;
     while let Ok((place, news)) = receiver.recv() {
         waiting.entry(place).or_default().push(news);
@@ -347,13 +359,13 @@ fn in_order(
             let mut is_end = false;
             for news in ready {
                 match news {
-                    News::Hit(hit) => {
+                    SessionHits::Hit(hit) => {
                         let Some(place) = streams.get(turn) else { continue };
                         if !found(place, *hit)? {
                             return Ok(scanned);
                         }
                     }
-                    News::End(counts) => {
+                    SessionHits::End(counts) => {
                         scanned += counts?;
                         is_end = true;
                     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{Code, Failure, Global, Output};
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ServedResult<'a> {
     seq: acpdb_engine::ids::Seq,
     turn: u32,
     step: &'a str,
@@ -39,7 +39,9 @@ pub(crate) fn run(
     };
     let exporters = Exporter::all();
     let mut renderers: Vec<&dyn Renderer> = vec![&PlainText];
-    renderers.extend(acpdb_live::plugin::shown::Shown::ALL.iter().map(|shown| -> &dyn Renderer { shown }));
+    renderers.extend(
+        acpdb_live::plugin::shown::PluginRenderer::ALL.iter().map(|shown| -> &dyn Renderer { shown }),
+    );
     renderers.extend(exporters.iter().map(|exporter| -> &dyn Renderer { exporter }));
     let again =
         ServedAgain::find(store, session.id, &at, &renderers).map_err(|error| none_or(error, session))?;
@@ -70,7 +72,7 @@ fn none_or(error: Error, session: &StreamName) -> Failure {
 fn print(again: &ServedAgain, output: &mut Output) -> Result<(), Failure> {
     let record = &again.record;
     if output.json {
-        let answer = Answer {
+        let answer = ServedResult {
             seq: again.seq,
             turn: again.turn.get(),
             step: &record.step,

@@ -33,7 +33,7 @@ const VARIABLES: [&str; 10] = [
 
 /// The answer for programs.
 #[derive(Debug, Serialize)]
-struct Said<'a> {
+struct ServiceResult<'a> {
     manager: Manager,
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: &'a Path,
@@ -257,7 +257,7 @@ fn status((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code
     } else if installed {
         let state = state.unwrap_or_else(|| "not known: the service manager cannot be asked".to_owned());
         output.line(format!("installed: {}", path.display()))?;
-        output.line(format!("state: {}", crate::output::escape(&state, crate::output::Escape::Line)))?;
+        output.line(format!("state: {}", crate::output::escape(&state, crate::output::EscapeLevel::Line)))?;
     } else {
         output.line(format!("not installed: {}", path.display()))?;
     }
@@ -280,7 +280,7 @@ fn state(manager: Manager, words: &[&str]) -> Option<String> {
 
 fn show((manager, path): (Manager, &Path), text: &str, output: &mut Output) -> Result<Code, Failure> {
     if output.json {
-        let said = Said { manager, path, installed: path.is_file(), state: None, text: Some(text) };
+        let said = ServiceResult { manager, path, installed: path.is_file(), state: None, text: Some(text) };
         return output.json_object("acpdb.service/1", &said);
     }
     output.note(format!("would write {}:", path.display()));
@@ -294,7 +294,7 @@ fn tell(
     state: Option<String>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let said = Said { manager, path, installed, state, text: None };
+    let said = ServiceResult { manager, path, installed, state, text: None };
     output.json_object("acpdb.service/1", &said).map(drop)
 }
 

@@ -5,12 +5,12 @@ use acpdb_engine::ids::{ItemId, Micros, Seq};
 use acpdb_engine::store::StreamName;
 use acpdb_query::context::sampled;
 use acpdb_query::sessions::{Branch, forest, sparkline};
-use acpdb_query::{Cursor, Filter, SessionRow, SessionsAsked};
+use acpdb_query::{Filter, PageCursor, SessionRow, SessionsAsked};
 
 use super::describe::dollars;
 use super::lines::{clip, cut, one_line};
 use super::table::{Column, fitted};
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape};
+use super::{Code, EscapeLevel, Failure, Global, Output, ask, describe, escape};
 use crate::args::{SessionSort, Sessions, typed};
 use crate::several::{self, ReadStores};
 use crate::spread;
@@ -27,7 +27,7 @@ const WIDE_FROM: usize = 120;
 const ID_LENGTH_MIN: usize = 8;
 
 /// A session, and the store that it is in.
-struct Listed {
+struct SessionListRow {
     /// The store's name, where there are several.
     store: Option<String>,
     /// The store's name, as a cursor has it.
@@ -35,7 +35,7 @@ struct Listed {
     row: SessionRow,
 }
 
-impl std::ops::Deref for Listed {
+impl std::ops::Deref for SessionListRow {
     type Target = SessionRow;
 
     fn deref(&self) -> &SessionRow {
@@ -64,24 +64,24 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
             })
         };
         let (rows, subagents) = look(store, args, only.as_ref(), &filter, at, &each)?;
-        let listed = |row| Listed { store: None, mark: None, row };
+        let listed = |row| SessionListRow { store: None, mark: None, row };
         ((rows.into_iter().map(listed).collect(), subagents), at, Code::Ok)
     } else {
         let (found, code) = of_several(&stores, global, args, &filter, output)?;
         (found, Seq::ZERO, code)
     };
-    let mut rows: Vec<Listed> = rows;
+    let mut rows: Vec<SessionListRow> = rows;
     sort(&mut rows, args.sort);
     let next = page(&mut rows, after, args.ask.limit, end, digest)?;
     if output.json {
         #[derive(serde::Serialize)]
-        struct Page<'a> {
+        struct SessionsPage<'a> {
             items: &'a [serde_json::Value],
             #[serde(skip_serializing_if = "Option::is_none")]
-            next_cursor: Option<Cursor>,
+            next_cursor: Option<PageCursor>,
         }
         let items: Vec<serde_json::Value> = rows.iter().map(for_programs).collect::<Result<_, _>>()?;
-        output.json_object("acpdb.sessions/1", &Page { items: &items, next_cursor: next })?;
+        output.json_object("acpdb.sessions/1", &SessionsPage { items: &items, next_cursor: next })?;
         return Ok(code);
     }
     if rows.is_empty() {
@@ -122,7 +122,7 @@ fn of_several(
     args: &Sessions,
     filter: &Filter,
     output: &Output,
-) -> Result<((Vec<Listed>, u64), Code), Failure> {
+) -> Result<((Vec<SessionListRow>, u64), Code), Failure> {
     let moment = several::moment(global)?;
     // The stores are spread over the cores, and not their sessions.
     let each = |asked: &SessionsAsked, is_left_out: &(dyn Fn(&StreamName) -> bool + Sync)| {
@@ -135,8 +135,11 @@ fn of_several(
     })?;
     let (mut rows, mut subagents) = (Vec::new(), 0);
     for (place, (own, left_out)) in found {
-        let listed =
-            |row| Listed { store: stores.label(place).map(str::to_owned), mark: stores.mark(place), row };
+        let listed = |row| SessionListRow {
+            store: stores.label(place).map(str::to_owned),
+            mark: stores.mark(place),
+            row,
+        };
         rows.extend(own.into_iter().map(listed));
         subagents += left_out;
     }
@@ -172,7 +175,7 @@ fn look(
 }
 
 /// A row, with times as in all answers.
-fn for_programs(row: &Listed) -> Result<serde_json::Value, Failure> {
+fn for_programs(row: &SessionListRow) -> Result<serde_json::Value, Failure> {
     let time = |time: Option<Micros>| time.map(describe::time);
     let times = [("began", time(row.summary.name.began)), ("ended", time(row.summary.ended))];
     Ok(several::with_store(describe::timed(&row.row, &times)?, row.store.as_deref()))
@@ -180,31 +183,32 @@ fn for_programs(row: &Listed) -> Result<serde_json::Value, Failure> {
 
 /// Cuts the rows to a page. A session's cursor is its first seq, which no later event changes.
 fn page(
-    rows: &mut Vec<Listed>,
-    after: Option<Cursor>,
+    rows: &mut Vec<SessionListRow>,
+    after: Option<PageCursor>,
     limit: Option<usize>,
     at: Seq,
     digest: u32,
-) -> Result<Option<Cursor>, Failure> {
+) -> Result<Option<PageCursor>, Failure> {
     if let Some(cursor) = after {
-        let is_last = |row: &Listed| row.mark == cursor.store && row.summary.first == cursor.after.seq;
+        let is_last =
+            |row: &SessionListRow| row.mark == cursor.store && row.summary.first == cursor.after.seq;
         let place = rows.iter().position(is_last).ok_or_else(several::lost_cursor)?;
         rows.drain(..=place);
     }
     let Some(limit) = limit.filter(|limit| *limit < rows.len()) else { return Ok(None) };
     rows.truncate(limit);
-    let cursor = |last: &Listed| {
+    let cursor = |last: &SessionListRow| {
         let after = ItemId { seq: last.summary.first, part: 1 };
-        Cursor { at, after, question: digest, store: last.mark }
+        PageCursor { at, after, question: digest, store: last.mark }
     };
     Ok(rows.last().map(cursor))
 }
 
 /// Sorts rows: by size or time the largest or newest first, by name as in the alphabet; else the newest first.
-fn sort(rows: &mut [Listed], by: SessionSort) {
+fn sort(rows: &mut [SessionListRow], by: SessionSort) {
     let name = |text: Option<&String>| text.map(|text| (text.is_empty(), text.to_lowercase()));
     rows.sort_by(|one, other| {
-        let newest = |row: &Listed| (row.summary.ended, row.store.clone(), row.summary.name.head);
+        let newest = |row: &SessionListRow| (row.summary.ended, row.store.clone(), row.summary.name.head);
         let number = |of: &dyn Fn(&SessionRow) -> u64| of(other).cmp(&of(one));
         // A row without a name comes last.
         let text = |of: &dyn Fn(&SessionRow) -> Option<(bool, String)>| {
@@ -236,10 +240,10 @@ fn title(row: &SessionRow) -> String {
 fn project(folder: &str, is_whole: bool) -> String {
     let last = folder.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default();
     let name = if is_whole || last.is_empty() { folder } else { last };
-    escape(name, Escape::Line).into_owned()
+    escape(name, EscapeLevel::Line).into_owned()
 }
 
-fn table(rows: &[Listed], output: &mut Output) -> Result<(), Failure> {
+fn table(rows: &[SessionListRow], output: &mut Output) -> Result<(), Failure> {
     let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
     let lengths = if output.tabs { vec![usize::MAX; names.len()] } else { id_lengths(&names) };
     let room = (output.width / 4).max(ID_LENGTH_MIN);
@@ -252,7 +256,7 @@ fn table(rows: &[Listed], output: &mut Output) -> Result<(), Failure> {
     let has_matches = rows.iter().any(|row| row.matches.is_some());
     let has_cost = rows.iter().any(|row| row.cost.is_some());
     let has_stores = rows.iter().any(|row| row.store.is_some());
-    let folder = |row: &Listed| row.summary.name.folder.clone().unwrap_or_default();
+    let folder = |row: &SessionListRow| row.summary.name.folder.clone().unwrap_or_default();
     // One project for all says nothing.
     let has_projects = rows.iter().any(|row| folder(row) != rows.first().map(folder).unwrap_or_default());
     let columns = [
@@ -271,12 +275,12 @@ fn table(rows: &[Listed], output: &mut Output) -> Result<(), Failure> {
         text("when", 2),
         text("context", 10),
     ];
-    let line = |row: &Listed, length: usize| {
+    let line = |row: &SessionListRow, length: usize| {
         let session = &row.summary;
         vec![
             row.store.clone().unwrap_or_default(),
             short_id(&session.name.name, length, ids),
-            escape(&session.name.host, Escape::Line).into_owned(),
+            escape(&session.name.host, EscapeLevel::Line).into_owned(),
             title(row),
             project(&folder(row), output.tabs),
             row.matches.map(|count| count.to_string()).unwrap_or_default(),
@@ -296,7 +300,7 @@ fn table(rows: &[Listed], output: &mut Output) -> Result<(), Failure> {
 
 /// The prefix of an id that tells it from the others; if there is no room for it, its beginning and its end.
 fn short_id(id: &str, length: usize, room: usize) -> String {
-    let id: String = escape(id, Escape::Line).chars().take(length).collect();
+    let id: String = escape(id, EscapeLevel::Line).chars().take(length).collect();
     let count = id.chars().count();
     if count <= room {
         return id;
@@ -311,7 +315,7 @@ fn short_id(id: &str, length: usize, room: usize) -> String {
 }
 
 /// Sessions as a tree: subagents and forks below the session that they came from, rewinds as branches that were left.
-fn graph(rows: &[Listed], output: &mut Output) -> Result<(), Failure> {
+fn graph(rows: &[SessionListRow], output: &mut Output) -> Result<(), Failure> {
     let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
     let lengths = id_lengths(&names);
     let nodes = forest(rows.iter().map(|row| &row.row));

@@ -7,10 +7,10 @@ use acpdb_engine::ids::BodyId;
 use acpdb_engine::{Error, Store};
 use serde_json::json;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
-use crate::args::Show;
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
+use crate::args::ShowArgs;
 
-pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &ShowArgs, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
     let found = super::find::item(&store, &args.id, args.session.as_deref())?;
     let seq = found.item.seq;
@@ -67,7 +67,7 @@ fn body_json(store: &Store, body: BodyId) -> Result<serde_json::Value, Failure> 
 fn raw(bytes: &[u8], output: &mut Output) -> Result<Code, Failure> {
     if std::io::stdout().is_terminal() {
         let text = String::from_utf8_lossy(bytes);
-        output.line(escape(&text, Escape::Text))?;
+        output.line(escape(&text, EscapeLevel::Text))?;
     } else {
         output.bytes(bytes)?;
     }
@@ -81,7 +81,7 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
     let names = describe::StreamNames::new(store);
     output.line(format!("{seq} {kind}"))?;
     let mut field = |name: &str, value: String| output.line(format!("  {name:<12} {value}"));
-    field("session", escape(&names.full(event.stream), Escape::Line).into_owned())?;
+    field("session", escape(&names.full(event.stream), EscapeLevel::Line).into_owned())?;
     field("recorded at", describe::time(recorded.recorded_at))?;
     if let Some(time) = event.host_time {
         field("host time", describe::time(time))?;
@@ -89,7 +89,7 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
     field("actor", format!("{:?}", event.stamp.actor).to_lowercase())?;
     let words = event.payload.in_words();
     if !words.trim().is_empty() {
-        field("says", escape(words.trim(), Escape::Line).into_owned())?;
+        field("says", escape(words.trim(), EscapeLevel::Line).into_owned())?;
     }
     for NamedBody { name, body, .. } in event.payload.bodies() {
         if body.bytes == 0 {
@@ -105,13 +105,13 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
         let bytes = match found {
             Ok(bytes) => bytes,
             Err(Error::Erased { detail, .. }) => {
-                output.line(escape(&format!("[{detail}]"), Escape::Line))?;
+                output.line(escape(&format!("[{detail}]"), EscapeLevel::Line))?;
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
         let text = String::from_utf8_lossy(&bytes);
-        let text = output.recorded(&text, Escape::Text).into_owned();
+        let text = output.recorded(&text, EscapeLevel::Text).into_owned();
         output.line(text.trim_end_matches('\n'))?;
     }
     Ok(())

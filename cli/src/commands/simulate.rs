@@ -10,8 +10,8 @@ use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Store, store::StreamName};
-use acpdb_query::cost::{self, PriceTable, Reported, Request};
-use acpdb_query::simulate::{self, Outcome, PriceList, Recording, Row, Setup};
+use acpdb_query::cost::{self, BilledRequest, PriceTable, Reported};
+use acpdb_query::simulate::{self, PolicyRow, PriceList, SessionRecording, Setup, SimulationResult};
 
 use super::{Code, Failure, Global, Output, describe, policy_file, session, store_path};
 use crate::args::{Simulate, SimulateMode};
@@ -26,8 +26,8 @@ struct Simulated {
     reported: Option<Reported>,
     /// Cost of the requests that the provider reported: for doing nothing, then for each setup in order.
     told: Vec<f64>,
-    nothing: Outcome,
-    outcomes: Vec<Outcome>,
+    nothing: SimulationResult,
+    outcomes: Vec<SimulationResult>,
 }
 
 pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Result<Code, Failure> {
@@ -50,9 +50,10 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     }
     let models = by_model.then(|| Models::read(global, &store)).transpose()?;
     let counts = super::cost::table(global, None)?;
-    let given = Given { prices, table: &counts, models: models.as_ref(), prefix_tokens: args.prefix };
+    let given =
+        SimulationSettings { prices, table: &counts, models: models.as_ref(), prefix_tokens: args.prefix };
     let simulated = each(&store, &streams, &setups, given, output)?;
-    let rows: Vec<Row> = setups
+    let rows: Vec<PolicyRow> = setups
         .iter()
         .enumerate()
         .map(|(place, setup)| {
@@ -152,7 +153,7 @@ const BY_MODEL: &str = "model";
 /// Providers' reports of the sessions, and the prices of their models.
 struct Models {
     table: PriceTable,
-    requests: BTreeMap<StreamId, Vec<Request>>,
+    requests: BTreeMap<StreamId, Vec<BilledRequest>>,
     /// The sessions that their costs belong to.
     roots: BTreeMap<StreamId, StreamId>,
 }
@@ -160,7 +161,7 @@ struct Models {
 impl Models {
     fn read(global: &Global, store: &Store) -> Result<Self, Failure> {
         let table = super::cost::table(global, None)?;
-        let mut requests: BTreeMap<StreamId, Vec<Request>> = BTreeMap::new();
+        let mut requests: BTreeMap<StreamId, Vec<BilledRequest>> = BTreeMap::new();
         let mut told = cost::requests(store, Seq::MAX)?;
         for request in std::mem::take(&mut told.all) {
             requests.entry(request.stream).or_default().push(request);
@@ -181,7 +182,7 @@ impl Models {
     }
 
     fn reported(&self, stream: StreamId) -> Option<Reported> {
-        let requests: Vec<&Request> = self.requests.get(&stream)?.iter().collect();
+        let requests: Vec<&BilledRequest> = self.requests.get(&stream)?.iter().collect();
         cost::reported(&self.table, &requests)
     }
 }
@@ -280,7 +281,7 @@ fn setups(args: &Simulate, prices: Prices) -> Result<Vec<Setup>, Failure> {
 
 /// Settings for all sessions.
 #[derive(Clone, Copy)]
-struct Given<'a> {
+struct SimulationSettings<'a> {
     prices: Prices,
     /// How models count tokens.
     table: &'a PriceTable,
@@ -294,11 +295,11 @@ fn each(
     store: &Store,
     streams: &[StreamName],
     setups: &[Setup],
-    given: Given<'_>,
+    given: SimulationSettings<'_>,
     output: &Output,
 ) -> Result<Vec<Simulated>, Failure> {
     spread::each(streams, "sessions", output, |stream| {
-        let mut recording = Recording::read(store, stream.id)?;
+        let mut recording = SessionRecording::read(store, stream.id)?;
         recording.count_as(given.table);
         recording.prefix_tokens = given.prefix_tokens.unwrap_or(recording.prefix_tokens);
         let reported = given.models.and_then(|models| models.reported(stream.id));
@@ -325,7 +326,7 @@ fn rounded(tokens: f64) -> u64 {
     tokens.round() as u64
 }
 
-fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
+fn table(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
     let mut headings = vec!["policy", "mode"];
     // Without a price of their models, sessions have no dollars.
     let is_told = rows.iter().any(|row| row.dollars.is_some());
@@ -337,7 +338,7 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     table.tight(2..headings.len());
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
     // The cheapest comes first; equal ones stay as they were asked.
-    let mut ranked: Vec<&Row> = rows.iter().collect();
+    let mut ranked: Vec<&PolicyRow> = rows.iter().collect();
     ranked.sort_by(|one, other| one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches));
     for row in ranked {
         let mut cells = vec![super::lines::clip(&row.policy, 24), row.mode.replace('_', "-")];
@@ -359,7 +360,7 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
 }
 
 /// Says in a sentence what the table says of the cheapest choice.
-fn best(rows: &[Row], output: &mut Output) {
+fn best(rows: &[PolicyRow], output: &mut Output) {
     let cheapest = rows
         .iter()
         .min_by(|one, other| one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches));
@@ -380,7 +381,7 @@ fn best(rows: &[Row], output: &mut Output) {
 const WORD_COUNT_MAX: usize = 3;
 
 /// The cases in which the model used a hidden text.
-fn missed(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
+fn missed(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
     let mut table =
         super::table::new(output, &["policy", "session", "turn", "item", "rule", "age", "tokens", "words"]);
     for row in rows {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use acpdb_query::export::ExportError;
 
-use crate::args::Target;
+use crate::args::ExportTarget;
 use crate::commands::{Code, Failure, Output};
 
 /// The reason why an export stopped.
@@ -34,7 +34,7 @@ impl From<Failure> for Stop {
 }
 
 /// The target of an export.
-pub(crate) enum Sink {
+pub(crate) enum TargetSink {
     Stdout,
     File {
         path: PathBuf,
@@ -54,9 +54,9 @@ pub(crate) enum To {
     File { path: PathBuf, bytes: u64 },
 }
 
-impl Sink {
+impl TargetSink {
     /// Refuses a target that cannot work, before anything is read.
-    pub(crate) fn open(target: &Target, output: &Output) -> Result<Self, Failure> {
+    pub(crate) fn open(target: &ExportTarget, output: &Output) -> Result<Self, Failure> {
         let path = match &target.output {
             Some(path) if path.as_os_str() != "-" => path.clone(),
             given => {
@@ -157,7 +157,7 @@ impl Write for Counted {
 }
 
 fn exists(path: &Path) -> Failure {
-    // A link counts as its target, as in `Sink::open`.
+    // A link counts as its target, as in `TargetSink::open`.
     let is_replaced = path.metadata().map_or(true, |found| found.is_file());
     let hint = if is_replaced { "--force replaces it" } else { "--force writes into it" };
     Failure::new(Code::Failure, format!("{} exists", path.display())).hint(hint)

@@ -6,13 +6,13 @@ use acpdb_query::sessions::sparkline;
 use acpdb_query::stats::TallyRow;
 use acpdb_query::{Filter, StatsReport, StatsSums, Tally, TallySums};
 
-use super::{Code, Escape, Failure, Global, Output, ask, describe, escape, find, session, store_path};
-use crate::args::{Stats, StatsStyle};
+use super::{Code, EscapeLevel, Failure, Global, Output, ask, describe, escape, find, session, store_path};
+use crate::args::{StatsArgs, StatsStyle};
 
 /// Tools that are listed for people.
 const TOOL_COUNT_MAX: usize = 12;
 
-pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &StatsArgs, output: &mut Output) -> Result<Code, Failure> {
     ask::check(&args.words, args.session.as_deref())?;
     let store = store_path::read(global, output)?;
     let (session, filter) = ask::placed(&store, &args.words, args.session.as_deref(), output)?;
@@ -42,7 +42,7 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     })?;
     let report = sums.report();
     if output.json {
-        let answer = Answer { session: only, tokens_by_turn: &curve, report: &report };
+        let answer = StatsResult { session: only, tokens_by_turn: &curve, report: &report };
         return output.json_object("acpdb.stats/1", &answer);
     }
     match args.style {
@@ -74,7 +74,7 @@ fn each(
 
 /// Figures, and their session if there is only one.
 #[derive(serde::Serialize)]
-struct Answer<'a> {
+struct StatsResult<'a> {
     session: Option<&'a str>,
     #[serde(skip_serializing_if = "<[u64]>::is_empty")]
     tokens_by_turn: &'a [u64],
@@ -138,7 +138,7 @@ fn list(heading: &str, rows: &[TallyRow], output: &mut Output) -> Result<(), Fai
     table.right(1..4);
     for row in rows.iter().take(TOOL_COUNT_MAX) {
         table.row([
-            escape(&row.name.replace('_', " "), Escape::Line).into_owned(),
+            escape(&row.name.replace('_', " "), EscapeLevel::Line).into_owned(),
             row.count.to_string(),
             super::table::tokens(output, row.tokens),
             super::table::tokens(output, row.tokens_shown),
@@ -216,7 +216,7 @@ fn table(report: &StatsReport, curve: &[u64], are_sent: bool, output: &mut Outpu
     hosts.right(1..7);
     for host in &report.hosts {
         hosts.row([
-            escape(&host.host, Escape::Line).into_owned(),
+            escape(&host.host, EscapeLevel::Line).into_owned(),
             host.total.sessions.to_string(),
             host.total.calls.to_string(),
             host.total.superseded.to_string(),

@@ -13,9 +13,9 @@ use std::path::Path;
 use acpdb_engine::Store;
 use acpdb_engine::ids::Micros;
 use acpdb_engine::store::StreamName;
-use acpdb_live::files::{self, Mode};
+use acpdb_live::files::{self, FileMode};
 use acpdb_live::journal;
-use acpdb_query::cost::{self, Asked, By, Request};
+use acpdb_query::cost::{self, BillFilter, BilledRequest, By};
 use acpdb_query::lost::last_compaction;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &Statusline, output: &mut Output) -> Re
     let _ = std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
     let told: Value = serde_json::from_str(&text).unwrap_or_default();
     let template = args.template.as_deref().or(global.settings.statusline.as_deref());
-    let parts = Parts::of(global, &told);
+    let parts = StatusParts::of(global, &told);
     let line = parts.line(template.unwrap_or(TEMPLATE), width());
     output.line(line)?;
     Ok(Code::Ok)
@@ -57,7 +57,7 @@ fn width() -> usize {
 
 /// The parts of the line; `None` is not known.
 #[derive(Default, Debug)]
-struct Parts {
+struct StatusParts {
     context: Option<String>,
     session: Option<String>,
     today: Option<String>,
@@ -65,7 +65,7 @@ struct Parts {
     lost: Option<String>,
 }
 
-impl Parts {
+impl StatusParts {
     fn of(global: &Global, told: &Value) -> Self {
         let number = |path: &str| told.pointer(path).and_then(Value::as_f64);
         let mut parts = Self {
@@ -216,18 +216,18 @@ fn today(store: &Store, root: &Path, global: &Global) -> Result<Option<String>, 
         kept.dollars
     } else {
         let requests = cost::requests(store, head)?;
-        let is_of = |request: &Request| request.at.is_some_and(|at| at >= from && at <= now);
+        let is_of = |request: &BilledRequest| request.at.is_some_and(|at| at >= from && at <= now);
         let table = super::cost::table(global, None)?;
         let bill = cost::bill(
             &requests,
             By::Host,
             &table,
-            &Asked { wanted: &is_of, stale: None, within: None, zone },
+            &BillFilter { wanted: &is_of, stale: None, within: None, zone },
         );
         let kept = Kept { store: root, day, head: head.get(), at: now.0, dollars: bill.sum.total };
         if let (Some(path), Ok(bytes)) = (path, serde_json::to_vec(&kept)) {
             // Without the file the next line takes longer.
-            let _ = files::replace(&path, &bytes, Mode::Kept);
+            let _ = files::replace(&path, &bytes, FileMode::Kept);
         }
         kept.dollars
     };
@@ -238,8 +238,8 @@ fn today(store: &Store, root: &Path, global: &Global) -> Result<Option<String>, 
 mod tests {
     use super::*;
 
-    fn parts() -> Parts {
-        Parts {
+    fn parts() -> StatusParts {
+        StatusParts {
             context: Some("ctx 42% of 200k".to_owned()),
             session: Some("$0.530".to_owned()),
             today: Some("today $3.10".to_owned()),
@@ -261,9 +261,9 @@ mod tests {
         ] {
             assert_eq!(parts().line(template, width), want, "{template} {width}");
         }
-        let few = Parts { context: None, stale: None, ..parts() };
+        let few = StatusParts { context: None, stale: None, ..parts() };
         assert_eq!(few.line(TEMPLATE, 80), "$0.530 · today $3.10 · compacted: 142 items, 48k");
-        assert_eq!(Parts::default().line(TEMPLATE, 80), "");
+        assert_eq!(StatusParts::default().line(TEMPLATE, 80), "");
     }
 
     #[test]

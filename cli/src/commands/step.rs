@@ -10,11 +10,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{Code, Failure, Global, Output, store_path};
-use crate::args::Step;
+use crate::args::StepArgs;
 
 /// A step, for programs.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct StepResult<'a> {
     session: &'a str,
     step: &'a str,
     seq: acpdb_engine::ids::Seq,
@@ -33,7 +33,7 @@ struct Answer<'a> {
     body: &'a RawValue,
 }
 
-pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &StepArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     if args.format.provider().is_none() {
         let failure = Failure::usage("a provider takes no transcript");
@@ -68,7 +68,7 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
     if output.json {
         let body: &RawValue = serde_json::from_slice(&context.bytes)
             .map_err(|error| Failure::new(Code::Failure, format!("the body is no JSON: {error}")))?;
-        let answer = Answer {
+        let answer = StepResult {
             session: &name.name,
             step: &key,
             seq: context.seq,

@@ -9,14 +9,14 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::lines::clip;
 use super::{Output, describe};
-use crate::output::{Escape, escape, is_plain};
+use crate::output::{EscapeLevel, escape, is_plain};
 
 /// Narrowest column of texts before columns are left out.
 const TEXT_WIDTH_MIN: usize = 14;
 
 /// A table in the making.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub(crate) struct TableRows {
     headings: Vec<String>,
     cells: Vec<Vec<String>>,
     right: BTreeSet<usize>,
@@ -29,8 +29,8 @@ pub(crate) struct Rows {
 }
 
 /// A table with these headings, as wide as the terminal.
-pub(crate) fn new(output: &Output, headings: &[&str]) -> Rows {
-    Rows {
+pub(crate) fn new(output: &Output, headings: &[&str]) -> TableRows {
+    TableRows {
         headings: headings.iter().map(|heading| (*heading).to_owned()).collect(),
         cells: Vec::new(),
         right: BTreeSet::new(),
@@ -47,7 +47,7 @@ fn harmless(cell: String) -> String {
     if is_plain(&cell) {
         return cell;
     }
-    escape(&cell, Escape::Text).replace('\n', "\\n").replace('\t', "\\t")
+    escape(&cell, EscapeLevel::Text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// Tokens in a cell: short for people, whole for programs.
@@ -55,7 +55,7 @@ pub(crate) fn tokens(output: &Output, count: u64) -> String {
     if output.tabs { count.to_string() } else { describe::tokens(count) }
 }
 
-impl Rows {
+impl TableRows {
     /// Aligns these columns, from 0, to the right.
     pub(crate) fn right(&mut self, columns: std::ops::Range<usize>) {
         self.right.extend(columns);
@@ -115,7 +115,7 @@ impl Rows {
     }
 }
 
-impl std::fmt::Display for Rows {
+impl std::fmt::Display for TableRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.tabs {
             for (number, cells) in self.lines().enumerate() {
@@ -182,7 +182,7 @@ pub(crate) fn fitted(
     columns: &[Column],
     mut cells: Vec<Vec<String>>,
     title_width_min: usize,
-) -> Rows {
+) -> TableRows {
     let title = columns.iter().position(|column| column.heading == "title" && column.is_told);
     let natural = |column: usize| {
         let heading = columns.get(column).map_or(0, |column| column.heading.width());
@@ -228,8 +228,8 @@ pub(crate) fn fitted(
 mod tests {
     use super::*;
 
-    fn rows(width: usize, tabs: bool) -> Rows {
-        let mut rows = Rows {
+    fn rows(width: usize, tabs: bool) -> TableRows {
+        let mut rows = TableRows {
             headings: ["name", "what it is about", "calls", "sum"].map(str::to_owned).to_vec(),
             cells: Vec::new(),
             right: BTreeSet::from([2, 3]),

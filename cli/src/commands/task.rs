@@ -12,8 +12,8 @@ use acpdb_query::archive::{Scratchpad, archive_text};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use super::{Code, Escape, Failure, Global, Output, describe, store_path};
-use crate::args::{SessionOption, TaskAct, TaskArchive};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, store_path};
+use crate::args::{SessionOption, TaskAct, TaskArchiveArgs};
 
 pub(crate) fn run(global: &Global, act: &TaskAct, output: &mut Output) -> Result<Code, Failure> {
     match act {
@@ -25,7 +25,7 @@ pub(crate) fn run(global: &Global, act: &TaskAct, output: &mut Output) -> Result
 }
 
 /// A task with its texts.
-struct Row {
+struct TaskRow {
     id: String,
     seq: Seq,
     turn: u32,
@@ -54,13 +54,13 @@ fn text(view: &View, body: BodyId) -> Result<String, Failure> {
     }
 }
 
-fn rows(view: &View) -> Result<(Vec<Row>, Option<String>), Failure> {
+fn rows(view: &View) -> Result<(Vec<TaskRow>, Option<String>), Failure> {
     let state = view.state().tasks();
     let mut rows = Vec::new();
     for task in state.tasks(view.at()) {
         let extras = task.extras.iter().map(|extra| text(view, *extra)).collect::<Result<Vec<_>, _>>()?;
         let summary = task.eviction.and_then(|eviction| eviction.summary).or(task.summary);
-        rows.push(Row {
+        rows.push(TaskRow {
             id: task.id.to_owned(),
             seq: task.seq,
             turn: task.turn.get(),
@@ -137,7 +137,7 @@ fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Resu
     if output.json {
         output.json_line(&super::acts::act_json(&reply))?;
     } else {
-        let text = output.recorded(&reply.text, Escape::Text).into_owned();
+        let text = output.recorded(&reply.text, EscapeLevel::Text).into_owned();
         output.line(text)?;
     }
     Ok(Code::Ok)
@@ -169,7 +169,7 @@ fn evicted(view: &View, task: &str) -> Result<Vec<(ItemId, Option<String>, Strin
     Ok(all)
 }
 
-fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<Code, Failure> {
+fn archive(global: &Global, args: &TaskArchiveArgs, output: &mut Output) -> Result<Code, Failure> {
     let (store, session, view) = super::find::opened(global, args.session.session.as_deref(), output)?;
     let (rows, _) = rows(&view)?;
     let Some(row) = rows.iter().find(|row| row.id == args.id) else {
@@ -195,7 +195,7 @@ fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<C
     }
     let summary = row.summary.as_deref();
     let text = archive_text(archived_at, summary, items.iter().map(|(_, _, text)| text.as_str()));
-    let text = output.recorded(&text, Escape::Text).into_owned();
+    let text = output.recorded(&text, EscapeLevel::Text).into_owned();
     output.bytes(text.as_bytes())?;
     Ok(Code::Ok)
 }
@@ -232,7 +232,7 @@ fn scratchpad(global: &Global, session: &SessionOption, output: &mut Output) -> 
         let value = json!({"schema": "acpdb.scratchpad/1", "session": session.name, "text": text});
         output.json_line(&value)?;
     } else {
-        let text = output.recorded(&text, Escape::Text).into_owned();
+        let text = output.recorded(&text, EscapeLevel::Text).into_owned();
         output.bytes(text.as_bytes())?;
     }
     Ok(Code::Ok)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use acpdb_engine::View;
 use acpdb_engine::fold::todo::{IN_PROGRESS, TodoView};
 use acpdb_engine::ids::{Seq, Turn};
-use acpdb_query::todos::{self, Entry, Texts};
+use acpdb_query::todos::{self, TodoTexts, TodoWithText};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
@@ -44,7 +44,7 @@ fn list(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
     Ok(Code::Ok)
 }
 
-fn print(entry: &Entry, now: Turn, output: &mut Output) -> Result<(), Failure> {
+fn print(entry: &TodoWithText, now: Turn, output: &mut Output) -> Result<(), Failure> {
     let mark = mark(&entry.status);
     let style = match entry.status.as_str() {
         "completed" | "cancelled" => describe::DIM,
@@ -86,8 +86,9 @@ fn stuck(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> 
         let stuck: Vec<_> = state.todos().stuck(view.at(), now, limit).collect();
         (limit, now, state.todos().list(view.at()), stuck)
     };
-    let entries = found.as_ref().map(|list| Texts::new(view).entries(list)).transpose()?.unwrap_or_default();
-    let stuck: Vec<(&Entry, u32)> = stuck
+    let entries =
+        found.as_ref().map(|list| TodoTexts::new(view).entries(list)).transpose()?.unwrap_or_default();
+    let stuck: Vec<(&TodoWithText, u32)> = stuck
         .iter()
         .filter_map(|stuck| {
             Some((entries.iter().find(|entry| entry.position == stuck.position)?, stuck.turns))
@@ -113,10 +114,10 @@ fn stuck(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> 
 }
 
 /// A version of the list.
-struct Version {
+struct TodoListRow {
     seq: Seq,
     turn: Turn,
-    entries: Vec<Entry>,
+    entries: Vec<TodoWithText>,
     /// A rewind took it off the branch.
     is_left: bool,
 }
@@ -127,7 +128,7 @@ const fn left_mark(is_left: bool) -> &'static str {
 }
 
 /// The versions of the list up to the view's seq, with their entries.
-fn versions(view: &View) -> Result<Vec<Version>, Failure> {
+fn versions(view: &View) -> Result<Vec<TodoListRow>, Failure> {
     let lists: Vec<(TodoView, bool)> = {
         let state = view.state();
         let lists = state.todos().history().filter(|list| list.seq <= view.at());
@@ -138,17 +139,17 @@ fn versions(view: &View) -> Result<Vec<Version>, Failure> {
             })
             .collect()
     };
-    let mut texts = Texts::new(view);
+    let mut texts = TodoTexts::new(view);
     let version = |(list, is_left): &(TodoView, bool)| {
-        Ok(Version { seq: list.seq, turn: list.turn, entries: texts.entries(list)?, is_left: *is_left })
+        Ok(TodoListRow { seq: list.seq, turn: list.turn, entries: texts.entries(list)?, is_left: *is_left })
     };
     lists.iter().map(version).collect()
 }
 
 /// The changes from one version to the next, an entry a line: its mark and content.
-fn changes<'e>(before: &[Entry], after: &'e [Entry]) -> Vec<(&'static str, &'e Entry)> {
-    let key = |entry: &Entry| entry.id.clone().unwrap_or_else(|| entry.content.clone());
-    let old: HashMap<String, &Entry> = before.iter().map(|entry| (key(entry), entry)).collect();
+fn changes<'e>(before: &[TodoWithText], after: &'e [TodoWithText]) -> Vec<(&'static str, &'e TodoWithText)> {
+    let key = |entry: &TodoWithText| entry.id.clone().unwrap_or_else(|| entry.content.clone());
+    let old: HashMap<String, &TodoWithText> = before.iter().map(|entry| (key(entry), entry)).collect();
     after
         .iter()
         .filter_map(|entry| match old.get(&key(entry)) {
@@ -164,7 +165,7 @@ fn history(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure
     let versions = versions(view)?;
     if output.json {
         let items = versions.iter().map(|version| {
-            let entries: Vec<Value> = version.entries.iter().map(Entry::json).collect();
+            let entries: Vec<Value> = version.entries.iter().map(TodoWithText::json).collect();
             json!({"seq": version.seq, "turn": version.turn, "off_branch": version.is_left, "items": entries})
         });
         return output.json_line(&json!({
@@ -176,8 +177,8 @@ fn history(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure
     if versions.is_empty() {
         output.note(format!("session {name} has no todo list"));
     }
-    let mut before: &[Entry] = &[];
-    for Version { seq, turn, entries, is_left } in &versions {
+    let mut before: &[TodoWithText] = &[];
+    for TodoListRow { seq, turn, entries, is_left } in &versions {
         let seq = output.paint(describe::SEQ, &seq.to_string());
         let done = entries.iter().filter(|entry| entry.status == "completed").count();
         let mark = left_mark(*is_left);
@@ -207,20 +208,20 @@ pub(crate) fn history_of(
 ) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
     let streams = super::session::asked(&store, super::session::named(&store, session)?)?;
-    let mut found: Vec<(String, Version, Entry)> = Vec::new();
+    let mut found: Vec<(String, TodoListRow, TodoWithText)> = Vec::new();
     let mut names = Vec::new();
     for stream in streams {
         let at = global.at.as_deref();
         let Some(view) = super::find::view_among(&store, global, &stream, at, session.is_some())? else {
             continue;
         };
-        let mut last: Option<Entry> = None;
+        let mut last: Option<TodoWithText> = None;
         for version in versions(&view)? {
             let Some(entry) = version.entries.iter().find(|entry| entry.is(id)).cloned() else {
                 names.extend(version.entries.into_iter().filter_map(|entry| entry.id));
                 continue;
             };
-            let same = |old: &Entry| {
+            let same = |old: &TodoWithText| {
                 (&old.status, &old.content, &old.priority) == (&entry.status, &entry.content, &entry.priority)
             };
             if !last.as_ref().is_some_and(same) {
@@ -235,14 +236,14 @@ pub(crate) fn history_of(
         return Err(failure.near(near, "acpdb todo list shows the entries"));
     }
     if output.json {
-        let items = found.iter().map(|(session, Version { seq, turn, is_left, .. }, entry)| {
+        let items = found.iter().map(|(session, TodoListRow { seq, turn, is_left, .. }, entry)| {
             json!({"session": session, "seq": seq, "turn": turn, "off_branch": is_left, "entry": entry.json()})
         });
         let items: Vec<Value> = items.collect();
         return output.json_items("acpdb.todo_entry/1", &items);
     }
     let mut session = None;
-    for (name, Version { seq, turn, is_left, .. }, entry) in &found {
+    for (name, TodoListRow { seq, turn, is_left, .. }, entry) in &found {
         if session != Some(name) {
             output.styled(describe::BOLD, one_line(name))?;
             session = Some(name);

@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::verify::{Report, Verdict};
+use acpdb_engine::verify::{Verdict, VerifyReport};
 use acpdb_engine::{Store, store::StreamName};
-use acpdb_query::cost::{PriceTable, Request};
+use acpdb_query::cost::{BilledRequest, PriceTable};
 use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
@@ -28,7 +28,7 @@ const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// The origin of the session.
 #[derive(Debug, serde::Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
-pub(crate) enum Source {
+pub(crate) enum SessionSource {
     /// The user named it.
     File {
         #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
@@ -39,7 +39,7 @@ pub(crate) enum Source {
         #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
         path: PathBuf,
         #[serde(flatten)]
-        looked: Looked,
+        looked: NewestSessions,
     },
     /// The session comes with the program.
     Bundled { asked: bool },
@@ -47,7 +47,7 @@ pub(crate) enum Source {
 
 /// The newest sessions together, of which one is shown.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
-pub(crate) struct Looked {
+pub(crate) struct NewestSessions {
     pub(crate) sessions: u64,
     pub(crate) tokens_whole: u64,
     pub(crate) tokens_shown: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Looked {
 /// The content of the screen.
 #[derive(Debug)]
 pub(crate) struct Tour {
-    source: Source,
+    source: SessionSource,
     session: String,
     host: String,
     title: Option<String>,
@@ -66,7 +66,7 @@ pub(crate) struct Tour {
     stats: StatsReport,
     chain: Option<ChainReport>,
     half_time: HalfTime,
-    verified: Report,
+    verified: VerifyReport,
     money: Option<Money>,
     next: Vec<(String, &'static str)>,
 }
@@ -85,7 +85,7 @@ fn money(store: &Store, session: &StreamName) -> Result<Option<Money>, Failure> 
     let Ok(table) = PriceTable::built_in() else { return Ok(None) };
     let told = acpdb_query::cost::requests(store, store.head()?)?;
     let own = told.all.iter().filter(|request| told.root(request.stream) == session.id);
-    let price = |request: &Request| {
+    let price = |request: &BilledRequest| {
         let price = table.price(request.model.as_deref()?, request.at)?;
         let dollars = price.dollars(&request.usage, request.tier.as_deref())?.total();
         // Parts of a request and hosts' sums cost something, and are no requests.
@@ -101,8 +101,8 @@ fn money(store: &Store, session: &StreamName) -> Result<Option<Money>, Failure> 
 pub(crate) fn look(
     store: &Store,
     session: &StreamName,
-    source: Source,
-    verified: Report,
+    source: SessionSource,
+    verified: VerifyReport,
     keep: Option<&Path>,
     global: &Global,
 ) -> Result<Tour, Failure> {
@@ -132,7 +132,7 @@ fn short_name(store: &Store, session: &StreamName) -> String {
 fn next(
     keep: Option<&Path>,
     global: &Global,
-    source: &Source,
+    source: &SessionSource,
     session: &str,
     chain: Option<&ChainReport>,
 ) -> Vec<(String, &'static str)> {
@@ -141,7 +141,7 @@ fn next(
         let kept = |file: &str| format!("{program} demo{file} --keep .acpdb");
         let kept_words = "the same, in a store that stays here";
         return match source {
-            Source::File { path } => {
+            SessionSource::File { path } => {
                 let path = quoted(&path.to_string_lossy());
                 vec![
                     (kept(&format!(" {path}")), kept_words),
@@ -149,13 +149,13 @@ fn next(
                     (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
                 ]
             }
-            Source::Found { .. } => vec![
+            SessionSource::Found { .. } => vec![
                 (kept(""), kept_words),
                 (format!("{program} import"), "read the sessions of every host on this machine"),
                 (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
             ],
             // There may be nothing to import here: the next commands ask the store that stays.
-            Source::Bundled { .. } => vec![
+            SessionSource::Bundled { .. } => vec![
                 (kept(" --bundled"), kept_words),
                 (format!("{program} --db .acpdb context"), "then: what the model should see now, and why"),
                 (
@@ -308,16 +308,16 @@ impl Tour {
 
     fn heading(&self, output: &mut Output) -> Result<(), Failure> {
         let source = match &self.source {
-            Source::File { path } => format!("{}, {}", self.host, path.display()),
-            Source::Found { path, looked: Looked { sessions: ..=1, .. } } => {
+            SessionSource::File { path } => format!("{}, {}", self.host, path.display()),
+            SessionSource::Found { path, looked: NewestSessions { sessions: ..=1, .. } } => {
                 format!("your newest session, {}, {}", self.host, path.display())
             }
-            Source::Found { path, looked } => {
+            SessionSource::Found { path, looked } => {
                 let count = looked.sessions;
                 format!("the most telling of your {count} newest sessions, {}, {}", self.host, path.display())
             }
-            Source::Bundled { asked: true } => "the bundled session".to_owned(),
-            Source::Bundled { asked: false } => {
+            SessionSource::Bundled { asked: true } => "the bundled session".to_owned(),
+            SessionSource::Bundled { asked: false } => {
                 "no session of yours was found; this is the bundled one".to_owned()
             }
         };
@@ -353,7 +353,9 @@ impl Tour {
             describe::tokens(total.tokens_whole)
         );
         wrapped(&title, "Stale", &text, output)?;
-        if let Source::Found { looked: looked @ Looked { sessions: 2.., .. }, .. } = &self.source {
+        if let SessionSource::Found { looked: looked @ NewestSessions { sessions: 2.., .. }, .. } =
+            &self.source
+        {
             let text = format!(
                 "all {} together: ~{} of ~{} tokens, {}% less",
                 looked.sessions,

@@ -5,7 +5,7 @@ use acpdb_engine::{Error, Store, View};
 use acpdb_query::blame::{self, FileBlame, ItemBlame};
 use acpdb_query::diff::DiffRow;
 use acpdb_query::when::WhenError;
-use acpdb_query::{Change, FindError};
+use acpdb_query::{FindError, ItemChange};
 
 use super::lines::{Widths, about, behind, joined, one_line, standing};
 use super::{Code, Failure, Global, Output, describe, find, session, store_path};
@@ -19,7 +19,7 @@ fn point(
     store: &Store,
     session: &StreamName,
     text: &str,
-) -> Result<(View, acpdb_query::when::Found), Failure> {
+) -> Result<(View, acpdb_query::when::FoundPoint), Failure> {
     acpdb_query::when::view(store, session, Some(text), super::at::now()).map_err(|error| {
         let is_unread = matches!(error, WhenError::Unreadable { .. });
         let failure = find::point_failure(error);
@@ -81,7 +81,7 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
         let rows: Vec<&DiffRow> = report.items.iter().filter(|row| row.change == sum.change).collect();
         let plain: Vec<_> = rows.iter().map(|row| row.row.clone()).collect();
         let why = |row: &DiffRow| match row.change {
-            Change::Came | Change::Restored | Change::Revised => String::new(),
+            ItemChange::Came | ItemChange::Restored | ItemChange::Revised => String::new(),
             _ => standing(&row.row),
         };
         let reserve = behind(rows.iter().map(|row| why(row).into()), CHANGE_WIDTH, output) + 2;
@@ -91,8 +91,8 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
         output.styled(describe::BOLD, &heading)?;
         for row in rows {
             let (mark, style) = match row.change {
-                Change::Came | Change::Restored => ("+", describe::GOOD),
-                Change::Revised => ("~", describe::DIM),
+                ItemChange::Came | ItemChange::Restored => ("+", describe::GOOD),
+                ItemChange::Revised => ("~", describe::DIM),
                 _ => ("-", describe::BAD),
             };
             let line = widths.line(&row.row, &about(latest, &row.row)?, output);
@@ -104,15 +104,15 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
     Ok(Code::Ok)
 }
 
-const fn meaning(change: Change) -> &'static str {
+const fn meaning(change: ItemChange) -> &'static str {
     match change {
-        Change::Came => "came:",
-        Change::Passed => "came and hidden already:",
-        Change::Superseded => "superseded:",
-        Change::Hidden => "hidden or shortened:",
-        Change::Restored => "shown again:",
-        Change::Went => "left the context:",
-        Change::Revised => "shown with other text:",
+        ItemChange::Came => "came:",
+        ItemChange::Passed => "came and hidden already:",
+        ItemChange::Superseded => "superseded:",
+        ItemChange::Hidden => "hidden or shortened:",
+        ItemChange::Restored => "shown again:",
+        ItemChange::Went => "left the context:",
+        ItemChange::Revised => "shown with other text:",
     }
 }
 

@@ -9,7 +9,7 @@ use crate::settings;
 
 /// A store that is trusted.
 #[derive(serde::Serialize)]
-struct Row<'a> {
+struct TrustedStore<'a> {
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: &'a Path,
 }
@@ -38,12 +38,12 @@ pub(crate) fn run(args: &Trust, output: &mut Output) -> Result<Code, Failure> {
         output.note(format!("{} is not trusted any more", store.display()));
     }
     if output.json {
-        let rows: Vec<Row<'_>> = stores.iter().map(|path| Row { path }).collect();
+        let rows: Vec<TrustedStore<'_>> = stores.iter().map(|path| TrustedStore { path }).collect();
         output.json_items("acpdb.trust/1", &rows)?;
     } else if args.list {
         for store in &stores {
             let text = store.display().to_string();
-            output.line(crate::output::escape(&text, crate::output::Escape::Line))?;
+            output.line(crate::output::escape(&text, crate::output::EscapeLevel::Line))?;
         }
         if stores.is_empty() {
             output.note("no store is trusted");

@@ -6,9 +6,9 @@ use std::path::Path;
 use acpdb_engine::ItemId;
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::keys::KeyUse;
-use acpdb_engine::log::{Standing, Witness, WitnessKind};
+use acpdb_engine::log::{Witness, WitnessKind, WitnessStatus};
 use acpdb_engine::store::{VerifyOptions, verify_store};
-use acpdb_engine::verify::{Contradiction, ERASURE_INVARIANT, Report, Verdict};
+use acpdb_engine::verify::{Contradiction, ERASURE_INVARIANT, Verdict, VerifyReport};
 use acpdb_proof::VerifierKey;
 use acpdb_proof::claims::Judged;
 
@@ -84,7 +84,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
 }
 
 /// Says that a store cannot be read: whether it is sound is not known.
-fn unreadable(report: &Report, folder: &Path, output: &mut Output) -> Result<Code, Failure> {
+fn unreadable(report: &VerifyReport, folder: &Path, output: &mut Output) -> Result<Code, Failure> {
     if output.json {
         output.json_line(&Verified { report, signed: &[] })?;
         return Ok(Code::Locked);
@@ -108,7 +108,7 @@ fn unreadable(report: &Report, folder: &Path, output: &mut Output) -> Result<Cod
 }
 
 /// How much was checked.
-fn checked(report: &Report) -> String {
+fn checked(report: &VerifyReport) -> String {
     format!(
         "{} in {}, {}, {}",
         describe::count(report.events, "event"),
@@ -122,7 +122,7 @@ fn checked(report: &Report) -> String {
 #[derive(serde::Serialize)]
 struct Verified<'a> {
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a VerifyReport,
     signed: &'a [serde_json::Value],
 }
 
@@ -139,7 +139,7 @@ fn given(key: &str, store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
 
 /// Signed checkpoints, compared with a log that is sound in itself.
 pub(super) fn signed(
-    report: &Report,
+    report: &VerifyReport,
     folder: &Path,
     given: &[VerifierKey],
 ) -> Result<Option<Judged>, Failure> {
@@ -170,7 +170,7 @@ pub(super) fn worse(left: Code, right: Code) -> Code {
 }
 
 /// The exit code of a report.
-pub(crate) fn code_of(report: &Report) -> Code {
+pub(crate) fn code_of(report: &VerifyReport) -> Code {
     match report.verdict() {
         Verdict::Sound => Code::Ok,
         Verdict::Damaged => Code::Damage,
@@ -184,12 +184,12 @@ pub(crate) fn code_of(report: &Report) -> Code {
 }
 
 /// Whether links that were kept elsewhere contradict this log.
-fn is_inconsistent(report: &Report) -> bool {
+fn is_inconsistent(report: &VerifyReport) -> bool {
     let mut found = report.contradicting().filter(|witness| witness.kind == WitnessKind::Expected);
-    found.any(|witness| witness.standing == Standing::Forked)
+    found.any(|witness| witness.standing == WitnessStatus::Forked)
 }
 
-fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Failure> {
+fn print(report: &VerifyReport, folder: &Path, output: &mut Output) -> Result<(), Failure> {
     let line = |name: &str, text: String| format!("  {name:<10} {text}");
     let verdict = match report.verdict() {
         Verdict::Sound => output.paint(describe::GOOD, "sound"),
@@ -259,12 +259,12 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
 }
 
 /// Whether all contradictions are erased texts that can be read.
-fn is_only_erasures(report: &Report) -> bool {
+fn is_only_erasures(report: &VerifyReport) -> bool {
     report.contradictions.iter().all(is_erasure)
 }
 
 /// The items of which a text that is on record as erased can be read, each once.
-fn again(report: &Report) -> impl Iterator<Item = ItemId> {
+fn again(report: &VerifyReport) -> impl Iterator<Item = ItemId> {
     let items: BTreeSet<ItemId> = report
         .contradictions
         .iter()
@@ -279,10 +279,10 @@ fn is_erasure(contradiction: &Contradiction) -> bool {
 }
 
 /// Each witness in a line; headers of segments that agree have one line.
-fn witnesses(report: &Report) -> Vec<String> {
+fn witnesses(report: &VerifyReport) -> Vec<String> {
     let is_sound_header = |witness: &&Witness| {
         witness.kind == WitnessKind::Segment
-            && matches!(witness.standing, Standing::Agrees | Standing::Behind)
+            && matches!(witness.standing, WitnessStatus::Agrees | WitnessStatus::Behind)
     };
     let mut headers = report.witnesses.iter().filter(is_sound_header).count();
     let mut lines = Vec::new();
@@ -294,7 +294,7 @@ fn witnesses(report: &Report) -> Vec<String> {
                 count => lines.push(format!("{count} headers of segments agree (seq, position, link)")),
             }
         // A record of the tail page that is only behind the newest one adds nothing.
-        } else if witness.kind != WitnessKind::Tail || witness.standing != Standing::Behind {
+        } else if witness.kind != WitnessKind::Tail || witness.standing != WitnessStatus::Behind {
             lines.push(of_witness(witness));
         }
     }
@@ -308,10 +308,10 @@ fn of_witness(witness: &Witness) -> String {
     };
     let seq = witness.seq.map(|seq| format!(" at {seq}")).unwrap_or_default();
     let standing = match witness.standing {
-        Standing::Behind => "agrees, and is behind".to_owned(),
+        WitnessStatus::Behind => "agrees, and is behind".to_owned(),
         standing => standing.to_string(),
     };
-    let seq = if matches!(witness.standing, Standing::Absent) { String::new() } else { seq };
+    let seq = if matches!(witness.standing, WitnessStatus::Absent) { String::new() } else { seq };
     let mut text = format!("{name} {standing}{seq}");
     if !witness.compared.is_empty() {
         text.push_str(&format!(" ({})", witness.compared.join(", ")));
@@ -324,7 +324,7 @@ fn of_witness(witness: &Witness) -> String {
 }
 
 /// Says which verbs work, and the remedy.
-fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Failure> {
+fn advise(report: &VerifyReport, folder: &Path, output: &mut Output) -> Result<(), Failure> {
     let (folder, store) = (folder.display(), store_path::quoted(folder));
     let lines: Vec<String> = match report.verdict() {
         Verdict::Sound => return Ok(()),

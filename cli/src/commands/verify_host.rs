@@ -4,18 +4,18 @@ use acpdb_engine::At;
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store::StreamName;
-use acpdb_hosts::export::{Format, Options, Selection, export};
-use acpdb_hosts::proof::{Prover, Verdict};
+use acpdb_hosts::export::{ExportChoices, Format, Selection, export};
+use acpdb_hosts::proof::{ProofVerdict, Prover};
 use serde::Serialize;
 
-use super::{Code, Escape, Failure, Global, Output, describe, escape, store_path};
+use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
 
 /// The host that records digests of its requests.
 const HOST: &str = "claude-code";
 
 /// The digests of a session, compared.
 #[derive(Debug, Default, Serialize)]
-struct Row {
+struct DigestRow {
     session: String,
     /// Requests of which the host recorded digests.
     requests: u64,
@@ -55,8 +55,8 @@ pub(crate) fn run(global: &Global, session: &str, output: &mut Output) -> Result
     Ok(if differing == 0 { Code::Ok } else { Code::Failure })
 }
 
-fn text(row: &Row) -> String {
-    let session = escape(&row.session, Escape::Line);
+fn text(row: &DigestRow) -> String {
+    let session = escape(&row.session, EscapeLevel::Line);
     let mut text = format!(
         "{session}: {} of {} proven to be what was sent",
         row.proven,
@@ -66,16 +66,16 @@ fn text(row: &Row) -> String {
         text += &format!("; {} with messages that the recording lacks", row.unknown);
     }
     if row.differing > 0 {
-        let ids: Vec<_> = row.different.iter().map(|id| escape(id, Escape::Line)).collect();
+        let ids: Vec<_> = row.different.iter().map(|id| escape(id, EscapeLevel::Line)).collect();
         text += &format!("; {} different ({})", row.differing, ids.join(", "));
     }
     text
 }
 
-fn row(store: &Store, name: &StreamName) -> Result<Row, Failure> {
-    let mut row = Row { session: name.name.clone(), ..Row::default() };
+fn row(store: &Store, name: &StreamName) -> Result<DigestRow, Failure> {
+    let mut row = DigestRow { session: name.name.clone(), ..DigestRow::default() };
     let mut prover = Prover::default();
-    let options = Options { selection: Selection::Recorded, ..Options::default() };
+    let options = ExportChoices { selection: Selection::Recorded, ..ExportChoices::default() };
     for recorded in store.stream_events(name.id, Seq::ZERO, Seq::MAX)? {
         let recorded = recorded?;
         let Some(raw) = store.record(&recorded)? else { continue };
@@ -85,9 +85,9 @@ fn row(store: &Store, name: &StreamName) -> Result<Row, Failure> {
         let body = export(&view, Format::Anthropic, &options)?.bytes;
         row.requests += 1;
         match prover.against(&sent, &body) {
-            Verdict::Proven => row.proven += 1,
-            Verdict::Unknown(_) => row.unknown += 1,
-            Verdict::Differs(_) => {
+            ProofVerdict::Proven => row.proven += 1,
+            ProofVerdict::Unknown(_) => row.unknown += 1,
+            ProofVerdict::Differs(_) => {
                 row.differing += 1;
                 row.different.push(sent.id);
             }

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use acpdb_engine::Store;
 use acpdb_engine::text::paths::shown;
-use acpdb_hosts::import::{Format, Limits, Options, ReadSessions};
+use acpdb_hosts::import::{ImportFormat, ImportOptions, Limits, ReadSessions};
 
 use self::schedule::Schedule;
 pub(crate) use self::tail::End;
@@ -33,10 +33,10 @@ use self::watch::Watch;
 use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::kept;
-use crate::known::{KnownFiles, Stamp};
+use crate::known::{FileStamp, KnownFiles};
 use crate::output::Output;
 use crate::reader::{
-    self, Candidate, FileChoice, FileReport, Listed, ReadError, Recognised, Skipped, notes, refused,
+    self, FileChoice, FileList, FileReport, ImportFile, ReadError, Recognised, Skipped, notes, refused,
 };
 
 /// A host may still write to a file that changed within this time before the start.
@@ -47,7 +47,7 @@ const OPEN_COUNT_MAX: usize = 32;
 const SAID_MAX: usize = 10_000;
 
 /// Messages to the follower.
-pub(crate) enum News {
+pub(crate) enum FollowMessage {
     /// These paths may have changed.
     Changed(Vec<PathBuf>),
     /// Notices were lost.
@@ -55,7 +55,7 @@ pub(crate) enum News {
     /// A folder is not watched.
     Unwatched(String),
     /// A growing file brought this number of events.
-    Recorded { path: PathBuf, format: Format, event_count: u64 },
+    Recorded { path: PathBuf, format: ImportFormat, event_count: u64 },
     /// A growing file has a record that is too long, which is left out. Its report comes at its end, which may be days later.
     LeftOut(Skipped),
     /// The reading of a growing file has ended.
@@ -65,10 +65,10 @@ pub(crate) enum News {
 }
 
 /// The files to follow, and how to follow them.
-pub(crate) struct Plan {
+pub(crate) struct FollowPlan {
     pub(crate) roots: Vec<Root>,
     pub(crate) choice: FileChoice,
-    pub(crate) options: Options,
+    pub(crate) options: ImportOptions,
     /// Pause between looks at all files.
     pub(crate) every: Duration,
     /// How often a checkpoint is signed.
@@ -76,25 +76,25 @@ pub(crate) struct Plan {
 }
 
 /// A file that is open.
-struct Open {
+struct FollowedFile {
     wake: SyncSender<()>,
     /// The time of its last change, as far as notices came.
     changed: Instant,
     /// The file's stamp before it was opened.
-    stamp: Stamp,
+    stamp: FileStamp,
     thread: JoinHandle<()>,
 }
 
 struct Follower<'o> {
-    plan: Plan,
+    plan: FollowPlan,
     store: Store,
     known: KnownFiles,
     output: &'o mut Output,
     watch: Watch,
-    news: Sender<News>,
-    open: HashMap<PathBuf, Open>,
+    news: Sender<FollowMessage>,
+    open: HashMap<PathBuf, FollowedFile>,
     /// Stamps of files that are read whole, from their last reading in this run.
-    stamps: HashMap<PathBuf, Stamp>,
+    stamps: HashMap<PathBuf, FileStamp>,
     schedule: Schedule,
     /// Sessions of each database, as they were when they were read.
     sessions: HashMap<PathBuf, ReadSessions>,
@@ -107,7 +107,12 @@ struct Follower<'o> {
 }
 
 /// Follows files until a signal ends it.
-pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Output) -> Result<(), Failure> {
+pub(crate) fn run(
+    store: Store,
+    known: KnownFiles,
+    plan: FollowPlan,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let (news, told) = channel();
     let stop = news.clone();
     let is_stopping = Arc::new(AtomicBool::new(false));
@@ -115,7 +120,7 @@ pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Outp
     crate::interrupt::instead(move || {
         stopping.store(true, Ordering::SeqCst);
         // A follower that has ended receives nothing; `is_stopping` says the same.
-        let _ = stop.send(News::Stop);
+        let _ = stop.send(FollowMessage::Stop);
     });
     let (watch, trouble) = Watch::new(news.clone());
     let schedule = Schedule::new(plan.every, Instant::now());
@@ -144,7 +149,7 @@ pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Outp
 }
 
 impl Follower<'_> {
-    fn follow(&mut self, told: &Receiver<News>) -> Result<(), Failure> {
+    fn follow(&mut self, told: &Receiver<FollowMessage>) -> Result<(), Failure> {
         self.look(true)?;
         let folders = self.plan.roots.iter().filter(|root| root.path.exists()).count() as u64;
         if !self.output.json && !self.output.quiet {
@@ -154,7 +159,7 @@ impl Follower<'_> {
             self.output.flush()?;
             let wait = self.schedule.wait(Instant::now());
             match told.recv_timeout(wait) {
-                Ok(News::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(FollowMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Ok(news) => {
                     if self.hear(news)? {
                         self.schedule.look_at_once(Instant::now());
@@ -172,19 +177,25 @@ impl Follower<'_> {
     }
 
     /// Takes in a message. Returns true if all files are to be looked at.
-    fn hear(&mut self, news: News) -> Result<bool, Failure> {
+    fn hear(&mut self, news: FollowMessage) -> Result<bool, Failure> {
         match news {
-            News::Changed(paths) => {
+            FollowMessage::Changed(paths) => {
                 for path in paths {
                     self.changed(&path)?;
                 }
             }
-            News::Look => return Ok(true),
-            News::Unwatched(why) => self.warn(format!("changes may be found by looking only: {why}")),
-            News::Recorded { path, format, event_count } => self.recorded(&path, format, event_count)?,
-            News::LeftOut(skipped) => self.leave_out(skipped),
-            News::Ended { path, end, position, result } => self.closed(&path, end, position, *result)?,
-            News::Stop => {}
+            FollowMessage::Look => return Ok(true),
+            FollowMessage::Unwatched(why) => {
+                self.warn(format!("changes may be found by looking only: {why}"))
+            }
+            FollowMessage::Recorded { path, format, event_count } => {
+                self.recorded(&path, format, event_count)?
+            }
+            FollowMessage::LeftOut(skipped) => self.leave_out(skipped),
+            FollowMessage::Ended { path, end, position, result } => {
+                self.closed(&path, end, position, *result)?
+            }
+            FollowMessage::Stop => {}
         }
         Ok(false)
     }
@@ -204,7 +215,7 @@ impl Follower<'_> {
                 .map_err(|error| format!("{}: cannot be looked at: {error}", root.path.display()));
             let found = found.unwrap_or_else(|trouble| {
                 self.warn(trouble);
-                Listed::default()
+                FileList::default()
             });
             for skipped in &found.unread {
                 self.skip(skipped);
@@ -240,7 +251,7 @@ impl Follower<'_> {
             return self.folder(&path);
         }
         if metadata.is_file() && self.plan.roots.iter().any(|root| root.holds(&path)) {
-            self.consider(&Candidate { path, bytes: metadata.len(), named: false }, false)?;
+            self.consider(&ImportFile { path, bytes: metadata.len(), named: false }, false)?;
         }
         Ok(())
     }
@@ -260,7 +271,7 @@ impl Follower<'_> {
         let below = |root: &&Root| root.path != folder && folder.starts_with(&root.path);
         let roots = self.plan.roots.iter().filter(below);
         // A folder that cannot be listed now is looked at with all the others.
-        let found: Vec<Candidate> = roots
+        let found: Vec<ImportFile> = roots
             .filter_map(|root| root.files_below(folder, true).ok())
             .flat_map(|found| found.files)
             .collect();
@@ -274,12 +285,12 @@ impl Follower<'_> {
     }
 
     /// Reads a file if it has changed.
-    fn consider(&mut self, candidate: &Candidate, is_first: bool) -> Result<(), Failure> {
+    fn consider(&mut self, candidate: &ImportFile, is_first: bool) -> Result<(), Failure> {
         let path = &candidate.path;
         if self.wake(path) {
             return Ok(());
         }
-        let Some(stamp) = Stamp::at(path) else { return Ok(()) };
+        let Some(stamp) = FileStamp::at(path) else { return Ok(()) };
         let was_read = self.stamps.get(path) == Some(&stamp) && stamp.is_settled();
         if was_read || self.known.is_as_it_was(path, &stamp) {
             return Ok(());
@@ -337,7 +348,7 @@ impl Follower<'_> {
     }
 
     /// Opens a file that may grow.
-    fn begin(&mut self, path: &Path, format: Format, stamp: Stamp) {
+    fn begin(&mut self, path: &Path, format: ImportFormat, stamp: FileStamp) {
         if self.open.len() >= OPEN_COUNT_MAX
             && let Some(oldest) =
                 self.open.iter().min_by_key(|(_, open)| open.changed).map(|(path, _)| path.clone())
@@ -346,7 +357,7 @@ impl Follower<'_> {
             self.open.remove(&oldest);
         }
         let (wake, wakes) = sync_channel(1);
-        let job = tail::Job {
+        let job = tail::TailJob {
             store: self.store.clone(),
             path: path.to_owned(),
             format,
@@ -356,7 +367,8 @@ impl Follower<'_> {
         };
         match std::thread::Builder::new().name("tail".to_owned()).spawn(move || tail::run(job)) {
             Ok(thread) => {
-                self.open.insert(path.to_owned(), Open { wake, changed: Instant::now(), stamp, thread });
+                self.open
+                    .insert(path.to_owned(), FollowedFile { wake, changed: Instant::now(), stamp, thread });
             }
             Err(error) => self.warn(format!("{}: cannot be followed: {error}", path.display())),
         }
@@ -421,7 +433,7 @@ impl Follower<'_> {
         }
     }
 
-    fn recorded(&mut self, path: &Path, format: Format, event_count: u64) -> Result<(), Failure> {
+    fn recorded(&mut self, path: &Path, format: ImportFormat, event_count: u64) -> Result<(), Failure> {
         self.event_count = self.event_count.saturating_add(event_count);
         if self.output.json {
             let line = serde_json::json!({
@@ -433,7 +445,7 @@ impl Follower<'_> {
             return Ok(());
         }
         let path = path.display().to_string();
-        let path = crate::output::escape(&path, crate::output::Escape::Line);
+        let path = crate::output::escape(&path, crate::output::EscapeLevel::Line);
         self.output.line(format!("{path}: {}", describe::count(event_count, "event")))
     }
 
@@ -457,7 +469,7 @@ impl Follower<'_> {
     }
 
     /// Ends all threads; each first records all that it has read.
-    fn end(mut self, told: &Receiver<News>) -> Result<(), Failure> {
+    fn end(mut self, told: &Receiver<FollowMessage>) -> Result<(), Failure> {
         let threads: Vec<_> = self.open.drain().map(|(path, open)| (path, open.thread)).collect();
         let mut result = Ok(());
         for (path, thread) in threads {
@@ -468,15 +480,17 @@ impl Follower<'_> {
         }
         for news in told.try_iter().collect::<Vec<_>>() {
             let heard = match news {
-                News::Ended { path, position, result, end: End::Still } => {
+                FollowMessage::Ended { path, position, result, end: End::Still } => {
                     self.closed(&path, End::Still, position, *result)
                 }
-                News::Recorded { path, format, event_count } => self.recorded(&path, format, event_count),
-                News::LeftOut(skipped) => {
+                FollowMessage::Recorded { path, format, event_count } => {
+                    self.recorded(&path, format, event_count)
+                }
+                FollowMessage::LeftOut(skipped) => {
                     self.leave_out(skipped);
                     Ok(())
                 }
-                News::Ended { result, .. } => match *result {
+                FollowMessage::Ended { result, .. } => match *result {
                     Err(error @ ReadError::Store(_)) => self.refuse(Path::new(""), error),
                     _ => Ok(()),
                 },
@@ -494,10 +508,14 @@ impl Follower<'_> {
 }
 
 /// Whether files of a format grow line by line, and are read so.
-fn can_grow(format: Format, path: &Path) -> bool {
+fn can_grow(format: ImportFormat, path: &Path) -> bool {
     let grows = matches!(
         format,
-        Format::ClaudeCode | Format::Codex | Format::CopilotCli | Format::GeminiCli | Format::Pi
+        ImportFormat::ClaudeCode
+            | ImportFormat::Codex
+            | ImportFormat::CopilotCli
+            | ImportFormat::GeminiCli
+            | ImportFormat::Pi
     );
     grows && is_lines(path)
 }

@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
-use acpdb_hosts::import::{self, Format, Options, Retold, Sink as _};
+use acpdb_hosts::import::{self, ImportFormat, ImportOptions, Retold, Sink as _};
 use acpdb_live::gather::Gather;
 use acpdb_live::recording::{beside, stem};
 
-use super::News;
+use super::FollowMessage;
 use crate::reader::{self, FileReport, ReadError, Skipped};
 
 /// Time without a change after which a file is closed. Its host may add to it later; then it is read anew.
@@ -46,28 +46,28 @@ pub(crate) enum End {
 }
 
 /// The work of one thread.
-pub(crate) struct Job {
+pub(crate) struct TailJob {
     pub(crate) store: Store,
     pub(crate) path: PathBuf,
-    pub(crate) format: Format,
-    pub(crate) options: Options,
+    pub(crate) format: ImportFormat,
+    pub(crate) options: ImportOptions,
     /// A message for each change; when the channel closes, the reading ends.
     pub(crate) wakes: Receiver<()>,
-    pub(crate) news: Sender<News>,
+    pub(crate) news: Sender<FollowMessage>,
 }
 
 /// Reads a file until it ends for good, and sends the result.
-pub(crate) fn run(job: Job) {
-    let Job { store, path, format, options, wakes, news } = job;
+pub(crate) fn run(job: TailJob) {
+    let TailJob { store, path, format, options, wakes, news } = job;
     let end = Rc::new(Cell::new(None));
     let position = Rc::new(Cell::new(0));
     let result = File::open(&path).map_err(ReadError::File).and_then(|file| {
-        let gather = Rc::new(RefCell::new(Gathered {
+        let gather = Rc::new(RefCell::new(PendingFacts {
             gather: Gather::new(&store).in_small_commits(),
-            retold: (format == Format::GeminiCli).then(Retold::default),
+            retold: (format == ImportFormat::GeminiCli).then(Retold::default),
             stream: None,
         }));
-        let tail = Tail {
+        let tail = FileTail {
             file,
             path: path.clone(),
             format,
@@ -83,7 +83,7 @@ pub(crate) fn run(job: Job) {
         read(tail, &gather, &path, format, &options)
     });
     // A follower that has ended is not told; all that is recorded stays recorded.
-    let _ = news.send(News::Ended {
+    let _ = news.send(FollowMessage::Ended {
         path,
         end: end.get().unwrap_or(End::Still),
         position: position.get(),
@@ -92,15 +92,16 @@ pub(crate) fn run(job: Job) {
 }
 
 fn read(
-    tail: Tail<'_>,
-    gather: &Rc<RefCell<Gathered<'_>>>,
+    tail: FileTail<'_>,
+    gather: &Rc<RefCell<PendingFacts<'_>>>,
     path: &Path,
-    format: Format,
-    options: &Options,
+    format: ImportFormat,
+    options: &ImportOptions,
 ) -> Result<FileReport, ReadError> {
     let position = Rc::clone(&tail.position);
-    let mut shared = Shared { gathered: Rc::clone(gather), path: path.to_owned(), news: tail.news.clone() };
-    let options = Options { beside: Some(beside(path)), grows: true, ..options.clone() };
+    let mut shared =
+        GatheredFacts { gathered: Rc::clone(gather), path: path.to_owned(), news: tail.news.clone() };
+    let options = ImportOptions { beside: Some(beside(path)), grows: true, ..options.clone() };
     let input = import::decompressed(BufReader::with_capacity(64 << 10, tail), &options.limits)
         .map_err(ReadError::File)?;
     let result = import::read(format, &stem(path), input, &options, &mut shared);
@@ -110,15 +111,15 @@ fn read(
 }
 
 /// The gathered facts, which both the importer and the end of the file see.
-struct Shared<'s> {
-    gathered: Rc<RefCell<Gathered<'s>>>,
+struct GatheredFacts<'s> {
+    gathered: Rc<RefCell<PendingFacts<'s>>>,
     path: PathBuf,
-    news: Sender<News>,
+    news: Sender<FollowMessage>,
 }
 
-impl import::Sink for Shared<'_> {
-    fn batch(&mut self, batch: import::Batch) -> Result<(), import::SinkStop> {
-        let Gathered { gather, retold, stream } = &mut *self.gathered.borrow_mut();
+impl import::Sink for GatheredFacts<'_> {
+    fn batch(&mut self, batch: import::ImportBatch) -> Result<(), import::SinkStop> {
+        let PendingFacts { gather, retold, stream } = &mut *self.gathered.borrow_mut();
         match retold {
             Some(retold) => {
                 retold.tell(batch.entries, batch.offset);
@@ -134,15 +135,15 @@ impl import::Sink for Shared<'_> {
     }
 
     /// The report comes only at the end of the file, an hour after its last change.
-    fn left_out(&mut self, note: &import::Note) {
+    fn left_out(&mut self, note: &import::ImportNote) {
         let (path, reason) = (self.path.clone(), note.reason.clone());
         // A follower that has ended is not told.
-        let _ = self.news.send(News::LeftOut(Skipped { path, line: Some(note.line), reason }));
+        let _ = self.news.send(FollowMessage::LeftOut(Skipped { path, line: Some(note.line), reason }));
     }
 }
 
 /// Facts that were read and are not recorded yet.
-struct Gathered<'s> {
+struct PendingFacts<'s> {
     gather: Gather<'s>,
     /// Facts of a format whose lines tell earlier messages anew: each message is recorded as it stands at the end of the file.
     retold: Option<Retold>,
@@ -150,12 +151,12 @@ struct Gathered<'s> {
     stream: Option<Arc<StreamInfo>>,
 }
 
-impl Gathered<'_> {
+impl PendingFacts<'_> {
     /// Passes on the facts as they stand now.
     fn pass_on(&mut self) {
         let (Some(retold), Some(stream)) = (&mut self.retold, &self.stream) else { return };
         for (entries, offset) in retold.take() {
-            let batch = import::Batch { stream: Arc::clone(stream), entries, offset };
+            let batch = import::ImportBatch { stream: Arc::clone(stream), entries, offset };
             // `gather` keeps the error, which is looked at after each commit.
             if self.gather.batch(batch).is_err() {
                 return;
@@ -165,10 +166,10 @@ impl Gathered<'_> {
 }
 
 /// The bytes of a file that grows.
-struct Tail<'s> {
+struct FileTail<'s> {
     file: File,
     path: PathBuf,
-    format: Format,
+    format: ImportFormat,
     position: Rc<Cell<u64>>,
     /// The last bytes that were read.
     mark: Vec<u8>,
@@ -177,12 +178,12 @@ struct Tail<'s> {
     grown: Instant,
     /// Events that the follower was told of.
     told: u64,
-    gather: Rc<RefCell<Gathered<'s>>>,
-    news: Sender<News>,
+    gather: Rc<RefCell<PendingFacts<'s>>>,
+    news: Sender<FollowMessage>,
     end: Rc<Cell<Option<End>>>,
 }
 
-impl Read for Tail<'_> {
+impl Read for FileTail<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         while self.end.get().is_none() {
             let count = self.file.read_at(buffer, self.position.get())?;
@@ -206,7 +207,7 @@ impl Read for Tail<'_> {
     }
 }
 
-impl Tail<'_> {
+impl FileTail<'_> {
     fn remember(&mut self, bytes: &[u8]) {
         self.mark.extend_from_slice(bytes.get(bytes.len().saturating_sub(MARK_BYTES)..).unwrap_or_default());
         // A mark that is not full yet has no surplus.
@@ -230,7 +231,7 @@ impl Tail<'_> {
         if new > 0 {
             let (path, format) = (self.path.clone(), self.format);
             // A follower that has ended is not told.
-            let _ = self.news.send(News::Recorded { path, format, event_count: new });
+            let _ = self.news.send(FollowMessage::Recorded { path, format, event_count: new });
         }
     }
 

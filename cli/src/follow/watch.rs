@@ -13,8 +13,8 @@ use acpdb_live::below::Links;
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use super::News;
-use crate::reader::{self, Listed};
+use super::FollowMessage;
+use crate::reader::{self, FileList};
 
 /// A folder, or a file, to follow.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Root {
     }
 
     /// The root's files as they are now; none if the root is not there.
-    pub(crate) fn files(&self) -> std::io::Result<Listed> {
+    pub(crate) fn files(&self) -> std::io::Result<FileList> {
         if self.is_flat() {
             return self.files_below(&self.path, false);
         }
@@ -43,11 +43,11 @@ impl Root {
     }
 
     /// The root's files in a folder, and below it if `deep`; none if the folder is not there.
-    pub(crate) fn files_below(&self, folder: &Path, deep: bool) -> std::io::Result<Listed> {
+    pub(crate) fn files_below(&self, folder: &Path, deep: bool) -> std::io::Result<FileList> {
         let found =
             if deep { reader::files(folder, self.links) } else { reader::files_in(folder, self.links) };
         let mut found = match found {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Listed::default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => FileList::default(),
             found => found?,
         };
         found.files.retain(|candidate| self.holds(&candidate.path));
@@ -69,20 +69,20 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// A watch that sends to `news`. An error in words: no notices come, and only looking finds changes.
-    pub(crate) fn new(news: Sender<News>) -> (Self, Option<String>) {
+    pub(crate) fn new(news: Sender<FollowMessage>) -> (Self, Option<String>) {
         let tell = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.need_rescan() => {
                 // A follower that has ended receives nothing.
-                let _ = news.send(News::Look);
+                let _ = news.send(FollowMessage::Look);
             }
             Ok(event) if is_change(event.kind) => {
                 // A follower that has ended receives nothing.
-                let _ = news.send(News::Changed(event.paths));
+                let _ = news.send(FollowMessage::Changed(event.paths));
             }
             Ok(_) => {}
             Err(error) => {
                 // A follower that has ended receives nothing.
-                let _ = news.send(News::Unwatched(error.to_string()));
+                let _ = news.send(FollowMessage::Unwatched(error.to_string()));
             }
         };
         // Links are not followed: a folder that holds itself would never end.

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use acpdb_engine::{Store, StreamInfo};
-use acpdb_hosts::import::{self, ImportError, ImportReport, Options, SinkStop};
+use acpdb_hosts::import::{self, ImportError, ImportOptions, ImportReport, SinkStop};
 use acpdb_live::gather::{GATHER_BYTES, Gather, weight};
 use indicatif::ProgressBar;
 
-use super::{Candidate, FileChoice, FileReport, ReadError, Recognised, Skipped, report};
+use super::{FileChoice, FileReport, ImportFile, ReadError, Recognised, Skipped, report};
 
 /// Files that wait to be read, or were read and wait to be recorded.
 pub(crate) const FILE_COUNT: usize = 8;
@@ -26,29 +26,33 @@ const PARCEL_BYTES: usize = 256 << 10;
 const PARCEL_COUNT: usize = GATHER_BYTES / PARCEL_BYTES;
 
 /// Messages of the thread about a file, in this order.
-enum Told {
+enum FileMessage {
     Found(Recognised),
-    Facts(Vec<import::Batch>),
+    Facts(Vec<import::ImportBatch>),
     Present(Arc<StreamInfo>, Vec<String>),
     End(std::io::Result<(u64, Result<ImportReport, ImportError>)>),
 }
 
-struct Job {
-    candidate: Candidate,
-    to: SyncSender<Told>,
+struct ReadJob {
+    candidate: ImportFile,
+    to: SyncSender<FileMessage>,
 }
 
 /// The thread that reads. It ends when this is dropped.
-pub(crate) struct Ahead {
-    jobs: SyncSender<Job>,
+pub(crate) struct ReaderThread {
+    jobs: SyncSender<ReadJob>,
 }
 
-impl Ahead {
+impl ReaderThread {
     /// Begins a thread that reads the chosen files, and moves `bar` by the bytes that it read.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub(crate) fn start(choice: FileChoice, options: Options, bar: ProgressBar) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        choice: FileChoice,
+        options: ImportOptions,
+        bar: ProgressBar,
+    ) -> std::io::Result<Self> {
         let (jobs, waiting) = mpsc::sync_channel(FILE_COUNT);
         let read_all = move || {
             for job in waiting {
@@ -60,24 +64,24 @@ impl Ahead {
     }
 
     /// Queues a file to be read after the files before it. Waits if [`FILE_COUNT`] files are waiting.
-    pub(crate) fn begin(&self, candidate: Candidate) -> Begun {
+    pub(crate) fn begin(&self, candidate: ImportFile) -> FileInProgress {
         let (to, told) = mpsc::sync_channel(PARCEL_COUNT);
         // If the thread has ended, the missing answer shows that where it is asked for.
-        let _ = self.jobs.send(Job { candidate, to });
-        Begun { told }
+        let _ = self.jobs.send(ReadJob { candidate, to });
+        FileInProgress { told }
     }
 }
 
 /// A file that is being read.
-pub(crate) struct Begun {
-    told: Receiver<Told>,
+pub(crate) struct FileInProgress {
+    told: Receiver<FileMessage>,
 }
 
-impl Begun {
+impl FileInProgress {
     /// The kind of the file.
     pub(crate) fn recognised(&self, path: &Path) -> Recognised {
         match self.told.recv() {
-            Ok(Told::Found(found)) => found,
+            Ok(FileMessage::Found(found)) => found,
             _ => Recognised::Skipped(Skipped { path: path.to_owned(), line: None, reason: LOST.to_owned() }),
         }
     }
@@ -87,19 +91,21 @@ impl Begun {
         let mut gather = Gather::new(store);
         loop {
             match self.told.recv() {
-                Ok(Told::Facts(batches)) => {
+                Ok(FileMessage::Facts(batches)) => {
                     for batch in batches {
                         if import::Sink::batch(&mut gather, batch).is_err() {
                             return report(&mut gather, path, 0, Err(ImportError::Stopped));
                         }
                     }
                 }
-                Ok(Told::Present(stream, keys)) => import::Sink::present(&mut gather, &stream, keys),
-                Ok(Told::End(end)) => {
+                Ok(FileMessage::Present(stream, keys)) => import::Sink::present(&mut gather, &stream, keys),
+                Ok(FileMessage::End(end)) => {
                     let (bytes, result) = end.map_err(ReadError::File)?;
                     return report(&mut gather, path, bytes, result);
                 }
-                Ok(Told::Found(_)) | Err(_) => return Err(ReadError::File(std::io::Error::other(LOST))),
+                Ok(FileMessage::Found(_)) | Err(_) => {
+                    return Err(ReadError::File(std::io::Error::other(LOST)));
+                }
             }
         }
     }
@@ -109,10 +115,10 @@ impl Begun {
 const LOST: &str = "the thread that reads has ended";
 
 /// Reads one file. If the caller wants no more of it, sending fails.
-fn read(job: &Job, choice: FileChoice, options: &Options, bar: &ProgressBar) {
+fn read(job: &ReadJob, choice: FileChoice, options: &ImportOptions, bar: &ProgressBar) {
     let found = super::recognise(&job.candidate, choice);
     let session = if let Recognised::Session(format) = &found { Some(*format) } else { None };
-    if job.to.send(Told::Found(found)).is_err() {
+    if job.to.send(FileMessage::Found(found)).is_err() {
         return;
     }
     let Some(format) = session else { return };
@@ -122,14 +128,14 @@ fn read(job: &Job, choice: FileChoice, options: &Options, bar: &ProgressBar) {
     let end = super::parse(path, format, options, &mut sessions, &mut parcel, &mut |bytes| bar.inc(bytes));
     if parcel.send().is_ok() {
         // An import that was interrupted takes no more.
-        let _ = job.to.send(Told::End(end));
+        let _ = job.to.send(FileMessage::End(end));
     }
 }
 
 /// Gathers facts until they are worth sending.
 struct Parcel<'j> {
-    to: &'j SyncSender<Told>,
-    batches: Vec<import::Batch>,
+    to: &'j SyncSender<FileMessage>,
+    batches: Vec<import::ImportBatch>,
     bytes: usize,
 }
 
@@ -137,7 +143,11 @@ impl Parcel<'_> {
     fn send(&mut self) -> Result<(), SinkStop> {
         self.bytes = 0;
         let batches = std::mem::take(&mut self.batches);
-        if batches.is_empty() { Ok(()) } else { self.to.send(Told::Facts(batches)).map_err(|_| SinkStop) }
+        if batches.is_empty() {
+            Ok(())
+        } else {
+            self.to.send(FileMessage::Facts(batches)).map_err(|_| SinkStop)
+        }
     }
 }
 
@@ -146,11 +156,11 @@ impl import::Sink for Parcel<'_> {
         // An import that was interrupted takes no more; the next facts say so.
         if self.send().is_ok() {
             // The receiver is gone with the import.
-            let _ = self.to.send(Told::Present(Arc::clone(stream), keys));
+            let _ = self.to.send(FileMessage::Present(Arc::clone(stream), keys));
         }
     }
 
-    fn batch(&mut self, batch: import::Batch) -> Result<(), SinkStop> {
+    fn batch(&mut self, batch: import::ImportBatch) -> Result<(), SinkStop> {
         self.bytes += batch.entries.iter().map(weight).sum::<usize>();
         self.batches.push(batch);
         if self.bytes >= PARCEL_BYTES { self.send() } else { Ok(()) }

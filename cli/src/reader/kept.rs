@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 /// A temporary file. It is removed when this value is dropped, or when the command is interrupted.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct TemporaryFile {
     path: PathBuf,
     bytes: u64,
     _folder: tempfile::TempDir,
 }
 
 /// Copies the whole input to a file.
-pub(crate) fn kept(input: &mut impl Read) -> io::Result<Kept> {
+pub(crate) fn kept(input: &mut impl Read) -> io::Result<TemporaryFile> {
     let folder = tempfile::Builder::new().prefix("acpdb-import-").tempdir()?;
     crate::interrupt::scratch(folder.path());
     let path = folder.path().join("stdin.jsonl");
     let bytes = io::copy(input, &mut File::create(&path)?)?;
-    Ok(Kept { path, bytes, _folder: folder })
+    Ok(TemporaryFile { path, bytes, _folder: folder })
 }
 
-impl Kept {
+impl TemporaryFile {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -15,16 +15,16 @@ use std::io::{BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Note, Options};
+use acpdb_hosts::import::{self, ImportError, ImportFormat, ImportNote, ImportOptions, ImportReport, Limits};
 use acpdb_hosts::sqlite;
 use acpdb_live::below::{self, Links};
 use acpdb_live::gather::Gather;
 use acpdb_live::recording::{beside, stem};
 
-pub(crate) use self::ahead::{Ahead, Begun, FILE_COUNT as AHEAD_COUNT};
-pub(crate) use self::kept::{Kept, kept};
+pub(crate) use self::ahead::{FILE_COUNT as AHEAD_COUNT, FileInProgress, ReaderThread};
+pub(crate) use self::kept::{TemporaryFile, kept};
 pub(crate) use self::notes::{notes, refused};
-pub(crate) use self::storage::{Stored, stored};
+pub(crate) use self::storage::{StorageFile, stored};
 
 /// The result of reading one file.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(crate) struct Skipped {
 
 /// A file to import.
 #[derive(Debug, Clone)]
-pub(crate) struct Candidate {
+pub(crate) struct ImportFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     /// Named by the user, not found in a folder.
@@ -61,8 +61,8 @@ pub(crate) struct Candidate {
 
 /// Files that were found, and paths that could not be looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
-    pub(crate) files: Vec<Candidate>,
+pub(crate) struct FileList {
+    pub(crate) files: Vec<ImportFile>,
     pub(crate) unread: Vec<Skipped>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Listed {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileChoice {
     /// Of this format; `None`: each of its own.
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<ImportFormat>,
     /// Also files of what is remembered: sessions are told of it from then on.
     pub(crate) with_memory: bool,
     /// Whether links are followed.
@@ -79,27 +79,27 @@ pub(crate) struct FileChoice {
 
 impl FileChoice {
     /// Sessions of this format, or of each file's own.
-    pub(crate) const fn sessions(format: Option<Format>) -> Self {
+    pub(crate) const fn sessions(format: Option<ImportFormat>) -> Self {
         Self { format, with_memory: false, links: Links::Within }
     }
 }
 
 /// Files below `path`, in order of their paths.
-pub(crate) fn files(path: &Path, links: Links) -> std::io::Result<Listed> {
+pub(crate) fn files(path: &Path, links: Links) -> std::io::Result<FileList> {
     files_to(path, below::DEPTH_MAX, links)
 }
 
 /// Files in the folder `path`, and not in folders below.
-pub(crate) fn files_in(path: &Path, links: Links) -> std::io::Result<Listed> {
+pub(crate) fn files_in(path: &Path, links: Links) -> std::io::Result<FileList> {
     files_to(path, 0, links)
 }
 
-fn files_to(path: &Path, depth_max: usize, links: Links) -> std::io::Result<Listed> {
+fn files_to(path: &Path, depth_max: usize, links: Links) -> std::io::Result<FileList> {
     let named = !path.is_dir();
     let found = below::files(path, depth_max, links)?;
-    let files = found.files.into_iter().map(|(path, bytes)| Candidate { path, bytes, named }).collect();
+    let files = found.files.into_iter().map(|(path, bytes)| ImportFile { path, bytes, named }).collect();
     let unread = found.unread.into_iter().map(|(path, error)| Skipped::unread(path, &error)).collect();
-    Ok(Listed { files, unread })
+    Ok(FileList { files, unread })
 }
 
 impl Skipped {
@@ -121,18 +121,18 @@ fn looks_like_a_session(path: &Path) -> bool {
 /// The kind of a file, by its content.
 #[derive(Debug)]
 pub(crate) enum Recognised {
-    Session(Format),
+    Session(ImportFormat),
     /// Of no known format, and nothing to report.
     Other,
     Skipped(Skipped),
 }
 
 /// Looks at the beginning of a file.
-pub(crate) fn recognise(candidate: &Candidate, choice: FileChoice) -> Recognised {
+pub(crate) fn recognise(candidate: &ImportFile, choice: FileChoice) -> Recognised {
     let found = recognise_any(candidate, choice.format);
     let is_left = !choice.with_memory && choice.format.is_none();
     match found {
-        Recognised::Session(Format::MemoryDecisions | Format::MemoryPreferences) if is_left => {
+        Recognised::Session(ImportFormat::MemoryDecisions | ImportFormat::MemoryPreferences) if is_left => {
             let reason = format!(
                 "it holds no session but what is to be remembered, of which later sessions are told; --memory takes it in: {}",
                 preview(&candidate.path)
@@ -181,7 +181,7 @@ fn preview(path: &Path) -> String {
     shown.join(", ")
 }
 
-fn recognise_any(candidate: &Candidate, format: Option<Format>) -> Recognised {
+fn recognise_any(candidate: &ImportFile, format: Option<ImportFormat>) -> Recognised {
     let path = &candidate.path;
     let skip = |reason: String| Recognised::Skipped(Skipped { path: path.clone(), line: None, reason });
     let worth_a_word = candidate.named || looks_like_a_session(path);
@@ -190,14 +190,14 @@ fn recognise_any(candidate: &Candidate, format: Option<Format>) -> Recognised {
         return if candidate.named { skip("the file is empty".to_owned()) } else { Recognised::Other };
     }
     match stored(path) {
-        Some(Stored::Session(session)) if session.is_in_a_database() => {
+        Some(StorageFile::Session(session)) if session.is_in_a_database() => {
             let why = "opencode's database beside it has the session, which is read from there";
             return if candidate.named { skip(why.to_owned()) } else { Recognised::Other };
         }
-        Some(Stored::Session(_)) if format.is_none_or(|format| format == Format::Opencode) => {
-            return Recognised::Session(Format::Opencode);
+        Some(StorageFile::Session(_)) if format.is_none_or(|format| format == ImportFormat::Opencode) => {
+            return Recognised::Session(ImportFormat::Opencode);
         }
-        Some(Stored::Other) => {
+        Some(StorageFile::Other) => {
             let why = "it is a piece of opencode's storage; name the session's file, or the folder";
             return if candidate.named { skip(why.to_owned()) } else { Recognised::Other };
         }
@@ -218,8 +218,8 @@ fn recognise_any(candidate: &Candidate, format: Option<Format>) -> Recognised {
     };
     if head.starts_with(sqlite::MAGIC) {
         return match database(path, |file, log| import::is_opencode(file, log)) {
-            Ok(Ok(true)) if format.is_none_or(|format| format == Format::Opencode) => {
-                Recognised::Session(Format::Opencode)
+            Ok(Ok(true)) if format.is_none_or(|format| format == ImportFormat::Opencode) => {
+                Recognised::Session(ImportFormat::Opencode)
             }
             Ok(Ok(true)) => skip("it is opencode's database; leave out --format".to_owned()),
             Ok(Ok(false)) if worth_a_word => skip("a SQLite database of another program".to_owned()),
@@ -259,7 +259,7 @@ fn recognise_any(candidate: &Candidate, format: Option<Format>) -> Recognised {
     match format.or(detected) {
         Some(format) => Recognised::Session(format),
         None if worth_a_word => {
-            let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+            let names: Vec<&str> = ImportFormat::ALL.iter().map(|format| format.name()).collect();
             skip(format!("the format is not known; known are {}, which --format names", names.join(", ")))
         }
         None => Recognised::Other,
@@ -277,7 +277,7 @@ pub(crate) const NOTHING: &str =
     "nothing in it was understood as a message or a call; nothing of it is recorded";
 
 /// Whether a file of which nothing was understood is passed over without a word: in the folder of a host, which leaves such files.
-pub(crate) fn may_be_empty(candidate: &Candidate) -> bool {
+pub(crate) fn may_be_empty(candidate: &ImportFile) -> bool {
     !candidate.named && place::host_of(&candidate.path).is_some()
 }
 
@@ -325,8 +325,8 @@ fn database<T>(
 pub(crate) fn read(
     store: &Store,
     path: &Path,
-    format: Format,
-    options: &Options,
+    format: ImportFormat,
+    options: &ImportOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<FileReport, ReadError> {
     read_changed(store, path, format, options, &mut import::ReadSessions::default(), progress)
@@ -336,8 +336,8 @@ pub(crate) fn read(
 pub(crate) fn read_changed(
     store: &Store,
     path: &Path,
-    format: Format,
-    options: &Options,
+    format: ImportFormat,
+    options: &ImportOptions,
     sessions: &mut import::ReadSessions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<FileReport, ReadError> {
@@ -363,7 +363,7 @@ pub(crate) fn report(
     // All before the error is recorded, as whole records: importing again, with more allowed, adds the rest.
     let mut report = result.map_err(|error| ReadError::Import { error, event_count: gather.events })?;
     if let Some(reason) = gather.left_out() {
-        report.skipped.push(Note { line: 0, offset: 0, reason });
+        report.skipped.push(ImportNote { line: 0, offset: 0, reason });
     }
     Ok(FileReport {
         path: path.to_owned(),
@@ -378,8 +378,8 @@ pub(crate) fn report(
 /// Reads one file into facts. Also returns its length.
 fn parse(
     path: &Path,
-    format: Format,
-    options: &Options,
+    format: ImportFormat,
+    options: &ImportOptions,
     sessions: &mut import::ReadSessions,
     sink: &mut dyn import::Sink,
     progress: &mut dyn FnMut(u64),
@@ -387,11 +387,11 @@ fn parse(
     let mut file = below::regular(path)?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let name = &stem(path);
-    if let Some(Stored::Session(session)) = stored(path) {
+    if let Some(StorageFile::Session(session)) = stored(path) {
         progress(bytes);
         return Ok((bytes, session.read(options, sink)?));
     }
-    let options = &Options { beside: Some(beside(path)), ..options.clone() };
+    let options = &ImportOptions { beside: Some(beside(path)), ..options.clone() };
     let mut magic = [0; sqlite::MAGIC.len()];
     let is_database = file.read_exact(&mut magic).is_ok() && magic == *sqlite::MAGIC;
     let result = if is_database {
@@ -399,7 +399,7 @@ fn parse(
         database(path, |file, log| import::read_changed(file, log, name, options, sessions, sink))?
     } else {
         file.rewind()?;
-        let counted = Counted { inner: file, progress };
+        let counted = FileCounts { inner: file, progress };
         let input = import::decompressed(BufReader::with_capacity(64 << 10, counted), &options.limits)?;
         import::read(format, name, input, options, sink)
     };
@@ -422,12 +422,12 @@ pub(crate) enum ReadError {
     Store(Error),
 }
 
-struct Counted<'p> {
+struct FileCounts<'p> {
     inner: File,
     progress: &'p mut dyn FnMut(u64),
 }
 
-impl std::io::Read for Counted<'_> {
+impl std::io::Read for FileCounts<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.inner.read(buffer)?;
         (self.progress)(count as u64);

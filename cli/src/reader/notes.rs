@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 /// Parts of a file that were left out.
 pub(crate) fn notes(report: &FileReport) -> Vec<Skipped> {
-    let skip = |note: &acpdb_hosts::import::Note| Skipped {
+    let skip = |note: &acpdb_hosts::import::ImportNote| Skipped {
         path: report.path.clone(),
         // A database has no lines.
         line: Some(note.line).filter(|line| *line > 0),

@@ -3,21 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_hosts::session_paths::usual_paths;
 
 /// Names of hosts' folders.
-const FOLDERS: [(&str, Format); 5] = [
-    (".claude", Format::ClaudeCode),
-    (".codex", Format::Codex),
-    (".gemini", Format::GeminiCli),
-    (".copilot", Format::CopilotCli),
-    (".pi", Format::Pi),
+const FOLDERS: [(&str, ImportFormat); 5] = [
+    (".claude", ImportFormat::ClaudeCode),
+    (".codex", ImportFormat::Codex),
+    (".gemini", ImportFormat::GeminiCli),
+    (".copilot", ImportFormat::CopilotCli),
+    (".pi", ImportFormat::Pi),
 ];
 
 /// The host in whose folder a file lies, by the usual places and by the names of folders.
-pub(crate) fn host_of(path: &Path) -> Option<Format> {
-    static PLACES: OnceLock<Vec<(PathBuf, Format)>> = OnceLock::new();
+pub(crate) fn host_of(path: &Path) -> Option<ImportFormat> {
+    static PLACES: OnceLock<Vec<(PathBuf, ImportFormat)>> = OnceLock::new();
     let places = PLACES.get_or_init(|| {
         // Without a home there are no usual places.
         let home = crate::settings::path_in("HOME").unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) fn host_of(path: &Path) -> Option<Format> {
     usual.or_else(|| by_name(&path))
 }
 
-fn by_name(path: &Path) -> Option<Format> {
+fn by_name(path: &Path) -> Option<ImportFormat> {
     let names: Vec<&str> = path.iter().filter_map(std::ffi::OsStr::to_str).collect();
     let (at, format) = names.iter().enumerate().rev().find_map(|(at, name)| {
         let (_, format) = FOLDERS.iter().find(|(folder, _)| folder == name)?;
@@ -50,8 +50,8 @@ mod tests {
     #[test]
     fn a_hosts_folder_is_known_by_its_name() {
         for (path, host) in [
-            ("/home/ada/.claude/plugins/x/fixtures/users.json", Some(Format::ClaudeCode)),
-            ("/backup/.codex/sessions/a.jsonl", Some(Format::Codex)),
+            ("/home/ada/.claude/plugins/x/fixtures/users.json", Some(ImportFormat::ClaudeCode)),
+            ("/backup/.codex/sessions/a.jsonl", Some(ImportFormat::Codex)),
             ("/home/ada/app/.claude/worktrees/x/data/chat.json", None),
             ("/home/ada/app/chat.json", None),
         ] {

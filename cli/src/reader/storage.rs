@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use acpdb_engine::locks::steady;
-use acpdb_hosts::import::{self, ImportError, ImportReport, Options, Sink, StoredMessage};
+use acpdb_hosts::import::{self, ImportError, ImportOptions, ImportReport, Sink, StoredMessage};
 use acpdb_live::below;
 
 /// Most bytes of one file.
@@ -35,7 +35,7 @@ const FOLDERS: [&str; 10] = [
 
 /// The part of a file in a storage.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum StorageFile {
     /// The file of a session.
     Session(StoredSession),
     /// Read with a session's file, or nothing of a session.
@@ -55,7 +55,7 @@ pub(crate) struct StoredSession {
 }
 
 /// The part of the file at `path` in a storage of opencode; `None`: it lies in none.
-pub(crate) fn stored(path: &Path) -> Option<Stored> {
+pub(crate) fn stored(path: &Path) -> Option<StorageFile> {
     let is_root = |folder: &&Path| {
         folder.file_name().is_some_and(|name| name == "storage") && folder.join("session").is_dir()
     };
@@ -63,22 +63,22 @@ pub(crate) fn stored(path: &Path) -> Option<Stored> {
     // The root is one of its ancestors; a name that is no text is none of a storage.
     let names: Vec<&str> = path.strip_prefix(root).ok()?.iter().filter_map(std::ffi::OsStr::to_str).collect();
     if !names.first().is_some_and(|first| FOLDERS.contains(first)) {
-        return (names.len() == 1).then_some(Stored::Other);
+        return (names.len() == 1).then_some(StorageFile::Other);
     }
     let id = path.file_stem()?.to_str()?.to_owned();
     let is_json = path.extension().is_some_and(|ending| ending == "json");
     let session = |messages: PathBuf, parts: PathBuf| {
         let (info, root) = (path.to_owned(), root.to_owned());
-        Stored::Session(StoredSession { id: id.clone(), info, messages, parts, root })
+        StorageFile::Session(StoredSession { id: id.clone(), info, messages, parts, root })
     };
     Some(match names.as_slice() {
         ["session", "info", _] if is_json => {
             let own = root.join("session");
             session(own.join("message").join(&id), own.join("part").join(&id))
         }
-        ["session", "message" | "part", ..] => Stored::Other,
+        ["session", "message" | "part", ..] => StorageFile::Other,
         ["session", _, _] if is_json => session(root.join("message").join(&id), root.join("part")),
-        _ => Stored::Other,
+        _ => StorageFile::Other,
     })
 }
 
@@ -142,7 +142,7 @@ impl StoredSession {
     /// Imports the session.
     pub(crate) fn read(
         &self,
-        options: &Options,
+        options: &ImportOptions,
         sink: &mut dyn Sink,
     ) -> io::Result<Result<ImportReport, ImportError>> {
         let info = self.content(&self.info)?;
@@ -209,7 +209,7 @@ mod tests {
             ("migration", Some(false)),
             ("mine/a.json", None),
         ] {
-            let found = stored(&root.join(path)).map(|stored| matches!(stored, Stored::Session(_)));
+            let found = stored(&root.join(path)).map(|stored| matches!(stored, StorageFile::Session(_)));
             assert_eq!(found, is_session, "{path}");
         }
         assert_eq!(stored(&folder.path().join("session/p1/ses_1.json")), None);
@@ -231,7 +231,9 @@ mod tests {
         }
         symlink(folder.path().join("own"), root.join("part/msg_1")).unwrap();
         symlink(folder.path().join("own/prt_1.json"), root.join("message/ses_1/msg_2.json")).unwrap();
-        let Some(Stored::Session(session)) = stored(&root.join("session/p1/ses_1.json")) else { panic!() };
+        let Some(StorageFile::Session(session)) = stored(&root.join("session/p1/ses_1.json")) else {
+            panic!()
+        };
         assert_eq!(session.content(&root.join("message/ses_1/msg_1.json")).unwrap(), b"{}");
         for name in ["message/ses_1/msg_2.json", "part/msg_1/prt_1.json", "../../own/prt_1.json"] {
             assert!(session.content(&root.join(name)).is_err(), "{name}");

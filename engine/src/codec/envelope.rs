@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::fields::{Fields, Put, is_zero};
+use super::fields::{FieldReader, Put, is_zero};
 use super::{
     BODY_ROW_BYTES, DamagedPart, ENVELOPE_BYTES, FRAME_NONCE_BYTES, FrameHeader, Invalid, NONCE_BYTES,
     SALT_BYTES,
@@ -66,7 +66,7 @@ pub(super) struct DiskEnvelope {
 impl DiskEnvelope {
     pub(super) fn decode(bytes: &[u8]) -> Self {
         // The length is known here, so that no field asks again whether it is there.
-        let mut fields = Fields(bytes.first_chunk::<ENVELOPE_BYTES>().unwrap_or(&[0; ENVELOPE_BYTES]));
+        let mut fields = FieldReader(bytes.first_chunk::<ENVELOPE_BYTES>().unwrap_or(&[0; ENVELOPE_BYTES]));
         let (kind, stream) = (fields.u16(), fields.u16());
         let [low, middle, high] = fields.array();
         let (flags, origin, time) = (fields.u8(), Origin(fields.array()), fields.i64());
@@ -236,7 +236,7 @@ impl DiskRow {
 
     /// The row. [`BodyRow::is_known`] says whether this program can read the body.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
-        let mut fields = Fields(bytes.first_chunk::<BODY_ROW_BYTES>().unwrap_or(&[0; BODY_ROW_BYTES]));
+        let mut fields = FieldReader(bytes.first_chunk::<BODY_ROW_BYTES>().unwrap_or(&[0; BODY_ROW_BYTES]));
         let digest = Digest(fields.array());
         let (offset, stored_bytes, bytes) = (fields.u32(), fields.u32(), fields.u32());
         let (event, codec, flags) = (fields.u16(), fields.u8(), fields.u8());

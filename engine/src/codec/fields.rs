@@ -1,9 +1,9 @@
 //! Reading and writing fixed layouts, field by field, without an index that could be wrong.
 
 /// Reads fields one after the other. Past the end it reads zeros, so layouts are checked by length first.
-pub struct Fields<'a>(pub &'a [u8]);
+pub struct FieldReader<'a>(pub &'a [u8]);
 
-impl Fields<'_> {
+impl FieldReader<'_> {
     /// The next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> [u8; N] {
         if let Some((head, rest)) = self.0.split_first_chunk::<N>() {

@@ -1,7 +1,7 @@
 //! Two headers: the header of a frame, with the link that binds it to all frames before it; and the header of a segment file, with
 //! the part of the log that the file holds, and the end of the part before.
 
-use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
+use super::fields::{FieldReader, Put, is_zero, put_trailing_checksum, trailing_checksum};
 use super::{
     BODY_ROW_BYTES, CHECKSUM_CRC32C, CIPHER_NONE, CIPHER_XCHACHA, COMMIT_EVENT_COUNT_MAX, CONTENT_BYTES_MAX,
     DIGEST_BLAKE3, DamagedPart, ENVELOPE_BYTES, FORMAT_VERSION, FRAME_BYTES_MAX, FRAME_HEADER_BYTES,
@@ -89,7 +89,7 @@ impl FrameHeader {
         let Some(bytes) = bytes.first_chunk::<FRAME_HEADER_BYTES>() else {
             return fail(0, "160 bytes", format!("{} bytes", bytes.len()));
         };
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         if fields.array() != FRAME_MAGIC {
             return fail(0, "the frame magic", "other bytes".to_owned());
         }
@@ -101,7 +101,7 @@ impl FrameHeader {
         let (version, algorithms) = (fields.u8(), fields.u8());
         let (flags, cipher) = (fields.u8(), fields.u8());
         let reserved = bytes.get(TAGGED_BYTES - RESERVED_BYTES..TAGGED_BYTES).is_some_and(is_zero);
-        let tag = u128::from_le_bytes(Fields(bytes.get(TAGGED_BYTES..).unwrap_or(&[])).array());
+        let tag = u128::from_le_bytes(FieldReader(bytes.get(TAGGED_BYTES..).unwrap_or(&[])).array());
         let is_known = match cipher {
             CIPHER_NONE => tag == 0,
             cipher => cipher == CIPHER_XCHACHA,
@@ -356,7 +356,7 @@ pub(crate) const fn generation_offset(generation: u32) -> u64 {
 fn generations(number: u32, bytes: &[u8; GENERATION_BYTES]) -> (u32, bool) {
     let (mut newest, mut torn) = (0, false);
     for (turn, record) in (0_u32..).zip(bytes.chunks_exact(GENERATION_RECORD_BYTES)) {
-        let generation = Fields(record).u32();
+        let generation = FieldReader(record).u32();
         if is_zero(record) {
             continue;
         }
@@ -426,7 +426,7 @@ impl SegmentHeader {
     /// The version of a sound header of a form that is read no more; `None`: it is none.
     pub(crate) fn former(bytes: &[u8]) -> Option<u32> {
         let bytes = bytes.first_chunk::<SEGMENT_HEADER_BYTES>()?;
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         let (magic, version): ([u8; 8], u32) = (fields.array(), fields.u32());
         let (computed, stored) = trailing_checksum(&without_generation(bytes));
         (magic == MAGIC && computed == stored && version < FORMAT_VERSION).then_some(version)
@@ -444,7 +444,7 @@ impl SegmentHeader {
         let Some(bytes) = bytes.first_chunk::<SEGMENT_HEADER_BYTES>() else {
             return fail(0, "4096 bytes", format!("{} bytes", bytes.len()));
         };
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         if fields.array() != MAGIC {
             return fail(0, "the segment magic", "other bytes".to_owned());
         }

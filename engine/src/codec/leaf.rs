@@ -9,7 +9,7 @@
 //! event. Bodies are there by their salted digests alone.
 
 use super::envelope::DiskEnvelope;
-use super::fields::{Fields, Put};
+use super::fields::{FieldReader, Put};
 use super::frame::{EventRef, Frame};
 use super::{ENVELOPE_BYTES, Envelope, SALT_BYTES, body_digest};
 use crate::ids::{Digest, Micros, Seq, StoreId, StreamId};
@@ -83,7 +83,7 @@ impl<'a> LeafEvent<'a> {
     /// Reads a leaf. `None`: the bytes are not exactly one leaf.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
-        let mut fields = Fields(head);
+        let mut fields = FieldReader(head);
         let domain: [u8; 16] = fields.array();
         let (store, seq, time) = (StoreId(fields.array()), Seq(fields.u64()), Micros(fields.i64()));
         let stream = StreamId(fields.array());
@@ -95,7 +95,7 @@ impl<'a> LeafEvent<'a> {
             return None;
         }
         let rows = rows.chunks_exact(ROW_BYTES).map(|row| {
-            let mut fields = Fields(row);
+            let mut fields = FieldReader(row);
             let (digest, stored, bytes) = (Digest(fields.array()), fields.u32(), fields.u32());
             LeafRow { digest, bytes, is_plain: stored == bytes && fields.array() == [0, 0] }
         });

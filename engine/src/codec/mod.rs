@@ -38,7 +38,7 @@ pub use decode::decode_frame;
 pub use envelope::{BODY_DOMAIN, body_digest, check_block, check_body};
 pub use envelope::{BodyPlace, BodyRow, EncodedBody, EncodedEvent, Envelope};
 pub(crate) use envelope::{DiskRow, body_unit, unit_nonce};
-pub use fields::{Fields, Put, align16, is_zero, put_trailing_checksum, trailing_checksum};
+pub use fields::{FieldReader, Put, align16, is_zero, put_trailing_checksum, trailing_checksum};
 pub use frame::{EventRef, Frame, FrameCheck};
 pub use header::{FRAME_MAGIC, FeatureBits, FrameHeader, FramePlace, SegmentHeader};
 pub use invalid::{DamagedPart, EncodeError, Invalid};
@@ -52,8 +52,8 @@ pub use limits::{
     TAG_BYTES, TAIL_BYTES,
 };
 pub use pages::{
-    Checkpoint, Entered, PageCounts, TailPage, WriteMark, Written, busy_record, claim_record, committed,
-    place_record, poison_word, read_place, settled,
+    DurablePoint, Entered, PageCounts, TailPage, WriteMark, WrittenPlace, busy_record, claim_record,
+    committed, place_record, poison_word, read_place, settled,
 };
 pub(crate) use places::{
     ORDINAL_BYTES, PLACE_BYTES, PLACES_RECORD_BYTES, PlaceRow, PlacesOf, PlacesRecord, PlacesStream,

@@ -9,7 +9,7 @@
 //! The page is part of a file that several processes read and write. Bytes that lie together are written with one call, under
 //! the lock that covers them. A record of more than a word carries a checksum; a half-written record reads as missing.
 
-use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
+use super::fields::{FieldReader, Put, is_zero, put_trailing_checksum, trailing_checksum};
 use super::{CHECKPOINT_BYTES, DamagedPart, FORMAT_VERSION, Invalid, TAIL_BYTES};
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
 
@@ -40,7 +40,7 @@ const _: () = assert!(TailPage::READ_BYTES <= TAIL_BYTES);
 
 /// A place in the log, with the facts that a writer needs to go on from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Written {
+pub struct WrittenPlace {
     /// Where the next frame goes.
     pub position: Position,
     /// Seq of the last event before it.
@@ -98,13 +98,13 @@ pub struct TailPage {
     /// Newest seq of the streams of each slot.
     pub slots: [Seq; SLOT_COUNT],
     /// The end of the written part of the log.
-    pub written: Option<Written>,
+    pub written: Option<WrittenPlace>,
     /// The rows of places of the segment in which `written` lies; `None`: it has to be found out.
     pub entered: Option<Entered>,
     /// The end of the durable part of the log: the furthest of the durable records.
-    pub durable: Option<Written>,
+    pub durable: Option<WrittenPlace>,
     /// The durable records, each with its name.
-    pub durable_records: [(&'static str, Option<Written>); 3],
+    pub durable_records: [(&'static str, Option<WrittenPlace>); 3],
     /// Whether a process is writing.
     pub busy: WriteMark,
     /// Rises at each failed sync.
@@ -147,13 +147,13 @@ impl Default for TailPage {
 
 impl TailPage {
     /// The end of the durable part. If no record says so, it is the log's beginning: then nothing counts as durable by this page.
-    pub fn durable_end(&self) -> Written {
+    pub fn durable_end(&self) -> WrittenPlace {
         // As the text above says.
         self.durable.unwrap_or_default()
     }
 
     /// The end of the written part. If no record says so, it is the log's beginning.
-    pub fn written_end(&self) -> Written {
+    pub fn written_end(&self) -> WrittenPlace {
         // As the text above says.
         self.written.unwrap_or_default()
     }
@@ -175,7 +175,7 @@ impl TailPage {
     const CLAIM_OFFSETS: [u64; 2] = [776, 848];
 
     /// A whole new page, with the counts of the one before, if they are known.
-    pub fn encode(store: StoreId, written: &Written, counts: PageCounts) -> Vec<u8> {
+    pub fn encode(store: StoreId, written: &WrittenPlace, counts: PageCounts) -> Vec<u8> {
         let mut bytes = vec![0; TAIL_BYTES];
         let mut identity = [0; RECORD_BYTES];
         Put(&mut identity).bytes(&TAIL_MAGIC).u32(FORMAT_VERSION).u32(0).bytes(store.as_bytes());
@@ -219,7 +219,7 @@ impl TailPage {
         let mut page = Self::default();
         let identity = record(bytes, 0).filter(|identity| identity.starts_with(&TAIL_MAGIC));
         page.store = identity.and_then(|identity| {
-            let mut fields = Fields(identity);
+            let mut fields = FieldReader(identity);
             let (_, version, _) = (fields.u64(), fields.u32(), fields.u32());
             (version == FORMAT_VERSION).then(|| StoreId(fields.array()))
         });
@@ -231,21 +231,21 @@ impl TailPage {
             *slot = Seq(u64::from_le_bytes(*bytes));
         }
         page.written = place(bytes, WRITTEN_OFFSET);
-        let mut fields = Fields(bytes.get(WRITTEN_OFFSET + RECORD_BYTES..).unwrap_or(&[]));
+        let mut fields = FieldReader(bytes.get(WRITTEN_OFFSET + RECORD_BYTES..).unwrap_or(&[]));
         let busy_bytes = fields.array::<16>();
         if !is_zero(&busy_bytes) {
             let (computed, stored) = trailing_checksum(&busy_bytes);
-            let mut fields = Fields(&busy_bytes);
+            let mut fields = FieldReader(&busy_bytes);
             let busy = WriteMark::Writing { end: Position(fields.u64()), process: fields.u32() };
             page.busy = if computed == stored { busy } else { WriteMark::Torn };
         }
         page.entered = entered(bytes);
-        let mut fields = Fields(bytes.get(CONFIRMED_BYTE + RECORD_BYTES..).unwrap_or(&[]));
+        let mut fields = FieldReader(bytes.get(CONFIRMED_BYTE + RECORD_BYTES..).unwrap_or(&[]));
         page.epoch = fields.u32();
         let poison = fields.u32();
         let [one, two] = Self::CLAIM_OFFSETS;
         let (first, second) = (claim(bytes, one), claim(bytes, two));
-        let at = |claim: &Option<(u64, Written)>| claim.map(|(_, place)| place.position);
+        let at = |claim: &Option<(u64, WrittenPlace)>| claim.map(|(_, place)| place.position);
         let (last, next) = if at(&first) > at(&second) { (first, two) } else { (second, one) };
         page.claim_offset = next;
         page.waiting = last.map_or(0, |(waiting, _)| waiting);
@@ -258,7 +258,7 @@ impl TailPage {
         page.poisoned = poison != 0;
         page.poison_is_whole = page.durable.is_some_and(|durable| poison == poison_word(durable.position));
         let at = usize::try_from(Self::GENERATION_OFFSET).unwrap_or(usize::MAX);
-        let mut fields = Fields(bytes.get(at..).unwrap_or(&[]));
+        let mut fields = FieldReader(bytes.get(at..).unwrap_or(&[]));
         page.generation = fields.u32();
         page.upgrades = fields.u32();
         page
@@ -270,7 +270,7 @@ impl TailPage {
     }
 
     /// The end of the log, if nothing about the page asks for a repair.
-    pub fn clean(&self) -> Option<&Written> {
+    pub fn clean(&self) -> Option<&WrittenPlace> {
         let written = self.written.as_ref()?;
         let durable = self.durable.map(|durable| durable.position);
         let settled = durable == Some(written.position) && self.busy == WriteMark::Idle && !self.poisoned;
@@ -290,9 +290,9 @@ fn record(bytes: &[u8], at: usize) -> Option<&[u8]> {
 }
 
 /// The record of a place that begins at byte `at`, if it is sound.
-fn place(bytes: &[u8], at: usize) -> Option<Written> {
-    let mut fields = Fields(record(bytes, at)?);
-    Some(Written {
+fn place(bytes: &[u8], at: usize) -> Option<WrittenPlace> {
+    let mut fields = FieldReader(record(bytes, at)?);
+    Some(WrittenPlace {
         position: Position(fields.u64()),
         seq: Seq(fields.u64()),
         time: Micros(fields.i64()),
@@ -305,23 +305,23 @@ fn place(bytes: &[u8], at: usize) -> Option<Written> {
 fn entered(bytes: &[u8]) -> Option<Entered> {
     let record = bytes.get(ENTERED_OFFSET..ENTERED_OFFSET + ENTERED_BYTES)?;
     let (computed, stored) = trailing_checksum(record);
-    let mut fields = Fields(record);
+    let mut fields = FieldReader(record);
     (computed == stored).then(|| Entered { end: Position(fields.u64()), rows: fields.u32() })
 }
 
 /// The claim that begins at byte `at`, if it is sound: the hint, and the place.
-fn claim(bytes: &[u8], at: u64) -> Option<(u64, Written)> {
+fn claim(bytes: &[u8], at: u64) -> Option<(u64, WrittenPlace)> {
     let at = usize::try_from(at).ok()?;
-    Some((Fields(bytes.get(at..)?).u64(), place(bytes, at.checked_add(8)?)?))
+    Some((FieldReader(bytes.get(at..)?).u64(), place(bytes, at.checked_add(8)?)?))
 }
 
 /// The place that a record holds, if the record is sound.
-pub fn read_place(record: &[u8]) -> Option<Written> {
+pub fn read_place(record: &[u8]) -> Option<WrittenPlace> {
     place(record, 0)
 }
 
 /// A place as a record.
-pub fn place_record(written: &Written) -> [u8; RECORD_BYTES] {
+pub fn place_record(written: &WrittenPlace) -> [u8; RECORD_BYTES] {
     let mut record = [0; RECORD_BYTES];
     Put(&mut record)
         .u64(written.position.0)
@@ -335,7 +335,7 @@ pub fn place_record(written: &Written) -> [u8; RECORD_BYTES] {
 
 /// The bytes at [`TailPage::SLOTS_OFFSET`] after a commit: the slots, the end of the log, no writer, the rows of places.
 pub fn committed(
-    written: &Written,
+    written: &WrittenPlace,
     slots: &[Seq; SLOT_COUNT],
     entered: Option<Entered>,
 ) -> [u8; COMMIT_BYTES] {
@@ -356,7 +356,7 @@ pub fn committed(
 
 /// The same, when all of it is durable.
 pub fn settled(
-    written: &Written,
+    written: &WrittenPlace,
     slots: &[Seq; SLOT_COUNT],
     entered: Option<Entered>,
 ) -> [u8; SETTLED_BYTES] {
@@ -366,7 +366,7 @@ pub fn settled(
 }
 
 /// A claim that all before `durable` is durable, for [`TailPage::claim_offset`]; `waiting` seqs waited for it or behind it.
-pub fn claim_record(durable: &Written, waiting: u64) -> [u8; CLAIM_BYTES] {
+pub fn claim_record(durable: &WrittenPlace, waiting: u64) -> [u8; CLAIM_BYTES] {
     let mut bytes = [0; CLAIM_BYTES];
     Put(&mut bytes).u64(waiting).bytes(&place_record(durable));
     bytes
@@ -382,14 +382,14 @@ pub fn busy_record(end: Position, process: u32) -> [u8; 16] {
 
 /// The checkpoint: this seq with this link was durable here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Checkpoint {
+pub struct DurablePoint {
     /// The store it is about.
     pub store: StoreId,
     /// The end of the log when it was made.
-    pub written: Written,
+    pub written: WrittenPlace,
 }
 
-impl Checkpoint {
+impl DurablePoint {
     /// The file's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; CHECKPOINT_BYTES];
@@ -421,14 +421,14 @@ impl Checkpoint {
         if computed != stored {
             return fail(124, "a matching checksum", format!("{stored:08x}, not {computed:08x}"));
         }
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         let (magic, version) = (fields.array(), fields.u32());
         if magic != CHECKPOINT_MAGIC || version != FORMAT_VERSION {
             return fail(0, "a checkpoint of format 3", "other bytes".to_owned());
         }
         let last_frame = fields.u32();
         let store = StoreId(fields.array());
-        let written = Written {
+        let written = WrittenPlace {
             position: Position(fields.u64()),
             seq: Seq(fields.u64()),
             time: Micros(fields.i64()),

@@ -8,7 +8,7 @@
 //! A row stands for itself: its checksum covers the store, the segment and the row's number. Whether rows are all there is a
 //! question of the run that they form.
 
-use super::fields::{Fields, Put, put_trailing_checksum, trailing_checksum};
+use super::fields::{FieldReader, Put, put_trailing_checksum, trailing_checksum};
 use super::{FrameHeader, FramePlace};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 
@@ -24,7 +24,7 @@ const MAGIC: [u8; 8] = *b"acpdbpl1";
 
 /// The first half of a stream's id, by which rows name it.
 pub(crate) fn stream_key(stream: StreamId) -> u64 {
-    Fields(stream.as_bytes()).u64()
+    FieldReader(stream.as_bytes()).u64()
 }
 
 /// The segment that rows belong to.
@@ -110,7 +110,7 @@ impl PlaceRow {
         if !of.is_sound(number, bytes) {
             return None;
         }
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         Some(Self {
             key: fields.u64(),
             seq: fields.u32(),
@@ -184,7 +184,7 @@ impl PlacesStream {
         if !of.is_sound(number, bytes) {
             return None;
         }
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         let stream = StreamId(fields.array());
         Some(Self { stream, first: fields.u32(), count: fields.u32(), ordinals: fields.u32() })
     }
@@ -224,7 +224,7 @@ impl PlacesRecord {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.first_chunk::<PLACES_RECORD_BYTES>()?;
         let (computed, stored) = trailing_checksum(bytes);
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         if computed != stored || fields.array() != MAGIC {
             return None;
         }

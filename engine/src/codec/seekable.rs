@@ -12,7 +12,7 @@
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{CParameter, compress_bound, find_frame_compressed_size, get_frame_content_size};
 
-use super::fields::{Fields, Put, put_trailing_checksum, trailing_checksum};
+use super::fields::{FieldReader, Put, put_trailing_checksum, trailing_checksum};
 use super::{DamagedPart, Invalid, SEGMENT_HEADER_BYTES};
 use crate::ids::StoreId;
 
@@ -84,7 +84,7 @@ impl SealHead {
         if computed != stored {
             return fail(124, "a matching checksum", format!("{stored:08x}, not {computed:08x}"));
         }
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         let frame = (fields.u32(), fields.u32());
         if frame != (HEAD_FRAME_MAGIC, skippable_length(SEAL_HEAD_BYTES)) || fields.array() != HEAD_MAGIC {
             return fail(0, "the magic of a head", "other bytes".to_owned());
@@ -152,7 +152,7 @@ pub(crate) fn encode_seek_table(chunks: &[SeekEntry]) -> Vec<u8> {
 /// The length of the seek table that ends with this footer, if it is one.
 pub(crate) fn seek_table_bytes(footer: &[u8]) -> Option<usize> {
     let footer = footer.first_chunk::<SEEK_FOOTER_BYTES>()?;
-    let mut fields = Fields(footer);
+    let mut fields = FieldReader(footer);
     let (count, flags, magic) = (fields.u32(), fields.u8(), fields.u32());
     let is_table = flags == TABLE_CHECKSUMS && magic == TABLE_MAGIC;
     (is_table && (1..=ENTRY_COUNT_MAX).contains(&(count as usize))).then(|| table_bytes(count as usize))
@@ -160,14 +160,14 @@ pub(crate) fn seek_table_bytes(footer: &[u8]) -> Option<usize> {
 
 /// The chunks that a seek table lists; `None` if it is not one that fits a file of `file_bytes`.
 pub(crate) fn decode_seek_table(bytes: &[u8], file_bytes: u64) -> Option<Vec<SeekEntry>> {
-    let mut fields = Fields(bytes);
+    let mut fields = FieldReader(bytes);
     let is_table = fields.u32() == TABLE_FRAME_MAGIC && fields.u32() == skippable_length(bytes.len());
     let end = bytes.len().checked_sub(SEEK_FOOTER_BYTES)?;
     let (rows, rest) = bytes.get(SKIPPABLE_HEADER_BYTES..end)?.as_chunks::<ENTRY_BYTES>();
     let mut chunks = Vec::with_capacity(rows.len());
     let mut sum = 0_u64;
     for row in rows {
-        let mut fields = Fields(row);
+        let mut fields = FieldReader(row);
         let entry = SeekEntry { packed: fields.u32(), unpacked: fields.u32(), checksum: fields.u32() };
         let fits = entry.unpacked as usize <= CHUNK_BYTES_MAX
             && entry.packed as usize <= compress_bound((entry.unpacked as usize).max(SEAL_HEAD_BYTES));

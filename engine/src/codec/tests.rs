@@ -312,7 +312,7 @@ fn a_generation_is_written_without_the_header() {
 
 #[test]
 fn pages_and_headers_find_every_flipped_bit() {
-    let written = Written {
+    let written = WrittenPlace {
         position: Position::new(2, 8192).unwrap(),
         seq: Seq(9),
         time: Micros(10),
@@ -320,7 +320,7 @@ fn pages_and_headers_find_every_flipped_bit() {
         last_frame: 300,
     };
     let store = StoreId([9; 16]);
-    let checkpoint = Checkpoint { store, written };
+    let checkpoint = DurablePoint { store, written };
     let segment = segment();
     let file = StoreFile {
         store,
@@ -328,7 +328,7 @@ fn pages_and_headers_find_every_flipped_bit() {
         needs: Vec::new(),
         writes: vec!["tree".to_owned(), "two".to_owned()],
     };
-    assert_eq!(Checkpoint::decode(&checkpoint.encode()), Ok(checkpoint));
+    assert_eq!(DurablePoint::decode(&checkpoint.encode()), Ok(checkpoint));
     assert_eq!(SegmentHeader::decode(&segment.encode()), Ok(segment));
     assert_eq!(StoreFile::decode(&file.encode()), Ok(file.clone()));
     let flips = |bytes: &[u8], sound: &dyn Fn(&[u8]) -> bool| {
@@ -339,7 +339,7 @@ fn pages_and_headers_find_every_flipped_bit() {
             assert!(!sound(&damaged), "byte {} bit {}", bit / 8, bit % 8);
         }
     };
-    flips(&checkpoint.encode(), &|bytes| Checkpoint::decode(bytes).is_ok());
+    flips(&checkpoint.encode(), &|bytes| DurablePoint::decode(bytes).is_ok());
     flips(&segment.encode(), &|bytes| {
         SegmentHeader::decode(bytes).is_ok_and(|header| !header.generation_torn)
     });
@@ -365,10 +365,10 @@ fn pages_and_headers_find_every_flipped_bit() {
 #[test]
 fn a_claim_that_is_half_written_takes_nothing_back() {
     let store = StoreId([5; 16]);
-    let place = |seq: u64| Written {
+    let place = |seq: u64| WrittenPlace {
         position: Position((1 << 32) | (256 + seq)),
         seq: Seq(seq),
-        ..Written::default()
+        ..WrittenPlace::default()
     };
     let mut page = TailPage::encode(store, &place(0), PageCounts::default());
     let mut last = 0;
@@ -532,7 +532,7 @@ proptest! {
         }
         let _ = decode_frame(&bytes, STORE);
         let _ = SegmentHeader::decode(&bytes);
-        let _ = Checkpoint::decode(&bytes);
+        let _ = DurablePoint::decode(&bytes);
         let _ = StoreFile::decode(&bytes);
         let _ = TailPage::decode(&bytes);
         let row = BodyRow {

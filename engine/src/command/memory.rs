@@ -20,7 +20,7 @@ use crate::event::{
     Restored, Text,
 };
 use crate::fold::memory::{
-    MemoryItem, MemoryNamed, MemoryView, Standing, default_category, default_lifespan, kind_label,
+    MemoryItem, MemoryNamed, MemoryStatus, MemoryView, default_category, default_lifespan, kind_label,
     lifespan_label, value_signature,
 };
 use crate::ids::{ItemId, StreamId};
@@ -350,8 +350,8 @@ fn supersede(
 fn restore(view: &MemoryView<'_>, item: &MemoryRef) -> Result<MemoryDecision, MemoryRejection> {
     let (stream, found) = find_version(view, item)?;
     match found.standing(view.now()) {
-        Standing::Superseded | Standing::Retracted => {}
-        standing @ (Standing::Current | Standing::Expired | Standing::OffBranch) => {
+        MemoryStatus::Superseded | MemoryStatus::Retracted => {}
+        standing @ (MemoryStatus::Current | MemoryStatus::Expired | MemoryStatus::OffBranch) => {
             return Err(MemoryRejection::NothingToRestore { item: item.clone(), standing });
         }
     }

@@ -9,7 +9,7 @@
 
 use std::cmp::Ordering;
 
-use crate::codec::fields::{Fields, Put, put_trailing_checksum, trailing_checksum};
+use crate::codec::fields::{FieldReader, Put, put_trailing_checksum, trailing_checksum};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 
 use super::{INDEX_VERSION, Identity, NameKind, Watermark};
@@ -57,7 +57,7 @@ impl Meta {
 
     /// Reads the row. A row of another version is not looked at further.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, IndexFault> {
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         let version = fields.u32();
         if version != INDEX_VERSION && bytes.len() >= 4 {
             return Err(IndexFault(format!("it has version {version}, this program makes {INDEX_VERSION}")));
@@ -187,7 +187,7 @@ impl NameKey {
 
     /// Reads and checks the row's value.
     pub(super) fn seq(&self, value: &[u8]) -> Result<Seq, IndexFault> {
-        let mut fields = Fields(value);
+        let mut fields = FieldReader(value);
         let (seq, stored) = (Seq(fields.u64()), fields.u32());
         if value.len() == VALUE_BYTES && stored == self.checksum(seq) {
             Ok(seq)

@@ -17,10 +17,10 @@ use super::error::LogError;
 use super::files::CHECKPOINT;
 use super::group_commit::CommitRequest;
 use super::recovery_scan::{CheckpointFile, is_anchored, read_checkpoint};
-use super::settle::{Placed, Stretch};
+use super::settle::{PlacedCommit, Stretch};
 use super::tail::{Lost, WriteLock};
 use super::{Appended, Condition, LeaderState, Log, Prepared};
-use crate::codec::{Checkpoint, SEGMENT_HEADER_BYTES, WriteMark};
+use crate::codec::{DurablePoint, SEGMENT_HEADER_BYTES, WriteMark};
 use crate::ids::Seq;
 use crate::storage::write_file;
 
@@ -31,21 +31,21 @@ const REACH_WAIT_COUNT: u32 = 4;
 
 impl Stages for Log {
     type Request = CommitRequest;
-    type Placed = Placed;
+    type Placed = PlacedCommit;
     type Failure = LogError;
 
-    fn write(&self, group: Vec<CommitRequest>) -> Vec<Result<Placed, LogError>> {
+    fn write(&self, group: Vec<CommitRequest>) -> Vec<Result<PlacedCommit, LogError>> {
         match self.writer() {
             Ok(mut writer) => self.write_requests(&mut writer, group),
             Err(error) => group.iter().map(|_| Err(error.again())).collect(),
         }
     }
 
-    fn settle(&self, placed: &Placed) -> Result<(), LogError> {
+    fn settle(&self, placed: &PlacedCommit) -> Result<(), LogError> {
         self.settle(placed)
     }
 
-    fn is_beyond(&self, placed: &Placed, other: &Placed) -> bool {
+    fn is_beyond(&self, placed: &PlacedCommit, other: &PlacedCommit) -> bool {
         placed.is_beyond(other)
     }
 
@@ -83,13 +83,13 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::append`].
-    pub fn place(&self, prepared: Prepared, conditions: &[Condition]) -> Result<Placed, LogError> {
+    pub fn place(&self, prepared: Prepared, conditions: &[Condition]) -> Result<PlacedCommit, LogError> {
         let request = CommitRequest { prepared, conditions: conditions.to_vec() };
         self.submit(request, Until::Written)
     }
 
     /// Hands a commit to the queue.
-    pub(crate) fn submit(&self, request: CommitRequest, until: Until) -> Result<Placed, LogError> {
+    pub(crate) fn submit(&self, request: CommitRequest, until: Until) -> Result<PlacedCommit, LogError> {
         self.check_process()?;
         let placed = self.queue.run(self, request, until);
         if let Err(LogError::HeadMoved { actual, .. }) = &placed {
@@ -114,7 +114,7 @@ impl Log {
     /// # Errors
     /// [`LogError::Poisoned`] if a sync failed since the write, [`LogError::Replaced`] if the store's files were replaced. In
     /// both cases the commit may be in the log or not.
-    pub fn settle(&self, placed: &Placed) -> Result<(), LogError> {
+    pub fn settle(&self, placed: &PlacedCommit) -> Result<(), LogError> {
         self.check_process()?;
         let Some(tail) = &self.tail else {
             return Err(LogError::ReadOnly { path: self.storage.path("") });
@@ -211,7 +211,7 @@ impl Log {
             return Ok(());
         }
         self.write_segment(tail, writer)?.give_back(place.position.offset());
-        let checkpoint = Checkpoint { store: self.segments.store, written: place };
+        let checkpoint = DurablePoint { store: self.segments.store, written: place };
         write_file(&*self.storage, CHECKPOINT, &checkpoint.encode())
             .map_err(|error| LogError::io("write", self.storage.path(CHECKPOINT), error))
     }
@@ -244,7 +244,7 @@ impl Exclusive<'_> {
     ///
     /// # Errors
     /// As [`Exclusive::append`].
-    pub fn place(&mut self, prepared: Prepared, conditions: &[Condition]) -> Result<Placed, LogError> {
+    pub fn place(&mut self, prepared: Prepared, conditions: &[Condition]) -> Result<PlacedCommit, LogError> {
         let request = CommitRequest { prepared, conditions: conditions.to_vec() };
         let answer = self.log.write_held(&mut self.writer, vec![request]).pop();
         answer.unwrap_or_else(|| Err(LogError::ReadOnly { path: self.log.storage.path("") }))

@@ -19,7 +19,7 @@ use super::erase::{ERASED, ERASING, note, read_note};
 use super::error::LogError;
 use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, TAIL, segment_name};
 use super::{Head, Log};
-use crate::codec::{Checkpoint, PageCounts, SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX, TailPage};
+use crate::codec::{DurablePoint, PageCounts, SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX, TailPage};
 use crate::ids::{Seq, StoreId};
 use crate::storage::{Access, Storage, bytes_between, read_file, read_up_to, sync, write_all, write_file};
 use crate::vault::{KEY, KEY_FILE_BYTES, KeyUse};
@@ -49,7 +49,7 @@ impl CopyParts {
             done.map_err(|error| LogError::io("write", target.path(name), error))
         };
         put(TAIL, &TailPage::encode(self.store, &self.head, PageCounts::default()))?;
-        put(CHECKPOINT, &Checkpoint { store: self.store, written: self.head }.encode())?;
+        put(CHECKPOINT, &DurablePoint { store: self.store, written: self.head }.encode())?;
         if let Some(after) = erasing {
             put(ERASING, &note(after))?;
         }

@@ -9,14 +9,14 @@ use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, damaged, segme
 use super::place_run::PlaceRun;
 use crate::codec::{
     CHUNK_BYTES, DamagedPart, Frame, FrameCheck, Invalid, ORDINAL_BYTES, PlacesOf, PlacesRecord,
-    PlacesStream, SEGMENT_HEADER_BYTES, SegmentHeader, Written, places_digest,
+    PlacesStream, SEGMENT_HEADER_BYTES, SegmentHeader, WrittenPlace, places_digest,
 };
 use crate::ids::StreamId;
 
 /// The contents of a segment, found by walking it.
 pub(crate) struct Contents {
     pub(super) header: SegmentHeader,
-    pub(super) end: Written,
+    pub(super) end: WrittenPlace,
     run: PlaceRun,
     /// By stream, the numbers of its rows.
     streams: BTreeMap<StreamId, Vec<u32>>,

@@ -8,8 +8,9 @@ use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, Segments, TAIL, segm
 use super::tail::TailState;
 use super::{Log, LogOptions};
 use crate::codec::{
-    Checkpoint, DamagedPart, ENCRYPTED, FORMAT_VERSION, FeatureBits, Invalid, PageCounts, SECRET_FILE_BYTES,
-    SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SecretFile, SegmentHeader, StoreFile, StoreFileError,
+    DamagedPart, DurablePoint, ENCRYPTED, FORMAT_VERSION, FeatureBits, Invalid, PageCounts,
+    SECRET_FILE_BYTES, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SecretFile, SegmentHeader, StoreFile,
+    StoreFileError,
 };
 use crate::ids::{Link, Position, Seq, StoreId};
 use crate::secret::Secret;
@@ -85,7 +86,7 @@ pub(crate) fn identity_from_log(
     // A checkpoint that cannot be read adds nothing to the facts of the segments.
     let checkpoint = read_file(&**storage, CHECKPOINT, 4096).ok().flatten();
     // A damaged checkpoint adds nothing either.
-    if let Some(checkpoint) = checkpoint.and_then(|bytes| Checkpoint::decode(&bytes).ok()) {
+    if let Some(checkpoint) = checkpoint.and_then(|bytes| DurablePoint::decode(&bytes).ok()) {
         holds_frames |= checkpoint.written.seq > Seq::ZERO;
         store = store.or(Some(checkpoint.store));
     }
@@ -217,7 +218,7 @@ pub(crate) fn make(
     let start = segment_start(&header);
     write_file(&**storage, &segment_name(1), &header.encode()).map_err(fail("create", &segment_name(1)))?;
     tail.write_page(store, &start, PageCounts::default())?;
-    let checkpoint = Checkpoint { store, written: start };
+    let checkpoint = DurablePoint { store, written: start };
     write_file(&**storage, CHECKPOINT, &checkpoint.encode()).map_err(fail("create", CHECKPOINT))?;
     if ring.is_none() {
         let mut key = [0; 32];

@@ -10,7 +10,7 @@ use super::error::{Corruption, FrameFault, LogError};
 use super::places_file::{CompletePlaces, PlacesFile, keep_places};
 use super::unpacked::{KeptChunks, Unpacked, is_sealed_file};
 use crate::codec::{
-    DamagedPart, FrameHeader, Invalid, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written,
+    DamagedPart, FrameHeader, Invalid, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, WrittenPlace,
 };
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId};
@@ -248,8 +248,8 @@ impl Segments {
 }
 
 /// The place right after a segment's header.
-pub(crate) fn segment_start(header: &SegmentHeader) -> Written {
-    Written {
+pub(crate) fn segment_start(header: &SegmentHeader) -> WrittenPlace {
+    WrittenPlace {
         position: SegmentHeader::start(header.number),
         seq: header.first_seq.before(),
         time: header.previous_time,
@@ -269,8 +269,8 @@ pub(crate) fn grain_of(position: Position) -> u32 {
 }
 
 /// The place right after a frame.
-pub(crate) fn after(header: &FrameHeader) -> Written {
-    Written {
+pub(crate) fn after(header: &FrameHeader) -> WrittenPlace {
+    WrittenPlace {
         position: header.end(),
         seq: header.last_seq(),
         time: header.time_max,
@@ -280,7 +280,7 @@ pub(crate) fn after(header: &FrameHeader) -> Written {
 }
 
 /// Whether `header` continues the log at `place`.
-pub(crate) fn continues(place: &Written, header: &FrameHeader) -> Result<(), Invalid> {
+pub(crate) fn continues(place: &WrittenPlace, header: &FrameHeader) -> Result<(), Invalid> {
     let fail = |offset, expected: String, found: String| {
         Err(Invalid { part: DamagedPart::Link, offset, expected, found })
     };

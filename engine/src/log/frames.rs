@@ -18,7 +18,7 @@ use super::files::{
 };
 use super::recovery_scan::{find_header, strict};
 use super::{Head, Log};
-use crate::codec::{DamagedPart, Frame, FrameCheck, FrameHeader, SegmentHeader, Written};
+use crate::codec::{DamagedPart, Frame, FrameCheck, FrameHeader, SegmentHeader, WrittenPlace};
 use crate::ids::{Position, Seq};
 
 /// Walks from a place to an end, stepping over damage.
@@ -27,7 +27,7 @@ pub(crate) struct FrameWalk<'a> {
     cursor: FrameCursor<'a>,
     numbers: Option<Vec<u32>>,
     /// Where the walk is; `link` only counts if `link_known`.
-    pub(crate) place: Written,
+    pub(crate) place: WrittenPlace,
     link_known: bool,
     until: Head,
     check: FrameCheck,
@@ -58,7 +58,7 @@ impl<'a> FrameWalk<'a> {
         links: bool,
         window_bytes: usize,
     ) -> Self {
-        let place = Written { position: from, ..Written::default() };
+        let place = WrittenPlace { position: from, ..WrittenPlace::default() };
         let cursor = FrameCursor::new(segments, window_bytes);
         Self {
             segments,
@@ -123,7 +123,7 @@ impl<'a> FrameWalk<'a> {
     fn start(&mut self) -> Result<Option<Corruption>, LogError> {
         let position = self.place.position;
         if position.segment() == 0 {
-            self.place = Written { position: segment_begin(1), ..Written::default() };
+            self.place = WrittenPlace { position: segment_begin(1), ..WrittenPlace::default() };
             self.link_known = true;
             if self.until.position <= self.place.position {
                 return Ok(None);
@@ -231,7 +231,7 @@ impl<'a> FrameWalk<'a> {
         let expected = if self.links && self.link_known {
             continues(&self.place, header)
         } else {
-            continues(&Written { link: header.previous, ..self.place }, header)
+            continues(&WrittenPlace { link: header.previous, ..self.place }, header)
         };
         let invalid = expected.err();
         let known = self.place;
@@ -239,7 +239,7 @@ impl<'a> FrameWalk<'a> {
             after(header)
         } else {
             let (position, seq, time) = (header.end(), header.last_seq(), header.time_max);
-            Written { position, seq, time, link: header.previous, last_frame: 1 }
+            WrittenPlace { position, seq, time, link: header.previous, last_frame: 1 }
         };
         self.link_known = self.links;
         let mut damage = corruption(self.segments, header.position, FrameFault::Invalid(invalid?, None));
@@ -345,8 +345,8 @@ impl<'a> FrameWalk<'a> {
 }
 
 /// The place right before a frame, as its header says.
-fn before(header: &FrameHeader) -> Written {
-    Written {
+fn before(header: &FrameHeader) -> WrittenPlace {
+    WrittenPlace {
         position: header.position,
         seq: header.first_seq.before(),
         time: header.time_max,

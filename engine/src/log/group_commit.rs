@@ -16,11 +16,11 @@ use super::error::{FrameFault, LogError, sound};
 use super::files::{SCAN_WINDOW_BYTES, WriteSegment, after, grain_of, segment_name, segment_start};
 use super::recovery_scan::{is_anchored, strict};
 use super::repair::{rewrite, zero};
-use super::settle::{Placed, Stretch};
+use super::settle::{PlacedCommit, Stretch};
 use super::tail::TailState;
 use super::{Appended, Condition, Head, LeaderState, Log, Prepared};
 use crate::codec::{
-    Entered, FrameCheck, PlaceRow, SEGMENT_HEADER_BYTES, TailPage, WriteMark, Written, is_zero,
+    Entered, FrameCheck, PlaceRow, SEGMENT_HEADER_BYTES, TailPage, WriteMark, WrittenPlace, is_zero,
 };
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StreamId};
@@ -62,7 +62,7 @@ impl Log {
         &self,
         writer: &mut LeaderState,
         group: Vec<CommitRequest>,
-    ) -> Vec<Result<Placed, LogError>> {
+    ) -> Vec<Result<PlacedCommit, LogError>> {
         let held = self.check_appendable().and_then(|tail| {
             let lock = tail.lock(&*self.clock, self.options.lock_wait)?;
             let page = tail.read()?;
@@ -80,8 +80,8 @@ impl Log {
         &self,
         writer: &mut LeaderState,
         group: Vec<CommitRequest>,
-    ) -> Vec<Result<Placed, LogError>> {
-        let mut answers: Vec<Option<Result<Placed, LogError>>> = group.iter().map(|_| None).collect();
+    ) -> Vec<Result<PlacedCommit, LogError>> {
+        let mut answers: Vec<Option<Result<PlacedCommit, LogError>>> = group.iter().map(|_| None).collect();
         let mut rest = group.into_iter().enumerate().peekable();
         let mut failure = None;
         while failure.is_none() && rest.peek().is_some() {
@@ -162,7 +162,7 @@ impl Log {
         tail: &TailState,
         writer: &mut LeaderState,
         page: &TailPage,
-    ) -> Result<Written, LogError> {
+    ) -> Result<WrittenPlace, LogError> {
         let known = self.head();
         let repaired = self.repair(tail, page, writer.epoch)?;
         writer.postponed = false;
@@ -180,7 +180,7 @@ impl Log {
     /// Whether the log ends at `written`, as the page says. The page may be an older copy, put back by another program: frames
     /// behind its end must not be overwritten. Before this handle first writes to a segment, the segment's unconfirmed part must be
     /// sound, because it will be written again as it is. Call under the write lock.
-    fn ends_at(&self, writer: &LeaderState, written: &Written) -> Result<bool, LogError> {
+    fn ends_at(&self, writer: &LeaderState, written: &WrittenPlace) -> Result<bool, LogError> {
         let number = written.position.segment();
         let fail = |error| LogError::io("read", self.segments.path(number), error);
         if let Some(segment) = writer.segment.as_ref().filter(|segment| segment.number == number) {
@@ -242,7 +242,7 @@ impl Log {
         Ok(())
     }
 
-    fn fork_found(&self, page: &Written, log: &Written) -> LogError {
+    fn fork_found(&self, page: &WrittenPlace, log: &WrittenPlace) -> LogError {
         let fault = FrameFault::Nothing;
         let mut damage = super::files::corruption(&self.segments, page.position, fault);
         damage.part = crate::codec::DamagedPart::Forked;
@@ -381,7 +381,7 @@ impl Log {
         tail: &TailState,
         writer: &mut LeaderState,
         run: &mut CommitGroup,
-    ) -> Result<Vec<(usize, Placed)>, LogError> {
+    ) -> Result<Vec<(usize, PlacedCommit)>, LogError> {
         let start = writer.place;
         let segment = self.write_segment(tail, writer)?;
         // A clock may be set back; its time is recorded as it is, and seqs alone give the order.
@@ -405,7 +405,7 @@ impl Log {
             if !single {
                 writer.buffer.extend_from_slice(bytes);
             }
-            place = Written {
+            place = WrittenPlace {
                 position: Position(position.0.saturating_add(grains)),
                 seq: place.seq.plus(u64::from(event_count)),
                 time: highest,
@@ -426,7 +426,7 @@ impl Log {
         let stretch = Stretch { start: start.position, end: place, epoch: writer.page.epoch, segment };
         writer.place = place;
         writer.moved.extend(run.streams.drain());
-        let placed = |appended, frame| Placed { appended, frame, stretch: stretch.clone() };
+        let placed = |appended, frame| PlacedCommit { appended, frame, stretch: stretch.clone() };
         Ok(appended.into_iter().map(|(index, appended, frame)| (index, placed(appended, frame))).collect())
     }
 
@@ -434,7 +434,7 @@ impl Log {
     fn enter_run(
         &self,
         writer: &mut LeaderState,
-        ends: (&Written, &Written),
+        ends: (&WrittenPlace, &WrittenPlace),
         run: &CommitGroup,
     ) -> Option<Entered> {
         // A header that cannot be read costs the rows alone.
@@ -453,7 +453,7 @@ impl Log {
         tail: &TailState,
         writer: &mut LeaderState,
         segment: &WriteSegment,
-        (start, place): (&Written, &Written),
+        (start, place): (&WrittenPlace, &WrittenPlace),
         run: &CommitGroup,
         single: bool,
     ) -> Result<(), LogError> {
@@ -520,7 +520,7 @@ pub(crate) struct CommitRequest {
 struct CommitGroup {
     /// Each request with its number in the group.
     requests: Vec<(usize, CommitRequest)>,
-    start: Written,
+    start: WrittenPlace,
     bytes: u64,
     seq: Seq,
     /// Newest seq per stream, as if the run were written.

@@ -15,7 +15,7 @@ use super::files::{Segments, TAIL, WriteSegment, read_page};
 use super::places_state::{PlacesState, PlacesWriter};
 use super::recovery_scan::is_anchored;
 use super::tail::{Lost, TailState};
-use crate::codec::{BodyPlace, PreparedFrame, SALT_BYTES, TailPage, Written as Head};
+use crate::codec::{BodyPlace, PreparedFrame, SALT_BYTES, TailPage, WrittenPlace as Head};
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::locks::steady;
 use crate::secret::Secret;

@@ -60,7 +60,7 @@ mod unpacked;
 mod verify;
 mod witness;
 
-pub use crate::codec::Written as Head;
+pub use crate::codec::WrittenPlace as Head;
 pub use append::Exclusive;
 pub use backup::CopyParts;
 pub(crate) use backup::note_erasures;
@@ -78,7 +78,7 @@ pub use place_run::StreamPlace;
 pub use places::CompleteSegment;
 pub(crate) use reading::Looks;
 pub use seal::{SealFigures, SealOutcome};
-pub use settle::Placed;
+pub use settle::PlacedCommit;
 pub use space::{KindSpace, LogSpace, SegmentSpace};
 pub use verify::{LogReport, Violation};
-pub use witness::{Standing, Witness, WitnessKind};
+pub use witness::{Witness, WitnessKind, WitnessStatus};

@@ -13,7 +13,7 @@ use super::files::{SCAN_WINDOW_BYTES, SECRET, STORE_FILE, Segments};
 use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, torn};
 use super::tail::TailState;
 use super::{Head, LeaderState, Log, LogOptions, ReadState, Recovery};
-use crate::codec::{FeatureBits, TailPage, Written};
+use crate::codec::{FeatureBits, TailPage, WrittenPlace};
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, StoreId};
 use crate::locks::steady;
@@ -313,7 +313,7 @@ impl Log {
     }
 
     /// The end of the log, if the tail page and the frame that it points to leave no doubt.
-    fn settled(&self, page: &TailPage) -> Result<Option<Written>, LogError> {
+    fn settled(&self, page: &TailPage) -> Result<Option<WrittenPlace>, LogError> {
         let Some(place) = page.clean().filter(|_| page.store == Some(self.segments.store)) else {
             return Ok(None);
         };

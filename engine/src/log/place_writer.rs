@@ -16,7 +16,7 @@ use super::frames::Frames;
 use super::place_run::PlaceRun;
 use super::places_state::PlacesWriter;
 use super::{LeaderState, Log};
-use crate::codec::{Entered, FrameCheck, PLACE_BYTES, PlaceRow, PlacesOf, Written};
+use crate::codec::{Entered, FrameCheck, PLACE_BYTES, PlaceRow, PlacesOf, WrittenPlace};
 use crate::failpoints::failpoint;
 use crate::storage::{Access, write_all};
 
@@ -31,7 +31,7 @@ impl Log {
     pub(super) fn enter_places(
         &self,
         writer: &mut LeaderState,
-        (start, end): (&Written, &Written),
+        (start, end): (&WrittenPlace, &WrittenPlace),
         of: PlacesOf,
         rows: &[PlaceRow],
     ) -> Option<Entered> {
@@ -97,7 +97,7 @@ impl Log {
     }
 
     /// Finds where the rows end, and writes those that are missing up to `start`. `None`: frames are damaged.
-    fn fill_places(&self, writer: &LeaderState, start: &Written) -> Result<Option<Entered>, LogError> {
+    fn fill_places(&self, writer: &LeaderState, start: &WrittenPlace) -> Result<Option<Entered>, LogError> {
         let number = start.position.segment();
         let Some(of) = self.places_of(number)? else { return Ok(None) };
         let mut run = PlaceRun::new(of);

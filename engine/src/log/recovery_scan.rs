@@ -8,15 +8,15 @@ use super::files::{
     segment_start,
 };
 use crate::codec::{
-    CHECKPOINT_BYTES, Checkpoint, DamagedPart, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck,
-    FrameHeader, Invalid, SegmentHeader, TailPage, Written, is_zero,
+    CHECKPOINT_BYTES, DamagedPart, DurablePoint, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck,
+    FrameHeader, Invalid, SegmentHeader, TailPage, WrittenPlace, is_zero,
 };
 use crate::ids::{Position, Seq};
 use crate::storage::read_file;
 
 /// The checkpoint file as it was found.
 pub(crate) enum CheckpointFile {
-    Sound(Checkpoint),
+    Sound(DurablePoint),
     Missing,
     Damaged(Corruption),
 }
@@ -40,7 +40,7 @@ pub(crate) fn read_checkpoint(segments: &Segments) -> Result<CheckpointFile, Log
     };
     match read_file(&*segments.storage, CHECKPOINT, CHECKPOINT_BYTES) {
         Ok(None) => Ok(CheckpointFile::Missing),
-        Ok(Some(bytes)) => Ok(match Checkpoint::decode(&bytes) {
+        Ok(Some(bytes)) => Ok(match DurablePoint::decode(&bytes) {
             Ok(found) if found.store == segments.store => CheckpointFile::Sound(found),
             Ok(found) => damaged(16, format!("store {}", segments.store), format!("store {}", found.store)),
             Err(invalid) => damaged(invalid.offset, invalid.expected, invalid.found),
@@ -56,11 +56,11 @@ pub(crate) fn read_checkpoint(segments: &Segments) -> Result<CheckpointFile, Log
 #[derive(Debug)]
 pub(crate) struct RecoveryScan {
     /// The end of sound frames, E.
-    pub(crate) end: Written,
+    pub(crate) end: WrittenPlace,
     /// The highest durable claim, D.
     pub(crate) durable: Position,
     /// The last place that is not beyond D.
-    pub(crate) durable_place: Written,
+    pub(crate) durable_place: WrittenPlace,
     /// Sound frames beyond D: events that were never confirmed.
     pub(crate) unconfirmed_event_count: u64,
     /// Bytes that are not zero after E in its segment: first and last offset + 1.
@@ -71,7 +71,7 @@ pub(crate) struct RecoveryScan {
 
 /// The highest durable position that the tail, the checkpoint or the existence of a segment claims. A segment is
 /// made only after all before it was synced.
-pub(crate) fn claims(numbers: &[u32], page: &TailPage, checkpoint: Option<&Checkpoint>) -> Position {
+pub(crate) fn claims(numbers: &[u32], page: &TailPage, checkpoint: Option<&DurablePoint>) -> Position {
     let tail = page.durable_end().position;
     // No segment and no checkpoint claim nothing.
     let segment = numbers.last().map(|number| SegmentHeader::start(*number)).unwrap_or_default();
@@ -88,7 +88,7 @@ pub(crate) fn first_gap(numbers: &[u32]) -> Option<u32> {
 const UNASKED_EVENT_COUNT: u64 = 1 << 21;
 
 /// Whether the log holds, right before `place`, the frame that `place` says is there.
-pub(crate) fn is_anchored(segments: &Segments, place: &Written) -> Result<bool, LogError> {
+pub(crate) fn is_anchored(segments: &Segments, place: &WrittenPlace) -> Result<bool, LogError> {
     let Some(header) = segments.header(place.position.segment())? else { return Ok(false) };
     if place.last_frame == 0 {
         return Ok(segment_start(&header) == *place && could_hold(segments, &header)?);
@@ -130,10 +130,10 @@ fn anchor(
     numbers: &[u32],
     durable: Position,
     page: &TailPage,
-    checkpoint: Option<&Checkpoint>,
-) -> Result<Option<Written>, LogError> {
+    checkpoint: Option<&DurablePoint>,
+) -> Result<Option<WrittenPlace>, LogError> {
     let checkpoint = checkpoint.map(|checkpoint| checkpoint.written);
-    let mut places: Vec<Written> = page.durable.into_iter().chain(checkpoint).collect();
+    let mut places: Vec<WrittenPlace> = page.durable.into_iter().chain(checkpoint).collect();
     places.sort_by_key(|place| std::cmp::Reverse(place.position));
     for place in places {
         if place.position <= durable
@@ -176,12 +176,12 @@ pub(crate) fn scan(
     segments: &Segments,
     numbers: &[u32],
     page: &TailPage,
-    checkpoint: Option<&Checkpoint>,
+    checkpoint: Option<&DurablePoint>,
     confirmed_only: bool,
 ) -> Result<RecoveryScan, LogError> {
     let mut durable = claims(numbers, page, checkpoint);
     let Some(mut place) = anchor(segments, numbers, durable, page, checkpoint)? else {
-        let end = Written::default();
+        let end = WrittenPlace::default();
         let first = durable.segment().max(1);
         let mut cursor = FrameCursor::new(segments, SCAN_WINDOW_BYTES);
         durable = durable.max(claim_without_header(&mut cursor, segments, first, Seq::ZERO)?);
@@ -197,7 +197,7 @@ pub(crate) fn scan(
     };
     let mut cursor = FrameCursor::new(segments, SCAN_WINDOW_BYTES);
     let mut durable_place = place;
-    let mut beyond: Vec<Written> = Vec::new();
+    let mut beyond: Vec<WrittenPlace> = Vec::new();
     let mut next = next_header(segments, numbers, place.position)?;
     let fault = loop {
         if confirmed_only && place.position >= durable {
@@ -272,7 +272,7 @@ fn next_header(
 /// The header at `place` if a sound frame continues the log there; with `whole`, spine digest and bodies too.
 pub(crate) fn strict(
     cursor: &mut FrameCursor<'_>,
-    place: &Written,
+    place: &WrittenPlace,
     whole: bool,
 ) -> Result<FrameHeader, FrameFault> {
     let header = cursor.header(place.position)?;
@@ -292,7 +292,10 @@ pub(crate) fn strict(
 }
 
 /// First and last offset (+ 1) of bytes after `place` in its segment that are not zero.
-pub(crate) fn torn(cursor: &mut FrameCursor<'_>, place: &Written) -> Result<Option<(u64, u64)>, LogError> {
+pub(crate) fn torn(
+    cursor: &mut FrameCursor<'_>,
+    place: &WrittenPlace,
+) -> Result<Option<(u64, u64)>, LogError> {
     let mut offset = place.position.offset();
     let mut found: Option<(u64, u64)> = None;
     loop {
@@ -343,7 +346,7 @@ fn claim_from(
 /// The first frame header at or after `place` that a newer program wrote.
 fn find_newer(
     cursor: &mut FrameCursor<'_>,
-    place: &Written,
+    place: &WrittenPlace,
     until: u64,
 ) -> Result<Option<(Position, Invalid)>, LogError> {
     let segment = place.position.segment();

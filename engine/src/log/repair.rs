@@ -15,7 +15,7 @@ use super::recovery_scan::{CheckpointFile, RecoveryScan, read_checkpoint, scan};
 use super::tail::TailState;
 use super::{Head, Log};
 use crate::codec::{
-    FeatureBits, FrameCheck, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written,
+    FeatureBits, FrameCheck, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, WrittenPlace,
 };
 use crate::ids::{Position, Seq};
 use crate::locks::steady;
@@ -207,7 +207,11 @@ impl Log {
     }
 
     /// Makes the segment after the one that holds `place`, durably, and returns where its first frame goes.
-    pub(crate) fn start_segment(&self, place: &Written, abandoned: bool) -> Result<Written, LogError> {
+    pub(crate) fn start_segment(
+        &self,
+        place: &WrittenPlace,
+        abandoned: bool,
+    ) -> Result<WrittenPlace, LogError> {
         let number = place.position.segment().saturating_add(1);
         let header = SegmentHeader {
             store: self.segments.store,
@@ -231,7 +235,7 @@ impl Log {
 
 /// The outcome of a repair.
 pub(crate) struct Repaired {
-    pub(crate) place: Written,
+    pub(crate) place: WrittenPlace,
     pub(crate) torn_bytes: u64,
     pub(crate) confirmed_event_count: u64,
     /// The epoch from here on.

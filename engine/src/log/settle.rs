@@ -31,7 +31,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(1);
 /// A commit that has its place in the log and may not be durable yet.
 #[derive(Clone)]
 #[must_use]
-pub struct Placed {
+pub struct PlacedCommit {
     pub(crate) appended: Appended,
     /// Its frame, for readers in this process once it is durable.
     pub(crate) frame: Option<Box<Frame>>,
@@ -49,7 +49,7 @@ pub(crate) struct Stretch {
     pub(crate) segment: Arc<WriteSegment>,
 }
 
-impl Placed {
+impl PlacedCommit {
     /// The later of two commits: once it is durable, so is the other.
     pub(crate) fn later<'a>(&'a self, other: &'a Self) -> &'a Self {
         if other.is_beyond(self) { other } else { self }

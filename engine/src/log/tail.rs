@@ -23,7 +23,7 @@ use super::commit_queue::{LockAttempt, ProcessLock, SyncWait};
 use super::error::LogError;
 use super::files::{SYNC, TAIL, read_page};
 use crate::codec::{
-    Entered, PageCounts, TAIL_BYTES, TailPage, WriteMark, Written, busy_record, claim_record, committed,
+    Entered, PageCounts, TAIL_BYTES, TailPage, WriteMark, WrittenPlace, busy_record, claim_record, committed,
     place_record, poison_word, settled,
 };
 use crate::failpoints::failpoint;
@@ -82,7 +82,7 @@ impl TailState {
     pub(crate) fn write_page(
         &self,
         store: StoreId,
-        written: &Written,
+        written: &WrittenPlace,
         counts: PageCounts,
     ) -> Result<(), LogError> {
         self.write(&TailPage::encode(store, written, counts), 0)?;
@@ -104,7 +104,7 @@ impl TailState {
     pub(crate) fn publish_written<'a>(
         &self,
         page: &mut TailPage,
-        written: &Written,
+        written: &WrittenPlace,
         entered: Option<Entered>,
         streams: impl Iterator<Item = (&'a StreamId, &'a Seq)>,
     ) -> Result<(), LogError> {
@@ -123,7 +123,7 @@ impl TailState {
 
     /// Publishes that everything up to `place` is durable, unless `page`, read under the sync lock, already has it. Call under the
     /// sync lock.
-    pub(crate) fn claim(&self, page: &TailPage, place: &Written) -> Result<(), LogError> {
+    pub(crate) fn claim(&self, page: &TailPage, place: &WrittenPlace) -> Result<(), LogError> {
         let known = page.durable_end();
         if known.position >= place.position {
             return Ok(());
@@ -134,7 +134,7 @@ impl TailState {
     }
 
     /// As [`TailState::claim`], for a caller without the sync lock. Call under the write lock.
-    pub(crate) fn confirm_durable(&self, page: &TailPage, place: &Written) -> Result<(), LogError> {
+    pub(crate) fn confirm_durable(&self, page: &TailPage, place: &WrittenPlace) -> Result<(), LogError> {
         if page.durable.is_some_and(|known| known.position >= place.position) {
             return Ok(());
         }
@@ -143,14 +143,14 @@ impl TailState {
 
     /// Publishes that everything up to `place` is written and durable, that no process writes, and that any stream may have moved.
     /// Call under the write lock.
-    pub(crate) fn publish(&self, page: &mut TailPage, place: &Written) -> Result<(), LogError> {
+    pub(crate) fn publish(&self, page: &mut TailPage, place: &WrittenPlace) -> Result<(), LogError> {
         page.raise_slots(place.seq);
         self.confirm(page, place)
     }
 
     /// As [`TailState::publish`], when no stream has moved. How many rows of places there are, the next writer finds out. Call under the
     /// write lock.
-    pub(crate) fn confirm(&self, page: &mut TailPage, place: &Written) -> Result<(), LogError> {
+    pub(crate) fn confirm(&self, page: &mut TailPage, place: &WrittenPlace) -> Result<(), LogError> {
         self.write(&settled(place, &page.slots, None), TailPage::SLOTS_OFFSET)?;
         (page.written, page.entered, page.busy) = (Some(*place), None, WriteMark::Idle);
         page.durable = page.durable.filter(|durable| durable.position > place.position).or(Some(*place));

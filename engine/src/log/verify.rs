@@ -11,9 +11,9 @@ use super::frames::{FrameWalk, WalkStep};
 use super::parallel_verify::{Damaged, FrameBatch, check_alone};
 use super::places_check::PlacesCheck;
 use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
-use super::witness::{Ending, Standing, Witness, WitnessClaims, WitnessKind, add_segments, add_tail};
+use super::witness::{Ending, Witness, WitnessClaims, WitnessKind, WitnessStatus, add_segments, add_tail};
 use super::{Head, Log};
-use crate::codec::{Checkpoint, DamagedPart, Frame, FrameCheck, SALT_BYTES, TailPage};
+use crate::codec::{DamagedPart, DurablePoint, Frame, FrameCheck, SALT_BYTES, TailPage};
 use crate::ids::{Link, Position, Seq, StoreId};
 use crate::locks::steady;
 use crate::storage::Access;
@@ -165,7 +165,7 @@ impl Log {
 struct LogCheck<'a> {
     log: &'a Log,
     erased: &'a dyn Fn(&crate::codec::BodyRow, DamagedPart) -> bool,
-    checkpoint: Option<Checkpoint>,
+    checkpoint: Option<DurablePoint>,
     claims: WitnessClaims,
     /// The end of the file of the last segment, if that lies before the durable end.
     cut: Option<Position>,
@@ -401,7 +401,7 @@ impl LogCheck<'_> {
             }
             CheckpointFile::Damaged(damage) => {
                 let witness = Witness::new(WitnessKind::Checkpoint, "checkpoint");
-                self.claims.tell(witness.standing(Standing::Damaged, damage.found.clone()));
+                self.claims.tell(witness.standing(WitnessStatus::Damaged, damage.found.clone()));
                 self.found(damage);
             }
             CheckpointFile::Missing => {
@@ -411,7 +411,7 @@ impl LogCheck<'_> {
                 "the file".clone_into(&mut damage.expected);
                 "no file".clone_into(&mut damage.found);
                 let witness = Witness::new(WitnessKind::Checkpoint, "checkpoint");
-                self.claims.tell(witness.standing(Standing::Absent, ""));
+                self.claims.tell(witness.standing(WitnessStatus::Absent, ""));
                 self.found(damage);
             }
         }
@@ -496,7 +496,7 @@ impl LogCheck<'_> {
     fn judge_witnesses(&mut self, end: Position, ending: Ending) {
         let witnesses = std::mem::take(&mut self.claims).finish(self.report.head_seq, end, ending);
         for witness in &witnesses {
-            let is_forked = witness.standing == Standing::Forked;
+            let is_forked = witness.standing == WitnessStatus::Forked;
             let (Some(position), true) = (witness.position, is_forked) else { continue };
             let storage = &self.log.storage;
             let mut damage = corruption(&self.log.segments, position, FrameFault::Nothing);

@@ -19,7 +19,7 @@ use crate::ids::{Link, Position, Seq, StoreId};
 /// How a witness stands to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum WitnessStatus {
     /// The witness names the end of the log, and the log confirms all of its claim.
     Agrees,
     /// The witness names an earlier place, and the log confirms all of its claim.
@@ -36,7 +36,7 @@ pub enum Standing {
     NotCompared,
 }
 
-impl std::fmt::Display for Standing {
+impl std::fmt::Display for WitnessStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Agrees => "agrees",
@@ -72,7 +72,7 @@ pub struct Witness {
     /// The name: `tail written`, `checkpoint`, `segment 2`, a seq.
     pub name: String,
     /// The result of the comparison with the log.
-    pub standing: Standing,
+    pub standing: WitnessStatus,
     /// The compared fields: of `seq`, `position`, `link`.
     pub compared: Vec<&'static str>,
     /// The position that the witness names: everything before it was durable.
@@ -93,7 +93,7 @@ impl Witness {
         Self {
             kind,
             name: name.into(),
-            standing: Standing::NotCompared,
+            standing: WitnessStatus::NotCompared,
             compared: Vec::new(),
             position: None,
             seq: None,
@@ -113,7 +113,7 @@ impl Witness {
         Self::new(WitnessKind::Expected, seq.to_string()).claim(None, seq, link)
     }
 
-    pub(crate) fn standing(mut self, standing: Standing, detail: impl Into<String>) -> Self {
+    pub(crate) fn standing(mut self, standing: WitnessStatus, detail: impl Into<String>) -> Self {
         self.standing = standing;
         self.detail = Some(detail.into()).filter(|detail| !detail.is_empty());
         self
@@ -121,13 +121,13 @@ impl Witness {
 
     /// The last event that the witness knows of, if the witness can be read and the event was acknowledged.
     pub(crate) fn acknowledged(&self) -> Option<Seq> {
-        let is_read = !matches!(self.standing, Standing::Damaged | Standing::Absent);
+        let is_read = !matches!(self.standing, WitnessStatus::Damaged | WitnessStatus::Absent);
         self.seq.filter(|_| is_read && !self.is_hint)
     }
 
     /// Whether the witness claims more than the log holds, or something else than the log holds.
     pub fn contradicts(&self) -> bool {
-        matches!(self.standing, Standing::Ahead | Standing::Forked)
+        matches!(self.standing, WitnessStatus::Ahead | WitnessStatus::Forked)
     }
 
     fn claimed(&self) -> Seq {
@@ -135,12 +135,12 @@ impl Witness {
         self.seq.unwrap_or(Seq::ZERO)
     }
 
-    fn judged(mut self, standing: Standing, detail: Option<String>) -> Self {
+    fn judged(mut self, standing: WitnessStatus, detail: Option<String>) -> Self {
         (self.standing, self.detail) = (standing, detail);
         if self.is_hint && self.contradicts() {
-            return self.standing(Standing::NotCompared, "of a write that was never confirmed");
+            return self.standing(WitnessStatus::NotCompared, "of a write that was never confirmed");
         }
-        if matches!(standing, Standing::Agrees | Standing::Behind | Standing::Forked) {
+        if matches!(standing, WitnessStatus::Agrees | WitnessStatus::Behind | WitnessStatus::Forked) {
             let named = [(true, "seq"), (self.position.is_some(), "position"), (self.link.is_some(), "link")];
             self.compared =
                 named.into_iter().filter_map(|(is_named, name)| is_named.then_some(name)).collect();
@@ -197,19 +197,19 @@ impl WitnessClaims {
             let is_within = claim.position.is_some_and(|position| position <= end);
             let begins = claim.claimed() == Seq::ZERO && seq == Seq::ZERO;
             let (standing, detail) = match ending {
-                _ if begins && is_within => (Standing::Agrees, None),
+                _ if begins && is_within => (WitnessStatus::Agrees, None),
                 Ending::Damaged if is_within => {
-                    (Standing::NotCompared, Some("the log is damaged there".to_owned()))
+                    (WitnessStatus::NotCompared, Some("the log is damaged there".to_owned()))
                 }
-                Ending::Whole if is_within => (Standing::Forked, Some(told.clone())),
-                _ => (Standing::Ahead, Some(told.clone())),
+                Ending::Whole if is_within => (WitnessStatus::Forked, Some(told.clone())),
+                _ => (WitnessStatus::Ahead, Some(told.clone())),
             };
             self.judged.push(claim.judged(standing, detail));
         }
         let mut found = self.judged;
         for witness in &mut found {
-            if witness.standing == Standing::Behind && witness.claimed() >= seq {
-                witness.standing = Standing::Agrees;
+            if witness.standing == WitnessStatus::Behind && witness.claimed() >= seq {
+                witness.standing = WitnessStatus::Agrees;
             }
         }
         found.sort_by(|left, right| {
@@ -249,24 +249,24 @@ fn compare(segments: &Segments, claim: Witness, header: &FrameHeader) -> Result<
             claim.position.map_or(Ok(true), begins)? && claim.link.is_none_or(|link| link.is_zero());
         let found = format!("the log begins at {start} without a link");
         return Ok(if is_start {
-            claim.judged(Standing::Behind, None)
+            claim.judged(WitnessStatus::Behind, None)
         } else {
-            claim.judged(Standing::Forked, Some(found))
+            claim.judged(WitnessStatus::Forked, Some(found))
         });
     }
     if header.first_seq > seq {
         let detail = format!("the log is damaged before {}", header.first_seq);
-        return Ok(claim.judged(Standing::NotCompared, Some(detail)));
+        return Ok(claim.judged(WitnessStatus::NotCompared, Some(detail)));
     }
     let is_there = match claim.position {
         None => true,
         Some(position) => header.last_seq() == seq && ends_at(segments, position, header)?,
     };
     if is_there && claim.link.is_none_or(|claimed| claimed == link) {
-        return Ok(claim.judged(Standing::Behind, None));
+        return Ok(claim.judged(WitnessStatus::Behind, None));
     }
     let found = format!("the log has link {link} at {}, ending at {}", header.last_seq(), header.end());
-    Ok(claim.judged(Standing::Forked, Some(found)))
+    Ok(claim.judged(WitnessStatus::Forked, Some(found)))
 }
 
 /// Adds claims about the ends of complete segments, from the headers of the segments after them.
@@ -290,13 +290,14 @@ pub(crate) fn add_segments(
 /// Adds the tail page's claims. `page` is read from the file, and may be of another store; `None`: there is no file.
 pub(crate) fn add_tail(claims: &mut WitnessClaims, page: Option<&TailPage>, store: StoreId) {
     let named = |part: &str| Witness::new(WitnessKind::Tail, format!("tail {part}").trim_end().to_owned());
-    let Some(page) = page else { return claims.tell(named("").standing(Standing::Absent, "")) };
+    let Some(page) = page else { return claims.tell(named("").standing(WitnessStatus::Absent, "")) };
     match page.store {
         Some(found) if found == store => {}
         Some(found) => {
-            return claims.tell(named("").standing(Standing::Damaged, format!("it is of store {found}")));
+            return claims
+                .tell(named("").standing(WitnessStatus::Damaged, format!("it is of store {found}")));
         }
-        None => return claims.tell(named("").standing(Standing::Damaged, "it is no tail page")),
+        None => return claims.tell(named("").standing(WitnessStatus::Damaged, "it is no tail page")),
     }
     let mut found = Vec::new();
     let records = std::iter::once(("written", page.written)).chain(page.durable_records);
@@ -310,7 +311,7 @@ pub(crate) fn add_tail(claims: &mut WitnessClaims, page: Option<&TailPage>, stor
             }
             // A power cut left the record half written; its claim may never have been made.
             None if name == "written" || page.durable.is_none() => {
-                claims.tell(named(name).standing(Standing::Damaged, "torn"));
+                claims.tell(named(name).standing(WitnessStatus::Damaged, "torn"));
             }
             None => {}
         }

@@ -17,7 +17,7 @@ use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
 use crate::log::LogError;
 use crate::storage::{FileStorage, Storage};
 use crate::vault::KeyUse;
-use crate::verify::{Expected, Report, SavedFault, Verdict, verify_expecting};
+use crate::verify::{Expected, SavedFault, Verdict, VerifyReport, verify_expecting};
 
 use super::Store;
 use super::kept::{FOLDER, Loaded, StreamWriter};
@@ -46,7 +46,7 @@ pub struct VerifyOptions {
 ///
 /// # Errors
 /// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]; [`Error::Locked`] if a key is needed or was given in vain. Damage is in the report.
-pub fn verify_store(folder: &Path, options: &VerifyOptions) -> Result<Report, Error> {
+pub fn verify_store(folder: &Path, options: &VerifyOptions) -> Result<VerifyReport, Error> {
     let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(folder).read_only());
     verify_store_in(&storage, options)
 }
@@ -55,12 +55,12 @@ pub fn verify_store(folder: &Path, options: &VerifyOptions) -> Result<Report, Er
 ///
 /// # Errors
 /// As [`verify_store`].
-pub fn verify_store_in(storage: &Arc<dyn Storage>, options: &VerifyOptions) -> Result<Report, Error> {
+pub fn verify_store_in(storage: &Arc<dyn Storage>, options: &VerifyOptions) -> Result<VerifyReport, Error> {
     let mut report = verify_expecting(Arc::clone(storage), options.deep, &options.keys, &options.expected)?;
     if options.deep && report.verdict() != Verdict::Unreadable {
         match saved_faults(storage, &report) {
             Ok(faults) => report.add_saved(faults),
-            Err(error) => return Report::of_error(error, report.store),
+            Err(error) => return VerifyReport::of_error(error, report.store),
         }
     }
     Ok(report)
@@ -95,7 +95,7 @@ fn streams_in(storage: &dyn Storage) -> Result<BTreeSet<StreamId>, LogError> {
 
 /// Saved folds and ingest states that the log bears out by their links, but that differ from ones made anew from the log. Others are not used, and
 /// are made anew: they are caches.
-fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<SavedFault>, Error> {
+fn saved_faults(storage: &Arc<dyn Storage>, report: &VerifyReport) -> Result<Vec<SavedFault>, Error> {
     let mut faults = Vec::new();
     let streams = streams_in(&**storage)?;
     if streams.is_empty() {

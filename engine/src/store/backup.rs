@@ -8,7 +8,7 @@ use crate::ids::{Seq, StoreId};
 use crate::log::{CopyParts, CopyTarget, Head, LogError, note_erasures};
 use crate::storage::{FileStorage, Storage};
 use crate::vault::KEY;
-use crate::verify::{Report, Verdict, verify_bytes, verify_storage};
+use crate::verify::{Verdict, VerifyReport, verify_bytes, verify_storage};
 
 use super::Store;
 use super::former::{COPIED, FormerCopy};
@@ -32,7 +32,7 @@ pub struct Backup {
     /// Bytes copied; 0 if the folder held this very copy already.
     pub bytes: u64,
     /// The report of a verification of the copy. It is not sound only if the store itself is damaged.
-    pub report: Report,
+    pub report: VerifyReport,
 }
 
 impl Store {
@@ -79,7 +79,7 @@ impl Store {
     }
 
     /// The copy of this store in a folder: sound, a beginning of this history, and never opened to be written. `None`: the folder holds no such copy.
-    fn former_copy(&self, folder: &Path) -> Result<Option<(FormerCopy, Report)>, Error> {
+    fn former_copy(&self, folder: &Path) -> Result<Option<(FormerCopy, VerifyReport)>, Error> {
         let is_same = |found: StoreIdentity| identity_of(self.root()).is_ok_and(|own| own == Some(found));
         // One that cannot be read is no copy.
         if !identity_of(folder).ok().flatten().is_some_and(is_same) {
@@ -96,7 +96,7 @@ impl Store {
     }
 
     /// Whether a copy ends where this store does, and is opened by the same key.
-    fn is_all(&self, report: &Report, folder: &Path) -> Result<bool, Error> {
+    fn is_all(&self, report: &VerifyReport, folder: &Path) -> Result<bool, Error> {
         let head = self.head_place(None)?;
         // A store that is not encrypted has no such file.
         let key = |folder: &Path| std::fs::read(folder.join(KEY)).ok();
@@ -128,7 +128,7 @@ impl Store {
 }
 
 /// Says what a copy is that was verified.
-fn proven(report: Report, path: PathBuf, head: Head, bytes: u64) -> Result<Backup, Error> {
+fn proven(report: VerifyReport, path: PathBuf, head: Head, bytes: u64) -> Result<Backup, Error> {
     if report.verdict() == Verdict::Unreadable {
         // Nothing is known of such a copy: it gets no name.
         let source = std::io::Error::other(report.not_proven.join("; "));
@@ -149,7 +149,7 @@ pub fn copy_from_pieces<E: From<Error>>(
     folder: &Path,
     store: StoreId,
     fill: impl FnOnce(&mut CopyTarget<'_>) -> Result<CopyParts, E>,
-    judge: impl FnOnce(&Report) -> Result<(), E>,
+    judge: impl FnOnce(&VerifyReport) -> Result<(), E>,
 ) -> Result<Backup, E> {
     let copy = Unnamed::begin("restore to", folder)?;
     let target: Arc<dyn Storage> = Arc::new(FileStorage::new(copy.path()));

@@ -22,7 +22,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::ids::Seq;
 use crate::locks::steady;
-use crate::log::{Log, LogError, Placed, SealOutcome};
+use crate::log::{Log, LogError, PlacedCommit, SealOutcome};
 
 /// Most commits that may wait for the settler.
 const WAITING_COUNT_MAX: usize = 1024;
@@ -95,7 +95,7 @@ pub(super) fn again(outcome: &Result<(), LogError>) -> Result<(), LogError> {
 
 /// A placed commit that is handed to the settler.
 pub(super) struct SettleJob {
-    pub(super) placed: Placed,
+    pub(super) placed: PlacedCommit,
     /// The ticket that is told of the outcome. `None`: no thread waits, so the commit may wait for further ones.
     pub(super) progress: Option<Arc<CommitProgress>>,
 }

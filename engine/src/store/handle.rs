@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use crate::error::Error;
 use crate::ids::{Micros, Seq, StoreId};
 use crate::locks::{renewed, steady};
-use crate::log::{Log, Placed, Recovery};
+use crate::log::{Log, PlacedCommit, Recovery};
 use crate::registry::Registry;
 use crate::text::Signer;
 
@@ -63,7 +63,7 @@ pub(super) struct StoreInner {
     pub(super) durability: Durability,
     pub(super) settler: Settler,
     /// The last commit that was acknowledged without a sync.
-    pub(super) unsettled: Mutex<Option<Placed>>,
+    pub(super) unsettled: Mutex<Option<PlacedCommit>>,
 }
 
 /// Most damaged places that are told of; `verify` tells of all.

@@ -13,7 +13,7 @@ use crate::command::ingest_state::IngestState;
 use crate::fold::World;
 use crate::ids::{Position, Seq, StreamId};
 use crate::locks::renewed;
-use crate::log::Placed;
+use crate::log::PlacedCommit;
 use crate::text::Signer;
 
 /// The folder in which folds and ingest states of streams are saved.
@@ -190,7 +190,7 @@ pub(super) struct StreamWriter {
     pub(super) signer: Option<Signer>,
     pub(super) watermark: Seq,
     /// The last commit of this handle to the stream, durable or not.
-    pub(super) placed: Option<Placed>,
+    pub(super) placed: Option<PlacedCommit>,
     /// How many of the ingest state's events the saved one holds.
     pub(super) saved_count: u64,
 }

@@ -7,7 +7,7 @@ use super::behind::{AfterSync, Durability, SettleJob};
 use super::{Store, StoreInner};
 use crate::error::Error;
 use crate::locks::steady;
-use crate::log::Placed;
+use crate::log::PlacedCommit;
 
 impl StoreInner {
     /// Hands a commit to the settler; `false`: it was not taken, and the caller has to settle it.
@@ -24,7 +24,7 @@ impl StoreInner {
     }
 
     /// Waits until a placed commit, and all before it, are durable.
-    pub(super) fn settle(&self, placed: &Placed) -> Result<(), Error> {
+    pub(super) fn settle(&self, placed: &PlacedCommit) -> Result<(), Error> {
         self.log.settle(placed)?;
         if let Some(frame) = &placed.frame {
             self.take_own_frame(frame);
@@ -40,7 +40,7 @@ impl StoreInner {
     }
 
     /// The last commit that was acknowledged before its sync.
-    pub(super) fn unsettled(&self) -> MutexGuard<'_, Option<Placed>> {
+    pub(super) fn unsettled(&self) -> MutexGuard<'_, Option<PlacedCommit>> {
         steady(&self.unsettled)
     }
 
@@ -73,7 +73,7 @@ impl StoreInner {
 
 impl Store {
     /// Ends a commit as this handle's durability asks.
-    pub(super) fn complete(&self, placed: Option<Placed>) -> Result<(), Error> {
+    pub(super) fn complete(&self, placed: Option<PlacedCommit>) -> Result<(), Error> {
         let Some(placed) = placed else { return Ok(()) };
         match self.inner.durability {
             Durability::Sync => self.inner.settle(&placed),

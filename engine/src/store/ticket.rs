@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::error::Error;
-use crate::log::Placed;
+use crate::log::PlacedCommit;
 
 use super::behind::{CommitProgress, SettleJob, again};
 use super::{Receipt, Store};
@@ -46,7 +46,7 @@ pub struct Ticket {
     store: Store,
     receipt: Receipt,
     /// `None`: nothing was to be recorded, or the commit is durable.
-    placed: Option<Placed>,
+    placed: Option<PlacedCommit>,
     progress: Arc<CommitProgress>,
 }
 
@@ -129,7 +129,7 @@ impl Store {
         self.ticket(receipt, placed)
     }
 
-    fn ticket(&self, receipt: Receipt, placed: Option<Placed>) -> Result<Ticket, Error> {
+    fn ticket(&self, receipt: Receipt, placed: Option<PlacedCommit>) -> Result<Ticket, Error> {
         let progress = Arc::<CommitProgress>::default();
         let mut ticket = Ticket { store: self.clone(), receipt, placed, progress };
         if let Some(placed) = &ticket.placed {

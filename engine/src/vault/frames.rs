@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::units::{FrameSeal, StoreKey};
-use crate::codec::fields::Fields;
+use crate::codec::fields::FieldReader;
 use crate::codec::{
     BodyRow, DamagedPart, DiskRow, EncodeError, FRAME_HEADER_BYTES, FRAME_NONCE_BYTES, Frame, FrameParts,
     Invalid, PreparedFrame, SALT_BYTES, SPINE_BYTES_MAX, SealedParts, body_digest, is_zero,
@@ -68,7 +68,7 @@ impl Vault {
         let (Some(key), Some(block)) = (self.key(), frame.seal_block()) else {
             return fail("a sealed frame", "one without its block");
         };
-        let mut fields = Fields(block);
+        let mut fields = FieldReader(block);
         let nonce: [u8; FRAME_NONCE_BYTES] = fields.array();
         let (key_id, spine_bytes): ([u8; 8], u32) = (fields.array(), fields.u32());
         if key_id != key.id() {

@@ -9,7 +9,7 @@
 use std::io;
 
 use super::units::StoreKey;
-use crate::codec::fields::{Fields, Put};
+use crate::codec::fields::{FieldReader, Put};
 use crate::codec::{DamagedPart, Invalid, NONCE_BYTES};
 use crate::storage::KeyRing;
 
@@ -123,12 +123,12 @@ impl KeyFile {
         if bytes.len() != KEY_FILE_BYTES {
             return fail(0, format!("{KEY_FILE_BYTES} bytes"), format!("{} bytes", bytes.len()));
         }
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         if fields.array::<8>() != *MAGIC {
             return fail(0, "the magic of a wrapped key".to_owned(), "another".to_owned());
         }
         let computed = crc32c::crc32c(bytes.get(..CHECKED_BYTES).unwrap_or(&[]));
-        let stored = Fields(bytes.get(CHECKED_BYTES..).unwrap_or(&[])).u32();
+        let stored = FieldReader(bytes.get(CHECKED_BYTES..).unwrap_or(&[])).u32();
         if computed != stored {
             return fail(CHECKED_BYTES, format!("checksum {computed:08x}"), format!("{stored:08x}"));
         }

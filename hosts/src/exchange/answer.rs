@@ -6,7 +6,7 @@ use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::{Report, Usage};
 use serde_json::Value;
 
-use super::{Known, Talk};
+use super::{ConversationState, Talk};
 use crate::export::Format;
 use crate::import::json::{elements, owned, pick};
 
@@ -18,7 +18,7 @@ pub struct Answer {
     /// The names of the messages, in order; at least one.
     pub keys: Vec<String>,
     /// The conversation up to here; `None`: the provider gave the answer no name.
-    pub known: Option<Known>,
+    pub known: Option<ConversationState>,
 }
 
 /// Reads an answer to a request. `None`: the answer is an error, its end did not come, it has several choices, or its calls
@@ -28,7 +28,7 @@ pub struct Answer {
 pub fn answer(format: Format, body: &str, talk: &Talk<'_>) -> Option<Answer> {
     let (pieces, is_whole) = pieces(body)?;
     let wire = &format.request()?.wire;
-    let Made { message, report } = (wire.made)(&pieces)?;
+    let BuiltAnswer { message, report } = (wire.made)(&pieces)?;
     if !is_whole && report.stop_reason.is_none() {
         return None;
     }
@@ -44,14 +44,14 @@ pub fn answer(format: Format, body: &str, talk: &Talk<'_>) -> Option<Answer> {
     }
     // The cost is told of the message that the step begins with.
     let key = messages.first()?.key.clone();
-    let known = report.request.clone().map(|answer| Known { answer, names });
+    let known = report.request.clone().map(|answer| ConversationState { answer, names });
     let origin = format!("msg:{key}:finish");
     entries.push(Entry::from(fact::MessageFinished { key, report }).origin(origin));
     Some(Answer { entries, keys: messages.into_iter().map(|message| message.key).collect(), known })
 }
 
 /// An answer, put together.
-pub(crate) struct Made {
+pub(crate) struct BuiltAnswer {
     /// The message as the next request says it: one message, or a list of items.
     pub(crate) message: Value,
     pub(crate) report: Report,

@@ -22,10 +22,10 @@ mod tests;
 use crate::export::Format;
 
 pub use answer::{Answer, answer};
-pub use talk::{Answered, Asked, Extent, Head, Known, Message, Talk};
+pub use talk::{Answered, ConversationState, Extent, Message, RequestHead, RequestedCall, Talk};
 
-pub(crate) use answer::{Made, add, count, parts, text, texts, usage_of};
-pub(crate) use talk::{Call, Names, canonical, note_unknown, params};
+pub(crate) use answer::{BuiltAnswer, add, count, parts, text, texts, usage_of};
+pub(crate) use talk::{MessageNames, UnnamedCall, canonical, note_unknown, params};
 
 /// Reads a request; `None`: the body is no request of this format.
 ///
@@ -39,7 +39,7 @@ pub fn request_after<'a>(
     format: Format,
     path: &str,
     body: &'a str,
-    known: Option<&Known>,
+    known: Option<&ConversationState>,
 ) -> Option<Talk<'a>> {
     let wire = &format.request()?.wire;
     (wire.request)(body, (wire.model)(path), known)

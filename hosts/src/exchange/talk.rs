@@ -11,7 +11,7 @@ use crate::is_among;
 
 /// The parts of a request before the messages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Head {
+pub struct RequestHead {
     /// The model.
     pub model: Option<String>,
     /// The system's text before the first message.
@@ -22,7 +22,7 @@ pub struct Head {
     pub params: Option<String>,
 }
 
-impl Head {
+impl RequestHead {
     /// The fact that these are in force from now on. It has no origin: an earlier head may come back.
     pub fn entry(&self) -> Entry {
         let bytes = |text: &Option<String>| text.as_ref().map(|text| Bytes::from(text.as_bytes()));
@@ -33,7 +33,7 @@ impl Head {
 
 /// A call as a message asks for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asked<'a> {
+pub struct RequestedCall<'a> {
     /// Its id; where the provider gave none, one made of its message and its place.
     pub id: String,
     /// The tool.
@@ -49,7 +49,7 @@ pub struct Asked<'a> {
 /// A result of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answered<'a> {
-    /// The call's id, as [`Asked::id`].
+    /// The call's id, as [`RequestedCall::id`].
     pub id: String,
     /// How it ended.
     pub outcome: Outcome,
@@ -71,7 +71,7 @@ pub struct Message<'a> {
     /// Its content, without calls and results.
     pub parts: Vec<PartEntry>,
     /// Calls that it asks for.
-    pub calls: Vec<Asked<'a>>,
+    pub calls: Vec<RequestedCall<'a>>,
     /// Results that it brings.
     pub results: Vec<Answered<'a>>,
     /// Whether it belongs to the step of the message before it.
@@ -156,14 +156,14 @@ impl<'a> Message<'a> {
         } else {
             out.extend((1..).zip(&self.parts).map(|(part, _)| ItemRef::Origin(self.origin(), part)));
         }
-        let start = |call: &Asked<'_>| format!("call:{}@{}:start", call.id, self.key);
+        let start = |call: &RequestedCall<'_>| format!("call:{}@{}:start", call.id, self.key);
         out.extend(self.calls.iter().map(|call| ItemRef::Origin(start(call), 1)));
     }
 }
 
 /// A call that has no result yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Open {
+struct PendingCall {
     /// The id that the provider or the program gave it.
     given: Option<String>,
     id: String,
@@ -173,26 +173,26 @@ struct Open {
 
 /// Numbers messages and finds the calls of results, in the order of the conversation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct MessageNames {
     /// The answer that the messages follow, where a provider keeps the messages before it.
     after: String,
     equal: Occurrences,
     /// Calls of the last message that asked for some, and of earlier ones.
-    group: Vec<Open>,
-    older: Vec<Open>,
+    group: Vec<PendingCall>,
+    older: Vec<PendingCall>,
 }
 
 /// A conversation up to an answer, as far as names of later messages depend on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Known {
+pub struct ConversationState {
     /// The provider's name of the answer.
     pub(crate) answer: String,
-    pub(crate) names: Names,
+    pub(crate) names: MessageNames,
 }
 
 /// A call before its message has a name.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
+pub(crate) struct UnnamedCall<'a> {
     pub(crate) id: Option<String>,
     pub(crate) tool: String,
     pub(crate) params: Cow<'a, str>,
@@ -200,7 +200,7 @@ pub(crate) struct Call<'a> {
     pub(crate) signature: Option<String>,
 }
 
-impl Names {
+impl MessageNames {
     /// Names of messages that follow this answer, where the provider keeps the messages before it.
     pub(crate) fn after(answer: Option<&str>) -> Self {
         Self { after: answer.unwrap_or_default().to_owned(), ..Self::default() }
@@ -208,7 +208,7 @@ impl Names {
 
     /// Names of messages that follow this answer: those of its own conversation, where that is known up to this answer. So a
     /// request that tells all of it later has the same names.
-    pub(crate) fn going_on(answer: &str, known: Option<&Known>) -> Self {
+    pub(crate) fn going_on(answer: &str, known: Option<&ConversationState>) -> Self {
         let known = known.filter(|known| known.answer == answer);
         known.map_or_else(|| Self::after(Some(answer)), |known| known.names.clone())
     }
@@ -218,7 +218,7 @@ impl Names {
         &mut self,
         role: Role,
         parts: Vec<PartEntry>,
-        calls: Vec<Call<'a>>,
+        calls: Vec<UnnamedCall<'a>>,
     ) -> Message<'a> {
         let key = content_digest(&format!("{}{}", self.after, said(role, &parts, &calls)));
         let key = format!("{key}#{}", self.equal.next(&key));
@@ -229,10 +229,10 @@ impl Names {
         for (place, call) in calls.into_iter().enumerate() {
             let given = call.id.filter(|id| !id.is_empty());
             let id = given.clone().unwrap_or_else(|| format!("{key}.{place}"));
-            let open = Open { given, id: id.clone(), tool: call.tool.clone(), asked_in: key.clone() };
+            let open = PendingCall { given, id: id.clone(), tool: call.tool.clone(), asked_in: key.clone() };
             self.group.push(open);
-            let Call { tool, params, value, signature, .. } = call;
-            asked.push(Asked { id, tool, params, value, signature });
+            let UnnamedCall { tool, params, value, signature, .. } = call;
+            asked.push(RequestedCall { id, tool, params, value, signature });
         }
         Message { key, role, parts, calls: asked, results: Vec::new(), goes_on: false }
     }
@@ -247,7 +247,7 @@ impl Names {
         value: Option<&'a str>,
     ) -> Answered<'a> {
         let id = id.filter(|id| !id.is_empty());
-        let is_it = |open: &Open| match &id {
+        let is_it = |open: &PendingCall| match &id {
             Some(id) => open.given.as_ref() == Some(id),
             None => open.given.is_none() && tool.is_none_or(|tool| tool == open.tool),
         };
@@ -273,7 +273,7 @@ pub(crate) fn canonical(params: &str) -> String {
 
 /// The content of a message for its name: texts in one piece, no reasoning. So a streamed answer and the message that a
 /// program makes of it have one name.
-fn said(role: Role, parts: &[PartEntry], calls: &[Call<'_>]) -> String {
+fn said(role: Role, parts: &[PartEntry], calls: &[UnnamedCall<'_>]) -> String {
     let mut text = String::new();
     let mut others = Vec::new();
     for part in parts {
@@ -304,7 +304,7 @@ pub enum Extent {
 #[derive(Clone, Debug)]
 pub struct Talk<'a> {
     /// The parts before the messages.
-    pub head: Head,
+    pub head: RequestHead,
     /// The messages.
     pub messages: Vec<Message<'a>>,
     /// How much of the conversation these are.
@@ -314,12 +314,12 @@ pub struct Talk<'a> {
     /// Members that are not understood, by name. They go to the provider as they are, and are not recorded.
     pub unknown: BTreeSet<String>,
     /// Names of messages so far.
-    pub(crate) names: Names,
+    pub(crate) names: MessageNames,
 }
 
 impl Talk<'_> {
     /// Whether its messages and their names go on from there.
-    pub fn goes_on_from(&self, known: &Known) -> bool {
+    pub fn goes_on_from(&self, known: &ConversationState) -> bool {
         self.after.as_ref() == Some(&known.answer)
     }
 

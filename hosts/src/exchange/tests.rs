@@ -5,7 +5,7 @@ use acpdb_engine::event::PartKind;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::{Answer, Extent, Head, Talk, answer, request};
+use super::{Answer, Extent, RequestHead, Talk, answer, request};
 use crate::export::Format;
 
 mod responses;
@@ -435,7 +435,7 @@ fn what_stands_before_the_messages() {
     let body = body.to_string();
     let chat = talk(CHAT, &body);
     let of = |text: &str| Some(text.to_owned());
-    let want = Head {
+    let want = RequestHead {
         model: of("gpt-lab"),
         system: of("Help.\n\nWell."),
         tools: of(r#"[{"type":"function"}]"#),

@@ -11,7 +11,7 @@ use acpdb_engine::ids::BodyId;
 use acpdb_engine::{Error, View};
 use rustc_hash::FxHashMap;
 
-use super::source::{Item, Shown};
+use super::source::{ExportItem, ShownAs};
 
 /// Most bodies of a batch.
 const BATCH_COUNT: usize = 256;
@@ -20,33 +20,33 @@ const BATCH_BYTES: u64 = 1 << 20;
 
 /// Bodies that will be asked for, and those that were read.
 #[derive(Default)]
-pub(super) struct Ahead {
+pub(super) struct BodyPrefetch {
     /// In order, with their lengths; 0: not known.
     order: Vec<(BodyId, u64)>,
     next: usize,
     held: FxHashMap<BodyId, Result<Vec<u8>, Error>>,
 }
 
-impl Ahead {
+impl BodyPrefetch {
     /// The bodies of these items, as they are shown.
-    pub(super) fn of(items: &[Item]) -> Self {
+    pub(super) fn of(items: &[ExportItem]) -> Self {
         let mut order = Vec::with_capacity(items.len().saturating_mul(2));
         for item in items {
             match (&item.input, item.brief.params) {
-                (Shown::Placeholder(placeholder), _) => {
+                (ShownAs::Placeholder(placeholder), _) => {
                     order.extend(placeholder.needs().into_iter().map(|id| (id, 0)));
                 }
-                (Shown::Whole, Some(params)) => order.push((params, 0)),
+                (ShownAs::Whole, Some(params)) => order.push((params, 0)),
                 _ => {}
             }
             match &item.output {
-                Shown::Placeholder(placeholder) => {
+                ShownAs::Placeholder(placeholder) => {
                     order.extend(placeholder.needs().into_iter().map(|id| (id, 0)));
                 }
-                Shown::Whole => {
+                ShownAs::Whole => {
                     order.extend(item.content.iter().map(|part: &PartView| (part.body, part.bytes)));
                 }
-                Shown::Nothing | Shown::Text(_) => {}
+                ShownAs::Nothing | ShownAs::Text(_) => {}
             }
         }
         Self { order, ..Self::default() }

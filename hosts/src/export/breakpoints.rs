@@ -26,7 +26,7 @@ const NAME: &str = r#""cache_control""#;
 
 /// A block of a message; a message whose content is one text is such a block, too.
 #[derive(Clone, Copy, Debug)]
-struct Block<'a> {
+struct MessageBlock<'a> {
     text: &'a str,
     /// The value of its mark, as JSON.
     mark: Option<&'a str>,
@@ -36,7 +36,7 @@ struct Block<'a> {
     ends_request: bool,
 }
 
-impl<'a> Block<'a> {
+impl<'a> MessageBlock<'a> {
     fn of(text: &'a str, ends_request: bool) -> Self {
         let [mark, content] = json::pick(text, ["cache_control", "content"]).unwrap_or_default();
         let inner = content.and_then(json::elements).unwrap_or_default();
@@ -61,7 +61,7 @@ impl<'a> Block<'a> {
     }
 
     /// Whether two blocks are the same but for their marks.
-    fn is_same(&self, other: &Block<'_>) -> bool {
+    fn is_same(&self, other: &MessageBlock<'_>) -> bool {
         let bytes = |(one, two): (&'_ str, &'_ str)| one.len() + two.len();
         let (own, others) = (self.plain(), other.plain());
         bytes(own) == bytes(others)
@@ -137,7 +137,7 @@ pub fn with_breakpoints<'b>(body: &'b str, before: Option<&str>) -> Cow<'b, str>
 
 /// The blocks to mark, the most useful first: the end; the last end before the first change, if there is one; the end of
 /// the request before.
-fn wanted<'a>(blocks: &[Block<'a>], before: Option<&[Block<'_>]>) -> Vec<Block<'a>> {
+fn wanted<'a>(blocks: &[MessageBlock<'a>], before: Option<&[MessageBlock<'_>]>) -> Vec<MessageBlock<'a>> {
     let ends: Vec<usize> = blocks
         .iter()
         .enumerate()
@@ -161,26 +161,26 @@ fn wanted<'a>(blocks: &[Block<'a>], before: Option<&[Block<'_>]>) -> Vec<Block<'
     found.into_iter().filter_map(|place| blocks.get(place).copied()).collect()
 }
 
-fn messages_of(body: &str) -> Option<Vec<Block<'_>>> {
+fn messages_of(body: &str) -> Option<Vec<MessageBlock<'_>>> {
     let [messages] = json::pick(body, ["messages"])?;
     blocks(messages?)
 }
 
 /// The blocks of messages.
-fn blocks(messages: &str) -> Option<Vec<Block<'_>>> {
+fn blocks(messages: &str) -> Option<Vec<MessageBlock<'_>>> {
     let mut found = Vec::new();
     for message in json::elements(messages)? {
         let [role, content] = json::pick(message, ["role", "content"])?;
         let is_user = json::string(role).as_deref() == Some("user");
         let Some(content) = content else { continue };
         if content.starts_with('"') {
-            found.push(Block::of(content, is_user));
+            found.push(MessageBlock::of(content, is_user));
             continue;
         }
         let texts = json::elements(content).unwrap_or_default();
         let count = texts.len();
         let of_message = texts.into_iter().enumerate();
-        found.extend(of_message.map(|(place, text)| Block::of(text, is_user && place + 1 == count)));
+        found.extend(of_message.map(|(place, text)| MessageBlock::of(text, is_user && place + 1 == count)));
     }
     Some(found)
 }

@@ -12,7 +12,7 @@
 //!   way they are made; a change of the bytes is a change of that number.
 //! - **Append-only**: messages come last in the body, so the bytes up to [`Export::closing`] are a prefix of the next
 //!   export, as long as nothing is newly hidden and no call was open. The provider's cache lives on that.
-//! - **Valid**: a part that a provider refuses is left out or put differently by rule, and told in the [`Report`].
+//! - **Valid**: a part that a provider refuses is left out or put differently by rule, and told in the [`ExportReport`].
 //! - Opaque fields (signatures, encrypted reasoning) come out byte for byte, on the part they were recorded with, or
 //!   not at all.
 //!
@@ -40,10 +40,10 @@ use acpdb_serve::{Rendered, Renderer, Served};
 pub use breakpoints::{BREAKPOINT_COUNT_MAX, with_breakpoints};
 pub use provider::preserves_thinking;
 pub use providers::{Format, Provider};
-pub use report::{LeftOut, Reason, Report};
+pub use report::{ExportReport, LeftOut, Reason};
 
-use providers::Request;
-use source::Source;
+use providers::RequestRules;
+use source::ExportSource;
 
 impl Format {
     /// Its name, as commands spell it and as `ContextServed` records it.
@@ -71,12 +71,12 @@ impl Format {
     }
 
     /// The provider's rules for its requests; `None` for formats that people read.
-    pub(crate) const fn request(self) -> Option<&'static Request> {
+    pub(crate) const fn request(self) -> Option<&'static RequestRules> {
         self.form().request.as_ref()
     }
 
     /// The rules of each format of requests.
-    pub(crate) fn requests() -> impl Iterator<Item = &'static Request> {
+    pub(crate) fn requests() -> impl Iterator<Item = &'static RequestRules> {
         Self::REQUESTS.into_iter().filter_map(Self::request)
     }
 
@@ -168,7 +168,7 @@ pub enum Thinking {
 
 /// Choices of the caller.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Options {
+pub struct ExportChoices {
     /// The items that are exported.
     pub selection: Selection,
     /// Calls without a result.
@@ -200,7 +200,7 @@ pub struct Export {
     /// Messages (of the provider's kind) in it.
     pub message_count: usize,
     /// Parts that could not be carried, or were put differently.
-    pub report: Report,
+    pub report: ExportReport,
 }
 
 impl Export {
@@ -217,24 +217,24 @@ impl Export {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn export(view: &View, format: Format, options: &Options) -> Result<Export, Error> {
-    let export = written(Source::of(view, format, options))?;
+pub fn export(view: &View, format: Format, options: &ExportChoices) -> Result<Export, Error> {
+    let export = written(ExportSource::of(view, format, options))?;
     Ok(if options.breakpoints { marked(export, None) } else { export })
 }
 
-/// Exports a context as it is served: texts that were sent before stay as they were sent. [`Options::selection`] has no
+/// Exports a context as it is served: texts that were sent before stay as they were sent. [`ExportChoices::selection`] has no
 /// effect.
 ///
 /// # Errors
 /// As [`export()`].
-pub fn export_served(context: &Served, format: Format, options: &Options) -> Result<Export, Error> {
-    let options = Options { selection: Selection::Current, server_side: false, ..options.clone() };
-    let export = written(Source::served(context, format, &options))?;
+pub fn export_served(context: &Served, format: Format, options: &ExportChoices) -> Result<Export, Error> {
+    let options = ExportChoices { selection: Selection::Current, server_side: false, ..options.clone() };
+    let export = written(ExportSource::served(context, format, &options))?;
     if !options.breakpoints || !format.has_marks() {
         return Ok(export);
     }
     let before = match served_before(context, format) {
-        Some(before) => Some(written(Source::served(&before, format, &options))?),
+        Some(before) => Some(written(ExportSource::served(&before, format, &options))?),
         None => None,
     };
     Ok(marked(export, before.as_ref()))
@@ -263,7 +263,7 @@ fn marked(mut export: Export, before: Option<&Export>) -> Export {
     export
 }
 
-fn written(source: Source<'_>) -> Result<Export, Error> {
+fn written(source: ExportSource<'_>) -> Result<Export, Error> {
     (source.format.form().export)(source)
 }
 
@@ -274,18 +274,18 @@ pub struct Exporter {
     /// The format.
     pub format: Format,
     /// Choices. Other ones give other bytes: a host that wants its contexts made again keeps to the same.
-    pub options: Options,
+    pub options: ExportChoices,
 }
 
 impl Exporter {
     /// A format with the usual choices.
     pub fn new(format: Format) -> Self {
-        Self { format, options: Options::default() }
+        Self { format, options: ExportChoices::default() }
     }
 
-    /// The same with marks for the provider's cache, where the format knows any: [`Options::breakpoints`].
+    /// The same with marks for the provider's cache, where the format knows any: [`ExportChoices::breakpoints`].
     pub fn marked(format: Format) -> Self {
-        Self { format, options: Options { breakpoints: true, ..Options::default() } }
+        Self { format, options: ExportChoices { breakpoints: true, ..ExportChoices::default() } }
     }
 
     /// All formats with the usual choices; formats that have marks also with marks.

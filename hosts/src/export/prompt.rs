@@ -8,10 +8,10 @@ use acpdb_engine::{Error, event::Role};
 
 use super::Format;
 use super::calls::{is_json, object_type};
-use super::providers::Tools;
-use super::report::{LeftOut, Report};
-use super::source::Source;
-use super::write::Json;
+use super::providers::ToolStyle;
+use super::report::{ExportReport, LeftOut};
+use super::source::ExportSource;
+use super::write::JsonWriter;
 use crate::import::json::{elements, member, members, owned, quoted};
 use crate::is_among;
 
@@ -44,7 +44,7 @@ impl Clearing {
     ///
     /// The provider compares whole names. So a pattern, and a name that also stands for a server's tool, go out as the
     /// names of the `known` tools that they fit, and the report names the patterns.
-    pub(super) fn json(&self, known: &BTreeSet<String>, report: &mut Report) -> String {
+    pub(super) fn json(&self, known: &BTreeSet<String>, report: &mut ExportReport) -> String {
         let mut edits = Vec::new();
         if let Some(turns) = self.thinking {
             // It has to come first.
@@ -78,12 +78,12 @@ impl Clearing {
 }
 
 /// The tools that calls of the export name.
-pub(super) fn called_tools(source: &Source<'_>) -> BTreeSet<String> {
+pub(super) fn called_tools(source: &ExportSource<'_>) -> BTreeSet<String> {
     source.items.iter().filter_map(|item| item.brief.tool.as_deref().map(str::to_owned)).collect()
 }
 
 /// Writes model and parameters.
-pub(super) fn head(source: &mut Source<'_>, json: &mut Json) -> Result<(), Error> {
+pub(super) fn head(source: &mut ExportSource<'_>, json: &mut JsonWriter) -> Result<(), Error> {
     if let Some(model) = source.prompt.model.clone()
         && source.format.request().is_some_and(|request| request.names_model)
     {
@@ -106,7 +106,7 @@ pub(super) fn head(source: &mut Source<'_>, json: &mut Json) -> Result<(), Error
 /// The system prompt, and the system's texts before the first text of the user or the model.
 ///
 /// `leading`: takes these texts out of the messages; without it they stay there.
-pub(super) fn system(source: &mut Source<'_>, leading: bool) -> Result<Vec<String>, Error> {
+pub(super) fn system(source: &mut ExportSource<'_>, leading: bool) -> Result<Vec<String>, Error> {
     let mut texts = Vec::new();
     if let Some(body) = source.prompt.system {
         texts.push(source.text(body, None)?);
@@ -154,15 +154,15 @@ pub(super) fn system_text(text: &str) -> String {
 }
 
 /// A tool, in no provider's form.
-pub(super) struct Tool<'a> {
+pub(super) struct ToolDefinition<'a> {
     name: String,
     description: Option<&'a str>,
     schema: Option<&'a str>,
 }
 
-impl Tool<'_> {
+impl ToolDefinition<'_> {
     /// Writes name, description, and the schema under this name.
-    pub(super) fn members(&self, schema: &str, json: &mut Json) {
+    pub(super) fn members(&self, schema: &str, json: &mut JsonWriter) {
         json.text("name", &self.name);
         if let Some(description) = self.description {
             json.member("description", description);
@@ -172,16 +172,16 @@ impl Tool<'_> {
     }
 }
 
-fn tool(definition: &str) -> Option<Tool<'_>> {
+fn tool(definition: &str) -> Option<ToolDefinition<'_>> {
     let function = member(Some(definition), "function").unwrap_or(definition);
     let get = |names: &[&str]| names.iter().find_map(|name| member(Some(function), name));
     let name = owned(get(&["name"]))?;
     let schema = get(&["input_schema", "parameters", "parametersJsonSchema"]);
-    Some(Tool { name, description: get(&["description"]), schema })
+    Some(ToolDefinition { name, description: get(&["description"]), schema })
 }
 
 /// Writes the tools, in the form of the format, and gives their names.
-pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<Vec<String>, Error> {
+pub(super) fn tools(source: &mut ExportSource<'_>, json: &mut JsonWriter) -> Result<Vec<String>, Error> {
     let Some(body) = source.prompt.tools else { return Ok(Vec::new()) };
     let Some(text) = source.exact(body, None)? else { return Ok(Vec::new()) };
     let Some(definitions) = elements(&text).filter(|definitions| !definitions.is_empty()) else {
@@ -201,7 +201,7 @@ pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<Vec<Stri
             None => flat.push(definition),
         }
     }
-    let read: Vec<Option<Tool<'_>>> = flat.into_iter().map(tool).collect();
+    let read: Vec<Option<ToolDefinition<'_>>> = flat.into_iter().map(tool).collect();
     let names = read.iter().flatten().map(|tool| tool.name.clone()).collect();
     if all_own {
         json.member("tools", text.trim());
@@ -224,8 +224,8 @@ pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<Vec<Stri
     Ok(names)
 }
 
-fn rewritten(form: &Tools, tool: &Tool<'_>) -> String {
-    let mut json = Json::default();
+fn rewritten(form: &ToolStyle, tool: &ToolDefinition<'_>) -> String {
+    let mut json = JsonWriter::default();
     json.open(b'{');
     (form.write)(tool, &mut json);
     json.close(b'}');
@@ -236,7 +236,7 @@ fn rewritten(form: &Tools, tool: &Tool<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn form(format: Format) -> &'static Tools {
+    fn form(format: Format) -> &'static ToolStyle {
         &format.request().unwrap().tools
     }
 
@@ -279,7 +279,7 @@ mod tests {
         };
         let known = ["book_hotel", "mcp__notes__batch", "mcp__travel__book_car", "read"];
         let known = known.into_iter().map(str::to_owned).collect();
-        let mut report = Report::default();
+        let mut report = ExportReport::default();
         let json: serde_json::Value = serde_json::from_str(&clearing.json(&known, &mut report)).unwrap();
         assert_eq!(json["edits"][0]["type"], "clear_thinking_20251015");
         assert_eq!(json["edits"][1]["keep"]["value"], 4);

@@ -113,12 +113,12 @@ pub struct Reason {
 
 /// Parts that could not be carried, or were put differently, by reason.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Report {
+pub struct ExportReport {
     /// The items of each reason.
     pub reasons: BTreeMap<LeftOut, Reason>,
 }
 
-impl Report {
+impl ExportReport {
     pub(super) fn note(&mut self, why: LeftOut, item: Option<ItemId>) {
         let reason = self.reasons.entry(why).or_default();
         reason.count = reason.count.saturating_add(1);

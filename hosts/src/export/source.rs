@@ -11,13 +11,13 @@ use acpdb_engine::{Error, View};
 use acpdb_serve::Served;
 use rustc_hash::FxHashMap;
 
-use super::ahead::Ahead;
+use super::ahead::BodyPrefetch;
 use super::dialect::{CutOff, Dialect};
-use super::report::{LeftOut, Report};
+use super::report::{ExportReport, LeftOut};
 use super::thinking;
-use super::turns::{self, Group};
-use super::write::Json;
-use super::{Export, Format, Options, Provider, Selection, Thinking};
+use super::turns::{self, ItemGroup};
+use super::write::JsonWriter;
+use super::{Export, ExportChoices, Format, Provider, Selection, Thinking};
 use crate::import::{SUMMARY, SUMMARY_SENT};
 
 /// The text in place of one that cannot be read.
@@ -25,7 +25,7 @@ const UNREADABLE: &str = "[content not readable]";
 
 /// How a face is shown.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Shown {
+pub(super) enum ShownAs {
     /// There is no such face, or nothing is in its place.
     Nothing,
     /// The face as recorded.
@@ -38,16 +38,16 @@ pub(super) enum Shown {
 
 /// An item to be exported.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct ExportItem {
     pub(super) ix: Ix,
     pub(super) brief: ItemHeader,
-    pub(super) input: Shown,
-    pub(super) output: Shown,
+    pub(super) input: ShownAs,
+    pub(super) output: ShownAs,
     /// Parts of the content or result, where it is shown whole.
     pub(super) content: Vec<PartView>,
 }
 
-impl Item {
+impl ExportItem {
     pub(super) fn id(&self) -> ItemId {
         self.brief.item
     }
@@ -57,8 +57,8 @@ impl Item {
         Self {
             ix: self.ix,
             brief: self.brief.clone(),
-            input: std::mem::replace(&mut self.input, Shown::Nothing),
-            output: std::mem::replace(&mut self.output, Shown::Nothing),
+            input: std::mem::replace(&mut self.input, ShownAs::Nothing),
+            output: std::mem::replace(&mut self.output, ShownAs::Nothing),
             content: std::mem::take(&mut self.content),
         }
     }
@@ -73,16 +73,16 @@ impl Item {
 
     /// Whether a summary stands in its place.
     fn is_summary(&self) -> bool {
-        matches!(&self.output, Shown::Placeholder(placeholder) if placeholder.state == FaceState::Summary)
+        matches!(&self.output, ShownAs::Placeholder(placeholder) if placeholder.state == FaceState::Summary)
     }
 
     /// Whether it comes out at all: an item with nothing in it, or hidden without a trace, does not.
     pub(super) fn says_something(&self) -> bool {
         match &self.output {
-            Shown::Nothing => false,
-            Shown::Placeholder(placeholder) => placeholder.tokens > 0,
-            Shown::Text(text) => !text.is_empty(),
-            Shown::Whole => self.content.iter().any(|part| part.bytes > 0),
+            ShownAs::Nothing => false,
+            ShownAs::Placeholder(placeholder) => placeholder.tokens > 0,
+            ShownAs::Text(text) => !text.is_empty(),
+            ShownAs::Whole => self.content.iter().any(|part| part.bytes > 0),
         }
     }
 
@@ -101,16 +101,16 @@ pub(super) struct Prompt {
 }
 
 /// Everything an exporter works with.
-pub(super) struct Source<'v> {
+pub(super) struct ExportSource<'v> {
     view: &'v View,
     pub(super) format: Format,
-    pub(super) options: Options,
+    pub(super) options: ExportChoices,
     pub(super) dialect: Dialect,
     pub(super) host: String,
     pub(super) title: Option<String>,
     pub(super) session: String,
-    pub(super) items: Vec<Item>,
-    pub(super) groups: Vec<Group>,
+    pub(super) items: Vec<ExportItem>,
+    pub(super) groups: Vec<ItemGroup>,
     /// For each group, whether its reasoning must go.
     pub(super) unbound: Vec<bool>,
     pub(super) prompt: Prompt,
@@ -118,25 +118,25 @@ pub(super) struct Source<'v> {
     pub(super) clearing: super::prompt::Clearing,
     providers: FxHashMap<Arc<str>, Provider>,
     home: Option<Provider>,
-    pub(super) report: Report,
-    ahead: Ahead,
+    pub(super) report: ExportReport,
+    ahead: BodyPrefetch,
 }
 
-impl<'v> Source<'v> {
+impl<'v> ExportSource<'v> {
     /// The context that a view shows.
-    pub(super) fn of(view: &'v View, format: Format, options: &Options) -> Self {
+    pub(super) fn of(view: &'v View, format: Format, options: &ExportChoices) -> Self {
         Self::new(view, None, format, options)
     }
 
     /// A context as it is served: each face as of the moment that the engine says.
-    pub(super) fn served(context: &'v Served, format: Format, options: &Options) -> Self {
+    pub(super) fn served(context: &'v Served, format: Format, options: &ExportChoices) -> Self {
         Self::new(context.view(), Some(context), format, options)
     }
 
-    fn new(view: &'v View, served: Option<&Served>, format: Format, options: &Options) -> Self {
+    fn new(view: &'v View, served: Option<&Served>, format: Format, options: &ExportChoices) -> Self {
         let at = view.at();
         let mut options = options.clone();
-        let mut report = Report::default();
+        let mut report = ExportReport::default();
         if options.server_side {
             if format.request().is_some_and(|request| request.clears) {
                 options.selection = Selection::Whole;
@@ -214,7 +214,7 @@ impl<'v> Source<'v> {
         let clearing = super::prompt::Clearing::of(state.policy(at));
         Self {
             view,
-            ahead: Ahead::of(&items),
+            ahead: BodyPrefetch::of(&items),
             unbound: binding.unbound(&groups),
             format,
             dialect: Dialect::of(&info.host, info.host_version.as_deref(), format, options.selection),
@@ -233,20 +233,20 @@ impl<'v> Source<'v> {
     }
 
     /// The provider that made an item; `None` if nothing tells.
-    pub(super) fn provider(&self, item: &Item) -> Option<Provider> {
+    pub(super) fn provider(&self, item: &ExportItem) -> Option<Provider> {
         let by_message = item.brief.message.as_ref().and_then(|key| self.providers.get(key)).copied();
         by_message.or(self.home)
     }
 
     /// The result of a call that was cut off, in the host's own words: it has none, and the user went on behind it.
-    pub(super) fn cut_off(&self, item: &Item) -> Option<CutOff> {
+    pub(super) fn cut_off(&self, item: &ExportItem) -> Option<CutOff> {
         let cut_off = CutOff::of(&self.host, self.options.selection).filter(|_| !item.is_finished())?;
-        let later = |it: &&Item| it.id().seq > item.id().seq && it.brief.role == Role::User;
+        let later = |it: &&ExportItem| it.id().seq > item.id().seq && it.brief.role == Role::User;
         self.items.iter().rev().any(|it| later(&it)).then_some(cut_off)
     }
 
     /// The body that the host sent in place of an item's own: Copilot CLI puts words around a summary.
-    pub(super) fn sent_instead(&self, item: &Item) -> Option<BodyId> {
+    pub(super) fn sent_instead(&self, item: &ExportItem) -> Option<BodyId> {
         let key = item.brief.message.as_deref().filter(|_| self.options.selection == Selection::Recorded)?;
         let summary = key.strip_suffix(SUMMARY).filter(|_| self.host == "copilot-cli")?;
         let sent = format!("{summary}{SUMMARY_SENT}");
@@ -309,7 +309,7 @@ impl<'v> Source<'v> {
     }
 
     /// The parts of an item as recorded, however it is shown.
-    pub(super) fn content(&self, item: &Item) -> Vec<PartView> {
+    pub(super) fn content(&self, item: &ExportItem) -> Vec<PartView> {
         if item.content.is_empty() {
             return self.view.state().content(item.ix, self.view.at());
         }
@@ -319,7 +319,7 @@ impl<'v> Source<'v> {
     /// The export of a body: `closers` are the brackets that close it.
     pub(super) fn export(
         self,
-        mut json: Json,
+        mut json: JsonWriter,
         closers: &[u8],
         renderer: u32,
         message_count: usize,
@@ -334,7 +334,7 @@ impl<'v> Source<'v> {
 
     /// About the bytes that the texts will take: to reserve once.
     pub(super) fn bytes_about(&self) -> usize {
-        let of = |item: &Item| {
+        let of = |item: &ExportItem| {
             let content: u64 = item.content.iter().map(|part| part.bytes).sum();
             // Escapes of usual texts, and the names around them.
             content.saturating_add(content / 16).saturating_add(220)
@@ -402,8 +402,8 @@ impl Faces<'_> {
         moments: &Moments,
         earlier: &FxHashMap<Ix, ServedPlace>,
         format: Format,
-        report: &mut Report,
-    ) -> Vec<Item> {
+        report: &mut ExportReport,
+    ) -> Vec<ExportItem> {
         let mut items = Vec::with_capacity(briefs.len());
         for (place, (ix, brief)) in briefs.into_iter().enumerate() {
             let open = format.binds_reasoning() && open.get(place).copied().unwrap_or(false);
@@ -415,7 +415,7 @@ impl Faces<'_> {
             };
             if item.brief.kind == ItemKind::Result && format.provider().is_some() && !item.is_summary() {
                 report.note(LeftOut::ResultWithoutCall, Some(item.id()));
-                (item.output, item.content) = (Shown::Nothing, Vec::new());
+                (item.output, item.content) = (ShownAs::Nothing, Vec::new());
             }
             items.push(item);
         }
@@ -423,10 +423,10 @@ impl Faces<'_> {
     }
 
     /// An item of the current context. `open`: reasoning that led to the calls at hand, which stays with them.
-    fn current(&self, ix: Ix, brief: ItemHeader, open: bool, report: &mut Report) -> Item {
+    fn current(&self, ix: Ix, brief: ItemHeader, open: bool, report: &mut ExportReport) -> ExportItem {
         let (state, at) = (self.state, self.at);
-        let face = |face: Face, report: &mut Report| {
-            let Some(now) = state.placeholder(ix, face, at) else { return Shown::Whole };
+        let face = |face: Face, report: &mut ExportReport| {
+            let Some(now) = state.placeholder(ix, face, at) else { return ShownAs::Whole };
             let cause = state.face(ix, face, at).cause;
             let is_erased = matches!(cause, Some(CauseView::Erased { .. } | CauseView::Lost { .. }));
             let is_hosts = is_erased || matches!(cause, Some(CauseView::ClearedByHost { .. }));
@@ -452,10 +452,10 @@ impl Faces<'_> {
             };
             shown(placeholder, is_erased)
         };
-        let input = if brief.kind == ItemKind::Call { face(Face::Input, report) } else { Shown::Nothing };
+        let input = if brief.kind == ItemKind::Call { face(Face::Input, report) } else { ShownAs::Nothing };
         let output = face(Face::Output, report);
-        let content = if output == Shown::Whole { state.content(ix, at) } else { Vec::new() };
-        Item { ix, brief, input, output, content }
+        let content = if output == ShownAs::Whole { state.content(ix, at) } else { Vec::new() };
+        ExportItem { ix, brief, input, output, content }
     }
 
     /// An item of a served context, as of `moment`; as of `earlier` where a rebase has to wait.
@@ -466,8 +466,8 @@ impl Faces<'_> {
         moment: &ServedPlace,
         earlier: Option<&ServedPlace>,
         pointed: Option<&str>,
-        report: &mut Report,
-    ) -> Item {
+        report: &mut ExportReport,
+    ) -> ExportItem {
         let state = self.state;
         let mut face = |face: Face| {
             let mut at = moment.at(face);
@@ -486,24 +486,24 @@ impl Faces<'_> {
             }
             (shown(state.placeholder(ix, face, if is_erased { self.at } else { at }), is_erased), at)
         };
-        let input = if brief.kind == ItemKind::Call { face(Face::Input).0 } else { Shown::Nothing };
+        let input = if brief.kind == ItemKind::Call { face(Face::Input).0 } else { ShownAs::Nothing };
         let (output, at) = match pointed {
-            Some(text) => (Shown::Text(text.to_owned()), moment.output_at),
+            Some(text) => (ShownAs::Text(text.to_owned()), moment.output_at),
             None => face(Face::Output),
         };
         // A result that came after its call was sent shows at once.
         let content =
-            if output == Shown::Whole { state.content(ix, at.max(moment.output_at)) } else { Vec::new() };
-        Item { ix, brief, input, output, content }
+            if output == ShownAs::Whole { state.content(ix, at.max(moment.output_at)) } else { Vec::new() };
+        ExportItem { ix, brief, input, output, content }
     }
 }
 
-fn shown(placeholder: Option<Placeholder>, is_erased: bool) -> Shown {
+fn shown(placeholder: Option<Placeholder>, is_erased: bool) -> ShownAs {
     match placeholder {
-        None => Shown::Whole,
-        Some(placeholder) if placeholder.state == FaceState::Whole => Shown::Whole,
-        Some(placeholder) if placeholder.state == FaceState::Gone && !is_erased => Shown::Nothing,
-        Some(placeholder) => Shown::Placeholder(placeholder),
+        None => ShownAs::Whole,
+        Some(placeholder) if placeholder.state == FaceState::Whole => ShownAs::Whole,
+        Some(placeholder) if placeholder.state == FaceState::Gone && !is_erased => ShownAs::Nothing,
+        Some(placeholder) => ShownAs::Placeholder(placeholder),
     }
 }
 

@@ -18,7 +18,7 @@ use acpdb_engine::event::Body;
 use acpdb_engine::fold::{ItemHeader, ItemKind, Ix, State};
 use acpdb_engine::ids::{BodyId, Seq};
 
-use super::turns::Group;
+use super::turns::ItemGroup;
 
 /// The changes before each reply, and the moment that the reply was bound to.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Binding {
         state: &State,
         at: Seq,
         briefs: &[(Ix, ItemHeader)],
-        groups: &[Group],
+        groups: &[ItemGroup],
         preserved: bool,
         same: &dyn Fn(BodyId, BodyId) -> bool,
         changed: &dyn Fn(Ix, Seq) -> Seq,
@@ -87,7 +87,7 @@ impl Binding {
     }
 
     /// For each group, whether its reasoning must go because something before it has changed since.
-    pub(super) fn unbound(&self, groups: &[Group]) -> Vec<bool> {
+    pub(super) fn unbound(&self, groups: &[ItemGroup]) -> Vec<bool> {
         let mut unbound = vec![false; groups.len()];
         for ((gone, (soft, hard)), (answers, reasoned)) in
             unbound.iter_mut().zip(&self.before).zip(&self.made)

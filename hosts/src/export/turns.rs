@@ -19,7 +19,7 @@ use super::calls::{CallIds, object_type};
 use super::dialect::Dialect;
 use super::provider::{Opaque, fits, unwrapped};
 use super::report::LeftOut;
-use super::source::{Item, Shown, Source};
+use super::source::{ExportItem, ExportSource, ShownAs};
 use super::{Provider, Thinking, Unfinished};
 
 /// The text of the result of an unfinished call.
@@ -27,7 +27,7 @@ const NO_RESULT: &str = "[no result: the call did not finish]";
 
 /// A group, as indices of items.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Group {
+pub(super) struct ItemGroup {
     /// Items that the model made, calls included.
     pub(super) model: Vec<usize>,
     /// Items that were said to it after that.
@@ -36,7 +36,7 @@ pub(super) struct Group {
     pub(super) has_calls: bool,
 }
 
-impl Group {
+impl ItemGroup {
     /// Whether the user (or the host in their place) had the word: nothing waited for results.
     pub(super) fn is_users_move(&self) -> bool {
         !self.has_calls && !self.said.is_empty()
@@ -49,8 +49,8 @@ fn is_models(brief: &ItemHeader) -> bool {
 }
 
 /// Groups items in the order of the conversation.
-pub(super) fn group(briefs: &[(Ix, ItemHeader)]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+pub(super) fn group(briefs: &[(Ix, ItemHeader)]) -> Vec<ItemGroup> {
+    let mut groups: Vec<ItemGroup> = Vec::new();
     // Of the newest group with items of the model: its last such item, and the seq of the first result.
     let mut last: Option<&ItemHeader> = None;
     let mut answered: Option<Seq> = None;
@@ -58,13 +58,13 @@ pub(super) fn group(briefs: &[(Ix, ItemHeader)]) -> Vec<Group> {
         if !is_models(brief) {
             match groups.last_mut() {
                 Some(group) => group.said.push(place),
-                None => groups.push(Group { said: vec![place], ..Group::default() }),
+                None => groups.push(ItemGroup { said: vec![place], ..ItemGroup::default() }),
             }
             continue;
         }
         let spoken_to = groups.last().is_none_or(|group| !group.said.is_empty());
         if last.is_none_or(|last| !is_same_reply(last, brief, spoken_to, answered)) {
-            groups.push(Group::default());
+            groups.push(ItemGroup::default());
             answered = None;
         }
         if let Some(group) = groups.last_mut() {
@@ -102,7 +102,7 @@ fn is_same_reply(last: &ItemHeader, next: &ItemHeader, spoken_to: bool, answered
 }
 
 /// For each item, whether it is reasoning that led to the calls whose results the model is about to be told.
-pub(super) fn open_reasoning(briefs: &[(Ix, ItemHeader)], groups: &[Group]) -> Vec<bool> {
+pub(super) fn open_reasoning(briefs: &[(Ix, ItemHeader)], groups: &[ItemGroup]) -> Vec<bool> {
     let last = groups.last().filter(|last| last.has_calls);
     let mut open = vec![false; briefs.len()];
     for place in last.map(|last| last.model.as_slice()).unwrap_or_default() {
@@ -116,7 +116,7 @@ pub(super) fn open_reasoning(briefs: &[(Ix, ItemHeader)], groups: &[Group]) -> V
 
 /// A piece of a reply.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum ReplyPiece {
     Text {
         text: String,
         signature: Option<String>,
@@ -157,14 +157,14 @@ pub(super) struct CallPiece {
     pub(super) input: String,
     pub(super) signature: Option<String>,
     pub(super) failed: bool,
-    pub(super) result: Vec<Said>,
+    pub(super) result: Vec<MessagePiece>,
     /// The seq at which its result came.
     pub(super) finished: Seq,
 }
 
 /// A piece of a message to the model, or of a result.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum MessagePiece {
     Text { text: String, role: Role, key: Option<std::sync::Arc<str>> },
     Media { body: String, media_type: Option<String>, key: Option<std::sync::Arc<str>> },
     Opaque { json: String },
@@ -173,8 +173,8 @@ pub(super) enum Said {
 /// One group, with its texts.
 #[derive(Debug, Default)]
 pub(super) struct Turned {
-    pub(super) pieces: Vec<Piece>,
-    pub(super) said: Vec<Said>,
+    pub(super) pieces: Vec<ReplyPiece>,
+    pub(super) said: Vec<MessagePiece>,
     /// The seq at which each of them was said.
     pub(super) said_at: Vec<Seq>,
 }
@@ -182,7 +182,7 @@ pub(super) struct Turned {
 impl Turned {
     pub(super) fn calls(&self) -> impl Iterator<Item = &CallPiece> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Call(call) => Some(call),
+            ReplyPiece::Call(call) => Some(call),
             _ => None,
         })
     }
@@ -191,7 +191,7 @@ impl Turned {
 /// The rules of a format for the pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing that a format wants")]
-pub(super) struct Rules {
+pub(super) struct PieceRules {
     pub(super) provider: Provider,
     /// Parameters of calls are sent whole where the provider signed something among them.
     pub(super) whole_units: bool,
@@ -205,9 +205,9 @@ pub(super) struct Rules {
 
 /// Reads the texts of one group.
 pub(super) fn read(
-    source: &mut Source<'_>,
+    source: &mut ExportSource<'_>,
     number: usize,
-    rules: Rules,
+    rules: PieceRules,
     ids: &mut CallIds,
 ) -> Result<Turned, Error> {
     let group = source.groups.get_mut(number).map(std::mem::take).unwrap_or_default();
@@ -215,19 +215,19 @@ pub(super) fn read(
     let unbound = source.unbound.get(number).copied().unwrap_or(false);
     let unit = rules.whole_units && group.has_calls && has_signature(source, &group, rules)?;
     for place in &group.model {
-        let Some(item) = source.items.get_mut(*place).map(Item::take) else { continue };
+        let Some(item) = source.items.get_mut(*place).map(ExportItem::take) else { continue };
         if item.is_call() {
             if let Some(call) = call(source, &item, unit, ids)? {
-                turned.pieces.push(Piece::Call(call));
+                turned.pieces.push(ReplyPiece::Call(call));
             }
         } else {
-            let reading = Reading { rules, unbound };
+            let reading = TurnReader { rules, unbound };
             pieces(source, &item, reading, &mut turned.pieces)?;
         }
     }
     close_gaps(source, &mut turned.pieces, rules.whole_runs);
     for place in &group.said {
-        let Some(item) = source.items.get_mut(*place).map(Item::take) else { continue };
+        let Some(item) = source.items.get_mut(*place).map(ExportItem::take) else { continue };
         said(source, &item, rules.provider, &mut turned.said)?;
         turned.said_at.resize(turned.said.len(), item.id().seq);
     }
@@ -235,22 +235,26 @@ pub(super) fn read(
 }
 
 /// The texts of one item that is said to the model; takes it out.
-pub(super) fn said_of(source: &mut Source<'_>, place: usize, out: &mut Vec<String>) -> Result<(), Error> {
-    let Some(item) = source.items.get_mut(place).map(Item::take) else { return Ok(()) };
+pub(super) fn said_of(
+    source: &mut ExportSource<'_>,
+    place: usize,
+    out: &mut Vec<String>,
+) -> Result<(), Error> {
+    let Some(item) = source.items.get_mut(place).map(ExportItem::take) else { return Ok(()) };
     let mut pieces = Vec::new();
     content(source, &item, item.brief.role, Provider::Other, &mut pieces)?;
     out.extend(pieces.into_iter().filter_map(|said| match said {
-        Said::Text { text, .. } => Some(text),
-        Said::Media { .. } | Said::Opaque { .. } => None,
+        MessagePiece::Text { text, .. } => Some(text),
+        MessagePiece::Media { .. } | MessagePiece::Opaque { .. } => None,
     }));
     Ok(())
 }
 
 /// Whether a piece is part of a run of reasoning.
-pub(super) fn is_reasoning(piece: &Piece) -> bool {
+pub(super) fn is_reasoning(piece: &ReplyPiece) -> bool {
     match piece {
-        Piece::Reasoning { .. } | Piece::Gap(_) => true,
-        Piece::Opaque { json } => {
+        ReplyPiece::Reasoning { .. } | ReplyPiece::Gap(_) => true,
+        ReplyPiece::Opaque { json } => {
             matches!(object_type(json).as_deref(), Some("thinking" | "redacted_thinking" | "reasoning"))
         }
         _ => false,
@@ -258,19 +262,19 @@ pub(super) fn is_reasoning(piece: &Piece) -> bool {
 }
 
 /// Takes gaps out, and the runs that they are in where runs are whole; placeholders in their place become text.
-fn close_gaps(source: &mut Source<'_>, pieces: &mut Vec<Piece>, whole_runs: bool) {
-    if !pieces.iter().any(|piece| matches!(piece, Piece::Gap(_))) {
+fn close_gaps(source: &mut ExportSource<'_>, pieces: &mut Vec<ReplyPiece>, whole_runs: bool) {
+    if !pieces.iter().any(|piece| matches!(piece, ReplyPiece::Gap(_))) {
         return;
     }
-    let mut kept: Vec<Piece> = Vec::with_capacity(pieces.len());
-    let mut run: Vec<Piece> = Vec::new();
-    let mut end = |run: &mut Vec<Piece>, kept: &mut Vec<Piece>| {
-        let broken = whole_runs && run.iter().any(|piece| matches!(piece, Piece::Gap(_)));
+    let mut kept: Vec<ReplyPiece> = Vec::with_capacity(pieces.len());
+    let mut run: Vec<ReplyPiece> = Vec::new();
+    let mut end = |run: &mut Vec<ReplyPiece>, kept: &mut Vec<ReplyPiece>| {
+        let broken = whole_runs && run.iter().any(|piece| matches!(piece, ReplyPiece::Gap(_)));
         for piece in run.drain(..) {
             match piece {
-                Piece::Gap(None) => {}
-                Piece::Gap(Some(Instead { text, signature, key })) => {
-                    kept.push(Piece::Text { text, signature, key });
+                ReplyPiece::Gap(None) => {}
+                ReplyPiece::Gap(Some(Instead { text, signature, key })) => {
+                    kept.push(ReplyPiece::Text { text, signature, key });
                 }
                 _ if broken => source.report.note(LeftOut::ReasoningRun, None),
                 piece => kept.push(piece),
@@ -290,7 +294,7 @@ fn close_gaps(source: &mut Source<'_>, pieces: &mut Vec<Piece>, whole_runs: bool
 }
 
 /// Whether the provider signed something in a group.
-fn has_signature(source: &mut Source<'_>, group: &Group, rules: Rules) -> Result<bool, Error> {
+fn has_signature(source: &mut ExportSource<'_>, group: &ItemGroup, rules: PieceRules) -> Result<bool, Error> {
     for place in &group.model {
         let Some(item) = source.items.get(*place) else { continue };
         let own = source.provider(item).is_none_or(|provider| provider == rules.provider);
@@ -307,31 +311,38 @@ fn has_signature(source: &mut Source<'_>, group: &Group, rules: Rules) -> Result
 }
 
 #[derive(Clone, Copy)]
-struct Reading {
-    rules: Rules,
+struct TurnReader {
+    rules: PieceRules,
     unbound: bool,
 }
 
 /// The pieces of an item of the model that is no call.
-fn pieces(source: &mut Source<'_>, item: &Item, how: Reading, out: &mut Vec<Piece>) -> Result<(), Error> {
+fn pieces(
+    source: &mut ExportSource<'_>,
+    item: &ExportItem,
+    how: TurnReader,
+    out: &mut Vec<ReplyPiece>,
+) -> Result<(), Error> {
     let key = item.brief.message.clone();
     let id = Some(item.id());
     if item.brief.kind == ItemKind::Reasoning {
         let piece = match &item.output {
-            Shown::Nothing => Piece::Gap(None),
-            Shown::Whole => whole_reasoning(source, item, how)?.unwrap_or(Piece::Gap(None)),
-            Shown::Placeholder(placeholder) => {
+            ShownAs::Nothing => ReplyPiece::Gap(None),
+            ShownAs::Whole => whole_reasoning(source, item, how)?.unwrap_or(ReplyPiece::Gap(None)),
+            ShownAs::Placeholder(placeholder) => {
                 let placeholder = placeholder.clone();
                 instead_of_reasoning(source, item, &placeholder, how)?
             }
-            Shown::Text(text) => Piece::Gap(Some(Instead { text: text.clone(), signature: None, key })),
+            ShownAs::Text(text) => {
+                ReplyPiece::Gap(Some(Instead { text: text.clone(), signature: None, key }))
+            }
         };
         out.push(piece);
         return Ok(());
     }
     match &item.output {
-        Shown::Nothing => {}
-        Shown::Placeholder(placeholder) => {
+        ShownAs::Nothing => {}
+        ShownAs::Placeholder(placeholder) => {
             let kept = placeholder.signature;
             if let Some(text) = source.placeholder(placeholder, item.id())? {
                 let signature = match kept {
@@ -341,13 +352,13 @@ fn pieces(source: &mut Source<'_>, item: &Item, how: Reading, out: &mut Vec<Piec
                 push_text(source, id, text, signature, key, out);
             }
         }
-        Shown::Text(text) => push_text(source, id, text.clone(), None, key, out),
-        Shown::Whole => {
+        ShownAs::Text(text) => push_text(source, id, text.clone(), None, key, out),
+        ShownAs::Whole => {
             for part in &item.content {
                 match part.kind {
                     PartKind::Media => {
                         let body = source.text(part.body, id)?;
-                        out.push(Piece::Media { body, media_type: part.media_type.clone() });
+                        out.push(ReplyPiece::Media { body, media_type: part.media_type.clone() });
                     }
                     PartKind::Text | PartKind::Reasoning => {
                         let text = source.text(part.body, id)?;
@@ -368,23 +379,23 @@ fn pieces(source: &mut Source<'_>, item: &Item, how: Reading, out: &mut Vec<Piec
 }
 
 fn push_text(
-    source: &mut Source<'_>,
+    source: &mut ExportSource<'_>,
     item: Option<ItemId>,
     text: String,
     signature: Option<String>,
     key: Option<std::sync::Arc<str>>,
-    out: &mut Vec<Piece>,
+    out: &mut Vec<ReplyPiece>,
 ) {
     if text.trim().is_empty() && signature.is_none() {
         source.report.note(LeftOut::TextEmpty, item);
     } else {
-        out.push(Piece::Text { text, signature, key });
+        out.push(ReplyPiece::Text { text, signature, key });
     }
 }
 
 fn signature(
-    source: &mut Source<'_>,
-    item: &Item,
+    source: &mut ExportSource<'_>,
+    item: &ExportItem,
     body: acpdb_engine::ids::BodyId,
     provider: Provider,
 ) -> Result<Option<String>, Error> {
@@ -399,23 +410,27 @@ fn signature(
 }
 
 /// Reasoning as it was recorded, if this provider takes it.
-fn whole_reasoning(source: &mut Source<'_>, item: &Item, how: Reading) -> Result<Option<Piece>, Error> {
+fn whole_reasoning(
+    source: &mut ExportSource<'_>,
+    item: &ExportItem,
+    how: TurnReader,
+) -> Result<Option<ReplyPiece>, Error> {
     let Some(part) = source.content(item).into_iter().next() else { return Ok(None) };
     if matches!(source.dialect, Dialect::ReasoningInChat | Dialect::ResultsAsTheyCame) {
         let text = source.text(part.body, Some(item.id()))?;
-        return Ok(Some(Piece::Reasoning { text, opaque: Opaque::Signature(String::new()) }));
+        return Ok(Some(ReplyPiece::Reasoning { text, opaque: Opaque::Signature(String::new()) }));
     }
     let Some(opaque) = sealed(source, item, part.signature, how)? else { return Ok(None) };
     let text = source.text(part.body, Some(item.id()))?;
-    Ok(Some(Piece::Reasoning { text, opaque }))
+    Ok(Some(ReplyPiece::Reasoning { text, opaque }))
 }
 
 /// The opaque field that a provider wants with its own reasoning; `None` if the reasoning is left out.
 fn sealed(
-    source: &mut Source<'_>,
-    item: &Item,
+    source: &mut ExportSource<'_>,
+    item: &ExportItem,
     signature: Option<acpdb_engine::ids::BodyId>,
-    how: Reading,
+    how: TurnReader,
 ) -> Result<Option<Opaque>, Error> {
     let id = Some(item.id());
     let made = source.provider(item);
@@ -439,29 +454,29 @@ fn sealed(
 /// be behind it. Shortened reasoning goes where the whole would go, under its signature, unless the signature is over the
 /// text; then it is a text.
 fn instead_of_reasoning(
-    source: &mut Source<'_>,
-    item: &Item,
+    source: &mut ExportSource<'_>,
+    item: &ExportItem,
     placeholder: &Placeholder,
-    how: Reading,
-) -> Result<Piece, Error> {
+    how: TurnReader,
+) -> Result<ReplyPiece, Error> {
     let key = item.brief.message.clone();
-    let instead = |text, signature| Piece::Gap(Some(Instead { text, signature, key: key.clone() }));
+    let instead = |text, signature| ReplyPiece::Gap(Some(Instead { text, signature, key: key.clone() }));
     if placeholder.state == FaceState::Shortened {
         let part = source.content(item).into_iter().next();
         let Some(opaque) = sealed(source, item, part.and_then(|part| part.signature), how)? else {
-            return Ok(Piece::Gap(None));
+            return Ok(ReplyPiece::Gap(None));
         };
         let Some(text) = source.placeholder(placeholder, item.id())? else {
-            return Ok(whole_reasoning(source, item, how)?.unwrap_or(Piece::Gap(None)));
+            return Ok(whole_reasoning(source, item, how)?.unwrap_or(ReplyPiece::Gap(None)));
         };
         return Ok(if how.rules.signs_text {
             instead(text, None)
         } else {
-            Piece::Reasoning { text, opaque }
+            ReplyPiece::Reasoning { text, opaque }
         });
     }
     let Some(text) = source.placeholder(placeholder, item.id())?.filter(|text| !text.is_empty()) else {
-        return Ok(Piece::Gap(None));
+        return Ok(ReplyPiece::Gap(None));
     };
     let signature = match placeholder.signature {
         Some(body) => signature(source, item, body, how.rules.provider)?,
@@ -472,11 +487,11 @@ fn instead_of_reasoning(
 
 /// A part that only its provider understands: JSON with a type.
 fn opaque(
-    source: &mut Source<'_>,
-    item: &Item,
+    source: &mut ExportSource<'_>,
+    item: &ExportItem,
     part: &PartView,
-    how: Reading,
-    out: &mut Vec<Piece>,
+    how: TurnReader,
+    out: &mut Vec<ReplyPiece>,
 ) -> Result<(), Error> {
     let id = Some(item.id());
     let json = source.text(part.body, id)?;
@@ -489,19 +504,19 @@ fn opaque(
         matches!(object_type(&json).as_deref(), Some("redacted_thinking" | "thinking" | "reasoning"));
     if is_reasoning && source.options.thinking == Thinking::Drop {
         source.report.note(LeftOut::ReasoningDropped, id);
-        out.push(Piece::Gap(None));
+        out.push(ReplyPiece::Gap(None));
     } else if is_reasoning && how.unbound {
         source.report.note(LeftOut::ReasoningUnbound, id);
-        out.push(Piece::Gap(None));
+        out.push(ReplyPiece::Gap(None));
     } else {
-        out.push(Piece::Opaque { json });
+        out.push(ReplyPiece::Opaque { json });
     }
     Ok(())
 }
 
 fn call(
-    source: &mut Source<'_>,
-    item: &Item,
+    source: &mut ExportSource<'_>,
+    item: &ExportItem,
     unit: bool,
     ids: &mut CallIds,
 ) -> Result<Option<CallPiece>, Error> {
@@ -520,7 +535,7 @@ fn call(
         source.report.note(LeftOut::ToolRenamed, Some(id));
     }
     let mut input = None;
-    if let Shown::Placeholder(placeholder) = &item.input {
+    if let ShownAs::Placeholder(placeholder) = &item.input {
         if unit {
             source.report.note(LeftOut::UnitKeptWhole, Some(id));
         } else {
@@ -538,12 +553,12 @@ fn call(
     };
     let mut result = Vec::new();
     if let Some(cut_off) = cut_off {
-        result.push(Said::Text { text: cut_off.text.to_owned(), role: Role::Tool, key: None });
+        result.push(MessagePiece::Text { text: cut_off.text.to_owned(), role: Role::Tool, key: None });
     } else if item.is_finished() {
         content(source, item, Role::Tool, ids.provider(), &mut result)?;
     } else {
         source.report.note(LeftOut::ResultSynthetic, Some(id));
-        result.push(Said::Text { text: NO_RESULT.to_owned(), role: Role::Tool, key: None });
+        result.push(MessagePiece::Text { text: NO_RESULT.to_owned(), role: Role::Tool, key: None });
     }
     let failed = cut_off.map_or(item.brief.status != Some(Status::Completed), |it| it.failed);
     // The host answers what was cut off before anything else.
@@ -551,10 +566,16 @@ fn call(
     Ok(Some(CallPiece { item: id, id: name, tool, input, signature, failed, result, finished }))
 }
 
-fn said(source: &mut Source<'_>, item: &Item, provider: Provider, out: &mut Vec<Said>) -> Result<(), Error> {
+fn said(
+    source: &mut ExportSource<'_>,
+    item: &ExportItem,
+    provider: Provider,
+    out: &mut Vec<MessagePiece>,
+) -> Result<(), Error> {
     let first = out.len();
     content(source, item, item.brief.role, provider, out)?;
-    let empty = |said: &Said| matches!(said, Said::Text { text, .. } if text.trim().is_empty());
+    let empty =
+        |said: &MessagePiece| matches!(said, MessagePiece::Text { text, .. } if text.trim().is_empty());
     let tail = out.split_off(first);
     for said in tail {
         if empty(&said) {
@@ -568,37 +589,39 @@ fn said(source: &mut Source<'_>, item: &Item, provider: Provider, out: &mut Vec<
 
 /// The content of an item that is said to the model, or the result of a call.
 fn content(
-    source: &mut Source<'_>,
-    item: &Item,
+    source: &mut ExportSource<'_>,
+    item: &ExportItem,
     role: Role,
     provider: Provider,
-    out: &mut Vec<Said>,
+    out: &mut Vec<MessagePiece>,
 ) -> Result<(), Error> {
     let id = item.id();
     let own = source.provider(item).is_none_or(|made| made == provider);
     let key = item.brief.message.clone();
     match &item.output {
-        Shown::Nothing => {}
-        Shown::Placeholder(placeholder) => {
+        ShownAs::Nothing => {}
+        ShownAs::Placeholder(placeholder) => {
             if let Some(text) = source.placeholder(placeholder, id)? {
-                out.push(Said::Text { text, role, key });
+                out.push(MessagePiece::Text { text, role, key });
             }
         }
-        Shown::Text(text) => out.push(Said::Text { text: text.clone(), role, key }),
-        Shown::Whole => {
+        ShownAs::Text(text) => out.push(MessagePiece::Text { text: text.clone(), role, key }),
+        ShownAs::Whole => {
             for part in &item.content {
                 let body = source.sent_instead(item).unwrap_or(part.body);
                 let (text, key) = (source.text(body, Some(id))?, key.clone());
                 out.push(match part.kind {
-                    PartKind::Media => Said::Media { body: text, media_type: part.media_type.clone(), key },
-                    PartKind::Text | PartKind::Reasoning => Said::Text { text, role, key },
+                    PartKind::Media => {
+                        MessagePiece::Media { body: text, media_type: part.media_type.clone(), key }
+                    }
+                    PartKind::Text | PartKind::Reasoning => MessagePiece::Text { text, role, key },
                     PartKind::Opaque | PartKind::Call | PartKind::Result if own && fits(provider, &text) => {
-                        Said::Opaque { json: text }
+                        MessagePiece::Opaque { json: text }
                     }
                     // Another provider's: the model reads it as text.
                     PartKind::Opaque | PartKind::Call | PartKind::Result => {
                         source.report.note(LeftOut::OpaqueNotPortable, Some(id));
-                        Said::Text { text, role, key }
+                        MessagePiece::Text { text, role, key }
                     }
                 });
             }

@@ -9,11 +9,11 @@ use crate::surrogates::without_halves;
 
 /// An output buffer with commas where they belong.
 #[derive(Debug, Default)]
-pub(super) struct Json {
+pub(super) struct JsonWriter {
     pub(super) out: Vec<u8>,
 }
 
-impl Json {
+impl JsonWriter {
     pub(super) fn with_capacity(bytes: usize) -> Self {
         Self { out: Vec::with_capacity(bytes) }
     }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn commas_stand_between_and_nowhere_else() {
-        let mut json = Json::default();
+        let mut json = JsonWriter::default();
         json.open(b'{');
         json.text("a", "x\"\n");
         json.open_member("b", b'[');
@@ -118,7 +118,7 @@ mod tests {
             (r#"["\\ud83d","\u0041\\","\ud83d\ude00 é"]"#, r#"["\\ud83d","\u0041\\","\ud83d\ude00 é"]"#),
             (r#""\ud8"#, r#""\ud8"#),
         ] {
-            let mut json = Json::default();
+            let mut json = JsonWriter::default();
             json.open(b'[');
             json.raw(from);
             assert_eq!(String::from_utf8(json.out).unwrap(), format!("[{to}"));
@@ -131,7 +131,7 @@ mod tests {
             prop_oneof![Just(r"\ud83d"), Just(r"\ude00"), Just(r"\\"), Just(r"\n"), Just("é"), Just("ud83d")], 0..9,
         )) {
             let text = format!("\"{}\"", units.concat());
-            let mut json = Json::default();
+            let mut json = JsonWriter::default();
             json.raw(&text);
             prop_assert!(serde_json::from_slice::<String>(&json.out).is_ok());
             if serde_json::from_str::<String>(&text).is_ok() {

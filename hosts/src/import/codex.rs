@@ -27,9 +27,9 @@ use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Scope, Usage, str
 use acpdb_engine::ids::Seq;
 
 use super::json::{count, elements, member, owned, pick};
-use super::lines::{Found, LineImporter, read_lines, span};
+use super::lines::{LineImporter, RecordOutcome, read_lines, span};
 use super::turns::{Calls, Occurrences, Repeated, digest, message, picture, prompt, step};
-use super::{Beside, Context, ImportError, Input, time, without_cached};
+use super::{Beside, ImportContext, ImportError, Input, time, without_cached};
 
 const HOST: &str = "codex";
 
@@ -65,12 +65,12 @@ pub(super) struct Codex {
 }
 
 impl LineImporter for Codex {
-    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> Found {
+    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> RecordOutcome {
         let Some([timestamp, kind, payload]) = pick(line, ["timestamp", "type", "payload"]) else {
-            return Found::Unfit("not a JSON object");
+            return RecordOutcome::Unfit("not a JSON object");
         };
         if self.repeated.is_again(line, time(timestamp)) {
-            return Found::Again;
+            return RecordOutcome::Again;
         }
         let origin = self.lines.origin("line", &digest(&without_ordinal(line)));
         let (kind, payload) = (owned(kind).unwrap_or_default(), payload.unwrap_or_default());
@@ -99,7 +99,7 @@ impl LineImporter for Codex {
         for entry in out.iter_mut().filter(|entry| entry.host_time.is_none()) {
             entry.host_time = at;
         }
-        if known { Found::Known } else { Found::Unknown(record) }
+        if known { RecordOutcome::Known } else { RecordOutcome::Unknown(record) }
     }
 
     fn stream(&self) -> Option<&StreamInfo> {
@@ -108,7 +108,7 @@ impl LineImporter for Codex {
 }
 
 /// Reads a rollout file.
-pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     // `rollout-<local time>-<uuid>`: the last 36 characters are the id.
     let name = context.name;
     let id =

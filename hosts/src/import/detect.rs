@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::limits::{Exceeded, Limits, RATIO_FREE_BYTES};
 use super::torn::records_in;
 use super::values::{Shape, ValueReader};
-use super::{Format, json, marks};
+use super::{ImportFormat, json, marks};
 use crate::is_among;
 
 /// Bytes of the beginning of a file that [`detect`] wants; fewer will do for most files.
@@ -32,7 +32,7 @@ pub fn is_own_export(head: &[u8]) -> bool {
 }
 
 /// The format of a file that begins with `head` (already decompressed); `None` if nothing speaks for any.
-pub fn detect(path: &Path, head: &[u8]) -> Option<Format> {
+pub fn detect(path: &Path, head: &[u8]) -> Option<ImportFormat> {
     by_content(head).or_else(|| by_folder(path).filter(|_| is_json(head)))
 }
 
@@ -45,7 +45,7 @@ fn is_json(head: &[u8]) -> bool {
         && (value.shape == Shape::Cut || serde_json::from_slice::<serde::de::IgnoredAny>(value.bytes).is_ok())
 }
 
-fn by_content(head: &[u8]) -> Option<Format> {
+fn by_content(head: &[u8]) -> Option<ImportFormat> {
     let mut reader = ValueReader::new(head, head.len());
     for _ in 0..VALUES_MAX {
         // A value that is no JSON is of no format that is known by its content.
@@ -70,7 +70,7 @@ fn by_content(head: &[u8]) -> Option<Format> {
 }
 
 /// The format of a record behind bytes that are none.
-fn by_record_in(bytes: &[u8]) -> Option<Format> {
+fn by_record_in(bytes: &[u8]) -> Option<ImportFormat> {
     let first = records_in(bytes, marks::is_any).into_iter().next()?;
     by_value(std::str::from_utf8(bytes.get(first)?).ok()?)
 }
@@ -113,7 +113,7 @@ fn is_role(role: Option<&str>) -> bool {
 }
 
 /// The format of one whole value.
-pub(super) fn by_value(text: &str) -> Option<Format> {
+pub(super) fn by_value(text: &str) -> Option<ImportFormat> {
     if text.starts_with('[') {
         let list = json::elements(text)?;
         return list.first().and_then(|first| by_list_element(first));
@@ -152,42 +152,42 @@ pub(super) fn by_value(text: &str) -> Option<Format> {
         json::pick(text, ["superseded_by", "snapshot", "leafUuid", "$set"])?;
     let kind_text = json::string(kind);
     if trajectory.is_some() {
-        return Some(Format::SweAgent);
+        return Some(ImportFormat::SweAgent);
     }
     if let (Some(_), Some(info)) = (messages, info) {
         let [id, directory] = json::pick(info, ["id", "directory"])?;
         if directory.is_some() || json::string(id).is_some_and(|id| id.starts_with("ses_")) {
-            return Some(Format::Opencode);
+            return Some(ImportFormat::Opencode);
         }
     }
     let [project, kind_field] = json::pick(text, ["projectHash", "kind"])?;
     if gemini.is_some() || (session.is_some() && (project.is_some() || kind_field.is_some())) {
-        return Some(Format::GeminiCli);
+        return Some(ImportFormat::GeminiCli);
     }
     if simulations.is_some() {
-        return Some(Format::OpenaiMessages);
+        return Some(ImportFormat::OpenaiMessages);
     }
     if ts.is_some() && key.is_some() {
-        return Some(Format::MemoryPreferences);
+        return Some(ImportFormat::MemoryPreferences);
     }
     if replaces.is_some() || superseded_by.is_some() {
-        return Some(Format::MemoryDecisions);
+        return Some(ImportFormat::MemoryDecisions);
     }
     if payload.is_some() && kind.is_some() {
-        return Some(Format::Codex);
+        return Some(ImportFormat::Codex);
     }
     if data.is_some() && kind_text.as_deref().is_some_and(is_copilot) && session.is_none() {
-        return Some(Format::CopilotCli);
+        return Some(ImportFormat::CopilotCli);
     }
     if kind_text.as_deref() == Some("session") {
         let [id, cwd, uuid_of_host] = json::pick(text, ["id", "cwd", "sessionId"])?;
         if id.is_some() && cwd.is_some() && uuid_of_host.is_none() {
-            return Some(Format::Pi);
+            return Some(ImportFormat::Pi);
         }
     }
     let claude = uuid.is_some() || session.is_some() || snapshot.is_some() || leaf.is_some();
     if kind.is_some() && claude {
-        return Some(Format::ClaudeCode);
+        return Some(ImportFormat::ClaudeCode);
     }
     let [history] = json::pick(text, ["history"])?;
     let is_talk = |list: Option<&str>| {
@@ -195,7 +195,7 @@ pub(super) fn by_value(text: &str) -> Option<Format> {
         first.is_some_and(|first| by_list_element(first).is_some())
     };
     if is_role(role) || messages.is_some() || is_talk(history) {
-        return Some(Format::OpenaiMessages);
+        return Some(ImportFormat::OpenaiMessages);
     }
     None
 }
@@ -205,32 +205,32 @@ fn is_copilot(kind: &str) -> bool {
     groups.iter().any(|group| kind.starts_with(group))
 }
 
-fn by_list_element(element: &str) -> Option<Format> {
+fn by_list_element(element: &str) -> Option<ImportFormat> {
     let [traj, role, task] = json::pick(element, ["traj", "role", "task_id"])?;
-    (traj.is_some() || is_role(role) || task.is_some()).then_some(Format::OpenaiMessages)
+    (traj.is_some() || is_role(role) || task.is_some()).then_some(ImportFormat::OpenaiMessages)
 }
 
 /// The format of a document by its beginning: by the names that it shows first.
-fn by_beginning(text: &str) -> Option<Format> {
+fn by_beginning(text: &str) -> Option<ImportFormat> {
     let start = text.get(..floor(text, 4096)).unwrap_or(text);
     let has = |name: &str| start.contains(&format!("\"{name}\""));
     if has("info") && (start.contains("\"ses_") || has("projectID")) {
-        return Some(Format::Opencode);
+        return Some(ImportFormat::Opencode);
     }
     if has("projectHash") && has("sessionId") {
-        return Some(Format::GeminiCli);
+        return Some(ImportFormat::GeminiCli);
     }
     if has("trajectory") || (has("environment") && has("history")) {
-        return Some(Format::SweAgent);
+        return Some(ImportFormat::SweAgent);
     }
     if has("simulations") || has("traj") || (text.starts_with('[') && has("role")) {
-        return Some(Format::OpenaiMessages);
+        return Some(ImportFormat::OpenaiMessages);
     }
     if has("payload") && has("timestamp") {
-        return Some(Format::Codex);
+        return Some(ImportFormat::Codex);
     }
     if has("parentUuid") && has("sessionId") {
-        return Some(Format::ClaudeCode);
+        return Some(ImportFormat::ClaudeCode);
     }
     None
 }
@@ -253,21 +253,21 @@ fn is_session_name(path: &Path) -> bool {
     is_lines || (ending.eq_ignore_ascii_case("json") && is_named)
 }
 
-fn by_folder(path: &Path) -> Option<Format> {
+fn by_folder(path: &Path) -> Option<ImportFormat> {
     let named = path.components().rev().find_map(|part| {
         let part = part.as_os_str().to_str()?;
         match part {
             // Files with other names in these folders are the host's own affairs.
             _ if !is_session_name(path) => None,
-            ".claude" => Some(Format::ClaudeCode),
-            ".codex" => Some(Format::Codex),
-            ".gemini" => Some(Format::GeminiCli),
-            ".copilot" | "session-state" => Some(Format::CopilotCli),
-            ".pi" => Some(Format::Pi),
-            _ => Format::from_name(part),
+            ".claude" => Some(ImportFormat::ClaudeCode),
+            ".codex" => Some(ImportFormat::Codex),
+            ".gemini" => Some(ImportFormat::GeminiCli),
+            ".copilot" | "session-state" => Some(ImportFormat::CopilotCli),
+            ".pi" => Some(ImportFormat::Pi),
+            _ => ImportFormat::from_name(part),
         }
     });
-    named.or_else(|| (path.extension()? == "traj").then_some(Format::SweAgent))
+    named.or_else(|| (path.extension()? == "traj").then_some(ImportFormat::SweAgent))
 }
 
 /// Reads `input` as it is, or decompressed if it begins like a Zstandard file.
@@ -277,7 +277,7 @@ fn by_folder(path: &Path) -> Option<Format> {
 pub fn decompressed<'a>(mut input: impl BufRead + 'a, limits: &Limits) -> io::Result<Box<dyn BufRead + 'a>> {
     let compressed = input.fill_buf()?.starts_with(&ZSTD_MAGIC);
     let taken = Rc::new(Cell::new(0));
-    let counted = Taken { input, count: Rc::clone(&taken) };
+    let counted = ByteCounter { input, count: Rc::clone(&taken) };
     if !compressed {
         let capped = Capped { input: counted, given: 0, taken: None, limits: *limits };
         return Ok(Box::new(BufReader::with_capacity(1 << 16, capped)));
@@ -290,12 +290,12 @@ pub fn decompressed<'a>(mut input: impl BufRead + 'a, limits: &Limits) -> io::Re
 }
 
 /// Counts the bytes that are taken of an input.
-struct Taken<R> {
+struct ByteCounter<R> {
     input: R,
     count: Rc<Cell<u64>>,
 }
 
-impl<R: BufRead> Read for Taken<R> {
+impl<R: BufRead> Read for ByteCounter<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(buffer)?;
         self.count.set(self.count.get().saturating_add(read as u64));
@@ -303,7 +303,7 @@ impl<R: BufRead> Read for Taken<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Taken<R> {
+impl<R: BufRead> BufRead for ByteCounter<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.input.fill_buf()
     }

@@ -29,13 +29,13 @@ use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 use super::gemini_parts::{bare, content_parts, id_of_call, output, own_responses, response, thought, usage};
 use super::held;
 use super::json::{elements, member, members, owned, pick};
-use super::lines::{Found, attach, document, keep, opened};
+use super::lines::{RecordOutcome, attach, document, keep, opened};
 use super::marks::marks;
 use super::report::Admitted;
 use super::retold::Retold;
 use super::turns::{self, Occurrences, digest, not_for_the_model, prompt, step};
 use super::values::ValueReader;
-use super::{Context, Exceeded, Format, ImportError, Input, Options, is_uuid, time, wire};
+use super::{Exceeded, ImportContext, ImportError, ImportFormat, ImportOptions, Input, is_uuid, time, wire};
 
 const HOST: &str = "gemini-cli";
 
@@ -46,7 +46,7 @@ pub const LOG: &str = "session:log";
 
 /// A message of the current list.
 #[derive(Debug)]
-struct Live {
+struct CurrentMessage {
     id: String,
     digest: String,
     /// Digest of its content, the same for every form in which it is written.
@@ -61,13 +61,13 @@ struct Live {
 #[derive(Debug, Default)]
 struct Gemini {
     stream: Option<StreamInfo>,
-    live: Vec<Live>,
+    live: Vec<CurrentMessage>,
     /// The last list that replaced everything: the origin of that, and how many of its messages are still live.
     listed: Option<(String, usize)>,
     /// How often a message of this id left the list: rewound away, or not in a list that replaced it.
     left: HashMap<String, u32>,
     /// Messages that a list left out: a resumed session first lists its beginning, then everything.
-    shelf: HashMap<String, Live>,
+    shelf: HashMap<String, CurrentMessage>,
     /// Ids of calls that have a result.
     answered: HashSet<String>,
     begun: HashSet<String>,
@@ -75,11 +75,11 @@ struct Gemini {
 }
 
 /// Reads either form.
-pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     let reader = ValueReader::documents(input, &context.options.limits);
-    let mut reader = reader.finding(marks(Format::GeminiCli));
+    let mut reader = reader.finding(marks(ImportFormat::GeminiCli));
     let mut gemini = Gemini::default();
-    let mut session = Session { unread: Some(0), ..Session::default() };
+    let mut session = FileSession { unread: Some(0), ..FileSession::default() };
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at, raw) = (value.line, value.offset, value.raw);
@@ -89,8 +89,8 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
                 context.report.records += 1;
                 vec![keep(&mut kept, bytes)]
             }
-            Admitted::Text(text) => match Shape::of(text) {
-                Shape::Document(messages) => {
+            Admitted::Text(text) => match GeminiShape::of(text) {
+                GeminiShape::Document(messages) => {
                     session.document(&mut gemini, text, &messages, at, context)?;
                     continue;
                 }
@@ -109,7 +109,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
 }
 
 /// The kind of a value of the file.
-enum Shape<'a> {
+enum GeminiShape<'a> {
     Document(Vec<&'a str>),
     Header,
     Set(&'a str),
@@ -118,7 +118,7 @@ enum Shape<'a> {
     Other,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> GeminiShape<'a> {
     fn of(text: &'a str) -> Self {
         let names = ["messages", "$set", "$rewindTo", "type", "sessionId"];
         let Some([messages, set, rewind, kind, session]) = pick(text, names) else { return Self::Other };
@@ -137,7 +137,7 @@ impl<'a> Shape<'a> {
 
 /// The stream of the file, from its first facts on.
 #[derive(Default)]
-struct Session {
+struct FileSession {
     stream: Option<Arc<StreamInfo>>,
     documents: Occurrences,
     /// Facts that were not handed out.
@@ -146,13 +146,13 @@ struct Session {
     unread: Option<u64>,
 }
 
-impl Session {
+impl FileSession {
     fn emit(
         &mut self,
         gemini: &Gemini,
         entries: Vec<Entry>,
         offset: u64,
-        context: &mut Context<'_>,
+        context: &mut ImportContext<'_>,
     ) -> Result<(), ImportError> {
         let stream = self.stream.get_or_insert_with(|| {
             let id = context.options.session.clone().unwrap_or_else(|| context.name.to_string());
@@ -167,7 +167,7 @@ impl Session {
         gemini: &Gemini,
         entries: Vec<Entry>,
         offset: u64,
-        context: &mut Context<'_>,
+        context: &mut ImportContext<'_>,
     ) -> Result<(), ImportError> {
         if entries.iter().any(|entry| held::says(&entry.fact)) {
             self.unread = None;
@@ -188,7 +188,7 @@ impl Session {
 
     /// Hands out the facts: each once, where it was told first, as it was told last. If the file grows, the sink gathers
     /// facts that are told again.
-    fn hand_out(&mut self, gemini: &Gemini, context: &mut Context<'_>) -> Result<(), ImportError> {
+    fn hand_out(&mut self, gemini: &Gemini, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
         for (entries, offset) in std::mem::take(&mut self.log).take() {
             self.emit(gemini, entries, offset, context)?;
         }
@@ -201,7 +201,7 @@ impl Session {
         text: &str,
         messages: &[&str],
         at: u64,
-        context: &mut Context<'_>,
+        context: &mut ImportContext<'_>,
     ) -> Result<(), ImportError> {
         gemini.header(text, context.options);
         if self.stream.is_none()
@@ -263,9 +263,15 @@ impl Session {
 }
 
 impl Gemini {
-    fn line(&mut self, text: &str, shape: &Shape<'_>, options: &Options, out: &mut Vec<Entry>) -> Found {
+    fn line(
+        &mut self,
+        text: &str,
+        shape: &GeminiShape<'_>,
+        options: &ImportOptions,
+        out: &mut Vec<Entry>,
+    ) -> RecordOutcome {
         match shape {
-            Shape::Message => {
+            GeminiShape::Message => {
                 let id = id_of(text);
                 if self.is_answer(text) {
                     // The host writes each result again as a message of the user's side.
@@ -274,7 +280,7 @@ impl Gemini {
                     let fact = fact::HostRecorded { record, about: Some(id.clone()), raw: None };
                     out.push(Entry::from(fact).origin(&origin));
                     self.live.push(answer(id, text, origin));
-                    return Found::Known;
+                    return RecordOutcome::Known;
                 }
                 let id = self.named(&id, text);
                 if self.live.iter().any(|live| live.id == id) {
@@ -289,12 +295,12 @@ impl Gemini {
                 }
                 self.message(text, id, out);
             }
-            Shape::Header => {
+            GeminiShape::Header => {
                 self.header(text, options);
                 let origin = self.lines.origin("line", &digest(text));
                 out.push(Entry::host_record("session", None).origin(origin));
             }
-            Shape::RewindTo(id) => {
+            GeminiShape::RewindTo(id) => {
                 let origin = self.lines.origin("line", &digest(text));
                 let place = self.live.iter().position(|live| live.id == *id);
                 // An unknown id leaves nothing: no fact has this origin, so the point is before everything.
@@ -313,23 +319,23 @@ impl Gemini {
                         let replaced = fact::ContextReplaced { cause, order, tokens_before: None };
                         out.push(Entry::from(replaced).origin(&origin));
                         self.listed = Some((origin, place));
-                        return Found::Known;
+                        return RecordOutcome::Known;
                     }
                     self.listed = Some((listed, count));
                 }
                 let to = PointRef::Before(point.unwrap_or_else(|| format!("absent:{id}")));
                 out.push(Entry::from(fact::Rewound { to }).origin(origin));
             }
-            Shape::Set(set) => self.set(text, set, out),
-            Shape::Document(_) | Shape::Other => {
-                let Some(names) = members(text) else { return Found::Unfit("not a JSON object") };
+            GeminiShape::Set(set) => self.set(text, set, out),
+            GeminiShape::Document(_) | GeminiShape::Other => {
+                let Some(names) = members(text) else { return RecordOutcome::Unfit("not a JSON object") };
                 let kind = names.into_iter().next().map_or_else(|| "empty".to_string(), |(name, _)| name);
                 let origin = self.lines.origin("line", &digest(text));
                 out.push(Entry::host_record(kind.clone(), None).origin(origin));
-                return Found::Unknown(kind);
+                return RecordOutcome::Unknown(kind);
             }
         }
-        Found::Known
+        RecordOutcome::Known
     }
 
     /// The name of a message of the log: its id, unless another message was told under that.
@@ -364,7 +370,7 @@ impl Gemini {
             && parts.iter().all(|part| response(part).is_some() || member(Some(part), "inlineData").is_some())
     }
 
-    fn header(&mut self, text: &str, options: &Options) {
+    fn header(&mut self, text: &str, options: &ImportOptions) {
         let [id, start, kind] = pick(text, ["sessionId", "startTime", "kind"]).unwrap_or_default();
         if self.stream.is_none()
             && let Some(id) = owned(id)
@@ -485,7 +491,15 @@ impl Gemini {
         out.iter_mut().skip(first).for_each(|entry| entry.host_time = entry.host_time.or(at));
         let (marks, said) = marks_of(text);
         let says = says(text);
-        let live = Live { digest: digest(text), says, marks, text: said, items, origin: origin.clone(), id };
+        let live = CurrentMessage {
+            digest: digest(text),
+            says,
+            marks,
+            text: said,
+            items,
+            origin: origin.clone(),
+            id,
+        };
         match self.live.iter_mut().find(|other| other.id == live.id) {
             Some(other) => *other = live,
             None => self.live.push(live),
@@ -495,9 +509,17 @@ impl Gemini {
 }
 
 /// A message that repeats results of calls: it has its place, and no items.
-fn answer(id: String, text: &str, origin: String) -> Live {
+fn answer(id: String, text: &str, origin: String) -> CurrentMessage {
     let (marks, said) = marks_of(text);
-    Live { id, digest: digest(text), says: says(text), marks, text: said, items: Vec::new(), origin }
+    CurrentMessage {
+        id,
+        digest: digest(text),
+        says: says(text),
+        marks,
+        text: said,
+        items: Vec::new(),
+        origin,
+    }
 }
 
 /// A message's type and time, and the text of its content.
@@ -509,7 +531,7 @@ fn marks_of(message: &str) -> ([Option<String>; 2], String) {
     ([owned(kind), owned(at)], said)
 }
 
-impl Live {
+impl CurrentMessage {
     /// Whether a message of the same id cannot be a newer version of this one: it is of another type, or of another time and
     /// says something else.
     fn is_other(&self, message: &str) -> bool {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact};
 use acpdb_engine::event::{PartKind, Usage};
 
-use super::{Batch, Format, ImportReport};
+use super::{ImportBatch, ImportFormat, ImportReport};
 use crate::lines::NOISE_BYTES;
 
 /// Most bytes of records that are held: beyond, they are handed out as records that are kept. Their number has a limit of its own, `unread`.
@@ -23,7 +23,7 @@ const HELD_BYTES_MAX: usize = 128 << 20;
 #[derive(Debug, Default)]
 pub(super) struct HeldFacts {
     is_understood: bool,
-    batches: Vec<Batch>,
+    batches: Vec<ImportBatch>,
     count: usize,
     bytes: usize,
     /// Records that were handed out, are neither a message nor a call, and are short.
@@ -39,9 +39,9 @@ impl HeldFacts {
         stream: &Arc<StreamInfo>,
         entries: Vec<Entry>,
         offset: u64,
-        format: Format,
-    ) -> Vec<Batch> {
-        let is_memory = matches!(format, Format::MemoryDecisions | Format::MemoryPreferences);
+        format: ImportFormat,
+    ) -> Vec<ImportBatch> {
+        let is_memory = matches!(format, ImportFormat::MemoryDecisions | ImportFormat::MemoryPreferences);
         self.is_understood |= entries.iter().any(|entry| match &entry.fact {
             Fact::HostRecorded(_) => false,
             fact => is_memory || says(fact),
@@ -51,7 +51,7 @@ impl HeldFacts {
         if self.is_understood && !is_said && (1..NOISE_BYTES).contains(&bytes) {
             self.short += 1;
         }
-        let batch = Batch { stream: Arc::clone(stream), entries, offset };
+        let batch = ImportBatch { stream: Arc::clone(stream), entries, offset };
         if self.is_understood && self.batches.is_empty() {
             return vec![batch];
         }

@@ -71,8 +71,8 @@ impl Visitor<'_> for Name<'_> {
 
 /// All members of an object in their order, values as JSON text (`null` included).
 pub fn members(object: &str) -> Option<Vec<(String, &str)>> {
-    struct All;
-    impl<'de> Visitor<'de> for All {
+    struct AllMembers;
+    impl<'de> Visitor<'de> for AllMembers {
         type Value = Vec<(String, &'de str)>;
 
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,13 +87,13 @@ pub fn members(object: &str) -> Option<Vec<(String, &str)>> {
             Ok(found)
         }
     }
-    parse(object, |deserializer| deserializer.deserialize_map(All))
+    parse(object, |deserializer| deserializer.deserialize_map(AllMembers))
 }
 
 /// The elements of an array as JSON text.
 pub fn elements(array: &str) -> Option<Vec<&str>> {
-    struct All;
-    impl<'de> Visitor<'de> for All {
+    struct AllElements;
+    impl<'de> Visitor<'de> for AllElements {
         type Value = Vec<&'de str>;
 
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,7 +108,7 @@ pub fn elements(array: &str) -> Option<Vec<&str>> {
             Ok(found)
         }
     }
-    parse(array, |deserializer| deserializer.deserialize_seq(All))
+    parse(array, |deserializer| deserializer.deserialize_seq(AllElements))
 }
 
 fn parse<'a, T>(

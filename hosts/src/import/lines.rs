@@ -18,11 +18,11 @@ use super::marks::marks;
 use super::report::Admitted;
 use super::turns::Occurrences;
 use super::values::ValueReader;
-use super::{Context, ImportError, ImportReport, Input, kept_record, wire};
+use super::{ImportContext, ImportError, ImportReport, Input, kept_record, wire};
 
 /// The result of reading a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Found {
+pub(super) enum RecordOutcome {
     /// Understood.
     Known,
     /// Of a kind the importer does not know.
@@ -33,7 +33,7 @@ pub(super) enum Found {
     Again,
 }
 
-impl Found {
+impl RecordOutcome {
     /// Reports the result of a record at this line and offset, and gives the record's bytes to its facts; a record without
     /// facts is kept as it is.
     pub(super) fn told(
@@ -67,7 +67,7 @@ impl Found {
 /// Makes facts of the records of one session, in order.
 pub(super) trait LineImporter {
     /// Adds the facts of one record, without wire.
-    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> Found;
+    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> RecordOutcome;
 
     /// The session, if the records so far name it.
     fn stream(&self) -> Option<&StreamInfo>;
@@ -76,7 +76,7 @@ pub(super) trait LineImporter {
 /// Reads all records of one session.
 pub(super) fn read_lines(
     input: Input<'_>,
-    context: &mut Context<'_>,
+    context: &mut ImportContext<'_>,
     importer: &mut dyn LineImporter,
     unnamed: &StreamInfo,
 ) -> Result<(), ImportError> {
@@ -107,7 +107,7 @@ pub(super) fn read_lines(
 }
 
 /// The stream as it is handed out, counted in the report.
-pub(super) fn opened(mut info: StreamInfo, context: &mut Context<'_>) -> Arc<StreamInfo> {
+pub(super) fn opened(mut info: StreamInfo, context: &mut ImportContext<'_>) -> Arc<StreamInfo> {
     if info.scope == Scope::Session && info.project.is_none() {
         info.project = context.options.project.clone().or_else(|| info.cwd.clone());
     }

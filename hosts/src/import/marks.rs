@@ -5,26 +5,26 @@
 
 use super::json::{pick, pick_with_nulls, string};
 use super::torn::IsRecord;
-use super::{Format, detect};
+use super::{ImportFormat, detect};
 
 /// Tells a record of a format.
-pub(super) const fn marks(format: Format) -> IsRecord {
+pub(super) const fn marks(format: ImportFormat) -> IsRecord {
     match format {
-        Format::ClaudeCode => is_claude,
-        Format::Codex => is_codex,
-        Format::GeminiCli => is_gemini,
-        Format::CopilotCli => is_copilot,
-        Format::Pi => is_pi,
-        Format::Opencode => |text| detect::by_value(text) == Some(Format::Opencode),
-        Format::OpenaiMessages => |text| detect::by_value(text) == Some(Format::OpenaiMessages),
-        Format::SweAgent => |text| detect::by_value(text) == Some(Format::SweAgent),
-        Format::MemoryDecisions | Format::MemoryPreferences => is_memory,
+        ImportFormat::ClaudeCode => is_claude,
+        ImportFormat::Codex => is_codex,
+        ImportFormat::GeminiCli => is_gemini,
+        ImportFormat::CopilotCli => is_copilot,
+        ImportFormat::Pi => is_pi,
+        ImportFormat::Opencode => |text| detect::by_value(text) == Some(ImportFormat::Opencode),
+        ImportFormat::OpenaiMessages => |text| detect::by_value(text) == Some(ImportFormat::OpenaiMessages),
+        ImportFormat::SweAgent => |text| detect::by_value(text) == Some(ImportFormat::SweAgent),
+        ImportFormat::MemoryDecisions | ImportFormat::MemoryPreferences => is_memory,
     }
 }
 
 /// Whether it is a record of any format.
 pub(super) fn is_any(text: &str) -> bool {
-    Format::ALL.into_iter().any(|format| marks(format)(text))
+    ImportFormat::ALL.into_iter().any(|format| marks(format)(text))
 }
 
 fn has_all<const N: usize>(text: &str, names: [&str; N]) -> bool {
@@ -64,5 +64,5 @@ fn is_gemini(text: &str) -> bool {
 }
 
 fn is_memory(text: &str) -> bool {
-    matches!(detect::by_value(text), Some(Format::MemoryDecisions | Format::MemoryPreferences))
+    matches!(detect::by_value(text), Some(ImportFormat::MemoryDecisions | ImportFormat::MemoryPreferences))
 }

@@ -19,9 +19,9 @@ use acpdb_engine::event::{Lifespan, MemoryKind};
 use acpdb_engine::ids::Micros;
 
 use super::json::{elements, members, owned, pick, quote};
-use super::lines::{Found, LineImporter, read_lines};
+use super::lines::{LineImporter, RecordOutcome, read_lines};
 use super::turns::{Occurrences, digest};
-use super::{Context, ImportError, Input};
+use super::{ImportContext, ImportError, Input};
 
 /// Confidence of a note that a person wrote down, in hundredths.
 const RECORDED: u8 = 100;
@@ -30,7 +30,7 @@ const RECORDED: u8 = 100;
 const REINFORCED: u8 = 10;
 
 #[derive(Debug)]
-struct Memory {
+struct MemoryFile {
     stream: StreamInfo,
     lines: Occurrences,
     values: HashMap<(String, String), PreferenceSlot>,
@@ -47,15 +47,18 @@ struct PreferenceSlot {
 }
 
 /// Reads a file of decisions or preferences, or both.
-pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     let stream = context.options.memory.clone().unwrap_or_else(|| StreamInfo::project(context.name));
-    let mut memory = Memory { stream: stream.clone(), lines: Occurrences::default(), values: HashMap::new() };
+    let mut memory =
+        MemoryFile { stream: stream.clone(), lines: Occurrences::default(), values: HashMap::new() };
     read_lines(input, context, &mut memory, &stream)
 }
 
-impl LineImporter for Memory {
-    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> Found {
-        let Some([id, key]) = pick(line, ["id", "key"]) else { return Found::Unfit("not a JSON object") };
+impl LineImporter for MemoryFile {
+    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> RecordOutcome {
+        let Some([id, key]) = pick(line, ["id", "key"]) else {
+            return RecordOutcome::Unfit("not a JSON object");
+        };
         let origin = self.lines.origin("line", &digest(line));
         let entry = match (owned(id), owned(key)) {
             (_, Some(key)) => self.preference(line, key),
@@ -65,9 +68,9 @@ impl LineImporter for Memory {
         match entry {
             Some(entry) => {
                 out.push(entry.origin(origin));
-                Found::Known
+                RecordOutcome::Known
             }
-            None => Found::Unfit("neither a decision nor a preference"),
+            None => RecordOutcome::Unfit("neither a decision nor a preference"),
         }
     }
 
@@ -76,7 +79,7 @@ impl LineImporter for Memory {
     }
 }
 
-impl Memory {
+impl MemoryFile {
     fn preference(&mut self, line: &str, key: String) -> Option<Entry> {
         let [ts, category, value] = pick(line, ["ts", "category", "value"])?;
         let category = owned(category).unwrap_or_default();

@@ -63,7 +63,7 @@ pub use gemini_cli::{AGENT_FOLDER, LOG as SESSION_LOG};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database, session_ids};
 pub use opencode_storage::{StoredMessage, read_storage};
-pub use report::{ImportError, ImportReport, Note};
+pub use report::{ImportError, ImportNote, ImportReport};
 pub use retold::Retold;
 pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, step};
 
@@ -73,7 +73,7 @@ pub const READERS: u32 = 8;
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Format {
+pub enum ImportFormat {
     /// Claude Code: one record a line.
     ClaudeCode,
     /// opencode: one export document a session.
@@ -96,7 +96,7 @@ pub enum Format {
     MemoryPreferences,
 }
 
-impl Format {
+impl ImportFormat {
     /// All of them.
     pub const ALL: [Self; 10] = [
         Self::ClaudeCode,
@@ -133,7 +133,7 @@ impl Format {
     }
 }
 
-impl std::fmt::Display for Format {
+impl std::fmt::Display for ImportFormat {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name())
     }
@@ -141,7 +141,7 @@ impl std::fmt::Display for Format {
 
 /// Choices of the caller.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Options {
+pub struct ImportOptions {
     /// Session id to use where the file names none. In a file of several sessions it is their common prefix.
     pub session: Option<String>,
     /// Project whose memory the sessions share; by default the session's working folder.
@@ -197,7 +197,7 @@ impl Eq for Beside {}
 
 /// Facts of one stream that belong together: all facts of one host record about it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Batch {
+pub struct ImportBatch {
     /// The stream.
     pub stream: Arc<StreamInfo>,
     /// The facts, in order.
@@ -216,18 +216,18 @@ pub trait Sink {
     ///
     /// # Errors
     /// To end the import. [`read`] then gives [`ImportError::Stopped`].
-    fn batch(&mut self, batch: Batch) -> Result<(), SinkStop>;
+    fn batch(&mut self, batch: ImportBatch) -> Result<(), SinkStop>;
 
     /// Hears which messages a host's session has now, by their keys, before their facts are told: others that were told earlier
     /// have been taken back, and one that was taken back and is there again has to be told anew.
     fn present(&mut self, _stream: &Arc<StreamInfo>, _keys: Vec<String>) {}
 
     /// Hears at once of a record that is left out because it is too much. The report names it as well.
-    fn left_out(&mut self, _note: &Note) {}
+    fn left_out(&mut self, _note: &ImportNote) {}
 }
 
-impl Sink for Vec<Batch> {
-    fn batch(&mut self, batch: Batch) -> Result<(), SinkStop> {
+impl Sink for Vec<ImportBatch> {
+    fn batch(&mut self, batch: ImportBatch) -> Result<(), SinkStop> {
         self.push(batch);
         Ok(())
     }
@@ -240,25 +240,25 @@ impl Sink for Vec<Batch> {
 /// # Errors
 /// Reading failed, the sink stopped, or the input is a document of another format. Single records never fail an import.
 pub fn read(
-    format: Format,
+    format: ImportFormat,
     name: &str,
     input: impl BufRead,
-    options: &Options,
+    options: &ImportOptions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
     // One instance of each importer for all kinds of input: readers differ only in how they fill the buffer.
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
-    let mut context = Context::new(format, name, options, sink);
+    let mut context = ImportContext::new(format, name, options, sink);
     match format {
-        Format::ClaudeCode => claude_code::read(input, &mut context)?,
-        Format::Opencode => opencode::read(input, &mut context)?,
-        Format::Codex => codex::read(input, &mut context)?,
-        Format::GeminiCli => gemini_cli::read(input, &mut context)?,
-        Format::CopilotCli => copilot_cli::read(input, &mut context)?,
-        Format::Pi => pi::read(input, &mut context)?,
-        Format::OpenaiMessages => openai_messages::read(input, &mut context)?,
-        Format::SweAgent => swe_agent::read(input, &mut context)?,
-        Format::MemoryDecisions | Format::MemoryPreferences => memory::read(input, &mut context)?,
+        ImportFormat::ClaudeCode => claude_code::read(input, &mut context)?,
+        ImportFormat::Opencode => opencode::read(input, &mut context)?,
+        ImportFormat::Codex => codex::read(input, &mut context)?,
+        ImportFormat::GeminiCli => gemini_cli::read(input, &mut context)?,
+        ImportFormat::CopilotCli => copilot_cli::read(input, &mut context)?,
+        ImportFormat::Pi => pi::read(input, &mut context)?,
+        ImportFormat::OpenaiMessages => openai_messages::read(input, &mut context)?,
+        ImportFormat::SweAgent => swe_agent::read(input, &mut context)?,
+        ImportFormat::MemoryDecisions | ImportFormat::MemoryPreferences => memory::read(input, &mut context)?,
     }
     Ok(context.finish())
 }
@@ -270,11 +270,11 @@ pub fn read(
 /// As [`read`].
 pub fn read_opencode_messages(
     input: impl BufRead,
-    options: &Options,
+    options: &ImportOptions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
-    let mut context = Context::new(Format::Opencode, "opencode", options, sink);
+    let mut context = ImportContext::new(ImportFormat::Opencode, "opencode", options, sink);
     opencode::read_messages(input, &mut context)?;
     Ok(context.finish())
 }
@@ -291,11 +291,11 @@ impl<R: Read> Read for BoxedRead<R> {
 pub(crate) type Input<'a> = Box<dyn BufRead + 'a>;
 
 /// The context that every importer works with.
-pub(crate) struct Context<'a> {
+pub(crate) struct ImportContext<'a> {
     /// Name of the input.
     pub(crate) name: &'a str,
     /// Choices of the caller.
-    pub(crate) options: &'a Options,
+    pub(crate) options: &'a ImportOptions,
     /// The sink of the facts.
     pub(crate) sink: &'a mut dyn Sink,
     /// The report so far.
@@ -306,14 +306,19 @@ pub(crate) struct Context<'a> {
     pub(crate) offset: u64,
     /// Facts that were handed out.
     pub(crate) facts: u64,
-    tally: report::Tally,
+    tally: report::CallTally,
     held: held::HeldFacts,
 }
 
-impl<'a> Context<'a> {
+impl<'a> ImportContext<'a> {
     /// Nothing was read yet.
-    pub(crate) fn new(format: Format, name: &'a str, options: &'a Options, sink: &'a mut dyn Sink) -> Self {
-        let (report, tally) = (ImportReport::new(format), report::Tally::default());
+    pub(crate) fn new(
+        format: ImportFormat,
+        name: &'a str,
+        options: &'a ImportOptions,
+        sink: &'a mut dyn Sink,
+    ) -> Self {
+        let (report, tally) = (ImportReport::new(format), report::CallTally::default());
         let held = held::HeldFacts::default();
         Self { name, options, sink, report, line: 0, offset: 0, facts: 0, tally, held }
     }
@@ -337,7 +342,7 @@ impl<'a> Context<'a> {
     }
 
     /// As [`ImportReport::admit`]; also tells the sink of a value that is left out.
-    pub(crate) fn admit<'v>(&mut self, value: &values::Value<'v>) -> report::Admitted<'v> {
+    pub(crate) fn admit<'v>(&mut self, value: &values::JsonSpan<'v>) -> report::Admitted<'v> {
         let known = self.report.skipped.len();
         let admitted = self.report.admit(value);
         if let Some(note) = self.report.skipped.get(known) {
@@ -373,8 +378,8 @@ impl<'a> Context<'a> {
         if found > max { Err(Exceeded { limit: "unread", max, found }.into()) } else { Ok(()) }
     }
 
-    fn hand_out(&mut self, batch: Batch) -> Result<(), ImportError> {
-        let Batch { stream, mut entries, offset } = batch;
+    fn hand_out(&mut self, batch: ImportBatch) -> Result<(), ImportError> {
+        let ImportBatch { stream, mut entries, offset } = batch;
         let stream = &stream;
         self.tally.count(stream, &entries, &mut self.report);
         bounded::keep_within_an_event(&mut entries, |reason| {
@@ -397,7 +402,7 @@ impl<'a> Context<'a> {
         }
         // Facts about an earlier record (the end of its message, its document) get the offset of this one.
         self.offset = self.offset.max(offset);
-        let batch = Batch { stream: Arc::clone(stream), entries, offset: self.offset };
+        let batch = ImportBatch { stream: Arc::clone(stream), entries, offset: self.offset };
         self.sink.batch(batch).map_err(|SinkStop| ImportError::Stopped)
     }
 }

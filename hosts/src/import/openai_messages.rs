@@ -26,20 +26,20 @@ use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, WirePiece};
 use acpdb_engine::event::{Actor, Outcome, Role};
 use acpdb_engine::secret::DERIVED;
 
-use self::blocks::Blocks;
+use self::blocks::ChatFacts;
 use super::held::says;
 use super::json::{elements, member, owned, pick, pick_with_nulls};
 use super::lines::{attach, document, keep, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, picture, prompt, step};
 use super::values::{TINY_BYTES, ValueReader};
-use super::{Context, ImportError, Input, digest_origin, time};
+use super::{ImportContext, ImportError, Input, digest_origin, time};
 use crate::exchange::parts;
 
 const HOST: &str = "openai-messages";
 
 /// Reads a file of messages, in any of the forms.
-pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     let mut reader = ValueReader::documents(input, &context.options.limits);
     // Messages one a line: their session is named by the digest of all of them, so they wait for the end.
     let mut loose = Loose::default();
@@ -48,20 +48,20 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         let (line, at) = (value.line, value.offset);
         match context.admit(&value) {
             Admitted::Nothing => {}
-            Admitted::Raw(bytes) => loose.push(Line::Kept(bytes.to_vec()), line, at),
-            Admitted::Text(text) => match Form::of(text) {
-                Form::Runs(runs) => {
+            Admitted::Raw(bytes) => loose.push(ChatLine::Kept(bytes.to_vec()), line, at),
+            Admitted::Text(text) => match FileForm::of(text) {
+                FileForm::Runs(runs) => {
                     for run in runs {
                         document_of(run, text, at, &mut conversations, context)?;
                     }
                 }
-                Form::Simulations(list, runs) => simulations(text, list, &runs, at, context)?,
-                Form::Conversation => document_of(text, text, at, &mut conversations, context)?,
-                Form::Message => loose.push(Line::Message(text.to_string()), line, at),
-                Form::Other => {
+                FileForm::Simulations(list, runs) => simulations(text, list, &runs, at, context)?,
+                FileForm::Conversation => document_of(text, text, at, &mut conversations, context)?,
+                FileForm::Message => loose.push(ChatLine::Message(text.to_string()), line, at),
+                FileForm::Other => {
                     let reason = "neither messages nor a run of them; kept as it is";
                     context.report.keep_raw(line, at, reason);
-                    loose.push(Line::Kept(text.as_bytes().to_vec()), line, at);
+                    loose.push(ChatLine::Kept(text.as_bytes().to_vec()), line, at);
                 }
             },
         }
@@ -70,7 +70,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
 }
 
 /// The kind of a value of the file.
-enum Form<'a> {
+enum FileForm<'a> {
     Runs(Vec<&'a str>),
     Simulations(&'a str, Vec<&'a str>),
     Conversation,
@@ -78,7 +78,7 @@ enum Form<'a> {
     Other,
 }
 
-impl<'a> Form<'a> {
+impl<'a> FileForm<'a> {
     fn of(text: &'a str) -> Self {
         if let Some(list) = elements(text) {
             let holds = |name: &str| list.first().is_some_and(|first| member(Some(first), name).is_some());
@@ -108,7 +108,7 @@ fn document_of(
     whole: &str,
     at: u64,
     conversations: &mut Occurrences,
-    context: &mut Context<'_>,
+    context: &mut ImportContext<'_>,
 ) -> Result<(), ImportError> {
     let [id, task, trial, traj, messages, history] =
         pick(run, ["id", "task_id", "trial", "traj", "messages", "history"]).unwrap_or_default();
@@ -144,7 +144,7 @@ fn conversation(
     run: &str,
     list: &str,
     base: u64,
-    context: &mut Context<'_>,
+    context: &mut ImportContext<'_>,
 ) -> Result<(), ImportError> {
     let messages = elements(list).unwrap_or_default();
     context.check_noise(&messages, TINY_BYTES)?;
@@ -179,7 +179,7 @@ fn simulations(
     list: &str,
     runs: &[&str],
     at: u64,
-    context: &mut Context<'_>,
+    context: &mut ImportContext<'_>,
 ) -> Result<(), ImportError> {
     let mut names = Occurrences::default();
     for run in runs {
@@ -207,16 +207,16 @@ fn simulations(
 struct Loose {
     hasher: blake3::Hasher,
     /// Lines, with their numbers and offsets.
-    lines: Vec<(Line, u64, u64)>,
+    lines: Vec<(ChatLine, u64, u64)>,
 }
 
 #[derive(Debug)]
-enum Line {
+enum ChatLine {
     Message(String),
     Kept(Vec<u8>),
 }
 
-impl Line {
+impl ChatLine {
     fn message(&self) -> Option<&str> {
         match self {
             Self::Message(text) => Some(text),
@@ -226,17 +226,17 @@ impl Line {
 }
 
 impl Loose {
-    fn push(&mut self, line: Line, number: u64, at: u64) {
+    fn push(&mut self, line: ChatLine, number: u64, at: u64) {
         let bytes = match &line {
-            Line::Message(text) => text.as_bytes(),
-            Line::Kept(bytes) => bytes,
+            ChatLine::Message(text) => text.as_bytes(),
+            ChatLine::Kept(bytes) => bytes,
         };
         self.hasher.update(bytes);
         self.hasher.update(b"\n");
         self.lines.push((line, number, at));
     }
 
-    fn emit(self, end: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
+    fn emit(self, end: u64, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
         if self.lines.is_empty() {
             return Ok(());
         }
@@ -251,11 +251,11 @@ impl Loose {
         for ((message, line, at), end) in self.lines.into_iter().zip(ends) {
             let mut entries = Vec::new();
             match message {
-                Line::Message(text) => {
+                ChatLine::Message(text) => {
                     talk.record(&text, &mut entries);
                     talk.note_unread(&text, &entries, (line, at), context);
                 }
-                Line::Kept(bytes) => {
+                ChatLine::Kept(bytes) => {
                     entries.push(keep(&mut kept, &bytes));
                 }
             }
@@ -268,7 +268,7 @@ impl Loose {
 
 /// A call that has no result yet.
 #[derive(Debug)]
-struct Open {
+struct UnansweredCall {
     id: String,
     /// `<message>.<place>`
     place: String,
@@ -279,22 +279,22 @@ struct Conversation {
     stream: Arc<StreamInfo>,
     index: usize,
     /// Calls of the last message that made some.
-    group: Vec<Open>,
+    group: Vec<UnansweredCall>,
     /// Calls of earlier ones.
-    older: Vec<Open>,
+    older: Vec<UnansweredCall>,
     /// The facts of its messages, where calls are blocks.
-    blocks: Option<Blocks>,
+    blocks: Option<ChatFacts>,
 }
 
 impl Conversation {
-    fn new(name: String, context: &mut Context<'_>) -> Self {
+    fn new(name: String, context: &mut ImportContext<'_>) -> Self {
         let title = Some(context.name.to_string());
         let stream = opened(StreamInfo { title, ..StreamInfo::session(HOST, name) }, context);
         Self { stream, index: 0, group: Vec::new(), older: Vec::new(), blocks: None }
     }
 
     /// Reads messages whose calls are blocks, if some are; those that cannot be read are noted.
-    fn blocks(&mut self, run: &str, messages: &[&str], at: u64, context: &mut Context<'_>) {
+    fn blocks(&mut self, run: &str, messages: &[&str], at: u64, context: &mut ImportContext<'_>) {
         match blocks::read(run, messages) {
             None => {}
             Some(Ok(blocks)) => self.blocks = Some(blocks),
@@ -303,14 +303,20 @@ impl Conversation {
     }
 
     /// Notes a message of which nothing was understood, though it is not empty.
-    fn note_unread(&self, text: &str, entries: &[Entry], (line, at): (u64, u64), context: &mut Context<'_>) {
+    fn note_unread(
+        &self,
+        text: &str,
+        entries: &[Entry],
+        (line, at): (u64, u64),
+        context: &mut ImportContext<'_>,
+    ) {
         let inner = blocks::inner(text);
         let [content, parts] = pick_with_nulls(&inner, ["content", "parts"]).unwrap_or_default();
         let is_blank = |value: &str| value == "null" || value == "[]" || value.starts_with('"');
         if entries.iter().any(|entry| says(&entry.fact)) || content.or(parts).is_some_and(is_blank) {
             return;
         }
-        let number = self.index.max(self.blocks.as_ref().map_or(0, Blocks::count));
+        let number = self.index.max(self.blocks.as_ref().map_or(0, ChatFacts::count));
         let reason = format!("message {number} has content in a form that is not read; it is kept as it is");
         context.report.keep_raw(line, at, reason);
     }
@@ -400,7 +406,7 @@ impl Conversation {
             entry = entry.by(Actor::User);
         }
         out.push(entry);
-        self.group.push(Open { id, place });
+        self.group.push(UnansweredCall { id, place });
     }
 
     fn result(&mut self, text: &str, index: usize, place: usize, out: &mut Vec<Entry>) {
@@ -424,7 +430,7 @@ impl Conversation {
 
     /// The call that a result answers: of the last group by id, else of an earlier one by id, else, for a result without
     /// an id, the first of the group.
-    fn answered(&mut self, id: Option<&str>) -> Option<Open> {
+    fn answered(&mut self, id: Option<&str>) -> Option<UnansweredCall> {
         let Some(id) = id else {
             return (!self.group.is_empty()).then(|| self.group.remove(0));
         };

@@ -37,13 +37,15 @@ use std::sync::Arc;
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece, fact};
 use acpdb_engine::event::{Actor, Outcome, PartKind, ReplaceCause, Report, Role, Usage};
 
-use self::undo::Undo;
+use self::undo::RevertPoint;
 use super::marks::marks;
 use super::report::{Admitted, NOTES_MAX};
 use super::retold::Retold;
 use super::turns;
 use super::values::ValueReader;
-use super::{Context, Format, ImportError, Input, bytes, digest_origin, json, millis, small_fields, wire};
+use super::{
+    ImportContext, ImportError, ImportFormat, Input, bytes, digest_origin, json, millis, small_fields, wire,
+};
 use crate::lines::NOISE_BYTES;
 
 /// Name of the host.
@@ -62,9 +64,9 @@ pub(super) const ABORTED: &[&str] = &["Tool execution aborted", "The user reject
 const KNOWN: &[&str] = &["step-finish", "patch", "compaction", "snapshot", "agent", "subtask", "retry"];
 
 /// Imports one file; it may hold several documents.
-pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     let values = ValueReader::documents(input, &context.options.limits);
-    let mut values = values.finding(marks(Format::Opencode));
+    let mut values = values.finding(marks(ImportFormat::Opencode));
     while let Some(value) = values.read()? {
         let (line, offset) = (value.line, value.offset);
         match context.admit(&value) {
@@ -93,7 +95,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
 
 /// Imports messages of a session that are told one after the other: a document that need not hold them all. Text between
 /// its records is not kept, for the host has no such document.
-pub(super) fn read_messages(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+pub(super) fn read_messages(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     let mut values = ValueReader::documents(input, &context.options.limits);
     while let Some(value) = values.read()? {
         let (line, offset) = (value.line, value.offset);
@@ -105,7 +107,7 @@ pub(super) fn read_messages(input: Input<'_>, context: &mut Context<'_>) -> Resu
             return Err(other_format(line, offset, "no info and messages"));
         };
         let end = offset + text.len() as u64;
-        let mut session = Session::open(info, context);
+        let mut session = SessionReader::open(info, context);
         for message in messages {
             session.message(message, end, context)?;
         }
@@ -114,11 +116,11 @@ pub(super) fn read_messages(input: Input<'_>, context: &mut Context<'_>) -> Resu
 }
 
 fn other_format(line: u64, offset: u64, reason: &'static str) -> ImportError {
-    ImportError::OtherFormat { format: Format::Opencode, line, offset, reason }
+    ImportError::OtherFormat { format: ImportFormat::Opencode, line, offset, reason }
 }
 
 /// A session while it is read.
-pub(super) struct Session {
+pub(super) struct SessionReader {
     pub(super) stream: Arc<StreamInfo>,
     /// Origins of the records that have been handed out.
     origins: HashSet<String>,
@@ -128,15 +130,15 @@ pub(super) struct Session {
     pieces: Vec<WirePiece>,
     /// Messages that have been read.
     message_count: usize,
-    undo: Undo,
+    undo: RevertPoint,
 }
 
-impl Session {
+impl SessionReader {
     /// Opens the session that an info tells of.
-    pub(super) fn open(info: &str, context: &mut Context<'_>) -> Self {
+    pub(super) fn open(info: &str, context: &mut ImportContext<'_>) -> Self {
         let stream = Arc::new(stream_of(info, context));
         let (origins, contents, pieces) = (HashSet::new(), HashMap::new(), Vec::new());
-        Self { stream, origins, contents, pieces, message_count: 0, undo: Undo::of(info) }
+        Self { stream, origins, contents, pieces, message_count: 0, undo: RevertPoint::of(info) }
     }
 
     /// The name under which a record with this id is told: the id, unless another record was told under it. A record that is
@@ -165,7 +167,7 @@ impl Session {
         &mut self,
         text: &str,
         end: u64,
-        context: &mut Context<'_>,
+        context: &mut ImportContext<'_>,
     ) -> Result<(), ImportError> {
         let stream = Arc::clone(&self.stream);
         let mut document = Document { text, start: (1, 0), done: 0, session: self };
@@ -175,7 +177,7 @@ impl Session {
     }
 
     /// Hands out the document entry: all text that is in no record.
-    pub(super) fn close(self, end: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
+    pub(super) fn close(self, end: u64, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
         let origin = format!("document:{}", self.stream.name);
         let entry = Entry::host_record("document", None).origin(origin).wire(self.pieces);
         context.emit(&self.stream, vec![entry], end)
@@ -188,12 +190,12 @@ struct Document<'a> {
     /// Line and offset at which the text begins.
     start: (u64, u64),
     done: usize,
-    session: &'a mut Session,
+    session: &'a mut SessionReader,
 }
 
 impl Document<'_> {
     /// Notes that `record`, a slice of the text, is kept without being understood.
-    fn note(&self, record: &str, reason: String, context: &mut Context<'_>) {
+    fn note(&self, record: &str, reason: String, context: &mut ImportContext<'_>) {
         // Finding the line costs a look at all before it: only done for notes that are kept.
         let counts = context.report.kept_raw.len() < NOTES_MAX;
         let at = json::range_in(self.text, record).map_or(0, |range| range.start);
@@ -229,11 +231,11 @@ fn document(
     info: &str,
     messages: &[&str],
     start: (u64, u64),
-    context: &mut Context<'_>,
+    context: &mut ImportContext<'_>,
 ) -> Result<(), ImportError> {
     let end = start.1 + text.len() as u64;
     context.check_noise(messages, NOISE_BYTES)?;
-    let mut session = Session::open(info, context);
+    let mut session = SessionReader::open(info, context);
     let stream = Arc::clone(&session.stream);
     let id_of = |message: &&str| json::owned(json::member(json::member(Some(message), "info"), "id"));
     session.present(messages.iter().filter_map(id_of), context);
@@ -253,7 +255,7 @@ fn document(
 }
 
 /// The stream of a session.
-fn stream_of(info: &str, context: &mut Context<'_>) -> StreamInfo {
+fn stream_of(info: &str, context: &mut ImportContext<'_>) -> StreamInfo {
     let [id, directory, title, version, times, parent, project] =
         json::pick(info, ["id", "directory", "title", "version", "time", "parentID", "projectID"])
             .unwrap_or_default();
@@ -277,7 +279,7 @@ fn stream_of(info: &str, context: &mut Context<'_>) -> StreamInfo {
     }
 }
 
-fn read_message(document: &mut Document<'_>, message: &str, context: &mut Context<'_>) -> Vec<Entry> {
+fn read_message(document: &mut Document<'_>, message: &str, context: &mut ImportContext<'_>) -> Vec<Entry> {
     let mut entries = Vec::new();
     let index = document.session.message_count;
     document.session.message_count = index.saturating_add(1);
@@ -292,13 +294,13 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
         }
         return entries;
     };
-    let mut head = Head::parse(info, index);
+    let mut head = MessageInfo::parse(info, index);
     head.id = document.session.name(&head.id, info);
     if let Some(Fact::MessageFinished(finish)) = &mut head.finish {
         finish.key.clone_from(&head.id);
     }
     let parts = parts.and_then(json::elements).unwrap_or_default();
-    let parts: Vec<_> = parts.into_iter().map(|part| (part, Part::parse(part))).collect();
+    let parts: Vec<_> = parts.into_iter().map(|part| (part, OpencodePart::parse(part))).collect();
     context.report.records += 1 + parts.len() as u64;
 
     let is_compaction = matches!(parts.as_slice(), [(_, Some(only))] if only.kind == "compaction");
@@ -371,7 +373,7 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Contex
 }
 
 /// The fields of a message's info.
-struct Head {
+struct MessageInfo {
     id: String,
     role: Role,
     parent: Option<String>,
@@ -381,7 +383,7 @@ struct Head {
     finish: Option<Fact>,
 }
 
-impl Head {
+impl MessageInfo {
     fn parse(info: &str, index: usize) -> Self {
         let names = [
             "id",
@@ -458,7 +460,7 @@ pub(super) fn usage_of(tokens: Option<&str>) -> Usage {
 }
 
 /// The fields of a part that are read.
-struct Part<'a> {
+struct OpencodePart<'a> {
     kind: Cow<'a, str>,
     hash: Option<&'a str>,
     id: Option<&'a str>,
@@ -472,7 +474,7 @@ struct Part<'a> {
     state: Option<&'a str>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> OpencodePart<'a> {
     fn parse(part: &'a str) -> Option<Self> {
         let names =
             ["type", "hash", "id", "text", "metadata", "time", "mime", "url", "callID", "tool", "state"];
@@ -484,12 +486,12 @@ impl<'a> Part<'a> {
 
 /// The facts of one part, in order; none if it says nothing about the context.
 fn read_part(
-    head: &Head,
+    head: &MessageInfo,
     id: &str,
-    part: &Part<'_>,
+    part: &OpencodePart<'_>,
     raw: &str,
     document: &Document<'_>,
-    context: &mut Context<'_>,
+    context: &mut ImportContext<'_>,
 ) -> Vec<Entry> {
     let kind = &*part.kind;
     let start = part.times.and_then(|times| millis(json::member(Some(times), "start"))).or(head.created);
@@ -521,7 +523,7 @@ fn read_part(
     }
 }
 
-fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str) -> Vec<Entry> {
+fn read_call(head: &MessageInfo, id: &str, part: &OpencodePart<'_>, state: &str) -> Vec<Entry> {
     let names = ["status", "input", "output", "error", "metadata", "time", "attachments"];
     let [status, input, output, error, metadata, times, attachments] =
         json::pick(state, names).unwrap_or_default();

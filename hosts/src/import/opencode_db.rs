@@ -27,13 +27,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 
 use super::report::Admitted;
-use super::values::{Shape, Value, ValueReader};
-use super::{Context, ImportError, ImportReport, Options, Sink, json, opencode};
-use crate::import::Format;
+use super::values::{JsonSpan, Shape, ValueReader};
+use super::{ImportContext, ImportError, ImportOptions, ImportReport, Sink, json, opencode};
+use crate::import::ImportFormat;
 use crate::is_among;
 use crate::sqlite::{self, Database, Source, Table, Unreadable};
 use broken::Broken;
-use group::{Group, Names, Row};
+use group::{ColumnNames, OwnedRow, OwnerRows};
 
 /// How often a database is read again because its host wrote meanwhile.
 const TRIES: usize = 3;
@@ -66,7 +66,7 @@ pub fn session_ids(
     file: &dyn Source,
     log: Option<&dyn Source>,
 ) -> Result<std::collections::BTreeSet<String>, Unreadable> {
-    let rows = Rows::of(&Database::open(file, log)?)?;
+    let rows = SessionRows::of(&Database::open(file, log)?)?;
     let has_messages =
         |id: &&String| !rows.messages.of(id).is_empty() || !rows.next_messages.of(id).is_empty();
     Ok(rows.sessions.keys().filter(has_messages).cloned().collect())
@@ -80,7 +80,7 @@ pub fn read_database(
     file: &dyn Source,
     log: Option<&dyn Source>,
     name: &str,
-    options: &Options,
+    options: &ImportOptions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
     read_changed(file, log, name, options, &mut ReadSessions::default(), sink)
@@ -95,16 +95,16 @@ pub fn read_changed(
     file: &dyn Source,
     log: Option<&dyn Source>,
     name: &str,
-    options: &Options,
+    options: &ImportOptions,
     read: &mut ReadSessions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
-    let mut context = Context::new(Format::Opencode, name, options, sink);
+    let mut context = ImportContext::new(ImportFormat::Opencode, name, options, sink);
     let mut tries = 0;
     let (database, rows, is_still) = loop {
         tries += 1;
         let database = Database::open(file, log).map_err(unreadable)?;
-        let rows = Rows::of(&database);
+        let rows = SessionRows::of(&database);
         // Rows that were found while the host wrote may be half of a change.
         let is_still = database.is_unmoved().map_err(|error| unreadable(error.into()))?;
         if is_still || tries == TRIES {
@@ -139,12 +139,12 @@ fn unreadable(why: Unreadable) -> ImportError {
     match why {
         Unreadable::Io(source) => ImportError::Io { offset: 0, source },
         Unreadable::Foreign(reason) | Unreadable::Damaged { what: reason, .. } => {
-            ImportError::OtherFormat { format: Format::Opencode, line: 1, offset: 0, reason }
+            ImportError::OtherFormat { format: ImportFormat::Opencode, line: 1, offset: 0, reason }
         }
     }
 }
 
-const MESSAGE: Names = Names {
+const MESSAGE: ColumnNames = ColumnNames {
     table: "message",
     owner: "session_id",
     order: "time_created",
@@ -152,7 +152,7 @@ const MESSAGE: Names = Names {
     has_ids: true,
     kinds: &[],
 };
-const PART: Names = Names {
+const PART: ColumnNames = ColumnNames {
     table: "part",
     owner: "message_id",
     order: "",
@@ -160,7 +160,7 @@ const PART: Names = Names {
     has_ids: true,
     kinds: &[],
 };
-const EVENT: Names = Names {
+const EVENT: ColumnNames = ColumnNames {
     table: "event",
     owner: "aggregate_id",
     order: "seq",
@@ -168,7 +168,7 @@ const EVENT: Names = Names {
     has_ids: false,
     kinds: states::KINDS,
 };
-const NEXT_MESSAGE: Names = Names {
+const NEXT_MESSAGE: ColumnNames = ColumnNames {
     table: "session_message",
     owner: "session_id",
     order: "seq",
@@ -179,27 +179,27 @@ const NEXT_MESSAGE: Names = Names {
 
 /// The places of sessions' rows.
 #[derive(Debug, Default)]
-struct Rows {
+struct SessionRows {
     /// Each session's info as JSON, by its id.
     sessions: BTreeMap<String, String>,
-    messages: Group,
-    parts: Group,
-    events: Group,
-    next_messages: Group,
+    messages: OwnerRows,
+    parts: OwnerRows,
+    events: OwnerRows,
+    next_messages: OwnerRows,
     unknown: std::collections::BTreeSet<String>,
     /// Tables that lack columns, in words.
     missing: Vec<String>,
 }
 
-fn text(row: &[sqlite::Value], place: Option<usize>) -> Option<&str> {
+fn text(row: &[sqlite::SqlValue], place: Option<usize>) -> Option<&str> {
     row.get(place?)?.text()
 }
 
-fn integer(row: &[sqlite::Value], place: Option<usize>) -> Option<i64> {
+fn integer(row: &[sqlite::SqlValue], place: Option<usize>) -> Option<i64> {
     row.get(place?)?.integer()
 }
 
-impl Rows {
+impl SessionRows {
     fn of(database: &Database<'_>) -> Result<Self, Unreadable> {
         let tables = database.tables()?;
         let mut rows = Self::default();
@@ -227,12 +227,12 @@ impl Rows {
         &mut self,
         database: &Database<'_>,
         tables: &[Table],
-        names: &Names,
-    ) -> Result<Group, Unreadable> {
+        names: &ColumnNames,
+    ) -> Result<OwnerRows, Unreadable> {
         let Some(table) = tables.iter().find(|table| table.name == names.table) else {
-            return Ok(Group::default());
+            return Ok(OwnerRows::default());
         };
-        let group = Group::read(database, table, names)?;
+        let group = OwnerRows::read(database, table, names)?;
         if group.is_none() {
             let name = names.table;
             self.missing
@@ -260,9 +260,9 @@ impl Rows {
         database: &Database<'_>,
         id: &str,
         info: &str,
-        context: &mut Context<'_>,
-    ) -> Result<(opencode::Session, u64), ImportError> {
-        let mut session = opencode::Session::open(info, context);
+        context: &mut ImportContext<'_>,
+    ) -> Result<(opencode::SessionReader, u64), ImportError> {
+        let mut session = opencode::SessionReader::open(info, context);
         let stream = std::sync::Arc::clone(&session.stream);
         session.literal(&format!(r#"{{"info":{info},"messages":["#));
         let mut end = 0_u64;
@@ -308,7 +308,7 @@ impl Rows {
         &self,
         database: &Database<'_>,
         id: &str,
-        message: &Row,
+        message: &OwnedRow,
         out: &mut Vec<u8>,
         broken: &mut Broken,
     ) -> Result<bool, Unreadable> {
@@ -365,7 +365,7 @@ impl Rows {
 }
 
 /// Whether a value is all of `bytes`, or too much to tell.
-fn is_one(value: &Value<'_>, bytes: &[u8]) -> bool {
+fn is_one(value: &JsonSpan<'_>, bytes: &[u8]) -> bool {
     match value.shape {
         Shape::Whole | Shape::Mended(_) => value.bytes.len() == bytes.trim_ascii().len(),
         Shape::TooMuch(_) => true,

@@ -9,9 +9,12 @@
 //! The caller finds the files and says by their names what belongs together; nothing here opens one. A file that is no JSON
 //! object is kept as it is and named.
 
-use super::opencode_db::{broken::Broken, group::Data, record};
+use super::opencode_db::{broken::Broken, group::RowData, record};
 use super::values::ValueReader;
-use super::{Context, Format, ImportError, ImportReport, Options, Sink, json, opencode, report::Admitted};
+use super::{
+    ImportContext, ImportError, ImportFormat, ImportOptions, ImportReport, Sink, json, opencode,
+    report::Admitted,
+};
 
 /// A message of a session, with its parts in their order: ids and contents of files.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,17 +35,17 @@ pub fn read_storage(
     id: &str,
     info: &[u8],
     (ids, messages): (Vec<String>, &mut dyn Iterator<Item = std::io::Result<StoredMessage>>),
-    options: &Options,
+    options: &ImportOptions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
-    let mut context = Context::new(Format::Opencode, id, options, sink);
+    let mut context = ImportContext::new(ImportFormat::Opencode, id, options, sink);
     // The error below says so.
     let Some(info) = std::str::from_utf8(info).ok().filter(|info| json::pick(info, ["id"]).is_some()) else {
         let reason = "the session's file is no JSON object";
-        return Err(ImportError::OtherFormat { format: Format::Opencode, line: 1, offset: 0, reason });
+        return Err(ImportError::OtherFormat { format: ImportFormat::Opencode, line: 1, offset: 0, reason });
     };
     let info = info.trim();
-    let mut session = opencode::Session::open(info, &mut context);
+    let mut session = opencode::SessionReader::open(info, &mut context);
     let stream = std::sync::Arc::clone(&session.stream);
     session.present(ids.into_iter(), &mut context);
     session.literal(&format!("{{\"info\":{info},\"messages\":["));
@@ -74,8 +77,8 @@ pub fn read_storage(
 /// Writes a message as an export does; false if its info is broken.
 fn document_of(session: &str, message: StoredMessage, out: &mut Vec<u8>, broken: &mut Broken) -> bool {
     let data = |bytes: Vec<u8>| match String::from_utf8(bytes) {
-        Ok(text) => Data::Object(text),
-        Err(error) => Data::Other(error.into_bytes()),
+        Ok(text) => RowData::Object(text),
+        Err(error) => RowData::Other(error.into_bytes()),
     };
     let StoredMessage { id, info, parts } = message;
     let Some(info) = broken.object("message", &id, data(info)) else {

@@ -27,12 +27,12 @@ use std::rc::Rc;
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 
-use self::parts::{Piece, bash, content, pieces, usage_of};
+use self::parts::{ReplyBlock, bash, content, pieces, usage_of};
 use self::system::System;
 use super::json::{boolean, count, member, owned, pick};
-use super::lines::{Found, LineImporter, read_lines};
+use super::lines::{LineImporter, RecordOutcome, read_lines};
 use super::turns::{Calls, Occurrences, digest, message, not_for_the_model, prompt, step};
-use super::{Context, ImportError, Input, small_fields, time};
+use super::{ImportContext, ImportError, Input, small_fields, time};
 
 const HOST: &str = "pi";
 
@@ -54,7 +54,7 @@ const KEPT_MAX: usize = 100_000;
 
 /// A line that was read.
 #[derive(Debug, Default)]
-struct Node {
+struct LineNode {
     parent: Option<String>,
     /// Origin of its last fact.
     last: String,
@@ -74,7 +74,7 @@ struct Pi {
     /// Digests of the lines with ids.
     lines: HashSet<blake3::Hash>,
     calls: Calls,
-    nodes: HashMap<String, Node>,
+    nodes: HashMap<String, LineNode>,
     /// The path to the line that was written last, and the place of each of its lines.
     path: Vec<String>,
     places: HashMap<String, usize>,
@@ -85,7 +85,7 @@ struct Pi {
 }
 
 /// Reads a session file.
-pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     let id = context.options.session.clone().unwrap_or_else(|| session_of(context.name).to_owned());
     read_lines(input, context, &mut Pi::default(), &StreamInfo::session(HOST, id))
 }
@@ -95,7 +95,7 @@ fn session_of(name: &str) -> &str {
     name.rsplit_once('_').map_or(name, |(_, id)| id)
 }
 
-impl Node {
+impl LineNode {
     /// Notes the names that its facts have in the stream.
     fn hold(&mut self, facts: &[Entry]) {
         self.items.clear();
@@ -115,21 +115,21 @@ impl Node {
 }
 
 impl LineImporter for Pi {
-    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> Found {
+    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> RecordOutcome {
         let Some([kind, id, parent, timestamp, said]) =
             pick(line, ["type", "id", "parentId", "timestamp", "message"])
         else {
-            return Found::Unfit("not a JSON object");
+            return RecordOutcome::Unfit("not a JSON object");
         };
-        let Some(kind) = owned(kind) else { return Found::Unfit("a line without a type") };
+        let Some(kind) = owned(kind) else { return RecordOutcome::Unfit("a line without a type") };
         let (id, parent) = (owned(id), owned(parent));
         // It would seem to go back to the line before the first one.
         if id.is_some() && !self.lines.insert(blake3::hash(line.as_bytes())) {
-            return Found::Again;
+            return RecordOutcome::Again;
         }
         if kind == "session" {
             self.opened(line, id, out);
-            return Found::Known;
+            return RecordOutcome::Known;
         }
         // Members that the host adds beside a message when it writes a file anew are not part of the message.
         let name = said.map_or_else(|| id.clone().unwrap_or_else(|| digest(line)), digest);
@@ -155,7 +155,7 @@ impl LineImporter for Pi {
         if let Some(id) = id {
             self.grown(id, parent, out.get(before..).unwrap_or_default());
         }
-        if is_known { Found::Known } else { Found::Unknown(kind) }
+        if is_known { RecordOutcome::Known } else { RecordOutcome::Unknown(kind) }
     }
 
     fn stream(&self) -> Option<&StreamInfo> {
@@ -259,8 +259,13 @@ impl Pi {
 
     /// Remembers a line with its own facts.
     fn grown(&mut self, id: String, parent: Option<String>, own: &[Entry]) {
-        let mut node =
-            Node { parent, facts: own.to_vec(), told: 1, system: Rc::clone(&self.system), ..Node::default() };
+        let mut node = LineNode {
+            parent,
+            facts: own.to_vec(),
+            told: 1,
+            system: Rc::clone(&self.system),
+            ..LineNode::default()
+        };
         node.hold(own);
         self.places.insert(id.clone(), self.path.len());
         self.path.push(id.clone());
@@ -346,9 +351,9 @@ impl Pi {
         let mut first = Some(told);
         for piece in pieces(blocks, owned(api).as_deref().unwrap_or_default()) {
             match piece {
-                Piece::Part(part) => text.push(part),
-                Piece::Call { .. } if is_void => {}
-                Piece::Call { id, tool, arguments, signature } => {
+                ReplyBlock::Part(part) => text.push(part),
+                ReplyBlock::Call { .. } if is_void => {}
+                ReplyBlock::Call { id, tool, arguments, signature } => {
                     tell(&mut first, &mut text, origin, out);
                     let start = self.calls.start(&id);
                     let mut entry = Entry::tool_started(id, tool, arguments).in_message(origin).origin(start);

@@ -9,10 +9,10 @@ use acpdb_engine::ids::StreamId;
 use acpdb_serve::point::is_pointer;
 use serde::{Deserialize, Serialize};
 
-use super::Format;
+use super::ImportFormat;
 use super::claude_code::UNCHANGED;
 use super::limits::Exceeded;
-use super::values::{Shape, Value};
+use super::values::{JsonSpan, Shape};
 
 /// Notes kept in a report; further ones are only counted.
 pub(super) const NOTES_MAX: usize = 1000;
@@ -22,7 +22,7 @@ const VERSIONS_MAX: usize = 100;
 
 /// A place in the input that needed care.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Note {
+pub struct ImportNote {
     /// Line, from 1; 0 in an input without lines, such as a database.
     pub line: u64,
     /// Offset of the record's first byte.
@@ -36,7 +36,7 @@ pub struct Note {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ImportReport {
     /// The format.
-    pub format: Format,
+    pub format: ImportFormat,
     /// Main sessions; subagents found inside them are not counted.
     pub sessions: u64,
     /// Subagents' sessions.
@@ -68,13 +68,13 @@ pub struct ImportReport {
     pub versions: BTreeSet<String>,
     /// Records that could not be understood: kept as they are.
     #[serde(skip)]
-    pub kept_raw: Vec<Note>,
+    pub kept_raw: Vec<ImportNote>,
     /// Bytes that were left out.
     #[serde(skip)]
-    pub skipped: Vec<Note>,
+    pub skipped: Vec<ImportNote>,
     /// The last value is not complete yet: import again when it is.
     #[serde(skip)]
-    pub cut: Option<Note>,
+    pub cut: Option<ImportNote>,
     /// Nothing of the input was understood, and nothing was handed out.
     #[serde(skip)]
     pub is_empty: bool,
@@ -85,7 +85,7 @@ pub struct ImportReport {
 
 impl ImportReport {
     /// An empty report.
-    pub fn new(format: Format) -> Self {
+    pub fn new(format: ImportFormat) -> Self {
         Self {
             format,
             sessions: 0,
@@ -133,18 +133,22 @@ impl ImportReport {
 
     /// Notes a record that is kept without being understood.
     pub(crate) fn keep_raw(&mut self, line: u64, offset: u64, reason: impl Into<String>) {
-        note(&mut self.kept_raw, &mut self.notes_left_out, Note { line, offset, reason: reason.into() });
+        note(
+            &mut self.kept_raw,
+            &mut self.notes_left_out,
+            ImportNote { line, offset, reason: reason.into() },
+        );
     }
 
     /// Notes bytes that are left out.
     pub(crate) fn skip(&mut self, line: u64, offset: u64, reason: impl Into<String>) {
-        note(&mut self.skipped, &mut self.notes_left_out, Note { line, offset, reason: reason.into() });
+        note(&mut self.skipped, &mut self.notes_left_out, ImportNote { line, offset, reason: reason.into() });
     }
 
     /// Looks at the shape and the encoding of a value.
     ///
     /// `Text` is fit for a parser; `Raw` is to be kept as it is, and is already noted; `Nothing` needs no more.
-    pub(crate) fn admit<'a>(&mut self, value: &Value<'a>) -> Admitted<'a> {
+    pub(crate) fn admit<'a>(&mut self, value: &JsonSpan<'a>) -> Admitted<'a> {
         match value.shape {
             Shape::Whole | Shape::Mended(_) => match std::str::from_utf8(value.bytes) {
                 Ok(text) => {
@@ -165,7 +169,7 @@ impl ImportReport {
             }
             Shape::Cut => {
                 let reason = "the last record is not complete yet; import again when it is".to_owned();
-                self.cut = Some(Note { line: value.line, offset: value.offset, reason });
+                self.cut = Some(ImportNote { line: value.line, offset: value.offset, reason });
                 Admitted::Nothing
             }
             Shape::TooMuch(exceeded) => {
@@ -178,7 +182,7 @@ impl ImportReport {
 
 /// Counts the calls among the facts that are handed out. A call that is told again, by its origin, counts once.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct CallTally {
     /// Calls that began, and whether each is of a main session.
     started: HashMap<Call, bool>,
     finished: HashSet<Call>,
@@ -187,11 +191,11 @@ pub(super) struct Tally {
 /// A call's stream and origin, without the word for its start or its end.
 type Call = (StreamId, String);
 
-impl Tally {
+impl CallTally {
     /// Counts the calls among `entries`.
     pub(super) fn count(&mut self, stream: &StreamInfo, entries: &[Entry], report: &mut ImportReport) {
         // opencode keeps the session of a subagent as a session like any other.
-        let is_main = stream.parent.is_none() || report.format == Format::Opencode;
+        let is_main = stream.parent.is_none() || report.format == ImportFormat::Opencode;
         let call = |entry: &Entry| {
             let origin = entry.origin.as_deref().unwrap_or_default();
             let ends = [":start", ":finish", ":aborted"];
@@ -254,7 +258,7 @@ pub(crate) enum Admitted<'a> {
     Nothing,
 }
 
-fn note(notes: &mut Vec<Note>, left_out: &mut u64, note: Note) {
+fn note(notes: &mut Vec<ImportNote>, left_out: &mut u64, note: ImportNote) {
     if notes.len() < NOTES_MAX {
         notes.push(note);
     } else {
@@ -284,7 +288,7 @@ pub enum ImportError {
     #[error("not a session of {format} at line {line}, byte {offset}: {reason}; name the right format")]
     OtherFormat {
         /// The format it was taken for.
-        format: Format,
+        format: ImportFormat,
         /// Line, from 1.
         line: u64,
         /// Byte offset.
@@ -320,7 +324,7 @@ mod tests {
             finished("c", Outcome::Aborted, "File unchanged since last read."),
             finished("d", Outcome::Aborted, "interrupted"),
         ];
-        let (mut report, mut tally) = (ImportReport::new(Format::Codex), Tally::default());
+        let (mut report, mut tally) = (ImportReport::new(ImportFormat::Codex), CallTally::default());
         let main = StreamInfo::session("codex", "s");
         tally.count(&main, &entries, &mut report);
         let agent = StreamInfo { parent: Some((main.id(), None)), ..StreamInfo::session("codex", "agent") };

@@ -34,7 +34,7 @@ use acpdb_engine::ids::Micros;
 #[derive(Debug, Default)]
 pub struct Retold {
     /// Facts with an origin, as far as they are needed to tell them again.
-    told: HashMap<Box<str>, Told>,
+    told: HashMap<Box<str>, FactState>,
     /// Facts that were not handed out as they are now.
     due: BTreeMap<Place, Box<Due>>,
     record_count: usize,
@@ -46,7 +46,7 @@ type Place = (usize, usize);
 
 /// The state of a fact that was told.
 #[derive(Debug)]
-struct Told {
+struct FactState {
     /// The place at which it was told first.
     place: Place,
     /// The end of that record.
@@ -86,7 +86,7 @@ impl Retold {
             let Some(told) = self.told.get_mut(origin.as_str()) else {
                 new_count += 1;
                 let Entry { host_time, actor, .. } = entry;
-                let told = Told { place, offset, hash, host_time, actor, wire: Vec::new() };
+                let told = FactState { place, offset, hash, host_time, actor, wire: Vec::new() };
                 self.told.insert(origin.as_str().into(), told);
                 self.due.insert(place, Box::new(Due { entry, offset }));
                 continue;

@@ -19,13 +19,13 @@ use super::lines::{attach, document, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, step};
 use super::values::{TINY_BYTES, ValueReader};
-use super::{Context, ImportError, Input, kept_record};
+use super::{ImportContext, ImportError, Input, kept_record};
 use crate::exchange::parts;
 
 const HOST: &str = "swe-agent";
 
 /// Reads a run; of several in one input, each is a stream.
-pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     let mut reader = ValueReader::documents(input, &context.options.limits);
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
@@ -56,7 +56,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     Ok(())
 }
 
-fn run(text: &str, steps: &[&str], at: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
+fn run(text: &str, steps: &[&str], at: u64, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     let [history, environment] = pick(text, ["history", "environment"]).unwrap_or_default();
     context.check_noise(steps, TINY_BYTES)?;
     let cwd = steps.first().and_then(|first| working_folder(first));

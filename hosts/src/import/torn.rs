@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use memchr::{memchr_iter, memmem};
 
-use super::values::{Scan, Shape, TOO_DEEP, ValueReader, value_end};
+use super::values::{Shape, TOO_DEEP, ValueReader, ValueScan, value_end};
 
 /// Tells whether a text is a record of the host.
 pub(super) type IsRecord = fn(&str) -> bool;
@@ -184,7 +184,7 @@ impl<R: BufRead> ValueReader<R> {
     /// Joins a line that ends inside a string with the lines behind it, if they make a record together.
     fn join(&mut self, is_record: IsRecord, (line, offset): (u64, u64)) -> io::Result<bool> {
         let mut joined = self.buffer.clone();
-        let (mut scan, mut read) = (Scan::default(), Vec::new());
+        let (mut scan, mut read) = (ValueScan::default(), Vec::new());
         scan.feed(&joined);
         let mut end = None;
         // The line feed of the line itself.

@@ -49,7 +49,7 @@ pub enum Shape {
 
 /// One value and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Value<'a> {
+pub struct JsonSpan<'a> {
     /// The value without white space around it. Empty if it is too much.
     pub bytes: &'a [u8],
     /// The same as it stands in the input: other bytes only if it was mended.
@@ -138,7 +138,7 @@ impl<R: BufRead> ValueReader<R> {
     }
 
     /// As [`Self::next_value`], for importers.
-    pub(super) fn read(&mut self) -> Result<Option<Value<'_>>, ImportError> {
+    pub(super) fn read(&mut self) -> Result<Option<JsonSpan<'_>>, ImportError> {
         let offset = self.offset;
         self.next_value().map_err(|source| match exceeded(&source) {
             Some(exceeded) => exceeded.into(),
@@ -150,7 +150,7 @@ impl<R: BufRead> ValueReader<R> {
     ///
     /// # Errors
     /// Those of the input.
-    pub fn next_value(&mut self) -> io::Result<Option<Value<'_>>> {
+    pub fn next_value(&mut self) -> io::Result<Option<JsonSpan<'_>>> {
         self.buffer.clear();
         if let Some(piece) = self.found.pop_front() {
             return Ok(Some(self.given(piece)));
@@ -159,7 +159,7 @@ impl<R: BufRead> ValueReader<R> {
             return Ok(None);
         }
         let (line, offset) = (self.line, self.offset);
-        let mut scan = Scan::default();
+        let mut scan = ValueScan::default();
         let mut too_much = None;
         let mut length = 0_u64;
         let shape = loop {
@@ -195,7 +195,7 @@ impl<R: BufRead> ValueReader<R> {
         }
         if let Some(exceeded) = too_much {
             let shape = Shape::TooMuch(exceeded);
-            return Ok(Some(Value { bytes: &[], raw: &[], line, offset, shape }));
+            return Ok(Some(JsonSpan { bytes: &[], raw: &[], line, offset, shape }));
         }
         if let Some(is_record) = self.is_record
             && self.look_for_records(is_record, (line, offset), shape)?
@@ -204,15 +204,15 @@ impl<R: BufRead> ValueReader<R> {
             return Ok(Some(self.given(piece)));
         }
         let bytes = self.buffer.trim_ascii_end();
-        Ok(Some(Value { bytes, raw: bytes, line, offset, shape }))
+        Ok(Some(JsonSpan { bytes, raw: bytes, line, offset, shape }))
     }
 
-    fn given(&mut self, piece: FoundValue) -> Value<'_> {
+    fn given(&mut self, piece: FoundValue) -> JsonSpan<'_> {
         let FoundValue { bytes, raw, line, offset, shape } = piece;
         (self.buffer, self.raw) = (bytes, raw);
         let bytes = self.buffer.trim_ascii_end();
         let raw = if self.raw.is_empty() { bytes } else { &self.raw };
-        Value { bytes, raw, line, offset, shape }
+        JsonSpan { bytes, raw, line, offset, shape }
     }
 
     /// Skips white space and a byte order mark; false at the end.
@@ -245,14 +245,14 @@ impl<R: BufRead> ValueReader<R> {
 
 /// How many bytes were looked at, and the end of a value that is whole.
 pub(super) fn value_end(bytes: &[u8]) -> (usize, Option<usize>) {
-    let (used, shape) = Scan::default().feed(bytes);
+    let (used, shape) = ValueScan::default().feed(bytes);
     (used, (shape == Some(Shape::Whole)).then_some(used))
 }
 
 /// State of the scan of one value, fed in chunks of any size.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about the place in the text")]
-pub(super) struct Scan {
+pub(super) struct ValueScan {
     started: bool,
     /// The value is no object or array: it ends with its line.
     bare: bool,
@@ -269,7 +269,7 @@ pub(super) struct Scan {
     elements: u64,
 }
 
-impl Scan {
+impl ValueScan {
     /// Takes bytes of `chunk`; says how many belong to the value, and its shape once it has ended.
     pub(super) fn feed(&mut self, chunk: &[u8]) -> (usize, Option<Shape>) {
         let mut at = 0;

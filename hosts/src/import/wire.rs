@@ -33,7 +33,7 @@ pub fn build(raw: &[u8], bodies: &[Bytes]) -> Vec<WirePiece> {
     // before longer ones.
     containers.sort();
     containers.dedup();
-    let mut pieces = Pieces { raw, done: 0, out: Vec::new() };
+    let mut pieces = WirePieces { raw, done: 0, out: Vec::new() };
     if bodies.iter().all(|body| body.is_empty()) {
         pieces.finish();
         return pieces.out;
@@ -203,13 +203,13 @@ fn string_end(raw: &[u8], mut at: usize) -> usize {
     }
 }
 
-struct Pieces<'a> {
+struct WirePieces<'a> {
     raw: &'a [u8],
     done: usize,
     out: Vec<WirePiece>,
 }
 
-impl Pieces<'_> {
+impl WirePieces<'_> {
     fn reference(&mut self, from: usize, to: usize, piece: WirePiece) {
         self.literal(from);
         self.out.push(piece);

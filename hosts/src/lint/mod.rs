@@ -56,7 +56,7 @@ impl std::fmt::Display for Finding {
 
 /// Facts about a request that its body does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Known<'a> {
+pub struct RequestFacts<'a> {
     /// The model, where the body does not name it.
     pub model: Option<&'a str>,
     /// The body of the request before this one, of the same conversation.
@@ -66,7 +66,7 @@ pub struct Known<'a> {
 /// Checks the body of a request: an object, or the bare list of its messages. An empty list: no rule is broken.
 ///
 /// Formats that no provider reads have no rules. Cost: one parse and one pass.
-pub fn lint(format: Format, body: &[u8], known: Known<'_>) -> Vec<Finding> {
+pub fn lint(format: Format, body: &[u8], known: RequestFacts<'_>) -> Vec<Finding> {
     let mut out = Findings::default();
     let Some(body) = out.parse(body, "the body") else { return out.list };
     let previous = known.previous.and_then(|previous| {

@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 12;
 
 /// A part with an opaque field: pointer, anchor, the field's name with its provider's words for a wrong value, and the
 /// value.
-struct Part<'v> {
+struct OpaqueField<'v> {
     pointer: String,
     anchor: String,
     field: (&'static str, &'static str),
@@ -27,7 +27,7 @@ pub(super) fn check(body: &Value, previous: &Value, out: &mut Findings) {
     for part in parts(previous) {
         known.entry((part.anchor, part.field.0)).or_default().insert(part.value);
     }
-    for Part { pointer, anchor, field: (field, says), value } in parts(body) {
+    for OpaqueField { pointer, anchor, field: (field, says), value } in parts(body) {
         let is_skipped = Format::requests().any(|request| request.skips == Some(value));
         let is_other = |values: &BTreeSet<&str>| !values.contains(value) && !is_skipped;
         if known.get(&(anchor, field)).is_some_and(is_other) {
@@ -46,7 +46,7 @@ fn anchor(value: &Value) -> Option<String> {
     call.or_else(|| id(value)).or_else(|| words.map(str::to_owned)).or_else(|| summary.map(Value::to_string))
 }
 
-fn parts(body: &Value) -> Vec<Part<'_>> {
+fn parts(body: &Value) -> Vec<OpaqueField<'_>> {
     let mut found = Vec::new();
     let mut open = vec![(String::new(), body, 0)];
     while let Some((pointer, value, depth)) = open.pop() {
@@ -61,7 +61,7 @@ fn parts(body: &Value) -> Vec<Part<'_>> {
             Value::Object(fields) => {
                 for field in Format::requests().flat_map(|request| request.opaque) {
                     if let (Some(value), Some(anchor)) = (text(value, field.0), anchor(value)) {
-                        found.push(Part { pointer: pointer.clone(), anchor, field: *field, value });
+                        found.push(OpaqueField { pointer: pointer.clone(), anchor, field: *field, value });
                     }
                 }
                 // Inputs and results of tools are no parts. The list of all items, at depth 0, may have the same name.

@@ -7,19 +7,19 @@
 use super::holds::{always, has_digit, is_aws_secret, is_basic, is_no_placeholder, is_random};
 
 /// A form of a secret.
-pub(super) struct Form {
+pub(super) struct SecretForm {
     pub(super) name: &'static str,
     pub(super) pattern: &'static str,
     /// A look at what the pattern found.
     pub(super) holds: fn(&[u8]) -> bool,
 }
 
-const fn form(name: &'static str, pattern: &'static str) -> Form {
-    Form { name, pattern, holds: always }
+const fn form(name: &'static str, pattern: &'static str) -> SecretForm {
+    SecretForm { name, pattern, holds: always }
 }
 
-const fn form_if(name: &'static str, pattern: &'static str, holds: fn(&[u8]) -> bool) -> Form {
-    Form { name, pattern, holds }
+const fn form_if(name: &'static str, pattern: &'static str, holds: fn(&[u8]) -> bool) -> SecretForm {
+    SecretForm { name, pattern, holds }
 }
 
 /// A private key whose end may be cut off, as hosts cut long outputs: lines of base64, as they are or with escaped line breaks.
@@ -30,7 +30,7 @@ const PRIVATE_KEY: &str = concat!(
 );
 
 /// All forms; the first that matches names the secret.
-pub(super) const FORMS: &[Form] = &[
+pub(super) const FORMS: &[SecretForm] = &[
     form("private-key", PRIVATE_KEY),
     form("age-key", r"AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}"),
     // Models and their tools.

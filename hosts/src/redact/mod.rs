@@ -84,13 +84,13 @@ const HARMLESS: &[(&str, &str)] = &[
 /// Rules, in order; the first that matches names the secret.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    rules: Vec<Rule>,
+    rules: Vec<RedactionRule>,
     entropy: bool,
 }
 
 /// A rule.
 #[derive(Clone, Debug)]
-struct Rule {
+struct RedactionRule {
     name: String,
     regex: Regex,
     /// The group that is the secret; without one, all that the pattern matches.
@@ -99,12 +99,12 @@ struct Rule {
     holds: fn(&[u8]) -> bool,
 }
 
-impl Rule {
+impl RedactionRule {
     /// Adds the secrets in a text.
-    fn find(&self, text: &[u8], found: &mut Vec<Found>) {
+    fn find(&self, text: &[u8], found: &mut Vec<SecretMatch>) {
         let mut add = |place: Range<usize>| {
             if text.get(place.clone()).is_some_and(self.holds) {
-                found.push(Found { rule: self.name.clone(), place });
+                found.push(SecretMatch { rule: self.name.clone(), place });
             }
         };
         match self.group {
@@ -119,7 +119,7 @@ impl Rule {
 
 /// A secret in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct SecretMatch {
     /// The rule that found it.
     pub rule: String,
     /// The bytes of the text that hold the secret.
@@ -166,7 +166,7 @@ impl Rules {
             return Err(RuleError::MatchesAnything { name: name.to_owned(), example });
         }
         let group = regex.capture_names().position(|name| name == Some(SECRET_GROUP));
-        self.rules.push(Rule { name: name.to_owned(), regex, group, holds });
+        self.rules.push(RedactionRule { name: name.to_owned(), regex, group, holds });
         Ok(self)
     }
 
@@ -180,7 +180,7 @@ impl Rules {
 
     /// Finds secrets, in order and apart from each other; finds that overlap are one, which the first names. Cost: one pass for
     /// each rule, and again for the text without each layer of escapes that it has, without codes, and decoded.
-    pub fn find(&self, text: &[u8]) -> Vec<Found> {
+    pub fn find(&self, text: &[u8]) -> Vec<SecretMatch> {
         let mut found = self.find_plain(text);
         let layers = Unescaped::layers(text, ESCAPE_LAYERS_MAX);
         for (depth, plain) in layers.iter().enumerate() {
@@ -189,12 +189,12 @@ impl Rules {
                 |place: usize| around.iter().rev().fold(place, |place, plain| plain.place_in_text(place));
             let inner = self.find_plain(&plain.bytes).into_iter();
             found.extend(
-                inner.map(|it| Found { place: outside(it.place.start)..outside(it.place.end), ..it }),
+                inner.map(|it| SecretMatch { place: outside(it.place.start)..outside(it.place.end), ..it }),
             );
         }
         // The rules are in order, and the sort keeps it among equals.
         found.sort_by_key(|it| it.place.start);
-        let mut apart: Vec<Found> = Vec::with_capacity(found.len());
+        let mut apart: Vec<SecretMatch> = Vec::with_capacity(found.len());
         for it in found.into_iter().filter(|it| !it.place.is_empty()) {
             match apart.last_mut() {
                 Some(last) if it.place.start < last.place.end => {
@@ -207,12 +207,12 @@ impl Rules {
     }
 
     /// Finds secrets in a text as it stands, without codes, and decoded.
-    fn find_plain(&self, text: &[u8]) -> Vec<Found> {
+    fn find_plain(&self, text: &[u8]) -> Vec<SecretMatch> {
         let mut found = self.find_as_written(text);
         let bare = Plain::without_codes(text);
         if let Some(bare) = &bare {
             let inner = self.find_as_written(&bare.bytes).into_iter();
-            found.extend(inner.map(|it| Found { place: bare.place_in_text(&it.place), ..it }));
+            found.extend(inner.map(|it| SecretMatch { place: bare.place_in_text(&it.place), ..it }));
         }
         let shown = bare.as_ref().map_or(text, |bare| &bare.bytes);
         if let Some(decoded) = Plain::decoded(shown) {
@@ -221,9 +221,9 @@ impl Rules {
                 bare.as_ref().map_or(place.clone(), |bare| bare.place_in_text(&place))
             };
             let inner = self.find_as_written(&decoded.bytes).into_iter();
-            found.extend(inner.map(|it| Found { place: outside(&it.place), ..it }));
+            found.extend(inner.map(|it| SecretMatch { place: outside(&it.place), ..it }));
         }
-        found.extend(self.find_encoded(shown).into_iter().map(|it| Found {
+        found.extend(self.find_encoded(shown).into_iter().map(|it| SecretMatch {
             place: bare.as_ref().map_or(it.place.clone(), |bare| bare.place_in_text(&it.place)),
             ..it
         }));
@@ -232,35 +232,35 @@ impl Rules {
 
     /// Finds secrets in another spelling. A find that begins where one stands as it is written is that one: what follows in the next line is no
     /// part of it.
-    fn find_encoded(&self, text: &[u8]) -> Vec<Found> {
+    fn find_encoded(&self, text: &[u8]) -> Vec<SecretMatch> {
         let mut found = Vec::new();
         for decoded in encoded::all_in(text) {
             let inner = self.find_by_rules(&decoded.bytes).into_iter();
-            found.extend(inner.map(|it| Found { place: decoded.place_in_text(&it.place), ..it }));
+            found.extend(inner.map(|it| SecretMatch { place: decoded.place_in_text(&it.place), ..it }));
         }
         for whole in [encoded::unwrapped(text), encoded::joined(text)].into_iter().flatten() {
             let known = self.find_by_rules(text);
             let inner = self.find_by_rules(&whole.bytes).into_iter();
-            let inner = inner.map(|it| Found { place: whole.place_in_text(&it.place), ..it });
+            let inner = inner.map(|it| SecretMatch { place: whole.place_in_text(&it.place), ..it });
             found.extend(inner.filter(|it| known.iter().all(|known| !known.place.contains(&it.place.start))));
         }
         found
     }
 
     /// Finds secrets in a text as it stands, in the order of the rules.
-    fn find_as_written(&self, text: &[u8]) -> Vec<Found> {
+    fn find_as_written(&self, text: &[u8]) -> Vec<SecretMatch> {
         let mut found = self.find_by_rules(text);
         if self.entropy {
             let runs = runs(text).filter(|run| text.get(run.clone()).is_some_and(looks_random));
-            found.extend(runs.map(|place| Found { rule: "entropy".to_owned(), place }));
+            found.extend(runs.map(|place| SecretMatch { rule: "entropy".to_owned(), place }));
         }
         found
     }
 }
 
 impl Rules {
-    fn find_by_rules(&self, text: &[u8]) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
+    fn find_by_rules(&self, text: &[u8]) -> Vec<SecretMatch> {
+        let mut found: Vec<SecretMatch> = Vec::new();
         self.rules.iter().for_each(|rule| rule.find(text, &mut found));
         found
     }
@@ -273,7 +273,7 @@ impl Redactor for Rules {
             return None;
         }
         let (mut out, mut counts, mut done) = (Vec::with_capacity(text.len()), BTreeMap::new(), 0);
-        for Found { rule, place } in found {
+        for SecretMatch { rule, place } in found {
             out.extend_from_slice(text.get(done..place.start).unwrap_or_default());
             out.extend_from_slice(format!("[redacted:{rule}]").as_bytes());
             done = place.end;
@@ -376,7 +376,7 @@ mod tests {
         // Secrets that overlap are taken out together.
         let rules = Rules::default().with("one", "[a-m]{8}").unwrap().with("two", "[g-z]{8}").unwrap();
         let found = rules.find(b"- abcdefghijklmnop -");
-        assert_eq!(found, [Found { rule: "one".to_owned(), place: 2..16 }]);
+        assert_eq!(found, [SecretMatch { rule: "one".to_owned(), place: 2..16 }]);
     }
 
     /// 33 of 36 known forms passed, and every form behind the code of a colour.

@@ -26,7 +26,7 @@ const UNSEEN: [&[u8]; 8] = [
 
 /// A stretch of the plain text, and where it comes from.
 #[derive(Debug)]
-struct Run {
+struct PlainRun {
     at: usize,
     from: Range<usize>,
     /// As long as in the text; else one sign for all of it.
@@ -37,7 +37,7 @@ struct Run {
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     pub(super) bytes: Vec<u8>,
-    runs: Vec<Run>,
+    runs: Vec<PlainRun>,
 }
 
 impl Plain {
@@ -92,7 +92,7 @@ impl Plain {
             };
             plain.copy(text, done..start);
             if let Some(sign) = sign {
-                let run = Run { at: plain.bytes.len(), from: start..start + length, is_copy: false };
+                let run = PlainRun { at: plain.bytes.len(), from: start..start + length, is_copy: false };
                 plain.runs.push(run);
                 plain.bytes.push(sign);
             }
@@ -107,7 +107,7 @@ impl Plain {
 
     fn copy(&mut self, text: &[u8], from: Range<usize>) {
         if let Some(bytes) = text.get(from.clone()).filter(|bytes| !bytes.is_empty()) {
-            self.runs.push(Run { at: self.bytes.len(), from, is_copy: true });
+            self.runs.push(PlainRun { at: self.bytes.len(), from, is_copy: true });
             self.bytes.extend_from_slice(bytes);
         }
     }

@@ -11,7 +11,7 @@
 use crate::is_among;
 
 /// A check.
-pub(super) struct Check {
+pub(super) struct RegistryCheck {
     /// How its key prints: `cargo test`.
     pub(super) name: String,
     /// The words that tell it from other runs of the same program, in order.
@@ -71,7 +71,7 @@ const QUIET: &[&str] = &["--nocapture", "--no-color", "--quiet", "--verbose", "-
 const MORE_THAN_PLAIN: &[char] = &[';', '&', '<', '>', '(', ')', '$', '`', '\n', '\r'];
 
 /// The check that a command line runs, if it runs one and does nothing else.
-pub(super) fn check(command: &str) -> Option<Check> {
+pub(super) fn check(command: &str) -> Option<RegistryCheck> {
     let mut line = command.trim();
     let mut folder = None;
     if let Some((path, rest)) = line.strip_prefix("cd ").and_then(|rest| rest.split_once("&&")) {
@@ -101,7 +101,7 @@ pub(super) fn check(command: &str) -> Option<Check> {
     let operands = settings.iter().chain(operands).filter(|word| !QUIET.contains(word));
     let operands =
         operands.map(|word| (*word).to_owned()).chain(filter.map(|text| format!("| {}", text.trim())));
-    Some(Check { name, operands: operands.collect(), folder })
+    Some(RegistryCheck { name, operands: operands.collect(), folder })
 }
 
 /// The name of the check that a program with these words runs, and its operands.

@@ -28,7 +28,8 @@ use acpdb_engine::registry::{Registry, ToolFacts};
 use acpdb_engine::text::{Json, ParamPath};
 
 use tables::{
-    CLAUDE_CODE, CODEX, COPILOT_CLI, Does, GEMINI_CLI, GENERAL, OPENCODE, PI, SWE_AGENT, Search, Tool,
+    CLAUDE_CODE, CODEX, COPILOT_CLI, Does, GEMINI_CLI, GENERAL, OPENCODE, PI, SWE_AGENT, SearchParams,
+    ToolRow,
 };
 
 /// Version of the tables. It goes up with every change of a table that changes an answer.
@@ -107,7 +108,7 @@ impl Registry for HostRegistry {
 ///
 /// Sessions made by hand, and by hosts that are not known, have the general names, opencode's and Claude Code's, and those of
 /// other hosts that mean one thing only. Plain lists of messages (`openai-messages`) come from agents of one's own.
-fn tables_of(host: &str) -> &'static [&'static [Tool]] {
+fn tables_of(host: &str) -> &'static [&'static [ToolRow]] {
     match host {
         "opencode" => &[OPENCODE],
         "claude-code" => &[CLAUDE_CODE],
@@ -121,11 +122,11 @@ fn tables_of(host: &str) -> &'static [&'static [Tool]] {
     }
 }
 
-fn line(host: &str, tool: &str) -> Option<&'static Tool> {
+fn line(host: &str, tool: &str) -> Option<&'static ToolRow> {
     tables_of(host).iter().find_map(|table| table.iter().find(|line| line.name == tool))
 }
 
-fn facts(line: &Tool, params: &Json) -> ToolFacts {
+fn facts(line: &ToolRow, params: &Json) -> ToolFacts {
     let mut facts = ToolFacts { shown: line.shown.to_vec(), ..ToolFacts::default() };
     match line.does {
         Does::Files(class, names) => {
@@ -223,7 +224,7 @@ fn add_files(facts: &mut ToolFacts, params: &Json, path: &'static str, class: To
     }
 }
 
-fn add_search(facts: &mut ToolFacts, params: &Json, search: &Search) {
+fn add_search(facts: &mut ToolFacts, params: &Json, search: &SearchParams) {
     facts.class = ToolClass::Search;
     let path = search.path.iter().find_map(|name| text_at(params, name)).unwrap_or_default();
     let pattern = if search.pattern.is_empty() { None } else { text_at(params, search.pattern) };

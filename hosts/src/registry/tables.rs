@@ -6,7 +6,7 @@ use acpdb_engine::event::ToolClass::{self, Delete, Edit, Read, Write};
 
 /// A line of a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tool {
+pub(super) struct ToolRow {
     pub(super) name: &'static str,
     pub(super) does: Does,
     /// Params that a tombstone shows; empty: those that give keys, else the first two.
@@ -25,7 +25,7 @@ pub(super) enum Does {
     /// Applies a patch: the text is one of these params; the empty name is the params themselves.
     Patch(&'static [&'static str]),
     /// Lists or searches.
-    Search(Search),
+    Search(SearchParams),
     /// Runs a command line; the second param names the folder it runs in.
     Shell(&'static str, &'static [&'static str]),
     /// Runs an action: a command line, or one that opens a file in the host's editor.
@@ -50,7 +50,7 @@ pub(super) enum Does {
 
 /// The params of a search.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Search {
+pub(super) struct SearchParams {
     /// How its key begins: `glob`, `grep` or `list`.
     pub(super) kind: &'static str,
     /// The path: the first of these params that is there.
@@ -60,12 +60,12 @@ pub(super) struct Search {
     pub(super) include: &'static [&'static str],
 }
 
-const fn tool(name: &'static str, does: Does) -> Tool {
-    Tool { name, does, shown: &[] }
+const fn tool(name: &'static str, does: Does) -> ToolRow {
+    ToolRow { name, does, shown: &[] }
 }
 
-const fn shown(name: &'static str, does: Does, shown: &'static [&'static str]) -> Tool {
-    Tool { name, does, shown }
+const fn shown(name: &'static str, does: Does, shown: &'static [&'static str]) -> ToolRow {
+    ToolRow { name, does, shown }
 }
 
 const fn search(
@@ -74,7 +74,7 @@ const fn search(
     pattern: &'static str,
     include: &'static [&'static str],
 ) -> Does {
-    Does::Search(Search { kind, path, pattern, include })
+    Does::Search(SearchParams { kind, path, pattern, include })
 }
 
 /// The params by which tools of one's own name a file.
@@ -85,7 +85,7 @@ const FILE: &[&str] = &["filePath", "file_path", "path", "absolute_path", "targe
 ///
 /// Names that mean one thing here and another there are left out: `search_files` looks for names or for texts, and `fetch` gives
 /// a page or a part of it.
-pub(super) const GENERAL: &[Tool] = &[
+pub(super) const GENERAL: &[ToolRow] = &[
     tool("read", Does::Files(Read, FILE)),
     tool("read_file", Does::Files(Read, FILE)),
     tool("read_text_file", Does::Files(Read, FILE)),
@@ -116,7 +116,7 @@ pub(super) const GENERAL: &[Tool] = &[
 ];
 
 /// opencode.
-pub(super) const OPENCODE: &[Tool] = &[
+pub(super) const OPENCODE: &[ToolRow] = &[
     tool("read", Does::Files(Read, &["filePath"])),
     tool("write", Does::Files(Write, &["filePath"])),
     tool("edit", Does::Files(Edit, &["filePath"])),
@@ -136,7 +136,7 @@ pub(super) const OPENCODE: &[Tool] = &[
 ];
 
 /// Claude Code.
-pub(super) const CLAUDE_CODE: &[Tool] = &[
+pub(super) const CLAUDE_CODE: &[ToolRow] = &[
     tool("Read", Does::Files(Read, &["file_path"])),
     tool("NotebookRead", Does::Files(Read, &["notebook_path"])),
     tool("Write", Does::Files(Write, &["file_path"])),
@@ -163,7 +163,7 @@ pub(super) const CLAUDE_CODE: &[Tool] = &[
 ];
 
 /// Codex.
-pub(super) const CODEX: &[Tool] = &[
+pub(super) const CODEX: &[ToolRow] = &[
     tool("apply_patch", Does::Patch(&["", "input", "patch"])),
     shown("shell_command", Does::Shell("command", &["workdir"]), &["command"]),
     shown("shell", Does::Shell("command", &["workdir"]), &["command"]),
@@ -173,7 +173,7 @@ pub(super) const CODEX: &[Tool] = &[
 ];
 
 /// Gemini CLI.
-pub(super) const GEMINI_CLI: &[Tool] = &[
+pub(super) const GEMINI_CLI: &[ToolRow] = &[
     tool("read_file", Does::Files(Read, &["file_path", "absolute_path", "path"])),
     tool("read_many_files", Does::Files(Read, &["paths[]"])),
     tool("write_file", Does::Files(Write, &["file_path"])),
@@ -192,7 +192,7 @@ pub(super) const GEMINI_CLI: &[Tool] = &[
 ];
 
 /// Copilot CLI.
-pub(super) const COPILOT_CLI: &[Tool] = &[
+pub(super) const COPILOT_CLI: &[ToolRow] = &[
     tool("view", Does::Files(Read, &["path"])),
     tool("create", Does::Files(Write, &["path"])),
     tool("edit", Does::Files(Edit, &["path"])),
@@ -205,7 +205,7 @@ pub(super) const COPILOT_CLI: &[Tool] = &[
 ];
 
 /// Pi.
-pub(super) const PI: &[Tool] = &[
+pub(super) const PI: &[ToolRow] = &[
     tool("read", Does::Files(Read, &["path"])),
     tool("write", Does::Files(Write, &["path"])),
     tool("edit", Does::Files(Edit, &["path"])),
@@ -216,4 +216,4 @@ pub(super) const PI: &[Tool] = &[
 ];
 
 /// SWE-agent: its actions are command lines.
-pub(super) const SWE_AGENT: &[Tool] = &[shown("shell", Does::Action("command"), &["command"])];
+pub(super) const SWE_AGENT: &[ToolRow] = &[shown("shell", Does::Action("command"), &["command"])];

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Resume, derived};
+use super::{ResumeOptions, derived};
 
 /// The version of the host that writes such lines: the newest that was looked at.
 const VERSION: &str = "2.1.332";
@@ -12,7 +12,7 @@ const VERSION: &str = "2.1.332";
 const MODEL: &str = "claude-opus-5-5";
 
 /// The path below the host's folder: the session's folder is named by its path, with other signs as dashes.
-pub(super) fn place(resume: &Resume) -> String {
+pub(super) fn place(resume: &ResumeOptions) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let folder: String = resume.folder.chars().map(plain).collect();
     format!("projects/{folder}/{}.jsonl", resume.id)
@@ -20,21 +20,21 @@ pub(super) fn place(resume: &Resume) -> String {
 
 /// The body of a request. Contents stay as they are written, since each byte of the model's own JSON counts.
 #[derive(Default, Deserialize)]
-struct Body {
+struct RequestBody {
     model: Option<String>,
     #[serde(default)]
-    messages: Vec<Said>,
+    messages: Vec<ResumedText>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ResumedText {
     role: String,
     content: Box<RawValue>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line<'l> {
+struct ResumedLine<'l> {
     parent_uuid: Option<&'l str>,
     is_sidechain: bool,
     user_type: &'static str,
@@ -43,39 +43,39 @@ struct Line<'l> {
     version: &'static str,
     #[serde(rename = "type")]
     kind: &'l str,
-    message: Message<'l>,
+    message: ResumedMessage<'l>,
     uuid: &'l str,
     timestamp: &'l str,
 }
 
 #[derive(Serialize)]
-struct Message<'l> {
+struct ResumedMessage<'l> {
     role: &'l str,
     content: &'l RawValue,
     #[serde(flatten)]
-    reply: Option<Reply<'l>>,
+    reply: Option<ResumedReply<'l>>,
 }
 
 /// The host's members of a model's message. It was paid for when it was first said: no usage is told again.
 #[derive(Serialize)]
-struct Reply<'l> {
+struct ResumedReply<'l> {
     id: String,
     #[serde(rename = "type")]
     kind: &'static str,
     model: &'l str,
     stop_reason: &'static str,
     stop_sequence: Option<&'static str>,
-    usage: Usage,
+    usage: NoUsage,
 }
 
 #[derive(Default, Serialize)]
-struct Usage {
+struct NoUsage {
     input_tokens: u64,
     output_tokens: u64,
 }
 
-pub(super) fn lines(body: &[u8], resume: &Resume) -> Vec<Vec<u8>> {
-    let body: Body = serde_json::from_slice(body).unwrap_or_default();
+pub(super) fn lines(body: &[u8], resume: &ResumeOptions) -> Vec<Vec<u8>> {
+    let body: RequestBody = serde_json::from_slice(body).unwrap_or_default();
     let model = body.model.as_deref().unwrap_or(MODEL);
     let uuids: Vec<String> =
         (0..body.messages.len()).map(|number| derived(&[&resume.id, &number.to_string()])).collect();
@@ -83,7 +83,7 @@ pub(super) fn lines(body: &[u8], resume: &Resume) -> Vec<Vec<u8>> {
     let mut lines = Vec::with_capacity(uuids.len());
     for (message, uuid) in body.messages.iter().zip(&uuids) {
         let is_model = message.role == "assistant";
-        let line = Line {
+        let line = ResumedLine {
             parent_uuid: parent,
             is_sidechain: false,
             user_type: "external",
@@ -91,7 +91,7 @@ pub(super) fn lines(body: &[u8], resume: &Resume) -> Vec<Vec<u8>> {
             session_id: &resume.id,
             version: VERSION,
             kind: if is_model { "assistant" } else { "user" },
-            message: Message {
+            message: ResumedMessage {
                 role: &message.role,
                 content: &message.content,
                 reply: is_model.then(|| reply(&message.content, model, uuid)),
@@ -106,15 +106,15 @@ pub(super) fn lines(body: &[u8], resume: &Resume) -> Vec<Vec<u8>> {
     lines
 }
 
-fn reply<'l>(content: &RawValue, model: &'l str, uuid: &str) -> Reply<'l> {
+fn reply<'l>(content: &RawValue, model: &'l str, uuid: &str) -> ResumedReply<'l> {
     let blocks: Vec<Value> = serde_json::from_str(content.get()).unwrap_or_default();
     let has_calls = blocks.iter().any(|block| block.get("type").and_then(Value::as_str) == Some("tool_use"));
-    Reply {
+    ResumedReply {
         id: format!("msg_{}", uuid.replace('-', "")),
         kind: "message",
         model,
         stop_reason: if has_calls { "tool_use" } else { "end_turn" },
         stop_sequence: None,
-        usage: Usage::default(),
+        usage: NoUsage::default(),
     }
 }

@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::Resume;
+use super::ResumeOptions;
 
 /// The version of the host that writes such lines: the newest that was looked at.
 const VERSION: &str = "0.171.0";
 
 /// The path below the host's folder: by the session's day and time.
-pub(super) fn place(resume: &Resume) -> String {
+pub(super) fn place(resume: &ResumeOptions) -> String {
     let day = resume.time.get(..10).unwrap_or_default();
     let time = resume.time.get(..19).unwrap_or_default().replace(':', "-");
     format!("sessions/{}/rollout-{time}-{}.jsonl", day.replace('-', "/"), resume.id)
 }
 
-pub(super) fn lines(body: &[u8], resume: &Resume) -> Vec<Vec<u8>> {
+pub(super) fn lines(body: &[u8], resume: &ResumeOptions) -> Vec<Vec<u8>> {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let line =
         |kind: &str, payload: Value| json!({"timestamp": resume.time, "type": kind, "payload": payload});

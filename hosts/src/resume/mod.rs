@@ -21,7 +21,7 @@ use acpdb_engine::event::Payload;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Error, Store, View};
 
-use crate::export::{Format, Options, Selection, export};
+use crate::export::{ExportChoices, Format, Selection, export};
 
 /// A host whose sessions can be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +50,7 @@ impl ResumeHost {
     }
 
     /// The path at which the host looks for the file, below the folder of its settings.
-    pub fn place(self, resume: &Resume) -> String {
+    pub fn place(self, resume: &ResumeOptions) -> String {
         match self {
             Self::ClaudeCode => claude::place(resume),
             Self::Codex => codex::place(resume),
@@ -96,7 +96,7 @@ pub fn opens(host: &str, session: &str) -> Option<String> {
 
 /// How a session is written.
 #[derive(Clone, Debug)]
-pub struct Resume {
+pub struct ResumeOptions {
     /// Its new id, a UUID.
     pub id: String,
     /// The folder in which the host goes on.
@@ -120,7 +120,7 @@ pub enum Origin {
 /// A session as its host's file.
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Written {
+pub struct ResumedSession {
     /// The file.
     pub bytes: Vec<u8>,
     /// The source of its lines.
@@ -137,13 +137,18 @@ pub struct Written {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn write(store: &Store, view: &View, host: ResumeHost, resume: &Resume) -> Result<Written, Error> {
+pub fn write(
+    store: &Store,
+    view: &View,
+    host: ResumeHost,
+    resume: &ResumeOptions,
+) -> Result<ResumedSession, Error> {
     let info = view.state().info(view.at()).cloned().unwrap_or_default();
     if info.host == host.name() && !resume.pruned {
         let lines = records(store, view, &info.name, resume)?;
         if !lines.is_empty() {
             let count = lines.len();
-            return Ok(Written {
+            return Ok(ResumedSession {
                 bytes: joined(lines),
                 origin: Origin::Records,
                 lines: count,
@@ -152,13 +157,13 @@ pub fn write(store: &Store, view: &View, host: ResumeHost, resume: &Resume) -> R
         }
     }
     let selection = if resume.pruned { Selection::Current } else { Selection::Recorded };
-    let exported = export(view, host.format(), &Options { selection, ..Options::default() })?;
+    let exported = export(view, host.format(), &ExportChoices { selection, ..ExportChoices::default() })?;
     let lines = match host {
         ResumeHost::ClaudeCode => claude::lines(&exported.bytes, resume),
         ResumeHost::Codex => codex::lines(&exported.bytes, resume),
     };
     let (count, left_out) = (lines.len(), exported.report.lines());
-    Ok(Written { bytes: joined(lines), origin: Origin::Conversation, lines: count, left_out })
+    Ok(ResumedSession { bytes: joined(lines), origin: Origin::Conversation, lines: count, left_out })
 }
 
 fn joined(lines: Vec<Vec<u8>>) -> Vec<u8> {
@@ -171,7 +176,7 @@ fn joined(lines: Vec<Vec<u8>>) -> Vec<u8> {
 }
 
 /// The host's records up to the view's seq, without those of branches that were left, under a new id.
-fn records(store: &Store, view: &View, old: &str, resume: &Resume) -> Result<Vec<Vec<u8>>, Error> {
+fn records(store: &Store, view: &View, old: &str, resume: &ResumeOptions) -> Result<Vec<Vec<u8>>, Error> {
     // Branches that the host itself left stay: the host's record of the rewind is among the lines.
     let mut left: Vec<(Seq, Seq)> = view.state().rewinds(view.at()).to_vec();
     let mut told_by_host = BTreeSet::new();

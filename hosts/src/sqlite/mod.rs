@@ -22,8 +22,8 @@ mod wal;
 use std::cell::{Cell, RefCell};
 use std::io;
 
-pub use record::Value;
-pub use tables::{Place, Table};
+pub use record::SqlValue;
+pub use tables::{RowAddress, Table};
 
 use wal::Wal;
 

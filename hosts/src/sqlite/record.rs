@@ -6,7 +6,7 @@
 
 /// A value.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Value {
+pub enum SqlValue {
     /// No value.
     Null,
     /// A whole number.
@@ -19,7 +19,7 @@ pub enum Value {
     Blob(Vec<u8>),
 }
 
-impl Value {
+impl SqlValue {
     /// The text, if it is one.
     pub fn text(&self) -> Option<&str> {
         match self {
@@ -72,7 +72,7 @@ pub(super) fn bytes_to(record: &[u8], count: usize) -> Option<usize> {
 
 /// The first `count` values of a record; `None` if its bytes are no record. A value that it lacks is null: the column came
 /// later.
-pub(super) fn values(record: &[u8], count: usize) -> Option<Vec<Value>> {
+pub(super) fn values(record: &[u8], count: usize) -> Option<Vec<SqlValue>> {
     let mut rest = record;
     let header = usize::try_from(varint(&mut rest)?).ok()?;
     let start = record.len().checked_sub(rest.len())?;
@@ -86,7 +86,7 @@ pub(super) fn values(record: &[u8], count: usize) -> Option<Vec<Value>> {
         body = after;
         values.push(value(kind, own));
     }
-    values.resize(count, Value::Null);
+    values.resize(count, SqlValue::Null);
     Some(values)
 }
 
@@ -102,22 +102,22 @@ const fn bytes_of(kind: u64) -> Option<u64> {
     })
 }
 
-fn value(kind: u64, bytes: &[u8]) -> Value {
+fn value(kind: u64, bytes: &[u8]) -> SqlValue {
     match kind {
-        0 => Value::Null,
+        0 => SqlValue::Null,
         1..=6 => {
             let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
             let start = if negative { -1 } else { 0 };
-            Value::Integer(bytes.iter().fold(start, |number: i64, byte| (number << 8) | i64::from(*byte)))
+            SqlValue::Integer(bytes.iter().fold(start, |number: i64, byte| (number << 8) | i64::from(*byte)))
         }
-        7 => Value::Real(bytes.try_into().map_or(0.0, f64::from_be_bytes)),
-        8 => Value::Integer(0),
-        9 => Value::Integer(1),
+        7 => SqlValue::Real(bytes.try_into().map_or(0.0, f64::from_be_bytes)),
+        8 => SqlValue::Integer(0),
+        9 => SqlValue::Integer(1),
         _ if kind & 1 == 1 => match std::str::from_utf8(bytes) {
-            Ok(text) => Value::Text(text.to_owned()),
-            Err(_) => Value::Blob(bytes.to_vec()),
+            Ok(text) => SqlValue::Text(text.to_owned()),
+            Err(_) => SqlValue::Blob(bytes.to_vec()),
         },
-        _ => Value::Blob(bytes.to_vec()),
+        _ => SqlValue::Blob(bytes.to_vec()),
     }
 }
 
@@ -130,13 +130,13 @@ mod tests {
         // null, -2 in one byte, 258 in two, "ab", a blob, 1, and one that is not there.
         let record = [7, 0, 1, 2, 17, 16, 9, 0xfe, 1, 2, b'a', b'b', 0xff, 0];
         let expected = vec![
-            Value::Null,
-            Value::Integer(-2),
-            Value::Integer(258),
-            Value::Text("ab".to_owned()),
-            Value::Blob(vec![0xff, 0]),
-            Value::Integer(1),
-            Value::Null,
+            SqlValue::Null,
+            SqlValue::Integer(-2),
+            SqlValue::Integer(258),
+            SqlValue::Text("ab".to_owned()),
+            SqlValue::Blob(vec![0xff, 0]),
+            SqlValue::Integer(1),
+            SqlValue::Null,
         ];
         assert_eq!(values(&record, 7), Some(expected));
         for cut in 0..record.len() {

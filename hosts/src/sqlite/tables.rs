@@ -1,6 +1,6 @@
 //! Tables: their names and columns, and their rows, by walking their trees.
 
-use super::record::{Value, bytes_to, values, varint};
+use super::record::{SqlValue, bytes_to, values, varint};
 use super::wal::{number16, number32};
 use super::{Database, HEADER_BYTES, Seen, Unreadable};
 
@@ -34,7 +34,7 @@ impl Table {
 
 /// The address of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct RowAddress {
     /// Its id.
     pub id: i64,
     /// Length of its record in bytes.
@@ -44,10 +44,10 @@ pub struct Place {
 }
 
 /// Takes each row: its place, and its values in the order of the columns.
-type Each<'f> = dyn FnMut(Place, Vec<Value>) -> Result<(), Unreadable> + 'f;
+type Each<'f> = dyn FnMut(RowAddress, Vec<SqlValue>) -> Result<(), Unreadable> + 'f;
 
 /// A row out of its page: its id, its length in bytes, its values.
-type Cell = (i64, u32, Vec<Value>);
+type Cell = (i64, u32, Vec<SqlValue>);
 
 impl Database<'_> {
     /// The tables, in the order of their making.
@@ -58,8 +58,13 @@ impl Database<'_> {
         let schema = Table { name: "sqlite_schema".to_owned(), columns: vec![String::new(); 5], root: 1 };
         let mut tables = Vec::new();
         self.rows(&schema, &mut |_, values| {
-            if let [Value::Text(kind), Value::Text(name), _, Value::Integer(root), Value::Text(sql)] =
-                values.as_slice()
+            if let [
+                SqlValue::Text(kind),
+                SqlValue::Text(name),
+                _,
+                SqlValue::Integer(root),
+                SqlValue::Text(sql),
+            ] = values.as_slice()
                 && kind == "table"
                 && let Ok(root) = u32::try_from(*root)
             {
@@ -94,9 +99,9 @@ impl Database<'_> {
     ///
     /// # Errors
     /// If the tree cannot be read.
-    pub fn row_at(&self, table: &Table, place: Place) -> Result<Option<Vec<Value>>, Unreadable> {
+    pub fn row_at(&self, table: &Table, place: RowAddress) -> Result<Option<Vec<SqlValue>>, Unreadable> {
         let found = self.with_page(place.page, |page| {
-            let is_leaf = Head::of(place.page, page).is_ok_and(|head| head.is_leaf);
+            let is_leaf = PageHead::of(place.page, page).is_ok_and(|head| head.is_leaf);
             if is_leaf { self.cell(page, usize::from(place.at), table.columns.len()) } else { Ok(None) }
         });
         match found {
@@ -110,12 +115,12 @@ impl Database<'_> {
     ///
     /// # Errors
     /// If the tree cannot be read.
-    pub fn row(&self, table: &Table, id: i64) -> Result<Option<Vec<Value>>, Unreadable> {
+    pub fn row(&self, table: &Table, id: i64) -> Result<Option<Vec<SqlValue>>, Unreadable> {
         let mut number = table.root;
         let mut page = Vec::new();
         for _ in 0..DEPTH_MAX {
             self.page(number, &mut page)?;
-            let head = Head::of(number, &page)?;
+            let head = PageHead::of(number, &page)?;
             let mut next = head.right;
             for at in head.cells(&page) {
                 if head.is_leaf {
@@ -152,7 +157,7 @@ impl Database<'_> {
         }
         let mut page = Vec::new();
         self.page(number, &mut page)?;
-        let head = Head::of(number, &page)?;
+        let head = PageHead::of(number, &page)?;
         // Cells of a sound page lie apart, so together they fit in it. One cell that thousands of pointers name would be read as often.
         let mut room = self.page_bytes;
         for at in head.cells(&page) {
@@ -165,7 +170,7 @@ impl Database<'_> {
             if !head.is_leaf {
                 self.walk(number32(&page, at), count, depth + 1, seen, each)?;
             } else if let Some((id, bytes, row)) = self.cell(&page, at, count)? {
-                each(Place { id, bytes, page: number, at: u16::try_from(at).unwrap_or(u16::MAX) }, row)?;
+                each(RowAddress { id, bytes, page: number, at: u16::try_from(at).unwrap_or(u16::MAX) }, row)?;
             }
         }
         if head.is_leaf { Ok(()) } else { self.walk(head.right, count, depth + 1, seen, each) }
@@ -240,14 +245,14 @@ impl Database<'_> {
 }
 
 /// The head of a page of a tree.
-struct Head {
+struct PageHead {
     is_leaf: bool,
     count: usize,
     right: u32,
     start: usize,
 }
 
-impl Head {
+impl PageHead {
     fn of(number: u32, page: &[u8]) -> Result<Self, Unreadable> {
         let start = if number == 1 { HEADER_BYTES } else { 0 };
         let is_leaf = match page.get(start) {

@@ -1,6 +1,6 @@
 //! Rollout files.
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use expect_test::expect;
 
 use super::support::{check, import, origins};
@@ -31,7 +31,7 @@ pub(crate) const SESSION: &str = r##"{"timestamp":"2026-01-02T03:04:05.000Z","ty
 #[test]
 fn a_rollout_becomes_messages_calls_and_steps() {
     check(
-        Format::Codex,
+        ImportFormat::Codex,
         SESSION,
         expect![[r#"
         = codex s1 cwd=/w
@@ -76,7 +76,7 @@ fn outcomes_are_told_by_the_text_of_the_result() {
         let line = format!(
             r#"{{"type":"response_item","payload":{{"type":"function_call_output","call_id":"c","output":{output}}}}}"#
         );
-        let (batches, _) = import(Format::Codex, "f", line.as_bytes());
+        let (batches, _) = import(ImportFormat::Codex, "f", line.as_bytes());
         match &batches[0].entries[0].fact {
             acpdb_engine::entry::Fact::ToolFinished(acpdb_engine::entry::fact::ToolFinished {
                 outcome,
@@ -127,7 +127,7 @@ pub(crate) const MARKS: &str = r##"{"timestamp":"2026-01-02T03:04:05Z","type":"s
 #[test]
 fn aborts_rollbacks_and_compactions_are_told() {
     check(
-        Format::Codex,
+        ImportFormat::Codex,
         MARKS,
         expect![[r#"
             = codex s2 cwd=-
@@ -178,7 +178,7 @@ fn glued_values_and_a_cut_last_line_are_read() {
         r#"{"type":"event_msg","pay"#
     );
     let (batches, report) = import(
-        Format::Codex,
+        ImportFormat::Codex,
         "rollout-2026-01-02T03-04-05-0123456789abcdef0123456789abcdef0123",
         glued.as_bytes(),
     );
@@ -191,10 +191,10 @@ fn glued_values_and_a_cut_last_line_are_read() {
 
 #[test]
 fn a_longer_file_adds_facts_and_changes_none() {
-    let whole = origins(&import(Format::Codex, "f", SESSION.as_bytes()).0);
+    let whole = origins(&import(ImportFormat::Codex, "f", SESSION.as_bytes()).0);
     let lines: Vec<&str> = SESSION.split_inclusive('\n').collect();
     for end in 1..lines.len() {
-        let part = origins(&import(Format::Codex, "f", lines[..end].concat().as_bytes()).0);
+        let part = origins(&import(ImportFormat::Codex, "f", lines[..end].concat().as_bytes()).0);
         assert!(part.is_subset(&whole), "{end} lines");
     }
 }

@@ -1,6 +1,6 @@
 //! Event files.
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use expect_test::expect;
 
 use super::support::check;
@@ -31,7 +31,7 @@ pub(crate) const SESSION: &str = r##"{"type":"session.start","data":{"sessionId"
 #[test]
 fn an_event_file_becomes_messages_calls_and_steps() {
     check(
-        Format::CopilotCli,
+        ImportFormat::CopilotCli,
         SESSION,
         expect![[r#"
             = copilot-cli s1 cwd=/w
@@ -94,7 +94,7 @@ const AGENT: &str = r##"{"type":"session.start","data":{"sessionId":"s2","copilo
 /// subagent read as well.
 #[test]
 fn a_subagent_is_a_session_of_its_own_and_sums_tell_what_no_event_told() {
-    let (batches, report) = super::support::import(Format::CopilotCli, "file", AGENT.as_bytes());
+    let (batches, report) = super::support::import(ImportFormat::CopilotCli, "file", AGENT.as_bytes());
     assert_eq!((report.sessions, report.subagents, report.duplicates), (1, 1, 1));
     expect![[r#"
         = copilot-cli s2 cwd=/w

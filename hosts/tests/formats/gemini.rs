@@ -1,6 +1,6 @@
 //! Conversations as documents and as logs.
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use expect_test::expect;
 
 use super::support::{check, import, origins};
@@ -36,7 +36,7 @@ pub(crate) const DOCUMENT: &str = r##"{
 #[test]
 fn a_document_becomes_messages_and_calls_and_can_be_put_together_again() {
     check(
-        Format::GeminiCli,
+        ImportFormat::GeminiCli,
         DOCUMENT,
         expect![[r#"
             = gemini-cli s1 cwd=-
@@ -88,7 +88,7 @@ pub(crate) const LOG: &str = r##"{"sessionId":"s1","projectHash":"abc","startTim
 #[test]
 fn a_log_is_followed_by_position() {
     check(
-        Format::GeminiCli,
+        ImportFormat::GeminiCli,
         LOG,
         expect![[r#"
             = gemini-cli s1 cwd=-
@@ -134,7 +134,7 @@ fn both_forms_of_a_session_give_the_same_origins() {
     let document = format!(r#"{{"sessionId":"s","projectHash":"p","messages":[{}]}}"#, messages.join(","));
     let log = format!("{{\"sessionId\":\"s\",\"projectHash\":\"p\"}}\n{}\n", messages.join("\n"));
     let [document, log] =
-        [document, log].map(|text| origins(&import(Format::GeminiCli, "f", text.as_bytes()).0));
+        [document, log].map(|text| origins(&import(ImportFormat::GeminiCli, "f", text.as_bytes()).0));
     let both: Vec<_> = document.intersection(&log).map(|(_, origin)| origin.as_str()).collect();
     assert_eq!(
         both,
@@ -145,7 +145,7 @@ fn both_forms_of_a_session_give_the_same_origins() {
 /// A subagent's session stood beside the others as if the user had begun it, and tokens that the provider's own tools took were in no sum.
 #[test]
 fn a_subagent_belongs_to_the_session_that_its_folder_names() {
-    use acpdb_hosts::import::{AGENT_FOLDER, Beside, Options, read};
+    use acpdb_hosts::import::{AGENT_FOLDER, Beside, ImportOptions, read};
     let parent = "9e551011-0000-4000-8000-000000000001";
     let input = |kind: &str| {
         format!(
@@ -156,9 +156,11 @@ fn a_subagent_belongs_to_the_session_that_its_folder_names() {
     };
     let told = ["subagent", "main"].map(|kind| {
         let folder = move |name: &str, _| (name == AGENT_FOLDER).then(|| parent.as_bytes().to_vec());
-        let options = Options { beside: Some(Beside(std::sync::Arc::new(folder))), ..Options::default() };
+        let options =
+            ImportOptions { beside: Some(Beside(std::sync::Arc::new(folder))), ..ImportOptions::default() };
         let mut batches = Vec::new();
-        let report = read(Format::GeminiCli, "f", input(kind).as_bytes(), &options, &mut batches).unwrap();
+        let report =
+            read(ImportFormat::GeminiCli, "f", input(kind).as_bytes(), &options, &mut batches).unwrap();
         assert!(super::support::show(&batches).contains("finished m Some(11)/Some(3)"));
         (batches[0].stream.parent.clone(), report.sessions, report.subagents)
     });

@@ -1,6 +1,6 @@
 //! Decisions and preferences.
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use expect_test::expect;
 
 use super::support::{check, import, origins};
@@ -14,7 +14,7 @@ pub(crate) const DECISIONS: &str = r##"{"id": "p-1", "title": "Old way", "status
 #[test]
 fn decisions_keep_their_links_and_what_has_no_place() {
     check(
-        Format::MemoryDecisions,
+        ImportFormat::MemoryDecisions,
         DECISIONS,
         expect![[r#"
             =  file cwd=-
@@ -40,7 +40,7 @@ pub(crate) const PREFERENCES: &str = r##"{"ts": "2025-05-30T18:25:47-07:00", "co
 #[test]
 fn preferences_are_numbered_values_of_a_key() {
     check(
-        Format::MemoryPreferences,
+        ImportFormat::MemoryPreferences,
         PREFERENCES,
         expect![[r#"
             =  file cwd=-
@@ -59,10 +59,10 @@ fn preferences_are_numbered_values_of_a_key() {
 
 #[test]
 fn a_longer_file_adds_facts_and_changes_none() {
-    let whole = origins(&import(Format::MemoryPreferences, "f", PREFERENCES.as_bytes()).0);
+    let whole = origins(&import(ImportFormat::MemoryPreferences, "f", PREFERENCES.as_bytes()).0);
     let lines: Vec<&str> = PREFERENCES.split_inclusive('\n').collect();
     for end in 1..lines.len() {
-        let part = origins(&import(Format::MemoryPreferences, "f", lines[..end].concat().as_bytes()).0);
+        let part = origins(&import(ImportFormat::MemoryPreferences, "f", lines[..end].concat().as_bytes()).0);
         assert!(part.is_subset(&whole), "{end} lines");
     }
 }

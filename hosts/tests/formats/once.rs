@@ -1,6 +1,6 @@
 //! A record that stands in a file twice is told once, and one that only looks alike as often as it was written.
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use expect_test::expect;
 
 use super::support::{check, import, show};
@@ -16,7 +16,7 @@ const CODEX: &str = r##"{"timestamp":"2026-01-02T10:00:00.001Z","type":"session_
 #[test]
 fn a_line_of_codex_that_stands_there_again_is_one() {
     check(
-        Format::Codex,
+        ImportFormat::Codex,
         &format!("{CODEX}{CODEX}"),
         expect![[r#"
         = codex s1 cwd=/w
@@ -46,7 +46,7 @@ fn lines_of_one_moment_may_be_alike() {
     };
     let input =
         [said("user", "go on"), said("assistant", "1"), said("user", "go on"), said("assistant", "2")];
-    let (batches, report) = import(Format::Codex, "file", input.concat().as_bytes());
+    let (batches, report) = import(ImportFormat::Codex, "file", input.concat().as_bytes());
     assert_eq!((show(&batches).matches("go on").count(), report.duplicates), (2, 0));
 }
 
@@ -90,7 +90,7 @@ fn each_telling_of_codex_of_its_tokens_ends_a_reply() {
         [counted(1, 10, 10), said(2, "a"), counted(3, 10, 10), counted(4, 30, 20)],
     ];
     let told = table.map(|lines| {
-        let (batches, _) = import(Format::Codex, "file", lines.concat().as_bytes());
+        let (batches, _) = import(ImportFormat::Codex, "file", lines.concat().as_bytes());
         let shown = show(&batches);
         let facts = shown.lines().filter(|line| !line.starts_with("kept") && !line.starts_with('='));
         facts.collect::<Vec<_>>().join(", ")
@@ -112,7 +112,7 @@ fn a_line_of_pi_that_stands_there_again_is_one() {
 {"type":"message","id":"c","parentId":"b","message":{"role":"user","content":"more"}}
 "#;
     check(
-        Format::Pi,
+        ImportFormat::Pi,
         &format!("{session}{session}"),
         expect![[r#"
         = pi s1 cwd=/w
@@ -146,7 +146,7 @@ fn one_word_for_all_ids_of_opencode_hides_no_text() {
     let messages: Vec<String> = ["one", "two", "three"].into_iter().enumerate().map(message).collect();
     let input =
         format!(r#"{{"info":{{"id":"ses_1","directory":"/w"}},"messages":[{}]}}"#, messages.join(","));
-    let (batches, report) = import(Format::Opencode, "file", input.as_bytes());
+    let (batches, report) = import(ImportFormat::Opencode, "file", input.as_bytes());
     let shown = show(&batches);
     for text in ["one", "two", "three"] {
         assert!(shown.contains(&format!("[text {text}]")), "{text}: {shown}");
@@ -179,7 +179,7 @@ fn a_record_of_copilot_is_about_the_answer_that_it_fits() {
         [answer(1, r#","outputTokens":7,"apiCallId":"A""#), record(2, r#","apiCallId":"A""#)],
     ];
     let told = table.map(|lines| {
-        let (batches, _) = import(Format::CopilotCli, "file", lines.concat().as_bytes());
+        let (batches, _) = import(ImportFormat::CopilotCli, "file", lines.concat().as_bytes());
         let entries = batches.iter().flat_map(|batch| &batch.entries);
         let ends = entries.filter_map(|entry| match &entry.fact {
             acpdb_engine::entry::Fact::MessageFinished(end) => {
@@ -208,7 +208,7 @@ fn a_rewind_of_copilot_whose_events_are_gone_goes_back_to_what_is_there() {
 {"type":"user.message","data":{"content":"three"},"id":"e10"}
 "#;
     check(
-        Format::CopilotCli,
+        ImportFormat::CopilotCli,
         input,
         expect![[r#"
         = copilot-cli s1 cwd=-
@@ -231,39 +231,39 @@ fn a_record_of_an_unknown_kind_is_counted_and_says_nothing() {
     let codex = CODEX.lines().next().unwrap();
     let table = [
         (
-            Format::ClaudeCode,
+            ImportFormat::ClaudeCode,
             r#"{"type":"user","uuid":"u","sessionId":"s","cwd":"/w","message":{"role":"user","content":"said"}}"#,
             r#"{"type":"dream","uuid":"N","sessionId":"s","message":{"role":"user","content":"invented"},"usage":{"input_tokens":9}}"#,
         ),
         (
-            Format::Codex,
+            ImportFormat::Codex,
             codex,
             r#"{"timestamp":"2026-01-02T10:00:0NZ","type":"dream","payload":{"type":"message","role":"user","content":"invented","usage":{"input_tokens":9}}}"#,
         ),
         (
-            Format::CopilotCli,
+            ImportFormat::CopilotCli,
             r#"{"type":"session.start","data":{"sessionId":"s"},"id":"e0"}"#,
             r#"{"type":"dream","data":{"content":"invented","outputTokens":9},"id":"eN"}"#,
         ),
         (
-            Format::Pi,
+            ImportFormat::Pi,
             r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#,
             r#"{"type":"dream","id":"N","parentId":null,"message":{"role":"user","content":"invented"}}"#,
         ),
         (
-            Format::GeminiCli,
+            ImportFormat::GeminiCli,
             r#"{"sessionId":"s","projectHash":"p","kind":"main"}"#,
             r#"{"$dream":{"messages":[{"id":"N","type":"user","content":"invented"}]}}"#,
         ),
     ];
     for (format, first, unknown) in table {
         let said = match format {
-            Format::ClaudeCode => "",
-            Format::Codex => {
+            ImportFormat::ClaudeCode => "",
+            ImportFormat::Codex => {
                 r#"{"timestamp":"2026-01-02T10:00:09Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"text","text":"said"}]}}"#
             }
-            Format::CopilotCli => r#"{"type":"user.message","data":{"content":"said"},"id":"e9"}"#,
-            Format::Pi => {
+            ImportFormat::CopilotCli => r#"{"type":"user.message","data":{"content":"said"},"id":"e9"}"#,
+            ImportFormat::Pi => {
                 r#"{"type":"message","id":"z","parentId":null,"message":{"role":"user","content":"said"}}"#
             }
             _ => r#"{"id":"m9","type":"user","content":"said"}"#,
@@ -294,7 +294,7 @@ fn what_copilot_gave_the_model_beside_prompts_is_in_the_context() {
 "#;
     let digest = "a3f87a75adb75345a7a2cfbba8135524ed5fa143faa3a04e39fd014bade6ae06";
     check(
-        Format::CopilotCli,
+        ImportFormat::CopilotCli,
         &input.replace("DIGEST", digest),
         expect![[r#"
             = copilot-cli s1 cwd=/w

@@ -1,6 +1,6 @@
 //! Chat messages, alone and in runs.
 
-use acpdb_hosts::import::{Format, Options, read};
+use acpdb_hosts::import::{ImportFormat, ImportOptions, read};
 use expect_test::expect;
 
 use super::support::{check, import, judge, origins, show};
@@ -11,7 +11,7 @@ pub(crate) const RUNS: &str = r##"[{"task_id":0,"reward":0.0,"info":{"x":1},"tra
 #[test]
 fn a_run_is_a_stream() {
     check(
-        Format::OpenaiMessages,
+        ImportFormat::OpenaiMessages,
         RUNS,
         expect![[r#"
             = openai-messages 0/1 cwd=-
@@ -55,7 +55,7 @@ pub(crate) const LIST: &str = r##"[
 #[test]
 fn parallel_calls_pair_by_id_and_old_calls_by_place() {
     check(
-        Format::OpenaiMessages,
+        ImportFormat::OpenaiMessages,
         LIST,
         expect![[r#"
             = openai-messages digest:8a28 cwd=-
@@ -94,7 +94,8 @@ fn a_simulation_is_a_stream_and_users_call_tools_too() {
 fn check_beside(input: &str) {
     let mut batches = Vec::new();
     let report =
-        read(Format::OpenaiMessages, "f", input.as_bytes(), &Options::default(), &mut batches).unwrap();
+        read(ImportFormat::OpenaiMessages, "f", input.as_bytes(), &ImportOptions::default(), &mut batches)
+            .unwrap();
     let beside = batches.pop().unwrap();
     let kept = acpdb_hosts::import::wire::resolve(&beside.entries[0].wire).unwrap();
     expect![[r#"{"info":{"seed":1},"tasks":[{"id":"0"}],"simulations":[],"timestamp":"t"}"#]]
@@ -123,7 +124,7 @@ fn check_beside(input: &str) {
 #[test]
 fn messages_one_a_line_are_one_conversation() {
     check(
-        Format::OpenaiMessages,
+        ImportFormat::OpenaiMessages,
         concat!(
             "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n",
             "{\"what\":1}\n{\"role\":\"user\",\"content\":\"c\"}\n{\"role\":"
@@ -144,10 +145,10 @@ fn messages_one_a_line_are_one_conversation() {
 
 #[test]
 fn the_caller_may_name_the_session() {
-    let options = Options { session: Some("mine".into()), ..Options::default() };
+    let options = ImportOptions { session: Some("mine".into()), ..ImportOptions::default() };
     let names = |input: &str| {
         let mut batches = Vec::new();
-        let _ = read(Format::OpenaiMessages, "f", input.as_bytes(), &options, &mut batches).unwrap();
+        let _ = read(ImportFormat::OpenaiMessages, "f", input.as_bytes(), &options, &mut batches).unwrap();
         let mut names: Vec<String> = batches.iter().map(|batch| batch.stream.name.clone()).collect();
         names.dedup();
         names
@@ -171,7 +172,7 @@ fn calls_in_blocks_are_calls() {
     ]
     .join("\n");
     for input in [body, &lines] {
-        let (batches, report) = import(Format::OpenaiMessages, "file", input.as_bytes());
+        let (batches, report) = import(ImportFormat::OpenaiMessages, "file", input.as_bytes());
         judge(&batches, input);
         origins(&batches);
         assert!(report.is_complete(), "{report:?}");
@@ -181,7 +182,7 @@ fn calls_in_blocks_are_calls() {
             assert!(shown.contains(line), "{shown}");
         }
     }
-    let shown = show(&import(Format::OpenaiMessages, "file", body.as_bytes()).0);
+    let shown = show(&import(ImportFormat::OpenaiMessages, "file", body.as_bytes()).0);
     for line in
         ["prompt set system=true model=Some(\"claude-x\")", "[text now]", "user [text and?]", "kept message"]
     {
@@ -189,7 +190,7 @@ fn calls_in_blocks_are_calls() {
     }
     // Calls in blocks beside roles that the provider does not have.
     let odd = r#"[{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]},{"role":"tool","content":"a"}]"#;
-    let (_, report) = import(Format::OpenaiMessages, "file", odd.as_bytes());
+    let (_, report) = import(ImportFormat::OpenaiMessages, "file", odd.as_bytes());
     // The conversation, and the message of which nothing is left.
     assert_eq!((report.calls_main, report.kept_raw.len()), (0, 2));
 }
@@ -198,7 +199,7 @@ fn calls_in_blocks_are_calls() {
 #[test]
 fn a_conversation_is_what_was_understood() {
     let said = |input: &str| {
-        let (batches, report) = import(Format::OpenaiMessages, "file", input.as_bytes());
+        let (batches, report) = import(ImportFormat::OpenaiMessages, "file", input.as_bytes());
         format!("empty {} kept {}\n{}", report.is_empty, report.kept_raw.len(), show(&batches))
     };
     let table = [

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use acpdb_engine::Store;
 use acpdb_engine::event::Scope;
 use acpdb_engine::storage::SimWorld;
-use acpdb_hosts::export::{self, Options, Selection, export};
-use acpdb_hosts::import::{Format, detect};
+use acpdb_hosts::export::{self, ExportChoices, Selection, export};
+use acpdb_hosts::import::{ImportFormat, detect};
 use expect_test::expect;
 
 use super::support::check;
@@ -52,7 +52,7 @@ fn the_system_prompt_is_what_its_branch_says() {
             + "\n",
     ];
     check(
-        Format::Pi,
+        ImportFormat::Pi,
         &text.concat(),
         expect![[r#"
         = pi s1 cwd=/w
@@ -70,10 +70,11 @@ fn the_system_prompt_is_what_its_branch_says() {
         sessions 1 records 6 calls 0 failed 0 open 0 todos 0 unknown {} raw 0 skipped 0 cut false
     "#]],
     );
-    let mut batches: Vec<acpdb_hosts::import::Batch> = Vec::new();
-    let options = acpdb_hosts::import::Options::default();
+    let mut batches: Vec<acpdb_hosts::import::ImportBatch> = Vec::new();
+    let options = acpdb_hosts::import::ImportOptions::default();
     let input = text.concat();
-    let _ = acpdb_hosts::import::read(Format::Pi, "s1", input.as_bytes(), &options, &mut batches).unwrap();
+    let _ =
+        acpdb_hosts::import::read(ImportFormat::Pi, "s1", input.as_bytes(), &options, &mut batches).unwrap();
     let prompts: Vec<(String, String)> = batches
         .iter()
         .flat_map(|batch| &batch.entries)
@@ -102,7 +103,7 @@ fn the_system_prompt_is_what_its_branch_says() {
 #[test]
 fn a_tree_becomes_messages_calls_and_rewinds() {
     check(
-        Format::Pi,
+        ImportFormat::Pi,
         SESSION,
         expect![[r#"
             = pi s1 cwd=/w
@@ -180,7 +181,7 @@ fn a_file_that_is_given_ids_tells_the_same_messages() {
             r#""message","id":"b","parentId":"a","timestamp":"2025-01-02T03:04:07"#,
         );
     let origins = |input: &str| {
-        let (batches, _) = super::support::import(Format::Pi, "file", input.as_bytes());
+        let (batches, _) = super::support::import(ImportFormat::Pi, "file", input.as_bytes());
         super::support::origins(&batches)
     };
     assert_ne!(old, new);
@@ -190,19 +191,19 @@ fn a_file_that_is_given_ids_tells_the_same_messages() {
 #[test]
 fn a_header_tells_the_format() {
     let first = SESSION.lines().next().unwrap();
-    assert_eq!(detect(std::path::Path::new("x.jsonl"), first.as_bytes()), Some(Format::Pi));
+    assert_eq!(detect(std::path::Path::new("x.jsonl"), first.as_bytes()), Some(ImportFormat::Pi));
 }
 
 /// The messages that the host would send next, from a store's fold of these lines.
 fn sent(lines: &[String]) -> String {
     let storage = Arc::new(SimWorld::new(1).process(1));
     let store = Store::builder("/sim").storage(storage).registry(acpdb_hosts::registry()).open().unwrap();
-    for batch in super::support::import(Format::Pi, "file", lines.concat().as_bytes()).0 {
+    for batch in super::support::import(ImportFormat::Pi, "file", lines.concat().as_bytes()).0 {
         let _ = store.append(&batch.stream, batch.entries).unwrap();
     }
     let stream = store.stream_names().unwrap().into_iter().find(|it| it.scope == Scope::Session).unwrap();
     let view = store.view(stream.id).unwrap();
-    let options = Options { selection: Selection::Recorded, ..Options::default() };
+    let options = ExportChoices { selection: Selection::Recorded, ..ExportChoices::default() };
     let body = export(&view, export::Format::Anthropic, &options).unwrap().bytes;
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
     let texts = body["messages"].as_array().unwrap().iter().flat_map(|message| {

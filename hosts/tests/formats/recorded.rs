@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use acpdb_hosts::import::Batch;
-use acpdb_hosts::import::{Format, ImportReport, Options, decompressed, detect, read};
+use acpdb_hosts::import::ImportBatch;
+use acpdb_hosts::import::{ImportFormat, ImportOptions, ImportReport, decompressed, detect, read};
 
 use super::support::{judge, origins};
 
@@ -13,7 +13,7 @@ fn data() -> PathBuf {
 }
 
 /// Imports every file of a folder; checks its format, its wires and its origins.
-fn all(folder: &str, format: Format) -> (ImportReport, Vec<Batch>) {
+fn all(folder: &str, format: ImportFormat) -> (ImportReport, Vec<ImportBatch>) {
     let mut total = ImportReport::new(format);
     let mut everything = Vec::new();
     let mut files: Vec<PathBuf> =
@@ -30,7 +30,7 @@ fn all(folder: &str, format: Format) -> (ImportReport, Vec<Batch>) {
         assert_eq!(detect(&file, text.as_bytes()), Some(format), "{}", file.display());
         let name = file.file_stem().unwrap().to_str().unwrap();
         let mut batches = Vec::new();
-        let report = read(format, name, text.as_bytes(), &Options::default(), &mut batches).unwrap();
+        let report = read(format, name, text.as_bytes(), &ImportOptions::default(), &mut batches).unwrap();
         assert!(report.is_complete(), "{report:?}");
         assert!(report.cut.is_none());
         assert!(report.unknown_records.is_empty(), "{:?}", report.unknown_records);
@@ -53,7 +53,7 @@ fn all(folder: &str, format: Format) -> (ImportReport, Vec<Batch>) {
 }
 
 /// Sessions, records, calls, failed, without result, todo lists.
-fn counts(folder: &str, format: Format, want: [u64; 6]) {
+fn counts(folder: &str, format: ImportFormat, want: [u64; 6]) {
     let (report, _) = all(folder, format);
     let got = [
         report.sessions,
@@ -69,7 +69,7 @@ fn counts(folder: &str, format: Format, want: [u64; 6]) {
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn codex() {
-    counts("codex/session-bridge", Format::Codex, [8, 1693, 406, 23, 1, 5]);
+    counts("codex/session-bridge", ImportFormat::Codex, [8, 1693, 406, 23, 1, 5]);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn codex() {
 fn codex_steps_are_those_that_the_host_counts() {
     use acpdb_engine::entry::{Fact, fact};
     use acpdb_engine::event::TurnKind;
-    let (_, batches) = all("codex/session-bridge", Format::Codex);
+    let (_, batches) = all("codex/session-bridge", ImportFormat::Codex);
     let turns = |wanted: TurnKind| {
         let entries = batches.iter().flat_map(|batch| &batch.entries);
         entries.filter(|entry| matches!(entry.fact, Fact::TurnStarted(fact::TurnStarted { kind, .. }) if kind == wanted)).count()
@@ -89,26 +89,26 @@ fn codex_steps_are_those_that_the_host_counts() {
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn copilot() {
-    counts("copilot-cli/agentv", Format::CopilotCli, [3, 581, 68, 1, 0, 0]);
+    counts("copilot-cli/agentv", ImportFormat::CopilotCli, [3, 581, 68, 1, 0, 0]);
 }
 
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn gemini() {
-    counts("gemini-cli/entire-cli", Format::GeminiCli, [3, 23, 12, 0, 0, 0]);
-    counts("gemini-cli/session-bridge", Format::GeminiCli, [2, 19, 9, 0, 0, 0]);
+    counts("gemini-cli/entire-cli", ImportFormat::GeminiCli, [3, 23, 12, 0, 0, 0]);
+    counts("gemini-cli/session-bridge", ImportFormat::GeminiCli, [2, 19, 9, 0, 0, 0]);
 }
 
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn tau_bench() {
-    counts("openai-messages/tau-bench", Format::OpenaiMessages, [60, 1700, 361, 22, 0, 0]);
+    counts("openai-messages/tau-bench", ImportFormat::OpenaiMessages, [60, 1700, 361, 22, 0, 0]);
 }
 
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn swe_agent() {
-    counts("swe-agent", Format::SweAgent, [10, 108, 108, 0, 0, 0]);
+    counts("swe-agent", ImportFormat::SweAgent, [10, 108, 108, 0, 0, 0]);
 }
 
 #[test]
@@ -116,12 +116,12 @@ fn swe_agent() {
 fn memory() {
     use acpdb_engine::entry::{Fact, fact};
     let data = data();
-    let facts = |file: &str, format: Format| {
+    let facts = |file: &str, format: ImportFormat| {
         let text = fs::read_to_string(data.join("memory").join(file)).unwrap();
         assert_eq!(detect(Path::new(file), text.as_bytes()), Some(format), "{file}");
         let mut batches = Vec::new();
         let name = file.strip_suffix(".jsonl").unwrap();
-        let report = read(format, name, text.as_bytes(), &Options::default(), &mut batches).unwrap();
+        let report = read(format, name, text.as_bytes(), &ImportOptions::default(), &mut batches).unwrap();
         assert!(report.is_complete());
         assert_eq!(batches[0].stream.name, name);
         judge(&batches, &text);
@@ -131,7 +131,7 @@ fn memory() {
         (report.records, facts)
     };
 
-    let (records, decisions) = facts("decisions-peps.jsonl", Format::MemoryDecisions);
+    let (records, decisions) = facts("decisions-peps.jsonl", ImportFormat::MemoryDecisions);
     let linked = |links: fn(&acpdb_engine::entry::MemoryEntry) -> &Vec<String>| {
         decisions
             .iter()
@@ -150,7 +150,7 @@ fn memory() {
         ("preferences-gemini-cli-package-json.jsonl", [547, 177, 293, 63]),
         ("preferences-gemini-cli-core-package-json.jsonl", [426, 129, 237, 46]),
     ] {
-        let (records, facts) = facts(file, Format::MemoryPreferences);
+        let (records, facts) = facts(file, ImportFormat::MemoryPreferences);
         let mut keys = std::collections::BTreeSet::new();
         let mut holds = std::collections::BTreeSet::new();
         let [mut updates, mut removals] = [0, 0];

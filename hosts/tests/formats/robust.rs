@@ -1,22 +1,22 @@
 //! No input makes an importer panic, lose count, or hand out a record without its bytes.
 
-use acpdb_hosts::import::{Batch, Format, Options, read, wire};
+use acpdb_hosts::import::{ImportBatch, ImportFormat, ImportOptions, read, wire};
 use proptest::prelude::*;
 
-pub(crate) const INPUTS: [(Format, &str); 13] = [
-    (Format::Codex, super::codex::SESSION),
-    (Format::Codex, super::codex::MARKS),
-    (Format::CopilotCli, super::copilot::SESSION),
-    (Format::Pi, super::pi::SESSION),
-    (Format::GeminiCli, super::gemini::DOCUMENT),
-    (Format::GeminiCli, super::gemini::LOG),
-    (Format::OpenaiMessages, super::openai::RUNS),
-    (Format::OpenaiMessages, super::openai::LIST),
-    (Format::OpenaiMessages, super::openai::SIMULATIONS),
-    (Format::SweAgent, super::swe::RUN),
-    (Format::MemoryDecisions, super::memory::DECISIONS),
-    (Format::MemoryPreferences, super::memory::PREFERENCES),
-    (Format::Codex, ""),
+pub(crate) const INPUTS: [(ImportFormat, &str); 13] = [
+    (ImportFormat::Codex, super::codex::SESSION),
+    (ImportFormat::Codex, super::codex::MARKS),
+    (ImportFormat::CopilotCli, super::copilot::SESSION),
+    (ImportFormat::Pi, super::pi::SESSION),
+    (ImportFormat::GeminiCli, super::gemini::DOCUMENT),
+    (ImportFormat::GeminiCli, super::gemini::LOG),
+    (ImportFormat::OpenaiMessages, super::openai::RUNS),
+    (ImportFormat::OpenaiMessages, super::openai::LIST),
+    (ImportFormat::OpenaiMessages, super::openai::SIMULATIONS),
+    (ImportFormat::SweAgent, super::swe::RUN),
+    (ImportFormat::MemoryDecisions, super::memory::DECISIONS),
+    (ImportFormat::MemoryPreferences, super::memory::PREFERENCES),
+    (ImportFormat::Codex, ""),
 ];
 
 /// A change to an input at an offset.
@@ -98,9 +98,9 @@ proptest! {
         let format = if other { INPUTS[reader].0 } else { own };
         let bytes = changed(input, &changes);
         let mut batches = Vec::new();
-        let report = read(format, "name", &bytes[..], &Options::default(), &mut batches).unwrap();
+        let report = read(format, "name", &bytes[..], &ImportOptions::default(), &mut batches).unwrap();
         let mut kept = 0;
-        let has_wire = |batch: &Batch| batch.entries.iter().any(|entry| !entry.wire.is_empty());
+        let has_wire = |batch: &ImportBatch| batch.entries.iter().any(|entry| !entry.wire.is_empty());
         // An answer whose model came in no later record is told behind all records.
         let record_count = batches.iter().rposition(has_wire).map_or(0, |last| last + 1);
         for end in &batches[record_count..] {
@@ -114,7 +114,7 @@ proptest! {
                 prop_assert!(entry.origin.is_some());
                 match wire::resolve(&entry.wire) {
                     // A record's bytes stand in the input as they are.
-                    Some(record) if !matches!(format, Format::OpenaiMessages) => {
+                    Some(record) if !matches!(format, ImportFormat::OpenaiMessages) => {
                         prop_assert!(memchr_find(&bytes, &record), "{:?}", String::from_utf8_lossy(&record));
                     }
                     _ => {}
@@ -135,8 +135,8 @@ proptest! {
 }
 
 /// Whether a format may have facts that the end of its input settles.
-fn ends_tell(format: Format) -> bool {
-    matches!(format, Format::CopilotCli)
+fn ends_tell(format: ImportFormat) -> bool {
+    matches!(format, ImportFormat::CopilotCli)
 }
 
 fn memchr_find(whole: &[u8], part: &[u8]) -> bool {

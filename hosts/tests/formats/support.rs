@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, WirePiece, fact};
 use acpdb_engine::event::Report;
-use acpdb_hosts::import::{Batch, Format, ImportReport, Options, read, wire};
+use acpdb_hosts::import::{ImportBatch, ImportFormat, ImportOptions, ImportReport, read, wire};
 use expect_test::Expect;
 
-pub(crate) fn import(format: Format, name: &str, input: &[u8]) -> (Vec<Batch>, ImportReport) {
+pub(crate) fn import(format: ImportFormat, name: &str, input: &[u8]) -> (Vec<ImportBatch>, ImportReport) {
     let mut batches = Vec::new();
-    let report = read(format, name, input, &Options::default(), &mut batches).unwrap();
+    let report = read(format, name, input, &ImportOptions::default(), &mut batches).unwrap();
     (batches, report)
 }
 
 /// Imports `input`, checks the laws, and compares the facts as lines.
-pub(crate) fn check(format: Format, input: &str, want: Expect) {
+pub(crate) fn check(format: ImportFormat, input: &str, want: Expect) {
     let (batches, report) = import(format, "file", input.as_bytes());
     judge(&batches, input);
     origins(&batches);
@@ -39,7 +39,7 @@ pub(crate) fn check(format: Format, input: &str, want: Expect) {
 }
 
 /// The facts as lines.
-pub(crate) fn show(batches: &[Batch]) -> String {
+pub(crate) fn show(batches: &[ImportBatch]) -> String {
     let mut out = String::new();
     let mut stream = None;
     for batch in batches {
@@ -57,7 +57,7 @@ pub(crate) fn show(batches: &[Batch]) -> String {
 }
 
 /// Checks the laws of every import: the wires are the input; origins are there; only one wire a record.
-pub(crate) fn judge(batches: &[Batch], input: &str) {
+pub(crate) fn judge(batches: &[ImportBatch], input: &str) {
     let again = {
         let found = batches.iter().map(|batch| (batch.stream.id(), &batch.entries));
         let mut records: BTreeMap<_, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
@@ -113,7 +113,7 @@ pub(crate) fn judge(batches: &[Batch], input: &str) {
 }
 
 /// The origins of a stream, which must be there once.
-pub(crate) fn origins(batches: &[Batch]) -> BTreeSet<(String, String)> {
+pub(crate) fn origins(batches: &[ImportBatch]) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for batch in batches {
         for entry in &batch.entries {

@@ -1,6 +1,6 @@
 //! Trajectories.
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use expect_test::expect;
 
 use super::support::check;
@@ -25,7 +25,7 @@ pub(crate) const RUN: &str = r##"{
 #[test]
 fn a_trajectory_becomes_steps_with_a_call_each() {
     check(
-        Format::SweAgent,
+        ImportFormat::SweAgent,
         RUN,
         expect![[r#"
             = swe-agent digest:f5f4 cwd=/repo
@@ -53,7 +53,7 @@ fn a_trajectory_becomes_steps_with_a_call_each() {
 #[test]
 fn history_may_stand_first_and_more_than_one_run_in_a_file() {
     check(
-        Format::SweAgent,
+        ImportFormat::SweAgent,
         "{\"history\":[{\"role\":\"user\",\"content\":\"x\"}],\"trajectory\":[{\"action\":\"ls\",\"observation\":1}]}\n[]\n",
         expect![[r#"
             = swe-agent digest:ec90 cwd=-

@@ -13,7 +13,7 @@ use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::text::signature::Signer;
-use acpdb_hosts::import::{Batch, Format, Options, Retold, Sink, SinkStop, read};
+use acpdb_hosts::import::{ImportBatch, ImportFormat, ImportOptions, Retold, Sink, SinkStop, read};
 use proptest::prelude::*;
 
 use super::support::import;
@@ -28,7 +28,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn take(&mut self, batches: &[Batch]) {
+    pub(crate) fn take(&mut self, batches: &[ImportBatch]) {
         let signer = Signer::new([7; 32]);
         let secret = acpdb_engine::secret::Secret::default();
         let registry = acpdb_hosts::registry();
@@ -63,7 +63,7 @@ impl Store {
     }
 }
 
-fn events_of(format: Format, inputs: &[&str]) -> u64 {
+fn events_of(format: ImportFormat, inputs: &[&str]) -> u64 {
     let mut store = Store::default();
     for input in inputs {
         store.take(&import(format, "file", input.as_bytes()).0);
@@ -85,10 +85,10 @@ fn a_grown_document_adds_what_is_new() {
     let started = r#"{"id":"m","type":"gemini","content":"a","toolCalls":[{"id":"t","name":"x","args":{},"status":"executing","result":null}]}"#;
     let ended = r#"{"id":"m","type":"gemini","content":"a","thoughts":[{"subject":"s","description":"d"}],"toolCalls":[{"id":"t","name":"x","args":{},"status":"success","result":[]}]}"#;
     let [started, ended] = [started, ended].map(document);
-    let once = events_of(Format::GeminiCli, &[&started]);
+    let once = events_of(ImportFormat::GeminiCli, &[&started]);
     // The thought, the result and the message's record; the text around the messages is the same.
-    assert_eq!(events_of(Format::GeminiCli, &[&started, &ended]), once + 3);
-    assert_eq!(events_of(Format::GeminiCli, &[&started, &ended, &ended]), once + 3);
+    assert_eq!(events_of(ImportFormat::GeminiCli, &[&started, &ended]), once + 3);
+    assert_eq!(events_of(ImportFormat::GeminiCli, &[&started, &ended, &ended]), once + 3);
 }
 
 proptest! {
@@ -96,12 +96,12 @@ proptest! {
     #[test]
     fn split_import_is_whole_import(which in 0..6_usize, cut in any::<prop::sample::Index>()) {
         let (format, input) = [
-            (Format::Codex, super::codex::SESSION),
-            (Format::Codex, super::codex::MARKS),
-            (Format::CopilotCli, super::copilot::SESSION),
-            (Format::Pi, super::pi::SESSION),
-            (Format::MemoryDecisions, super::memory::DECISIONS),
-            (Format::MemoryPreferences, super::memory::PREFERENCES),
+            (ImportFormat::Codex, super::codex::SESSION),
+            (ImportFormat::Codex, super::codex::MARKS),
+            (ImportFormat::CopilotCli, super::copilot::SESSION),
+            (ImportFormat::Pi, super::pi::SESSION),
+            (ImportFormat::MemoryDecisions, super::memory::DECISIONS),
+            (ImportFormat::MemoryPreferences, super::memory::PREFERENCES),
         ][which];
         let lines: Vec<&str> = input.split_inclusive('\n').collect();
         let beginning = lines[..=cut.index(lines.len())].concat();
@@ -121,7 +121,7 @@ impl Followed {
     fn commit(&mut self) {
         let Some(stream) = &self.stream else { return };
         for (entries, offset) in self.retold.take() {
-            self.store.take(&[Batch { stream: Arc::clone(stream), entries, offset }]);
+            self.store.take(&[ImportBatch { stream: Arc::clone(stream), entries, offset }]);
         }
     }
 }
@@ -129,7 +129,7 @@ impl Followed {
 struct Shared(Rc<RefCell<Followed>>);
 
 impl Sink for Shared {
-    fn batch(&mut self, batch: Batch) -> Result<(), SinkStop> {
+    fn batch(&mut self, batch: ImportBatch) -> Result<(), SinkStop> {
         let mut followed = self.0.borrow_mut();
         followed.retold.tell(batch.entries, batch.offset);
         followed.stream = Some(batch.stream);
@@ -202,7 +202,7 @@ proptest! {
         let mut steps = Vec::new();
         let mut from = 0;
         for end in ends {
-            whole.take(&import(Format::GeminiCli, "file", lines[..end].concat().as_bytes()).0);
+            whole.take(&import(ImportFormat::GeminiCli, "file", lines[..end].concat().as_bytes()).0);
             steps.push(lines[from..end].concat());
             from = end;
         }
@@ -212,9 +212,9 @@ proptest! {
             now: &[],
             followed: Rc::clone(&followed),
         };
-        let options = Options { grows: true, ..Options::default() };
+        let options = ImportOptions { grows: true, ..ImportOptions::default() };
         let input = std::io::BufReader::new(input);
-        let report = read(Format::GeminiCli, "file", input, &options, &mut Shared(Rc::clone(&followed))).unwrap();
+        let report = read(ImportFormat::GeminiCli, "file", input, &options, &mut Shared(Rc::clone(&followed))).unwrap();
         prop_assert_eq!(report.records, lines.len() as u64);
         let followed = followed.borrow();
         prop_assert_eq!(&followed.store.events, &whole.events);

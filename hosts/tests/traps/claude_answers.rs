@@ -1,7 +1,7 @@
 //! Claude Code: the tokens of answers, the edits of their contexts, and the calls of subagents.
 
 use acpdb_engine::entry::Fact;
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use expect_test::expect;
 
 use super::claude_code::records;
@@ -18,7 +18,7 @@ fn usage_is_told_by_inference_model_and_tier() {
         r#"{"type":"cost-state","sessionId":"s","modelUsage":{"x":{"inputTokens":50,"outputTokens":20}}}"#,
         r#"{"type":"cost-state","sessionId":"s","modelUsage":{"x":{"inputTokens":10,"outputTokens":5}}}"#,
     ];
-    let (batches, _) = read(Format::ClaudeCode, lines.join("\n").as_bytes());
+    let (batches, _) = read(ImportFormat::ClaudeCode, lines.join("\n").as_bytes());
     let entries = batches.iter().flat_map(|batch| &batch.entries);
     let told: Vec<String> = entries
         .filter_map(|entry| match &entry.fact {
@@ -64,7 +64,7 @@ fn a_line_that_says_less_of_an_answer_takes_nothing_away() {
     ];
     let told = table.map(|[one, other]| {
         let input = format!("{}\n{}\n", line("a1", &one), line("a2", &other));
-        let (batches, _) = read(Format::ClaudeCode, input.as_bytes());
+        let (batches, _) = read(ImportFormat::ClaudeCode, input.as_bytes());
         let ends = batches.iter().flat_map(|batch| &batch.entries).filter_map(|entry| match &entry.fact {
             Fact::MessageFinished(end) => {
                 let usage = end.report.usage;
@@ -105,7 +105,7 @@ fn a_side_line_in_the_file_is_linked_to_the_call_that_gave_its_prompt() {
     let calls = [("a1", "T1", "one"), ("a2", "T2", "two"), ("a3", "T3", "same"), ("a4", "T4", "same")];
     lines.extend(calls.map(|(uuid, id, prompt)| call(uuid, id, prompt) + "\n"));
     lines.extend([side("p1", "two"), side("p2", "one"), side("p3", "same")].map(|line| line + "\n"));
-    let (batches, _) = read(Format::ClaudeCode, lines.concat().as_bytes());
+    let (batches, _) = read(ImportFormat::ClaudeCode, lines.concat().as_bytes());
     let links = batches.iter().filter_map(|batch| batch.stream.parent.as_ref());
     let links: Vec<&str> = links.map(|(_, call)| call.as_deref().unwrap_or("-")).collect();
     assert_eq!(links, ["T2", "T1", "-"]);
@@ -119,7 +119,7 @@ fn what_the_provider_cleared_for_an_answer_stands_in_the_history() {
     let none = r#"{"type":"assistant","uuid":"a3","parentUuid":"a2","sessionId":"s","cwd":"/w","message":{"id":"m2","model":"x","content":[{"type":"text","text":"more"}],"context_management":{"applied_edits":[]}}}"#;
     let input = [&*records(&["user u1 - do it"]), answer, "\n", &again, "\n", none, "\n"].concat();
     super::check(
-        Format::ClaudeCode,
+        ImportFormat::ClaudeCode,
         &input,
         expect![[r#"
         [s]

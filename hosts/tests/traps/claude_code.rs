@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Fact, fact};
-use acpdb_hosts::import::{self, Beside, Format, Options};
+use acpdb_hosts::import::{self, Beside, ImportFormat, ImportOptions};
 use expect_test::{Expect, expect};
 
 use super::{read, wires};
@@ -57,7 +57,7 @@ pub(super) fn records(lines: &[&str]) -> String {
 }
 
 fn check(lines: &[&str], expected: Expect) {
-    super::check(Format::ClaudeCode, &records(lines), expected);
+    super::check(ImportFormat::ClaudeCode, &records(lines), expected);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn subagents_have_their_own_streams() {
         "#]],
     );
     let file = r#"{"type":"user","uuid":"x1","isSidechain":true,"agentId":"ag","sessionId":"s","cwd":"/w","message":{"content":"side"}}"#;
-    let (batches, report) = read(Format::ClaudeCode, file.as_bytes());
+    let (batches, report) = read(ImportFormat::ClaudeCode, file.as_bytes());
     assert_eq!((batches[0].stream.name.as_str(), report.sessions, report.subagents), ("s/ag", 0, 1));
 }
 
@@ -358,8 +358,14 @@ fn a_session_that_begins_with_a_side_line_is_the_session() {
     ] {
         let mut batches = Vec::new();
         let input = format!("{side}\n{main}\n");
-        let _ = import::read(Format::ClaudeCode, name, input.as_bytes(), &Options::default(), &mut batches)
-            .unwrap();
+        let _ = import::read(
+            ImportFormat::ClaudeCode,
+            name,
+            input.as_bytes(),
+            &ImportOptions::default(),
+            &mut batches,
+        )
+        .unwrap();
         let found: Vec<_> = batches.iter().map(|batch| batch.stream.name.clone()).collect();
         assert_eq!(found, streams);
     }
@@ -399,7 +405,7 @@ fn other_records_are_kept_by_kind() {
             ! 1 unknown hologram
         "#]],
     );
-    let (batches, _) = read(Format::ClaudeCode, lines.join("\n").as_bytes());
+    let (batches, _) = read(ImportFormat::ClaudeCode, lines.join("\n").as_bytes());
     assert_eq!(wires(&batches), lines);
 }
 
@@ -431,9 +437,14 @@ fn a_resumed_session_is_named_by_its_file() {
     let line = records(&["user u1 - one"]);
     let named = |name: &str| {
         let mut batches = Vec::new();
-        let options = acpdb_hosts::import::Options::default();
-        let report =
-            acpdb_hosts::import::read(Format::ClaudeCode, name, line.as_bytes(), &options, &mut batches);
+        let options = acpdb_hosts::import::ImportOptions::default();
+        let report = acpdb_hosts::import::read(
+            ImportFormat::ClaudeCode,
+            name,
+            line.as_bytes(),
+            &options,
+            &mut batches,
+        );
         assert!(report.unwrap().is_complete());
         batches[0].stream.name.clone()
     };
@@ -527,7 +538,7 @@ proptest::proptest! {
             nodes.push(node);
         }
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let (batches, _) = read(Format::ClaudeCode, records(&lines).as_bytes());
+        let (batches, _) = read(ImportFormat::ClaudeCode, records(&lines).as_bytes());
         let mut left: Vec<(String, Option<usize>)> = Vec::new();
         for (index, batch) in batches.iter().enumerate() {
             for entry in &batch.entries {
@@ -580,9 +591,10 @@ fn a_long_result_is_read_from_the_file_that_the_host_names() {
             assert_eq!(name, "/h/s/tool-results/b1.txt");
             found.map(<[u8]>::to_vec)
         }));
-        let options = Options { beside: Some(beside), ..Options::default() };
+        let options = ImportOptions { beside: Some(beside), ..ImportOptions::default() };
         let mut batches = Vec::new();
-        let report = import::read(Format::ClaudeCode, "s", line.as_bytes(), &options, &mut batches).unwrap();
+        let report =
+            import::read(ImportFormat::ClaudeCode, "s", line.as_bytes(), &options, &mut batches).unwrap();
         assert!(report.is_complete());
         let facts = batches.into_iter().flat_map(|batch| batch.entries);
         let kept = facts.filter_map(|entry| match entry.fact {
@@ -623,7 +635,7 @@ fn a_notification_is_told_in_the_words_that_were_sent() {
         (vec![prompt, &row, between], said),
         (vec![&row], said),
     ] {
-        let (batches, report) = read(Format::ClaudeCode, records(&lines).as_bytes());
+        let (batches, report) = read(ImportFormat::ClaudeCode, records(&lines).as_bytes());
         assert!(report.is_complete());
         let facts: Vec<_> = batches.iter().flat_map(|batch| &batch.entries).collect();
         let told = facts.iter().filter_map(|entry| match &entry.fact {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Fact, PointRef, fact};
-use acpdb_hosts::import::{Batch, Beside, Format, ImportReport, Options, read};
+use acpdb_hosts::import::{Beside, ImportBatch, ImportFormat, ImportOptions, ImportReport, read};
 
 const PARENT: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 const CHILD: &str = "aaaaaaaa-0000-4000-8000-000000000002";
@@ -25,7 +25,7 @@ fn said(ordinal: u32, text: &str) -> String {
     ) + "\n"
 }
 
-fn imported(file: &str, beside: Vec<(&'static str, String)>) -> (Vec<Batch>, ImportReport) {
+fn imported(file: &str, beside: Vec<(&'static str, String)>) -> (Vec<ImportBatch>, ImportReport) {
     let mut batches = Vec::new();
     let beside = Beside(Arc::new(move |named: &str, number: usize| {
         beside
@@ -34,13 +34,13 @@ fn imported(file: &str, beside: Vec<(&'static str, String)>) -> (Vec<Batch>, Imp
             .nth(number)
             .map(|(_, text)| text.clone().into_bytes())
     }));
-    let options = Options { beside: Some(beside), ..Options::default() };
-    let report = read(Format::Codex, "rollout", file.as_bytes(), &options, &mut batches).unwrap();
+    let options = ImportOptions { beside: Some(beside), ..ImportOptions::default() };
+    let report = read(ImportFormat::Codex, "rollout", file.as_bytes(), &options, &mut batches).unwrap();
     (batches, report)
 }
 
 /// Origins and words of messages, and other facts that change the context.
-fn told(batches: &[Batch]) -> Vec<(String, String)> {
+fn told(batches: &[ImportBatch]) -> Vec<(String, String)> {
     let facts = batches.iter().flat_map(|batch| &batch.entries);
     let told = facts.filter_map(|entry| {
         let origin = entry.origin.clone().unwrap_or_default();

@@ -4,7 +4,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use acpdb_engine::entry::{Entry, Fact};
-use acpdb_hosts::import::{self, Batch, Format, Options};
+use acpdb_hosts::import::{self, ImportBatch, ImportFormat, ImportOptions};
 use expect_test::expect;
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ const SESSION: &str = r#"{"info":{"id":"ses_1","directory":"/w"},"messages":[{"i
 
 #[test]
 fn an_empty_file_holds_nothing() {
-    for format in [Format::ClaudeCode, Format::Opencode] {
+    for format in [ImportFormat::ClaudeCode, ImportFormat::Opencode] {
         let (batches, report) = read(format, b"");
         assert_eq!((batches.len(), report.records, report.sessions), (0, 0, 0));
         assert!(report.is_complete());
@@ -29,7 +29,7 @@ fn values_may_be_glued_spread_marked_or_cut() {
     let spread = RESULT.replace(",\"message\"", ",\r\n  \"message\"");
     let input = format!("\u{feff}{USER}{CALL}\r\n\r\n{spread}\r\n{{\"type\":\"user\",\"uuid\":\"u2\",\"mess");
     check(
-        Format::ClaudeCode,
+        ImportFormat::ClaudeCode,
         &input,
         expect![[r#"
         [s]
@@ -42,7 +42,7 @@ fn values_may_be_glued_spread_marked_or_cut() {
         ! 5:477 the last record is not complete yet; import again when it is
     "#]],
     );
-    let (batches, _) = read(Format::ClaudeCode, input.as_bytes());
+    let (batches, _) = read(ImportFormat::ClaudeCode, input.as_bytes());
     assert_eq!(wires(&batches), [USER, CALL, &spread]);
 }
 
@@ -60,7 +60,7 @@ fn what_cannot_be_parsed_is_kept_as_it_is() {
         RESULT.as_bytes(),
     ];
     let input = lines.join(&b'\n');
-    let (batches, report) = read(Format::ClaudeCode, &input);
+    let (batches, report) = read(ImportFormat::ClaudeCode, &input);
     assert_eq!(report.records, 8);
     let kept: Vec<_> = report.kept_raw.iter().map(|note| format!("{}: {}", note.line, note.reason)).collect();
     expect![[r#"
@@ -79,14 +79,14 @@ fn what_cannot_be_parsed_is_kept_as_it_is() {
 fn half_a_character_is_no_reason_to_lose_a_result() {
     let line = r#"{"type":"user","uuid":"r1","sessionId":"s","cwd":"/w","message":{"content":[{"type":"tool_result","tool_use_id":"c","content":"cut \ud83d"}]}}"#;
     check(
-        Format::ClaudeCode,
+        ImportFormat::ClaudeCode,
         line,
         expect![[r#"
         [s]
           Completed c: Text "cut �" <call:c#1:finish> *
     "#]],
     );
-    let (batches, _) = read(Format::ClaudeCode, line.as_bytes());
+    let (batches, _) = read(ImportFormat::ClaudeCode, line.as_bytes());
     assert_eq!(wires(&batches), [line]);
 }
 
@@ -96,7 +96,7 @@ fn a_line_may_be_long() {
     let line = format!(
         r#"{{"type":"user","uuid":"u","sessionId":"s","cwd":"/w","message":{{"content":"{text}"}}}}"#
     );
-    let (batches, report) = read(Format::ClaudeCode, line.as_bytes());
+    let (batches, report) = read(ImportFormat::ClaudeCode, line.as_bytes());
     assert!(report.is_complete());
     assert_eq!(wires(&batches), [line]);
     let literal: usize = entries(&batches)
@@ -112,12 +112,12 @@ fn a_line_may_be_long() {
 #[test]
 fn formats_are_told_by_content_then_by_folder() {
     // Programs below a folder of a host's name were read as its sessions, each piece of them a record for ever.
-    let cases: [(&str, &str, Option<Format>); 11] = [
-        ("x", USER, Some(Format::ClaudeCode)),
-        ("x", SESSION, Some(Format::Opencode)),
-        ("x", &SESSION[..60], Some(Format::Opencode)),
-        ("/home/u/.claude/projects/p/s.jsonl", "", Some(Format::ClaudeCode)),
-        ("/home/u/.claude/projects/p/s.jsonl", "{\"new\":1}", Some(Format::ClaudeCode)),
+    let cases: [(&str, &str, Option<ImportFormat>); 11] = [
+        ("x", USER, Some(ImportFormat::ClaudeCode)),
+        ("x", SESSION, Some(ImportFormat::Opencode)),
+        ("x", &SESSION[..60], Some(ImportFormat::Opencode)),
+        ("/home/u/.claude/projects/p/s.jsonl", "", Some(ImportFormat::ClaudeCode)),
+        ("/home/u/.claude/projects/p/s.jsonl", "{\"new\":1}", Some(ImportFormat::ClaudeCode)),
         ("/home/u/.gemini/tmp/p/.project_root", "/home/u/p", None),
         ("/home/u/.gemini/settings.json", "{\"theme\":1}", None),
         ("/opt/codex/bundle/main.js", "import{a}from'./b.js';", None),
@@ -148,12 +148,12 @@ fn a_compressed_file_is_read_up_to_the_limit() {
     );
 }
 
-fn entries(batches: &[Batch]) -> impl Iterator<Item = &Entry> {
+fn entries(batches: &[ImportBatch]) -> impl Iterator<Item = &Entry> {
     batches.iter().flat_map(|batch| &batch.entries)
 }
 
 /// Facts without those that only end a message, as a later part of the file may say more about it.
-fn facts(batches: &[Batch]) -> Vec<String> {
+fn facts(batches: &[ImportBatch]) -> Vec<String> {
     entries(batches)
         .filter(|entry| !matches!(entry.fact, Fact::MessageFinished(_)))
         .map(|entry| format!("{entry:?}"))
@@ -190,10 +190,10 @@ fn damaged(records: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in any::<Vec<u8>>()) {
-        for format in Format::ALL {
+        for format in ImportFormat::ALL {
             let mut batches = Vec::new();
             // A document of another format is refused; the test checks that nothing panics.
-            drop(import::read(format, "x", bytes.as_slice(), &Options::default(), &mut batches));
+            drop(import::read(format, "x", bytes.as_slice(), &ImportOptions::default(), &mut batches));
         }
     }
 
@@ -201,16 +201,16 @@ proptest! {
     /// place to go on from would have begun anew.
     #[test]
     fn offsets_never_go_back(bytes in damaged(&[USER, CALL, RESULT, SESSION])) {
-        for format in Format::ALL {
+        for format in ImportFormat::ALL {
             let mut batches = Vec::new();
-            drop(import::read(format, "x", bytes.as_slice(), &Options::default(), &mut batches));
+            drop(import::read(format, "x", bytes.as_slice(), &ImportOptions::default(), &mut batches));
             prop_assert!(batches.windows(2).all(|pair| pair[0].offset <= pair[1].offset), "{}", format.name());
         }
     }
 
     #[test]
     fn damaged_records_lose_nothing(bytes in damaged(&[USER, CALL, RESULT])) {
-        let (batches, report) = read(Format::ClaudeCode, &bytes);
+        let (batches, report) = read(ImportFormat::ClaudeCode, &bytes);
         // Nothing of it is a session.
         prop_assume!(!report.is_empty);
         let kept: usize = entries(&batches).filter(|entry| !entry.wire.is_empty()).count();
@@ -231,15 +231,15 @@ proptest! {
     #[test]
     fn damaged_documents_are_read_without_a_panic(bytes in damaged(&[SESSION])) {
         let mut batches = Vec::new();
-        drop(import::read(Format::Opencode, "x", bytes.as_slice(), &Options::default(), &mut batches));
+        drop(import::read(ImportFormat::Opencode, "x", bytes.as_slice(), &ImportOptions::default(), &mut batches));
     }
 
     #[test]
     fn the_size_of_reads_does_not_matter(bytes in damaged(&[USER, CALL, RESULT, SESSION]), size in 1..50usize) {
         let mut small = Vec::new();
         let input = BufReader::with_capacity(size, bytes.as_slice());
-        let report = import::read(Format::ClaudeCode, "file", input, &Options::default(), &mut small).unwrap();
-        let (whole, whole_report) = read(Format::ClaudeCode, &bytes);
+        let report = import::read(ImportFormat::ClaudeCode, "file", input, &ImportOptions::default(), &mut small).unwrap();
+        let (whole, whole_report) = read(ImportFormat::ClaudeCode, &bytes);
         prop_assert_eq!(small, whole);
         prop_assert_eq!(report, whole_report);
     }
@@ -259,8 +259,8 @@ proptest! {
             .collect();
         let lines: Vec<String> = std::iter::once(USER.to_owned()).chain(lines).collect();
         let cut = 1 + at.index(lines.len());
-        let beginning = facts(&read(Format::ClaudeCode, lines[..cut].join("\n").as_bytes()).0);
-        let whole = facts(&read(Format::ClaudeCode, lines.join("\n").as_bytes()).0);
+        let beginning = facts(&read(ImportFormat::ClaudeCode, lines[..cut].join("\n").as_bytes()).0);
+        let whole = facts(&read(ImportFormat::ClaudeCode, lines.join("\n").as_bytes()).0);
         prop_assert_eq!(&whole[..beginning.len()], &beginning[..]);
     }
 }

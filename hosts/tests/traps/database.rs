@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use acpdb_engine::entry::{Fact, fact};
-use acpdb_hosts::import::{Batch, Options, ReadSessions, is_opencode, read_changed, read_database, wire};
-use acpdb_hosts::sqlite::{Database, Source, Value};
+use acpdb_hosts::import::{
+    ImportBatch, ImportOptions, ReadSessions, is_opencode, read_changed, read_database, wire,
+};
+use acpdb_hosts::sqlite::{Database, Source, SqlValue};
 
 /// A database that opencode wrote.
 fn database() -> Vec<u8> {
@@ -12,10 +14,10 @@ fn database() -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-fn imported(file: &[u8], log: Option<&[u8]>) -> Vec<Batch> {
+fn imported(file: &[u8], log: Option<&[u8]>) -> Vec<ImportBatch> {
     let mut batches = Vec::new();
     let log = log.as_ref().map(|log| log as &dyn Source);
-    let _ = read_database(&file, log, "x", &Options::default(), &mut batches);
+    let _ = read_database(&file, log, "x", &ImportOptions::default(), &mut batches);
     batches
 }
 
@@ -173,7 +175,7 @@ fn rows_are_found_by_their_ids_as_in_passing() {
     let file = &file[..];
     let database = Database::open(&file, None).unwrap();
     for table in database.tables().unwrap() {
-        let mut rows: Vec<(i64, Vec<Value>)> = Vec::new();
+        let mut rows: Vec<(i64, Vec<SqlValue>)> = Vec::new();
         database
             .rows(&table, &mut |place, row| {
                 assert_eq!(database.row_at(&table, place).unwrap().as_ref(), Some(&row), "{}", table.name);
@@ -191,12 +193,12 @@ fn rows_are_found_by_their_ids_as_in_passing() {
 
 /// A database with one page for each table, small enough for tests to write.
 struct Made {
-    tables: Vec<(&'static str, &'static str, Vec<Vec<Value>>)>,
+    tables: Vec<(&'static str, &'static str, Vec<Vec<SqlValue>>)>,
 }
 
 impl Made {
     fn opencode() -> Self {
-        let text = |text: &str| Value::Text(text.to_owned());
+        let text = |text: &str| SqlValue::Text(text.to_owned());
         Self {
             tables: vec![
                 (
@@ -208,16 +210,16 @@ impl Made {
                             text("/w"),
                             text("one"),
                             text("1.18.33"),
-                            Value::Integer(1),
-                            Value::Integer(1),
+                            SqlValue::Integer(1),
+                            SqlValue::Integer(1),
                         ],
                         vec![
                             text("ses_2"),
                             text("/w"),
                             text("two"),
                             text("1.18.33"),
-                            Value::Integer(1),
-                            Value::Integer(1),
+                            SqlValue::Integer(1),
+                            SqlValue::Integer(1),
                         ],
                     ],
                 ),
@@ -228,15 +230,15 @@ impl Made {
                         vec![
                             text("msg_1"),
                             text("ses_1"),
-                            Value::Integer(1),
-                            Value::Integer(1),
+                            SqlValue::Integer(1),
+                            SqlValue::Integer(1),
                             text(r#"{"role":"user"}"#),
                         ],
                         vec![
                             text("msg_2"),
                             text("ses_2"),
-                            Value::Integer(1),
-                            Value::Integer(1),
+                            SqlValue::Integer(1),
+                            SqlValue::Integer(1),
                             text(r#"{"role":"user"}"#),
                         ],
                     ],
@@ -250,13 +252,20 @@ impl Made {
         }
     }
 
-    fn part(id: &str, message: &str, changed: i64, words: &str) -> Vec<Value> {
-        let text = |text: &str| Value::Text(text.to_owned());
+    fn part(id: &str, message: &str, changed: i64, words: &str) -> Vec<SqlValue> {
+        let text = |text: &str| SqlValue::Text(text.to_owned());
         let data = format!(r#"{{"type":"text","text":"{words}"}}"#);
-        vec![text(id), text(message), text("ses"), Value::Integer(1), Value::Integer(changed), text(&data)]
+        vec![
+            text(id),
+            text(message),
+            text("ses"),
+            SqlValue::Integer(1),
+            SqlValue::Integer(changed),
+            text(&data),
+        ]
     }
 
-    fn table(&mut self, name: &str) -> &mut Vec<Vec<Value>> {
+    fn table(&mut self, name: &str) -> &mut Vec<Vec<SqlValue>> {
         let found = self.tables.iter_mut().find(|(table, ..)| *table == name);
         &mut found.unwrap().2
     }
@@ -265,9 +274,9 @@ impl Made {
         let mut schema = Vec::new();
         let mut pages = Vec::new();
         for (number, (name, sql, rows)) in self.tables.iter().enumerate() {
-            let text = |text: &str| Value::Text(text.to_owned());
+            let text = |text: &str| SqlValue::Text(text.to_owned());
             let root = i64::try_from(number).unwrap() + 2;
-            schema.push(vec![text("table"), text(name), text(name), Value::Integer(root), text(sql)]);
+            schema.push(vec![text("table"), text(name), text(name), SqlValue::Integer(root), text(sql)]);
             pages.push(page(rows, 0));
         }
         let mut file = page(&schema, 100);
@@ -284,7 +293,7 @@ impl Made {
 }
 
 /// A leaf of a table.
-fn page(rows: &[Vec<Value>], start: usize) -> Vec<u8> {
+fn page(rows: &[Vec<SqlValue>], start: usize) -> Vec<u8> {
     let mut page = vec![0_u8; 4096];
     let mut end = page.len();
     page[start] = 0x0d;
@@ -293,15 +302,15 @@ fn page(rows: &[Vec<Value>], start: usize) -> Vec<u8> {
         let (mut types, mut body) = (Vec::new(), Vec::new());
         for value in row {
             match value {
-                Value::Integer(number) => {
+                SqlValue::Integer(number) => {
                     types.extend(number_of(6));
                     body.extend(number.to_be_bytes());
                 }
-                Value::Text(text) => {
+                SqlValue::Text(text) => {
                     types.extend(number_of(text.len() * 2 + 13));
                     body.extend(text.as_bytes());
                 }
-                Value::Blob(bytes) => {
+                SqlValue::Blob(bytes) => {
                     types.extend(number_of(bytes.len() * 2 + 12));
                     body.extend(bytes);
                 }
@@ -329,7 +338,7 @@ fn number_of(number: usize) -> Vec<u8> {
 }
 
 /// Names of sessions, and words of parts, that an import hands out.
-fn told(batches: &[Batch]) -> Vec<String> {
+fn told(batches: &[ImportBatch]) -> Vec<String> {
     let facts =
         batches.iter().flat_map(|batch| batch.entries.iter().map(move |entry| (&batch.stream.name, entry)));
     let told = facts.filter_map(|(name, entry)| match &entry.fact {
@@ -354,7 +363,7 @@ fn a_database_that_is_read_again_gives_the_sessions_that_have_changed() {
     let mut again = |made: &Made| {
         let (mut batches, file) = (Vec::new(), made.bytes());
         let report =
-            read_changed(&&file[..], None, "x", &Options::default(), &mut read, &mut batches).unwrap();
+            read_changed(&&file[..], None, "x", &ImportOptions::default(), &mut read, &mut batches).unwrap();
         assert!(report.is_complete(), "{report:?}");
         let entries = batches.iter().flat_map(|batch| &batch.entries);
         documents +=
@@ -373,7 +382,7 @@ fn a_database_that_is_read_again_gives_the_sessions_that_have_changed() {
     // A row of another length, changed in the same millisecond.
     made.table("part")[0] = Made::part("prt_2", "msg_2", 2, "changed again");
     assert_eq!(again(&made), ["ses_2: changed again"]);
-    made.table("session")[0][2] = Value::Text("renamed".to_owned());
+    made.table("session")[0][2] = SqlValue::Text("renamed".to_owned());
     assert_eq!(again(&made), ["ses_1: third"]);
     assert_eq!(documents, 2, "a document names all records of its session, so it is told once");
 }
@@ -384,7 +393,7 @@ fn tables_that_are_not_known_are_named_and_those_that_lack_a_column_left_out() {
     made.tables.push(("dream", "CREATE TABLE dream(id)", Vec::new()));
     let report = |made: &Made| {
         let (mut batches, file) = (Vec::new(), made.bytes());
-        let report = read_database(&&file[..], None, "x", &Options::default(), &mut batches).unwrap();
+        let report = read_database(&&file[..], None, "x", &ImportOptions::default(), &mut batches).unwrap();
         (report, told(&batches))
     };
     let (found, said) = report(&made);
@@ -402,7 +411,7 @@ fn tables_that_are_not_known_are_named_and_those_that_lack_a_column_left_out() {
     // A database with the messages of neither version.
     made.tables.retain(|(name, ..)| *name != "message");
     let (mut batches, file) = (Vec::new(), made.bytes());
-    let refused = read_database(&&file[..], None, "x", &Options::default(), &mut batches);
+    let refused = read_database(&&file[..], None, "x", &ImportOptions::default(), &mut batches);
     assert!(refused.is_err() && batches.is_empty());
     assert!(!is_opencode(&&file[..], None).unwrap());
 }
@@ -410,10 +419,10 @@ fn tables_that_are_not_known_are_named_and_those_that_lack_a_column_left_out() {
 /// Rows that damage had changed were left out without a word, and with one of them all of its message.
 #[test]
 fn rows_that_cannot_be_read_are_kept_and_those_of_nothing_counted() {
-    let text = |text: &str| Value::Text(text.to_owned());
+    let text = |text: &str| SqlValue::Text(text.to_owned());
     let read = |made: &Made| {
         let (mut batches, file) = (Vec::new(), made.bytes());
-        let report = read_database(&&file[..], None, "x", &Options::default(), &mut batches).unwrap();
+        let report = read_database(&&file[..], None, "x", &ImportOptions::default(), &mut batches).unwrap();
         let notes = report.kept_raw.iter().chain(&report.skipped);
         let notes: Vec<String> = notes.map(|note| note.reason.clone()).collect();
         let broken = batches.iter().flat_map(|batch| &batch.entries);
@@ -423,10 +432,12 @@ fn rows_that_cannot_be_read_are_kept_and_those_of_nothing_counted() {
     };
     // One part of two in a message, with contents that cannot be read.
     let part = r#"{"type":"text","text":"a }"#;
-    for held in [text(part), text("[]"), text(""), Value::Null, Value::Blob(b"{\"a\":\"\xff\"}".to_vec())] {
+    for held in
+        [text(part), text("[]"), text(""), SqlValue::Null, SqlValue::Blob(b"{\"a\":\"\xff\"}".to_vec())]
+    {
         let bytes = match &held {
-            Value::Text(text) => text.clone().into_bytes(),
-            Value::Blob(bytes) => bytes.clone(),
+            SqlValue::Text(text) => text.clone().into_bytes(),
+            SqlValue::Blob(bytes) => bytes.clone(),
             _ => Vec::new(),
         };
         let mut made = Made::opencode();
@@ -449,7 +460,7 @@ fn rows_that_cannot_be_read_are_kept_and_those_of_nothing_counted() {
     let mut made = Made::opencode();
     made.table("session").remove(0);
     made.table("part").push(Made::part("prt_3", "msg_9", 1, "stray"));
-    made.table("part").push(vec![Value::Null; 6]);
+    made.table("part").push(vec![SqlValue::Null; 6]);
     let (notes, kept, said) = read(&made);
     let expected = [
         "table message: rows whose owner is not there are left out: 1",
@@ -465,8 +476,8 @@ fn rows_that_cannot_be_read_are_kept_and_those_of_nothing_counted() {
 }
 
 /// Sessions of version 2, written by the schema that the host's program holds.
-fn version_2(rows: Vec<Vec<Value>>) -> Made {
-    let text = |text: &str| Value::Text(text.to_owned());
+fn version_2(rows: Vec<Vec<SqlValue>>) -> Made {
+    let text = |text: &str| SqlValue::Text(text.to_owned());
     let columns = "CREATE TABLE session_message(id, session_id, type, seq, time_created, time_updated, data)";
     let session = vec![text("ses_9"), text("/w"), text("nine"), text("2.0.1")];
     Made {
@@ -478,9 +489,9 @@ fn version_2(rows: Vec<Vec<Value>>) -> Made {
 }
 
 /// A row of version 2: its id, type, number, time of change and data.
-fn row(id: &str, kind: &str, seq: i64, changed: i64, data: &str) -> Vec<Value> {
-    let text = |text: &str| Value::Text(text.to_owned());
-    let numbers = [seq, 1, changed].map(Value::Integer);
+fn row(id: &str, kind: &str, seq: i64, changed: i64, data: &str) -> Vec<SqlValue> {
+    let text = |text: &str| SqlValue::Text(text.to_owned());
+    let numbers = [seq, 1, changed].map(SqlValue::Integer);
     let mut row = vec![text(id), text("ses_9"), text(kind)];
     row.extend(numbers);
     row.push(text(data));
@@ -492,7 +503,7 @@ const REPLY: &str = r#"{"time":{"created":2},"agent":"build","model":{"id":"m","
 const ENDED: &str = r#"{"time":{"created":2,"completed":9},"agent":"build","model":{"id":"m","providerID":"p"},"content":[{"type":"reasoning","id":"r","text":"hm"},{"type":"text","id":"t","text":"I read."},{"type":"tool","id":"c1","name":"read","state":{"status":"completed","input":{"filePath":"a"},"structured":{},"content":[{"type":"text","text":"words"}]},"time":{"created":2,"ran":3,"completed":4}},{"type":"tool","id":"c2","name":"bash","state":{"status":"error","input":{"command":"x"},"structured":{},"content":[],"error":{"type":"unknown","message":"no"}},"time":{"created":2}}],"finish":"stop","cost":0.5,"tokens":{"input":1,"output":2,"reasoning":3,"cache":{"read":4,"write":5}}}"#;
 
 /// The facts of an import, in short.
-fn facts(batches: &[Batch]) -> Vec<String> {
+fn facts(batches: &[ImportBatch]) -> Vec<String> {
     let words = |parts: &[acpdb_engine::entry::PartEntry]| {
         parts
             .iter()
@@ -560,7 +571,7 @@ fn messages_of_version_2_become_facts_in_the_order_of_their_numbers() {
     ]);
     let (mut batches, file) = (Vec::new(), made.bytes());
     assert!(is_opencode(&&file[..], None).unwrap());
-    let report = read_database(&&file[..], None, "x", &Options::default(), &mut batches).unwrap();
+    let report = read_database(&&file[..], None, "x", &ImportOptions::default(), &mut batches).unwrap();
     let facts = facts(&batches);
     expect_test::expect![[r#"
         kept session_message/agent-switched
@@ -612,7 +623,8 @@ fn a_row_of_version_2_that_is_rewritten_is_read_again() {
     let mut read = ReadSessions::default();
     let mut again = |made: &Made| {
         let (mut batches, file) = (Vec::new(), made.bytes());
-        let _ = read_changed(&&file[..], None, "x", &Options::default(), &mut read, &mut batches).unwrap();
+        let _ =
+            read_changed(&&file[..], None, "x", &ImportOptions::default(), &mut read, &mut batches).unwrap();
         batches
     };
     let first = facts(&again(&made));
@@ -625,7 +637,7 @@ fn a_row_of_version_2_that_is_rewritten_is_read_again() {
     let told = facts(&ended);
     assert!(told.contains(&"end c1 Completed words".to_owned()), "{told:?}");
     // A fact that was told keeps its name: the store takes it for known.
-    let origins = |batches: &[Batch]| -> Vec<Option<String>> {
+    let origins = |batches: &[ImportBatch]| -> Vec<Option<String>> {
         batches.iter().flat_map(|batch| &batch.entries).map(|entry| entry.origin.clone()).collect()
     };
     let all = origins(&ended);
@@ -646,13 +658,13 @@ fn what_is_reverted_in_version_2_is_taken_back_at_the_first_reading() {
         row("m3", "user", 3, 7, r#"{"time":{"created":9},"text":"more"}"#),
     ];
     let mut made = version_2(rows);
-    let text = |text: &str| Value::Text(text.to_owned());
+    let text = |text: &str| SqlValue::Text(text.to_owned());
     let session = vec![text("ses_9"), text("/w"), text("nine"), text("2.0.1"), text(r#"{"messageID":"m3"}"#)];
     let columns = "CREATE TABLE session_v2(id, directory, title, version, revert)";
     made.tables[0] = ("session_v2", columns, vec![session]);
     let (mut batches, file) = (Vec::new(), made.bytes());
     let mut read = ReadSessions::default();
-    let _ = read_changed(&&file[..], None, "x", &Options::default(), &mut read, &mut batches).unwrap();
+    let _ = read_changed(&&file[..], None, "x", &ImportOptions::default(), &mut read, &mut batches).unwrap();
     let origins: Vec<&str> =
         batches.iter().flat_map(|batch| &batch.entries).filter_map(|entry| entry.origin.as_deref()).collect();
     let place = |name: &str| origins.iter().position(|origin| *origin == name);
@@ -665,14 +677,14 @@ fn what_is_reverted_in_version_2_is_taken_back_at_the_first_reading() {
 fn a_message_of_both_versions_is_told_by_the_first() {
     let mut made = Made::opencode();
     let columns = "CREATE TABLE session_message(id, session_id, type, seq, time_updated, data)";
-    let text = |text: &str| Value::Text(text.to_owned());
+    let text = |text: &str| SqlValue::Text(text.to_owned());
     let row = |id: &str, seq: i64| {
         let data = text(r#"{"time":{"created":1},"text":"first"}"#);
-        vec![text(id), text("ses_1"), text("user"), Value::Integer(seq), Value::Integer(1), data]
+        vec![text(id), text("ses_1"), text("user"), SqlValue::Integer(seq), SqlValue::Integer(1), data]
     };
     made.tables.push(("session_message", columns, vec![row("msg_1", 1), row("msg_9", 2)]));
     let (mut batches, file) = (Vec::new(), made.bytes());
-    let report = read_database(&&file[..], None, "x", &Options::default(), &mut batches).unwrap();
+    let report = read_database(&&file[..], None, "x", &ImportOptions::default(), &mut batches).unwrap();
     assert!(report.unknown_records.is_empty(), "{report:?}");
     let prompts = facts(&batches).iter().filter(|fact| *fact == "Prompt").count();
     assert_eq!(prompts, 3, "msg_1, msg_2 and msg_9");
@@ -680,13 +692,13 @@ fn a_message_of_both_versions_is_told_by_the_first() {
 
 #[test]
 fn states_that_the_newest_does_not_say_are_kept() {
-    let text = |text: &str| Value::Text(text.to_owned());
+    let text = |text: &str| SqlValue::Text(text.to_owned());
     let state = |number: i64, part: &str| {
         let data = format!(r#"{{"sessionID":"ses_1","part":{part},"time":5}}"#);
         vec![
             text(&format!("evt_{number}")),
             text("ses_1"),
-            Value::Integer(number),
+            SqlValue::Integer(number),
             text("message.part.updated.1"),
             text(&data),
         ]
@@ -709,7 +721,7 @@ fn states_that_the_newest_does_not_say_are_kept() {
     ));
     made.table("part")[1] = Made::part("prt_2", "msg_1", 1, "second");
     let (mut batches, file) = (Vec::new(), made.bytes());
-    let report = read_database(&&file[..], None, "x", &Options::default(), &mut batches).unwrap();
+    let report = read_database(&&file[..], None, "x", &ImportOptions::default(), &mut batches).unwrap();
     assert!(report.is_complete());
     let expected =
         ["ses_1: first", "ses_1: second", "ses_1: earlier/part prt_7", "ses_1: earlier/part prt_2"];

@@ -18,16 +18,16 @@ use std::fmt::Write as _;
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, WirePiece, fact};
 use acpdb_engine::event::{Report, TurnKind};
-use acpdb_hosts::import::{self, Batch, Format, ImportReport, Options, wire};
+use acpdb_hosts::import::{self, ImportBatch, ImportFormat, ImportOptions, ImportReport, wire};
 
-fn read(format: Format, input: &[u8]) -> (Vec<Batch>, ImportReport) {
+fn read(format: ImportFormat, input: &[u8]) -> (Vec<ImportBatch>, ImportReport) {
     let mut batches = Vec::new();
-    let report = import::read(format, "file", input, &Options::default(), &mut batches).unwrap();
+    let report = import::read(format, "file", input, &ImportOptions::default(), &mut batches).unwrap();
     (batches, report)
 }
 
 /// Facts, one a line; the stream's name where it changes.
-fn describe(batches: &[Batch]) -> String {
+fn describe(batches: &[ImportBatch]) -> String {
     let mut out = String::new();
     let mut stream = "";
     for batch in batches {
@@ -110,7 +110,7 @@ fn describe_parts(parts: &[PartEntry]) -> String {
 }
 
 /// All wires, in order, as text.
-fn wires(batches: &[Batch]) -> Vec<String> {
+fn wires(batches: &[ImportBatch]) -> Vec<String> {
     let entries = batches.iter().flat_map(|batch| &batch.entries);
     let records =
         entries.filter(|entry| !entry.wire.is_empty()).filter_map(|entry| wire::resolve(&entry.wire));
@@ -118,7 +118,7 @@ fn wires(batches: &[Batch]) -> Vec<String> {
 }
 
 /// The documents that the wires of document entries stand for.
-fn documents(batches: &[Batch]) -> Vec<String> {
+fn documents(batches: &[ImportBatch]) -> Vec<String> {
     let entries: Vec<&Entry> = batches.iter().flat_map(|batch| &batch.entries).collect();
     let documents = entries
         .iter()
@@ -140,7 +140,7 @@ fn documents(batches: &[Batch]) -> Vec<String> {
     resolved.collect()
 }
 
-fn check(format: Format, input: &str, expected: expect_test::Expect) {
+fn check(format: ImportFormat, input: &str, expected: expect_test::Expect) {
     let (batches, report) = read(format, input.as_bytes());
     let mut out = describe(&batches);
     for note in report.kept_raw.iter().chain(&report.skipped).chain(&report.cut) {

@@ -1,7 +1,7 @@
 //! opencode: parts that are rewritten, sessions in one document, cleared outputs, compaction.
 
 use acpdb_engine::event::Actor;
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use expect_test::{Expect, expect};
 
 use super::{documents, read};
@@ -14,8 +14,8 @@ fn document(messages: &str) -> String {
 
 fn check(messages: &str, expected: Expect) {
     let text = document(messages);
-    super::check(Format::Opencode, &text, expected);
-    let (batches, _) = read(Format::Opencode, text.as_bytes());
+    super::check(ImportFormat::Opencode, &text, expected);
+    let (batches, _) = read(ImportFormat::Opencode, text.as_bytes());
     assert_eq!(documents(&batches), [text]);
 }
 
@@ -142,9 +142,9 @@ fn ids_may_be_missing_or_repeated() {
 #[test]
 fn another_document_is_refused_by_name() {
     let mut batches = Vec::new();
-    let options = acpdb_hosts::import::Options::default();
+    let options = acpdb_hosts::import::ImportOptions::default();
     let refused =
-        acpdb_hosts::import::read(Format::Opencode, "x", &b"\n{\"a\":1}"[..], &options, &mut batches)
+        acpdb_hosts::import::read(ImportFormat::Opencode, "x", &b"\n{\"a\":1}"[..], &options, &mut batches)
             .unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -158,7 +158,7 @@ fn a_grown_document_changes_nothing_that_was_there() {
     let first = r#"{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"a","id":"prt_1"}]}"#;
     let second = r#"{"info":{"id":"msg_2","role":"assistant"},"parts":[{"type":"step-start","id":"prt_2"},{"type":"tool","tool":"bash","id":"prt_3","callID":"c","state":{"status":"completed","input":{},"output":"o"}}]}"#;
     let entries = |messages: &str| -> std::collections::BTreeMap<String, String> {
-        let (batches, _) = read(Format::Opencode, document(messages).as_bytes());
+        let (batches, _) = read(ImportFormat::Opencode, document(messages).as_bytes());
         let entries = batches.into_iter().flat_map(|batch| batch.entries);
         entries.map(|entry| (entry.origin.clone().unwrap(), format!("{entry:?}"))).collect()
     };
@@ -188,7 +188,7 @@ fn each_fact_of_messages_of_one_id_is_told_once() {
         )
     };
     let text = document(&[told("tool-calls"), told("stop")].join(","));
-    let (batches, _) = read(Format::Opencode, text.as_bytes());
+    let (batches, _) = read(ImportFormat::Opencode, text.as_bytes());
     assert_eq!(documents(&batches), [text]);
     let mut origins: Vec<_> =
         batches.iter().flat_map(|batch| &batch.entries).map(|entry| entry.origin.clone().unwrap()).collect();
@@ -205,7 +205,7 @@ fn parts_of_a_prompt_are_the_users() {
         r#"{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"do it","id":"prt_1"}]},
            {"info":{"id":"msg_2","role":"assistant"},"parts":[{"type":"text","text":"done","id":"prt_2"}]}"#,
     );
-    let (batches, _) = read(Format::Opencode, text.as_bytes());
+    let (batches, _) = read(ImportFormat::Opencode, text.as_bytes());
     let entries = || batches.iter().flat_map(|batch| &batch.entries);
     let of = |origin: &str| entries().find(|entry| entry.origin.as_deref() == Some(origin)).unwrap().actor;
     assert_eq!((of("part:prt_1"), of("part:prt_2")), (Some(Actor::User), None));
@@ -230,7 +230,7 @@ fn a_storage_is_put_together_and_what_is_reverted_is_taken_back() {
     let ids = messages.iter().map(|message| message.id.clone()).collect();
     let info = br#"{"id":"ses_1","directory":"/w","revert":{"messageID":"msg_3"}}"#;
     let mut batches = Vec::new();
-    let options = acpdb_hosts::import::Options::default();
+    let options = acpdb_hosts::import::ImportOptions::default();
     let mut each = messages.into_iter().map(Ok);
     let report =
         acpdb_hosts::import::read_storage("ses_1", info, (ids, &mut each), &options, &mut batches).unwrap();

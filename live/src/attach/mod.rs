@@ -17,10 +17,10 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use settings::{Command, SettingsError};
+use settings::{HostCommandLine, SettingsError};
 
 use crate::files::{self, replace};
-use crate::host::{Host, Mode};
+use crate::host::{AttachMode, Host};
 
 /// Largest settings file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -31,7 +31,7 @@ const FOLDERS: &str =
 
 /// The owner of the settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
+pub enum SettingsOwner {
     /// This project's.
     Project,
     /// The user's, for all projects.
@@ -95,7 +95,7 @@ pub enum AttachError {
 
 /// A change to a host's settings, not yet made.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct SettingsPlan {
     /// The file.
     pub path: PathBuf,
     /// Its content; `None`: there is no file.
@@ -104,12 +104,12 @@ pub struct Plan {
     pub after: Option<String>,
     /// The file that keeps its bytes of before.
     pub backup: PathBuf,
-    kept: Kept,
+    kept: SettingsBackup,
 }
 
 /// The next step for the copy of the settings as they were without acpdb.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kept {
+enum SettingsBackup {
     Made,
     Stays,
     Goes,
@@ -121,7 +121,7 @@ enum Kept {
 /// If the host has no such place, or there is no home folder.
 pub fn place(
     host: Host,
-    reach: Reach,
+    reach: SettingsOwner,
     project: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<PathBuf, AttachError> {
@@ -130,26 +130,32 @@ pub fn place(
     let folder = |name: &str, usual: &str| set(name).map_or_else(|| Ok(home()?.join(usual)), Ok);
     Ok(match (host, reach) {
         // Hooks hold a path of this machine, so they do not go into the file that a team shares.
-        (Host::ClaudeCode, Reach::Project) => project.join(".claude/settings.local.json"),
-        (Host::ClaudeCode, Reach::User) => folder("CLAUDE_CONFIG_DIR", ".claude")?.join("settings.json"),
-        (Host::Codex, Reach::Project) => project.join(".codex/hooks.json"),
-        (Host::Codex, Reach::User) => folder("CODEX_HOME", ".codex")?.join("hooks.json"),
-        (Host::GeminiCli, Reach::Project) => project.join(".gemini/settings.json"),
-        (Host::GeminiCli, Reach::User) => home()?.join(".gemini/settings.json"),
-        (Host::CopilotCli, Reach::Project) => project.join(".github/hooks/acpdb-copilot.json"),
+        (Host::ClaudeCode, SettingsOwner::Project) => project.join(".claude/settings.local.json"),
+        (Host::ClaudeCode, SettingsOwner::User) => {
+            folder("CLAUDE_CONFIG_DIR", ".claude")?.join("settings.json")
+        }
+        (Host::Codex, SettingsOwner::Project) => project.join(".codex/hooks.json"),
+        (Host::Codex, SettingsOwner::User) => folder("CODEX_HOME", ".codex")?.join("hooks.json"),
+        (Host::GeminiCli, SettingsOwner::Project) => project.join(".gemini/settings.json"),
+        (Host::GeminiCli, SettingsOwner::User) => home()?.join(".gemini/settings.json"),
+        (Host::CopilotCli, SettingsOwner::Project) => project.join(".github/hooks/acpdb-copilot.json"),
         // Copilot CLI runs a project's hooks only in folders that its user trusts, and these everywhere.
-        (Host::CopilotCli, Reach::User) => folder("COPILOT_HOME", ".copilot")?.join("hooks/acpdb.json"),
-        (Host::Cursor, Reach::Project) => project.join(".cursor/hooks.json"),
-        (Host::Cursor, Reach::User) => home()?.join(".cursor/hooks.json"),
-        (Host::Opencode, Reach::Project) => project.join(".opencode/plugin/acpdb.js"),
-        (Host::Opencode, Reach::User) => match set("OPENCODE_CONFIG_DIR") {
+        (Host::CopilotCli, SettingsOwner::User) => {
+            folder("COPILOT_HOME", ".copilot")?.join("hooks/acpdb.json")
+        }
+        (Host::Cursor, SettingsOwner::Project) => project.join(".cursor/hooks.json"),
+        (Host::Cursor, SettingsOwner::User) => home()?.join(".cursor/hooks.json"),
+        (Host::Opencode, SettingsOwner::Project) => project.join(".opencode/plugin/acpdb.js"),
+        (Host::Opencode, SettingsOwner::User) => match set("OPENCODE_CONFIG_DIR") {
             Some(folder) => folder.join("plugin/acpdb.js"),
             None => folder("XDG_CONFIG_HOME", ".config")?.join("opencode/plugin/acpdb.js"),
         },
-        (Host::Pi, Reach::Project) => project.join(".pi/extensions/acpdb.ts"),
-        (Host::Pi, Reach::User) => folder("PI_CODING_AGENT_DIR", ".pi/agent")?.join("extensions/acpdb.ts"),
-        (Host::VsCode, Reach::Project) => project.join(".github/hooks/acpdb-vscode.json"),
-        (Host::VsCode, Reach::User) => {
+        (Host::Pi, SettingsOwner::Project) => project.join(".pi/extensions/acpdb.ts"),
+        (Host::Pi, SettingsOwner::User) => {
+            folder("PI_CODING_AGENT_DIR", ".pi/agent")?.join("extensions/acpdb.ts")
+        }
+        (Host::VsCode, SettingsOwner::Project) => project.join(".github/hooks/acpdb-vscode.json"),
+        (Host::VsCode, SettingsOwner::User) => {
             return Err(AttachError::NoPlace { host, takes: "a project (--project)" });
         }
     })
@@ -177,7 +183,7 @@ pub fn check_within(path: &Path, project: &Path) -> Result<(), AttachError> {
 
 /// How a host runs acpdb.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run<'a> {
+pub struct HostCommand<'a> {
     /// The program.
     pub program: &'a Path,
     /// The store; without one it is looked for where the agent works.
@@ -185,10 +191,10 @@ pub struct Run<'a> {
     /// The host.
     pub host: Host,
     /// The mode of acpdb in the host.
-    pub mode: Mode,
+    pub mode: AttachMode,
 }
 
-impl Run<'_> {
+impl HostCommand<'_> {
     /// The words of the command that a host runs for an event, quoted for a shell.
     ///
     /// # Errors
@@ -236,9 +242,9 @@ pub fn program_of(command: &str) -> Option<PathBuf> {
 ///
 /// # Errors
 /// If the file cannot be read, or the host would not understand it.
-pub fn attach(path: &Path, words: &str, host: Host) -> Result<Plan, AttachError> {
+pub fn attach(path: &Path, words: &str, host: Host) -> Result<SettingsPlan, AttachError> {
     let before = read(path)?;
-    let command = Command { words: words.to_owned(), host };
+    let command = HostCommandLine { words: words.to_owned(), host };
     let text = before.as_deref().unwrap_or_default();
     let failed = |source| AttachError::Settings { path: path.to_owned(), source };
     let has_ours = !settings::found(text, host).map_err(failed)?.is_empty();
@@ -246,23 +252,23 @@ pub fn attach(path: &Path, words: &str, host: Host) -> Result<Plan, AttachError>
     let is_same = before.as_deref() == Some(&*after);
     let after = if is_same { before.clone() } else { Some(after) };
     // A backup holds the file as it was without us; a file with our hooks in it is no backup.
-    let kept = if has_ours { Kept::Stays } else { Kept::Made };
-    Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), kept })
+    let kept = if has_ours { SettingsBackup::Stays } else { SettingsBackup::Made };
+    Ok(SettingsPlan { path: path.to_owned(), before, after, backup: backup(path), kept })
 }
 
 /// The change that detaching makes. Nothing is written.
 ///
 /// # Errors
 /// As [`attach`].
-pub fn detach(path: &Path, host: Host) -> Result<Plan, AttachError> {
+pub fn detach(path: &Path, host: Host) -> Result<SettingsPlan, AttachError> {
     let before = read(path)?;
     let backup = backup(path);
-    let plan = |after| Plan {
+    let plan = |after| SettingsPlan {
         path: path.to_owned(),
         before: before.clone(),
         after,
         backup: backup.clone(),
-        kept: Kept::Goes,
+        kept: SettingsBackup::Goes,
     };
     let Some(text) = before.as_deref() else { return Ok(plan(None)) };
     let failed = |source| AttachError::Settings { path: path.to_owned(), source };
@@ -293,11 +299,11 @@ fn is_only_ours(kept: &str, now: &str, ours: &[String], host: Host) -> bool {
         let words = line.strip_suffix(" 2>/dev/null || true").unwrap_or(line);
         let without_event = words.rsplit_once(" --event ").filter(|_| host == Host::CopilotCli);
         let words = without_event.map_or(words, |(words, _)| words).to_owned();
-        settings::attached(kept, &Command { words, host }).is_ok_and(|again| again == now)
+        settings::attached(kept, &HostCommandLine { words, host }).is_ok_and(|again| again == now)
     })
 }
 
-impl Plan {
+impl SettingsPlan {
     /// The same, with a status line that runs `command`; `false`: one of the user's is there, and stays.
     ///
     /// # Errors
@@ -343,17 +349,18 @@ impl Plan {
             let path = path.to_owned();
             move |source| AttachError::File { action, path, source }
         };
-        if let (Kept::Made, Some(before)) = (self.kept, &self.before) {
+        if let (SettingsBackup::Made, Some(before)) = (self.kept, &self.before) {
             // The backup holds the keys that the settings hold, so it gets their mode.
-            let mode = files::Mode::Of(&self.path);
+            let mode = files::FileMode::Of(&self.path);
             replace(&self.backup, before.as_bytes(), mode).map_err(failed("write", &self.backup))?;
         }
         if let Some(after) = &self.after {
             let missing = self.missing_folders();
-            replace(&self.path, after.as_bytes(), files::Mode::Kept).map_err(failed("write", &self.path))?;
+            replace(&self.path, after.as_bytes(), files::FileMode::Kept)
+                .map_err(failed("write", &self.path))?;
             if missing > 0 {
                 let (path, text) = (made(&self.path), format!("{missing}\n"));
-                replace(&path, text.as_bytes(), files::Mode::Kept).map_err(failed("write", &path))?;
+                replace(&path, text.as_bytes(), files::FileMode::Kept).map_err(failed("write", &path))?;
             }
         } else {
             // A link is the user's, and so is its folder; the file that it leads to held our hooks.
@@ -363,7 +370,7 @@ impl Plan {
                 self.remove_made_folders();
             }
         }
-        if self.kept == Kept::Goes && self.backup.exists() {
+        if self.kept == SettingsBackup::Goes && self.backup.exists() {
             std::fs::remove_file(&self.backup).map_err(failed("remove", &self.backup))?;
         }
         Ok(())

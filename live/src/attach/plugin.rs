@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{AttachError, Kept, Plan, Run, backup, plain, read};
+use super::{AttachError, HostCommand, SettingsBackup, SettingsPlan, backup, plain, read};
 use crate::host::Host;
 
 /// The plug-in for opencode, as it is published.
@@ -18,7 +18,7 @@ const MARK: &str = "// acpdb wrote this file; `acpdb detach ";
 const SETTINGS: &str = "const ATTACHED = {}";
 
 /// The file that attaching writes.
-fn text(run: &Run<'_>) -> Result<String, AttachError> {
+fn text(run: &HostCommand<'_>) -> Result<String, AttachError> {
     let settings = json!({
         "program": plain(run.program)?,
         "db": run.store.map(plain).transpose()?,
@@ -34,19 +34,31 @@ fn text(run: &Run<'_>) -> Result<String, AttachError> {
 ///
 /// # Errors
 /// If the file cannot be read, or is of another program, or a path cannot be written into it.
-pub fn attach(path: &Path, run: &Run<'_>) -> Result<Plan, AttachError> {
+pub fn attach(path: &Path, run: &HostCommand<'_>) -> Result<SettingsPlan, AttachError> {
     let before = own(path)?;
     let after = Some(text(run)?);
-    Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), kept: Kept::Stays })
+    Ok(SettingsPlan {
+        path: path.to_owned(),
+        before,
+        after,
+        backup: backup(path),
+        kept: SettingsBackup::Stays,
+    })
 }
 
 /// The change that detaching makes. Nothing is written.
 ///
 /// # Errors
 /// As [`attach`].
-pub fn detach(path: &Path) -> Result<Plan, AttachError> {
+pub fn detach(path: &Path) -> Result<SettingsPlan, AttachError> {
     let before = own(path)?;
-    Ok(Plan { path: path.to_owned(), before, after: None, backup: backup(path), kept: Kept::Goes })
+    Ok(SettingsPlan {
+        path: path.to_owned(),
+        before,
+        after: None,
+        backup: backup(path),
+        kept: SettingsBackup::Goes,
+    })
 }
 
 /// The settings of the plug-in at `path`, as JSON; `None` if it is not there, or not ours.
@@ -78,7 +90,7 @@ fn own(path: &Path) -> Result<Option<String>, AttachError> {
     }
 }
 
-impl Plan {
+impl SettingsPlan {
     /// The change in a few lines, for a file that is ours alone: only the line of settings is shown.
     pub fn summary(&self) -> String {
         let line = |text: &Option<String>| {

@@ -39,14 +39,14 @@ pub enum SettingsError {
 
 /// The command that a host runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Command {
+pub struct HostCommandLine {
     /// The program and its options, quoted for a shell, without the name of the event.
     pub words: String,
     /// The host whose hook it is.
     pub host: Host,
 }
 
-impl Command {
+impl HostCommandLine {
     /// The command for an event. It ends well even if the program fails: an error could stop the host.
     fn line(&self, event: &str) -> String {
         // Only Copilot CLI leaves the event's name out of its JSON.
@@ -66,7 +66,7 @@ fn is_ours(host: Host, command: &str) -> bool {
     let rest = rest.strip_suffix(&["2>/dev/null", "||", "true"]);
     if let Some(["hook", name, "--mode", mode, end @ ..]) = rest
         && *name == host.name()
-        && crate::Mode::from_name(mode).is_some()
+        && crate::AttachMode::from_name(mode).is_some()
         && matches!(end, [] | ["--event", _])
     {
         return true;
@@ -139,18 +139,18 @@ fn command_of(hook: &str) -> Option<Cow<'_, str>> {
 }
 
 /// JSON that is written: as it stood, or made here.
-enum Node<'a> {
+enum JsonNode<'a> {
     Kept(&'a str),
     Made(Value),
-    List(Vec<Node<'a>>),
-    Object(Vec<(String, Node<'a>)>),
+    List(Vec<JsonNode<'a>>),
+    Object(Vec<(String, JsonNode<'a>)>),
 }
 
 /// Lists of groups by events, as the member `hooks` has them.
-fn lists(hooks: &str) -> Option<Vec<(String, Node<'_>)>> {
+fn lists(hooks: &str) -> Option<Vec<(String, JsonNode<'_>)>> {
     let list = |value| match elements(value) {
-        Some(groups) => Node::List(groups.into_iter().map(Node::Kept).collect()),
-        None => Node::Kept(value),
+        Some(groups) => JsonNode::List(groups.into_iter().map(JsonNode::Kept).collect()),
+        None => JsonNode::Kept(value),
     };
     Some(members(hooks)?.into_iter().map(|(event, value)| (event, list(value))).collect())
 }
@@ -159,11 +159,11 @@ fn lists(hooks: &str) -> Option<Vec<(String, Node<'_>)>> {
 ///
 /// # Errors
 /// If the text is no JSON object, or its hooks are of another shape.
-pub fn attached(text: &str, command: &Command) -> Result<String, SettingsError> {
+pub fn attached(text: &str, command: &HostCommandLine) -> Result<String, SettingsError> {
     let host = command.host;
     let mut text = if text.trim().is_empty() { "{}\n" } else { text }.to_owned();
     if matches!(host, Host::Cursor | Host::CopilotCli) && place_of(&parse(&text)?, "version").is_none() {
-        text = put(&text, "version", &Node::Made(1.into()))?;
+        text = put(&text, "version", &JsonNode::Made(1.into()))?;
     }
     let settings = parse(&text)?;
     let hooks =
@@ -171,26 +171,26 @@ pub fn attached(text: &str, command: &Command) -> Result<String, SettingsError> 
     let mut hooks = lists(hooks).ok_or(SettingsError::Shape("hooks"))?;
     let emptied = take_out(&mut hooks, host);
     for event in events(host) {
-        let group = Node::Made(group(host, event, &command.line(event)));
+        let group = JsonNode::Made(group(host, event, &command.line(event)));
         match hooks.iter_mut().rev().find(|(name, _)| name == event) {
-            Some((_, Node::List(list))) => list.push(group),
+            Some((_, JsonNode::List(list))) => list.push(group),
             Some(_) => return Err(SettingsError::Shape("hooks")),
-            None => hooks.push((event.to_owned(), Node::List(vec![group]))),
+            None => hooks.push((event.to_owned(), JsonNode::List(vec![group]))),
         }
     }
     hooks.retain(|(event, _)| !emptied.contains(event) || events(host).any(|known| known == event));
-    put(&text, "hooks", &Node::Object(hooks))
+    put(&text, "hooks", &JsonNode::Object(hooks))
 }
 
 /// Takes our hooks out of the lists of events. Returns the events whose lists are empty now.
-fn take_out(hooks: &mut [(String, Node<'_>)], host: Host) -> Vec<String> {
+fn take_out(hooks: &mut [(String, JsonNode<'_>)], host: Host) -> Vec<String> {
     let mut emptied = Vec::new();
     for (event, list) in hooks {
-        let Node::List(list) = list else { continue };
+        let JsonNode::List(list) = list else { continue };
         let before = list.len();
         let groups = std::mem::take(list).into_iter();
         list.extend(groups.filter_map(|group| match group {
-            Node::Kept(group) => without_ours(group, host),
+            JsonNode::Kept(group) => without_ours(group, host),
             made => Some(made),
         }));
         if list.is_empty() && before > 0 {
@@ -201,26 +201,26 @@ fn take_out(hooks: &mut [(String, Node<'_>)], host: Host) -> Vec<String> {
 }
 
 /// A group without our hooks; `None` if nothing else is in it. A group may hold hooks of others, too.
-fn without_ours(group: &str, host: Host) -> Option<Node<'_>> {
+fn without_ours(group: &str, host: Host) -> Option<JsonNode<'_>> {
     let has_ours = |part: &str| commands(part).iter().any(|command| is_ours(host, command));
     if !has_ours(group) {
-        return Some(Node::Kept(group));
+        return Some(JsonNode::Kept(group));
     }
     let is_theirs = |hook: &&str| !command_of(hook).is_some_and(|command| is_ours(host, &command));
     let mut theirs = 0_usize;
     let parts = members(group).unwrap_or_default().into_iter().map(|(name, value)| {
         let hooks = elements(value).filter(|_| name == "hooks");
-        let node = hooks.map_or(Node::Kept(value), |hooks| {
-            let left: Vec<Node<'_>> = hooks.into_iter().filter(is_theirs).map(Node::Kept).collect();
+        let node = hooks.map_or(JsonNode::Kept(value), |hooks| {
+            let left: Vec<JsonNode<'_>> = hooks.into_iter().filter(is_theirs).map(JsonNode::Kept).collect();
             theirs = left.len();
-            Node::List(left)
+            JsonNode::List(left)
         });
         (name, node)
     });
     let parts = parts.collect();
     let [command, bash] = pick(group, ["command", "bash"]).unwrap_or_default();
     let is_our_own = [command, bash].into_iter().filter_map(string).any(|command| is_ours(host, &command));
-    (theirs > 0 && !is_our_own).then_some(Node::Object(parts))
+    (theirs > 0 && !is_our_own).then_some(JsonNode::Object(parts))
 }
 
 /// Settings without any hooks of ours. Empty if nothing else was in them.
@@ -241,7 +241,7 @@ pub fn detached(text: &str, host: Host) -> Result<String, SettingsError> {
     match hooks.is_empty() {
         true if is_bare => Ok(String::new()),
         true => Ok(without(text, &settings, place)),
-        false => put(text, "hooks", &Node::Object(hooks)),
+        false => put(text, "hooks", &JsonNode::Object(hooks)),
     }
 }
 
@@ -278,7 +278,7 @@ pub fn with_status_line(text: &str, command: &str) -> Result<Option<String>, Set
         return Ok(None);
     }
     let value = json!({"type": "command", "command": command});
-    put(text, STATUS_LINE, &Node::Made(value)).map(Some)
+    put(text, STATUS_LINE, &JsonNode::Made(value)).map(Some)
 }
 
 /// Settings without a status line of ours.
@@ -324,7 +324,7 @@ fn place_of(settings: &[(String, &str)], name: &str) -> Option<usize> {
 }
 
 /// Settings with a member that has this value; no other byte is changed.
-fn put(text: &str, name: &str, value: &Node<'_>) -> Result<String, SettingsError> {
+fn put(text: &str, name: &str, value: &JsonNode<'_>) -> Result<String, SettingsError> {
     let settings = parse(text)?;
     let indent = indent(text, &settings);
     let mut out = String::new();
@@ -401,16 +401,18 @@ fn print_name(out: &mut String, name: &str) {
 }
 
 /// JSON as people write it; kept parts stay as they stood.
-fn print(out: &mut String, node: &Node<'_>, indent: &str, depth: usize) {
-    let (list, braces): (Vec<(Option<&str>, &Node<'_>)>, _) = match node {
-        Node::Kept(text) => return out.push_str(text),
-        Node::Made(value) => {
+fn print(out: &mut String, node: &JsonNode<'_>, indent: &str, depth: usize) {
+    let (list, braces): (Vec<(Option<&str>, &JsonNode<'_>)>, _) = match node {
+        JsonNode::Kept(text) => return out.push_str(text),
+        JsonNode::Made(value) => {
             // Values that are made here have no line break within a text.
             let text = pretty(value, indent);
             return out.push_str(&text.replace('\n', &format!("\n{}", indent.repeat(depth))));
         }
-        Node::List(list) => (list.iter().map(|node| (None, node)).collect(), ('[', ']')),
-        Node::Object(list) => (list.iter().map(|(name, node)| (Some(&**name), node)).collect(), ('{', '}')),
+        JsonNode::List(list) => (list.iter().map(|node| (None, node)).collect(), ('[', ']')),
+        JsonNode::Object(list) => {
+            (list.iter().map(|(name, node)| (Some(&**name), node)).collect(), ('{', '}'))
+        }
     };
     out.push(braces.0);
     for (place, (name, node)) in list.iter().enumerate() {

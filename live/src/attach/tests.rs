@@ -5,7 +5,7 @@ use std::path::Path;
 use expect_test::expect;
 
 use super::plugin;
-use super::settings::{self, Command};
+use super::settings::{self, HostCommandLine};
 use super::*;
 
 const WORDS: &str = "/bin/acpdb hook claude-code --mode prune";
@@ -15,12 +15,12 @@ fn hooked() -> impl Iterator<Item = Host> {
     Host::ALL.into_iter().filter(|host| !host.takes_plugin())
 }
 
-fn run(program: &str, host: Host, mode: Mode) -> Run<'_> {
-    Run { program: Path::new(program), store: None, host, mode }
+fn run(program: &str, host: Host, mode: AttachMode) -> HostCommand<'_> {
+    HostCommand { program: Path::new(program), store: None, host, mode }
 }
 
-fn command(host: Host) -> Command {
-    Command { words: run("/bin/acpdb", host, Mode::Prune).words().unwrap(), host }
+fn command(host: Host) -> HostCommandLine {
+    HostCommandLine { words: run("/bin/acpdb", host, AttachMode::Prune).words().unwrap(), host }
 }
 
 #[test]
@@ -88,7 +88,8 @@ fn what_was_attached_twice_is_attached_once() {
             assert_eq!(settings::attached(&once, &command(host)).unwrap(), once, "{host} {file:?}");
             let found = settings::found(&once, host).unwrap();
             assert!(!found.is_empty(), "{host} {file:?}");
-            let other = Command { words: run("/new/acpdb", host, Mode::Record).words().unwrap(), host };
+            let other =
+                HostCommandLine { words: run("/new/acpdb", host, AttachMode::Record).words().unwrap(), host };
             let moved = settings::attached(&once, &other).unwrap();
             assert!(!moved.contains("/bin/acpdb"), "{host} {file:?}: {moved}");
             let without = settings::detached(&moved, host).unwrap();
@@ -123,7 +124,7 @@ fn lines_that_only_look_like_ours_stay() {
         let text =
             format!(r#"{{"hooks":{{"Stop":[{{"hooks":[{{"type":"command","command":"{line}"}}]}}]}}}}"#);
         assert_eq!(settings::found(&text, Host::ClaudeCode).unwrap(), Vec::<String>::new(), "{line}");
-        let command = Command { words: WORDS.to_owned(), host: Host::ClaudeCode };
+        let command = HostCommandLine { words: WORDS.to_owned(), host: Host::ClaudeCode };
         let with = settings::attached(&text, &command).unwrap();
         assert!(with.contains(line) && !with.contains("PreCompact"), "{with}");
         assert_eq!(settings::detached(&text, Host::ClaudeCode).unwrap(), text);
@@ -164,7 +165,7 @@ fn a_file_that_attaching_made_goes_with_its_folder() {
     let folder = tempfile::tempdir().unwrap();
     let none = |_: &str| None;
     for host in hooked() {
-        let path = place(host, Reach::Project, folder.path(), &none).unwrap();
+        let path = place(host, SettingsOwner::Project, folder.path(), &none).unwrap();
         let plan = attach(&path, &command(host).words, host).unwrap();
         assert!(plan.diff().contains("\n+"), "{}", plan.diff());
         assert!(!path.exists(), "a plan writes nothing");
@@ -182,7 +183,7 @@ fn a_folder_that_was_there_empty_stays() {
     let folder = tempfile::tempdir().unwrap();
     let none = |_: &str| None;
     for host in hooked() {
-        let path = place(host, Reach::Project, folder.path(), &none).unwrap();
+        let path = place(host, SettingsOwner::Project, folder.path(), &none).unwrap();
         let above = path.parent().unwrap();
         std::fs::create_dir_all(above).unwrap();
         for _ in 0..2 {
@@ -233,7 +234,11 @@ fn places_follow_the_environment() {
     };
     let mut said = String::new();
     for host in Host::ALL {
-        said += &format!("{host}: {} | {}\n", at(host, Reach::Project, &home), at(host, Reach::User, &home));
+        said += &format!(
+            "{host}: {} | {}\n",
+            at(host, SettingsOwner::Project, &home),
+            at(host, SettingsOwner::User, &home)
+        );
     }
     expect![[r#"
         claude-code: /p/.claude/settings.local.json | /home/ada/.claude/settings.json
@@ -247,8 +252,8 @@ fn places_follow_the_environment() {
     "#]]
     .assert_eq(&said);
     let moved = |name: &str| (name == "CLAUDE_CONFIG_DIR").then(|| "/c".to_owned());
-    assert_eq!(at(Host::ClaudeCode, Reach::User, &moved), "/c/settings.json");
-    assert!(at(Host::Cursor, Reach::User, &|_| None).contains("no home folder"));
+    assert_eq!(at(Host::ClaudeCode, SettingsOwner::User, &moved), "/c/settings.json");
+    assert!(at(Host::Cursor, SettingsOwner::User, &|_| None).contains("no home folder"));
 }
 
 #[test]
@@ -260,13 +265,14 @@ fn a_plugin_is_a_file_of_its_own() {
 
 fn check_plugin(host: Host) {
     let folder = tempfile::tempdir().unwrap();
-    let path = place(host, Reach::Project, folder.path(), &|_: &str| None).unwrap();
+    let path = place(host, SettingsOwner::Project, folder.path(), &|_: &str| None).unwrap();
     let (program, store) = ("/bin/it's acpdb", Path::new("/p/.acpdb"));
-    let attach =
-        |mode| plugin::attach(&path, &Run { store: Some(store), ..run(program, host, mode) }).unwrap();
-    attach(Mode::Record).apply().unwrap();
-    assert!(attach(Mode::Record).is_nothing());
-    attach(Mode::Prune).apply().unwrap();
+    let attach = |mode| {
+        plugin::attach(&path, &HostCommand { store: Some(store), ..run(program, host, mode) }).unwrap()
+    };
+    attach(AttachMode::Record).apply().unwrap();
+    assert!(attach(AttachMode::Record).is_nothing());
+    attach(AttachMode::Prune).apply().unwrap();
     let settings: serde_json::Value = serde_json::from_str(&plugin::found(&path).unwrap().unwrap()).unwrap();
     let expected = serde_json::json!({"program": "/bin/it's acpdb", "db": "/p/.acpdb", "mode": "prune"});
     assert_eq!(settings, expected);
@@ -275,7 +281,7 @@ fn check_plugin(host: Host) {
     assert!(plugin::detach(&path).unwrap().is_nothing());
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "export default 1").unwrap();
-    for plan in [plugin::detach(&path), plugin::attach(&path, &run(program, host, Mode::Prune))] {
+    for plan in [plugin::detach(&path), plugin::attach(&path, &run(program, host, AttachMode::Prune))] {
         assert!(plan.unwrap_err().to_string().contains("left alone"));
     }
 }
@@ -330,11 +336,11 @@ fn a_path_that_settings_cannot_name_is_refused() {
     let odd = Path::new(std::ffi::OsStr::from_bytes(b"/bin/\xff/acpdb"));
     let folder = tempfile::tempdir().unwrap();
     for host in Host::ALL {
-        let known = run("/bin/acpdb", host, Mode::Record);
+        let known = run("/bin/acpdb", host, AttachMode::Record);
         for run in [
-            Run { program: odd, ..known },
-            Run { store: Some(odd), ..known },
-            Run { store: Some(Path::new("/a\nb")), ..known },
+            HostCommand { program: odd, ..known },
+            HostCommand { store: Some(odd), ..known },
+            HostCommand { store: Some(Path::new("/a\nb")), ..known },
         ] {
             let path = folder.path().join("acpdb.js");
             let made = if host.takes_plugin() {
@@ -455,7 +461,7 @@ fn a_link_to_nothing_is_a_link_to_nothing_again() {
 fn a_status_line_is_never_overwritten_and_goes_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(".claude/settings.json");
-    let words = run("/bin/acpdb", Host::ClaudeCode, Mode::Record);
+    let words = run("/bin/acpdb", Host::ClaudeCode, AttachMode::Record);
     let line = words.status_line().unwrap();
     assert_eq!(line, "/bin/acpdb statusline");
     for before in [

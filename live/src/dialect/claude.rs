@@ -10,42 +10,42 @@ use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
 use super::{additional_context, claude_module, params, string};
-use crate::told::{Answer, Call, Event, Source, Told};
+use crate::told::{CallWithResult, HostEvent, HostEventKind, HostReply, SessionStart};
 
 /// The event behind a name.
-pub(super) fn event(name: &str, value: &Value) -> Event {
+pub(super) fn event(name: &str, value: &Value) -> HostEventKind {
     match name {
-        "SessionStart" => Event::SessionStarted { source: source(value) },
-        "UserPromptSubmit" => Event::Prompted {
+        "SessionStart" => HostEventKind::SessionStarted { source: source(value) },
+        "UserPromptSubmit" => HostEventKind::Prompted {
             id: string(value, &["prompt_id"]),
             text: string(value, &["prompt"]).unwrap_or_default(),
         },
-        "PostToolUse" => Event::CallEnded(call(value, Outcome::Completed)),
-        "PostToolUseFailure" => Event::CallEnded(call(value, Outcome::Failed)),
-        "PostToolBatch" => Event::BatchEnded,
-        "Stop" | "StopFailure" => Event::Stopped { said: string(value, &["last_assistant_message"]) },
-        "SubagentStop" => {
-            Event::AgentStopped { transcript: string(value, &["agent_transcript_path"]).map(PathBuf::from) }
-        }
-        "PreCompact" => Event::Compacting,
-        "SessionEnd" => Event::SessionEnded,
-        "session.start" => Event::Greeted,
-        "session.append" => Event::RowAdded(claude_module::result(value)),
-        "session.compact" => Event::FoldAsked(claude_module::asked(value)),
-        _ => Event::Other,
+        "PostToolUse" => HostEventKind::CallEnded(call(value, Outcome::Completed)),
+        "PostToolUseFailure" => HostEventKind::CallEnded(call(value, Outcome::Failed)),
+        "PostToolBatch" => HostEventKind::BatchEnded,
+        "Stop" | "StopFailure" => HostEventKind::Stopped { said: string(value, &["last_assistant_message"]) },
+        "SubagentStop" => HostEventKind::AgentStopped {
+            transcript: string(value, &["agent_transcript_path"]).map(PathBuf::from),
+        },
+        "PreCompact" => HostEventKind::Compacting,
+        "SessionEnd" => HostEventKind::SessionEnded,
+        "session.start" => HostEventKind::Greeted,
+        "session.append" => HostEventKind::RowAdded(claude_module::result(value)),
+        "session.compact" => HostEventKind::FoldAsked(claude_module::asked(value)),
+        _ => HostEventKind::Other,
     }
 }
 
 /// Why a session begins.
-pub(super) fn source(value: &Value) -> Source {
+pub(super) fn source(value: &Value) -> SessionStart {
     match value.get("source").and_then(Value::as_str) {
-        Some("resume") => Source::Resumed,
-        Some("compact") => Source::Compacted,
-        _ => Source::New,
+        Some("resume") => SessionStart::Resumed,
+        Some("compact") => SessionStart::Compacted,
+        _ => SessionStart::New,
     }
 }
 
-fn call(value: &Value, outcome: Outcome) -> Call {
+fn call(value: &Value, outcome: Outcome) -> CallWithResult {
     let tool = string(value, &["tool_name"]).unwrap_or_default();
     let raw = value.get("tool_response").cloned().unwrap_or_default();
     let error = string(value, &["error"]);
@@ -56,7 +56,7 @@ fn call(value: &Value, outcome: Outcome) -> Call {
         ("Bash", raw) => bash(raw),
         _ => (None, None),
     };
-    Call {
+    CallWithResult {
         id: string(value, &["tool_use_id"]),
         tool,
         params: params(value.get("tool_input")),
@@ -100,11 +100,11 @@ fn bash(raw: &Value) -> (Option<String>, Option<String>) {
 }
 
 /// The answer to the host.
-pub(super) fn render(told: &Told, answer: &Answer) -> Value {
+pub(super) fn render(told: &HostEvent, answer: &HostReply) -> Value {
     if let Some(answer) = claude_module::render(told, answer) {
         return answer;
     }
-    if let (Some(text), Event::CallEnded(call)) = (&answer.replacement, &told.event)
+    if let (Some(text), HostEventKind::CallEnded(call)) = (&answer.replacement, &told.event)
         && let Some(output) = in_shape(call, text)
     {
         let hook = json!({"hookEventName": told.name, "updatedToolOutput": output});
@@ -117,7 +117,7 @@ pub(super) fn render(told: &Told, answer: &Answer) -> Value {
 }
 
 /// A text in the shape of the tool's own result; `None` for shapes that are not known.
-fn in_shape(call: &Call, text: &str) -> Option<Value> {
+fn in_shape(call: &CallWithResult, text: &str) -> Option<Value> {
     let mut raw = call.raw.clone();
     match &*call.tool {
         "Read" => {

@@ -19,13 +19,13 @@ use acpdb_engine::text::tokens::estimate;
 use serde_json::{Map, Value, json};
 
 use super::string;
-use crate::told::{Answer, Asked, Call, Change, Folded, Told};
+use crate::told::{CallChange, CallWithResult, Folded, HostEvent, HostReply, PruneRequest};
 
 /// Version of this protocol: a module of another version leaves all to the hooks.
 const MODULE: u32 = 1;
 
 /// The result in a row, if the row holds nothing else.
-pub(super) fn result(value: &Value) -> Option<Call> {
+pub(super) fn result(value: &Value) -> Option<CallWithResult> {
     let row = value.get("row")?;
     let blocks = row.pointer("/message/content")?.as_array()?;
     let [block] = blocks.as_slice() else { return None };
@@ -34,7 +34,7 @@ pub(super) fn result(value: &Value) -> Option<Call> {
     }
     let text = block.get("content").and_then(text_of);
     let is_error = block.get("is_error").and_then(Value::as_bool) == Some(true);
-    Some(Call {
+    Some(CallWithResult {
         id: string(block, &["tool_use_id"]),
         tool: row.pointer("/origin/tool").and_then(Value::as_str).unwrap_or_default().to_owned(),
         params: "{}".to_owned(),
@@ -59,13 +59,13 @@ fn text_of(content: &Value) -> Option<String> {
 }
 
 /// The conversation that is to be made shorter.
-pub(super) fn asked(value: &Value) -> Asked {
+pub(super) fn asked(value: &Value) -> PruneRequest {
     let compact = value.get("compact");
     let raw = compact.and_then(|compact| compact.get("messages")).cloned().unwrap_or_default();
     let words = compact.and_then(|compact| string(compact, &["instructions"])).unwrap_or_default();
     let rows = raw.as_array().map_or(&[][..], Vec::as_slice);
     let tokens = rows.iter().map(tokens_of).sum();
-    Asked { tokens, has_words: !words.trim().is_empty(), raw }
+    PruneRequest { tokens, has_words: !words.trim().is_empty(), raw }
 }
 
 /// Estimated tokens of a row: its text, parameters of calls, results.
@@ -81,7 +81,7 @@ fn tokens_of(row: &Value) -> u64 {
 }
 
 /// The answer to the module; `None` if no module asked.
-pub(super) fn render(told: &Told, answer: &Answer) -> Option<Value> {
+pub(super) fn render(told: &HostEvent, answer: &HostReply) -> Option<Value> {
     match &*told.name {
         "session.start" => Some(json!({"module": MODULE})),
         "session.append" => Some(match &answer.replacement {
@@ -89,7 +89,7 @@ pub(super) fn render(told: &Told, answer: &Answer) -> Option<Value> {
             None => json!({}),
         }),
         "session.compact" => {
-            let crate::told::Event::FoldAsked(asked) = &told.event else { return Some(json!({})) };
+            let crate::told::HostEventKind::FoldAsked(asked) = &told.event else { return Some(json!({})) };
             let messages = answer.folded.as_ref().and_then(|folded| messages(&asked.raw, folded));
             Some(messages.map_or_else(|| json!({}), |messages| json!({"messages": messages})))
         }
@@ -131,7 +131,7 @@ fn built(role: &str, row: &Map<String, Value>, folded: &Folded) -> Option<Map<St
     let mut results = Vec::new();
     for result in row.get("toolResults").and_then(Value::as_array).into_iter().flatten() {
         let id = result.get("tool_use_id")?.as_str()?;
-        let Change { output, .. } = folded.calls.get(id).cloned().unwrap_or_default();
+        let CallChange { output, .. } = folded.calls.get(id).cloned().unwrap_or_default();
         let text = output.or_else(|| string(result, &["text"])).unwrap_or_default();
         let is_error = result.get("isError").and_then(Value::as_bool) == Some(true);
         results.push(json!({"tool_use_id": id, "text": text, "isError": is_error}));

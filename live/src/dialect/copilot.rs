@@ -4,25 +4,25 @@ use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
 use super::{claude, ended, string};
-use crate::told::{Answer, Call, Event};
+use crate::told::{CallWithResult, HostEventKind, HostReply};
 
 /// The event behind a name.
-pub(super) fn event(name: &str, value: &Value) -> Event {
+pub(super) fn event(name: &str, value: &Value) -> HostEventKind {
     match name {
-        "sessionStart" => Event::SessionStarted { source: claude::source(value) },
+        "sessionStart" => HostEventKind::SessionStarted { source: claude::source(value) },
         "userPromptSubmitted" => {
-            Event::Prompted { id: None, text: string(value, &["prompt"]).unwrap_or_default() }
+            HostEventKind::Prompted { id: None, text: string(value, &["prompt"]).unwrap_or_default() }
         }
-        "postToolUse" => Event::CallEnded(call(value)),
-        "agentStop" => Event::Stopped { said: None },
-        "subagentStop" => Event::AgentStopped { transcript: None },
-        "preCompact" => Event::Compacting,
-        "sessionEnd" => Event::SessionEnded,
-        _ => Event::Other,
+        "postToolUse" => HostEventKind::CallEnded(call(value)),
+        "agentStop" => HostEventKind::Stopped { said: None },
+        "subagentStop" => HostEventKind::AgentStopped { transcript: None },
+        "preCompact" => HostEventKind::Compacting,
+        "sessionEnd" => HostEventKind::SessionEnded,
+        _ => HostEventKind::Other,
     }
 }
 
-fn call(value: &Value) -> Call {
+fn call(value: &Value) -> CallWithResult {
     let raw = value.get("toolResult").cloned().unwrap_or_default();
     let text = raw.get("textResultForLlm").and_then(Value::as_str).map(str::to_owned);
     let outcome = match raw.get("resultType").and_then(Value::as_str) {
@@ -33,7 +33,7 @@ fn call(value: &Value) -> Call {
 }
 
 /// The answer to the host.
-pub(super) fn render(answer: &Answer) -> Value {
+pub(super) fn render(answer: &HostReply) -> Value {
     match &answer.context {
         Some(text) => json!({"additionalContext": text}),
         None => json!({}),

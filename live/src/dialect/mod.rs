@@ -31,7 +31,7 @@ use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
 use crate::host::Host;
-use crate::told::{Answer, Call, Event, Told};
+use crate::told::{CallWithResult, HostEvent, HostEventKind, HostReply};
 use acpdb_hosts::surrogates::without_halves;
 
 /// Why a text is no event.
@@ -53,7 +53,7 @@ pub enum DialectError {
 ///
 /// # Errors
 /// If it is no JSON object, or names no session or event.
-pub fn parse(host: Host, text: &str, event: Option<&str>) -> Result<Told, DialectError> {
+pub fn parse(host: Host, text: &str, event: Option<&str>) -> Result<HostEvent, DialectError> {
     let value: Value = serde_json::from_str(&without_halves(text)).map_err(|_| DialectError::NoObject)?;
     if !value.is_object() {
         return Err(DialectError::NoObject);
@@ -71,14 +71,14 @@ pub fn parse(host: Host, text: &str, event: Option<&str>) -> Result<Told, Dialec
         Host::GeminiCli => gemini::event(&name, &value),
         Host::CopilotCli => copilot::event(&name, &value),
         Host::Cursor => cursor::event(&name, &value),
-        Host::Opencode | Host::Pi => Event::Other,
+        Host::Opencode | Host::Pi => HostEventKind::Other,
     };
     let agent = string(&value, &["agent_id"]).filter(|agent| is_name(agent));
-    Ok(Told { session, name, cwd, transcript, agent, event })
+    Ok(HostEvent { session, name, cwd, transcript, agent, event })
 }
 
 /// The answer of acpdb to `told`, as JSON for `host`. An empty answer is `{}` for all hosts.
-pub fn render(host: Host, told: &Told, answer: &Answer) -> Value {
+pub fn render(host: Host, told: &HostEvent, answer: &HostReply) -> Value {
     if answer.is_empty() {
         return json!({});
     }
@@ -104,8 +104,8 @@ fn string(value: &Value, names: &[&str]) -> Option<String> {
 }
 
 /// A call that ended, by the names that hosts give its fields. The model saw its text.
-fn ended(value: &Value, raw: Value, text: Option<String>, outcome: Outcome) -> Call {
-    Call {
+fn ended(value: &Value, raw: Value, text: Option<String>, outcome: Outcome) -> CallWithResult {
+    CallWithResult {
         id: string(value, &["tool_use_id", "toolCallId"]),
         tool: string(value, &["tool_name", "toolName"]).unwrap_or_default(),
         params: params(value.get("tool_input").or_else(|| value.get("toolArgs"))),

@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::told::Event;
+use crate::told::HostEventKind;
 
 /// Parses the JSON of a host, and prints the event.
 fn check(host: Host, text: &str, want: &Expect) {
@@ -30,7 +30,7 @@ fn half_a_character_costs_itself_and_not_the_event() {
 #[test]
 fn a_file_is_shown_with_numbers_and_compared_without() {
     let told = parse(Host::ClaudeCode, READ, None).unwrap();
-    let Event::CallEnded(call) = &told.event else { unreachable!("{told:?}") };
+    let HostEventKind::CallEnded(call) = &told.event else { unreachable!("{told:?}") };
     assert_eq!(call.shown.as_deref(), Some("4\tone\n5\ttwo\n6\t"));
     assert_eq!(call.text.as_deref(), Some("one\ntwo\n"));
     assert_eq!((call.id.as_deref(), &*call.params), (Some("toolu_1"), r#"{"file_path":"/p/a.py"}"#));
@@ -48,14 +48,14 @@ fn results_that_are_more_than_text_are_not_compared() {
         READ.replace("\"Read\"", "\"Other\""),
     ] {
         let told = parse(Host::ClaudeCode, &text, None).unwrap();
-        let Event::CallEnded(call) = told.event else { unreachable!("{text}") };
+        let HostEventKind::CallEnded(call) = told.event else { unreachable!("{text}") };
         assert_eq!((call.text, call.shown), (None, None), "{text}");
     }
 }
 
 #[test]
 fn a_pointer_has_the_shape_of_what_it_replaces() {
-    let answer = Answer { replacement: Some("[as above]".to_owned()), ..Answer::default() };
+    let answer = HostReply { replacement: Some("[as above]".to_owned()), ..HostReply::default() };
     let check = |host: Host, text: &str, want: &Expect| {
         let told = parse(host, text, None).unwrap();
         want.assert_eq(&format!("{}\n", render(host, &told, &answer)));
@@ -117,7 +117,7 @@ fn a_fold_keeps_handles_of_prompts_alone_and_joins_neighbours_of_one_side() {
     let told = json!({"session_id": "s", "hook_event_name": "session.compact", "compact": {"trigger": "auto", "messages": rows}});
     let told = parse(Host::ClaudeCode, &told.to_string(), None).unwrap();
     let mut folded = crate::told::Folded::default();
-    let change = |input: Option<&str>, output: Option<&str>| crate::told::Change {
+    let change = |input: Option<&str>, output: Option<&str>| crate::told::CallChange {
         input: input.map(str::to_owned),
         output: output.map(str::to_owned),
     };
@@ -125,7 +125,7 @@ fn a_fold_keeps_handles_of_prompts_alone_and_joins_neighbours_of_one_side() {
     folded.calls.insert("b".to_owned(), change(Some("no object"), None));
     folded.texts.insert("Two.".to_owned(), "[2]".to_owned());
     folded.texts.insert("Do it.".to_owned(), "a person's words stay".to_owned());
-    let made = render(Host::ClaudeCode, &told, &Answer { folded: Some(folded), ..Answer::default() });
+    let made = render(Host::ClaudeCode, &told, &HostReply { folded: Some(folded), ..HostReply::default() });
     let lines: Vec<String> = made["messages"].as_array().unwrap().iter().map(ToString::to_string).collect();
     expect![[r#"
         {"role":"user","text":"Do it.","toolUses":[],"handle":"p"}
@@ -140,7 +140,7 @@ fn a_fold_keeps_handles_of_prompts_alone_and_joins_neighbours_of_one_side() {
 
 #[test]
 fn a_text_for_the_model_stands_where_its_host_looks() {
-    let answer = Answer { context: Some("due".to_owned()), ..Answer::default() };
+    let answer = HostReply { context: Some("due".to_owned()), ..HostReply::default() };
     let mut said = String::new();
     for (host, name) in [
         (Host::ClaudeCode, "SessionStart"),
@@ -152,7 +152,7 @@ fn a_text_for_the_model_stands_where_its_host_looks() {
     ] {
         let told = parse(host, &format!(r#"{{"session_id":"s","hook_event_name":"{name}"}}"#), None).unwrap();
         said += &format!("{host} {}\n", render(host, &told, &answer));
-        assert_eq!(render(host, &told, &Answer::default()).to_string(), "{}");
+        assert_eq!(render(host, &told, &HostReply::default()).to_string(), "{}");
     }
     expect![[r#"
         claude-code {"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"due"}}

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// A tool's description.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Tool {
+pub struct ToolDescription {
     /// Its name.
     pub name: &'static str,
     /// For people.
@@ -55,10 +55,10 @@ fn held() -> Value {
 
 /// All tools, in the order in which they are listed.
 #[expect(clippy::too_many_lines, reason = "one tool after the other")]
-pub fn tools() -> Vec<Tool> {
+pub fn tools() -> Vec<ToolDescription> {
     let target = "What: a hash such as r_a1b2c, an item such as #812, or `beginning...end` of a text";
     vec![
-        Tool {
+        ToolDescription {
             name: "context_discard",
             title: "Discard from the context",
             description: "Hides results that are not needed any more. They stay in the history and can be restored.",
@@ -66,7 +66,7 @@ pub fn tools() -> Vec<Tool> {
             output: act(),
             is_read_only: false,
         },
-        Tool {
+        ToolDescription {
             name: "context_distill",
             title: "Distill into a summary",
             description: "Hides results behind a summary of what matters in them. The originals can be restored.",
@@ -80,7 +80,7 @@ pub fn tools() -> Vec<Tool> {
             output: act(),
             is_read_only: false,
         },
-        Tool {
+        ToolDescription {
             name: "context_restore",
             title: "Restore into the context",
             description: "Shows again what was discarded, distilled or superseded.",
@@ -88,7 +88,7 @@ pub fn tools() -> Vec<Tool> {
             output: act(),
             is_read_only: false,
         },
-        Tool {
+        ToolDescription {
             name: "recall",
             title: "Search the history",
             description: "Searches everything that was ever in this session, also what left the context, with excerpts. \
@@ -103,7 +103,7 @@ pub fn tools() -> Vec<Tool> {
             output: rows("items"),
             is_read_only: true,
         },
-        Tool {
+        ToolDescription {
             name: "history_chain",
             title: "What superseded what",
             description: "The versions of one thing, oldest first: which result superseded which, and by what rule; also of what is \
@@ -115,7 +115,7 @@ pub fn tools() -> Vec<Tool> {
             output: object(&json!({"chain": {"type": "object"}}), &["chain"]),
             is_read_only: true,
         },
-        Tool {
+        ToolDescription {
             name: "explain",
             title: "Why something is hidden or shown",
             description: "Why an item is, or is not, in the current context.",
@@ -126,7 +126,7 @@ pub fn tools() -> Vec<Tool> {
             output: object(&json!({"explanation": {"type": "object"}}), &["explanation"]),
             is_read_only: true,
         },
-        Tool {
+        ToolDescription {
             name: "todo",
             title: "Open todos",
             description: "The todos of the session that are to be done still.",
@@ -137,7 +137,7 @@ pub fn tools() -> Vec<Tool> {
             ),
             is_read_only: true,
         },
-        Tool {
+        ToolDescription {
             name: "task_update",
             title: "Start and complete tasks",
             description: "Changes tasks, merged by id. One is in progress at a time. A task is completed with a result_summary of at \
@@ -154,7 +154,7 @@ pub fn tools() -> Vec<Tool> {
             output: object(&json!({"reply": {"type": "string"}}), &["reply"]),
             is_read_only: false,
         },
-        Tool {
+        ToolDescription {
             name: "tasks",
             title: "Tasks",
             description: "The tasks of the session, with the summaries of those that are completed.",
@@ -162,7 +162,7 @@ pub fn tools() -> Vec<Tool> {
             output: rows("tasks"),
             is_read_only: true,
         },
-        Tool {
+        ToolDescription {
             name: "memory_remember",
             title: "Remember",
             description: "Remembers a decision, a preference or a fact of the project for later sessions. A preference \
@@ -185,7 +185,7 @@ pub fn tools() -> Vec<Tool> {
             output: held(),
             is_read_only: false,
         },
-        Tool {
+        ToolDescription {
             name: "memory_supersede",
             title: "Say which one holds",
             description: "Says that one remembered item takes the place of another one. Both stay in the history.",
@@ -197,7 +197,7 @@ pub fn tools() -> Vec<Tool> {
             output: held(),
             is_read_only: false,
         },
-        Tool {
+        ToolDescription {
             name: "memory_recall",
             title: "What is remembered",
             description: "What is remembered of the project: all that holds, or what has all these words.",
@@ -205,7 +205,7 @@ pub fn tools() -> Vec<Tool> {
             output: rows("items"),
             is_read_only: true,
         },
-        Tool {
+        ToolDescription {
             name: "memory_forget",
             title: "Forget",
             description: "Says that something remembered no longer holds. It stays in the history.",

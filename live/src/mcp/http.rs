@@ -23,9 +23,9 @@ use rmcp::transport::async_rw::DEFAULT_MAX_LINE_LENGTH;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::server::{Server, ServerError};
+use super::server::{McpServer, ServerError};
 use super::tools::Tools;
-use crate::proxy::access::{Access, Clients, keyed};
+use crate::proxy::access::{ClientAccess, Clients, keyed};
 use crate::proxy::peer;
 use crate::requests::{last, two_meanings};
 
@@ -40,15 +40,15 @@ const ANSWER_WAIT: Duration = Duration::from_secs(120);
 pub const PATH: &str = "/mcp";
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
-type Service = StreamableHttpService<Server, NeverSessionManager>;
+type Service = StreamableHttpService<McpServer, NeverSessionManager>;
 
 /// How a server is run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct McpHttpOptions {
     /// The address to listen on; port 0 takes a free port.
     pub listen: SocketAddr,
     /// The token that clients have to show, as `Authorization: Bearer TOKEN` or before the path.
-    pub access: Access,
+    pub access: ClientAccess,
 }
 
 /// Serves until the process ends; `ready` gets the address.
@@ -57,7 +57,7 @@ pub struct Options {
 /// If it may not or cannot listen on the address.
 pub fn serve_http(
     tools: &Tools,
-    options: &Options,
+    options: &McpHttpOptions,
     ready: &mut dyn FnMut(SocketAddr),
 ) -> Result<(), ServerError> {
     crate::proxy::may_listen(options.listen, options.access.clients)
@@ -117,10 +117,10 @@ fn service(tools: Tools, address: SocketAddr, is_own: bool) -> Service {
         .enforce_origin_validation();
     let config = if is_own || address.ip().is_loopback() { config } else { config.disable_allowed_hosts() };
     let sessions = Arc::new(NeverSessionManager::default());
-    StreamableHttpService::new(move || Ok(Server::new(tools.clone())), sessions, config)
+    StreamableHttpService::new(move || Ok(McpServer::new(tools.clone())), sessions, config)
 }
 
-async fn answer(service: &Service, access: &Access, request: Request<Incoming>) -> Answer {
+async fn answer(service: &Service, access: &ClientAccess, request: Request<Incoming>) -> Answer {
     if let Some(why) = two_meanings(&request) {
         return last(said(StatusCode::BAD_REQUEST, why));
     }

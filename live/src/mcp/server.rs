@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use acpdb_hosts::export::{Format, Options, export};
+use acpdb_hosts::export::{ExportChoices, Format, export};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
     ErrorCode, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, JsonObject,
@@ -64,7 +64,7 @@ pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(ServerError::Start)?.block_on(async {
         let (input, output) = rmcp::transport::stdio();
-        let running = match Server::new(tools).serve(Stdio::new(input, output)).await {
+        let running = match McpServer::new(tools).serve(Stdio::new(input, output)).await {
             Ok(running) => running,
             // A client that goes before it asked for anything leaves nothing to be done.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -76,11 +76,11 @@ pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
 
 /// The protocol over one set of tools.
 #[derive(Clone, Debug)]
-pub(super) struct Server {
+pub(super) struct McpServer {
     tools: Tools,
 }
 
-impl Server {
+impl McpServer {
     /// Serves these tools.
     pub(super) const fn new(tools: Tools) -> Self {
         Self { tools }
@@ -103,7 +103,7 @@ fn internal(error: &ToolError) -> ErrorData {
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities =
             ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
@@ -224,7 +224,7 @@ impl ServerHandler for Server {
         let (text, media_type) = if let Some(name) = uri.strip_prefix(SESSION).map(decoded) {
             let session = self.tools.session(Some(&name)).map_err(|error| internal(&error))?;
             let view = self.tools.store().view(session.id).map_err(|error| internal(&error.into()))?;
-            let made = export(&view, Format::Markdown, &Options::default());
+            let made = export(&view, Format::Markdown, &ExportChoices::default());
             let made = made.map_err(|error| internal(&error.into()))?;
             (String::from_utf8_lossy(&made.bytes).into_owned(), MARKDOWN)
         } else if let Some(item) = uri.strip_prefix(ITEM).map(decoded) {
@@ -268,7 +268,7 @@ impl ServerHandler for Server {
     }
 }
 
-impl Server {
+impl McpServer {
     fn due(&self) -> Result<String, ToolError> {
         let nothing = || "Nothing is open, and nothing is remembered of this project.".to_owned();
         let session = match self.tools.session(None) {

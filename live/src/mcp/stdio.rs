@@ -31,9 +31,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Errors for refused lines that are not answered yet.
 #[derive(Clone, Default)]
-struct Refused(Arc<Mutex<Vec<ErrorData>>>);
+struct PendingErrors(Arc<Mutex<Vec<ErrorData>>>);
 
-impl Refused {
+impl PendingErrors {
     fn push(&self, error: ErrorData) {
         steady(&self.0).push(error);
     }
@@ -49,8 +49,8 @@ impl Refused {
 
 /// The library's transport over an input and an output, with answers to all lines that come in.
 pub(super) struct Stdio<R: AsyncRead + Unpin, W: AsyncWrite> {
-    inner: AsyncRwTransport<RoleServer, Lines<R>, W>,
-    refused: Refused,
+    inner: AsyncRwTransport<RoleServer, JsonLines<R>, W>,
+    refused: PendingErrors,
     answers: Vec<JoinHandle<Result<(), io::Error>>>,
 }
 
@@ -60,8 +60,8 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     pub(super) fn new(input: R, output: W) -> Self {
-        let refused = Refused::default();
-        let inner = AsyncRwTransport::new_server(Lines::new(input, refused.clone()), output);
+        let refused = PendingErrors::default();
+        let inner = AsyncRwTransport::new_server(JsonLines::new(input, refused.clone()), output);
         Self { inner, refused, answers: Vec::new() }
     }
 
@@ -122,7 +122,7 @@ where
 }
 
 /// Lines that are JSON, out of an input.
-struct Lines<R> {
+struct JsonLines<R> {
     input: R,
     halves: Halves,
     /// The line so far.
@@ -131,12 +131,12 @@ struct Lines<R> {
     has_ended: bool,
     /// Lines that the library may read.
     ready: Vec<u8>,
-    refused: Refused,
+    refused: PendingErrors,
     noise: Noise,
 }
 
-impl<R> Lines<R> {
-    fn new(input: R, refused: Refused) -> Self {
+impl<R> JsonLines<R> {
+    fn new(input: R, refused: PendingErrors) -> Self {
         let (line, ready) = (Vec::new(), Vec::new());
         let (halves, noise) = (Halves::default(), Noise::default());
         Self { input, halves, line, is_too_long: false, has_ended: false, ready, refused, noise }
@@ -199,7 +199,7 @@ impl<R> Lines<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for JsonLines<R> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -6,7 +6,7 @@ use acpdb_engine::event::Role;
 use serde_json::{Value, json};
 
 use super::catalog;
-use super::tools::{ProjectReach, Reply, ToolError, Tools};
+use super::tools::{ProjectReach, ToolError, ToolReply, Tools};
 
 #[cfg(feature = "mcp-http")]
 mod http;
@@ -49,11 +49,11 @@ impl Desk {
         Self { folder, tools: Tools::new(store, None, Some("/p".to_owned())) }
     }
 
-    fn call(&self, name: &str, arguments: &Value) -> Result<Reply, ToolError> {
+    fn call(&self, name: &str, arguments: &Value) -> Result<ToolReply, ToolError> {
         self.tools.call(name, arguments.as_object().unwrap())
     }
 
-    fn ok(&self, name: &str, arguments: &Value) -> Reply {
+    fn ok(&self, name: &str, arguments: &Value) -> ToolReply {
         self.call(name, arguments).unwrap_or_else(|error| unreachable!("{name} {arguments}: {error}"))
     }
 }

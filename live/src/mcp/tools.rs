@@ -6,7 +6,7 @@ use acpdb_engine::event::{Scope, ToolClass};
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::{ItemId, Micros};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
-use acpdb_query::search::Seen;
+use acpdb_query::search::ModelVisibility;
 use acpdb_query::sound::or_lost;
 use acpdb_query::{Filter, FindError, ParseError};
 use acpdb_serve::Reminder;
@@ -31,7 +31,7 @@ const EXCERPT_CHARS: usize = 160;
 
 /// The reply of a tool.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Reply {
+pub struct ToolReply {
     /// For the model.
     pub text: String,
     /// The same as a value, as the tool's schema says.
@@ -102,7 +102,7 @@ impl Tools {
     ///
     /// # Errors
     /// For an unknown tool or session, arguments that are wrong, and errors of the store.
-    pub fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
+    pub fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<ToolReply, ToolError> {
         let mut reply = self.reply(name, arguments)?;
         if let Some(damage) = damage::met(&self.store) {
             reply.text = format!("{}\n[{damage}]", reply.text);
@@ -110,7 +110,7 @@ impl Tools {
         Ok(reply)
     }
 
-    fn reply(&self, name: &str, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
+    fn reply(&self, name: &str, arguments: &Map<String, Value>) -> Result<ToolReply, ToolError> {
         let tool = catalog::tools().into_iter().find(|tool| tool.name == name);
         let tool = tool.ok_or_else(|| ToolError::Unknown(name.to_owned()))?;
         check(&tool, arguments)?;
@@ -233,7 +233,7 @@ impl Tools {
         action: &str,
         session: Option<&str>,
         arguments: &Map<String, Value>,
-    ) -> Result<Reply, ToolError> {
+    ) -> Result<ToolReply, ToolError> {
         // Without any target, the reply is that of the tool.
         let targets = arguments.get("targets").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let row = |target: &Value| match target {
@@ -247,10 +247,10 @@ impl Tools {
         let reply = self.store.context_tool(stream, &call)?;
         let ids = |items: &[ItemId]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
         let value = json!({"reply": reply.text, "hidden": ids(&reply.hidden), "shown": ids(&reply.shown)});
-        Ok(Reply { text: reply.text, value })
+        Ok(ToolReply { text: reply.text, value })
     }
 
-    fn recall(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
+    fn recall(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<ToolReply, ToolError> {
         let query = text(arguments, "query")?;
         if let Some(exact) = self.exact(session, query.trim())? {
             return Ok(exact);
@@ -267,7 +267,7 @@ impl Tools {
             (false, _) => {
                 let Some(stream) = self.here(session)? else {
                     let text = format!("{}; all_sessions searches the earlier ones", self.not_yet());
-                    return Ok(Reply { text, value: json!({"items": []}) });
+                    return Ok(ToolReply { text, value: json!({"items": []}) });
                 };
                 vec![stream]
             }
@@ -287,7 +287,7 @@ impl Tools {
                 let Ok(row) = or_lost(row)? else { continue };
                 let excerpt = excerpt(&texts(&self.store, &stream, &row.item)?, query);
                 items.push(json!({"item": row.item, "session": row.session, "turn": row.turn, "tool": row.tool, "hash": row.hash,
-                    "keys": row.keys, "in_context": row.in_context, "seen": Seen::of_row(&row, is_sent), "excerpt": excerpt}));
+                    "keys": row.keys, "in_context": row.in_context, "seen": ModelVisibility::of_row(&row, is_sent), "excerpt": excerpt}));
                 if items.len() >= limit {
                     break;
                 }
@@ -295,11 +295,11 @@ impl Tools {
         }
         let said: Vec<String> = items.iter().map(said_of).collect();
         let text = if said.is_empty() { "0 items matched".to_owned() } else { said.join("\n") };
-        Ok(Reply { text: format!("{text}{remark}"), value: json!({"items": items}) })
+        Ok(ToolReply { text: format!("{text}{remark}"), value: json!({"items": items}) })
     }
 
     /// The whole text of the item that a query names by its id; `None`: it is words to look for.
-    fn exact(&self, session: Option<&str>, query: &str) -> Result<Option<Reply>, ToolError> {
+    fn exact(&self, session: Option<&str>, query: &str) -> Result<Option<ToolReply>, ToolError> {
         let may_be_id = query.starts_with(['#', '@']) || query.contains('_');
         if !may_be_id || query.contains(|sign: char| sign.is_whitespace() || matches!(sign, ':' | '"')) {
             return Ok(None);
@@ -316,7 +316,7 @@ impl Tools {
         let text = texts.join("\n");
         let row = json!({"item": item.item.to_string(), "session": stream.name, "turn": item.turn.get(), "tool": item.tool,
             "hash": item.hash, "keys": item.keys, "in_context": item.in_context, "text": text});
-        Ok(Some(Reply { text, value: json!({"items": [row]}) }))
+        Ok(Some(ToolReply { text, value: json!({"items": [row]}) }))
     }
 
     /// The item that a text names, in the named session. Without a name, an item of this session goes before those of all others.
@@ -333,7 +333,7 @@ impl Tools {
         Ok((self.reached(found.stream)?, found.view, ix))
     }
 
-    fn chain(&self, session: Option<&str>, item: &str) -> Result<Reply, ToolError> {
+    fn chain(&self, session: Option<&str>, item: &str) -> Result<ToolReply, ToolError> {
         // An id of memory is a short word; that of a call begins otherwise.
         let found = match self.memory_chain(session, item, NamedBy::Id)? {
             Some(chain) => return Ok(chain),
@@ -350,10 +350,10 @@ impl Tools {
         let chain = chain.ok_or_else(|| ToolError::Argument(format!("{item} is in no chain")))?;
         let chain = json!(chain);
         let value = json!({"chain": chain});
-        Ok(Reply { text: chain.to_string(), value })
+        Ok(ToolReply { text: chain.to_string(), value })
     }
 
-    fn explain(&self, session: Option<&str>, item: &str) -> Result<Reply, ToolError> {
+    fn explain(&self, session: Option<&str>, item: &str) -> Result<ToolReply, ToolError> {
         let (stream, view, ix) = match self.found(session, item) {
             Err(error) => self.newest_view(session, item)?.ok_or(error)?,
             Ok(found) => found,
@@ -372,7 +372,7 @@ impl Tools {
             let target = explained.row.hash.as_ref().unwrap_or(&explained.row.item);
             text.push_str(&format!("\ncontext_restore with the target {target} shows it again"));
         }
-        Ok(Reply { text, value: json!({"explanation": explained}) })
+        Ok(ToolReply { text, value: json!({"explanation": explained}) })
     }
 
     /// The newest view of a file, in the named session, else in this one, else in the newest one that has one.
@@ -400,9 +400,9 @@ impl Tools {
         Ok(None)
     }
 
-    fn todo(&self, session: Option<&str>) -> Result<Reply, ToolError> {
+    fn todo(&self, session: Option<&str>) -> Result<ToolReply, ToolError> {
         let Some(stream) = self.here(session)? else {
-            return Ok(Reply { text: self.not_yet(), value: json!({"todos": [], "reminder_due": null}) });
+            return Ok(ToolReply { text: self.not_yet(), value: json!({"todos": [], "reminder_due": null}) });
         };
         let view = self.store.view(stream.id)?;
         let todos = due::todos(&view)?;
@@ -413,7 +413,7 @@ impl Tools {
             .into_iter()
             .map(|(content, status)| json!({"content": content, "status": status}))
             .collect();
-        Ok(Reply { text, value: json!({"todos": rows, "reminder_due": Reminder::due(&view)}) })
+        Ok(ToolReply { text, value: json!({"todos": rows, "reminder_due": Reminder::due(&view)}) })
     }
 
     /// The memory of the session's project, else of the folder's.
@@ -439,7 +439,7 @@ fn nearest(sessions: &[StreamName], folder: &str) -> Option<String> {
 
 /// Holds the arguments of a call against the schema of its tool. An argument that is passed over would make the tool act on
 /// something else than was meant. A host may write `null` for an argument that is not given.
-fn check(tool: &catalog::Tool, arguments: &Map<String, Value>) -> Result<(), ToolError> {
+fn check(tool: &catalog::ToolDescription, arguments: &Map<String, Value>) -> Result<(), ToolError> {
     let empty = Map::new();
     let known = tool.input.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     for (name, value) in arguments {

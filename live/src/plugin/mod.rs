@@ -38,13 +38,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::host::{Host, Mode};
+use crate::host::{AttachMode, Host};
 use crate::mcp::catalog;
 use crate::mcp::tools::{ToolError, Tools};
 use crate::recording::{self, RecordingError};
 use crate::{damage, lost};
 use acpdb_hosts::surrogates::without_halves;
-use shown::Shown;
+use shown::PluginRenderer;
 
 /// Version of this protocol.
 const PROTOCOL: u32 = 1;
@@ -96,7 +96,7 @@ pub enum PluginError {
 }
 
 #[derive(Deserialize)]
-struct Request<'a> {
+struct PluginRequest<'a> {
     #[serde(default)]
     id: Value,
     op: String,
@@ -128,13 +128,13 @@ struct Request<'a> {
 
 /// The id in a host's record of a session.
 #[derive(Deserialize)]
-struct Named {
+struct SessionRecord {
     id: String,
 }
 
 /// The outcome of a line, for the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Done {
+pub struct LineOutcome {
     /// The operation that was asked.
     pub op: String,
     /// The session.
@@ -151,16 +151,16 @@ pub struct Done {
 pub type Open = dyn Fn() -> Result<Store, String>;
 
 /// Answers a plug-in of one host.
-pub struct Desk {
+pub struct PluginSession {
     host: Host,
-    mode: Mode,
+    mode: AttachMode,
     open: Box<Open>,
     store: Option<Store>,
     /// Sessions with told messages that are not recorded.
     behind: HashSet<String>,
 }
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for PluginSession {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Desk")
@@ -170,9 +170,9 @@ impl std::fmt::Debug for Desk {
     }
 }
 
-impl Desk {
+impl PluginSession {
     /// A desk for a host's plug-in. `open` is called once something needs the store.
-    pub fn new(host: Host, mode: Mode, open: Box<Open>) -> Self {
+    pub fn new(host: Host, mode: AttachMode, open: Box<Open>) -> Self {
         Self { host, mode, open, store: None, behind: HashSet::new() }
     }
 
@@ -182,22 +182,25 @@ impl Desk {
     }
 
     /// Answers a line that is no request. `why` is the reason.
-    pub fn refuse(why: &str) -> (String, Done) {
+    pub fn refuse(why: &str) -> (String, LineOutcome) {
         let error = PluginError::Request(why.to_owned()).to_string();
-        (json!({"id": null, "error": error}).to_string(), Done { error: Some(error), ..Done::default() })
+        (
+            json!({"id": null, "error": error}).to_string(),
+            LineOutcome { error: Some(error), ..LineOutcome::default() },
+        )
     }
 
     /// Answers a line with one line, without a line feed. Recorded events are durable when it returns.
-    pub fn answer(&mut self, line: &str) -> (String, Done) {
-        let mut done = Done::default();
+    pub fn answer(&mut self, line: &str) -> (String, LineOutcome) {
+        let mut done = LineOutcome::default();
         let line = without_halves(line);
-        let request: Request<'_> = match serde_json::from_str(&line) {
+        let request: PluginRequest<'_> = match serde_json::from_str(&line) {
             Ok(request) => request,
             Err(error) => return Self::refuse(&error.to_string()),
         };
         done.op.clone_from(&request.op);
         let id = request.id.clone();
-        let named = request.info.and_then(|info| serde_json::from_str::<Named>(info.get()).ok());
+        let named = request.info.and_then(|info| serde_json::from_str::<SessionRecord>(info.get()).ok());
         let named = named.filter(|_| request.messages.is_some()).map(|named| named.id);
         let acted = match &named {
             Some(name) if self.behind.contains(name) && !request.whole => Err(PluginError::Behind),
@@ -223,7 +226,7 @@ impl Desk {
         }
     }
 
-    fn act(&mut self, request: &Request<'_>, done: &mut Done) -> Result<Value, PluginError> {
+    fn act(&mut self, request: &PluginRequest<'_>, done: &mut LineOutcome) -> Result<Value, PluginError> {
         if request.op == "hello" {
             return Ok(self.hello());
         }
@@ -242,12 +245,14 @@ impl Desk {
                 let info = self.info(&session_name(request, done)?);
                 let stream = info.id();
                 let text = match (&request.folder, self.mode) {
-                    (_, Mode::Suggest | Mode::Prune) if request.begun => {
+                    (_, AttachMode::Suggest | AttachMode::Prune) if request.begun => {
                         let texts = [lost::give(&store, &info)?, reminders(&store.session(info))?];
                         let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n");
                         Some(text).filter(|text| !text.is_empty())
                     }
-                    (Some(folder), Mode::Suggest | Mode::Prune) => crate::due::text(&store, folder, stream)?,
+                    (Some(folder), AttachMode::Suggest | AttachMode::Prune) => {
+                        crate::due::text(&store, folder, stream)?
+                    }
                     _ => None,
                 };
                 done.has_answered = text.is_some();
@@ -281,7 +286,7 @@ impl Desk {
     }
 
     fn hello(&self) -> Value {
-        let tools: Vec<Value> = if self.mode == Mode::Record {
+        let tools: Vec<Value> = if self.mode == AttachMode::Record {
             Vec::new()
         } else {
             let named = |name: &&str| {
@@ -300,16 +305,21 @@ impl Desk {
     }
 
     /// The changes that the host is to make to its messages.
-    fn context(&self, store: &Store, request: &Request<'_>, done: &mut Done) -> Result<Value, PluginError> {
+    fn context(
+        &self,
+        store: &Store,
+        request: &PluginRequest<'_>,
+        done: &mut LineOutcome,
+    ) -> Result<Value, PluginError> {
         let session = store.session(self.info(&done.session));
-        if self.mode == Mode::Record {
+        if self.mode == AttachMode::Record {
             return Ok(json!({"changes": []}));
         }
         if self.host == Host::Pi {
             return self.context_of_recording(&session, request, done);
         }
-        let shown = Shown::new(preserves_thinking(&request.model));
-        if self.mode == Mode::Suggest {
+        let shown = PluginRenderer::new(preserves_thinking(&request.model));
+        if self.mode == AttachMode::Suggest {
             // The notes below show the injected texts.
             let _ = inject(&session)?;
             let notes = shown.notes(&Served::of(&session.view()?))?;
@@ -335,17 +345,17 @@ impl Desk {
     fn context_of_recording(
         &self,
         session: &Session,
-        request: &Request<'_>,
-        done: &mut Done,
+        request: &PluginRequest<'_>,
+        done: &mut LineOutcome,
     ) -> Result<Value, PluginError> {
         let view = match session.view() {
-            Ok(view) if self.mode == Mode::Prune => view,
+            Ok(view) if self.mode == AttachMode::Prune => view,
             // The host writes its file with the first answer.
             Ok(_) | Err(Error::NotFound { .. }) => return Ok(json!({"changes": []})),
             Err(error) => return Err(error.into()),
         };
         let is_bound = preserves_thinking(&request.model);
-        let shown = Shown::new(is_bound);
+        let shown = PluginRenderer::new(is_bound);
         let options = ServeOptions { mode: Self::waits(session, request), ..ServeOptions::default() };
         let context = Step::begun(session, request.key.as_str()).context(&shown, &options)?;
         let stale = if is_bound { shown::stale(&context.served) } else { HashSet::new() };
@@ -362,7 +372,12 @@ impl Desk {
     }
 
     /// Records the messages or the recording of a request.
-    fn record(&self, store: &Store, request: &Request<'_>, done: &mut Done) -> Result<(), PluginError> {
+    fn record(
+        &self,
+        store: &Store,
+        request: &PluginRequest<'_>,
+        done: &mut LineOutcome,
+    ) -> Result<(), PluginError> {
         let Some(format) = self.host.format() else { return record(store, request, done) };
         done.session = session_name(request, done)?;
         let lacks = || PluginError::Lacks { op: request.op.clone(), member: "recording" };
@@ -372,7 +387,12 @@ impl Desk {
         Ok(())
     }
 
-    fn tool(&self, store: &Store, request: &Request<'_>, session: String) -> Result<Value, PluginError> {
+    fn tool(
+        &self,
+        store: &Store,
+        request: &PluginRequest<'_>,
+        session: String,
+    ) -> Result<Value, PluginError> {
         let lacks = || PluginError::Lacks { op: request.op.clone(), member: "name" };
         let name = request.name.as_deref().ok_or_else(lacks)?;
         if name == "context" {
@@ -394,7 +414,10 @@ impl Desk {
     }
 
     /// If reasoning is bound to all messages before it, sent messages stay until the user's next message.
-    fn waits(session: &Session, request: &Request<'_>) -> Option<acpdb_engine::fold::policy::ServeMode> {
+    fn waits(
+        session: &Session,
+        request: &PluginRequest<'_>,
+    ) -> Option<acpdb_engine::fold::policy::ServeMode> {
         let is_bound = preserves_thinking(&request.model) && !request.is_prompt;
         let has_reasoning = || {
             session.view().is_ok_and(|view| {
@@ -408,7 +431,7 @@ impl Desk {
 
     /// The texts to keep when the host makes its context shorter: open todos, remembered items, summaries.
     fn kept(&self, store: &Store, name: &str) -> Result<Vec<String>, PluginError> {
-        if self.mode == Mode::Record {
+        if self.mode == AttachMode::Record {
             return Ok(Vec::new());
         }
         let session = store.session(self.info(name));
@@ -459,18 +482,18 @@ fn context_tool() -> Value {
 }
 
 /// Records the messages of a request.
-fn record(store: &Store, request: &Request<'_>, done: &mut Done) -> Result<(), PluginError> {
+fn record(store: &Store, request: &PluginRequest<'_>, done: &mut LineOutcome) -> Result<(), PluginError> {
     let lacks = |member| PluginError::Lacks { op: request.op.clone(), member };
     let info = request.info.ok_or_else(|| lacks("info"))?.get();
     let messages = request.messages.map_or("[]", RawValue::get);
-    let named: Named = serde_json::from_str(info).map_err(|_| lacks("info.id"))?;
+    let named: SessionRecord = serde_json::from_str(info).map_err(|_| lacks("info.id"))?;
     done.session = named.id;
     done.event_count =
         recording::opencode_messages(store, &format!(r#"{{"info":{info},"messages":{messages}}}"#))?;
     Ok(())
 }
 
-fn session_name(request: &Request<'_>, done: &mut Done) -> Result<String, PluginError> {
+fn session_name(request: &PluginRequest<'_>, done: &mut LineOutcome) -> Result<String, PluginError> {
     let lacks = || PluginError::Lacks { op: request.op.clone(), member: "session" };
     let name = request.session.clone().ok_or_else(lacks)?;
     done.session.clone_from(&name);

@@ -22,14 +22,14 @@ use serde_json::{Map, Value};
 
 /// Renders the changes that a plug-in makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Shown {
+pub struct PluginRenderer {
     /// Whether reasoning is bound to all messages before it.
     is_bound: bool,
     /// Whether each call is told with the hash by which a model names it.
     has_hashes: bool,
 }
 
-impl Shown {
+impl PluginRenderer {
     /// For a model that binds its reasoning to the messages before it, or for a model that does not.
     pub const fn new(is_bound: bool) -> Self {
         Self { is_bound, has_hashes: true }
@@ -60,7 +60,7 @@ impl Shown {
     }
 }
 
-impl Renderer for Shown {
+impl Renderer for PluginRenderer {
     fn format(&self) -> &'static str {
         match (self.is_bound, self.has_hashes) {
             (false, true) => "changes",

@@ -3,27 +3,27 @@
 use acpdb_engine::Store;
 use serde_json::{Value, json};
 
-use super::Desk;
-use crate::host::{Host, Mode};
+use super::PluginSession;
+use crate::host::{AttachMode, Host};
 
 struct Room {
     _folder: tempfile::TempDir,
-    desk: Desk,
+    desk: PluginSession,
 }
 
 impl Room {
-    fn new(mode: Mode, policy: &str) -> Self {
+    fn new(mode: AttachMode, policy: &str) -> Self {
         Self::of(Host::Opencode, mode, policy)
     }
 
-    fn of(host: Host, mode: Mode, policy: &str) -> Self {
+    fn of(host: Host, mode: AttachMode, policy: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let store = Store::builder(&path).registry(acpdb_hosts::registry()).any_file_system().open().unwrap();
         let policy = acpdb_engine::fold::Policy::from_json(policy).unwrap();
         let _ = store.set_policy(None, &policy, None).unwrap();
         let open = Box::new(move || Ok(store.clone()));
-        Self { _folder: folder, desk: Desk::new(host, mode, open) }
+        Self { _folder: folder, desk: PluginSession::new(host, mode, open) }
     }
 
     fn ask(&mut self, request: &Value) -> Value {
@@ -67,7 +67,7 @@ fn outputs(answer: &Value) -> Vec<(String, String)> {
 
 #[test]
 fn a_repeat_hides_the_earlier_result_and_the_same_is_told_once() {
-    let mut room = Room::new(Mode::Prune, EAGER);
+    let mut room = Room::new(AttachMode::Prune, EAGER);
     let first = room.context(&json!([user("m1", "Look."), reads("m2", "c1", LONG)]));
     assert_eq!(outputs(&first), [], "{first}");
     let second = room.context(&json!([reads("m3", "c2", LONG)]));
@@ -79,7 +79,7 @@ fn a_repeat_hides_the_earlier_result_and_the_same_is_told_once() {
 
 #[test]
 fn in_mode_record_nothing_is_changed() {
-    let mut room = Room::new(Mode::Record, EAGER);
+    let mut room = Room::new(AttachMode::Record, EAGER);
     room.context(&json!([user("m1", "Look."), reads("m2", "c1", "x")]));
     let answer = room.context(&json!([reads("m3", "c2", "x")]));
     assert_eq!(answer.get("changes"), Some(&json!([])));
@@ -88,7 +88,7 @@ fn in_mode_record_nothing_is_changed() {
 
 #[test]
 fn what_is_discarded_goes_with_the_next_request_and_comes_back() {
-    let mut room = Room::new(Mode::Prune, r#"{"preset": "acp"}"#);
+    let mut room = Room::new(AttachMode::Prune, r#"{"preset": "acp"}"#);
     let answer = room.context(&json!([user("m1", "Look."), reads("m2", "c1", LONG), user("m3", "Go on.")]));
     let hash = answer.pointer("/changes/0/hash").and_then(Value::as_str).unwrap().to_owned();
     let mut act = |action: &str| {
@@ -105,7 +105,7 @@ fn what_is_discarded_goes_with_the_next_request_and_comes_back() {
 
 #[test]
 fn what_is_remembered_stands_behind_the_same_message_each_time() {
-    let mut room = Room::new(Mode::Suggest, EAGER);
+    let mut room = Room::new(AttachMode::Suggest, EAGER);
     room.context(&json!([user("m1", "Look.")]));
     let arguments = json!({"kind": "decision", "text": "Jobs wait in Postgres"});
     let named = json!({"id": 4, "op": "tool", "session": "ses_1", "name": "acpdb_memory_remember", "arguments": arguments});
@@ -118,7 +118,7 @@ fn what_is_remembered_stands_behind_the_same_message_each_time() {
 
 #[test]
 fn mistakes_are_answered_and_end_nothing() {
-    let mut room = Room::new(Mode::Prune, EAGER);
+    let mut room = Room::new(AttachMode::Prune, EAGER);
     for (line, said) in [
         ("nothing", "no request"),
         ("{}", "no request"),
@@ -141,7 +141,11 @@ fn mistakes_are_answered_and_end_nothing() {
 
 #[test]
 fn a_store_that_cannot_be_opened_is_tried_again() {
-    let mut desk = Desk::new(Host::Opencode, Mode::Prune, Box::new(|| Err("the disk is full".to_owned())));
+    let mut desk = PluginSession::new(
+        Host::Opencode,
+        AttachMode::Prune,
+        Box::new(|| Err("the disk is full".to_owned())),
+    );
     for _ in 0..2 {
         let (answer, _) = desk.answer(r#"{"id":1,"op":"stats","session":"s"}"#);
         assert!(answer.contains("the disk is full"), "{answer}");
@@ -166,7 +170,7 @@ fn what_was_not_recorded_comes_before_what_follows() {
                 .map_err(|error| error.to_string())
         }
     };
-    let mut desk = Desk::new(Host::Opencode, Mode::Prune, Box::new(open));
+    let mut desk = PluginSession::new(Host::Opencode, AttachMode::Prune, Box::new(open));
     let mut tell = |op: &str, messages: Value, whole: bool| {
         let request = json!({"id": 1, "op": op, "info": {"id": "ses_1", "directory": "/p"}, "messages": messages, "whole": whole,
             "model": "m", "key": "k"});
@@ -218,7 +222,9 @@ fn of_pi_its_own_file_is_read_and_calls_are_changed() {
         room.ask(&json!({"id": 1, "op": op, "session": "pi-1", "recording": recording, "folder": "/p", "model": model,
             "is_prompt": is_prompt, "key": "e"}))
     };
-    for (mode, hidden) in [(Mode::Record, false), (Mode::Suggest, false), (Mode::Prune, true)] {
+    for (mode, hidden) in
+        [(AttachMode::Record, false), (AttachMode::Suggest, false), (AttachMode::Prune, true)]
+    {
         let mut room = Room::of(Host::Pi, mode, EAGER);
         let _ = std::fs::remove_file(&recording);
         let early = ask(&mut room, "context", "any", true);
@@ -230,7 +236,7 @@ fn of_pi_its_own_file_is_read_and_calls_are_changed() {
         assert_eq!(ask(&mut room, "record", "", false)["events"], 0, "known already");
         assert_eq!(ask(&mut room, "due", "", false)["text"], Value::Null);
     }
-    let mut room = Room::of(Host::Pi, Mode::Prune, EAGER);
+    let mut room = Room::of(Host::Pi, AttachMode::Prune, EAGER);
     let lacks = room.ask(&json!({"op": "context", "session": "pi-1"}));
     assert!(lacks["error"].as_str().unwrap().contains("recording"), "{lacks}");
 }
@@ -239,7 +245,7 @@ fn of_pi_its_own_file_is_read_and_calls_are_changed() {
 fn of_pi_reasoning_behind_a_change_goes_by_its_signature() {
     let folder = tempfile::tempdir().unwrap();
     let recording = folder.path().join("pi-1.jsonl");
-    let mut room = Room::of(Host::Pi, Mode::Prune, EAGER);
+    let mut room = Room::of(Host::Pi, AttachMode::Prune, EAGER);
     let mut ask = |count: usize, is_prompt: bool| {
         std::fs::write(&recording, pi_lines(count)).unwrap();
         room.ask(&json!({"id": 1, "op": "context", "session": "pi-1", "recording": recording, "folder": "/p",
@@ -261,7 +267,7 @@ fn of_pi_reasoning_behind_a_change_goes_by_its_signature() {
 #[test]
 fn the_word_automata_brings_reflections_in_opencode_and_pi() {
     for (word, expected) in [("Begin, AUTOMATA mode.", true), ("Begin.", false)] {
-        let mut room = Room::new(Mode::Suggest, EAGER);
+        let mut room = Room::new(AttachMode::Suggest, EAGER);
         let mut said = user("m1", "Look.");
         said["parts"].as_array_mut().unwrap().push(json!({"id": "m1-q", "type": "text", "text": word}));
         let answer = room.context(&json!([said, reads("m2", "c2", "2")]));
@@ -294,7 +300,7 @@ fn the_word_automata_brings_reflections_in_opencode_and_pi() {
             lines.extend([entry(2 * step - 1, says), entry(2 * step, result)]);
         }
         std::fs::write(&recording, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
-        let mut room = Room::of(Host::Pi, Mode::Suggest, EAGER);
+        let mut room = Room::of(Host::Pi, AttachMode::Suggest, EAGER);
         let mut due = |op: &str| {
             let answer = room.ask(
                 &json!({"id": 1, "op": op, "session": "pi-1", "recording": recording, "folder": "/p", "begun": true}),

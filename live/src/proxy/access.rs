@@ -22,19 +22,19 @@ pub enum Clients {
 
 /// The token that clients have to show, and who may.
 #[derive(Clone)]
-pub struct Access {
+pub struct ClientAccess {
     token: Arc<str>,
     /// Who may show it.
     pub clients: Clients,
 }
 
-impl std::fmt::Debug for Access {
+impl std::fmt::Debug for ClientAccess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Access").field("clients", &self.clients).finish_non_exhaustive()
     }
 }
 
-impl Access {
+impl ClientAccess {
     /// `None`: an empty token guards nothing.
     pub fn new(token: &str, clients: Clients) -> Option<Self> {
         (!token.is_empty()).then(|| Self { token: token.into(), clients })
@@ -89,8 +89,8 @@ mod tests {
         ] {
             assert_eq!(keyed(path), want, "{path}");
         }
-        assert!(Access::new("", Clients::Any).is_none());
-        let access = Access::new("secret", Clients::OfThisUser).unwrap();
+        assert!(ClientAccess::new("", Clients::Any).is_none());
+        let access = ClientAccess::new("secret", Clients::OfThisUser).unwrap();
         for (given, is_known) in [("secret", true), ("secre", false), ("secrets", false), ("", false)] {
             assert_eq!(access.knows(given.as_bytes()), is_known, "{given}");
         }

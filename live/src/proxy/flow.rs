@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use acpdb_engine::locks::steady;
 
-use super::identity::Identity;
+use super::identity::RequestIdentity;
 
 /// Sessions that are remembered by name.
 const SEEN_COUNT_MAX: usize = 64;
@@ -23,7 +23,7 @@ pub struct Flow {
     ended: Condvar,
     count: AtomicU64,
     is_blind: AtomicBool,
-    seen: Mutex<Vec<Identity>>,
+    seen: Mutex<Vec<RequestIdentity>>,
 }
 
 /// An exchange under way; it is over when this is dropped.
@@ -82,7 +82,7 @@ impl Flow {
     }
 
     /// Notes the session of an exchange.
-    pub fn saw(&self, identity: &Identity) {
+    pub fn saw(&self, identity: &RequestIdentity) {
         let mut seen = steady(&self.seen);
         if !seen.contains(identity) && seen.len() < SEEN_COUNT_MAX {
             seen.push(identity.clone());
@@ -90,7 +90,7 @@ impl Flow {
     }
 
     /// The sessions of all exchanges so far, in the order in which they were first seen.
-    pub fn seen(&self) -> Vec<Identity> {
+    pub fn seen(&self) -> Vec<RequestIdentity> {
         steady(&self.seen).clone()
     }
 }

@@ -4,7 +4,7 @@
 //! sessions. Browsers name the page of such a request (`Origin`) and the name that it was sent to (`Host`); the programs that a
 //! proxy serves run outside of browsers. All show a token; where only this user's programs are served, the names count as well.
 
-use super::access::{Access, Clients};
+use super::access::{ClientAccess, Clients};
 
 /// The facts that a client sends about itself.
 #[derive(Clone, Copy, Default, Debug)]
@@ -18,7 +18,7 @@ pub struct Caller<'a> {
 }
 
 /// Why a request is not passed on, as a status of HTTP and in words; `None`: it is passed on.
-pub fn refused(caller: Caller<'_>, access: &Access) -> Option<(u16, &'static str)> {
+pub fn refused(caller: Caller<'_>, access: &ClientAccess) -> Option<(u16, &'static str)> {
     if !caller.token.is_some_and(|given| access.knows(given)) {
         return Some((
             401,
@@ -86,7 +86,7 @@ mod tests {
             (Some("rebound.example:4141"), Some("http://rebound.example:4141"), 421),
         ] {
             let caller = Caller { host, origin, token: Some(b"own") };
-            let access = Access::new("own", Clients::OfThisUser).unwrap();
+            let access = ClientAccess::new("own", Clients::OfThisUser).unwrap();
             let said = refused(caller, &access).map_or(0, |(status, _)| status);
             assert_eq!(said, status, "{host:?} {origin:?}");
         }
@@ -103,7 +103,7 @@ mod tests {
             (Some(b""), true),
             (None, true),
         ] {
-            let said = refused(caller(given), &Access::new("secret", Clients::Any).unwrap());
+            let said = refused(caller(given), &ClientAccess::new("secret", Clients::Any).unwrap());
             assert_eq!(said.map(|(status, _)| status), is_refused.then_some(401), "{given:?}");
         }
     }

@@ -14,7 +14,7 @@ const NAME_BYTES_MAX: usize = 200;
 
 /// The session and the host of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Identity {
+pub struct RequestIdentity {
     /// The host, as the store names it.
     pub host: &'static str,
     /// The host's id of the session.
@@ -35,16 +35,16 @@ pub fn or_named(
     path: &str,
     header: &dyn Fn(&str) -> Option<String>,
     session: Option<&str>,
-) -> Option<Identity> {
+) -> Option<RequestIdentity> {
     of(path, header).or_else(|| of(&format!("/acp/{}{path}", session?), header))
 }
 
 /// The identity of a request, by its path and headers. `header` gives the value of a name in lower case.
-pub fn of(path: &str, header: &dyn Fn(&str) -> Option<String>) -> Option<Identity> {
+pub fn of(path: &str, header: &dyn Fn(&str) -> Option<String>) -> Option<RequestIdentity> {
     let (path, before) = split(path);
     let named = |host, session: Option<String>| {
         let session = session.filter(|name| !name.is_empty() && name.len() <= NAME_BYTES_MAX)?;
-        (!session.chars().any(char::is_control)).then_some(Identity { host, session })
+        (!session.chars().any(char::is_control)).then_some(RequestIdentity { host, session })
     };
     let claude = header("x-claude-code-session-id").map(|session| match header("x-claude-code-agent-id") {
         Some(agent) => format!("{session}/{agent}"),

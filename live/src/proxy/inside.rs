@@ -12,8 +12,8 @@ use std::time::Duration;
 use acpdb_engine::Store;
 
 use super::flow::Flow;
-use super::identity::Identity;
-use super::server::{Options, Proxy, accept, client};
+use super::identity::RequestIdentity;
+use super::server::{ProxyOptions, ProxyState, accept, client};
 use super::{ProxyError, may_listen};
 
 /// Proxies that run beside their program.
@@ -28,7 +28,7 @@ pub struct Inside {
 ///
 /// # Errors
 /// If one may not or cannot listen, an address of a provider is none, or the system gives no thread.
-pub fn begin(store: Option<&Store>, all: &[Options]) -> Result<Inside, ProxyError> {
+pub fn begin(store: Option<&Store>, all: &[ProxyOptions]) -> Result<Inside, ProxyError> {
     let (flow, client) = (Arc::new(Flow::default()), client()?);
     let (mut addresses, mut ports) = (Vec::new(), Vec::new());
     for options in all {
@@ -37,7 +37,7 @@ pub fn begin(store: Option<&Store>, all: &[Options]) -> Result<Inside, ProxyErro
         let listener = TcpListener::bind(options.listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         addresses.push(listener.local_addr().map_err(failed)?);
-        let proxy = Proxy::new(store.cloned(), options, client.clone(), Arc::clone(&flow))?;
+        let proxy = ProxyState::new(store.cloned(), options, client.clone(), Arc::clone(&flow))?;
         ports.push((listener, Arc::new(proxy)));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -68,7 +68,7 @@ impl Inside {
     }
 
     /// The sessions that exchanges belonged to.
-    pub fn seen(&self) -> Vec<Identity> {
+    pub fn seen(&self) -> Vec<RequestIdentity> {
         self.flow.seen()
     }
 

@@ -23,20 +23,20 @@ use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::exchange::{self, Extent, Talk};
 use acpdb_hosts::export::{self, preserves_thinking, with_breakpoints};
-use acpdb_hosts::import::{Format, json};
+use acpdb_hosts::import::{ImportFormat, json};
 use acpdb_query::cost::PriceTable;
 use acpdb_serve::{ServeOptions, Step};
 use serde::Serialize;
 
 use super::hold::Hold;
-use super::identity::Identity;
-use super::sent::Sent;
-use super::talk::{Said, Talks, is_told};
+use super::identity::RequestIdentity;
+use super::sent::LastRequests;
+use super::talk::{AnsweredRequest, Talks, is_told};
 use crate::compaction;
 use crate::plugin::chained;
-use crate::plugin::shown::{self, Shown};
+use crate::plugin::shown::{self, PluginRenderer};
 use crate::recording;
-use crate::told::Change;
+use crate::told::CallChange;
 
 /// Most folders that are looked through for a recording.
 const FOLDER_COUNT_MAX: usize = 10_000;
@@ -64,7 +64,7 @@ pub struct Pruned {
 
 /// A request as its program made it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct OriginalRequest<'a> {
     /// Its number, by [`Talks::number`].
     pub number: u64,
     /// The path, up to its `?`.
@@ -75,11 +75,11 @@ pub struct Asked<'a> {
 
 /// Values that are known beside the store.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct HostValues<'a> {
     /// The folders of hosts' recordings.
-    pub places: &'a Places,
+    pub places: &'a RecordingFolders,
     /// The last request of each session.
-    pub sent: &'a Sent,
+    pub sent: &'a LastRequests,
     /// The requests of each session so far.
     pub talks: &'a Talks,
     /// Whether the request still waits.
@@ -88,7 +88,7 @@ pub struct Known<'a> {
 
 /// The parts of a request that matter here.
 #[derive(Debug)]
-struct Request<'a> {
+struct PrunedRequest<'a> {
     model: Cow<'a, str>,
     has_tools: bool,
     /// Whether it asks for a cache that is kept for an hour.
@@ -96,7 +96,7 @@ struct Request<'a> {
     messages: Vec<&'a str>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> PrunedRequest<'a> {
     fn parse(api: export::Format, path: &'a str, body: &'a str) -> Option<Self> {
         let [model, tools, messages] = json::pick(body, ["model", "tools", api.list()?])?;
         let has_tools = tools.and_then(json::elements).is_some_and(|tools| !tools.is_empty());
@@ -142,9 +142,9 @@ impl<'a> Request<'a> {
 /// the session (kept by snapshots).
 pub fn prune(
     store: &Store,
-    identity: &Identity,
-    asked: Asked<'_>,
-    known: Known<'_>,
+    identity: &RequestIdentity,
+    asked: OriginalRequest<'_>,
+    known: HostValues<'_>,
 ) -> (Option<Vec<u8>>, Pruned) {
     let mut pruned = Pruned { bytes_before: asked.body.len(), ..Pruned::default() };
     let untouched = |mut pruned: Pruned, why: &str| {
@@ -153,7 +153,7 @@ pub fn prune(
     };
     let Some(api) = export::Format::of_path(asked.path) else { return untouched(pruned, "another API") };
     let Ok(text) = std::str::from_utf8(asked.body) else { return untouched(pruned, "the body is no text") };
-    let Some(request) = Request::parse(api, asked.path, text) else {
+    let Some(request) = PrunedRequest::parse(api, asked.path, text) else {
         return untouched(pruned, "the body is not understood");
     };
     // These quotes never come from a text, as above.
@@ -192,7 +192,12 @@ pub fn prune(
 }
 
 /// The request with marks for the provider's cache. It is kept for a comparison with the next one.
-fn marked<'a>(made: Cow<'a, str>, identity: &Identity, sent: &Sent, pruned: &mut Pruned) -> Cow<'a, str> {
+fn marked<'a>(
+    made: Cow<'a, str>,
+    identity: &RequestIdentity,
+    sent: &LastRequests,
+    pruned: &mut Pruned,
+) -> Cow<'a, str> {
     let before = sent.take(identity);
     let marks = |body: &str| body.matches(r#""cache_control":"#).count();
     let marked = match with_breakpoints(&made, before.as_deref()) {
@@ -211,7 +216,7 @@ fn marked<'a>(made: Cow<'a, str>, identity: &Identity, sent: &Sent, pruned: &mut
 /// The changes that the store serves for a session.
 #[derive(Debug, Default)]
 struct Changes {
-    calls: HashMap<String, Change>,
+    calls: HashMap<String, CallChange>,
     /// Signatures of reasoning that is not to be sent any more.
     signatures: HashSet<String>,
 }
@@ -219,10 +224,10 @@ struct Changes {
 /// The changes by the ids of calls; all calls that the store knows are among them.
 fn changes(
     store: &Store,
-    identity: &Identity,
+    identity: &RequestIdentity,
     api: export::Format,
-    request: &Request<'_>,
-    (asked, known): (Asked<'_>, Known<'_>),
+    request: &PrunedRequest<'_>,
+    (asked, known): (OriginalRequest<'_>, HostValues<'_>),
     pruned: &mut Pruned,
 ) -> Result<(Changes, u64), Error> {
     if let Some((format, path)) = known.places.recording(identity) {
@@ -230,7 +235,8 @@ fn changes(
         let read = recording::import(store, &path, format);
         pruned.recording = read.err().map(|error| chained(&error));
     } else if is_told(identity) {
-        let said = Said { number: asked.number, path: asked.path, request: asked.body, answer: None };
+        let said =
+            AnsweredRequest { number: asked.number, path: asked.path, request: asked.body, answer: None };
         // The record of the exchange tells the left-out parts, once its answer is here.
         let _ = known.talks.tell(store, identity, said)?;
     }
@@ -247,7 +253,7 @@ fn changes(
     if !known.hold.begin() {
         return Err(Error::Busy { detail: "the request has gone on as it was".to_owned() });
     }
-    let context = Step::begun(&session, key).context(&Shown::bare(is_bound), &options)?;
+    let context = Step::begun(&session, key).context(&PluginRenderer::bare(is_bound), &options)?;
     let mut changes = Changes::default();
     let stale = if is_bound { shown::stale(&context.served) } else { HashSet::new() };
     for item in context.served.items() {
@@ -346,7 +352,7 @@ impl<'a> Edits<'a> {
         self.list.extend(gone.into_iter().map(|range| (range, String::new())));
     }
 
-    fn change(&self, id: Option<&str>) -> Option<&'a Change> {
+    fn change(&self, id: Option<&str>) -> Option<&'a CallChange> {
         self.changes.calls.get(&*json::string(id)?)
     }
 
@@ -386,14 +392,14 @@ impl<'a> Edits<'a> {
 
 /// The folders of hosts' recordings.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Places {
+pub struct RecordingFolders {
     /// Claude Code's folder of projects.
     pub claude: Option<PathBuf>,
     /// Codex's folder of sessions.
     pub codex: Option<PathBuf>,
 }
 
-impl Places {
+impl RecordingFolders {
     /// The usual folders. `variable` reads the environment.
     pub fn usual(variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -405,7 +411,7 @@ impl Places {
     }
 
     /// The recording of a session, if it can be found by its name.
-    pub fn recording(&self, identity: &Identity) -> Option<(Format, PathBuf)> {
+    pub fn recording(&self, identity: &RequestIdentity) -> Option<(ImportFormat, PathBuf)> {
         let (session, agent) = match identity.session.split_once('/') {
             Some((session, agent)) => (session, Some(agent)),
             None => (&*identity.session, None),
@@ -424,7 +430,7 @@ impl Places {
                     };
                     path.is_file().then_some(path)
                 });
-                Some((Format::ClaudeCode, found?))
+                Some((ImportFormat::ClaudeCode, found?))
             }
             "codex" => {
                 let mut days = vec![self.codex.clone()?];
@@ -438,7 +444,7 @@ impl Places {
                     let files = std::fs::read_dir(day).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
                     files.into_iter().find(|path| path.to_string_lossy().ends_with(&end))
                 });
-                Some((Format::Codex, found?))
+                Some((ImportFormat::Codex, found?))
             }
             _ => None,
         }

@@ -5,9 +5,9 @@ use acpdb_engine::{Error, Store};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::identity::Identity;
+use super::identity::RequestIdentity;
 use super::prune::Pruned;
-use super::talk::{Said, Talks, Told, is_told};
+use super::talk::{AnsweredRequest, RecordingOutcome, Talks, is_told};
 
 /// Most bytes of a request or an answer that are kept until it is recorded. A longer one goes through all the same.
 pub const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -58,7 +58,12 @@ pub struct Exchange {
 ///
 /// # Errors
 /// As [`Store::append`].
-pub fn record(store: &Store, identity: &Identity, exchange: &Exchange, talks: &Talks) -> Result<(), Error> {
+pub fn record(
+    store: &Store,
+    identity: &RequestIdentity,
+    exchange: &Exchange,
+    talks: &Talks,
+) -> Result<(), Error> {
     let told = is_told(identity).then(|| told(store, identity, exchange, talks));
     let mut kept = summary(exchange);
     if let (Some(kept), Some(told)) = (kept.as_object_mut(), told) {
@@ -71,8 +76,8 @@ pub fn record(store: &Store, identity: &Identity, exchange: &Exchange, talks: &T
     Ok(())
 }
 
-fn told(store: &Store, identity: &Identity, exchange: &Exchange, talks: &Talks) -> Told {
-    let left_out = |why: String| Told { left_out: Some(why), ..Told::default() };
+fn told(store: &Store, identity: &RequestIdentity, exchange: &Exchange, talks: &Talks) -> RecordingOutcome {
+    let left_out = |why: String| RecordingOutcome { left_out: Some(why), ..RecordingOutcome::default() };
     if !(200..300).contains(&exchange.status) {
         return left_out("the provider did not take it".to_owned());
     }
@@ -80,7 +85,7 @@ fn told(store: &Store, identity: &Identity, exchange: &Exchange, talks: &Talks) 
         return left_out("the request is too long".to_owned());
     };
     let answer = exchange.answer.as_deref().filter(|_| exchange.error.is_none());
-    let said = Said { number: exchange.number, path: &exchange.path, request, answer };
+    let said = AnsweredRequest { number: exchange.number, path: &exchange.path, request, answer };
     talks.tell(store, identity, said).unwrap_or_else(|error| left_out(error.to_string()))
 }
 

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use super::identity::Identity;
+use super::identity::RequestIdentity;
 use acpdb_engine::locks::steady;
 
 /// Sessions whose last request is kept.
@@ -15,20 +15,20 @@ const BYTES_MAX: usize = 16 << 20;
 
 /// The last request of each session, the newest session last.
 #[derive(Debug, Default)]
-pub struct Sent {
-    last: Mutex<VecDeque<(Identity, String)>>,
+pub struct LastRequests {
+    last: Mutex<VecDeque<(RequestIdentity, String)>>,
 }
 
-impl Sent {
+impl LastRequests {
     /// The last request of a session.
-    pub fn take(&self, identity: &Identity) -> Option<String> {
+    pub fn take(&self, identity: &RequestIdentity) -> Option<String> {
         let mut last = steady(&self.last);
         let place = last.iter().position(|(known, _)| known == identity)?;
         last.remove(place).map(|(_, body)| body)
     }
 
     /// Keeps a request; requests of the sessions that were quiet longest give way.
-    pub fn keep(&self, identity: &Identity, body: String) {
+    pub fn keep(&self, identity: &RequestIdentity, body: String) {
         if body.len() > BYTES_MAX {
             return;
         }

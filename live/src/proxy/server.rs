@@ -19,14 +19,14 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
-use super::access::{Access, keyed};
+use super::access::{ClientAccess, keyed};
 use super::flow::{Flow, Passing};
 use super::guard::{self, Caller};
 use super::hold::Hold;
-use super::identity::{self, Identity};
-use super::prune::{Asked, Known, Places, Pruned, prune};
+use super::identity::{self, RequestIdentity};
+use super::prune::{HostValues, OriginalRequest, Pruned, RecordingFolders, prune};
 use super::record::{Exchange, KEPT_BYTES_MAX, Tunnel, record};
-use super::sent::Sent;
+use super::sent::LastRequests;
 use super::talk::Talks;
 use super::{ProxyError, may_listen, peer, tunnel};
 use crate::plugin::chained;
@@ -36,7 +36,7 @@ use crate::requests::{last, two_meanings};
 const TOKEN: HeaderName = HeaderName::from_static("x-acpdb-token");
 
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
-pub(super) type Outgoing = Client<HttpsConnector<HttpConnector>, Copied<BoxBody<Bytes, BodyError>>>;
+pub(super) type Outgoing = Client<HttpsConnector<HttpConnector>, TeedBody<BoxBody<Bytes, BodyError>>>;
 type Answer = Response<BoxBody<Bytes, BodyError>>;
 
 /// Told why an exchange was not recorded, or why nothing more is. Exchanges go through all the same.
@@ -51,17 +51,17 @@ impl fmt::Debug for Unrecorded {
 
 /// How a proxy is run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ProxyOptions {
     /// The address to listen on; port 0 takes a free port.
     pub listen: SocketAddr,
     /// The provider, such as `https://api.anthropic.com`.
     pub upstream: String,
     /// The token that clients have to show.
-    pub access: Access,
+    pub access: ClientAccess,
     /// The session of requests that name none; `None`: these are not recorded.
     pub session: Option<String>,
     /// The folders of hosts' recordings. With them, requests are sent as acpdb serves them.
-    pub prune: Option<Places>,
+    pub prune: Option<RecordingFolders>,
     /// Called with the reason why an exchange was not recorded.
     pub unrecorded: Unrecorded,
 }
@@ -78,18 +78,18 @@ pub const BODY_BYTES_MAX: usize = 512 << 20;
 const RECORD_AGAIN_COUNT: usize = 3;
 
 /// A proxy to one provider.
-pub(super) struct Proxy {
+pub(super) struct ProxyState {
     /// `None`: bytes go through, and nothing is recorded.
     store: Option<Store>,
     scheme: String,
     authority: String,
     /// A path of the provider's own, before those of its API.
     base: String,
-    access: Access,
+    access: ClientAccess,
     session: Option<String>,
-    prune: Option<Places>,
+    prune: Option<RecordingFolders>,
     unrecorded: Unrecorded,
-    sent: Arc<Sent>,
+    sent: Arc<LastRequests>,
     talks: Arc<Talks>,
     client: Outgoing,
     flow: Arc<Flow>,
@@ -115,9 +115,13 @@ pub(super) fn client() -> Result<Outgoing, ProxyError> {
 ///
 /// # Errors
 /// If it may not or cannot listen on the address, or the provider's address is no address.
-pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr)) -> Result<(), ProxyError> {
+pub fn serve(
+    store: Store,
+    options: &ProxyOptions,
+    ready: &mut dyn FnMut(SocketAddr),
+) -> Result<(), ProxyError> {
     may_listen(options.listen, options.access.clients)?;
-    let proxy = Arc::new(Proxy::new(Some(store), options, client()?, Arc::default())?);
+    let proxy = Arc::new(ProxyState::new(Some(store), options, client()?, Arc::default())?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(ProxyError::Start)?.block_on(async {
         let failed = |source| ProxyError::Listen { address: options.listen, source };
@@ -129,7 +133,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
 }
 
 /// Takes connections, for ever.
-pub(super) async fn accept(listener: tokio::net::TcpListener, proxy: Arc<Proxy>) {
+pub(super) async fn accept(listener: tokio::net::TcpListener, proxy: Arc<ProxyState>) {
     // Held once by each connection that is served.
     let open = Arc::new(());
     loop {
@@ -177,10 +181,10 @@ fn said(status: StatusCode, text: &str) -> Answer {
     answer
 }
 
-impl Proxy {
+impl ProxyState {
     pub(super) fn new(
         store: Option<Store>,
-        options: &Options,
+        options: &ProxyOptions,
         client: Outgoing,
         flow: Arc<Flow>,
     ) -> Result<Self, ProxyError> {
@@ -207,7 +211,7 @@ impl Proxy {
     }
 
     /// The session of a request, if the request is to be recorded, and the store to record it in.
-    fn known(&self, path: &str, header: &dyn Fn(&str) -> Option<String>) -> Option<(Identity, Store)> {
+    fn known(&self, path: &str, header: &dyn Fn(&str) -> Option<String>) -> Option<(RequestIdentity, Store)> {
         let store = self.store.as_ref().filter(|_| !self.flow.is_blind())?;
         let identity = identity::or_named(path, header, self.session.as_deref())?;
         self.flow.saw(&identity);
@@ -271,7 +275,7 @@ impl Proxy {
             _ => request.map(|body| bounded(body, BODY_BYTES_MAX)),
         };
         let is_kept = known.is_some();
-        let request = request.map(|body| Copied::new(body, is_kept, sent));
+        let request = request.map(|body| TeedBody::new(body, is_kept, sent));
         let answered = self.client.request(request).await;
         exchange.first_milliseconds = elapsed(began);
         let mut through = None;
@@ -281,7 +285,7 @@ impl Proxy {
                 through = asked.and_then(|asked| tunnel::begin(asked, &mut answer));
                 let (got, got_told) = tokio::sync::oneshot::channel();
                 (
-                    answer.map(|body| Copied::new(body.map_err(BodyError::from), is_kept, got).boxed()),
+                    answer.map(|body| TeedBody::new(body.map_err(BodyError::from), is_kept, got).boxed()),
                     Some(got_told),
                 )
             }
@@ -301,8 +305,8 @@ impl Proxy {
 struct Waited {
     exchange: Exchange,
     began: Instant,
-    sent_told: tokio::sync::oneshot::Receiver<Copy>,
-    got_told: Option<tokio::sync::oneshot::Receiver<Copy>>,
+    sent_told: tokio::sync::oneshot::Receiver<BodyCopy>,
+    got_told: Option<tokio::sync::oneshot::Receiver<BodyCopy>>,
     through: Option<tokio::task::JoinHandle<Tunnel>>,
 }
 
@@ -310,7 +314,7 @@ impl Waited {
     /// Waits for the end of the exchange, and records it if its session is known.
     async fn end(
         self,
-        known: Option<(Identity, Store)>,
+        known: Option<(RequestIdentity, Store)>,
         passing: Passing,
         talks: Arc<Talks>,
         unrecorded: Unrecorded,
@@ -348,7 +352,7 @@ impl Waited {
 /// Records an exchange. No request waits for the record, so it may be tried again. The store's wait for a lock is short, as pruning needs it.
 fn recorded_at_last(
     store: &Store,
-    identity: &Identity,
+    identity: &RequestIdentity,
     exchange: &Exchange,
     talks: &Talks,
 ) -> Result<(), Error> {
@@ -394,14 +398,14 @@ fn is_plain(request: &Request<Incoming>) -> bool {
     request.method() == hyper::Method::POST && fits && !is_packed
 }
 
-impl Proxy {
+impl ProxyState {
     /// The request as acpdb serves it, with its body of before. If that fails, takes too long, or the request is not
     /// understood, the request as it was.
     async fn pruned(
         &self,
         request: Request<Incoming>,
-        (identity, store): &(Identity, Store),
-        places: &Places,
+        (identity, store): &(RequestIdentity, Store),
+        places: &RecordingFolders,
         exchange: &Exchange,
     ) -> Result<(Request<BoxBody<Bytes, BodyError>>, Pruned, Option<Vec<u8>>), hyper::Error> {
         let (mut head, body) = request.into_parts();
@@ -413,8 +417,8 @@ impl Proxy {
             let (sent, talks) = (Arc::clone(&self.sent), Arc::clone(&self.talks));
             let hold = Arc::clone(&hold);
             tokio::task::spawn_blocking(move || {
-                let known = Known { places: &places, sent: &sent, talks: &talks, hold: &hold };
-                prune(&store, &identity, Asked { number, path: &path, body: &body }, known)
+                let known = HostValues { places: &places, sent: &sent, talks: &talks, hold: &hold };
+                prune(&store, &identity, OriginalRequest { number, path: &path, body: &body }, known)
             })
         };
         let late = |why: &str| {
@@ -447,7 +451,7 @@ fn elapsed(began: Instant) -> u64 {
 
 /// A copy of the bytes of a body.
 #[derive(Debug, Default)]
-struct Copy {
+struct BodyCopy {
     /// All bytes; `None` if they were too many.
     bytes: Option<Vec<u8>>,
     count: u64,
@@ -456,22 +460,22 @@ struct Copy {
 }
 
 /// A body that is passed on piece by piece. At its end it sends its copy.
-pub(super) struct Copied<B> {
+pub(super) struct TeedBody<B> {
     inner: B,
-    copy: Copy,
+    copy: BodyCopy,
     is_whole: bool,
-    tell: Option<tokio::sync::oneshot::Sender<Copy>>,
+    tell: Option<tokio::sync::oneshot::Sender<BodyCopy>>,
 }
 
-impl<B: Body> Copied<B> {
-    fn new(inner: B, is_kept: bool, tell: tokio::sync::oneshot::Sender<Copy>) -> Self {
-        let copy = Copy { bytes: is_kept.then(Vec::new), ..Copy::default() };
+impl<B: Body> TeedBody<B> {
+    fn new(inner: B, is_kept: bool, tell: tokio::sync::oneshot::Sender<BodyCopy>) -> Self {
+        let copy = BodyCopy { bytes: is_kept.then(Vec::new), ..BodyCopy::default() };
         let is_whole = inner.is_end_stream();
         Self { inner, copy, is_whole, tell: Some(tell) }
     }
 }
 
-impl<B> Drop for Copied<B> {
+impl<B> Drop for TeedBody<B> {
     fn drop(&mut self) {
         let mut copy = std::mem::take(&mut self.copy);
         if !self.is_whole && copy.error.is_none() {
@@ -484,7 +488,7 @@ impl<B> Drop for Copied<B> {
     }
 }
 
-impl<B: Body<Data = Bytes, Error = BodyError> + Unpin> Body for Copied<B> {
+impl<B: Body<Data = Bytes, Error = BodyError> + Unpin> Body for TeedBody<B> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -534,7 +538,7 @@ mod tests {
             frames.reverse();
             let body = Pieces(frames);
             let (tell, told) = tokio::sync::oneshot::channel();
-            let read = runtime.block_on(Copied::new(bounded(body, 8), true, tell).collect());
+            let read = runtime.block_on(TeedBody::new(bounded(body, 8), true, tell).collect());
             let copy = runtime.block_on(told).unwrap();
             assert_eq!(read.is_ok(), fits, "{pieces:?}");
             assert_eq!(copy.error.is_none(), fits, "{pieces:?}: {:?}", copy.error);

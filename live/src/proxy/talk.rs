@@ -13,18 +13,18 @@ use acpdb_engine::entry::{Entry, StreamInfo, fact};
 use acpdb_engine::event::ReplaceCause;
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::exchange::{self, Extent, Head, Known, Talk};
+use acpdb_hosts::exchange::{self, ConversationState, Extent, RequestHead, Talk};
 use acpdb_hosts::export::Format;
 use serde::Serialize;
 
-use super::identity::Identity;
+use super::identity::RequestIdentity;
 
 /// Sessions that are remembered.
 const SESSION_COUNT_MAX: usize = 64;
 
 /// The outcome of recording a conversation.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Told {
+pub struct RecordingOutcome {
     /// Events that were new.
     pub events: u64,
     /// Members that are not understood, by name; they went through, and are not recorded.
@@ -36,7 +36,7 @@ pub struct Told {
 }
 
 /// Whether a session is recorded from its requests: hosts that are named by their headers have recordings of their own.
-pub fn is_told(identity: &Identity) -> bool {
+pub fn is_told(identity: &RequestIdentity) -> bool {
     matches!(identity.host, "proxy" | "gemini-cli")
 }
 
@@ -45,23 +45,23 @@ pub fn is_told(identity: &Identity) -> bool {
 #[derive(Debug, Default)]
 pub struct Talks {
     number: AtomicU64,
-    last: Mutex<VecDeque<(Identity, Last)>>,
+    last: Mutex<VecDeque<(RequestIdentity, Last)>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Last {
     /// Number of the newest request.
     number: u64,
-    head: Head,
+    head: RequestHead,
     /// Names of messages, the answer's too; `None`: not known.
     keys: Option<Vec<String>>,
     /// The conversation up to its newest answer, and the names of all messages up to there.
-    known: Option<(Known, Vec<String>)>,
+    known: Option<(ConversationState, Vec<String>)>,
 }
 
 /// A request whose answer may be there.
 #[derive(Clone, Copy, Debug)]
-pub struct Said<'a> {
+pub struct AnsweredRequest<'a> {
     /// Its number, by [`Talks::number`].
     pub number: u64,
     /// The path, up to its `?`.
@@ -84,8 +84,15 @@ impl Talks {
     ///
     /// # Errors
     /// As [`Store::append`].
-    pub fn tell(&self, store: &Store, identity: &Identity, said: Said<'_>) -> Result<Told, Error> {
-        let left_out = |why: &str| Ok(Told { left_out: Some(why.to_owned()), ..Told::default() });
+    pub fn tell(
+        &self,
+        store: &Store,
+        identity: &RequestIdentity,
+        said: AnsweredRequest<'_>,
+    ) -> Result<RecordingOutcome, Error> {
+        let left_out = |why: &str| {
+            Ok(RecordingOutcome { left_out: Some(why.to_owned()), ..RecordingOutcome::default() })
+        };
         let Some(api) = Format::of_path(said.path) else { return left_out("another API") };
         let Ok(body) = std::str::from_utf8(said.request) else { return left_out("the body is no text") };
         let mut all = steady(&self.last);
@@ -120,9 +127,10 @@ fn tell_talk(
     api: Format,
     talk: &Talk<'_>,
     before: &Last,
-    said: Said<'_>,
-) -> Result<(Told, Last), Error> {
-    let mut told = Told { unknown: talk.unknown.iter().cloned().collect(), ..Told::default() };
+    said: AnsweredRequest<'_>,
+) -> Result<(RecordingOutcome, Last), Error> {
+    let mut told =
+        RecordingOutcome { unknown: talk.unknown.iter().cloned().collect(), ..RecordingOutcome::default() };
     let is_added = talk.extent == Extent::Added;
     // A request that only adds to a conversation may leave its tools as they are.
     if talk.head.tools.is_none() && before.head.tools.is_some() && !is_added {
@@ -178,20 +186,20 @@ fn tell_talk(
 }
 
 /// The fields of a head that differ from the head before.
-fn changed(now: &Head, before: &Head) -> Option<Entry> {
+fn changed(now: &RequestHead, before: &RequestHead) -> Option<Entry> {
     let newer = |now: &Option<String>, before: &Option<String>| now.clone().filter(|_| now != before);
-    let head = Head {
+    let head = RequestHead {
         model: newer(&now.model, &before.model),
         system: newer(&now.system, &before.system),
         tools: newer(&now.tools, &before.tools),
         params: newer(&now.params, &before.params),
     };
-    (head != Head::default()).then(|| head.entry())
+    (head != RequestHead::default()).then(|| head.entry())
 }
 
-fn merged(now: &Head, before: &Head) -> Head {
+fn merged(now: &RequestHead, before: &RequestHead) -> RequestHead {
     let newest = |now: &Option<String>, before: &Option<String>| now.clone().or_else(|| before.clone());
-    Head {
+    RequestHead {
         model: newest(&now.model, &before.model),
         system: newest(&now.system, &before.system),
         tools: newest(&now.tools, &before.tools),
@@ -200,9 +208,9 @@ fn merged(now: &Head, before: &Head) -> Head {
 }
 
 /// The head in force, from the store; empty for a new session.
-fn head_in_store(store: &Store, info: &StreamInfo) -> Result<Head, Error> {
-    let Some(view) = crate::if_there(store.view(info.id()))? else { return Ok(Head::default()) };
-    let mut head = Head::default();
+fn head_in_store(store: &Store, info: &StreamInfo) -> Result<RequestHead, Error> {
+    let Some(view) = crate::if_there(store.view(info.id()))? else { return Ok(RequestHead::default()) };
+    let mut head = RequestHead::default();
     for (seq, set) in view.state().prompts(view.at()).to_vec() {
         head.model = set.model.or(head.model);
         for (place, body) in

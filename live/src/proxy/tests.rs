@@ -122,9 +122,9 @@ mod pruning {
     use serde_json::{Value, json};
 
     use crate::proxy::hold::Hold;
-    use crate::proxy::identity::Identity;
-    use crate::proxy::prune::{Asked, Known, Places, Pruned};
-    use crate::proxy::sent::Sent;
+    use crate::proxy::identity::RequestIdentity;
+    use crate::proxy::prune::{HostValues, OriginalRequest, Pruned, RecordingFolders};
+    use crate::proxy::sent::LastRequests;
     use crate::proxy::talk::Talks;
 
     fn store(folder: &std::path::Path) -> Store {
@@ -150,14 +150,18 @@ mod pruning {
 
     fn prune(
         store: &Store,
-        identity: &Identity,
+        identity: &RequestIdentity,
         path: &str,
         body: &str,
-        sent: &Sent,
+        sent: &LastRequests,
     ) -> (Option<Vec<u8>>, Pruned) {
-        let known =
-            Known { places: &Places::default(), sent, talks: &Talks::default(), hold: &Hold::default() };
-        let asked = Asked { number: 1, path, body: body.as_bytes() };
+        let known = HostValues {
+            places: &RecordingFolders::default(),
+            sent,
+            talks: &Talks::default(),
+            hold: &Hold::default(),
+        };
+        let asked = OriginalRequest { number: 1, path, body: body.as_bytes() };
         crate::proxy::prune::prune(store, identity, asked, known)
     }
 
@@ -176,14 +180,14 @@ mod pruning {
         std::fs::create_dir_all(projects.join("p")).unwrap();
         // The file begins like a compressed one, and is not compressed.
         std::fs::write(projects.join("p/one.jsonl"), b"\x28\xb5\x2f\xfd nothing").unwrap();
-        let places = Places { claude: Some(projects), codex: None };
-        let identity = Identity { host: "claude-code", session: "one".to_owned() };
+        let places = RecordingFolders { claude: Some(projects), codex: None };
+        let identity = RequestIdentity { host: "claude-code", session: "one".to_owned() };
         let body = json!({"model": "claude-lab", "tools": [{"name": "Read"}],
             "messages": [{"role": "user", "content": "Look."}]});
         let body = body.to_string();
-        let asked = Asked { number: 1, path: "/v1/messages", body: body.as_bytes() };
-        let (sent, talks) = (Sent::default(), Talks::default());
-        let known = Known { places: &places, sent: &sent, talks: &talks, hold: &Hold::default() };
+        let asked = OriginalRequest { number: 1, path: "/v1/messages", body: body.as_bytes() };
+        let (sent, talks) = (LastRequests::default(), Talks::default());
+        let known = HostValues { places: &places, sent: &sent, talks: &talks, hold: &Hold::default() };
         let (_, pruned) = crate::proxy::prune::prune(&store, &identity, asked, known);
         assert!(pruned.recording.as_deref().is_some_and(|why| why.contains("one.jsonl")), "{pruned:?}");
         assert_eq!(pruned.untouched, None);
@@ -216,15 +220,15 @@ mod pruning {
         ] {
             let folder = tempfile::tempdir().unwrap();
             let store = store(folder.path());
-            let identity = Identity { host: "claude-code", session: "one".to_owned() };
-            let (made, pruned) = prune(&store, &identity, path, &body.to_string(), &Sent::default());
+            let identity = RequestIdentity { host: "claude-code", session: "one".to_owned() };
+            let (made, pruned) = prune(&store, &identity, path, &body.to_string(), &LastRequests::default());
             let mut expected = body.clone();
             *expected.pointer_mut(place).unwrap() = HIDDEN.into();
             let made = String::from_utf8(made.unwrap()).unwrap();
             assert_eq!(made, expected.to_string(), "{path}");
             assert_eq!((pruned.changes, pruned.unknown), (1, 1), "{path}");
             // The same request gives the same bytes again: the log has the sent context.
-            let (again, _) = prune(&store, &identity, path, &body.to_string(), &Sent::default());
+            let (again, _) = prune(&store, &identity, path, &body.to_string(), &LastRequests::default());
             assert_eq!(again.unwrap(), made.as_bytes());
         }
     }
@@ -248,12 +252,12 @@ mod pruning {
     #[test]
     fn the_cache_is_told_where_to_keep_what_it_read() {
         use acpdb_hosts::export::Format;
-        use acpdb_hosts::lint::{Known, lint};
+        use acpdb_hosts::lint::{RequestFacts, lint};
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
         let info = StreamInfo::session("claude-code", "one");
-        let identity = Identity { host: "claude-code", session: "one".to_owned() };
-        let sent = Sent::default();
+        let identity = RequestIdentity { host: "claude-code", session: "one".to_owned() };
+        let sent = LastRequests::default();
         let mark = json!({"type": "ephemeral", "ttl": "1h"});
         let ask = json!({"role": "user", "content": "Look."});
         let call = |id: &str| json!({"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "Read", "input": {}}]});
@@ -264,7 +268,8 @@ mod pruning {
                 json!({"model": "claude-lab", "system": "Help.", "tools": tools, "messages": messages});
             let (made, pruned) = prune(&store, &identity, "/v1/messages", &body.to_string(), &sent);
             let made = made.unwrap_or_else(|| body.to_string().into_bytes());
-            let findings = lint(Format::Anthropic, &made, Known { previous: before.as_deref(), model: None });
+            let findings =
+                lint(Format::Anthropic, &made, RequestFacts { previous: before.as_deref(), model: None });
             assert!(findings.is_empty(), "{findings:?}");
             let value: Value = serde_json::from_slice(&made).unwrap();
             before = Some(made);
@@ -303,7 +308,7 @@ mod pruning {
     fn what_is_not_understood_goes_through_and_says_why() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
-        let identity = |session: &str| Identity { host: "claude-code", session: session.to_owned() };
+        let identity = |session: &str| RequestIdentity { host: "claude-code", session: session.to_owned() };
         let whole = r#"{"model":"m","tools":[{}],"messages":[]}"#;
         for (session, path, body, why) in [
             ("one", "/v1/models", whole, "another API"),
@@ -312,7 +317,7 @@ mod pruning {
             ("one", "/v1/messages", r#"{"messages":[]}"#, "a request without tools"),
             ("none", "/v1/messages", whole, "there is no"),
         ] {
-            let (made, pruned) = prune(&store, &identity(session), path, body, &Sent::default());
+            let (made, pruned) = prune(&store, &identity(session), path, body, &LastRequests::default());
             assert_eq!(made, None, "{path} {body}");
             let said = pruned.untouched.unwrap_or_default();
             assert!(said.contains(why) || session == "none" && !said.is_empty(), "{path} {body}: {said}");
@@ -336,14 +341,14 @@ mod pruning {
             ]
         };
         let _ = store.append(&info, read("s1", "c1").to_vec()).unwrap();
-        let identity = Identity { host: "claude-code", session: "two".to_owned() };
+        let identity = RequestIdentity { host: "claude-code", session: "two".to_owned() };
         let result = |id: &str| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": LONG}]});
         let thinks = json!({"role": "assistant", "content": [
             {"type": "thinking", "thinking": "Once more.", "signature": "sig=="},
             {"type": "tool_use", "id": "c2", "name": "Read", "input": {}}]});
         let ask = |messages: Value| {
             let body = json!({"model": "claude-opus-5-5", "tools": [{}], "messages": messages}).to_string();
-            let (made, _) = prune(&store, &identity, "/v1/messages", &body, &Sent::default());
+            let (made, _) = prune(&store, &identity, "/v1/messages", &body, &LastRequests::default());
             let made: Option<Value> = made.map(|made| serde_json::from_slice(&made).unwrap());
             made.unwrap_or_else(|| serde_json::from_str(&body).unwrap())
         };

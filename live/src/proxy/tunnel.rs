@@ -17,21 +17,21 @@ use tokio::task::JoinHandle;
 use super::record::Tunnel;
 
 /// An upgrade that a client asks for.
-pub(super) struct Asked {
+pub(super) struct UpgradeRequest {
     client: OnUpgrade,
     protocol: String,
 }
 
 /// The upgrade that a request asks for, if it does.
-pub(super) fn asked(request: &mut Request<Incoming>) -> Option<Asked> {
+pub(super) fn asked(request: &mut Request<Incoming>) -> Option<UpgradeRequest> {
     let told = |name| Some(request.headers().get(name)?.to_str().ok()?.to_ascii_lowercase());
     let protocol = told(UPGRADE)?;
     let is_asked = told(CONNECTION)?.split(',').any(|word| word.trim() == "upgrade");
-    is_asked.then(|| Asked { client: hyper::upgrade::on(request), protocol })
+    is_asked.then(|| UpgradeRequest { client: hyper::upgrade::on(request), protocol })
 }
 
 /// Passes on the bytes of both ends, if the provider agreed. The task returns the counts, or an error, when both ends are done.
-pub(super) fn begin(asked: Asked, answer: &mut Response<Incoming>) -> Option<JoinHandle<Tunnel>> {
+pub(super) fn begin(asked: UpgradeRequest, answer: &mut Response<Incoming>) -> Option<JoinHandle<Tunnel>> {
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return None;
     }

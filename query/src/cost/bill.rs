@@ -8,7 +8,7 @@ use acpdb_engine::ids::{Micros, StreamId};
 use acpdb_engine::text::project_of;
 use serde::Serialize;
 
-use super::request::Request;
+use super::request::BilledRequest;
 use super::requests::Requests;
 use super::table::{Dollars, PriceTable, Pricing, written};
 
@@ -73,7 +73,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    fn add(&mut self, request: &Request) {
+    fn add(&mut self, request: &BilledRequest) {
         let usage = &request.usage;
         let (short, long) = written(usage);
         for (sum, count) in [
@@ -163,9 +163,9 @@ pub struct Bill {
 }
 
 /// The requests that are asked for.
-pub struct Asked<'a> {
+pub struct BillFilter<'a> {
     /// Whether a request is asked for.
-    pub wanted: &'a dyn Fn(&Request) -> bool,
+    pub wanted: &'a dyn Fn(&BilledRequest) -> bool,
     /// Dollars that went to stale items, by request; empty unless they were asked for.
     pub stale: Option<&'a BTreeMap<acpdb_engine::ids::Seq, f64>>,
     /// A second unit, by which each row is split.
@@ -174,14 +174,14 @@ pub struct Asked<'a> {
     pub zone: jiff::tz::TimeZone,
 }
 
-impl std::fmt::Debug for Asked<'_> {
+impl std::fmt::Debug for BillFilter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Asked").field("stale", &self.stale.is_some()).finish_non_exhaustive()
     }
 }
 
 /// Sums requests up.
-pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) -> Bill {
+pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &BillFilter<'_>) -> Bill {
     let mut bill = Bill {
         by: by.label(),
         within: asked.within.map(By::label),
@@ -193,7 +193,7 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
     let mut unpriced: BTreeMap<(Option<String>, Option<String>), Unpriced> = BTreeMap::new();
     let mut pricing = Pricing::of(table);
     let (mut keys, mut parts) = (RowKeys::of_zone(&asked.zone), RowKeys::of_zone(&asked.zone));
-    let wanted: Vec<&Request> = requests.all.iter().filter(|request| (asked.wanted)(request)).collect();
+    let wanted: Vec<&BilledRequest> = requests.all.iter().filter(|request| (asked.wanted)(request)).collect();
     for (keys, by) in [(&mut keys, Some(by)), (&mut parts, asked.within)] {
         if by == Some(By::Block) {
             keys.blocks = blocks(&wanted);
@@ -273,7 +273,7 @@ fn summed(requests: &Requests) -> BTreeMap<StreamId, acpdb_engine::ids::Seq> {
 }
 
 /// The block of each request, by its seq: the beginning, in microseconds.
-fn blocks(requests: &[&Request]) -> BTreeMap<acpdb_engine::ids::Seq, i64> {
+fn blocks(requests: &[&BilledRequest]) -> BTreeMap<acpdb_engine::ids::Seq, i64> {
     let mut timed: Vec<(i64, acpdb_engine::ids::Seq)> =
         requests.iter().filter_map(|request| Some((request.at?.get(), request.seq))).collect();
     timed.sort_unstable();
@@ -288,7 +288,7 @@ fn blocks(requests: &[&Request]) -> BTreeMap<acpdb_engine::ids::Seq, i64> {
     timed.into_iter().map(block).collect()
 }
 
-fn add(row: &mut CostRow, request: &Request, dollars: Option<&Dollars>, is_subagents: bool) {
+fn add(row: &mut CostRow, request: &BilledRequest, dollars: Option<&Dollars>, is_subagents: bool) {
     row.requests += u64::from(request.counts());
     row.tokens.add(request);
     row.searches = row.searches.saturating_add(request.usage.searches.unwrap_or(0));
@@ -347,7 +347,7 @@ impl RowKeys {
         Self { zone: zone.clone(), last: String::new(), quarter: None, blocks: BTreeMap::new() }
     }
 
-    fn of(&mut self, requests: &Requests, root: StreamId, request: &Request, by: By) -> &str {
+    fn of(&mut self, requests: &Requests, root: StreamId, request: &BilledRequest, by: By) -> &str {
         let name = requests.streams.get(&root);
         let known = match by {
             By::Hour | By::Block | By::Day | By::Week | By::Month => {

@@ -17,8 +17,8 @@ pub(crate) mod told;
 mod wanted;
 mod waste;
 
-pub use bill::{Asked, Bill, By, CostRow, Tokens, Unpriced, bill};
-pub use request::Request;
+pub use bill::{Bill, BillFilter, By, CostRow, Tokens, Unpriced, bill};
+pub use request::BilledRequest;
 pub use requests::{Requests, StoreRequests, requests, store_requests};
 pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, RequestLengths, TableError};
 pub(crate) use table::{Pricing, float};

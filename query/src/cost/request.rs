@@ -7,7 +7,7 @@ use acpdb_engine::ids::{Micros, Seq, StreamId};
 
 /// A request, as its provider and its host told of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct BilledRequest {
     /// Its stream.
     pub stream: StreamId,
     /// The event that told of it.
@@ -24,7 +24,7 @@ pub struct Request {
     pub host_says: Option<f64>,
 }
 
-impl Request {
+impl BilledRequest {
     /// Whether it is a request of its own, and no part of another one or sum of some.
     pub fn counts(&self) -> bool {
         let tier = self.tier.as_deref().unwrap_or_default();

@@ -14,7 +14,7 @@ use acpdb_engine::event::{Scope, TOTAL_TIER, Usage};
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::{Error, Store, store::StreamName};
 
-use super::request::Request;
+use super::request::BilledRequest;
 use super::table::plain;
 use super::told::{Mark, RequestTelling, RequestTellings, Times};
 use crate::kept::StoreData;
@@ -23,7 +23,7 @@ use crate::kept::StoreData;
 #[derive(Debug, Default)]
 pub struct Requests {
     /// In the order of the log.
-    pub all: Vec<Request>,
+    pub all: Vec<BilledRequest>,
     /// Requests that were left out: copies of others.
     pub copies: u64,
     /// Sessions by their streams.
@@ -131,7 +131,7 @@ impl Requests {
         // There may be a hundred thousand: only those that are no copies are cloned.
         let RequestReader { all: kept, copies, .. } = read;
         let kept = kept.into_iter().flatten();
-        let mut all: Vec<Request> =
+        let mut all: Vec<BilledRequest> =
             kept.filter_map(|number| Some(told.all.get(number)?.request.clone())).collect();
         let span = |(stream, times): (&StreamId, &Times)| {
             let is_dated = streams.get(stream)?.began.is_some();
@@ -145,7 +145,7 @@ impl Requests {
     }
 
     /// Adds what no request told of the hosts' sums. A sum counts the session's subagents, and copies that it began with.
-    fn add_rests(&self, all: &mut Vec<Request>, sums: &[usize], tellings: &[RequestTelling]) {
+    fn add_rests(&self, all: &mut Vec<BilledRequest>, sums: &[usize], tellings: &[RequestTelling]) {
         if sums.is_empty() {
             return;
         }
@@ -163,7 +163,7 @@ impl Requests {
             let usage = own.fold(request.usage, Usage::without);
             if usage.input.max(usage.output).max(usage.cache_read).max(usage.cache_write).unwrap_or(0) > 0 {
                 let tier = Some(Arc::from(TOTAL_TIER));
-                all.push(Request { tier, usage, ..request.clone() });
+                all.push(BilledRequest { tier, usage, ..request.clone() });
             }
         }
         all.sort_by_key(|request| request.seq);

@@ -82,7 +82,7 @@ fn told(bill: &Bill) -> String {
 
 fn check(store: &Store, by: By, expected: &Expect) {
     let requests = requests(store, Seq::MAX).unwrap();
-    let asked = Asked { wanted: &|_| true, stale: None, within: None, zone: jiff::tz::TimeZone::UTC };
+    let asked = BillFilter { wanted: &|_| true, stale: None, within: None, zone: jiff::tz::TimeZone::UTC };
     expected.assert_eq(&told(&bill(&requests, by, &PriceTable::built_in().unwrap(), &asked)));
 }
 
@@ -375,7 +375,7 @@ fn what_is_stale_is_charged_with_every_request_that_carries_it() {
     );
     let table = PriceTable::built_in().unwrap();
     let requests = requests(&store, Seq::MAX).unwrap();
-    let own: Vec<&Request> = requests.all.iter().collect();
+    let own: Vec<&BilledRequest> = requests.all.iter().collect();
     let spent = stale(&store, &table, played.id, &own, Seq::MAX).unwrap();
     let view = crate::testing::view(&store, &played);
     let tokens = view.state().tokens(view.at());
@@ -405,13 +405,13 @@ fn other_ways_are_reckoned_at_the_prices_of_the_sessions_model() {
     let requests = requests(&store, Seq::MAX).unwrap();
     let prices = prices_of(&table, requests.all.iter()).unwrap();
     assert_eq!((prices.read, prices.write, prices.ttl_seconds), (0.05, 2.0, 3600));
-    let own: Vec<&Request> = requests.all.iter().collect();
+    let own: Vec<&BilledRequest> = requests.all.iter().collect();
     let found = waste(&store, &table, played.id, &own).unwrap().unwrap();
     let bill = bill(
         &requests,
         By::Host,
         &table,
-        &Asked { wanted: &|_| true, stale: None, within: None, zone: jiff::tz::TimeZone::UTC },
+        &BillFilter { wanted: &|_| true, stale: None, within: None, zone: jiff::tz::TimeZone::UTC },
     );
     assert!((found.input - bill.sum.dollars.all_input()).abs() < 1e-6);
     assert_eq!(found.ways.len(), WASTE_WAYS.len());
@@ -422,7 +422,7 @@ fn other_ways_are_reckoned_at_the_prices_of_the_sessions_model() {
     let mut twice = found.clone();
     twice.add(&found);
     assert!((twice.ways[0].saved - 2.0 * found.ways[0].saved).abs() < 1e-12);
-    let none: Vec<&Request> = Vec::new();
+    let none: Vec<&BilledRequest> = Vec::new();
     assert_eq!(waste(&store, &table, played.id, &none).unwrap(), None);
 }
 

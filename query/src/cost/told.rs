@@ -15,7 +15,7 @@ use acpdb_engine::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::request::Request;
+use super::request::BilledRequest;
 use crate::kinds::{ERASED, FORKED, INJECTED, MESSAGE_FINISHED, REWOUND, SESSION_CHANGED, SESSION_OPENED};
 use crate::sound::sound;
 use crate::times::own_time;
@@ -57,7 +57,7 @@ pub(crate) struct RequestTellings {
 /// A request as an event told of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestTelling {
-    pub(crate) request: Request,
+    pub(crate) request: BilledRequest,
     /// The message.
     pub(crate) key: Mark,
     /// The mark that all copies share; `None`: nothing tells a copy.
@@ -191,7 +191,7 @@ impl RequestTellings {
                     (Some(Arc::from(IMPOSSIBLE_TIER)), Usage::default())
                 };
                 let model = report.model.map(Arc::from);
-                let request = Request { stream, seq: recorded.seq, at, model, tier, usage, host_says };
+                let request = BilledRequest { stream, seq: recorded.seq, at, model, tier, usage, host_says };
                 self.all.push(RequestTelling { request, key, identity, answer, store: 0 });
             }
             _ => {}

@@ -3,7 +3,7 @@
 use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Error, Store};
 
-use super::{Request, Requests};
+use super::{BilledRequest, Requests};
 use crate::facts::{self, is_model};
 use crate::filter::{Expr, Filter, Term};
 use crate::names::of_stream;
@@ -35,7 +35,7 @@ pub fn settled(store: &Store, mut filter: Filter) -> Result<Filter, Error> {
 
 impl Requests {
     /// Whether a filter asks for a request. The filter is [`settled`].
-    pub fn is_wanted(&self, filter: &Filter, request: &Request) -> bool {
+    pub fn is_wanted(&self, filter: &Filter, request: &BilledRequest) -> bool {
         self.judge(filter, request.stream, Some(request)) == Some(true)
     }
 
@@ -45,7 +45,7 @@ impl Requests {
     }
 
     /// A session is asked for with its subagents: their requests are its cost.
-    fn judge(&self, filter: &Filter, stream: StreamId, request: Option<&Request>) -> Option<bool> {
+    fn judge(&self, filter: &Filter, stream: StreamId, request: Option<&BilledRequest>) -> Option<bool> {
         let of = |term: &Term, stream: StreamId| {
             self.streams.get(&stream).is_some_and(|name| of_stream(term, name) == Some(true))
         };

@@ -13,9 +13,9 @@ use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{At, Error, Store};
 use serde::Serialize;
 
-use super::request::Request;
+use super::request::BilledRequest;
 use super::table::{Dollars, ModelPrice, PriceTable};
-use crate::simulate::{self, Recording, Setup};
+use crate::simulate::{self, SessionRecording, Setup};
 
 /// The ways that are reckoned: name, preset, and how sessions are served.
 pub const WASTE_WAYS: [(&str, &str, ServeMode); 3] = [
@@ -74,7 +74,10 @@ impl Waste {
 
 /// The prices of a session's input, relative to plain input: those of the model that most of its requests went to, its
 /// caches kept as long as the usage says. `None`: no table knows the model.
-pub fn prices_of<'r>(table: &PriceTable, requests: impl Iterator<Item = &'r Request>) -> Option<Prices> {
+pub fn prices_of<'r>(
+    table: &PriceTable,
+    requests: impl Iterator<Item = &'r BilledRequest>,
+) -> Option<Prices> {
     usual(table, requests).map(|(_, prices)| prices)
 }
 
@@ -90,7 +93,7 @@ pub struct Reported {
 }
 
 /// A session's cost as its provider reported it. `None`: no table knows the session's model.
-pub fn reported(table: &PriceTable, requests: &[&Request]) -> Option<Reported> {
+pub fn reported(table: &PriceTable, requests: &[&BilledRequest]) -> Option<Reported> {
     let (model, prices) = usual(table, requests.iter().copied())?;
     Some(Reported {
         prices,
@@ -100,7 +103,7 @@ pub fn reported(table: &PriceTable, requests: &[&Request]) -> Option<Reported> {
 }
 
 /// Dollars of all requests that the table prices.
-fn paid(table: &PriceTable, requests: &[&Request]) -> Dollars {
+fn paid(table: &PriceTable, requests: &[&BilledRequest]) -> Dollars {
     let mut paid = Dollars::default();
     for request in requests {
         let price = request.model.as_deref().and_then(|model| table.price(model, request.at));
@@ -113,9 +116,9 @@ fn paid(table: &PriceTable, requests: &[&Request]) -> Dollars {
 /// The model that most requests went to, and its prices.
 fn usual<'t, 'r>(
     table: &'t PriceTable,
-    requests: impl Iterator<Item = &'r Request>,
+    requests: impl Iterator<Item = &'r BilledRequest>,
 ) -> Option<(&'t ModelPrice, Prices)> {
-    let mut counts: BTreeMap<&str, (u64, &Request)> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, (u64, &BilledRequest)> = BTreeMap::new();
     let (mut read, mut written, mut long) = (0_u64, 0_u64, 0_u64);
     for request in requests {
         read = read.saturating_add(request.usage.cache_read.unwrap_or(0));
@@ -147,7 +150,7 @@ pub fn stale(
     store: &Store,
     table: &PriceTable,
     stream: StreamId,
-    requests: &[&Request],
+    requests: &[&BilledRequest],
     to: Seq,
 ) -> Result<BTreeMap<Seq, f64>, Error> {
     let view = store.view_once(stream, &At::Seq(to))?;
@@ -180,10 +183,10 @@ pub fn waste(
     store: &Store,
     table: &PriceTable,
     stream: StreamId,
-    requests: &[&Request],
+    requests: &[&BilledRequest],
 ) -> Result<Option<Waste>, Error> {
     let Some(prices) = prices_of(table, requests.iter().copied()) else { return Ok(None) };
-    let mut recording = Recording::read(store, stream)?;
+    let mut recording = SessionRecording::read(store, stream)?;
     recording.count_as(table);
     let nothing = simulate::run(&recording, &Setup::nothing(Some(prices))).price();
     let input = paid(table, requests).all_input();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use acpdb_engine::event::Payload;
-use acpdb_engine::fold::memory::{MemoryEdge, Standing, kind_label};
+use acpdb_engine::fold::memory::{MemoryEdge, MemoryStatus, kind_label};
 use acpdb_engine::fold::todo::TodoView;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::store::MemoryScope;
@@ -30,7 +30,7 @@ pub(super) fn todo_data(
         todos.history().filter(|list| list.seq <= view.at()).collect()
     };
     let mut data = TodoData::default();
-    let mut said = todos::Texts::of_what_is_left(view);
+    let mut said = todos::TodoTexts::of_what_is_left(view);
     let mut places: HashMap<(Option<String>, String), usize> = HashMap::new();
     for version in &versions {
         let mut row = Vec::new();
@@ -79,7 +79,7 @@ pub(super) fn memory(
             let edges = layer.map(|(_, layer)| layer.superseded_by(&item)).unwrap_or_default();
             let edge = edges.into_iter().find(MemoryEdge::hides);
             let standing = match item.standing(now) {
-                Standing::Current if memory.is_shadowed(&item) => "shadowed",
+                MemoryStatus::Current if memory.is_shadowed(&item) => "shadowed",
                 standing => standing.label(),
             };
             let place = match item.key().or(item.subject()) {

@@ -21,7 +21,7 @@ use super::page_data::{
 use super::redaction::Redaction;
 use super::texts::{TextNumber, TextWriter};
 use super::{ExportError, page_past};
-use crate::cost::{PriceTable, Request};
+use crate::cost::{BilledRequest, PriceTable};
 use crate::items::cause_label;
 use crate::sound::or_lost;
 use crate::titles::{beginning, one_line, prompt_in};
@@ -61,7 +61,7 @@ impl<'v> Making<'v> {
         }
         // One session has one price, here and in every list.
         let billed = crate::cost::requests(store, view.at())?.all;
-        let billed: Vec<Request> =
+        let billed: Vec<BilledRequest> =
             billed.into_iter().filter(|request| request.stream == view.stream()).collect();
         let (all, places) = {
             let state = view.state();
@@ -366,7 +366,7 @@ impl SessionEvents {
 
     /// Requests with their counts, and their cost by the table of prices: those that the session is billed for, and copies of
     /// others, which cost nothing again.
-    fn requests(&self, billed: &[Request], state: &State, words: &mut PageWords) -> Vec<RequestData> {
+    fn requests(&self, billed: &[BilledRequest], state: &State, words: &mut PageWords) -> Vec<RequestData> {
         // A table that cannot be used would be a fault of the program: costs are unknown then.
         let table = PriceTable::built_in().ok();
         let mut row = |seq: Seq, model: Option<String>, usage: &Usage, dollars: Option<f64>| {

@@ -13,7 +13,7 @@ use acpdb_engine::{Store, View, store::StreamName};
 use serde::Serialize;
 
 use super::ExportError;
-use crate::chain::EdgeRow;
+use crate::chain::ChainEdge;
 use crate::items::{ItemRow, cause_label};
 use crate::sound::or_lost;
 
@@ -42,7 +42,7 @@ pub struct ItemRecord {
     /// How it stood, since which seq.
     pub states: Vec<StateRecord>,
     /// The edges to the items that superseded it.
-    pub edges: Vec<EdgeRow>,
+    pub edges: Vec<ChainEdge>,
 }
 
 /// How an item stood since a seq.
@@ -122,7 +122,7 @@ fn record(
         let mut states: Vec<StateRecord> =
             state.turning_points(ix, at).into_iter().filter_map(then).collect();
         states.dedup_by(|next, last| StateRecord { seq: last.seq, ..next.clone() } == *last);
-        let edges: Vec<EdgeRow> = state.superseded_by(ix, at).iter().map(EdgeRow::from).collect();
+        let edges: Vec<ChainEdge> = state.superseded_by(ix, at).iter().map(ChainEdge::from).collect();
         (item, row, states, edges)
     };
     let words = crate::items::spell(view, &mut [&mut row]);

@@ -9,7 +9,7 @@ use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId, Turn};
 
 use super::Figures;
 use super::bytes::{KeptWriter, Reader};
-use crate::cost::Request;
+use crate::cost::BilledRequest;
 use crate::cost::told::{RequestTelling, RequestTellings, Times};
 use crate::sessions::{ForkPoint, RewindPoint};
 
@@ -44,7 +44,8 @@ pub(super) fn encode(told: &RequestTellings, figures: &BTreeMap<StreamId, Figure
     let streams = streams.chain(told.forks.values()).chain(figures.keys()).copied();
     let forked = figures.values().filter_map(|row| Some(row.forked_from?.stream));
     let streams = UniqueTable::of(streams.chain(requests().map(|request| request.stream)).chain(forked));
-    let words = |of: fn(&Request) -> Option<&Arc<str>>| UniqueTable::of(requests().filter_map(of).cloned());
+    let words =
+        |of: fn(&BilledRequest) -> Option<&Arc<str>>| UniqueTable::of(requests().filter_map(of).cloned());
     let models = words(|request| request.model.as_ref());
     let tiers = words(|request| request.tier.as_ref());
     let mut out = KeptWriter::default();
@@ -176,7 +177,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(RequestTellings, BTreeMap<StreamId
         let answer = from.maybe(Reader::exactly)?;
         // Sums are of finite numbers.
         let host_says = says.filter(|says| says.is_finite());
-        let request = Request { stream, seq: Seq(seq), at: time, model, tier, usage, host_says };
+        let request = BilledRequest { stream, seq: Seq(seq), at: time, model, tier, usage, host_says };
         Some(RequestTelling { request, key, identity, answer, store: 0 })
     })?;
     let titles = from.each(|from| Some((stream(from)?, Seq(from.number()?))))?;

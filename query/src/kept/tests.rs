@@ -14,7 +14,7 @@ use crate::testing::{play, store};
 use crate::{SessionRow, sessions};
 
 /// The data of lists and bills, as of a seq.
-fn shown(store: &Store, at: Seq) -> (Vec<SessionRow>, Vec<cost::Request>, String) {
+fn shown(store: &Store, at: Seq) -> (Vec<SessionRow>, Vec<cost::BilledRequest>, String) {
     let rows = sessions(store, at, &Filter::default()).unwrap().map(Result::unwrap).collect();
     let Requests { all, copies, streams, spans, titles } = cost::requests(store, at).unwrap();
     (rows, all, format!("{copies} {streams:?} {spans:?} {titles:?}"))

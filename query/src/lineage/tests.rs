@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::export::{otlp, page, rows};
-use crate::search::{Patterns, Reading, SearchQuestion, search, search_whole};
+use crate::search::{PatternSyntax, Patterns, SearchQuestion, search, search_whole};
 use crate::testing::store;
 use crate::{Filter, FindError, Scanned, blame, explain, find, settled, when};
 
@@ -138,14 +138,14 @@ fn what_a_fork_shares_is_found_in_it() {
     }
 
     let question = SearchQuestion {
-        patterns: Patterns::new(&["owl".to_owned()], Reading::default()).unwrap(),
+        patterns: Patterns::new(&["owl".to_owned()], PatternSyntax::default()).unwrap(),
         filter: Filter::default(),
         at: Seq::MAX,
         context: 0,
         places: 1,
     };
     let mut hits = Vec::new();
-    let mut take = |hit: crate::search::Hit| {
+    let mut take = |hit: crate::search::SearchHit| {
         hits.push(format!("{} {}", hit.session, hit.item));
         true
     };

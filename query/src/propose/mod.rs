@@ -89,7 +89,7 @@ impl ProposalRule {
 
 /// A remembered item that a proposal refers to.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Known {
+pub struct ReferencedItem {
     /// The stream it lives in.
     pub stream: StreamId,
     /// Its id there.
@@ -98,7 +98,7 @@ pub struct Known {
     pub item: ItemId,
 }
 
-impl Known {
+impl ReferencedItem {
     fn of((stream, item): (StreamId, MemoryItem<'_>)) -> Self {
         Self { stream, id: item.id().to_owned(), item: item.item() }
     }
@@ -110,9 +110,9 @@ pub struct Proposal {
     /// The item to remember, without id and source.
     pub item: MemoryEntry,
     /// Current items whose place it would take.
-    pub supersedes: Vec<Known>,
+    pub supersedes: Vec<ReferencedItem>,
     /// The current item that says the same already: it would be reinforced, and nothing added.
-    pub reinforces: Option<Known>,
+    pub reinforces: Option<ReferencedItem>,
     /// The rule that found it.
     pub rule: ProposalRule,
     /// First byte of the words that it rests on, in the text.
@@ -226,7 +226,7 @@ impl Finder<'_, '_> {
                 let in_form = (memory.current(self.view.now()))
                     .filter(|old| old.lifespan() == lifespan && self.is_in_form(old, fact.form));
                 for old in on_subject.chain(in_form) {
-                    let known = Known::of((layer.stream, old));
+                    let known = ReferencedItem::of((layer.stream, old));
                     if old.facts().record.value_signature == signature {
                         equal = Some(known);
                     } else {
@@ -385,7 +385,7 @@ impl Finder<'_, '_> {
             None => self.scan.between(found.to.start, found.to.end).trim().to_owned(),
         };
         text.replace_range(place, &new);
-        let known = Known::of((stream, old));
+        let known = ReferencedItem::of((stream, old));
         let signature = self.view.stream(stream).map(|(layer, _)| value_signature(&layer.signer, &text));
         let equal = self.view.with_value(&text).into_iter().find(|(_, item)| {
             item.kind() == old.kind() && signature == Some(item.facts().record.value_signature)
@@ -400,7 +400,7 @@ impl Finder<'_, '_> {
             ..MemoryEntry::default()
         };
         let range = found.correction.start..found.correction.end;
-        self.push(item, equal.map(Known::of), vec![known], ProposalRule::Correction, range, false);
+        self.push(item, equal.map(ReferencedItem::of), vec![known], ProposalRule::Correction, range, false);
     }
 
     /// The preference that has the value X or the key X now: category, key, new value, its scope.
@@ -447,7 +447,7 @@ impl Finder<'_, '_> {
             signer
                 .is_some_and(|signer| value_signature(signer, &value) == item.facts().record.value_signature)
         });
-        let known = holder.map(Known::of);
+        let known = holder.map(ReferencedItem::of);
         let (equal, others) = if is_equal { (known, None) } else { (None, known) };
         let item = MemoryEntry {
             kind: MemoryKind::Preference,
@@ -478,7 +478,7 @@ impl Finder<'_, '_> {
             let equal = (self.view.with_value(&decision.text).into_iter())
                 .find(|(_, item)| item.kind() == kind && item.lifespan() == Lifespan::Project)
                 .filter(|(_, item)| item.category() == category)
-                .map(Known::of);
+                .map(ReferencedItem::of);
             let old_subject = |item: &MemoryItem<'_>, text: &str| {
                 let given = item.subject().map(|given| given.trim().to_lowercase());
                 given.or_else(|| decision_subject(text))
@@ -494,8 +494,9 @@ impl Finder<'_, '_> {
                     rivals::contradict(text, &decision.text, (old.as_deref(), subject.as_deref()))
                 })
             });
-            let other =
-                other.filter(|_| equal.is_none()).map(|(stream, item, _)| Known::of((*stream, *item)));
+            let other = other
+                .filter(|_| equal.is_none())
+                .map(|(stream, item, _)| ReferencedItem::of((*stream, *item)));
             let ask = subject.as_deref().is_some_and(|subject| {
                 self.view
                     .streams()
@@ -529,7 +530,7 @@ impl Finder<'_, '_> {
                     let text = self.view.text(&item).unwrap_or_default();
                     let subject = item.subject().map(str::to_owned).or_else(|| decision_subject(&text));
                     rivals::contradict(&text, &value, (subject.as_deref(), None))
-                        .then(|| (Known::of((stream, item)), subject))
+                        .then(|| (ReferencedItem::of((stream, item)), subject))
                 });
             let Some((known, subject)) = old else { continue };
             let item = MemoryEntry {
@@ -549,16 +550,17 @@ impl Finder<'_, '_> {
     fn push(
         &mut self,
         item: MemoryEntry,
-        reinforces: Option<Known>,
-        supersedes: Vec<Known>,
+        reinforces: Option<ReferencedItem>,
+        supersedes: Vec<ReferencedItem>,
         rule: ProposalRule,
         range: Range<usize>,
         ask: bool,
     ) {
-        let is_writable =
-            |known: &Known| self.view.stream(known.stream).is_some_and(|(layer, _)| layer.is_writable());
+        let is_writable = |known: &ReferencedItem| {
+            self.view.stream(known.stream).is_some_and(|(layer, _)| layer.is_writable())
+        };
         let reinforces = reinforces.filter(is_writable);
-        let supersedes: Vec<Known> = supersedes.into_iter().filter(is_writable).collect();
+        let supersedes: Vec<ReferencedItem> = supersedes.into_iter().filter(is_writable).collect();
         self.proposals.push(Proposal {
             item,
             supersedes: if reinforces.is_some() { Vec::new() } else { supersedes },

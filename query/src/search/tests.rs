@@ -9,7 +9,7 @@ use crate::filter::Needle;
 use crate::testing::{play, store};
 use crate::times::EventTimes;
 
-fn ask(patterns: &[&str], reading: Reading, filter: &str) -> SearchQuestion {
+fn ask(patterns: &[&str], reading: PatternSyntax, filter: &str) -> SearchQuestion {
     let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
     SearchQuestion {
         patterns: Patterns::new(&patterns, reading).unwrap(),
@@ -20,7 +20,7 @@ fn ask(patterns: &[&str], reading: Reading, filter: &str) -> SearchQuestion {
     }
 }
 
-fn hits(store: &Store, question: &SearchQuestion) -> Vec<Hit> {
+fn hits(store: &Store, question: &SearchQuestion) -> Vec<SearchHit> {
     let mut hits = Vec::new();
     for stream in store.stream_names().unwrap() {
         search(store, &stream, question, &mut Scanned::default(), &mut |hit| {
@@ -32,7 +32,7 @@ fn hits(store: &Store, question: &SearchQuestion) -> Vec<Hit> {
     hits
 }
 
-fn told(hits: &[Hit]) -> String {
+fn told(hits: &[SearchHit]) -> String {
     let mut text = String::new();
     for hit in hits {
         let tool = hit.row.as_ref().and_then(|row| row.tool.clone()).unwrap_or_default();
@@ -72,7 +72,7 @@ fn sample() -> Store {
 fn texts_are_found_with_their_items_and_whether_the_model_sees_them() {
     let store = sample();
     let check = |patterns: &[&str], filter: &str, expected: Expect| {
-        let found = hits(&store, &ask(patterns, Reading::default(), filter));
+        let found = hits(&store, &ask(patterns, PatternSyntax::default(), filter));
         expected.assert_eq(&told(&found));
     };
     check(
@@ -151,19 +151,19 @@ fn texts_are_found_with_their_items_and_whether_the_model_sees_them() {
 
 #[test]
 fn patterns_are_words_phrases_or_regular_expressions() {
-    let regex = Reading { regex: true, ..Reading::default() };
-    let word = Reading { word: true, ..Reading::default() };
-    let case = Reading { case: true, ..Reading::default() };
+    let regex = PatternSyntax { regex: true, ..PatternSyntax::default() };
+    let word = PatternSyntax { word: true, ..PatternSyntax::default() };
+    let case = PatternSyntax { case: true, ..PatternSyntax::default() };
     for (pattern, reading, text, marks) in [
-        ("ab", Reading::default(), "ab AB cab", &[(0, 2), (3, 5), (7, 9)][..]),
-        ("AB", Reading::default(), "ab AB cab", &[(3, 5)]),
+        ("ab", PatternSyntax::default(), "ab AB cab", &[(0, 2), (3, 5), (7, 9)][..]),
+        ("AB", PatternSyntax::default(), "ab AB cab", &[(3, 5)]),
         ("ab", case, "ab AB cab", &[(0, 2), (7, 9)]),
         ("ab", word, "ab AB cab", &[(0, 2), (3, 5)]),
-        ("a.b", Reading::default(), "a.b axb", &[(0, 3)]),
+        ("a.b", PatternSyntax::default(), "a.b axb", &[(0, 3)]),
         ("a.b", regex, "a.b axb", &[(0, 3), (4, 7)]),
         (r"\S+z", regex, "XZ yz", &[(0, 2), (3, 5)]),
         ("^b", regex, "a\nb", &[(2, 3)]),
-        ("ä", Reading::default(), "Ä ä", &[(0, 2), (3, 5)]),
+        ("ä", PatternSyntax::default(), "Ä ä", &[(0, 2), (3, 5)]),
         ("x*", regex, "aaa", &[]),
     ] {
         let patterns = Patterns::new(&[pattern.to_owned()], reading).unwrap();
@@ -171,13 +171,13 @@ fn patterns_are_words_phrases_or_regular_expressions() {
     }
     let error = Patterns::new(&["a(b".to_owned()], regex).unwrap_err().to_string();
     assert!(error.contains("\"a(b\"") && error.contains("unclosed group"), "{error}");
-    assert!(Patterns::new(&["a(b".to_owned()], Reading::default()).is_ok());
+    assert!(Patterns::new(&["a(b".to_owned()], PatternSyntax::default()).is_ok());
 }
 
 #[test]
 fn excerpts_are_lines_around_matches() {
     let text = "one\ntwo x\nthree\nfour\nfive x x\nsix";
-    let patterns = Patterns::new(&["x".to_owned()], Reading::default()).unwrap();
+    let patterns = Patterns::new(&["x".to_owned()], PatternSyntax::default()).unwrap();
     // `six` matches, too.
     let marks = patterns.marks(text);
     let numbers = |context: usize, count: usize| -> Vec<Vec<usize>> {
@@ -207,7 +207,7 @@ fn parameters_are_read_as_people_wrote_them() {
         ("and go", "#3 bash Input seen 1\n  2: [and go]\n"),
         ("depth.n.1", ""),
     ] {
-        let found = hits(&store, &ask(&[pattern], Reading::default(), ""));
+        let found = hits(&store, &ask(&[pattern], PatternSyntax::default(), ""));
         assert_eq!(told(&found), expected, "{pattern}");
     }
 }
@@ -221,8 +221,9 @@ fn parameters_are_searched_as_people_wrote_them() {
     let info = StreamInfo::session("h", "s");
     let params = r#"{"path":"a","text":"one\nline two\n\tand \"three\" caf\u00e9 a\/b \u003cc\u003e"}"#;
     let _ = store.append(&info, vec![Entry::tool_started("c", "write", params)]).unwrap();
-    let (plain, regex) = (Reading::default(), Reading { regex: true, ..Reading::default() });
-    let word = Reading { word: true, ..Reading::default() };
+    let (plain, regex) =
+        (PatternSyntax::default(), PatternSyntax { regex: true, ..PatternSyntax::default() });
+    let word = PatternSyntax { word: true, ..PatternSyntax::default() };
     for (pattern, reading, count) in [
         ("line", word, 1),
         ("and", word, 1),
@@ -272,7 +273,7 @@ fn a_search_ends_where_it_is_told_to() {
     let store = sample();
     let stream = store.find_stream("first").unwrap();
     let mut count = 0;
-    let question = ask(&["parser"], Reading::default(), "");
+    let question = ask(&["parser"], PatternSyntax::default(), "");
     search(&store, &stream, &question, &mut Scanned::default(), &mut |_| {
         count += 1;
         count < 2
@@ -291,7 +292,7 @@ fn texts_of_events_that_the_filter_leaves_out_are_not_read() {
     let last = all.iter().rev().find(|recorded| !telling(&recorded.event.payload).is_empty()).unwrap();
     let time = EventTimes::new(&store).of(last, Some(&stream)).unwrap();
     let body_count = |term: Option<Term>| {
-        let mut question = ask(&["parser"], Reading::default(), "");
+        let mut question = ask(&["parser"], PatternSyntax::default(), "");
         question.filter = term.map(Filter::term).unwrap_or_default();
         let (mut scanned, mut seqs) = (Scanned::default(), Vec::new());
         search(&store, &stream, &question, &mut scanned, &mut |hit| {
@@ -311,7 +312,7 @@ fn texts_of_events_that_the_filter_leaves_out_are_not_read() {
 #[test]
 fn what_is_erased_is_not_found() {
     let store = sample();
-    let question = ask(&["mended"], Reading::default(), "");
+    let question = ask(&["mended"], PatternSyntax::default(), "");
     let found = hits(&store, &question);
     assert_eq!(found.len(), 1);
     let item: ItemId = found[0].item.parse().unwrap();
@@ -342,7 +343,7 @@ fn all_that_says_something_is_searched() {
     let _ = store.context(info.id(), ContextAction::Distill, vec![target]).unwrap();
     for (word, kind) in [("ocelot", "distilled"), ("wombat", "todos_replaced"), ("narwhal", "host_recorded")]
     {
-        let found = hits(&store, &ask(&[word], Reading::default(), ""));
+        let found = hits(&store, &ask(&[word], PatternSyntax::default(), ""));
         assert_eq!(found.iter().map(|hit| hit.kind).collect::<Vec<_>>(), [kind], "{word}");
     }
 }
@@ -351,7 +352,7 @@ fn all_that_says_something_is_searched() {
 #[test]
 fn many_lines_that_match_are_cut_out_in_one_pass() {
     let text = "a word and a word\n".repeat(40_000);
-    let marks = ask(&["word"], Reading::default(), "").patterns.marks(&text);
+    let marks = ask(&["word"], PatternSyntax::default(), "").patterns.marks(&text);
     let found = excerpt::excerpts(&text, &marks, 0, usize::MAX);
     let lines: Vec<&ExcerptLine> = found.iter().flat_map(|excerpt| &excerpt.lines).collect();
     assert_eq!(lines.len(), 40_000);

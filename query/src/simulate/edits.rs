@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use acpdb_serve::point::Lines;
+use acpdb_serve::point::TextLines;
 use serde_json::Value;
 
 /// Names under which tools take the text that is replaced.
@@ -99,7 +99,7 @@ fn old_lines(params: &str) -> Vec<String> {
     };
     each_text(params, &mut |name, text| {
         if OLD_TEXTS.contains(&name) {
-            Lines::of(text).compared().for_each(&mut keep);
+            TextLines::of(text).compared().for_each(&mut keep);
         } else if text.contains(PATCH_BEGINS) {
             let old = text.lines().filter_map(|line| line.strip_prefix(['-', ' ']));
             old.for_each(&mut keep);
@@ -144,7 +144,7 @@ mod tests {
         let mut replaced = Replaced::default();
         let old = replaced.learn(r#"{"old_string": "    let one = 1;\n    let two = 2;"}"#);
         assert_eq!(old, [0, 1]);
-        let read = Lines::of("  7\tfn main() {\n  8\t    let two = 2;\n");
+        let read = TextLines::of("  7\tfn main() {\n  8\t    let two = 2;\n");
         assert_eq!(replaced.find(read.compared()), [1]);
         let patch = r#"{"input": "*** Begin Patch\n+    let one = 1;\n*** End Patch"}"#;
         assert_eq!(replaced.find_in_params(patch), [0]);

@@ -27,8 +27,8 @@ use serde::Serialize;
 
 pub use missed::Missed;
 pub use prices::{PriceList, PriceListError};
-pub use recording::Recording;
-pub use report::{Row, row};
+pub use recording::SessionRecording;
+pub use report::{PolicyRow, row};
 pub use run::{run, run_all, trace};
 pub use trace::{Traced, TracedRequest, TracedSlot};
 
@@ -82,7 +82,7 @@ pub struct SimulatedRequest {
 
 /// The outcome of a simulation.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub struct Outcome {
+pub struct SimulationResult {
     /// Its requests, in order.
     pub requests: Vec<SimulatedRequest>,
     /// Faces that were hidden or shortened at some time, if that freed tokens.
@@ -105,7 +105,7 @@ pub struct Outcome {
     pub missed: Vec<Missed>,
 }
 
-impl Outcome {
+impl SimulationResult {
     /// The price of all requests, those that kept the cache warm among them.
     pub fn price(&self) -> f64 {
         self.requests.iter().map(|request| request.price).sum::<f64>() + self.warm_price

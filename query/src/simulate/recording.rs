@@ -7,10 +7,10 @@ use acpdb_engine::event::{Face, Payload, Recorded, Role, ToolClass, TurnKind};
 use acpdb_engine::fold::{ItemKind, Ix, State, World};
 use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId};
 use acpdb_engine::{Error, Store};
-use acpdb_serve::point::Lines;
+use acpdb_serve::point::TextLines;
 
 use super::edits::Replaced;
-use super::{Outcome, SimulatedRequest};
+use super::{SimulatedRequest, SimulationResult};
 use crate::cost::{ModelPrice, PriceTable, RequestLengths};
 use crate::lineage;
 use crate::sound::{or_lost, sound};
@@ -26,7 +26,7 @@ const WORD_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct ComparedText {
     /// The texts in it, as lines: one for an output, one for each long string of parameters.
-    pub(super) lines: Vec<Lines>,
+    pub(super) lines: Vec<TextLines>,
     /// Identifiers in it, each once, as numbers; sorted.
     pub(super) words: Vec<u32>,
     /// Lines in it that some edit of the session replaces, as numbers; sorted.
@@ -93,7 +93,7 @@ impl CacheShare {
 
 /// A session, read once and simulated many times.
 #[derive(Debug)]
-pub struct Recording {
+pub struct SessionRecording {
     /// The stream.
     pub stream: StreamId,
     /// The host's id of the session.
@@ -121,7 +121,7 @@ pub struct Recording {
     pub(super) answers: Vec<CacheShare>,
 }
 
-impl Recording {
+impl SessionRecording {
     /// Reads a session and the history that it shares with others. Bodies that are damaged or erased count as empty.
     ///
     /// Cost: O(bytes of the session).
@@ -248,7 +248,7 @@ impl Recording {
                 let (lines, replaceable) = if is_params {
                     (strings_of(&text), replaced.find_in_params(&text))
                 } else {
-                    let lines = Lines::of(text);
+                    let lines = TextLines::of(text);
                     let replaceable = replaced.find(lines.compared());
                     (vec![lines], replaceable)
                 };
@@ -304,7 +304,7 @@ impl Recording {
     ///
     /// A provider's cache may lapse early, or serve another machine: then each policy reads the same share less. It may hold the
     /// prefix since an earlier session: then the prefix is read. Steps without a report of the provider are answered in full.
-    pub fn answer_as_recorded(&mut self, nothing: &Outcome) {
+    pub fn answer_as_recorded(&mut self, nothing: &SimulationResult) {
         #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
         let share = |(sent, read): (u64, u64)| if sent == 0 { 0.0 } else { read as f64 / sent as f64 };
         let answer = |(told, request): (&Option<(u64, u64)>, &SimulatedRequest)| {
@@ -318,7 +318,7 @@ impl Recording {
 
     /// The price of the steps whose usage the provider told: to be compared with its bill. Without requests that keep the cache
     /// warm.
-    pub fn told_price(&self, outcome: &Outcome) -> f64 {
+    pub fn told_price(&self, outcome: &SimulationResult) -> f64 {
         let told = self.told.iter().zip(&outcome.requests).filter(|(told, _)| told.is_some());
         told.map(|(_, request)| request.price).sum()
     }
@@ -361,13 +361,13 @@ pub(super) fn is_written_by_model(role: Role, kind: ItemKind, face: Face) -> boo
 }
 
 /// Long strings of parameters, each as lines. Depth is bounded by the parser.
-fn strings_of(json: &str) -> Vec<Lines> {
+fn strings_of(json: &str) -> Vec<TextLines> {
     let Ok(value) = serde_json::from_str::<serde_json::Value>(json) else { return Vec::new() };
     let mut found = Vec::new();
     let mut open = vec![&value];
     while let Some(value) = open.pop() {
         match value {
-            serde_json::Value::String(text) if text.len() > 200 => found.push(Lines::of(text.as_str())),
+            serde_json::Value::String(text) if text.len() > 200 => found.push(TextLines::of(text.as_str())),
             serde_json::Value::Array(values) => open.extend(values.iter().rev()),
             serde_json::Value::Object(fields) => open.extend(fields.values().rev()),
             _ => {}

@@ -3,12 +3,12 @@
 use acpdb_engine::fold::policy::ServeMode;
 use serde::Serialize;
 
-use super::{Missed, Outcome};
+use super::{Missed, SimulationResult};
 use crate::cost::float;
 
 /// A policy in a mode, over some sessions.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub struct Row {
+pub struct PolicyRow {
     /// The policy's name.
     pub policy: String,
     /// The mode.
@@ -65,9 +65,9 @@ fn count(number: usize) -> f64 {
 pub fn row<'o>(
     policy: &str,
     mode: ServeMode,
-    outcomes: impl Iterator<Item = (&'o Outcome, &'o Outcome)>,
-) -> Row {
-    let mut row = Row { policy: policy.to_owned(), mode: mode.label(), ..Row::default() };
+    outcomes: impl Iterator<Item = (&'o SimulationResult, &'o SimulationResult)>,
+) -> PolicyRow {
+    let mut row = PolicyRow { policy: policy.to_owned(), mode: mode.label(), ..PolicyRow::default() };
     let (mut price, mut with_fetches, mut price_unpruned) = (0.0, 0.0, 0.0);
     let (mut tokens, mut tokens_unpruned, mut read) = (0_u64, 0_u64, 0_u64);
     let (mut hidden, mut needed, mut affected) = (0, 0, 0);
@@ -81,7 +81,7 @@ pub fn row<'o>(
         tokens += outcome.tokens();
         tokens_unpruned += nothing.tokens();
         read += outcome.requests.iter().map(|request| request.read).sum::<u64>();
-        let peak = |outcome: &Outcome| outcome.requests.iter().map(|request| request.tokens).max();
+        let peak = |outcome: &SimulationResult| outcome.requests.iter().map(|request| request.tokens).max();
         row.peak_tokens = row.peak_tokens.max(peak(outcome).unwrap_or(0));
         row.peak_tokens_unpruned = row.peak_tokens_unpruned.max(peak(nothing).unwrap_or(0));
         row.rewrites += outcome.requests.iter().filter(|request| request.rewritten && !request.cold).count();

@@ -18,16 +18,16 @@ use acpdb_engine::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
 use acpdb_engine::fold::{CauseView, ItemKind, Ix, Policy, State, World};
 use acpdb_engine::ids::{ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_serve::plan::{Advice, Bound, Cache, PlanCandidate, bound_before, is_cold, plan};
-use acpdb_serve::point::Seen;
+use acpdb_serve::point::SeenTexts;
 
 use slot::{ContextSlot, rule_of};
 
-use super::recording::{Recording, is_written_by_model};
-use super::{Missed, Outcome, Setup, SimulatedRequest, Traced, TracedRequest};
+use super::recording::{SessionRecording, is_written_by_model};
+use super::{Missed, Setup, SimulatedRequest, SimulationResult, Traced, TracedRequest};
 use crate::cost::float;
 
 struct Simulation<'r> {
-    recording: &'r Recording,
+    recording: &'r SessionRecording,
     settings: ServeSettings,
     prices: Prices,
     slots: Vec<ContextSlot>,
@@ -42,7 +42,7 @@ struct Simulation<'r> {
     pending: Vec<usize>,
     /// Whether a pending change may be one that cannot wait; if false, none is.
     may_be_forced: bool,
-    seen: Seen,
+    seen: SeenTexts,
     /// For each text seen: its slot.
     seen_slots: Vec<usize>,
     /// For each text seen: slots that point to it, and the tokens that each pointer saves.
@@ -60,25 +60,25 @@ struct Simulation<'r> {
     fetched: Vec<(u32, u64)>,
     /// Turns that a fetched output stays: for ever, unless the policy hides old outputs.
     fetch_turns: u32,
-    outcome: Outcome,
+    outcome: SimulationResult,
     /// The trace, if it is asked for; its last context is the one under way.
     traced: Option<Vec<Traced>>,
 }
 
 /// Simulates a session. Cost: O(its events and texts); nothing is recorded.
-pub fn run(recording: &Recording, setup: &Setup) -> Outcome {
+pub fn run(recording: &SessionRecording, setup: &Setup) -> SimulationResult {
     run_all(recording, std::slice::from_ref(setup)).pop().unwrap_or_default()
 }
 
 /// Simulates a session under many setups, each as [`run`] does. Setups of one policy share its fold: modes and prices change
 /// nothing in the fold.
-pub fn run_all(recording: &Recording, setups: &[Setup]) -> Vec<Outcome> {
+pub fn run_all(recording: &SessionRecording, setups: &[Setup]) -> Vec<SimulationResult> {
     let is_same = |one: &Setup, other: &Setup| match (&one.policy, &other.policy) {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
         (None, None) => true,
         _ => false,
     };
-    let mut outcomes: Vec<Option<Outcome>> = setups.iter().map(|_| None).collect();
+    let mut outcomes: Vec<Option<SimulationResult>> = setups.iter().map(|_| None).collect();
     for (place, setup) in setups.iter().enumerate() {
         if outcomes.get(place).is_some_and(Option::is_some) {
             continue;
@@ -96,7 +96,7 @@ pub fn run_all(recording: &Recording, setups: &[Setup]) -> Vec<Outcome> {
 }
 
 /// Simulates a session, and returns its trace too.
-pub fn trace(recording: &Recording, setup: &Setup) -> (Outcome, Vec<Traced>) {
+pub fn trace(recording: &SessionRecording, setup: &Setup) -> (SimulationResult, Vec<Traced>) {
     let first = Traced { prefix_tokens: recording.prefix_tokens, ..Traced::default() };
     let (outcome, traced) = play(recording, &[setup], Some(vec![first])).pop().unwrap_or_default();
     (outcome, traced.unwrap_or_default())
@@ -104,10 +104,10 @@ pub fn trace(recording: &Recording, setup: &Setup) -> (Outcome, Vec<Traced>) {
 
 /// Folds a session once, under the policy that all `setups` have; the first of them is traced.
 fn play(
-    recording: &Recording,
+    recording: &SessionRecording,
     setups: &[&Setup],
     mut traced: Option<Vec<Traced>>,
-) -> Vec<(Outcome, Option<Vec<Traced>>)> {
+) -> Vec<(SimulationResult, Option<Vec<Traced>>)> {
     let mut world = World::default();
     let policy = setups.first().and_then(|setup| setup.policy.clone());
     if let Some(policy) = &policy {
@@ -155,7 +155,7 @@ fn signed(tokens: u64) -> i64 {
 }
 
 impl<'r> Simulation<'r> {
-    fn of(recording: &'r Recording, traced: Option<Vec<Traced>>) -> Self {
+    fn of(recording: &'r SessionRecording, traced: Option<Vec<Traced>>) -> Self {
         Self {
             recording,
             settings: ServeSettings::default(),
@@ -167,7 +167,7 @@ impl<'r> Simulation<'r> {
             new: Vec::new(),
             pending: Vec::new(),
             may_be_forced: false,
-            seen: Seen::default(),
+            seen: SeenTexts::default(),
             seen_slots: Vec::new(),
             pointers: HashMap::new(),
             cache: Cache { cold: true, prefix_tokens: recording.prefix_tokens, ..Cache::default() },
@@ -179,7 +179,7 @@ impl<'r> Simulation<'r> {
             hidden_by: HashMap::new(),
             fetched: Vec::new(),
             fetch_turns: u32::MAX,
-            outcome: Outcome::default(),
+            outcome: SimulationResult::default(),
             traced,
         }
     }
@@ -207,14 +207,14 @@ impl<'r> Simulation<'r> {
                 self.cache.is_after_prompt = true;
             }
             Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
-                let now = Recording::time(recorded);
+                let now = SessionRecording::time(recorded);
                 let model = self.recording.models.get(&turn.key).cloned();
                 self.settle(state, setup, recorded.seq);
                 self.request(state.turn(recorded.seq).get(), now, model);
                 self.responded_at = now.or(self.responded_at);
             }
             _ if recorded.event.stamp.actor == Actor::Assistant => {
-                let time = Recording::time(recorded);
+                let time = SessionRecording::time(recorded);
                 self.responded_at = self.responded_at.max(time);
             }
             _ => {}
@@ -245,7 +245,7 @@ impl<'r> Simulation<'r> {
         self.places.clear();
         self.new.clear();
         self.pending.clear();
-        self.seen = Seen::default();
+        self.seen = SeenTexts::default();
         self.seen_slots.clear();
         self.pointers.clear();
         self.cache.bounds.clear();

@@ -10,9 +10,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn recording(played: &Played) -> Recording {
+fn recording(played: &Played) -> SessionRecording {
     let tape = &played.tape;
-    Recording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body))
+    SessionRecording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body))
 }
 
 fn setup(policy: Option<Policy>, mode: ServeMode) -> Setup {
@@ -57,7 +57,7 @@ fn what_a_rule_leaves_of_a_text_is_seen() {
     tape.entry(Entry::step("s3"));
     tape.entry(Entry::message("m2", Role::Assistant, "thought_0 and thought_20, found_0 and found_20"));
     tape.entry(Entry::step("s4"));
-    let recording = Recording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
+    let recording = SessionRecording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
     let outcome = run(&recording, &setup(None, ServeMode::Eager));
     let missed = outcome.missed.iter().map(|it| format!("{}: {}", it.rule, it.words.join(" ")));
     assert_eq!(missed.collect::<Vec<_>>(), ["compress_reasoning: thought_20", "truncate: found_20"]);
@@ -88,7 +88,7 @@ fn doing_nothing_costs_what_everything_costs() {
 }
 
 /// A session with pauses between its requests, in seconds.
-fn paused(pauses: &[i64]) -> Recording {
+fn paused(pauses: &[i64]) -> SessionRecording {
     let lines: Vec<String> = (1..=pauses.len()).map(|turn| format!("{turn} read f{turn} ok")).collect();
     let played = Script::parse(&lines.join("\n")).play(&Policy::default());
     let tape = &played.tape;
@@ -101,15 +101,15 @@ fn paused(pauses: &[i64]) -> Recording {
         }
         recorded.event.host_time = Some(time);
     }
-    Recording::of(tape.stream(), events, &|body| tape.body(body))
+    SessionRecording::of(tape.stream(), events, &|body| tape.body(body))
 }
 
 #[test]
 fn a_cache_that_is_kept_warm_is_read_and_paid_for() {
-    let warm = |recording: &Recording, warm_requests_max: u32| {
+    let warm = |recording: &SessionRecording, warm_requests_max: u32| {
         run(recording, &Setup { warm_requests_max, ..Setup::nothing(Some(Prices::default())) })
     };
-    let is_cold = |outcome: &Outcome| outcome.requests.iter().map(|it| it.cold).collect::<Vec<_>>();
+    let is_cold = |outcome: &SimulationResult| outcome.requests.iter().map(|it| it.cold).collect::<Vec<_>>();
     let recording = paused(&[0, 1, 1, 400, 800, 2000, 1]);
     let none = warm(&recording, 0);
     assert_eq!(is_cold(&none), [true, false, false, true, true, true, false]);
@@ -144,7 +144,7 @@ fn many_setups_at_once_are_each_alone() {
         }
     }
     setups.push(setup(None, ServeMode::Batched));
-    let alone: Vec<Outcome> = setups.iter().map(|setup| run(&recording, setup)).collect();
+    let alone: Vec<SimulationResult> = setups.iter().map(|setup| run(&recording, setup)).collect();
     assert_eq!(run_all(&recording, &setups), alone);
 }
 
@@ -228,7 +228,7 @@ fn a_cache_answers_as_it_did_when_the_session_was_recorded() {
         }
         tape.entry(Entry::tool_completed(key, "fn main() {}\n".repeat(200)));
     }
-    let mut recording = Recording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
+    let mut recording = SessionRecording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
     let nothing = run(&recording, &Setup::nothing(None));
     let always: Vec<u64> = nothing.requests.iter().map(|request| request.read).collect();
     assert_eq!((recording.prefix_tokens, always[0], nothing.requests[1].tokens), (2_000, 0, 2_868));
@@ -260,7 +260,8 @@ fn requests_are_as_long_as_the_session_s_model_counts_them() {
         });
     }
     let told = |table: &str| {
-        let mut recording = Recording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
+        let mut recording =
+            SessionRecording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
         if !table.is_empty() {
             recording.count_as(&crate::cost::PriceTable::from_toml(table).unwrap());
         }

@@ -24,14 +24,14 @@ use crate::lineage::lineage;
 /// The clock that a session's times are of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Clock {
+pub enum SessionClock {
     /// The host's, as it wrote them down.
     Host,
     /// The store's: the times of recording.
     Recorded,
 }
 
-impl Clock {
+impl SessionClock {
     /// Its name for people.
     pub const fn label(self) -> &'static str {
         match self {
@@ -53,8 +53,12 @@ struct TimedEvent {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub(super) fn seq_at(store: &Store, stream: StreamId, moment: Micros) -> Result<(Option<Seq>, Clock), Error> {
-    let mut found = (None, Clock::Recorded);
+pub(super) fn seq_at(
+    store: &Store,
+    stream: StreamId,
+    moment: Micros,
+) -> Result<(Option<Seq>, SessionClock), Error> {
+    let mut found = (None, SessionClock::Recorded);
     for part in lineage(store, stream, Seq::MAX)?.iter().rev() {
         let (later, clock) = first_later(store, part.stream, part.to, moment)?;
         let is_own = part.stream == stream;
@@ -77,7 +81,7 @@ fn first_later(
     stream: StreamId,
     to: Seq,
     moment: Micros,
-) -> Result<(Option<Seq>, Clock), Error> {
+) -> Result<(Option<Seq>, SessionClock), Error> {
     let stamps = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&stamps);
     let look = move |glimpse: &Glimpse<'_>| {
@@ -100,9 +104,9 @@ fn first_later(
 }
 
 /// The first of some events, in order of their seqs, that is later than a moment.
-fn cut(stamps: &[TimedEvent], moment: Micros) -> (Option<Seq>, Clock) {
+fn cut(stamps: &[TimedEvent], moment: Micros) -> (Option<Seq>, SessionClock) {
     let dated = stamps.iter().rposition(|stamp| stamp.host.is_some()).map_or(0, |last| last + 1);
-    let clock = if dated > 0 { Clock::Host } else { Clock::Recorded };
+    let clock = if dated > 0 { SessionClock::Host } else { SessionClock::Recorded };
     let (by_host, behind) = stamps.split_at(dated);
     let host = by_host.iter().filter_map(|stamp| Some((stamp.seq, stamp.host?)));
     let recorded = behind.iter().map(|stamp| (stamp.seq, stamp.recorded));
@@ -187,8 +191,8 @@ mod tests {
             });
             assert_eq!(found.collect::<Vec<_>>(), last, "{times:?} at {moments:?}");
         }
-        assert_eq!(cut(&stamps(&[None, Some(1)]), Micros(0)).1, Clock::Host);
-        assert_eq!(cut(&stamps(&[None]), Micros(0)).1, Clock::Recorded);
+        assert_eq!(cut(&stamps(&[None, Some(1)]), Micros(0)).1, SessionClock::Host);
+        assert_eq!(cut(&stamps(&[None]), Micros(0)).1, SessionClock::Recorded);
     }
 
     proptest::proptest! {

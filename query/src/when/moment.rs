@@ -25,7 +25,7 @@ pub const TIME_FORMS: &str = "2026-01-31, \"2026-01-31 14:05\", 2026-01-31T14:05
 
 /// A stretch of time, both ends included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stretch {
+pub struct TimeRange {
     /// Its first microsecond.
     pub from: Micros,
     /// Its last microsecond.
@@ -38,7 +38,7 @@ pub(super) type Reason = String;
 /// Reads a time in a zone.
 ///
 /// `local` holds if no zone is written. If the zone of the place is not known, a text that needs it is refused.
-pub(super) fn read(text: &str, now: Micros, local: &Result<TimeZone, Reason>) -> Result<Stretch, Reason> {
+pub(super) fn read(text: &str, now: Micros, local: &Result<TimeZone, Reason>) -> Result<TimeRange, Reason> {
     let now = Timestamp::from_microsecond(now.get()).map_err(|error| error.to_string())?;
     let plain = text.trim();
     if plain.contains('[') {
@@ -48,7 +48,7 @@ pub(super) fn read(text: &str, now: Micros, local: &Result<TimeZone, Reason>) ->
     let lower = plain.to_lowercase().replace(',', " ");
     let mut words: Vec<&str> = lower.split_whitespace().collect();
     if words == ["now"] {
-        return Ok(Stretch { from: micros(now), to: micros(now) });
+        return Ok(TimeRange { from: micros(now), to: micros(now) });
     }
     if words.last() == Some(&"ago") {
         words.pop();
@@ -96,7 +96,7 @@ fn span(words: &[&str]) -> Option<Span> {
     text.parse::<Span>().ok().filter(|span| !span.is_negative())
 }
 
-fn back(now: Timestamp, span: Span, local: &Result<TimeZone, Reason>) -> Result<Stretch, Reason> {
+fn back(now: Timestamp, span: Span, local: &Result<TimeZone, Reason>) -> Result<TimeRange, Reason> {
     let has_days = [span.get_years().into(), span.get_months(), span.get_weeks(), span.get_days()] != [0; 4];
     // Hours are equally long everywhere; days are not.
     let zone = if has_days { local.clone()? } else { TimeZone::UTC };
@@ -111,18 +111,18 @@ enum Fine {
     Moment,
 }
 
-fn stretch(time: &Zoned, fine: Fine) -> Stretch {
+fn stretch(time: &Zoned, fine: Fine) -> TimeRange {
     let from = micros(time.timestamp());
     let width = if fine == Fine::Second { 999_999 } else { 0 };
-    Stretch { from, to: Micros(from.get().saturating_add(width)) }
+    TimeRange { from, to: Micros(from.get().saturating_add(width)) }
 }
 
 /// Whole days, the last one included.
-fn days(first: Date, last: Date, zone: &TimeZone) -> Result<Stretch, Reason> {
+fn days(first: Date, last: Date, zone: &TimeZone) -> Result<TimeRange, Reason> {
     let start = |day: Date| day.to_zoned(zone.clone()).map_err(|_| "that is beyond all time".to_owned());
     let next = last.tomorrow().map_err(|_| "that is beyond all time".to_owned())?;
     let (from, to) = (micros(start(first)?.timestamp()), micros(start(next)?.timestamp()));
-    Ok(Stretch { from, to: Micros(to.get().saturating_sub(1)) })
+    Ok(TimeRange { from, to: Micros(to.get().saturating_sub(1)) })
 }
 
 /// A stretch that is told by its place before today.
@@ -336,7 +336,7 @@ impl Parts {
         once(&mut self.zone, zone, "a zone")
     }
 
-    fn stretch(self, now: Timestamp, local: &Result<TimeZone, Reason>) -> Result<Stretch, Reason> {
+    fn stretch(self, now: Timestamp, local: &Result<TimeZone, Reason>) -> Result<TimeRange, Reason> {
         let zone = self.zone.clone().map_or_else(|| local.clone(), Ok)?;
         let today = now.to_zoned(zone.clone()).date();
         let named = usize::from(self.near.is_some())

@@ -1,6 +1,6 @@
 //! Objects to the byte, and what of them is refused.
 
-use acpdb_engine::codec::Written;
+use acpdb_engine::codec::WrittenPlace;
 use acpdb_engine::ids::{Link, Micros, Position, Seq, StoreId};
 
 use crate::head::{KeptSegment, RemoteHead};
@@ -9,9 +9,9 @@ use crate::run::{LogRun, LogRunKind, NoRun, RUN_HEADER_BYTES};
 
 const STORE: StoreId = StoreId([0x55; 16]);
 
-fn place(segment: u32, offset: u64, seq: u64) -> Written {
+fn place(segment: u32, offset: u64, seq: u64) -> WrittenPlace {
     let position = Position::new(segment, offset).unwrap();
-    Written { position, seq: Seq(seq), time: Micros(7), link: Link([0x66; 32]), last_frame: 1 }
+    WrittenPlace { position, seq: Seq(seq), time: Micros(7), link: Link([0x66; 32]), last_frame: 1 }
 }
 
 fn chunk(bytes: Vec<u8>) -> LogRun {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acpdb_engine::codec::Written;
+use acpdb_engine::codec::WrittenPlace;
 use acpdb_engine::storage::{Entropy, SystemEntropy};
 
 use super::world::{STORE, piece_behind};
@@ -23,7 +23,7 @@ fn append(chain: &mut RemoteChain, commits: &[u64]) {
 }
 
 /// The bytes of commits from a place on, and the place behind them.
-fn apart(mut place: Written, commits: &[u64]) -> (Vec<u8>, Written) {
+fn apart(mut place: WrittenPlace, commits: &[u64]) -> (Vec<u8>, WrittenPlace) {
     let mut bytes = Vec::new();
     for commit in commits {
         let piece = piece_behind(place, *commit);
@@ -34,7 +34,7 @@ fn apart(mut place: Written, commits: &[u64]) -> (Vec<u8>, Written) {
 }
 
 /// The head is lost; the chain that is repaired ends where it ended.
-fn check(what: &str, remote: &Arc<MemoryRemote>, end: Written) {
+fn check(what: &str, remote: &Arc<MemoryRemote>, end: WrittenPlace) {
     remote.delete(&head_key(STORE)).unwrap();
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
     assert!(repair(&**remote, &entropy, STORE).unwrap());
@@ -62,11 +62,11 @@ fn a_segment_of_a_fenced_writer_is_not_taken_for_the_one_of_the_chain() {
                     chain.pack().unwrap();
                 }
                 if way == "segments" && later.len() >= 2 {
-                    let (bytes, behind) = apart(Written::default(), &[1, 2, 3, 4]);
+                    let (bytes, behind) = apart(WrittenPlace::default(), &[1, 2, 3, 4]);
                     chain.complete(1, 0, bytes, behind).unwrap();
                 }
                 let end = chain.place();
-                let (bytes, behind) = apart(Written::default(), &[1, 2, 93, 94]);
+                let (bytes, behind) = apart(WrittenPlace::default(), &[1, 2, 93, 94]);
                 let completed = fenced.complete(1, generation, bytes, behind);
                 assert!(matches!(completed, Err(ChainError::Fenced { .. })));
                 check(&format!("{what}, as {way}, beside generation {generation}"), &remote, end);
@@ -87,9 +87,9 @@ fn a_pack_of_a_fenced_writer_is_not_taken_for_the_one_of_the_chain() {
             chain.pack().unwrap();
         }
         append(&mut chain, &[3]);
-        let (bytes, behind) = apart(Written::default(), &[1, 92]);
+        let (bytes, behind) = apart(WrittenPlace::default(), &[1, 92]);
         let (first, next, epoch, nonce, segment) = (1, 6, 1, 77, 1);
-        let (kind, generation, store, before) = (LogRunKind::Pack, 0, STORE, Written::default());
+        let (kind, generation, store, before) = (LogRunKind::Pack, 0, STORE, WrittenPlace::default());
         let run =
             LogRun { kind, generation, store, epoch, nonce, first, next, before, behind, segment, bytes };
         let name = ObjectName::Pack(PackName { first, next, epoch, nonce });

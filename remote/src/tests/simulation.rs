@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use acpdb_engine::codec::Written;
+use acpdb_engine::codec::WrittenPlace;
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner};
 
@@ -123,8 +123,8 @@ fn a_late_fence_before_the_boundary_hides_nothing_from_a_repair() {
         nonce: 9,
         first: 3,
         next: 4,
-        before: Written::default(),
-        behind: Written::default(),
+        before: WrittenPlace::default(),
+        behind: WrittenPlace::default(),
         segment: 0,
         bytes: Vec::new(),
     };

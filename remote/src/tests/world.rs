@@ -13,7 +13,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-use acpdb_engine::codec::Written;
+use acpdb_engine::codec::WrittenPlace;
 use acpdb_engine::ids::{Link, Position, StoreId};
 use acpdb_engine::log::{LogPiece, piece_offset};
 use acpdb_engine::storage::Entropy;
@@ -72,7 +72,7 @@ pub(super) struct World {
 }
 
 /// The next commit behind a place; a segment that is full is left.
-pub(super) fn piece_behind(before: Written, commit: u64) -> LogPiece {
+pub(super) fn piece_behind(before: WrittenPlace, commit: u64) -> LogPiece {
     let full = before.position.segment() == 0 || before.position.offset() >= SEGMENT_BYTES;
     let segment = before.position.segment() + u32::from(full);
     let from = piece_offset(&before, segment);
@@ -80,7 +80,7 @@ pub(super) fn piece_behind(before: Written, commit: u64) -> LogPiece {
     bytes.extend_from_slice(&before.seq.next().0.to_le_bytes());
     let link = Link(*blake3::hash(&[before.link.as_bytes().as_slice(), &bytes].concat()).as_bytes());
     let position = Position::new(segment, from + COMMIT_BYTES).unwrap();
-    let behind = Written { position, seq: before.seq.next(), link, last_frame: 1, ..before };
+    let behind = WrittenPlace { position, seq: before.seq.next(), link, last_frame: 1, ..before };
     LogPiece { before, behind, bytes }
 }
 
@@ -134,7 +134,7 @@ impl World {
         RemoteChain::take_over(remote, entropy, STORE, "worker")
     }
 
-    fn read(&self, flaw: Flaw) -> Result<(Bytes, Written), ChainError> {
+    fn read(&self, flaw: Flaw) -> Result<(Bytes, WrittenPlace), ChainError> {
         let mut found = Bytes::new();
         let end =
             read_chain(&FlawedRemote::new(self.remote.clone(), flaw), STORE, &mut |segment, _, bytes, _| {
@@ -234,7 +234,7 @@ impl World {
         if seen.iter().collect::<BTreeSet<_>>().len() != seen.len() {
             self.wrong(format!("a commit is there twice: {seen:?}"));
         }
-        let mut place = Written::default();
+        let mut place = WrittenPlace::default();
         for commit in &seen {
             place = piece_behind(place, *commit).behind;
         }

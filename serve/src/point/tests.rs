@@ -9,8 +9,8 @@ fn file(from: usize, to: usize) -> String {
 }
 
 /// The text that a pointed text stands for.
-fn resolved(lines: &Lines, runs: &[LineRun], seen: &[Lines]) -> Vec<String> {
-    let plain = |lines: &Lines, at: usize| lines.line(at).unwrap().1.to_owned();
+fn resolved(lines: &TextLines, runs: &[LineRun], seen: &[TextLines]) -> Vec<String> {
+    let plain = |lines: &TextLines, at: usize| lines.line(at).unwrap().1.to_owned();
     let mut out: Vec<String> = (0..lines.len()).map(|at| plain(lines, at)).collect();
     for run in runs {
         for place in 0..run.count {
@@ -53,18 +53,21 @@ fn short_runs_and_few_tokens_stay() {
 
 #[test]
 fn what_is_hidden_is_not_pointed_at_and_what_points_is_not_either() {
-    let mut seen = Seen::default();
-    let first = Lines::of(file(0, 40));
+    let mut seen = SeenTexts::default();
+    let first = TextLines::of(file(0, 40));
     let number = seen.add(&first, &[]);
-    let second = Lines::of(format!("again\n{}", file(0, 40)));
+    let second = TextLines::of(format!("again\n{}", file(0, 40)));
     let runs = seen.point(&second, PointLimits::of(100));
     assert_eq!(runs.len(), 1);
     seen.add(&second, &runs);
     seen.set_shown(number, false);
-    assert_eq!(seen.point(&Lines::of(format!("more\n{}", file(0, 40))), PointLimits::of(100)), Vec::new());
+    assert_eq!(
+        seen.point(&TextLines::of(format!("more\n{}", file(0, 40))), PointLimits::of(100)),
+        Vec::new()
+    );
     seen.set_shown(number, true);
     assert_eq!(
-        seen.point(&Lines::of(format!("more\n{}", file(0, 40))), PointLimits::of(100))[0].source,
+        seen.point(&TextLines::of(format!("more\n{}", file(0, 40))), PointLimits::of(100))[0].source,
         number
     );
 }
@@ -74,11 +77,11 @@ proptest! {
     fn a_pointer_names_the_very_lines_it_stands_for(
         texts in prop::collection::vec(prop::collection::vec(0..12_u8, 0..60), 1..6),
     ) {
-        let mut seen = Seen::default();
-        let mut known: Vec<Lines> = Vec::new();
+        let mut seen = SeenTexts::default();
+        let mut known: Vec<TextLines> = Vec::new();
         for text in &texts {
             let text: String = text.iter().map(|n| format!("line number {n} with some more words in it\n")).collect();
-            let lines = Lines::of(text);
+            let lines = TextLines::of(text);
             let runs = seen.point(&lines, PointLimits::of(20));
             let plain: Vec<String> = (0..lines.len()).map(|at| lines.line(at).unwrap().1.to_owned()).collect();
             prop_assert_eq!(resolved(&lines, &runs, &known), plain);

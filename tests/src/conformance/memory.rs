@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use acpdb_engine::command::memory::decide;
 use acpdb_engine::event::{Event, MemoryKind, Payload, Recorded, Role, Stamp};
 use acpdb_engine::fold::memory::{
-    LIFESPANS_INNER_FIRST, MemoryItem, MemoryLayer, MemoryState, MemoryView, Standing, lifespan_label,
+    LIFESPANS_INNER_FIRST, MemoryItem, MemoryLayer, MemoryState, MemoryStatus, MemoryView, lifespan_label,
 };
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_engine::text::Signer;
@@ -135,7 +135,7 @@ fn report(view: &MemoryView<'_>) -> Value {
     for (kind, field, _) in KINDS {
         let items: Vec<_> = all.iter().filter(|(_, item)| item.kind() == kind).collect();
         let rows = items.iter().map(|(stream, item)| row(view, *stream, item, &names)).collect();
-        let holding = items.iter().filter(|(_, item)| item.standing(view.now()) == Standing::Current);
+        let holding = items.iter().filter(|(_, item)| item.standing(view.now()) == MemoryStatus::Current);
         let holding = holding.map(|(_, item)| json!(names.get(&item.item()))).collect();
         result.insert(field.to_owned(), Value::Array(rows));
         current.insert(field.to_owned(), Value::Array(holding));
@@ -188,7 +188,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use acpdb_engine::event::{Lifespan, MemoryKind, MemoryRecorded, MemoryRetracted};
-    use acpdb_engine::fold::memory::{Standing, value_signature};
+    use acpdb_engine::fold::memory::{MemoryStatus, value_signature};
     use serde_json::Value;
 
     use super::super::{differences, judged};
@@ -256,7 +256,7 @@ mod tests {
             let all = view.all();
             assert_eq!(all.len(), records.len());
             for (_, item) in &all {
-                let is_hidden = item.standing(view.now()) == Standing::Superseded;
+                let is_hidden = item.standing(view.now()) == MemoryStatus::Superseded;
                 assert_eq!(is_hidden, hidden.contains(item.id()), "{}", item.id());
             }
             let (_, memory) = view.stream(stream_of(PROJECT)).unwrap();

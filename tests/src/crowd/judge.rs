@@ -11,7 +11,7 @@ use acpdb_engine::ids::{Link, Seq, StreamId};
 use acpdb_engine::storage::{FileStorage, Storage};
 use acpdb_engine::store::{VerifyOptions, salvage, verify_store};
 use acpdb_engine::testing::everything::everything_in;
-use acpdb_engine::verify::{Expected, Report, Verdict};
+use acpdb_engine::verify::{Expected, Verdict, VerifyReport};
 use acpdb_engine::{Error, Store};
 
 use super::diary::{Line, Note, TOLD, read};
@@ -129,8 +129,8 @@ fn sound(when: &str, path: &Path, options: &VerifyOptions) -> Result<(), String>
 
 /// The faults in a report, without its witnesses.
 #[must_use]
-pub fn faults(report: &Report) -> String {
-    let Report { verdict, violations, missing, saved, contradictions, not_proven, .. } = report;
+pub fn faults(report: &VerifyReport) -> String {
+    let VerifyReport { verdict, violations, missing, saved, contradictions, not_proven, .. } = report;
     format!(
         "{verdict:?}: {violations:?}, missing {missing:?}, saved {saved:?}, {contradictions:?}, not proven {not_proven:?}"
     )

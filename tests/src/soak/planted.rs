@@ -241,7 +241,7 @@ fn log_of(storage: &SimStorage) -> Result<Log, LogError> {
     Log::create_or_open(Arc::new(storage.clone()), clock, entropy, options).map(|(log, _)| log)
 }
 
-fn place(log: &Log, bytes: usize) -> Result<acpdb_engine::log::Placed, LogError> {
+fn place(log: &Log, bytes: usize) -> Result<acpdb_engine::log::PlacedCommit, LogError> {
     let stream = StreamId([7; 16]);
     let envelope = Envelope { kind: 7, version: 1, stream, origin: Origin::ZERO, host_time: None };
     let event = EncodedEvent { envelope, payload: vec![5; bytes], bodies: Vec::new() };

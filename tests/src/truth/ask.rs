@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use acpdb_engine::event::Payload;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::{Error, Store, View, store::StreamName};
-use acpdb_hosts::export::{Format, Options, Thinking, export, export_served};
-use acpdb_query::context::Layer;
+use acpdb_hosts::export::{ExportChoices, Format, Thinking, export, export_served};
+use acpdb_query::context::ContextOwner;
 use acpdb_query::export::page::{PageOptions, page};
 use acpdb_query::export::rows::{RowsReport, lines};
 use acpdb_query::{Window, explain};
@@ -31,8 +31,8 @@ pub fn testimony(
 ) -> Result<Testimony, Failure> {
     let at = view.at();
     let window = |layer| Window { last: None, layer };
-    let context = acpdb_query::context(store, view, window(Layer::Current), NOW)?;
-    let recorded = acpdb_query::context(store, view, window(Layer::Recorded), NOW)?;
+    let context = acpdb_query::context(store, view, window(ContextOwner::Current), NOW)?;
+    let recorded = acpdb_query::context(store, view, window(ContextOwner::Recorded), NOW)?;
     let stats = acpdb_query::stats([(name.host.as_str(), view)]);
     let all: Vec<_> = view.state().items(at).collect();
     let explained = all.iter().filter_map(|ix| explain(view, &name.name, *ix)).map(serde_json::to_value);
@@ -62,7 +62,8 @@ pub fn testimony(
             if is_bound && format != Format::Anthropic {
                 continue;
             }
-            let options = Options { thinking, model: model.map(str::to_owned), ..Options::default() };
+            let options =
+                ExportChoices { thinking, model: model.map(str::to_owned), ..ExportChoices::default() };
             let made = export(view, format, &options)?;
             // Where reasoning is bound, changes wait: such a request says so, and is judged only if none does.
             let deferred = made.report.count(acpdb_hosts::export::LeftOut::ChangeDeferred);
@@ -96,7 +97,7 @@ pub fn with_served(
     is_eager: bool,
 ) -> Result<(), Error> {
     let context = Served::to_send(view);
-    let made = export_served(&context, format, &Options::default())?;
+    let made = export_served(&context, format, &ExportChoices::default())?;
     let moment = |item: &ServedItem| (item.view.item.to_string(), item.place.output_at.get());
     let as_of = context.items().iter().map(moment).collect();
     let left_out = serde_json::to_value(&made.report).map(|report| left_out(&report)).unwrap_or_default();

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use acpdb_engine::fold::{ItemKind, State};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store::StreamName;
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_tests::support::import_bytes;
 use serde_json::Value;
 
@@ -166,13 +166,13 @@ fn folded(state: &State) -> Held {
 }
 
 /// Compares each session of a folder; gives how many calls history has, and how many are in a context.
-fn compare(folder: &str, format: Format, truth: Truth) -> [usize; 2] {
+fn compare(folder: &str, format: ImportFormat, truth: Truth) -> [usize; 2] {
     let mut counts = [0, 0];
     for (name, bytes) in files(folder) {
         let home = tempfile::tempdir().unwrap();
         let store = open(&home.path().join("store"));
         let _ = import_bytes(&store, format, &name, &bytes).unwrap();
-        let is_own = |stream: &&StreamName| stream.parent.is_none() || format == Format::Opencode;
+        let is_own = |stream: &&StreamName| stream.parent.is_none() || format == ImportFormat::Opencode;
         let streams = store.stream_names().unwrap();
         let [stream] = streams.iter().filter(is_own).collect::<Vec<_>>()[..] else {
             panic!("{name}: {streams:?}")
@@ -195,16 +195,16 @@ fn compare(folder: &str, format: Format, truth: Truth) -> [usize; 2] {
 #[test]
 #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn contexts_are_those_that_the_hosts_would_go_on_with() {
-    let table: &[(&str, Format, Truth, [usize; 2])] = &[
-        ("claude-code-large/context-evaluator", Format::ClaudeCode, claude_code, [840, 840]),
-        ("claude-code/context-evaluator", Format::ClaudeCode, claude_code, [369, 369]),
-        ("claude-code/entire-cli", Format::ClaudeCode, claude_code, [252, 180]),
-        ("opencode/gatomia-vscode", Format::Opencode, opencode, [266, 266]),
-        ("opencode/session-bridge", Format::Opencode, opencode, [144, 97]),
-        ("codex/session-bridge", Format::Codex, codex, [406, 406]),
-        ("gemini-cli/entire-cli", Format::GeminiCli, gemini_cli, [12, 12]),
-        ("gemini-cli/session-bridge", Format::GeminiCli, gemini_cli, [9, 9]),
-        ("copilot-cli/agentv", Format::CopilotCli, copilot_cli, [68, 68]),
+    let table: &[(&str, ImportFormat, Truth, [usize; 2])] = &[
+        ("claude-code-large/context-evaluator", ImportFormat::ClaudeCode, claude_code, [840, 840]),
+        ("claude-code/context-evaluator", ImportFormat::ClaudeCode, claude_code, [369, 369]),
+        ("claude-code/entire-cli", ImportFormat::ClaudeCode, claude_code, [252, 180]),
+        ("opencode/gatomia-vscode", ImportFormat::Opencode, opencode, [266, 266]),
+        ("opencode/session-bridge", ImportFormat::Opencode, opencode, [144, 97]),
+        ("codex/session-bridge", ImportFormat::Codex, codex, [406, 406]),
+        ("gemini-cli/entire-cli", ImportFormat::GeminiCli, gemini_cli, [12, 12]),
+        ("gemini-cli/session-bridge", ImportFormat::GeminiCli, gemini_cli, [9, 9]),
+        ("copilot-cli/agentv", ImportFormat::CopilotCli, copilot_cli, [68, 68]),
     ];
     for (folder, format, truth, expected) in table {
         let found = compare(folder, *format, *truth);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::storage::SimWorld;
 use acpdb_engine::{At, Store, View};
-use acpdb_hosts::export::{Exporter, Format, Options, Selection, Thinking, Unfinished, export};
+use acpdb_hosts::export::{ExportChoices, Exporter, Format, Selection, Thinking, Unfinished, export};
 use acpdb_hosts::import;
 use acpdb_tests::support::{cases, fixed, import_bytes, shown};
 use proptest::prelude::*;
@@ -107,13 +107,14 @@ fn check(numbers: &[u16], seen: &mut Seen) {
         let context = format!("{numbers:?} at {seq}");
         let mut exports = BTreeMap::new();
         for format in Format::REQUESTS {
-            let usual = judged(&view, format, &Options::default(), &context);
+            let usual = judged(&view, format, &ExportChoices::default(), &context);
             for selection in [Selection::Whole, Selection::History] {
-                let options = Options { selection, ..Options::default() };
+                let options = ExportChoices { selection, ..ExportChoices::default() };
                 let _ = judged(&view, format, &options, &context);
             }
             let model = Some("gemini-3-pro".to_owned()).filter(|_| format == Format::Gemini);
-            let options = Options { unfinished: Unfinished::Synthetic, model, ..Options::default() };
+            let options =
+                ExportChoices { unfinished: Unfinished::Synthetic, model, ..ExportChoices::default() };
             let _ = judged(&view, format, &options, &context);
             // The engine's own hand-off, before anything was served: the current context.
             let renderer = Exporter::new(format);
@@ -121,7 +122,7 @@ fn check(numbers: &[u16], seen: &mut Seen) {
             let _ = (served, signatures_are_whole(&usual.bytes));
             exports.insert(format, usual);
         }
-        let options = Options { thinking: Thinking::Preserved, ..Options::default() };
+        let options = ExportChoices { thinking: Thinking::Preserved, ..ExportChoices::default() };
         let preserved = judged(&view, Format::Anthropic, &options, &context);
         for (why, reason) in &preserved.report.reasons {
             match why {
@@ -185,21 +186,21 @@ fn again(world: &SimWorld, life: &Life) {
     let seq = *life.requests.last().unwrap();
     let (one, two) = (at(life, seq), other.view_at(life.info.id(), &At::Seq(seq)).unwrap());
     for format in Format::ALL {
-        let options = Options::default();
+        let options = ExportChoices::default();
         assert_eq!(export(&one, format, &options).unwrap(), export(&two, format, &options).unwrap());
     }
-    let chat = export(&one, Format::Openai, &Options::default()).unwrap();
+    let chat = export(&one, Format::Openai, &ExportChoices::default()).unwrap();
     let body: Value = serde_json::from_slice(&chat.bytes).unwrap();
     let messages = serde_json::to_vec(&serde_json::json!({ "messages": body["messages"] })).unwrap();
     let fresh = SimWorld::new(9);
     let target = store(&fresh, 1);
-    import_bytes(&target, import::Format::OpenaiMessages, "x", &messages).unwrap();
+    import_bytes(&target, import::ImportFormat::OpenaiMessages, "x", &messages).unwrap();
     let Some(stream) = target.stream_names().unwrap().into_iter().find(|it| it.host == "openai-messages")
     else {
         return;
     };
     let view = target.view(stream.id).unwrap();
-    let options = Options { selection: Selection::History, ..Options::default() };
+    let options = ExportChoices { selection: Selection::History, ..ExportChoices::default() };
     let back = export(&view, Format::Openai, &options).unwrap();
     let back: Value = serde_json::from_slice(&back.bytes).unwrap();
     assert_eq!(back["messages"], body["messages"]);

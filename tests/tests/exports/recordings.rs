@@ -2,29 +2,29 @@
 
 use acpdb_engine::ids::{Seq, Turn};
 use acpdb_engine::{At, Store};
-use acpdb_hosts::export::{Format, Options, Selection, Unfinished};
+use acpdb_hosts::export::{ExportChoices, Format, Selection, Unfinished};
 use acpdb_hosts::import;
 use acpdb_tests::support::{bytes_of, import_bytes, recordings};
 
 use super::judged;
 
 /// Folders of recordings.
-const FOLDERS: &[(&str, import::Format)] = &[
-    ("claude-code-large/context-evaluator", import::Format::ClaudeCode),
-    ("claude-code/context-evaluator", import::Format::ClaudeCode),
-    ("claude-code/entire-cli", import::Format::ClaudeCode),
-    ("codex/session-bridge", import::Format::Codex),
-    ("copilot-cli/agentv", import::Format::CopilotCli),
-    ("gemini-cli/entire-cli", import::Format::GeminiCli),
-    ("gemini-cli/session-bridge", import::Format::GeminiCli),
-    ("openai-messages/tau-bench", import::Format::OpenaiMessages),
-    ("opencode/gatomia-vscode", import::Format::Opencode),
-    ("opencode/session-bridge", import::Format::Opencode),
-    ("swe-agent", import::Format::SweAgent),
+const FOLDERS: &[(&str, import::ImportFormat)] = &[
+    ("claude-code-large/context-evaluator", import::ImportFormat::ClaudeCode),
+    ("claude-code/context-evaluator", import::ImportFormat::ClaudeCode),
+    ("claude-code/entire-cli", import::ImportFormat::ClaudeCode),
+    ("codex/session-bridge", import::ImportFormat::Codex),
+    ("copilot-cli/agentv", import::ImportFormat::CopilotCli),
+    ("gemini-cli/entire-cli", import::ImportFormat::GeminiCli),
+    ("gemini-cli/session-bridge", import::ImportFormat::GeminiCli),
+    ("openai-messages/tau-bench", import::ImportFormat::OpenaiMessages),
+    ("opencode/gatomia-vscode", import::ImportFormat::Opencode),
+    ("opencode/session-bridge", import::ImportFormat::Opencode),
+    ("swe-agent", import::ImportFormat::SweAgent),
 ];
 
 /// A store with one folder of recordings.
-pub(super) fn store_of(folder: &str, format: import::Format) -> (tempfile::TempDir, Store) {
+pub(super) fn store_of(folder: &str, format: import::ImportFormat) -> (tempfile::TempDir, Store) {
     let folder = recordings().join(folder);
     let home = tempfile::tempdir().unwrap();
     let store = Store::builder(home.path().join("store")).registry(acpdb_hosts::registry()).open().unwrap();
@@ -51,7 +51,7 @@ fn valid_at_turns(stride: usize) {
                 let Ok(view) = store.view_at(stream.id, &at) else { continue };
                 for format in Format::REQUESTS {
                     let context = format!("{folder} {} {at:?}", stream.name);
-                    let _ = judged(&view, format, &Options::default(), &context);
+                    let _ = judged(&view, format, &ExportChoices::default(), &context);
                     // As the most demanding models want it, with calls that are still running.
                     let model = match format {
                         Format::Anthropic => "claude-opus-5-5",
@@ -59,14 +59,18 @@ fn valid_at_turns(stride: usize) {
                         _ => "gpt-5.5",
                     };
                     let unfinished = Unfinished::Synthetic;
-                    let options = Options { unfinished, model: Some(model.to_owned()), ..Options::default() };
+                    let options = ExportChoices {
+                        unfinished,
+                        model: Some(model.to_owned()),
+                        ..ExportChoices::default()
+                    };
                     let _ = judged(&view, format, &options, &context);
                     count += 2;
                 }
             }
             for format in Format::REQUESTS {
                 for selection in [Selection::Whole, Selection::History] {
-                    let options = Options { selection, ..Options::default() };
+                    let options = ExportChoices { selection, ..ExportChoices::default() };
                     let _ = judged(&head, format, &options, &format!("{folder} {}", stream.name));
                 }
             }

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_engine::event::Scope;
-use acpdb_hosts::export::{Format, Options, Selection, export};
+use acpdb_hosts::export::{ExportChoices, Format, Selection, export};
 use acpdb_hosts::import;
 use acpdb_tests::support::{bytes_of, recordings};
 use expect_test::{Expect, expect};
@@ -290,7 +290,7 @@ impl Differences {
 
 fn check(
     folders: &[&str],
-    host: import::Format,
+    host: import::ImportFormat,
     format: Format,
     recorded: fn(&[u8]) -> Vec<Piece>,
     exported: fn(&Value) -> Vec<Piece>,
@@ -310,7 +310,7 @@ fn check(
             let named = main.clone().filter(|it| stem.contains(&it.name)).collect::<Vec<_>>();
             let raw = bytes_of(&path).unwrap();
             let [stream] = named.as_slice() else { panic!("{stem}: {} sessions", named.len()) };
-            let options = Options { selection: Selection::History, ..Options::default() };
+            let options = ExportChoices { selection: Selection::History, ..ExportChoices::default() };
             let export = export(&store.view(stream.id).unwrap(), format, &options).unwrap();
             let body: Value = serde_json::from_slice(&export.bytes).unwrap();
             differences.compare(&recorded(&raw), &exported(&body));
@@ -324,7 +324,7 @@ fn check(
 fn claude_code_comes_out_as_it_went_in() {
     check(
         &["claude-code/entire-cli", "claude-code/context-evaluator", "claude-code-large/context-evaluator"],
-        import::Format::ClaudeCode,
+        import::ImportFormat::ClaudeCode,
         Format::Anthropic,
         of_claude_code,
         of_anthropic,
@@ -348,7 +348,7 @@ fn claude_code_comes_out_as_it_went_in() {
 fn codex_comes_out_as_it_went_in() {
     check(
         &["codex/session-bridge"],
-        import::Format::Codex,
+        import::ImportFormat::Codex,
         Format::Responses,
         of_codex,
         of_responses,
@@ -375,7 +375,7 @@ fn codex_comes_out_as_it_went_in() {
 fn gemini_cli_comes_out_as_it_went_in() {
     check(
         &["gemini-cli/entire-cli", "gemini-cli/session-bridge"],
-        import::Format::GeminiCli,
+        import::ImportFormat::GeminiCli,
         Format::Gemini,
         of_gemini_cli,
         of_gemini,
@@ -398,7 +398,7 @@ fn gemini_cli_comes_out_as_it_went_in() {
 fn opencode_comes_out_as_it_went_in() {
     check(
         &["opencode/gatomia-vscode", "opencode/session-bridge"],
-        import::Format::Opencode,
+        import::ImportFormat::Opencode,
         Format::Openai,
         of_opencode,
         of_openai,

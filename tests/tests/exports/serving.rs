@@ -10,7 +10,7 @@ use acpdb_engine::ids::Seq;
 use acpdb_engine::storage::SimWorld;
 use acpdb_engine::{At, MemoryScope, Store};
 use acpdb_hosts::export::{Exporter, Format};
-use acpdb_hosts::lint::{Known, lint};
+use acpdb_hosts::lint::{RequestFacts, lint};
 use acpdb_serve::{Context, ServeOptions, ServedAgain, Step};
 use acpdb_tests::adjacency::complaints;
 use acpdb_tests::support::{cases, fixed};
@@ -87,7 +87,7 @@ fn check(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, seen: &
         };
         let now =
             Step::begin(&session, format!("serve-{place}")).unwrap().context(&exporter, &options).unwrap();
-        let findings = lint(format, &now.bytes, Known::default());
+        let findings = lint(format, &now.bytes, RequestFacts::default());
         assert_eq!(findings, [], "{context}: {}", String::from_utf8_lossy(&now.bytes));
         let body = serde_json::from_slice(&now.bytes).unwrap();
         assert_eq!(complaints(format.name(), &body), [""; 0], "{context}");
@@ -174,7 +174,7 @@ fn lives_that_once_broke_it() {
 #[test]
 fn a_provider_that_clears_by_itself_is_told_the_policy_and_sent_everything() {
     use acpdb_engine::entry::Entry;
-    use acpdb_hosts::export::{LeftOut, Options, export};
+    use acpdb_hosts::export::{ExportChoices, LeftOut, export};
     let world = SimWorld::new(3);
     let mut life = Life::new(store(&world, 1), "claude-opus-4-5");
     life.begin();
@@ -195,7 +195,7 @@ fn a_provider_that_clears_by_itself_is_told_the_policy_and_sent_everything() {
         let _ = life.store.append(&life.info, entries).unwrap();
     }
     let view = life.store.view(life.info.id()).unwrap();
-    let options = Options { server_side: true, ..Options::default() };
+    let options = ExportChoices { server_side: true, ..ExportChoices::default() };
     let body = |format| export(&view, format, &options).unwrap();
     let sent = body(Format::Anthropic);
     let value: serde_json::Value = serde_json::from_slice(&sent.bytes).unwrap();

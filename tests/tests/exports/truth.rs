@@ -409,8 +409,10 @@ fn served_lives_that_went_wrong() {
 }
 
 fn body(view: &acpdb_engine::View, format: Format) -> Value {
-    serde_json::from_slice(&super::judged(view, format, &acpdb_hosts::export::Options::default(), "").bytes)
-        .unwrap()
+    serde_json::from_slice(
+        &super::judged(view, format, &acpdb_hosts::export::ExportChoices::default(), "").bytes,
+    )
+    .unwrap()
 }
 
 /// The summary of a task stood on the reasoning of the last reply, and no provider is sent reasoning in that form: logs and

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use acpdb_engine::ids::Seq;
 use acpdb_hosts::import::json;
-use acpdb_query::cost::{Asked, By, PriceTable, bill, requests};
+use acpdb_query::cost::{BillFilter, By, PriceTable, bill, requests};
 
 use super::scenes::{files, folder, imported};
 
@@ -35,7 +35,7 @@ fn reckoned(scene: &str) -> BTreeMap<String, i64> {
     let played = imported(scene);
     let requests = requests(&played.store, Seq::MAX).unwrap();
     let table = PriceTable::built_in().unwrap();
-    let asked = Asked { wanted: &|_| true, stale: None, within: None, zone: jiff::tz::TimeZone::UTC };
+    let asked = BillFilter { wanted: &|_| true, stale: None, within: None, zone: jiff::tz::TimeZone::UTC };
     let bill = bill(&requests, By::Session, &table, &asked);
     assert_eq!(bill.unpriced, [], "{scene}");
     bill.items.iter().map(|row| (row.key.clone(), millionths(row.total))).collect()

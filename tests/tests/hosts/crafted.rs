@@ -3,7 +3,7 @@
 use acpdb_engine::event::{Payload, Scope};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{At, Store};
-use acpdb_hosts::export::{Format, Options, Selection, export};
+use acpdb_hosts::export::{ExportChoices, Format, Selection, export};
 use acpdb_hosts::import;
 use acpdb_tests::support::import_bytes;
 
@@ -16,14 +16,14 @@ fn session(lines: &[&str]) -> (tempfile::TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::builder(home.path().join("store")).registry(acpdb_hosts::registry()).open().unwrap();
     let text = lines.join("\n") + "\n";
-    let _ = import_bytes(&store, import::Format::ClaudeCode, "s", text.as_bytes()).unwrap();
+    let _ = import_bytes(&store, import::ImportFormat::ClaudeCode, "s", text.as_bytes()).unwrap();
     (home, store)
 }
 
 fn body(store: &Store, selection: Selection) -> String {
     let stream = store.stream_names().unwrap().into_iter().find(|it| it.scope == Scope::Session).unwrap();
     let view = store.view_at(stream.id, &At::Head).unwrap();
-    let options = Options { selection, ..Options::default() };
+    let options = ExportChoices { selection, ..ExportChoices::default() };
     String::from_utf8(export(&view, Format::Anthropic, &options).unwrap().bytes).unwrap()
 }
 
@@ -278,7 +278,8 @@ fn a_compaction_of_the_server_goes_back_to_its_provider_alone() {
     let session = store.stream_names().unwrap().into_iter().next().unwrap();
     let view = store.view(session.id).unwrap();
     for format in [Format::Responses, Format::Openai, Format::Gemini] {
-        let body = String::from_utf8(export(&view, format, &Options::default()).unwrap().bytes).unwrap();
+        let body =
+            String::from_utf8(export(&view, format, &ExportChoices::default()).unwrap().bytes).unwrap();
         assert!(!body.contains("compaction"), "{body}");
     }
 }

@@ -3,7 +3,7 @@
 use acpdb_engine::At;
 use acpdb_engine::event::{Payload, Scope, TurnKind};
 use acpdb_engine::ids::Seq;
-use acpdb_hosts::export::{Format, Options, Selection, export};
+use acpdb_hosts::export::{ExportChoices, Format, Selection, export};
 use acpdb_hosts::import::json;
 
 use super::lines;
@@ -71,7 +71,7 @@ fn stored(played: &Played, session: &str, at: Seq, request: &Request) -> Vec<Str
     let store = &played.store;
     let stream = store.stream_names().unwrap().into_iter().find(|it| it.name == session).unwrap();
     let view = store.view_at(stream.id, &At::Seq(at)).unwrap();
-    let options = Options { selection: Selection::Recorded, ..Options::default() };
+    let options = ExportChoices { selection: Selection::Recorded, ..ExportChoices::default() };
     let body = String::from_utf8(export(&view, format_of(&request.api), &options).unwrap().bytes).unwrap();
     let name = match request.api.as_str() {
         "responses" => "input",

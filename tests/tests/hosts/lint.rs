@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_hosts::export::Format;
-use acpdb_hosts::lint::{Known, lint};
+use acpdb_hosts::lint::{RequestFacts, lint};
 use expect_test::expect;
 
 use super::scenes::{folder, requests};
@@ -37,7 +37,8 @@ fn real_requests_are_clean() {
                 format!(r#"{{"model":{:?},"{name}":[{}]}}"#, request.model, request.messages.join(","));
             // A request for a summary is no step of the conversation.
             let previous = before.get(&request.session).filter(|_| request.kind == "main");
-            let known = Known { previous: previous.map(String::as_bytes), model: Some(&request.model) };
+            let known =
+                RequestFacts { previous: previous.map(String::as_bytes), model: Some(&request.model) };
             for finding in lint(format, body.as_bytes(), known) {
                 let host = scene.split('/').next().unwrap();
                 let row = found.entry(format!("{host} {}: {}", finding.rule, finding.expected)).or_default();

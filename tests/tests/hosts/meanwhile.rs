@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::{At, Store};
-use acpdb_hosts::export::{Format, Options, Selection, export};
+use acpdb_hosts::export::{ExportChoices, Format, Selection, export};
 use acpdb_hosts::import;
-use acpdb_hosts::sqlite::{Database, Value};
+use acpdb_hosts::sqlite::{Database, SqlValue};
 use acpdb_tests::support::{bytes_of, import_bytes};
 use serde_json::{Value as Json, json};
 
@@ -66,7 +66,7 @@ fn events(bytes: &[u8]) -> BTreeMap<String, Vec<(String, Json)>> {
     database
         .rows(table, &mut |_, row| {
             let text = |place: usize| row[place].text().unwrap().to_owned();
-            let Value::Integer(seq) = row[seq] else { panic!("an event without a number") };
+            let SqlValue::Integer(seq) = row[seq] else { panic!("an event without a number") };
             let data = serde_json::from_str(&text(data)).unwrap();
             found.entry(text(session)).or_default().push((seq, text(kind), data));
             Ok(())
@@ -93,7 +93,7 @@ fn requests(store: &Store) -> Vec<String> {
     for name in store.stream_names().unwrap().into_iter().filter(|name| name.scope == Scope::Session) {
         let view = store.view_at(name.id, &At::Head).unwrap();
         for selection in [Selection::Current, Selection::Whole, Selection::Recorded, Selection::History] {
-            let options = Options { selection, ..Options::default() };
+            let options = ExportChoices { selection, ..ExportChoices::default() };
             let body = export(&view, Format::Anthropic, &options).unwrap().bytes;
             all.push(format!("{} {selection:?}: {}", name.name, String::from_utf8(body).unwrap()));
         }
@@ -111,11 +111,11 @@ fn check(scene: &str) {
             moment.hear(kind, data);
             if number % 3 == 0 {
                 moment_count += 1;
-                let _ = import_bytes(&live, import::Format::Opencode, "s", &moment.document()).unwrap();
+                let _ = import_bytes(&live, import::ImportFormat::Opencode, "s", &moment.document()).unwrap();
             }
         }
         for store in [&live, &once] {
-            let _ = import_bytes(store, import::Format::Opencode, "s", &moment.document()).unwrap();
+            let _ = import_bytes(store, import::ImportFormat::Opencode, "s", &moment.document()).unwrap();
         }
     }
     assert!(moment_count > 10, "{scene}: {moment_count} moments");

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use acpdb_engine::At;
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::Seq;
-use acpdb_hosts::export::{Format, Options, Selection, export};
-use acpdb_hosts::proof::{Prover, Verdict};
+use acpdb_hosts::export::{ExportChoices, Format, Selection, export};
+use acpdb_hosts::proof::{ProofVerdict, Prover};
 use expect_test::expect;
 
 use super::scenes::imported;
@@ -43,12 +43,12 @@ fn requests_are_proven_by_the_hosts_own_digests() {
                 let Some(raw) = played.store.record(&recorded).unwrap() else { continue };
                 let Some(sent) = prover.record(std::str::from_utf8(&raw).unwrap()) else { continue };
                 let view = played.store.view_at(stream.id, &At::Seq(recorded.seq)).unwrap();
-                let options = Options { selection: Selection::Recorded, ..Options::default() };
+                let options = ExportChoices { selection: Selection::Recorded, ..ExportChoices::default() };
                 let body = export(&view, Format::Anthropic, &options).unwrap().bytes;
                 let verdict = match prover.against(&sent, &body) {
-                    Verdict::Proven => "proven",
-                    Verdict::Unknown(_) => "unknown",
-                    Verdict::Differs(place) => {
+                    ProofVerdict::Proven => "proven",
+                    ProofVerdict::Unknown(_) => "unknown",
+                    ProofVerdict::Differs(place) => {
                         println!("{scene} {} differs at {place}", sent.id);
                         "differs"
                     }

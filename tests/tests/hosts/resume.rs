@@ -3,9 +3,9 @@
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{At, Store};
-use acpdb_hosts::export::{Format, Options, Selection, export};
+use acpdb_hosts::export::{ExportChoices, Format, Selection, export};
 use acpdb_hosts::import::{self, json};
-use acpdb_hosts::resume::{Origin, Resume, ResumeHost, write};
+use acpdb_hosts::resume::{Origin, ResumeHost, ResumeOptions, write};
 
 use super::law::steps;
 use super::lines;
@@ -13,8 +13,8 @@ use super::scenes::imported;
 
 const ID: &str = "00000000-0000-4000-8000-00000000000a";
 
-fn words() -> Resume {
-    Resume {
+fn words() -> ResumeOptions {
+    ResumeOptions {
         id: ID.to_owned(),
         folder: "/somewhere/else".to_owned(),
         time: "2026-11-23T00:00:00.000Z".to_owned(),
@@ -25,7 +25,7 @@ fn words() -> Resume {
 /// A session's context at a point, in the form of a host's provider.
 fn said(store: &Store, stream: StreamId, at: At, host: ResumeHost) -> Vec<String> {
     let view = store.view_at(stream, &at).unwrap();
-    let options = Options { selection: Selection::Recorded, ..Options::default() };
+    let options = ExportChoices { selection: Selection::Recorded, ..ExportChoices::default() };
     let (format, name, each): (_, _, fn(&str, &mut Vec<String>)) = match host {
         ResumeHost::ClaudeCode => (Format::Anthropic, "messages", lines::anthropic),
         ResumeHost::Codex => (Format::Responses, "input", lines::responses),
@@ -43,13 +43,13 @@ fn again(bytes: &[u8], host: ResumeHost) -> (tempfile::TempDir, Store, StreamId)
     let home = tempfile::tempdir().unwrap();
     let store = Store::builder(home.path().join("store")).registry(acpdb_hosts::registry()).open().unwrap();
     let format = match host {
-        ResumeHost::ClaudeCode => import::Format::ClaudeCode,
-        ResumeHost::Codex => import::Format::Codex,
+        ResumeHost::ClaudeCode => import::ImportFormat::ClaudeCode,
+        ResumeHost::Codex => import::ImportFormat::Codex,
     };
     let path = host.place(&words());
     let name = path.rsplit('/').next().unwrap().split('.').next().unwrap().to_owned();
     let mut batches = Vec::new();
-    let report = import::read(format, &name, bytes, &import::Options::default(), &mut batches).unwrap();
+    let report = import::read(format, &name, bytes, &import::ImportOptions::default(), &mut batches).unwrap();
     assert!(report.is_complete(), "{report:?}");
     for batch in batches {
         let _ = store.append(&batch.stream, batch.entries).unwrap();
@@ -114,11 +114,11 @@ fn a_pruned_session_says_what_acpdb_would_send() {
     let names = played.store.stream_names().unwrap();
     let name = names.iter().find(|it| it.scope == Scope::Session && it.parent.is_none()).unwrap();
     let view = played.store.view_at(name.id, &At::Seq(Seq::MAX)).unwrap();
-    let words = Resume { pruned: true, ..words() };
+    let words = ResumeOptions { pruned: true, ..words() };
     let written = write(&played.store, &view, ResumeHost::ClaudeCode, &words).unwrap();
     assert_eq!(written.origin, Origin::Conversation);
     let (_home, store, stream) = again(&written.bytes, ResumeHost::ClaudeCode);
-    let body = export(&view, Format::Anthropic, &Options::default()).unwrap();
+    let body = export(&view, Format::Anthropic, &ExportChoices::default()).unwrap();
     let mut expected = Vec::new();
     let body = String::from_utf8(body.bytes).unwrap();
     for message in json::member(Some(&body), "messages").and_then(json::elements).unwrap() {

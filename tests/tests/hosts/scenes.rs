@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::Store;
-use acpdb_hosts::import::{Format, Options, json, read, read_database};
+use acpdb_hosts::import::{ImportFormat, ImportOptions, json, read, read_database};
 use acpdb_hosts::sqlite::MAGIC;
 use acpdb_tests::support::bytes_of;
 
@@ -60,7 +60,7 @@ pub(super) struct Played {
 }
 
 /// Files of a recording that are sessions, by format.
-pub(super) fn files(host: &str, folder: &Path, out: &mut Vec<(Format, PathBuf)>) {
+pub(super) fn files(host: &str, folder: &Path, out: &mut Vec<(ImportFormat, PathBuf)>) {
     let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     for path in entries {
@@ -70,12 +70,12 @@ pub(super) fn files(host: &str, folder: &Path, out: &mut Vec<(Format, PathBuf)>)
         }
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let format = match host {
-            "claude" if name.ends_with(".jsonl") => Format::ClaudeCode,
-            "codex" if name.ends_with(".jsonl") => Format::Codex,
-            "gemini" if name.starts_with("session-") => Format::GeminiCli,
-            "copilot" if name == "events.jsonl" => Format::CopilotCli,
-            "pi" if name.ends_with(".jsonl") => Format::Pi,
-            "opencode" if name == "opencode.db" => Format::Opencode,
+            "claude" if name.ends_with(".jsonl") => ImportFormat::ClaudeCode,
+            "codex" if name.ends_with(".jsonl") => ImportFormat::Codex,
+            "gemini" if name.starts_with("session-") => ImportFormat::GeminiCli,
+            "copilot" if name == "events.jsonl" => ImportFormat::CopilotCli,
+            "pi" if name.ends_with(".jsonl") => ImportFormat::Pi,
+            "opencode" if name == "opencode.db" => ImportFormat::Opencode,
             _ => continue,
         };
         out.push((format, path));
@@ -95,9 +95,9 @@ pub(super) fn imported(scene: &str) -> Played {
         let mut batches = Vec::new();
         let bytes = bytes_of(&path).unwrap();
         let report = if bytes.starts_with(MAGIC) {
-            read_database(&&bytes[..], None, &name, &Options::default(), &mut batches).unwrap()
+            read_database(&&bytes[..], None, &name, &ImportOptions::default(), &mut batches).unwrap()
         } else {
-            read(format, &name, &bytes[..], &Options::default(), &mut batches).unwrap()
+            read(format, &name, &bytes[..], &ImportOptions::default(), &mut batches).unwrap()
         };
         assert!(report.is_complete(), "{}", path.display());
         for batch in batches {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use acpdb_engine::Store;
 use acpdb_engine::event::{Payload, ReplaceCause, SUM_TIER, Scope, TurnKind};
 use acpdb_engine::ids::{Seq, StreamId};
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_tests::support::{bytes_of, import_bytes};
 use expect_test::expect;
 
@@ -188,7 +188,8 @@ fn sessions_of_others_fall_where_their_recordings_say_so() {
         let store = Store::builder(store).registry(acpdb_hosts::registry()).open().unwrap();
         let name = path.file_name().unwrap().to_string_lossy();
         let bytes = bytes_of(path).unwrap();
-        let _ = import_bytes(&store, Format::ClaudeCode, name.split('.').next().unwrap(), &bytes).unwrap();
+        let _ =
+            import_bytes(&store, ImportFormat::ClaudeCode, name.split('.').next().unwrap(), &bytes).unwrap();
         let falls = of(&name, &store);
         all.request_count += falls.request_count;
         all.unexplained.extend(falls.unexplained);

@@ -1,7 +1,7 @@
 //! Todo lists: the list that a host keeps beside its sessions equals the one in its calls, so nothing has to be read
 //! from there.
 
-use acpdb_hosts::sqlite::{Database, Source, Value};
+use acpdb_hosts::sqlite::{Database, Source, SqlValue};
 use acpdb_query::todos;
 use acpdb_tests::support::bytes_of;
 
@@ -17,7 +17,7 @@ fn kept(scene: &str) -> Vec<(String, i64, [String; 3])> {
     let places =
         table.places(["session_id", "position", "content", "status", "priority"]).map(Option::unwrap);
     let mut rows = Vec::new();
-    let mut each = |_, row: Vec<Value>| {
+    let mut each = |_, row: Vec<SqlValue>| {
         let [session, position, words @ ..] = places.map(|place| row[place].clone());
         let words = words.map(|word| word.text().unwrap().to_owned());
         rows.push((session.text().unwrap().to_owned(), position.integer().unwrap(), words));

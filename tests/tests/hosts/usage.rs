@@ -146,7 +146,7 @@ fn the_size_of_system_prompt_and_tools_is_learnt_from_the_first_request() {
         let streams = played.store.stream_names().unwrap();
         let session =
             streams.iter().find(|name| name.scope == Scope::Session && name.parent.is_none()).unwrap();
-        let recording = acpdb_query::simulate::Recording::read(&played.store, session.id).unwrap();
+        let recording = acpdb_query::simulate::SessionRecording::read(&played.store, session.id).unwrap();
         assert!(recording.prefix_is_known, "{scene}");
         let sizes = requests(scene).into_iter();
         let sizes = sizes.map(|it| json::count(json::member(Some(&it.usage), "whole")).unwrap());

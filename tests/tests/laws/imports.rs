@@ -2,7 +2,7 @@
 
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Atomicity, Batch, Store};
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_tests::support::{events, fixed, folded, import_bytes, lines, shown};
 
 /// A session of Claude Code: prompt, steps of several lines, a failed call, a todo list, a compaction.
@@ -109,7 +109,7 @@ fn same(left: &[String], right: &[String], context: &str) {
     }
 }
 
-fn check(format: Format, name: &str, text: &str, cut_step: usize) {
+fn check(format: ImportFormat, name: &str, text: &str, cut_step: usize) {
     let folder = tempfile::tempdir().unwrap();
     let whole = store(&folder, "whole");
     let first = import_bytes(&whole, format, name, text.as_bytes()).unwrap();
@@ -136,22 +136,22 @@ fn check(format: Format, name: &str, text: &str, cut_step: usize) {
 
 #[test]
 fn a_session_of_claude_code() {
-    check(Format::ClaudeCode, "s1", CLAUDE_CODE, 1);
+    check(ImportFormat::ClaudeCode, "s1", CLAUDE_CODE, 1);
 }
 
 #[test]
 fn a_rollout_of_codex() {
-    check(Format::Codex, "r1", CODEX, 1);
+    check(ImportFormat::Codex, "r1", CODEX, 1);
 }
 
 #[test]
 fn a_history_of_preferences() {
-    check(Format::MemoryPreferences, "shop", PREFERENCES, 1);
+    check(ImportFormat::MemoryPreferences, "shop", PREFERENCES, 1);
 }
 
 #[test]
 fn the_bundled_session() {
-    check(Format::ClaudeCode, "e38a074a-4e13-5065-90bf-50e0880d827b", &bundled(), 60);
+    check(ImportFormat::ClaudeCode, "e38a074a-4e13-5065-90bf-50e0880d827b", &bundled(), 60);
 }
 
 /// A file that is imported record by record, with other sessions' records between, says the same of its session.
@@ -159,11 +159,12 @@ fn the_bundled_session() {
 fn what_other_sessions_do_between_changes_no_context() {
     let folder = tempfile::tempdir().unwrap();
     let alone = store(&folder, "alone");
-    let _ = import_bytes(&alone, Format::ClaudeCode, "file", CLAUDE_CODE.as_bytes()).unwrap();
+    let _ = import_bytes(&alone, ImportFormat::ClaudeCode, "file", CLAUDE_CODE.as_bytes()).unwrap();
     let mixed = store(&folder, "mixed");
     let ends: Vec<usize> = CLAUDE_CODE.match_indices('\n').map(|(at, _)| at + 1).collect();
     for end in ends {
-        let _ = import_bytes(&mixed, Format::ClaudeCode, "file", &CLAUDE_CODE.as_bytes()[..end]).unwrap();
+        let _ =
+            import_bytes(&mixed, ImportFormat::ClaudeCode, "file", &CLAUDE_CODE.as_bytes()[..end]).unwrap();
         let other = acpdb_engine::entry::StreamInfo::session("opencode", "other");
         let entry = acpdb_engine::entry::Entry::message("", acpdb_engine::event::Role::User, "hello");
         let _ = mixed.commit(&[Batch { stream: other, entries: vec![entry] }], Atomicity::One).unwrap();

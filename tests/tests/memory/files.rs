@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use acpdb_engine::fold::memory::Standing;
+use acpdb_engine::fold::memory::MemoryStatus;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{MemoryScope, Store};
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 use acpdb_tests::support::{import_bytes, recordings};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -19,7 +19,7 @@ const PREFERENCES: [(&str, usize, usize, usize); 2] = [
 ];
 
 /// A store with one memory file in it, imported twice: the second time adds nothing.
-fn imported(folder: &Path, name: &str, format: Format) -> (TempDir, Store, Vec<Value>) {
+fn imported(folder: &Path, name: &str, format: ImportFormat) -> (TempDir, Store, Vec<Value>) {
     let bytes = std::fs::read(folder.join(format!("{name}.jsonl"))).unwrap();
     let temp = TempDir::new().unwrap();
     let store = Store::builder(temp.path().join("store")).open().unwrap();
@@ -50,7 +50,7 @@ fn ids(record: &Value, field: &str) -> Vec<String> {
 fn every_link_of_the_proposals_is_kept_and_decides_what_holds() {
     let folder = recordings().join("memory");
     let name = "decisions-peps";
-    let (_temp, store, records) = imported(&folder, name, Format::MemoryDecisions);
+    let (_temp, store, records) = imported(&folder, name, ImportFormat::MemoryDecisions);
     assert_eq!(records.len(), 691);
     assert_eq!(records.iter().filter(|it| !ids(it, "superseded_by").is_empty()).count(), 27);
     assert_eq!(records.iter().filter(|it| !ids(it, "replaces").is_empty()).count(), 34);
@@ -103,7 +103,7 @@ fn every_link_of_the_proposals_is_kept_and_decides_what_holds() {
 fn the_last_record_of_each_preference_holds_and_its_chain_is_the_file() {
     let folder = recordings().join("memory");
     for (name, record_count, key_count, removal_count) in PREFERENCES {
-        let (_temp, store, records) = imported(&folder, name, Format::MemoryPreferences);
+        let (_temp, store, records) = imported(&folder, name, ImportFormat::MemoryPreferences);
         let mut by_key: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
         for record in &records {
             by_key.entry((text(record, "category"), text(record, "key"))).or_default().push(record);
@@ -144,13 +144,14 @@ fn the_last_record_of_each_preference_holds_and_its_chain_is_the_file() {
                 for (item, next) in items.iter().zip(items.iter().skip(1)) {
                     let by: Vec<String> = memory.superseded_by(item).into_iter().map(|it| it.new).collect();
                     if item.is_retracted() {
-                        assert_eq!(item.standing(view.now()), Standing::Retracted);
+                        assert_eq!(item.standing(view.now()), MemoryStatus::Retracted);
                     } else {
                         assert_eq!(by, [next.id()], "{name}: {category}/{key}");
                     }
                 }
                 assert!(
-                    items.iter().filter(|item| item.standing(view.now()) == Standing::Current).count() <= 1
+                    items.iter().filter(|item| item.standing(view.now()) == MemoryStatus::Current).count()
+                        <= 1
                 );
             }
             assert_eq!(retracted_count, removal_count, "{name}: each removal is a retraction");

@@ -3,7 +3,7 @@
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
 use acpdb_engine::entry::{Entry, MemoryEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Lifespan, MemoryKind, Role};
-use acpdb_engine::fold::memory::Standing;
+use acpdb_engine::fold::memory::MemoryStatus;
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
 use acpdb_engine::{MemoryScope, Store};
 use acpdb_tests::support::{cases, events, folded};
@@ -60,7 +60,7 @@ fn agree(store: &Store, stream: StreamId) {
     let view = store.view(stream).unwrap();
     let now = store.now();
     for at in 0..=world.head().0 {
-        let standings = |state: &acpdb_engine::fold::State| -> Vec<(ItemId, Standing)> {
+        let standings = |state: &acpdb_engine::fold::State| -> Vec<(ItemId, MemoryStatus)> {
             let all = state.memory().at(Seq(at)).all().into_iter();
             all.map(|item| (item.item(), item.standing(now))).collect()
         };
@@ -90,7 +90,7 @@ fn session_memory_ends_when_a_newer_session_of_the_project_begins() {
     assert_eq!(at_head(&store, &first), Vec::<String>::new());
     assert_eq!(current(&store, &scope, Seq(opened.0 - 2)), ["f1 the build is red"], "as of before, it holds");
     read(&store, &scope, Seq::MAX, |view| {
-        assert_eq!(view.by_item(fact_item).unwrap().1.standing(store.now()), Standing::Expired);
+        assert_eq!(view.by_item(fact_item).unwrap().1.standing(store.now()), MemoryStatus::Expired);
     });
     // Going on with the first session, one can remember anew.
     add(&store, &scope, fact("the build is green", Lifespan::Session));

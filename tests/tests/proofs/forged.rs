@@ -12,7 +12,7 @@ use acpdb_engine::event::Role;
 use acpdb_engine::ids::{Micros, Seq, StoreId};
 use acpdb_engine::storage::{FixedClock, FixedEntropy, SimWorld};
 use acpdb_engine::store::Leaf;
-use acpdb_proof::claims::Standing;
+use acpdb_proof::claims::CheckpointStatus;
 use acpdb_proof::{Checkpoint, Claims, Frontier, SignerKey, VerifierKey, event, origin};
 use acpdb_tests::support::cases;
 
@@ -123,7 +123,7 @@ impl Truth {
         let pin = pin.then(|| self.new.1.clone());
         let claims = Claims { pin, kept, keys: vec![self.key.clone()], is_signer_known: true };
         let judged = claims.judge(self.id, leaves.iter().cloned().map(Ok::<_, ()>)).unwrap();
-        let agrees = |claim: &acpdb_proof::claims::Claim| claim.standing == Standing::Agrees;
+        let agrees = |claim: &acpdb_proof::claims::Claim| claim.standing == CheckpointStatus::Agrees;
         let covers = judged.claims.iter().any(|claim| agrees(claim) && claim.seq() == Some(self.new.0));
         covers && judged.claims.iter().all(agrees)
     }

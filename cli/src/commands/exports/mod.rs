@@ -12,7 +12,7 @@ use acpdb_query::export::otlp;
 use acpdb_query::export::rows::{self, RowsReport};
 use serde::Serialize;
 
-use super::sink::{Sink, Stop, To};
+use super::sink::{Stop, TargetSink, To};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{ExportAct, ExportOf, ExportSpans};
 
@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, act: &ExportAct, output: &mut Output) -> Resu
 
 /// The result of an export, for programs.
 #[derive(Serialize)]
-struct Written<'a, R: Serialize> {
+struct ExportOutcome<'a, R: Serialize> {
     format: &'static str,
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
     path: &'a Path,
@@ -47,7 +47,7 @@ pub(super) fn finish(
 ) -> Result<Code, Failure> {
     let To::File { path, bytes } = to else { return Ok(Code::Ok) };
     if output.json {
-        output.json_object("acpdb.exported/1", &Written { format, path, bytes: *bytes, report })?;
+        output.json_object("acpdb.exported/1", &ExportOutcome { format, path, bytes: *bytes, report })?;
     } else {
         output.note(format!("{} in {}", describe::bytes(*bytes), path.display()));
     }
@@ -55,7 +55,7 @@ pub(super) fn finish(
 }
 
 fn jsonl(global: &Global, of: &ExportOf, output: &mut Output) -> Result<Code, Failure> {
-    let sink = Sink::open(&of.target, output)?;
+    let sink = TargetSink::open(&of.target, output)?;
     let store = store_path::read(global, output)?;
     let sessions = chosen(&store, &of.sessions)?;
     let is_named = !of.sessions.is_empty();
@@ -72,7 +72,7 @@ fn jsonl(global: &Global, of: &ExportOf, output: &mut Output) -> Result<Code, Fa
 }
 
 fn otlp_json(global: &Global, args: &ExportSpans, output: &mut Output) -> Result<Code, Failure> {
-    let sink = Sink::open(&args.of.target, output)?;
+    let sink = TargetSink::open(&args.of.target, output)?;
     let store = store_path::read(global, output)?;
     let sessions = chosen(&store, &args.of.sessions)?;
     let is_named = !args.of.sessions.is_empty();

@@ -12,8 +12,8 @@ use acpdb_query::export::poster;
 use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionsAsked};
 
-use super::{Sink, finish, view};
-use crate::args::{ExportPage, ExportPoster, Target};
+use super::{TargetSink, finish, view};
+use crate::args::{ExportPage, ExportPoster, ExportTarget};
 use crate::commands::{Code, Failure, Global, Output, at, find, store_path};
 use crate::redaction::{self, RedactOptions};
 use crate::spread;
@@ -21,7 +21,7 @@ use crate::spread;
 /// A page of one session.
 pub(super) fn page(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
     let options = PageOptions { redactor: redactor(args)?, ..PageOptions::default() };
-    let sink = Sink::open(&args.target, output)?;
+    let sink = TargetSink::open(&args.target, output)?;
     let (store, _, view) = find::opened(global, args.session.name(), output)?;
     let (report, to) = sink.fill(|out| Ok(page::page(&store, &view, store.now(), &options, out)?))?;
     finish("html", &to, report, output)
@@ -33,7 +33,7 @@ pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) 
     if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
         return Err(Failure::usage("the picture is an SVG").hint("name a file that ends in .svg"));
     }
-    let sink = Sink::open(&args.target, output)?;
+    let sink = TargetSink::open(&args.target, output)?;
     let (_store, session, view) = find::opened(global, args.session.name(), output)?;
     let (report, to) = sink.fill(|out| Ok(poster::poster(&view, &session.host, out)?))?;
     finish("poster", &to, report, output)
@@ -42,7 +42,7 @@ pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) 
 /// An index over all sessions, and their pages if the options ask for them.
 pub(super) fn index(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
     let options = PageOptions { redactor: redactor(args)?, ..PageOptions::default() };
-    let sink = Sink::open(&args.target, output)?;
+    let sink = TargetSink::open(&args.target, output)?;
     let store = store_path::read(global, output)?;
     let until = at::end(&store, global, None)?.unwrap_or(store.head()?);
     let asked = SessionsAsked::new(&store, until, &Filter::default())?;
@@ -87,12 +87,12 @@ fn pages(
             continue;
         }
         let file = format!("{}-{}.html", number + 1, file_name(name));
-        let target = Target { output: Some(place.join(&file)), force: args.target.force };
+        let target = ExportTarget { output: Some(place.join(&file)), force: args.target.force };
         let Some(view) = once(store, global, name)? else {
             links.push(None);
             continue;
         };
-        let sink = Sink::open(&target, output)?;
+        let sink = TargetSink::open(&target, output)?;
         // The index has the number of items; the store notes damage, which is told at the end.
         let _ = sink.fill(|out| Ok(page::page(store, &view, store.now(), options, out)?))?;
         links.push(Some(format!("{folder}/{file}")));

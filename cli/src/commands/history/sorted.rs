@@ -4,7 +4,7 @@ use acpdb_query::{ItemRow, Scanned, Which};
 
 use super::super::lines::{about, clip, joined, one_line, standing_painted};
 use super::super::{ask, find};
-use super::{Place, SCHEMA, chosen, columns};
+use super::{SCHEMA, SessionQuery, chosen, columns};
 use crate::args::HistorySort;
 use crate::commands::{Code, Failure, Global, Output, describe};
 use crate::several::{self, ReadStores};
@@ -46,14 +46,14 @@ impl Sorted<'_> {
         &self,
         stores: &ReadStores,
         global: &Global,
-        streams: &[Place],
+        streams: &[SessionQuery],
         output: &mut Output,
     ) -> Result<Code, Failure> {
         let mut scanned = Scanned::default();
         let mut found: Vec<SizedRow> = Vec::new();
         let mut count = 0;
         let many = streams.len() > 1;
-        for Place { store: place, stream, filter } in streams {
+        for SessionQuery { store: place, stream, filter } in streams {
             let store = &stores.store(*place)?;
             let at = global.at.as_deref();
             let Some(view) = find::view_among(store, global, stream, at, !many)? else { continue };

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use acpdb_engine::event::Face;
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::store::StreamName;
-use acpdb_query::search::Hit;
+use acpdb_query::search::SearchHit;
 
 use super::super::lines::{clip, cut, one_line, standing, what};
 use crate::commands::again::{opening, resuming};
-use crate::commands::{Escape, Failure, Output, describe, escape};
+use crate::commands::{EscapeLevel, Failure, Output, describe, escape};
 use crate::several::{self, ReadStores};
 
 /// Columns before a line of a text.
@@ -20,24 +20,24 @@ const MATCH: anstyle::Style =
 
 /// A session of one of the stores.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct SessionOfStore {
     pub(super) store: usize,
     pub(super) stream: StreamName,
 }
 
 /// A hit, with its session's title, and the ways on.
 #[derive(serde::Serialize)]
-struct Found {
+struct TitledHit {
     title: Option<String>,
     /// The command by which the host opens the session.
     opens: Option<String>,
     /// The command that writes the session as it was at the hit.
     resumes: String,
     #[serde(flatten)]
-    hit: Hit,
+    hit: SearchHit,
 }
 
-pub(super) struct Show<'s> {
+pub(super) struct HitView<'s> {
     stores: &'s ReadStores,
     titles: BTreeMap<(usize, StreamId), Option<String>>,
     /// By store, the events that gave sessions their newest titles, once they are asked for.
@@ -53,7 +53,7 @@ pub(super) struct Show<'s> {
     ways: Option<String>,
 }
 
-impl<'s> Show<'s> {
+impl<'s> HitView<'s> {
     /// Nothing was shown yet; at most `limit` hits are.
     pub(super) fn new(stores: &'s ReadStores, limit: Option<usize>) -> Self {
         Self {
@@ -73,19 +73,24 @@ impl<'s> Show<'s> {
     /// Ends the hits of a session with the ways on from it.
     pub(super) fn end_session(&mut self, output: &mut Output) -> Result<(), Failure> {
         match self.ways.take() {
-            Some(ways) => output.styled(describe::DIM, output.recorded(&ways, Escape::Line)),
+            Some(ways) => output.styled(describe::DIM, output.recorded(&ways, EscapeLevel::Line)),
             None => Ok(()),
         }
     }
 
-    pub(super) fn hit(&mut self, place: &Place, hit: Hit, output: &mut Output) -> Result<bool, Failure> {
+    pub(super) fn hit(
+        &mut self,
+        place: &SessionOfStore,
+        hit: SearchHit,
+        output: &mut Output,
+    ) -> Result<bool, Failure> {
         if self.left == 0 {
             self.has_more = true;
             return Ok(false);
         }
         self.left -= 1;
         self.count += 1;
-        let Place { store: place, stream } = place;
+        let SessionOfStore { store: place, stream } = place;
         let key = (*place, stream.id);
         if !self.titles.contains_key(&key) {
             let store = self.stores.store(*place)?;
@@ -102,7 +107,7 @@ impl<'s> Show<'s> {
         if output.json {
             let time = hit.time.map(describe::time);
             let (opens, resumes) = (opening(stream), resuming(stream, hit.seq.get()));
-            let row = describe::timed(&Found { title, opens, resumes, hit }, &[("time", time)])?;
+            let row = describe::timed(&TitledHit { title, opens, resumes, hit }, &[("time", time)])?;
             self.json.push(several::with_store(row, self.stores.label(*place)));
             return Ok(true);
         }
@@ -137,13 +142,13 @@ pub(in crate::commands) fn heading(
     title: Option<&str>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let host = escape(&stream.host, Escape::Line);
+    let host = escape(&stream.host, EscapeLevel::Line);
     let used = id.chars().count() + host.chars().count() + 4;
     let title = clip(&one_line(title.unwrap_or_default()), output.room(used).max(8));
     output.line(cut(&format!("{}  {host}  {title}", output.paint(describe::BOLD, id)), output))
 }
 
-fn lines(hit: &Hit, output: &mut Output) -> Result<(), Failure> {
+fn lines(hit: &SearchHit, output: &mut Output) -> Result<(), Failure> {
     let row = hit.row.as_ref();
     let turn = row.map(|row| format!("  t{}", row.turn)).unwrap_or_default();
     let what = row.map_or_else(|| hit.kind.replace('_', " "), what);
@@ -183,7 +188,7 @@ fn lines(hit: &Hit, output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn shown_marks(hit: &Hit) -> usize {
+fn shown_marks(hit: &SearchHit) -> usize {
     hit.excerpts.iter().flat_map(|excerpt| &excerpt.lines).map(|line| line.marks.len()).sum()
 }
 
@@ -202,7 +207,7 @@ fn painted(text: &str, marks: &[(usize, usize)], output: &Output) -> String {
     let piece =
         |from: usize, to: usize, style: Option<anstyle::Style>, left: &mut usize, out: &mut String| {
             let Some(piece) = text.get(from..to).filter(|piece| !piece.is_empty()) else { return };
-            let shown = escape(piece, Escape::Text).replace('\t', "    ");
+            let shown = escape(piece, EscapeLevel::Text).replace('\t', "    ");
             let clipped = clip(&shown, *left);
             // A longer text was clipped to the room that was left.
             *left = left.saturating_sub(shown.chars().count());

@@ -15,7 +15,7 @@ use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionsAsked};
 use tokio::sync::oneshot::Sender;
 
-use super::body::Pieces;
+use super::body::BodyWriter;
 use super::route::Route;
 
 /// The rows of the index, as of a seq.
@@ -82,7 +82,7 @@ impl Answers {
     }
 
     /// Writes an answer; before that, sends to `known` whether there is one.
-    pub(super) fn write(&self, route: Route, known: Sender<bool>, mut pieces: Pieces) {
+    pub(super) fn write(&self, route: Route, known: Sender<bool>, mut pieces: BodyWriter) {
         let now = self.store.now();
         // A browser that has gone away gets no answer.
         let result = match route {
@@ -134,7 +134,7 @@ impl Answers {
         Ok(is_there.then_some(view))
     }
 
-    fn index(&self, is_page: bool, pieces: &mut Pieces) -> Result<(), ExportError> {
+    fn index(&self, is_page: bool, pieces: &mut BodyWriter) -> Result<(), ExportError> {
         let rows = self.rows()?;
         let link = |row: &SessionRow| format!("session/{}", row.summary.name.id);
         let links: Vec<String> = rows.iter().map(link).collect();

@@ -22,36 +22,36 @@ const PIECE_WAIT: Duration = Duration::from_secs(10);
 const LOOK_WAIT: Duration = Duration::from_millis(2);
 
 /// The body of an answer.
-pub(super) enum Answer {
+pub(super) enum ResponseBody {
     /// A short text.
     Text(Option<Bytes>),
     /// Pieces that a thread writes, and whether they are all. An error ends the connection, so that a part is not taken for the whole.
     Pieces(Receiver<io::Result<Bytes>>, Arc<AtomicBool>),
 }
 
-impl Answer {
+impl ResponseBody {
     pub(super) fn text(text: impl Into<Bytes>) -> Self {
         Self::Text(Some(text.into()))
     }
 
     /// An answer, and its writer.
-    pub(super) fn pieces() -> (Pieces, Self) {
+    pub(super) fn pieces() -> (BodyWriter, Self) {
         let (sender, receiver) = channel(PIECE_COUNT_MAX);
         let is_whole = Arc::new(AtomicBool::new(false));
         (
-            Pieces { sender, piece: Vec::new(), is_whole: Arc::clone(&is_whole) },
+            BodyWriter { sender, piece: Vec::new(), is_whole: Arc::clone(&is_whole) },
             Self::Pieces(receiver, is_whole),
         )
     }
 }
 
-impl From<Infallible> for Answer {
+impl From<Infallible> for ResponseBody {
     fn from(never: Infallible) -> Self {
         match never {}
     }
 }
 
-impl Body for Answer {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -71,13 +71,13 @@ impl Body for Answer {
 }
 
 /// Writes an answer. An answer without an end has failed.
-pub(super) struct Pieces {
+pub(super) struct BodyWriter {
     sender: Sender<io::Result<Bytes>>,
     piece: Vec<u8>,
     is_whole: Arc<AtomicBool>,
 }
 
-impl Pieces {
+impl BodyWriter {
     /// Ends the answer, or ends the connection with the error.
     pub(super) fn end<E: std::error::Error>(mut self, result: Result<(), E>) {
         let result = result.map_err(|error| io::Error::other(error.to_string())).and_then(|()| self.flush());
@@ -104,7 +104,7 @@ impl Pieces {
     }
 }
 
-impl Write for Pieces {
+impl Write for BodyWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.piece.extend_from_slice(bytes);
         if self.piece.len() >= PIECE_BYTES {

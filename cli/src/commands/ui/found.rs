@@ -6,7 +6,7 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::export::ExportError;
 use acpdb_query::export::page::PageOptions;
-use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
+use acpdb_query::search::{PatternSyntax, Patterns, SearchHit, SearchQuestion, search};
 use acpdb_query::{Filter, Scanned};
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ pub(super) fn write(
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let mut found = FoundTexts { schema: "acpdb.ui_search/1", ..FoundTexts::default() };
     // Plain words are always a pattern.
-    if let Ok(patterns) = Patterns::new(&words, Reading::default())
+    if let Ok(patterns) = Patterns::new(&words, PatternSyntax::default())
         && !patterns.is_empty()
     {
         let question =
@@ -95,7 +95,7 @@ fn hits(
     Ok((hits, is_cut))
 }
 
-fn told(options: &PageOptions, hit: &Hit) -> FoundText {
+fn told(options: &PageOptions, hit: &SearchHit) -> FoundText {
     let row = hit.row.as_ref();
     let line = hit.excerpts.iter().flat_map(|excerpt| &excerpt.lines).map(|line| line.text.as_str()).next();
     FoundText {

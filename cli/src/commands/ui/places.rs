@@ -12,7 +12,7 @@ use hyper::body::{Body, Bytes, Frame};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
-use super::body::Answer;
+use super::body::ResponseBody;
 
 /// Most connections at a time. If all have answers under way, further ones wait.
 const CONNECTION_COUNT_MAX: usize = 64;
@@ -55,12 +55,12 @@ impl Drop for AnswerUnderWay {
 
 /// The body of an answer, which is under way until it was read.
 pub(super) struct BodyUnderWay {
-    body: Answer,
+    body: ResponseBody,
     _until_dropped: AnswerUnderWay,
 }
 
 impl BodyUnderWay {
-    pub(super) const fn new(body: Answer, under_way: AnswerUnderWay) -> Self {
+    pub(super) const fn new(body: ResponseBody, under_way: AnswerUnderWay) -> Self {
         Self { body, _until_dropped: under_way }
     }
 }

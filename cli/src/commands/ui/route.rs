@@ -67,7 +67,7 @@ impl Refusal {
 
 /// The parts of a request that choose its route.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct RouteKey<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
     pub(super) query: &'a str,
@@ -76,7 +76,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// The route of a request to a server on `port` with `token`.
-pub(super) fn route(asked: Asked<'_>, port: u16, token: &str) -> Route {
+pub(super) fn route(asked: RouteKey<'_>, port: u16, token: &str) -> Route {
     match admitted(asked, port, token) {
         Ok(rest) => place(rest, asked.query),
         Err(refusal) => Route::Refused(refusal),
@@ -84,7 +84,7 @@ pub(super) fn route(asked: Asked<'_>, port: u16, token: &str) -> Route {
 }
 
 /// The path after the token, if the request may be answered.
-fn admitted<'a>(asked: Asked<'a>, port: u16, token: &str) -> Result<&'a str, Refusal> {
+fn admitted<'a>(asked: RouteKey<'a>, port: u16, token: &str) -> Result<&'a str, Refusal> {
     let own = |name: &str| {
         let (host, named) =
             name.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).unwrap_or((name, "80"));
@@ -155,7 +155,7 @@ mod tests {
 
     fn said(method: &str, address: &str, host: Option<&str>, origin: Option<&str>) -> String {
         let (path, query) = address.split_once('?').unwrap_or((address, ""));
-        match route(Asked { method, path, query, host, origin }, 4142, TOKEN) {
+        match route(RouteKey { method, path, query, host, origin }, 4142, TOKEN) {
             Route::Refused(refusal) => format!("{refusal:?} {}", refusal.says().0),
             Route::Page(stream) => format!("Page {}", stream.to_hex().trim_end_matches('0')),
             Route::PageData(stream, seq) => {
@@ -225,7 +225,7 @@ mod tests {
         }
         assert_eq!(
             route(
-                Asked { method: "GET", path: "//", query: "", host: Some("localhost:4142"), origin: None },
+                RouteKey { method: "GET", path: "//", query: "", host: Some("localhost:4142"), origin: None },
                 4142,
                 "",
             ),

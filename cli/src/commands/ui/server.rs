@@ -21,9 +21,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{Semaphore, watch};
 
 use super::answers::Answers;
-use super::body::Answer;
+use super::body::ResponseBody;
 use super::places::{BodyUnderWay, ConnectionPlaces, Doing};
-use super::route::{Asked, Refusal, Route, route};
+use super::route::{Refusal, Route, RouteKey, route};
 
 /// Most answers that are made at a time: each folds a session.
 const WORK_COUNT_MAX: usize = 2;
@@ -38,7 +38,7 @@ const COMMIT_WAIT: Duration = Duration::from_secs(2);
 
 const SAME_ORIGIN: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-struct Server {
+struct UiServer {
     answers: Arc<Answers>,
     port: u16,
     token: String,
@@ -69,7 +69,7 @@ pub(super) fn serve(
         let seen = Arc::clone(&answers);
         follower.spawn(move || follow(&store, &seen, &tell))?;
         let (port, work) = (address.port(), Arc::new(Semaphore::new(WORK_COUNT_MAX)));
-        let server = Arc::new(Server { answers, port, token: token.to_owned(), work, commits });
+        let server = Arc::new(UiServer { answers, port, token: token.to_owned(), work, commits });
         ready(address);
         let places = ConnectionPlaces::new();
         loop {
@@ -133,15 +133,15 @@ fn follow(store: &Store, answers: &Answers, tell: &watch::Sender<u64>) {
     }
 }
 
-type Made = Result<Response<Answer>, io::Error>;
+type Made = Result<Response<ResponseBody>, io::Error>;
 
-impl Server {
+impl UiServer {
     async fn answer(&self, request: &Request<Incoming>) -> Made {
         let count = |name: &str| request.headers().get_all(name).iter().count();
         let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
         // A header that is not text does not count as missing.
         let origin = request.headers().get(ORIGIN).map(|value| value.to_str().unwrap_or("unreadable"));
-        let asked = Asked {
+        let asked = RouteKey {
             method: request.method().as_str(),
             path: request.uri().path(),
             query: request.uri().query().unwrap_or_default(),
@@ -160,14 +160,14 @@ impl Server {
             Route::Refused(refusal) => refused(refusal),
             Route::Redirect => {
                 let mut answer =
-                    said(StatusCode::PERMANENT_REDIRECT, "text/plain; charset=utf-8", Answer::text(""));
+                    said(StatusCode::PERMANENT_REDIRECT, "text/plain; charset=utf-8", ResponseBody::text(""));
                 let place = HeaderValue::from_str(&format!("/{}/", self.token)).map_err(io::Error::other)?;
                 answer.headers_mut().insert(LOCATION, place);
                 Ok(answer)
             }
             Route::Changes => Ok(self.changes()),
             Route::PageData(stream, after) if !self.answers.has_grown(stream, after) => {
-                Ok(said(StatusCode::NO_CONTENT, "application/json", Answer::text("")))
+                Ok(said(StatusCode::NO_CONTENT, "application/json", ResponseBody::text("")))
             }
             found => self.made(found).await,
         }
@@ -176,7 +176,7 @@ impl Server {
     /// An answer from the store, which a thread of its own makes.
     async fn made(&self, found: Route) -> Made {
         let permit = Arc::clone(&self.work).acquire_owned().await.map_err(io::Error::other)?;
-        let (pieces, answer) = Answer::pieces();
+        let (pieces, answer) = ResponseBody::pieces();
         let (known, is_known) = tokio::sync::oneshot::channel();
         let answers = Arc::clone(&self.answers);
         let kind = match found {
@@ -195,7 +195,7 @@ impl Server {
     }
 
     /// A stream of events that sends the newest seq each time that the store has grown.
-    fn changes(&self) -> Response<Answer> {
+    fn changes(&self) -> Response<ResponseBody> {
         let mut commits = self.commits.clone();
         commits.mark_unchanged();
         let (sender, receiver) = tokio::sync::mpsc::channel(1);
@@ -210,14 +210,15 @@ impl Server {
                 };
             }
         });
-        said(StatusCode::OK, "text/event-stream", Answer::Pieces(receiver, Arc::new(true.into())))
+        said(StatusCode::OK, "text/event-stream", ResponseBody::Pieces(receiver, Arc::new(true.into())))
     }
 }
 
 fn refused(refusal: Refusal) -> Made {
     let (status, text) = refusal.says();
     let status = StatusCode::from_u16(status).map_err(io::Error::other)?;
-    let mut answer = said(status, "text/plain; charset=utf-8", Answer::text(format!("acpdb ui: {text}\n")));
+    let mut answer =
+        said(status, "text/plain; charset=utf-8", ResponseBody::text(format!("acpdb ui: {text}\n")));
     if refusal == Refusal::Method {
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
     }
@@ -229,7 +230,7 @@ fn refused(refusal: Refusal) -> Made {
 }
 
 /// An answer with the common headers. The pages themselves say which scripts and styles may run: they hold digests of them.
-fn said(status: StatusCode, kind: &'static str, body: Answer) -> Response<Answer> {
+fn said(status: StatusCode, kind: &'static str, body: ResponseBody) -> Response<ResponseBody> {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
     let headers = answer.headers_mut();

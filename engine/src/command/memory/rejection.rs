@@ -1,7 +1,7 @@
 //! Reasons to refuse commands on memory: each says what to change.
 
 use super::MemoryRef;
-use crate::fold::memory::Standing;
+use crate::fold::memory::MemoryStatus;
 use crate::ids::ItemId;
 
 /// Why a command on memory is refused. Nothing is recorded.
@@ -139,7 +139,7 @@ pub enum MemoryRejection {
         /// The item.
         item: MemoryRef,
         /// Its standing.
-        standing: Standing,
+        standing: MemoryStatus,
     },
     /// The item was retracted before.
     #[error("{item} is already retracted")]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::core::MemoryLookup;
 use super::graph::{Ix, Nx};
-use super::read::{MemoryAt, MemoryItem, Standing};
+use super::read::{MemoryAt, MemoryItem, MemoryStatus};
 use crate::event::{Lifespan, MemoryKind};
 use crate::ids::{Micros, Signature};
 
@@ -238,7 +238,7 @@ impl<'a> MemoryAt<'a> {
     }
 
     /// Counts items by their standing, in the order of `Standing`. The sum is the number of items ever recorded.
-    pub fn counts(&self, now: Micros) -> BTreeMap<Standing, usize> {
+    pub fn counts(&self, now: Micros) -> BTreeMap<MemoryStatus, usize> {
         let mut counts = BTreeMap::new();
         for item in self.all() {
             *counts.entry(item.standing(now)).or_default() += 1;

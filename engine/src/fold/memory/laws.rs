@@ -156,7 +156,7 @@ proptest! {
         let current: Vec<ItemId> = memory.current(now).map(|item| item.item()).collect();
         let standing: Vec<ItemId> = all
             .iter()
-            .filter(|item| item.standing(now) == Standing::Current)
+            .filter(|item| item.standing(now) == MemoryStatus::Current)
             .map(MemoryItem::item)
             .collect();
         prop_assert_eq!(&current, &standing);
@@ -169,7 +169,7 @@ proptest! {
                 prop_assert!(holder.is_some_and(|holder| current.contains(&holder.item())));
             }
         }
-        for item in all.iter().filter(|item| item.standing(now) == Standing::Superseded) {
+        for item in all.iter().filter(|item| item.standing(now) == MemoryStatus::Superseded) {
             prop_assert!(memory.superseded_by(item).iter().any(MemoryEdge::hides));
         }
     }

@@ -49,7 +49,7 @@ pub use graph::MemoryRule;
 pub use insight::{MemoryInsights, RepeatedDecision, RepeatedKey, ReturnedValue, SubjectConflict};
 pub use named::{MemoryNamed, spelled_key};
 pub use read::{LIFESPANS_INNER_FIRST, MemoryLayer, MemoryView};
-pub use read::{MemoryAt, MemoryItem, Standing};
+pub use read::{MemoryAt, MemoryItem, MemoryStatus};
 
 /// A source of texts: the body with this id, or `None` if it was erased or is no UTF-8.
 pub type TextSource<'a> = &'a dyn Fn(BodyId) -> Option<String>;

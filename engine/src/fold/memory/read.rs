@@ -14,7 +14,7 @@ use crate::text::Signer;
 /// The standing of an item: exactly one of these at any seq and time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum MemoryStatus {
     /// It holds.
     Current,
     /// Another item took its place.
@@ -27,7 +27,7 @@ pub enum Standing {
     OffBranch,
 }
 
-impl Standing {
+impl MemoryStatus {
     /// Its name, as in JSON.
     pub const fn label(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Standing {
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for MemoryStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
     }
@@ -102,7 +102,7 @@ impl<'a> MemoryAt<'a> {
             let all = 0..u32::try_from(self.core.count_at(self.at)).unwrap_or(u32::MAX);
             all.filter(|ix| self.core.is_current(*ix, self.at)).collect::<Vec<_>>()
         };
-        self.items(list).filter(move |item| item.standing(now) == Standing::Current)
+        self.items(list).filter(move |item| item.standing(now) == MemoryStatus::Current)
     }
 
     /// The item with this id (the newest, if the id was recorded again).
@@ -176,7 +176,7 @@ impl<'a> MemoryAt<'a> {
 
     fn holder(&self, place: &MemoryLookup, now: Micros) -> Option<MemoryItem<'a>> {
         let holder = self.item_at(self.core.holder(place, self.at)?)?;
-        if holder.standing(now) == Standing::Current {
+        if holder.standing(now) == MemoryStatus::Current {
             return Some(holder);
         }
         // The holder has faded; another of the place may not have.
@@ -191,7 +191,7 @@ impl<'a> MemoryAt<'a> {
         let list = self.core.current_in(place, self.at);
         list.into_iter()
             .filter_map(move |ix| self.item_at(ix))
-            .filter(move |item| item.standing(now) == Standing::Current)
+            .filter(move |item| item.standing(now) == MemoryStatus::Current)
     }
 }
 
@@ -304,20 +304,20 @@ impl<'a> MemoryItem<'a> {
     }
 
     /// Its standing at `now`.
-    pub fn standing(&self, now: Micros) -> Standing {
-        let Some(node) = self.node() else { return Standing::OffBranch };
+    pub fn standing(&self, now: Micros) -> MemoryStatus {
+        let Some(node) = self.node() else { return MemoryStatus::OffBranch };
         if self.off_branch {
-            Standing::OffBranch
+            MemoryStatus::OffBranch
         } else if node.hidden_by_at(self.at) > 0 {
-            Standing::Superseded
+            MemoryStatus::Superseded
         } else if node.retracted_at(self.at) {
-            Standing::Retracted
+            MemoryStatus::Retracted
         } else if self.core.session_over(self.facts(), self.at)
             || self.lifespan() == Lifespan::Session && self.confidence(now) < Confidence::SESSION_MIN
         {
-            Standing::Expired
+            MemoryStatus::Expired
         } else {
-            Standing::Current
+            MemoryStatus::Current
         }
     }
 
@@ -421,7 +421,7 @@ impl<'a> MemoryView<'a> {
     /// Whether another preference of the same category and key holds instead of this one, though no edge says so.
     pub fn is_shadowed(&self, item: &MemoryItem<'_>) -> bool {
         let Some(key) = item.key().filter(|_| item.kind() == MemoryKind::Preference) else { return false };
-        item.standing(self.now) == Standing::Current
+        item.standing(self.now) == MemoryStatus::Current
             && self.by_key(item.category(), key).is_some_and(|(_, holder)| holder.item() != item.item())
     }
 

@@ -20,7 +20,7 @@ fn what_is_appended_is_read_back_over_rolls_and_reopening() {
     assert!(report.segments > 2, "{report:?}");
     assert_eq!((report.events, report.bodies, report.frames, report.head_seq), (24, 24, 12, Seq(24)));
     assert_eq!(report.head_link, log.head().link);
-    let holds = |witness: &Witness| matches!(witness.standing, Standing::Agrees | Standing::Behind);
+    let holds = |witness: &Witness| matches!(witness.standing, WitnessStatus::Agrees | WitnessStatus::Behind);
     assert!(report.witnesses.len() > 5 && report.witnesses.iter().all(holds), "{report:#?}");
 }
 

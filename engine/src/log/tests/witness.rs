@@ -1,10 +1,12 @@
 //! Witnesses that lie: a witness is called agreeing only if it was compared, and each lie is named.
 
 use super::*;
-use crate::codec::{Checkpoint, FRAME_HEADER_BYTES, PageCounts, TAIL_BYTES, TailPage, Written, place_record};
+use crate::codec::{
+    DurablePoint, FRAME_HEADER_BYTES, PageCounts, TAIL_BYTES, TailPage, WrittenPlace, place_record,
+};
 use crate::ids::Link;
 
-fn standings(report: &LogReport, kind: WitnessKind) -> Vec<(String, Standing)> {
+fn standings(report: &LogReport, kind: WitnessKind) -> Vec<(String, WitnessStatus)> {
     let of_kind = report.witnesses.iter().filter(|witness| witness.kind == kind);
     of_kind.map(|witness| (witness.name.clone(), witness.standing)).collect()
 }
@@ -20,13 +22,13 @@ fn forked_files(report: &LogReport) -> Vec<String> {
 }
 
 /// A place with another link; with a wrong seq; one commit earlier by its position; one beyond the end.
-fn lies(place: Written) -> [(&'static str, Written); 4] {
+fn lies(place: WrittenPlace) -> [(&'static str, WrittenPlace); 4] {
     let off = |grains: u64| Position(place.position.0 + grains);
     [
-        ("link", Written { link: Link([7; 32]), ..place }),
-        ("seq", Written { seq: Seq(place.seq.0 - 1), ..place }),
-        ("position", Written { position: Position(place.position.0 - 1), ..place }),
-        ("ahead", Written { position: off(40), seq: Seq(place.seq.0 + 2), ..place }),
+        ("link", WrittenPlace { link: Link([7; 32]), ..place }),
+        ("seq", WrittenPlace { seq: Seq(place.seq.0 - 1), ..place }),
+        ("position", WrittenPlace { position: Position(place.position.0 - 1), ..place }),
+        ("ahead", WrittenPlace { position: off(40), seq: Seq(place.seq.0 + 2), ..place }),
     ]
 }
 
@@ -36,17 +38,17 @@ fn after_a_clean_close_every_witness_was_compared_whole() {
     let report = verified(&world);
     assert!(report.is_sound(), "{report:#?}");
     for witness in &report.witnesses {
-        let expected: &[Standing] = match (witness.kind, witness.name.as_str()) {
-            (WitnessKind::Checkpoint, _) | (_, "tail written") => &[Standing::Agrees],
+        let expected: &[WitnessStatus] = match (witness.kind, witness.name.as_str()) {
+            (WitnessKind::Checkpoint, _) | (_, "tail written") => &[WitnessStatus::Agrees],
             // Of the records of durable ends, one names the end.
-            (WitnessKind::Tail, _) => &[Standing::Agrees, Standing::Behind],
-            _ => &[Standing::Behind],
+            (WitnessKind::Tail, _) => &[WitnessStatus::Agrees, WitnessStatus::Behind],
+            _ => &[WitnessStatus::Behind],
         };
         assert!(expected.contains(&witness.standing), "{witness:?}");
         assert_eq!(witness.compared, ["seq", "position", "link"], "{witness:?}");
     }
     let durable = report.witnesses.iter().filter(|witness| witness.name.starts_with("tail c"));
-    assert!(durable.clone().any(|witness| witness.standing == Standing::Agrees), "{report:#?}");
+    assert!(durable.clone().any(|witness| witness.standing == WitnessStatus::Agrees), "{report:#?}");
     for kind in [WitnessKind::Tail, WitnessKind::Checkpoint, WitnessKind::Segment] {
         assert!(!standings(&report, kind).is_empty(), "{kind:?}");
     }
@@ -73,20 +75,20 @@ fn a_tail_that_lies_is_found() {
             // A written record that the page itself does not call durable was never acknowledged.
             let is_hint = name == "tail written" && matches!(lie, "position" | "ahead");
             let expected = match lie {
-                _ if is_hint => Standing::NotCompared,
-                "ahead" => Standing::Ahead,
-                _ => Standing::Forked,
+                _ if is_hint => WitnessStatus::NotCompared,
+                "ahead" => WitnessStatus::Ahead,
+                _ => WitnessStatus::Forked,
             };
             assert_eq!(found, expected, "{name}, {lie}: {report:#?}");
-            let is_damage = expected == Standing::Forked;
+            let is_damage = expected == WitnessStatus::Forked;
             assert_eq!(forked_files(&report), vec!["tail"; usize::from(is_damage)], "{name}, {lie}");
         }
     }
     // A page of another store, garbage, and no page at all.
     for (bytes, expected) in [
-        (Some(TailPage::encode(StoreId([9; 16]), &place, PageCounts::default())), Standing::Damaged),
-        (Some(vec![5; TAIL_BYTES]), Standing::Damaged),
-        (None, Standing::Absent),
+        (Some(TailPage::encode(StoreId([9; 16]), &place, PageCounts::default())), WitnessStatus::Damaged),
+        (Some(vec![5; TAIL_BYTES]), WitnessStatus::Damaged),
+        (None, WitnessStatus::Absent),
     ] {
         let copy = world.fork(1);
         match bytes {
@@ -97,7 +99,7 @@ fn a_tail_that_lies_is_found() {
     }
 }
 
-fn verified_head(world: &SimWorld) -> Written {
+fn verified_head(world: &SimWorld) -> WrittenPlace {
     open(&world.fork(1).process(3)).unwrap().0.head()
 }
 
@@ -108,9 +110,9 @@ fn a_checkpoint_that_lies_is_found() {
     let store = open(&world.fork(1).process(3)).unwrap().0.store();
     for (lie, written) in lies(place) {
         let copy = world.fork(1);
-        copy.set_file("checkpoint", Checkpoint { store, written }.encode());
+        copy.set_file("checkpoint", DurablePoint { store, written }.encode());
         let report = verified(&copy);
-        let expected = if lie == "ahead" { Standing::Ahead } else { Standing::Forked };
+        let expected = if lie == "ahead" { WitnessStatus::Ahead } else { WitnessStatus::Forked };
         assert_eq!(
             standings(&report, WitnessKind::Checkpoint),
             [("checkpoint".to_owned(), expected)],
@@ -120,9 +122,12 @@ fn a_checkpoint_that_lies_is_found() {
         assert_eq!(report.is_only_cut(), lie == "ahead", "{lie}: {report:#?}");
     }
     let copy = world.fork(1);
-    copy.set_file("checkpoint", Checkpoint { store: StoreId([9; 16]), written: place }.encode());
+    copy.set_file("checkpoint", DurablePoint { store: StoreId([9; 16]), written: place }.encode());
     let report = verified(&copy);
-    assert_eq!(standings(&report, WitnessKind::Checkpoint), [("checkpoint".to_owned(), Standing::Damaged)]);
+    assert_eq!(
+        standings(&report, WitnessKind::Checkpoint),
+        [("checkpoint".to_owned(), WitnessStatus::Damaged)]
+    );
     assert!(!report.is_sound());
 }
 
@@ -145,7 +150,7 @@ fn a_header_of_a_segment_that_lies_is_found() {
         let report = verified(&copy);
         let standing = standings(&report, WitnessKind::Segment);
         // The commit that the wrong seq points into is no part of this log any more.
-        let expected = if lie == "seq" { Standing::NotCompared } else { Standing::Forked };
+        let expected = if lie == "seq" { WitnessStatus::NotCompared } else { WitnessStatus::Forked };
         assert!(standing.contains(&("segment 2".to_owned(), expected)), "{lie}: {report:#?}");
         assert!(!report.is_sound(), "{lie}");
     }
@@ -163,11 +168,11 @@ fn links_that_were_kept_elsewhere_are_compared() {
         standings(&report, WitnessKind::Expected)[0].1
     };
     for seq in frame.first_seq.0..=frame.last_seq().0 {
-        assert_eq!(judge(Seq(seq), frame.link()), Standing::Behind);
-        assert_eq!(judge(Seq(seq), Link([7; 32])), Standing::Forked);
+        assert_eq!(judge(Seq(seq), frame.link()), WitnessStatus::Behind);
+        assert_eq!(judge(Seq(seq), Link([7; 32])), WitnessStatus::Forked);
     }
-    assert_eq!(judge(log.head().seq, log.head().link), Standing::Agrees);
-    assert_eq!(judge(log.head().seq.next(), log.head().link), Standing::Ahead);
+    assert_eq!(judge(log.head().seq, log.head().link), WitnessStatus::Agrees);
+    assert_eq!(judge(log.head().seq.next(), log.head().link), WitnessStatus::Ahead);
 }
 
 /// The newest part of a log was cut off, and the report called that damage, exit code 3. A file that ends too early has lost

@@ -34,7 +34,7 @@ fn record(store: &Store, from: usize, count: usize) {
     }
 }
 
-fn deep(folder: &TempDir) -> Report {
+fn deep(folder: &TempDir) -> VerifyReport {
     let options = VerifyOptions { deep: true, ..VerifyOptions::default() };
     verify_store(&folder.path().join("store"), &options).unwrap()
 }

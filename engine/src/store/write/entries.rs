@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::event::{Payload, Recorded};
 use crate::failpoints::failpoint;
 use crate::ids::{ItemId, Seq, StreamId};
-use crate::log::Placed;
+use crate::log::PlacedCommit;
 use crate::text::Signer;
 
 use super::super::batch::{Atomicity, Batch, Receipt};
@@ -35,7 +35,7 @@ impl StoreInner {
         batches: &[Batch],
         atomicity: Atomicity,
         expected: Option<(StreamId, Seq)>,
-    ) -> Result<(Receipt, Option<Placed>), Error> {
+    ) -> Result<(Receipt, Option<PlacedCommit>), Error> {
         let clean = self.without_secrets(batches);
         let (mut receipt, placed) =
             self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity, expected)?;
@@ -59,7 +59,7 @@ impl StoreInner {
         batches: &[Batch],
         atomicity: Atomicity,
         expected: Option<(StreamId, Seq)>,
-    ) -> Result<(Receipt, Option<Placed>), Error> {
+    ) -> Result<(Receipt, Option<PlacedCommit>), Error> {
         self.check_writable()?;
         // An id is a hash: each is made once.
         let ids: Vec<StreamId> = batches.iter().map(|batch| batch.stream.id()).collect();
@@ -204,7 +204,7 @@ impl StoreInner {
 
 impl Receipt {
     /// Adds a commit.
-    fn take(&mut self, entries: &[Option<EntryItem>], known_count: u64, placed: Option<&Placed>) {
+    fn take(&mut self, entries: &[Option<EntryItem>], known_count: u64, placed: Option<&PlacedCommit>) {
         self.known_count += known_count;
         // Nothing was placed: no entry has a seq.
         let first_seq = placed.map(|placed| placed.appended().first_seq).unwrap_or_default();

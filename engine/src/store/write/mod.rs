@@ -29,7 +29,7 @@ use crate::entry::StreamInfo;
 use crate::error::Error;
 use crate::event::Recorded;
 use crate::ids::{Seq, StreamId};
-use crate::log::{Appended, Condition, Exclusive, Placed};
+use crate::log::{Appended, Condition, Exclusive, PlacedCommit};
 
 pub(super) use decisions::{CommandDrafts, Signers, unsigned};
 pub(super) use place::settle_text;
@@ -122,13 +122,13 @@ impl<'w> Streams<'w> {
     }
 
     /// The latest commit of this handle to any of the streams that may not be durable yet.
-    fn placed(&self) -> Option<Placed> {
+    fn placed(&self) -> Option<PlacedCommit> {
         let placed = self.0.values().filter_map(|writer| writer.placed.as_ref());
         placed.reduce(|last, next| last.later(next)).cloned()
     }
 
     /// Takes note of a commit.
-    fn observe(&mut self, drafts: Vec<EventDraft>, placed: &Placed) {
+    fn observe(&mut self, drafts: Vec<EventDraft>, placed: &PlacedCommit) {
         let appended = placed.appended();
         let mut seq = appended.first_seq;
         for EventDraft { event, .. } in drafts {
@@ -152,7 +152,7 @@ impl StoreInner {
         &self,
         streams: &mut Streams<'_>,
         drafting: &mut Drafting<'_, T>,
-    ) -> Result<(T, Option<Placed>), Error> {
+    ) -> Result<(T, Option<PlacedCommit>), Error> {
         self.try_until_placed(streams, |streams, lock| self.attempt(streams, lock, drafting))
     }
 
@@ -191,7 +191,7 @@ impl StoreInner {
         streams: &mut Streams<'_>,
         lock: &mut Option<Exclusive<'_>>,
         drafting: &mut Drafting<'_, T>,
-    ) -> Result<CommitAttempt<(T, Option<Placed>)>, Error> {
+    ) -> Result<CommitAttempt<(T, Option<PlacedCommit>)>, Error> {
         let attempt = self.attempt_open(streams, lock, drafting);
         // A key of a stream that was not opened after all must not be used.
         streams.forget_unused_keys();
@@ -203,7 +203,7 @@ impl StoreInner {
         streams: &mut Streams<'_>,
         lock: &mut Option<Exclusive<'_>>,
         drafting: &mut Drafting<'_, T>,
-    ) -> Result<CommitAttempt<(T, Option<Placed>)>, Error> {
+    ) -> Result<CommitAttempt<(T, Option<PlacedCommit>)>, Error> {
         streams.catch_up(self)?;
         let drafted = drafting(streams, lock.as_ref().map(Exclusive::next_seq))?;
         let Some(Drafted { drafts, answer, until }) = drafted else { return Ok(CommitAttempt::NeedsSeq) };

@@ -9,7 +9,7 @@ use crate::entry::Bytes;
 use crate::error::Error;
 use crate::event::{Body, Event, Text};
 use crate::ids::{Seq, StreamId};
-use crate::log::{Condition, Exclusive, LogError, Placed};
+use crate::log::{Condition, Exclusive, LogError, PlacedCommit};
 
 use super::super::StoreInner;
 use super::Redraft;
@@ -37,7 +37,7 @@ impl StoreInner {
         drafts: &[EventDraft],
         conditions: &[Condition],
         filtered: Option<Seq>,
-    ) -> Result<Result<Placed, Redraft>, Error> {
+    ) -> Result<Result<PlacedCommit, Redraft>, Error> {
         let mut conditions = conditions.to_vec();
         // Commits with a condition on the store's own stream have a basis of their own.
         let is_own = conditions.iter().any(|condition| condition.stream == StreamId::STORE);

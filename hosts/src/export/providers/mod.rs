@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Commands that list formats (options, completion, `context --served`) read the list here. Code outside of a
-//! provider's folder asks its [`Form`] and names no provider; `tests/tests/tidy.rs` counts those that do.
+//! provider's folder asks its [`FormatSpec`] and names no provider; `tests/tests/tidy.rs` counts those that do.
 
 mod plain;
 
@@ -20,12 +20,12 @@ use acpdb_engine::event::Role;
 use serde_json::Value;
 
 use super::Export;
-use super::prompt::Tool;
+use super::prompt::ToolDefinition;
 use super::provider::Opaque;
-use super::source::Source;
-use super::turns::Said;
-use super::write::Json;
-use crate::exchange::{Known, Made, Message, Names, Talk};
+use super::source::ExportSource;
+use super::turns::MessagePiece;
+use super::write::JsonWriter;
+use crate::exchange::{BuiltAnswer, ConversationState, Message, MessageNames, Talk};
 use crate::lint::Findings;
 
 /// The formats of requests, each with its folder and its line in a list of formats.
@@ -61,7 +61,7 @@ macro_rules! formats {
                 }
             }
 
-            pub(super) const fn form(self) -> &'static Form {
+            pub(super) const fn form(self) -> &'static FormatSpec {
                 match self {
                     $(Self::$name => &$folder::FORM,)+
                     Self::Markdown => &plain::MARKDOWN,
@@ -110,18 +110,18 @@ makers! {
 }
 
 /// A format: its name, the function that writes it, and its provider's rules for requests.
-pub(crate) struct Form {
+pub(crate) struct FormatSpec {
     /// The name, as commands spell it and as `ContextServed` records it.
     pub(crate) name: &'static str,
     /// Version of this function: it names the bytes.
     pub(crate) renderer: u32,
-    pub(in crate::export) export: fn(Source<'_>) -> Result<Export, Error>,
+    pub(in crate::export) export: fn(ExportSource<'_>) -> Result<Export, Error>,
     /// For formats that a provider reads.
-    pub(crate) request: Option<Request>,
+    pub(crate) request: Option<RequestRules>,
 }
 
 /// The rules of a provider for requests.
-pub(crate) struct Request {
+pub(crate) struct RequestRules {
     pub(crate) provider: Provider,
     /// The format's name with marks for the provider's cache, if it has any.
     pub(crate) marked: Option<&'static str>,
@@ -131,7 +131,7 @@ pub(crate) struct Request {
     pub(crate) binds_reasoning: bool,
     /// The request names its model; else its address does.
     pub(crate) names_model: bool,
-    pub(crate) tools: Tools,
+    pub(crate) tools: ToolStyle,
     pub(crate) check: Check,
     /// Fields that only the provider can read, each with the provider's words for a wrong value.
     pub(crate) opaque: &'static [(&'static str, &'static str)],
@@ -144,11 +144,11 @@ pub(crate) struct Request {
 pub(crate) type Check = fn(&Value, Option<&Value>, Option<&str>, &mut Findings);
 
 /// How a provider defines tools.
-pub(crate) struct Tools {
+pub(crate) struct ToolStyle {
     /// Whether a definition has this form already.
     pub(crate) is_own: fn(&str) -> bool,
     /// Writes a definition's members.
-    pub(in crate::export) write: fn(&Tool<'_>, &mut Json),
+    pub(in crate::export) write: fn(&ToolDefinition<'_>, &mut JsonWriter),
     /// The member that holds all definitions of an element, where they do not stand in the list themselves.
     pub(crate) inside: Option<&'static str>,
 }
@@ -162,11 +162,12 @@ pub(crate) struct Wire {
     /// The model that a path names.
     pub(crate) model: fn(&str) -> Option<&str>,
     /// Reads a request; with the model that its path names.
-    pub(crate) request: for<'a> fn(&'a str, Option<&str>, Option<&Known>) -> Option<Talk<'a>>,
+    pub(crate) request: for<'a> fn(&'a str, Option<&str>, Option<&ConversationState>) -> Option<Talk<'a>>,
     /// Puts an answer together of its pieces.
-    pub(crate) made: fn(&[Value]) -> Option<Made>,
+    pub(crate) made: fn(&[Value]) -> Option<BuiltAnswer>,
     /// The messages that the next request makes of an answer.
-    pub(crate) messages: for<'a> fn(&'a str, &mut Names, &mut BTreeSet<String>) -> Option<Vec<Message<'a>>>,
+    pub(crate) messages:
+        for<'a> fn(&'a str, &mut MessageNames, &mut BTreeSet<String>) -> Option<Vec<Message<'a>>>,
     /// Parameters of calls are a text in the request.
     pub(crate) texts_params: bool,
     /// The member of a result that holds its text, where the result is no text itself.
@@ -195,11 +196,11 @@ pub(crate) const fn no_model(_path: &str) -> Option<&str> {
 }
 
 /// Runs of pieces that were said in one message.
-pub(super) fn by_message(said: &[Said]) -> impl Iterator<Item = &[Said]> {
-    let key = |said: &Said| match said {
-        Said::Text { key, role, .. } => (key.clone(), *role == Role::System),
-        Said::Media { key, .. } => (key.clone(), false),
-        Said::Opaque { .. } => (None, false),
+pub(super) fn by_message(said: &[MessagePiece]) -> impl Iterator<Item = &[MessagePiece]> {
+    let key = |said: &MessagePiece| match said {
+        MessagePiece::Text { key, role, .. } => (key.clone(), *role == Role::System),
+        MessagePiece::Media { key, .. } => (key.clone(), false),
+        MessagePiece::Opaque { .. } => (None, false),
     };
     said.chunk_by(move |one, other| {
         let (one, other) = (key(one), key(other));

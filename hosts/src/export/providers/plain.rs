@@ -8,18 +8,19 @@ use acpdb_engine::Error;
 use acpdb_engine::event::{PartKind, Role};
 use acpdb_engine::fold::{ItemKind, Status};
 
-use super::Form;
+use super::FormatSpec;
 use crate::export::calls::media_line;
-use crate::export::source::{Item, Shown, Source};
+use crate::export::source::{ExportItem, ExportSource, ShownAs};
 use crate::export::{Export, Format};
 
 /// Version of this renderer.
 const RENDERER: u32 = 1;
 
-pub(super) const MARKDOWN: Form = Form { name: "markdown", renderer: RENDERER, export, request: None };
-pub(super) const TEXT: Form = Form { name: "text", ..MARKDOWN };
+pub(super) const MARKDOWN: FormatSpec =
+    FormatSpec { name: "markdown", renderer: RENDERER, export, request: None };
+pub(super) const TEXT: FormatSpec = FormatSpec { name: "text", ..MARKDOWN };
 
-fn export(mut source: Source<'_>) -> Result<Export, Error> {
+fn export(mut source: ExportSource<'_>) -> Result<Export, Error> {
     let markdown = source.format == Format::Markdown;
     let mut out = String::with_capacity(source.bytes_about());
     let title = source.title.clone().unwrap_or_else(|| source.session.clone());
@@ -42,7 +43,7 @@ fn export(mut source: Source<'_>) -> Result<Export, Error> {
         heading(&mut out, markdown, 2, &format!("{name} ({}, turn {})", item.id(), item.turn().get()));
         if item.is_call() {
             let input = match (&item.input, item.brief.params) {
-                (Shown::Placeholder(placeholder), _) => {
+                (ShownAs::Placeholder(placeholder), _) => {
                     source.placeholder(placeholder, item.id())?.unwrap_or_default()
                 }
                 (_, Some(params)) => source.text(params, Some(item.id()))?,
@@ -114,14 +115,14 @@ fn block(out: &mut String, markdown: bool, language: &str, text: &str) {
     }
 }
 
-fn content(source: &mut Source<'_>, item: &Item) -> Result<String, Error> {
+fn content(source: &mut ExportSource<'_>, item: &ExportItem) -> Result<String, Error> {
     match &item.output {
-        Shown::Nothing => Ok(String::new()),
-        Shown::Text(text) => Ok(text.clone()),
-        Shown::Placeholder(placeholder) => {
+        ShownAs::Nothing => Ok(String::new()),
+        ShownAs::Text(text) => Ok(text.clone()),
+        ShownAs::Placeholder(placeholder) => {
             Ok(source.placeholder(placeholder, item.id())?.unwrap_or_default())
         }
-        Shown::Whole => {
+        ShownAs::Whole => {
             let mut texts = Vec::new();
             for part in &item.content {
                 let text = source.text(part.body, Some(item.id()))?;

@@ -17,8 +17,8 @@ use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::{PartKind, Role};
 
 use super::super::{json, time};
-use super::line::Line;
-use super::record::{Record, Words};
+use super::line::LineState;
+use super::record::{Record, RecordWords};
 
 /// Beginning of the key of a message that the host attached for the user's side.
 ///
@@ -32,7 +32,7 @@ pub(crate) const SENT: &str = "sent:";
 
 /// Where a text of the host's stands among the messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum AttachmentPosition {
     /// In a message of role system.
     System,
     /// Before the user's own texts.
@@ -42,15 +42,15 @@ pub(super) enum Place {
 }
 
 /// An attachment, as it is told.
-pub(super) struct Told {
+pub(super) struct Attachment {
     /// A prompt's own words, for people.
     prompt: Vec<PartEntry>,
-    pub(super) place: Place,
+    pub(super) place: AttachmentPosition,
     pub(super) parts: Vec<PartEntry>,
 }
 
 /// How an attachment is told; `None`: it says nothing.
-pub(super) fn told(record: &Record<'_>) -> Option<Told> {
+pub(super) fn told(record: &Record<'_>) -> Option<Attachment> {
     let [kind, prompt, mode, human, own] =
         json::pick(record.attachment?, ["type", "prompt", "commandMode", "humanTurn", "hostsOwnTurn"])
             .unwrap_or_default();
@@ -60,18 +60,18 @@ pub(super) fn told(record: &Record<'_>) -> Option<Told> {
     let rendered = record.rendered.and_then(json::elements).unwrap_or_default();
     let rendered = rendered.into_iter().flat_map(rendered_parts);
     let place = match json::string(record.rendered_role).as_deref() {
-        _ if is_prompt && [human, own].contains(&Some("true")) => Place::Own,
-        Some("system") => Place::System,
-        _ => Place::Attached,
+        _ if is_prompt && [human, own].contains(&Some("true")) => AttachmentPosition::Own,
+        Some("system") => AttachmentPosition::System,
+        _ => AttachmentPosition::Attached,
     };
     let parts: Vec<PartEntry> = match place {
-        Place::Own => rendered.map(without_tags).collect(),
+        AttachmentPosition::Own => rendered.map(without_tags).collect(),
         _ => rendered.collect(),
     };
-    (!prompt.is_empty() || !parts.is_empty()).then_some(Told { prompt, place, parts })
+    (!prompt.is_empty() || !parts.is_empty()).then_some(Attachment { prompt, place, parts })
 }
 
-impl Line {
+impl LineState {
     /// Facts of what a command of the host's own put out; false if it was not sent: versions that record their requests send it.
     pub(super) fn commanded(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> bool {
         self.records_requests |= record.kind.starts_with("api-request");
@@ -94,14 +94,14 @@ impl Line {
     /// Facts of an attachment; false if nothing of it was sent.
     pub(super) fn attached(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> bool {
         let sent = record.sent.as_ref();
-        let (Some(uuid), Some(Told { prompt, place, parts: rendered })) =
+        let (Some(uuid), Some(Attachment { prompt, place, parts: rendered })) =
             (record.uuid.as_deref(), told(record))
         else {
             return false;
         };
         // The key of one that stands among the user's own texts does not begin as those of others do.
-        let name = if place == Place::Own { "meanwhile:" } else { ATTACHED };
-        if sent.is_some_and(Words::is_in_result) {
+        let name = if place == AttachmentPosition::Own { "meanwhile:" } else { ATTACHED };
+        if sent.is_some_and(RecordWords::is_in_result) {
             // Read before its request, it was told as a message.
             let fact = fact::MessageAbandoned { key: format!("{name}{uuid}") };
             entries.push(Entry::from(fact).origin(format!("abandoned:{uuid}")).at(time(record.timestamp)));
@@ -121,7 +121,7 @@ impl Line {
             // Where the sent words are known, the prompt itself is for people.
             entries.push(message(uuid.to_owned(), Role::User, prompt, !rendered.is_empty(), false));
         }
-        let role = if place == Place::System { Role::System } else { Role::User };
+        let role = if place == AttachmentPosition::System { Role::System } else { Role::User };
         if self.fold.is_some() && prompt_is_none && !rendered.is_empty() {
             let kept = fact::HostRecorded { record: "attachment".to_owned(), about: None, raw: None };
             entries.push(Entry::from(kept).origin(format!("record:{uuid}")));
@@ -133,12 +133,14 @@ impl Line {
                 .enumerate()
                 .map(|(number, part)| sent.and_then(|sent| sent.text(number)).map_or(part, PartEntry::text));
             let words = words.collect();
-            entries.push(match sent.and_then(Words::place).filter(|_| place != Place::Own) {
-                Some((role, at)) => {
-                    message(format!("{SENT}{at}:{uuid}"), role, words, false, true).origin(origin)
-                }
-                None => message(format!("{name}{uuid}"), role, words, false, true),
-            });
+            entries.push(
+                match sent.and_then(RecordWords::place).filter(|_| place != AttachmentPosition::Own) {
+                    Some((role, at)) => {
+                        message(format!("{SENT}{at}:{uuid}"), role, words, false, true).origin(origin)
+                    }
+                    None => message(format!("{name}{uuid}"), role, words, false, true),
+                },
+            );
         }
         let own = entries.get_mut(first..).unwrap_or_default();
         for entry in own {

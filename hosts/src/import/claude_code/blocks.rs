@@ -8,13 +8,13 @@ use super::super::json;
 use super::record::named;
 
 /// The blocks of a message or a result.
-pub(super) struct Blocks<'a> {
-    pub(super) list: Vec<Block<'a>>,
+pub(super) struct MessageBlocks<'a> {
+    pub(super) list: Vec<ContentBlock<'a>>,
 }
 
 /// One block.
 #[derive(Default)]
-pub(super) struct Block<'a> {
+pub(super) struct ContentBlock<'a> {
     raw: &'a str,
     pub(super) kind: Cow<'a, str>,
     pub(super) text: Option<&'a str>,
@@ -29,29 +29,33 @@ pub(super) struct Block<'a> {
     source: Option<&'a str>,
 }
 
-impl<'a> Blocks<'a> {
+impl<'a> MessageBlocks<'a> {
     /// A string is one text block.
     pub(super) fn parse(content: Option<&'a str>) -> Option<Self> {
         let content = content?;
         if content.starts_with('"') {
-            let block =
-                Block { raw: content, kind: Cow::Borrowed("text"), text: Some(content), ..Block::default() };
+            let block = ContentBlock {
+                raw: content,
+                kind: Cow::Borrowed("text"),
+                text: Some(content),
+                ..ContentBlock::default()
+            };
             return Some(Self { list: vec![block] });
         }
-        let list = json::elements(content)?.into_iter().map(Block::parse).collect();
+        let list = json::elements(content)?.into_iter().map(ContentBlock::parse).collect();
         Some(Self { list })
     }
 }
 
 /// The parts of a result with this content.
 pub(super) fn parts_of(content: &str) -> Vec<PartEntry> {
-    match Blocks::parse(Some(content)) {
-        Some(blocks) => blocks.list.iter().map(Block::part).collect(),
+    match MessageBlocks::parse(Some(content)) {
+        Some(blocks) => blocks.list.iter().map(ContentBlock::part).collect(),
         None => vec![PartEntry::opaque(content)],
     }
 }
 
-impl<'a> Block<'a> {
+impl<'a> ContentBlock<'a> {
     fn parse(raw: &'a str) -> Self {
         let names = [
             "type",

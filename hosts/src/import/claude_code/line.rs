@@ -23,7 +23,7 @@ use acpdb_serve::point::is_pointer;
 
 use super::super::turns::Calls;
 use super::super::{json, small_fields, time};
-use super::blocks::{Block, Blocks, parts_of};
+use super::blocks::{ContentBlock, MessageBlocks, parts_of};
 use super::names::{AnswerMarks, NamedMessage};
 use super::rebuilt::{Fold, said_key};
 use super::record::{Record, named};
@@ -47,7 +47,7 @@ const ABORTED: &[&str] = &[
 
 /// State of one line.
 #[derive(Default)]
-pub(super) struct Line {
+pub(super) struct LineState {
     info: Arc<StreamInfo>,
     cwd: Option<String>,
     /// Records seen, and the group that they belong to.
@@ -69,18 +69,18 @@ pub(super) struct Line {
     occurrences: HashMap<[u8; 16], u64>,
     calls: Calls,
     todo_calls: HashMap<String, TodoCall>,
-    groups: Vec<Group>,
+    groups: Vec<CallGroup>,
     /// The active path: indices of groups, oldest first.
     path: Vec<usize>,
     by_message: HashMap<Box<str>, usize>,
     by_call: HashMap<Box<str>, usize>,
-    message: Option<Message>,
+    message: Option<OpenMessage>,
     last_origin: Option<String>,
     prompt: Option<Bytes>,
     /// The items of each record, for compactions that keep some.
     items: HashMap<Box<str>, Vec<ItemRef>>,
     /// The items that the newest compaction kept, until the record behind which they stand has come.
-    kept: Option<Kept>,
+    kept: Option<CompactionItems>,
     /// Messages that are written again behind the newest compaction.
     pub(super) fold: Option<Fold>,
     /// The items of each text, by its role and its words.
@@ -91,14 +91,14 @@ pub(super) struct Line {
 }
 
 /// The items that a compaction kept.
-struct Kept {
+struct CompactionItems {
     anchor: String,
     items: Vec<ItemRef>,
     /// Records that it kept: later ones may hang on them.
     records: Vec<String>,
 }
 
-struct Group {
+struct CallGroup {
     key: String,
     /// Its place in the path.
     depth: usize,
@@ -109,7 +109,7 @@ struct Group {
 }
 
 /// The model's message that is being written.
-struct Message {
+struct OpenMessage {
     id: String,
     group: usize,
     report: Report,
@@ -120,7 +120,7 @@ struct Message {
     at: Option<acpdb_engine::ids::Micros>,
 }
 
-impl Message {
+impl OpenMessage {
     /// Takes in the usage of one of its records. Those without inferences, or without a speed, say less than those with them.
     fn spend(&mut self, spent: Spent) {
         let report = &mut self.report;
@@ -137,7 +137,7 @@ impl Message {
     }
 }
 
-impl Line {
+impl LineState {
     pub(super) fn new(info: Arc<StreamInfo>) -> Self {
         Self { cwd: info.cwd.clone(), info, ..Self::default() }
     }
@@ -220,7 +220,11 @@ impl Line {
             kept.iter().filter_map(|uuid| self.items.get(uuid.as_str())).flatten().cloned().collect();
         let anchor = named_by(preserved, "anchorUuid").or_else(|| named_by(segment, "anchorUuid"));
         let records = kept.into_iter().chain(tail).collect();
-        self.kept = anchor.map(|anchor| Kept { anchor: anchor.into_owned(), items: items.clone(), records });
+        self.kept = anchor.map(|anchor| CompactionItems {
+            anchor: anchor.into_owned(),
+            items: items.clone(),
+            records,
+        });
         items
     }
 
@@ -316,7 +320,7 @@ impl Line {
         let message = record.message?;
         let [id, content, model, stop_reason, usage, edited] =
             json::pick(message, ["id", "content", "model", "stop_reason", "usage", "context_management"])?;
-        let blocks = Blocks::parse(content)?;
+        let blocks = MessageBlocks::parse(content)?;
         if let Some(wire) = self.said_again(record, uuid, &blocks, model, entries) {
             return Some(wire);
         }
@@ -359,7 +363,7 @@ impl Line {
         record: &Record<'_>,
         uuid: &str,
         id: &str,
-        blocks: &Blocks<'_>,
+        blocks: &MessageBlocks<'_>,
         entries: &mut Vec<Entry>,
     ) {
         let at = time(record.timestamp);
@@ -415,7 +419,7 @@ impl Line {
         &mut self,
         record: &Record<'_>,
         uuid: &str,
-        blocks: &Blocks<'_>,
+        blocks: &MessageBlocks<'_>,
         entries: &mut Vec<Entry>,
     ) -> usize {
         let at = time(record.timestamp);
@@ -471,7 +475,7 @@ impl Line {
         wire
     }
 
-    fn result(&mut self, record: &Record<'_>, uuid: &str, block: &Block<'_>, alone: bool) -> Entry {
+    fn result(&mut self, record: &Record<'_>, uuid: &str, block: &ContentBlock<'_>, alone: bool) -> Entry {
         let call = named(block.call).map_or_else(|| uuid.to_owned(), Cow::into_owned);
         let sent = record.sent.as_ref().and_then(|sent| sent.result(&call)).map(parts_of);
         let output = sent.unwrap_or_else(|| block.result_parts());
@@ -527,7 +531,7 @@ impl Line {
             group
         };
         let (report, beside) = (Report::default(), Vec::new());
-        self.message = Some(Message { id: id.to_owned(), group, report, beside, edits: None, at: None });
+        self.message = Some(OpenMessage { id: id.to_owned(), group, report, beside, edits: None, at: None });
     }
 
     /// Puts a record into a group of its own, and adds a rewind if that leaves a branch.
@@ -574,7 +578,7 @@ impl Line {
     fn push_group(&mut self, key: &str) -> usize {
         let group = self.groups.len();
         let depth = self.path.len();
-        self.groups.push(Group {
+        self.groups.push(CallGroup {
             key: key.to_owned(),
             depth,
             before: self.last_origin.clone(),

@@ -53,16 +53,18 @@ use acpdb_engine::event::ReplaceCause;
 use acpdb_engine::ids::Micros;
 
 pub(crate) use self::attached::{ATTACHED, SENT, untagged};
-use self::line::Line;
+use self::line::LineState;
 use self::names::SeenBefore;
-use self::record::{Record, Words};
+use self::record::{Record, RecordWords};
 use self::sent::{Flushed, Waiting};
 pub use self::started::{META, SESSION, WORKFLOW};
 pub use self::todo::todo_change;
 use super::marks::marks;
 use super::report::Admitted;
 use super::values::ValueReader;
-use super::{Context, Format, ImportError, Input, bytes, digest_origin, is_uuid, json, time, wire};
+use super::{
+    ImportContext, ImportError, ImportFormat, Input, bytes, digest_origin, is_uuid, json, time, wire,
+};
 use crate::is_among;
 
 /// Name of the host.
@@ -84,9 +86,9 @@ const KNOWN: &str = "
     frame-link tag worktree-state permission-mode history-suppression";
 
 /// Imports one file.
-pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     let values = ValueReader::records(input, &context.options.limits);
-    let mut values = values.finding(marks(Format::ClaudeCode));
+    let mut values = values.finding(marks(ImportFormat::ClaudeCode));
     let grows = context.options.grows;
     let mut importer = Importer {
         context,
@@ -102,8 +104,11 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let mut home = None;
     while let Some(value) = values.read()? {
         let admitted = importer.context.admit(&value);
-        let place =
-            Place { line: value.line, offset: value.offset, end: value.offset + value.raw.len() as u64 };
+        let place = RecordPosition {
+            line: value.line,
+            offset: value.offset,
+            end: value.offset + value.raw.len() as u64,
+        };
         let (raw, text) = match admitted {
             Admitted::Text(text) => (value.raw, Some(text)),
             Admitted::Raw(raw) => (raw, None),
@@ -143,7 +148,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
 
 /// The place of a record in the input.
 #[derive(Clone, Copy)]
-struct Place {
+struct RecordPosition {
     line: u64,
     offset: u64,
     end: u64,
@@ -152,7 +157,7 @@ struct Place {
 /// A record that waits until more is known.
 struct Pending {
     raw: Vec<u8>,
-    place: Place,
+    place: RecordPosition,
     /// It is text that may be parsed.
     is_text: bool,
     /// That text, if the record was mended.
@@ -160,7 +165,7 @@ struct Pending {
 }
 
 impl Pending {
-    fn of(raw: &[u8], text: Option<&str>, place: Place) -> Self {
+    fn of(raw: &[u8], text: Option<&str>, place: RecordPosition) -> Self {
         let mended = text.filter(|text| text.as_bytes() != raw).map(str::to_owned);
         Self { raw: raw.to_vec(), place, is_text: text.is_some(), mended }
     }
@@ -173,8 +178,8 @@ impl Pending {
 }
 
 struct Importer<'c, 'x> {
-    context: &'c mut Context<'x>,
-    lines: Vec<Line>,
+    context: &'c mut ImportContext<'x>,
+    lines: Vec<LineState>,
     by_name: HashMap<String, usize>,
     /// Records of side lines without an agent's id: the line each belongs to.
     side: HashMap<String, usize>,
@@ -182,7 +187,7 @@ struct Importer<'c, 'x> {
     prompts: HashMap<String, Option<String>>,
     waiting: Waiting,
     /// The words in which the next record was sent, where they are not its own.
-    sent: Option<Words>,
+    sent: Option<RecordWords>,
     /// The time of the newest record that has one.
     newest: Option<Micros>,
 }
@@ -256,12 +261,18 @@ impl Importer<'_, '_> {
         };
         let line = self.lines.len();
         self.by_name.insert(name, line);
-        self.lines.push(Line::new(Arc::new(info)));
+        self.lines.push(LineState::new(Arc::new(info)));
         line
     }
 
     /// Imports the next record, or lets it wait for the words in which it was sent.
-    fn next(&mut self, home: usize, raw: &[u8], text: Option<&str>, place: Place) -> Result<(), ImportError> {
+    fn next(
+        &mut self,
+        home: usize,
+        raw: &[u8],
+        text: Option<&str>,
+        place: RecordPosition,
+    ) -> Result<(), ImportError> {
         if self.waiting.takes(text) {
             let full = self.waiting.push(Pending::of(raw, text, place));
             return full.map_or(Ok(()), |full| self.catch_up(home, full, place.end));
@@ -297,7 +308,7 @@ impl Importer<'_, '_> {
         home: usize,
         raw: &[u8],
         text: Option<&str>,
-        place: Place,
+        place: RecordPosition,
     ) -> Result<(), ImportError> {
         self.context.line = place.line;
         let Some(mut record) = text.and_then(Record::parse) else {
@@ -370,7 +381,7 @@ impl Importer<'_, '_> {
         mut entries: Vec<Entry>,
         wire: usize,
         raw: &[u8],
-        place: Place,
+        place: RecordPosition,
     ) -> Result<(), ImportError> {
         let bodies = wire::bodies(&entries);
         if let Some(entry) = entries.get_mut(wire) {
@@ -411,7 +422,7 @@ impl Importer<'_, '_> {
         raw: &[u8],
         record: &Record<'_>,
         mut entries: Vec<Entry>,
-        place: Place,
+        place: RecordPosition,
     ) -> Result<(), ImportError> {
         let data_kind = json::member(record.data, "type").and_then(|kind| json::string(Some(kind)));
         let subtype = json::string(record.subtype);
@@ -492,7 +503,7 @@ impl Importer<'_, '_> {
         line: usize,
         raw: &[u8],
         record: &Record<'_>,
-        place: Place,
+        place: RecordPosition,
     ) -> Result<bool, ImportError> {
         let Some([message, agent, prompt]) =
             record.data.and_then(|data| json::pick(data, ["message", "agentId", "prompt"]))
@@ -546,7 +557,13 @@ impl Importer<'_, '_> {
     }
 
     /// Keeps a record without understanding it.
-    fn keep(&mut self, line: usize, kind: &str, raw: &[u8], place: Place) -> Result<(), ImportError> {
+    fn keep(
+        &mut self,
+        line: usize,
+        kind: &str,
+        raw: &[u8],
+        place: RecordPosition,
+    ) -> Result<(), ImportError> {
         let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
         let entry = super::kept_record(kind, raw, state.occurrence(raw));
         self.emit(line, vec![entry], place.end)

@@ -9,8 +9,8 @@
 //! its input has another length, or if a prompt or all results of the message's calls stand between them.
 
 use super::super::json;
-use super::blocks::Blocks;
-use super::line::Line;
+use super::blocks::MessageBlocks;
+use super::line::LineState;
 use super::record::Record;
 use super::usage::usage_of;
 
@@ -39,10 +39,10 @@ pub(super) enum SeenBefore {
 pub(super) struct AnswerMarks<'a> {
     pub(super) model: Option<&'a str>,
     pub(super) usage: Option<&'a str>,
-    pub(super) blocks: &'a Blocks<'a>,
+    pub(super) blocks: &'a MessageBlocks<'a>,
 }
 
-impl Line {
+impl LineState {
     /// Whether a record of this kind gives the session its title.
     pub(super) fn may_be_titled(&mut self, kind: &str) -> bool {
         let is_users = kind == "custom-title";

@@ -16,8 +16,8 @@ use acpdb_engine::event::{ReplaceCause, Role};
 
 use super::super::turns::message;
 use super::super::{json, time};
-use super::blocks::{Block, Blocks};
-use super::line::Line;
+use super::blocks::{ContentBlock, MessageBlocks};
+use super::line::LineState;
 use super::record::Record;
 
 /// Messages that have been written again so far.
@@ -47,13 +47,13 @@ pub(super) fn said_key(role: Role, parts: &[PartEntry]) -> [u8; 16] {
     key
 }
 
-impl Line {
+impl LineState {
     /// Facts of a record that repeats messages from before a compaction; `None` if it does not, and the fold is over.
     pub(super) fn said_again(
         &mut self,
         record: &Record<'_>,
         uuid: &str,
-        blocks: &Blocks<'_>,
+        blocks: &MessageBlocks<'_>,
         model: Option<&str>,
         entries: &mut Vec<Entry>,
     ) -> Option<usize> {
@@ -99,7 +99,7 @@ impl Line {
         Some(message(key, role, parts, true).origin(origin))
     }
 
-    fn is_known(&self, block: &Block<'_>) -> bool {
+    fn is_known(&self, block: &ContentBlock<'_>) -> bool {
         match block.result_id() {
             Some(call) => self.outputs.contains_key(&*call),
             None => self.said.contains_key(&said_key(Role::User, &[block.part()])),
@@ -113,7 +113,7 @@ impl Line {
     }
 
     /// A result that is shorter now than it was.
-    fn shortened(&self, uuid: &str, block: &Block<'_>) -> Option<Entry> {
+    fn shortened(&self, uuid: &str, block: &ContentBlock<'_>) -> Option<Entry> {
         let call = block.result_id()?.into_owned();
         let parts = block.result_parts();
         if self.outputs.get(&*call) == Some(&said_key(Role::Tool, &parts)) {

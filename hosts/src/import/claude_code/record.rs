@@ -42,7 +42,7 @@ pub(super) struct Record<'a> {
     /// Parameters of calls as the model made them and as they are sent, by the calls' ids, where the host ran others.
     pub(super) wire_inputs: Option<&'a str>,
     /// The words in which it was sent, where they are not its own.
-    pub(super) sent: Option<Words>,
+    pub(super) sent: Option<RecordWords>,
 }
 
 impl<'a> Record<'a> {
@@ -180,9 +180,9 @@ pub(super) fn named(value: Option<&str>) -> Option<Cow<'_, str>> {
 
 /// The words in which a record was sent.
 #[derive(Default, Clone, PartialEq, Debug)]
-pub(super) struct Words {
+pub(super) struct RecordWords {
     /// Texts by their numbers in the record.
-    texts: Vec<Option<Placed>>,
+    texts: Vec<Option<SentPlace>>,
     /// Contents of results as JSON, by their calls.
     pub(super) results: HashMap<String, String>,
     /// The text of the record stands in a result.
@@ -191,14 +191,14 @@ pub(super) struct Words {
 
 /// A text as it was sent.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Placed {
+pub(super) struct SentPlace {
     pub(super) role: Role,
     /// Its place among the texts of that role.
     pub(super) place: usize,
     pub(super) text: String,
 }
 
-impl Words {
+impl RecordWords {
     /// The words of a text.
     pub(super) fn text(&self, number: usize) -> Option<&str> {
         self.texts.get(number)?.as_ref().map(|it| it.text.as_str())
@@ -218,7 +218,7 @@ impl Words {
         self.is_in_result
     }
 
-    pub(super) fn put(&mut self, number: usize, placed: Placed) {
+    pub(super) fn put(&mut self, number: usize, placed: SentPlace) {
         if self.texts.len() <= number {
             self.texts.resize(number + 1, None);
         }

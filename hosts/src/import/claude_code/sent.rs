@@ -16,9 +16,9 @@ use acpdb_engine::event::Role;
 
 use super::super::json;
 use super::Pending;
-use super::attached::{Place, SENT, Told, told, untagged};
-use super::blocks::Blocks;
-use super::record::{Placed, Record, Words};
+use super::attached::{Attachment, AttachmentPosition, SENT, told, untagged};
+use super::blocks::MessageBlocks;
+use super::record::{Record, RecordWords, SentPlace};
 
 const NOTICE: &str = "<task-notification>";
 /// The oldest version that may record its requests: 2.1.322 does, 2.1.197 does not.
@@ -33,22 +33,22 @@ pub(super) struct Waiting {
     records: Vec<Pending>,
     bytes: usize,
     /// Copied messages with their digests, and the requests since.
-    copies: Vec<(String, Copied)>,
-    requests: Vec<Request>,
+    copies: Vec<(String, CopiedMessages)>,
+    requests: Vec<SentRequest>,
     /// The file has recorded a request.
     has_requests: bool,
     /// The file grows while it is read: what came is told at once, and only notifications wait.
     grows: bool,
 }
 
-struct Copied {
+struct CopiedMessages {
     role: Option<Role>,
     /// The content as JSON.
     content: String,
 }
 
 /// A request: the first messages of another one, then these.
-struct Request {
+struct SentRequest {
     id: String,
     base: Option<String>,
     keep: u64,
@@ -58,7 +58,7 @@ struct Request {
 /// Records that waited, each with the words in which it was sent, and texts that stand in no record.
 #[derive(Default)]
 pub(super) struct Flushed {
-    pub(super) records: Vec<(Pending, Option<Words>)>,
+    pub(super) records: Vec<(Pending, Option<RecordWords>)>,
     pub(super) beside: Vec<Entry>,
 }
 
@@ -95,7 +95,7 @@ impl Waiting {
                         Some("system") => Some(Role::System),
                         _ => None,
                     };
-                    self.copies.push((digest, Copied { role, content: content.to_owned() }));
+                    self.copies.push((digest, CopiedMessages { role, content: content.to_owned() }));
                 }
             }
             "api-request" => {
@@ -109,7 +109,7 @@ impl Waiting {
                     // It does not say which: those that it has been told of.
                     tail.extend(self.copies.iter().map(|(digest, _)| digest.clone()));
                 }
-                self.requests.push(Request {
+                self.requests.push(SentRequest {
                     id: json::owned(id).unwrap_or_default(),
                     base: json::owned(base),
                     keep: json::count(keep).unwrap_or_default(),
@@ -131,7 +131,7 @@ impl Waiting {
         self.requests.clear();
         self.bytes = 0;
         let copy_of = |digest: &String| copies.iter().find(|(of, _)| of == digest).map(|(_, copy)| copy);
-        let mut copies: Vec<(&String, &Copied)> =
+        let mut copies: Vec<(&String, &CopiedMessages)> =
             messages.iter().filter_map(|digest| Some((digest, copy_of(digest)?))).collect();
         // Texts from before the model's last words were told before.
         let said = copies.iter().rposition(|(_, copy)| copy.role.is_none());
@@ -188,13 +188,13 @@ fn kind_of(text: Option<&str>) -> std::borrow::Cow<'_, str> {
 struct Own {
     record: usize,
     number: usize,
-    place: Place,
+    place: AttachmentPosition,
     text: String,
 }
 
 /// The texts and results of the messages that were sent.
 #[derive(Default)]
-struct Sent<'a> {
+struct SentMessages<'a> {
     /// The texts of the user's side, with the digests of their messages.
     users: Vec<(&'a str, String)>,
     system: Vec<String>,
@@ -202,11 +202,13 @@ struct Sent<'a> {
     results: Vec<(String, &'a str)>,
 }
 
-impl<'a> Sent<'a> {
-    fn of(copies: &[(&'a String, &'a Copied)]) -> Self {
+impl<'a> SentMessages<'a> {
+    fn of(copies: &[(&'a String, &'a CopiedMessages)]) -> Self {
         let mut sent = Self::default();
         for (digest, copy) in copies {
-            for block in Blocks::parse(Some(&copy.content)).map(|blocks| blocks.list).unwrap_or_default() {
+            for block in
+                MessageBlocks::parse(Some(&copy.content)).map(|blocks| blocks.list).unwrap_or_default()
+            {
                 if let Some(call) = block.result_id() {
                     sent.results.extend(block.content().map(|content| (call.into_owned(), content)));
                 } else if let Some(text) = json::owned(block.text).filter(|_| block.is("text")) {
@@ -221,10 +223,10 @@ impl<'a> Sent<'a> {
     }
 }
 
-fn told_in(records: Vec<Pending>, copies: &[(&String, &Copied)]) -> Flushed {
+fn told_in(records: Vec<Pending>, copies: &[(&String, &CopiedMessages)]) -> Flushed {
     let mut own: Vec<Own> = records.iter().enumerate().flat_map(|(at, it)| texts_of(at, it.text())).collect();
-    let mut words: Vec<Words> = records.iter().map(|_| Words::default()).collect();
-    let sent = Sent::of(copies);
+    let mut words: Vec<RecordWords> = records.iter().map(|_| RecordWords::default()).collect();
+    let sent = SentMessages::of(copies);
     for (record, words) in records.iter().zip(&mut words) {
         for call in calls_of(record.text()) {
             let content =
@@ -235,7 +237,8 @@ fn told_in(records: Vec<Pending>, copies: &[(&String, &Copied)]) -> Flushed {
     let beside = users_side(&sent, &mut own, &mut words);
     let answers: Vec<String> = sent.results.iter().map(|(_, content)| text_in(content)).collect();
     own.retain(|own| {
-        let is_in_result = own.place != Place::Own && answers.iter().any(|answer| answer.contains(&own.text));
+        let is_in_result =
+            own.place != AttachmentPosition::Own && answers.iter().any(|answer| answer.contains(&own.text));
         if let Some(words) = words.get_mut(own.record).filter(|_| is_in_result) {
             words.is_in_result = true;
         }
@@ -244,12 +247,12 @@ fn told_in(records: Vec<Pending>, copies: &[(&String, &Copied)]) -> Flushed {
     systems_side(&sent, &own, &mut words);
     let records = records.into_iter().zip(words);
     let records =
-        records.map(|(record, words)| (record, Some(words).filter(|words| *words != Words::default())));
+        records.map(|(record, words)| (record, Some(words).filter(|words| *words != RecordWords::default())));
     Flushed { records: records.collect(), beside }
 }
 
 /// Finds the texts of the user's side, and takes them out of `own`. Gives those that stand in no record.
-fn users_side(sent: &Sent<'_>, own: &mut Vec<Own>, words: &mut [Words]) -> Vec<Entry> {
+fn users_side(sent: &SentMessages<'_>, own: &mut Vec<Own>, words: &mut [RecordWords]) -> Vec<Entry> {
     let mut found: Vec<Option<Own>> = Vec::new();
     for (_, text) in &sent.users {
         let at = own.iter().position(|own| is_same(own, text));
@@ -268,20 +271,20 @@ fn users_side(sent: &Sent<'_>, own: &mut Vec<Own>, words: &mut [Words]) -> Vec<E
             continue;
         };
         // The exporter puts a line feed between the user's own texts.
-        let is_followed = own.place == Place::Own && place + 1 < sent.users.len();
+        let is_followed = own.place == AttachmentPosition::Own && place + 1 < sent.users.len();
         let feed = text.strip_suffix('\n').filter(|_| is_followed && !own.text.ends_with('\n'));
         let text = feed.unwrap_or(text).to_owned();
         if let Some(words) = words.get_mut(own.record) {
-            words.put(own.number, Placed { role: Role::User, place, text });
+            words.put(own.number, SentPlace { role: Role::User, place, text });
         }
     }
     beside
 }
 
 /// Finds the texts in messages of role system, where the exporter would make others.
-fn systems_side(sent: &Sent<'_>, own: &[Own], words: &mut [Words]) {
+fn systems_side(sent: &SentMessages<'_>, own: &[Own], words: &mut [RecordWords]) {
     let whole = sent.system.join("\n\n");
-    let own: Vec<&Own> = own.iter().filter(|own| own.place == Place::System).collect();
+    let own: Vec<&Own> = own.iter().filter(|own| own.place == AttachmentPosition::System).collect();
     let made: Vec<&str> = own.iter().map(|own| untagged(&own.text)).collect();
     if whole.is_empty() || made.join("\n\n") == whole {
         return;
@@ -290,7 +293,7 @@ fn systems_side(sent: &Sent<'_>, own: &[Own], words: &mut [Words]) {
         let forms = [own.text.as_str(), untagged(&own.text)];
         let found = forms.into_iter().find_map(|form| Some((whole.find(form)?, form)));
         if let (Some((place, text)), Some(words)) = (found, words.get_mut(own.record)) {
-            words.put(own.number, Placed { role: Role::System, place, text: text.to_owned() });
+            words.put(own.number, SentPlace { role: Role::System, place, text: text.to_owned() });
         }
     }
 }
@@ -304,17 +307,17 @@ fn texts_of(record: usize, text: Option<&str>) -> Vec<Own> {
     };
     match &*parsed.kind {
         "user" => {
-            let blocks = Blocks::parse(json::member(parsed.message, "content")).map(|it| it.list);
+            let blocks = MessageBlocks::parse(json::member(parsed.message, "content")).map(|it| it.list);
             let texts = blocks.unwrap_or_default().into_iter().filter(|block| block.is("text"));
-            own(texts.filter_map(|block| json::owned(block.text)).collect(), Place::Own)
+            own(texts.filter_map(|block| json::owned(block.text)).collect(), AttachmentPosition::Own)
         }
         "attachment" => {
-            let Some(Told { place, parts, .. }) = told(&parsed) else { return Vec::new() };
+            let Some(Attachment { place, parts, .. }) = told(&parsed) else { return Vec::new() };
             let texts = parts.iter().map(|part| String::from_utf8_lossy(&part.bytes).into_owned());
             own(texts.collect(), place)
         }
         "system" if json::string(parsed.subtype).as_deref() == Some("local_command") => {
-            own(json::owned(parsed.content).into_iter().collect(), Place::Own)
+            own(json::owned(parsed.content).into_iter().collect(), AttachmentPosition::Own)
         }
         _ => Vec::new(),
     }
@@ -322,7 +325,7 @@ fn texts_of(record: usize, text: Option<&str>) -> Vec<Own> {
 
 /// The texts of a result's content.
 fn text_in(content: &str) -> String {
-    let blocks = Blocks::parse(Some(content)).map(|it| it.list).unwrap_or_default();
+    let blocks = MessageBlocks::parse(Some(content)).map(|it| it.list).unwrap_or_default();
     blocks.iter().filter_map(|block| json::owned(block.text)).collect::<Vec<_>>().join("\n")
 }
 
@@ -330,7 +333,7 @@ fn text_in(content: &str) -> String {
 fn calls_of(text: Option<&str>) -> Vec<String> {
     let content =
         json::member(json::member(text.filter(|text| text.contains("tool_result")), "message"), "content");
-    let blocks = Blocks::parse(content).map(|it| it.list).unwrap_or_default();
+    let blocks = MessageBlocks::parse(content).map(|it| it.list).unwrap_or_default();
     blocks.iter().filter_map(|block| block.result_id().map(std::borrow::Cow::into_owned)).collect()
 }
 
@@ -345,8 +348,8 @@ fn made(own: &[&Own]) -> Vec<String> {
     let (attached, users): (Vec<&Own>, Vec<&Own>) = own
         .iter()
         .copied()
-        .filter(|it| it.place != Place::System)
-        .partition(|it| it.place == Place::Attached);
+        .filter(|it| it.place != AttachmentPosition::System)
+        .partition(|it| it.place == AttachmentPosition::Attached);
     let count = attached.len();
     let all: Vec<&Own> = attached.into_iter().chain(users).collect();
     let texts = all.iter().enumerate().map(|(at, own)| match all.get(at + 1).filter(|_| at + 1 >= count) {

@@ -25,7 +25,7 @@ const FILE_COUNT_MAX: usize = 16;
 const BYTES_MAX: usize = 64 << 20;
 
 /// The end of a session's beginning in a file of a thread.
-struct Base {
+struct SessionPrefix {
     thread: String,
     /// Number of the first line that is no part of it.
     ordinal: Option<u64>,
@@ -33,7 +33,7 @@ struct Base {
     end: Option<usize>,
 }
 
-impl Base {
+impl SessionPrefix {
     fn of(base: &str) -> Option<Self> {
         let [thread, ordinal, offset] =
             pick(base, ["thread_id", "end_ordinal_exclusive", "end_byte_offset"])?;
@@ -77,7 +77,7 @@ impl Base {
 impl Codex {
     /// Adds the facts of the beginning that `base` names.
     pub(super) fn inherit(&mut self, base: &str, origin: &str, out: &mut Vec<Entry>) {
-        let Some(base) = Base::of(base) else { return };
+        let Some(base) = SessionPrefix::of(base) else { return };
         let Some(beside) = self.beside.clone() else { return };
         let found = base.file(&beside, &self.open).filter(|_| self.open.len() < DEPTH_MAX);
         let text = found.as_ref().and_then(|(_, file)| base.within(file));

@@ -32,12 +32,12 @@ use self::events::EventLine;
 pub(crate) use self::events::{SUMMARY, SUMMARY_SENT};
 use self::usage::Reckoned;
 use super::json::{member, owned, pick};
-use super::lines::{Found, keep, opened};
+use super::lines::{RecordOutcome, keep, opened};
 use super::marks::marks;
 use super::report::Admitted;
 use super::turns::{Occurrences, digest};
 use super::values::ValueReader;
-use super::{Context, Format, ImportError, Input, time};
+use super::{ImportContext, ImportError, ImportFormat, Input, time};
 
 const HOST: &str = "copilot-cli";
 
@@ -70,10 +70,10 @@ struct Copilot {
 type Pending = Vec<(usize, Vec<Entry>, u64)>;
 
 /// Reads an event file.
-pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<(), ImportError> {
     let id = context.options.session.clone().unwrap_or_else(|| context.name.to_string());
     let reader = ValueReader::records(input, &context.options.limits);
-    let mut reader = reader.finding(marks(Format::CopilotCli));
+    let mut reader = reader.finding(marks(ImportFormat::CopilotCli));
     let mut copilot = Copilot { lines: vec![EventLine::default()], ..Copilot::default() };
     let mut streams: Vec<Arc<StreamInfo>> = Vec::new();
     let mut pending = Pending::new();
@@ -113,7 +113,7 @@ impl Copilot {
         id: &str,
         streams: &mut Vec<Arc<StreamInfo>>,
         pending: Pending,
-        context: &mut Context<'_>,
+        context: &mut ImportContext<'_>,
     ) -> Result<(), ImportError> {
         for (owner, entries, offset) in pending {
             while streams.len() <= owner {
@@ -140,20 +140,20 @@ impl Copilot {
         StreamInfo { name, parent: Some((parent, Some(call))), title: None, ..main }
     }
 
-    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> (usize, Found) {
+    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> (usize, RecordOutcome) {
         let Some([kind, data, id, timestamp, agent]) =
             pick(line, ["type", "data", "id", "timestamp", "agentId"])
         else {
-            return (0, Found::Unfit("not a JSON object"));
+            return (0, RecordOutcome::Unfit("not a JSON object"));
         };
-        let Some(kind) = owned(kind) else { return (0, Found::Unfit("an event without a type")) };
+        let Some(kind) = owned(kind) else { return (0, RecordOutcome::Unfit("an event without a type")) };
         let data = data.unwrap_or("{}");
         let owner = self.owner(&kind, data, owned(agent));
         let id = owned(id).unwrap_or_else(|| digest(line));
         let known = self.ids.entry(id.clone()).or_default();
         let content = digest(line);
         if known.contains(&content) {
-            return (owner, Found::Again);
+            return (owner, RecordOutcome::Again);
         }
         known.push(content);
         let origin = match known.len() {
@@ -175,7 +175,7 @@ impl Copilot {
         }
         self.told.dated(at);
         let known = kind == "abort" || GROUPS.iter().any(|group| kind.starts_with(group));
-        (owner, if known { Found::Known } else { Found::Unknown(kind) })
+        (owner, if known { RecordOutcome::Known } else { RecordOutcome::Unknown(kind) })
     }
 
     /// The line that an event belongs to: the session's, or that of the subagent that it names.

@@ -22,7 +22,7 @@ use crate::exchange;
 use crate::export::Format;
 
 /// The facts of each message, if any of them holds calls or results as blocks; `Err`: some do, and they cannot be read.
-pub(super) fn read(head: &str, messages: &[&str]) -> Option<Result<Blocks, &'static str>> {
+pub(super) fn read(head: &str, messages: &[&str]) -> Option<Result<ChatFacts, &'static str>> {
     let has_parts =
         |message: &&str| member(Some(message), "parts").is_some_and(|parts| parts.starts_with('['));
     let is_gemini = !messages.is_empty() && messages.iter().all(has_parts);
@@ -46,7 +46,7 @@ pub(super) fn read(head: &str, messages: &[&str]) -> Option<Result<Blocks, &'sta
         entries
     });
     let head = whole.then(|| talk.head.entry().origin("head"));
-    Some(Ok(Blocks { told: told.collect::<Vec<_>>().into_iter(), head, index: 0, used: HashSet::new() }))
+    Some(Ok(ChatFacts { told: told.collect::<Vec<_>>().into_iter(), head, index: 0, used: HashSet::new() }))
 }
 
 /// A message that stands in a member `message`, as in transcripts of Cursor, with its role; else the message itself.
@@ -70,7 +70,7 @@ fn has_calls(message: &str) -> bool {
 
 /// The facts of messages, one message after the other.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct ChatFacts {
     told: std::vec::IntoIter<Vec<Entry>>,
     /// The fact of the parts before the messages.
     head: Option<Entry>,
@@ -79,7 +79,7 @@ pub(super) struct Blocks {
     used: HashSet<String>,
 }
 
-impl Blocks {
+impl ChatFacts {
     /// Messages that were told.
     pub(super) const fn count(&self) -> usize {
         self.index

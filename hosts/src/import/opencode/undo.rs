@@ -2,18 +2,18 @@
 
 use acpdb_engine::entry::{Entry, PointRef, fact};
 
-use super::super::{Context, ImportError, json};
-use super::Session;
+use super::super::{ImportContext, ImportError, json};
+use super::SessionReader;
 
 /// The message that a session is reverted to, and the part, if it is reverted: they and all behind are not sent.
 #[derive(Default)]
-pub(super) struct Undo {
+pub(super) struct RevertPoint {
     to: Option<(String, Option<String>)>,
     /// The first fact of what is reverted.
     first: Option<String>,
 }
 
-impl Undo {
+impl RevertPoint {
     /// Reads the revert of a session's info.
     pub(super) fn of(info: &str) -> Self {
         let [message, part] = json::member(Some(info), "revert")
@@ -32,9 +32,13 @@ impl Undo {
     }
 }
 
-impl Session {
+impl SessionReader {
     /// Says which messages the session has: those of the list, up to the one that it is reverted to.
-    pub(in crate::import) fn present(&self, ids: impl Iterator<Item = String>, context: &mut Context<'_>) {
+    pub(in crate::import) fn present(
+        &self,
+        ids: impl Iterator<Item = String>,
+        context: &mut ImportContext<'_>,
+    ) {
         let mut keys = Vec::new();
         for id in ids {
             let reverted = self.undo.to.as_ref().filter(|(message, _)| *message == id);
@@ -57,7 +61,11 @@ impl Session {
     }
 
     /// Takes back what is reverted, once it has been told.
-    pub(in crate::import) fn revert(&self, end: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
+    pub(in crate::import) fn revert(
+        &self,
+        end: u64,
+        context: &mut ImportContext<'_>,
+    ) -> Result<(), ImportError> {
         let (Some((message, part)), Some(origin)) = (&self.undo.to, &self.undo.first) else { return Ok(()) };
         let name = part.as_ref().unwrap_or(message);
         let rewound = fact::Rewound { to: PointRef::Before(origin.clone()) };

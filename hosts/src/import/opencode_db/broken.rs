@@ -5,8 +5,8 @@ use std::sync::Arc;
 use acpdb_engine::entry::{Entry, StreamInfo, WirePiece, fact};
 
 use super::super::values::ValueReader;
-use super::super::{Context, ImportError, Limits};
-use super::group::Data;
+use super::super::{ImportContext, ImportError, Limits};
+use super::group::RowData;
 use super::is_one;
 
 /// Rows of one message that are kept as they are.
@@ -25,9 +25,14 @@ impl Broken {
     }
 
     /// The object that a row holds; other content is kept.
-    pub(in crate::import) fn object(&mut self, table: &'static str, id: &str, data: Data) -> Option<String> {
+    pub(in crate::import) fn object(
+        &mut self,
+        table: &'static str,
+        id: &str,
+        data: RowData,
+    ) -> Option<String> {
         match data {
-            Data::Object(text) if !self.is_strict || is_object(&text) => Some(text),
+            RowData::Object(text) if !self.is_strict || is_object(&text) => Some(text),
             other => {
                 self.keep(table, id, other);
                 None
@@ -36,11 +41,11 @@ impl Broken {
     }
 
     /// Keeps the content of a row.
-    pub(in crate::import) fn keep(&mut self, table: &'static str, id: &str, data: Data) {
+    pub(in crate::import) fn keep(&mut self, table: &'static str, id: &str, data: RowData) {
         let bytes = match data {
-            Data::Object(text) => text.into_bytes(),
-            Data::Other(bytes) => bytes,
-            Data::Gone => return,
+            RowData::Object(text) => text.into_bytes(),
+            RowData::Other(bytes) => bytes,
+            RowData::Gone => return,
         };
         self.rows.push((table, id.to_owned(), bytes));
     }
@@ -50,7 +55,7 @@ impl Broken {
         &mut self,
         stream: &Arc<StreamInfo>,
         end: u64,
-        context: &mut Context<'_>,
+        context: &mut ImportContext<'_>,
     ) -> Result<(), ImportError> {
         for (table, id, bytes) in self.rows.drain(..) {
             context.report.records += 1;

@@ -13,10 +13,10 @@ use std::ops::Range;
 
 use super::super::json;
 use super::{integer, text};
-use crate::sqlite::{Database, Place, Table, Unreadable, Value};
+use crate::sqlite::{Database, RowAddress, SqlValue, Table, Unreadable};
 
 /// The names of the columns that a table's rows are found by.
-pub(super) struct Names {
+pub(super) struct ColumnNames {
     pub(super) table: &'static str,
     pub(super) owner: &'static str,
     pub(super) order: &'static str,
@@ -29,30 +29,30 @@ pub(super) struct Names {
 
 /// A row: its order among those of its owner, its id, where it lies, when it was changed.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct OwnedRow {
     order: i64,
     changed: i64,
-    place: Place,
+    place: RowAddress,
     /// The number of its owner, in the order in which owners were met.
     owner: u32,
     /// Start and length of its id.
     id: (u32, u32),
 }
 
-impl Row {
+impl OwnedRow {
     /// The place of the row.
-    pub(super) const fn place(&self) -> Place {
+    pub(super) const fn place(&self) -> RowAddress {
         self.place
     }
 }
 
 /// Rows of a table, by owner.
 #[derive(Debug, Default)]
-pub(super) struct Group {
+pub(super) struct OwnerRows {
     /// The table, and the index of its column `data`.
     table: Option<(Table, usize)>,
     ids: String,
-    rows: Vec<Row>,
+    rows: Vec<OwnedRow>,
     owners: HashMap<Box<str>, Range<usize>>,
     /// Rows without an id, or of no owner.
     unnamed_count: u64,
@@ -60,7 +60,7 @@ pub(super) struct Group {
 
 /// The content of a row.
 #[derive(Debug)]
-pub(in crate::import) enum Data {
+pub(in crate::import) enum RowData {
     /// A JSON object.
     Object(String),
     /// Bytes that should be such an object, and are none.
@@ -69,19 +69,19 @@ pub(in crate::import) enum Data {
     Gone,
 }
 
-impl Group {
+impl OwnerRows {
     /// Finds the rows of a table; `None` if it lacks a column that they are found by.
     pub(super) fn read(
         database: &Database<'_>,
         table: &Table,
-        names: &Names,
+        names: &ColumnNames,
     ) -> Result<Option<Self>, Unreadable> {
         let [id, owner, order, changed, kind, data] =
             table.places(["id", names.owner, names.order, names.changed, "type", "data"]);
         let (Some(_), Some(_), Some(data)) = (id, owner, data) else { return Ok(None) };
         let kind = kind.filter(|_| !names.kinds.is_empty());
         let wanted = [id, owner, order, changed, kind].into_iter().flatten().max().map_or(0, |last| last + 1);
-        let counts = |row: &[Value]| {
+        let counts = |row: &[SqlValue]| {
             let kind = text(row, kind).unwrap_or_default();
             names.kinds.is_empty() || names.kinds.iter().any(|beginning| kind.starts_with(beginning))
         };
@@ -103,7 +103,7 @@ impl Group {
                 };
                 let order = integer(&row, order).unwrap_or_default();
                 let changed = integer(&row, changed).unwrap_or_default();
-                group.rows.push(Row { order, changed, place, owner, id });
+                group.rows.push(OwnedRow { order, changed, place, owner, id });
             } else {
                 group.unnamed_count += 1;
             }
@@ -136,7 +136,7 @@ impl Group {
         self.rows = rows;
     }
 
-    fn compare(&self, left: &Row, right: &Row) -> Ordering {
+    fn compare(&self, left: &OwnedRow, right: &OwnedRow) -> Ordering {
         (left.owner, left.order)
             .cmp(&(right.owner, right.order))
             .then_with(|| self.id(left).cmp(self.id(right)))
@@ -150,7 +150,7 @@ impl Group {
     }
 
     /// The rows of an owner, in their order.
-    pub(super) fn of(&self, owner: &str) -> &[Row] {
+    pub(super) fn of(&self, owner: &str) -> &[OwnedRow] {
         self.owners.get(owner).and_then(|run| self.rows.get(run.clone())).unwrap_or_default()
     }
 
@@ -160,7 +160,7 @@ impl Group {
     }
 
     /// The id of a row; empty if the table's ids are not kept.
-    pub(super) fn id(&self, row: &Row) -> &str {
+    pub(super) fn id(&self, row: &OwnedRow) -> &str {
         let (start, bytes) = (row.id.0 as usize, row.id.1 as usize);
         self.ids.get(start..start.saturating_add(bytes)).unwrap_or_default()
     }
@@ -173,18 +173,18 @@ impl Group {
     }
 
     /// Reads the content of a row.
-    pub(super) fn data(&self, database: &Database<'_>, row: &Row) -> Result<Data, Unreadable> {
-        let Some((table, data)) = self.table() else { return Ok(Data::Gone) };
-        let Some(mut found) = database.row_at(table, row.place)? else { return Ok(Data::Gone) };
+    pub(super) fn data(&self, database: &Database<'_>, row: &OwnedRow) -> Result<RowData, Unreadable> {
+        let Some((table, data)) = self.table() else { return Ok(RowData::Gone) };
+        let Some(mut found) = database.row_at(table, row.place)? else { return Ok(RowData::Gone) };
         let is_object = self.data_of(&found).is_some();
         Ok(match found.get_mut(data) {
-            Some(Value::Text(text)) if is_object => Data::Object(std::mem::take(text)),
-            other => Data::Other(other.map(bytes_of).unwrap_or_default()),
+            Some(SqlValue::Text(text)) if is_object => RowData::Object(std::mem::take(text)),
+            other => RowData::Other(other.map(bytes_of).unwrap_or_default()),
         })
     }
 
     /// The content of a row that was read, of any kind.
-    pub(super) fn bytes_of(&self, row: &mut [Value]) -> Vec<u8> {
+    pub(super) fn bytes_of(&self, row: &mut [SqlValue]) -> Vec<u8> {
         self.table().and_then(|(_, data)| row.get_mut(data)).map(bytes_of).unwrap_or_default()
     }
 
@@ -195,17 +195,17 @@ impl Group {
     }
 
     /// The content of a row that was read, if it is a JSON object.
-    pub(super) fn data_of<'r>(&self, row: &'r [Value]) -> Option<&'r str> {
+    pub(super) fn data_of<'r>(&self, row: &'r [SqlValue]) -> Option<&'r str> {
         let (_, data) = self.table()?;
         let data = text(row, Some(data))?.trim();
         json::pick(data, ["id"]).map(|_| data)
     }
 }
 
-fn bytes_of(value: &mut Value) -> Vec<u8> {
+fn bytes_of(value: &mut SqlValue) -> Vec<u8> {
     match value {
-        Value::Text(text) => std::mem::take(text).into_bytes(),
-        Value::Blob(bytes) => std::mem::take(bytes),
+        SqlValue::Text(text) => std::mem::take(text).into_bytes(),
+        SqlValue::Blob(bytes) => std::mem::take(bytes),
         _ => Vec::new(),
     }
 }

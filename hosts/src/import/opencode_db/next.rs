@@ -24,23 +24,23 @@ use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Report, Role};
 use acpdb_engine::ids::Micros;
 
 use super::super::json::{self, elements, member, owned, pick};
-use super::super::opencode::Session;
+use super::super::opencode::SessionReader;
 use super::super::opencode::{ABORTED, usage_of};
 use super::super::turns::message;
-use super::super::{Context, ImportError, bytes, millis, small_fields, wire};
+use super::super::{ImportContext, ImportError, bytes, millis, small_fields, wire};
 use super::broken::Broken;
-use super::group::Data;
-use super::{Rows, text, unreadable};
+use super::group::RowData;
+use super::{SessionRows, text, unreadable};
 use crate::sqlite::Database;
 
 /// Imports the rows of a session, in the order of their numbers.
 pub(super) fn import(
-    rows: &Rows,
+    rows: &SessionRows,
     database: &Database<'_>,
     id: &str,
-    session: &mut Session,
+    session: &mut SessionReader,
     end: u64,
-    context: &mut Context<'_>,
+    context: &mut ImportContext<'_>,
 ) -> Result<(), ImportError> {
     let Some((table, _)) = rows.next_messages.table() else { return Ok(()) };
     let (stream, session_id) = (&Arc::clone(&session.stream), id);
@@ -49,7 +49,7 @@ pub(super) fn import(
     for row in rows.next_messages.of(session_id) {
         let Some(mut found) = database.row_at(table, row.place()).map_err(unreadable)? else { continue };
         let Some(data) = rows.next_messages.data_of(&found) else {
-            let data = Data::Other(rows.next_messages.bytes_of(&mut found));
+            let data = RowData::Other(rows.next_messages.bytes_of(&mut found));
             broken.keep("session_message", rows.next_messages.id(row), data);
             broken.hand_out(stream, end, context)?;
             continue;
@@ -57,7 +57,7 @@ pub(super) fn import(
         let kind = text(&found, kind).unwrap_or("untyped");
         let id = rows.next_messages.id(row);
         let is_told = rows.messages.of(session_id).iter().any(|message| rows.messages.id(message) == id);
-        let message = Message::of(id, data);
+        let message = MessageRow::of(id, data);
         let mut entries = Vec::new();
         if !is_told && !message.facts(kind, &mut entries) {
             context.report.unknown(&format!("session_message/{kind}"));
@@ -75,14 +75,14 @@ pub(super) fn import(
 }
 
 /// A row's message.
-struct Message<'a> {
+struct MessageRow<'a> {
     id: &'a str,
     data: &'a str,
     created: Option<Micros>,
     completed: Option<Micros>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> MessageRow<'a> {
     fn of(id: &'a str, data: &'a str) -> Self {
         let times = member(Some(data), "time");
         let [created, completed] =

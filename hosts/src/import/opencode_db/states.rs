@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, StreamInfo, fact};
 
-use super::super::{Context, ImportError, json, millis, wire};
-use super::{Rows, text, unreadable};
+use super::super::{ImportContext, ImportError, json, millis, wire};
+use super::{SessionRows, text, unreadable};
 use crate::sqlite::Database;
 
 /// Beginnings of the types of events that tell of parts and messages.
@@ -54,12 +54,12 @@ impl Says {
 
 /// Records earlier states of a session's parts.
 pub(super) fn import(
-    rows: &Rows,
+    rows: &SessionRows,
     database: &Database<'_>,
     session: &str,
     stream: &Arc<StreamInfo>,
     end: u64,
-    context: &mut Context<'_>,
+    context: &mut ImportContext<'_>,
 ) -> Result<(), ImportError> {
     let Some((table, data)) = rows.events.table() else { return Ok(()) };
     let [own, kind] = table.places(["id", "type"]);

@@ -15,7 +15,7 @@ use acpdb_engine::event::Usage;
 use super::super::json::{self, boolean, count, elements, member, owned, pick};
 
 /// A block of a reply.
-pub(super) enum Piece {
+pub(super) enum ReplyBlock {
     Part(PartEntry),
     Call { id: String, tool: String, arguments: String, signature: Option<String> },
 }
@@ -42,26 +42,26 @@ fn part(block: &str) -> PartEntry {
 }
 
 /// The blocks of a reply over `api`.
-pub(super) fn pieces(blocks: Option<&str>, api: &str) -> Vec<Piece> {
+pub(super) fn pieces(blocks: Option<&str>, api: &str) -> Vec<ReplyBlock> {
     let Some(blocks) = blocks else { return Vec::new() };
     if let Some(text) = owned(Some(blocks)) {
-        return vec![Piece::Part(PartEntry::text(text))];
+        return vec![ReplyBlock::Part(PartEntry::text(text))];
     }
     elements(blocks).unwrap_or_default().into_iter().map(|block| piece(block, api)).collect()
 }
 
-fn piece(block: &str, api: &str) -> Piece {
+fn piece(block: &str, api: &str) -> ReplyBlock {
     let [kind, id, name, arguments, signature] =
         pick(block, ["type", "id", "name", "arguments", "thoughtSignature"]).unwrap_or_default();
     match (json::string(kind).as_deref(), owned(id)) {
-        (Some("toolCall"), Some(id)) => Piece::Call {
+        (Some("toolCall"), Some(id)) => ReplyBlock::Call {
             id: call_id(&id).to_owned(),
             tool: owned(name).unwrap_or_default(),
             arguments: arguments.unwrap_or("{}").to_owned(),
             signature: owned(signature),
         },
-        (Some("thinking"), _) => Piece::Part(thinking(block, api)),
-        _ => Piece::Part(part(block)),
+        (Some("thinking"), _) => ReplyBlock::Part(thinking(block, api)),
+        _ => ReplyBlock::Part(part(block)),
     }
 }
 

@@ -8,19 +8,19 @@ use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use serde_json::{Value, json};
 
-use super::super::http::{Options, serve_http};
+use super::super::http::{McpHttpOptions, serve_http};
 use super::super::server::ServerError;
 use super::super::tools::Tools;
-use crate::proxy::access::{Access, Clients};
+use crate::proxy::access::{ClientAccess, Clients};
 
 fn serve(folder: &std::path::Path) -> SocketAddr {
     let store = Store::builder(folder.join("store")).any_file_system().open().unwrap();
     let entries = vec![Entry::prompt("p1"), Entry::message("p1", Role::User, "Where is port 4142 opened?")];
     let _ = store.append(&StreamInfo::session("host", "s1"), entries).unwrap();
     let tools = Tools::new(store, None, None);
-    let options = Options {
+    let options = McpHttpOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
-        access: Access::new(TOKEN, Clients::OfThisUser).unwrap(),
+        access: ClientAccess::new(TOKEN, Clients::OfThisUser).unwrap(),
     };
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -213,8 +213,8 @@ fn a_token_is_asked_for_and_others_are_not_let_in_without() {
     }
     let other = tempfile::tempdir().unwrap();
     let store = Store::builder(other.path().join("store")).any_file_system().open().unwrap();
-    let access = Access::new(TOKEN, Clients::OfThisUser).unwrap();
-    let options = Options { listen: "0.0.0.0:0".parse().unwrap(), access };
+    let access = ClientAccess::new(TOKEN, Clients::OfThisUser).unwrap();
+    let options = McpHttpOptions { listen: "0.0.0.0:0".parse().unwrap(), access };
     let refused = serve_http(&Tools::new(store, None, None), &options, &mut |_| unreachable!());
     assert!(matches!(refused, Err(ServerError::Exposed(_))), "{refused:?}");
 }

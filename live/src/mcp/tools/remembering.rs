@@ -6,10 +6,10 @@ use acpdb_engine::event::{Actor, MemoryKind};
 use acpdb_engine::fold::memory::{MemoryNamed, kind_label, said_by_label};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Error, Memory};
-use acpdb_query::memory::Row;
+use acpdb_query::memory::RememberedItem;
 use serde_json::{Map, Value, json};
 
-use super::{Reply, ToolError, Tools, text};
+use super::{ToolError, ToolReply, Tools, text};
 
 /// How an item of memory may be named where other items have names, too.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Tools {
         &self,
         session: Option<&str>,
         arguments: &Map<String, Value>,
-    ) -> Result<Reply, ToolError> {
+    ) -> Result<ToolReply, ToolError> {
         let optional = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
         let kind = match text(arguments, "kind")? {
             "decision" => MemoryKind::Decision,
@@ -65,7 +65,7 @@ impl Tools {
         } else {
             format!(", in the place of {}", replaced.join(", "))
         };
-        Ok(Reply {
+        Ok(ToolReply {
             text: format!("remembered as {}{place}{instead}", receipt.id),
             value: json!({"id": receipt.id, "supersedes": replaced}),
         })
@@ -75,13 +75,13 @@ impl Tools {
         &self,
         session: Option<&str>,
         arguments: &Map<String, Value>,
-    ) -> Result<Reply, ToolError> {
+    ) -> Result<ToolReply, ToolError> {
         let [old, new] = [text(arguments, "old")?, text(arguments, "new")?].map(MemoryRef::from);
         let reason = arguments.get("reason").and_then(Value::as_str).map(str::to_owned);
         let command = MemoryCommand::Supersede { old, new, reason };
         let receipt = self.store().remember_as(&self.scope(session)?, &command, Actor::Assistant)?;
         let replaced = self.row(session, &receipt.id)?.map(|row| row.supersedes).unwrap_or_default();
-        Ok(Reply {
+        Ok(ToolReply {
             text: format!("{} holds now, in the place of {}", receipt.id, replaced.join(", ")),
             value: json!({"id": receipt.id, "supersedes": replaced}),
         })
@@ -91,12 +91,12 @@ impl Tools {
         &self,
         session: Option<&str>,
         arguments: &Map<String, Value>,
-    ) -> Result<Reply, ToolError> {
+    ) -> Result<ToolReply, ToolError> {
         let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_lowercase();
         let words: Vec<&str> = query.split_whitespace().collect();
         let Some(memory) = self.memory(session)? else {
             let text = "nothing is remembered yet".to_owned();
-            return Ok(Reply { text, value: json!({"items": []}) });
+            return Ok(ToolReply { text, value: json!({"items": []}) });
         };
         let items: Vec<Value> = memory.read(self.store().now(), |view| {
             let rows = view.current().into_iter().filter_map(|(_, item)| {
@@ -125,19 +125,19 @@ impl Tools {
         let nothing =
             if words.is_empty() { "nothing is remembered yet" } else { "nothing is remembered of that" };
         let text = if said.is_empty() { nothing.to_owned() } else { said.join("\n") };
-        Ok(Reply { text, value: json!({"items": items}) })
+        Ok(ToolReply { text, value: json!({"items": items}) })
     }
 
     pub(super) fn forget(
         &self,
         session: Option<&str>,
         arguments: &Map<String, Value>,
-    ) -> Result<Reply, ToolError> {
+    ) -> Result<ToolReply, ToolError> {
         let item = MemoryRef::from(text(arguments, "id")?);
         let reason = arguments.get("reason").and_then(Value::as_str).map(str::to_owned);
         let command = MemoryCommand::Retract { item, reason };
         let receipt = self.store().remember_as(&self.scope(session)?, &command, Actor::Assistant)?;
-        Ok(Reply { text: format!("{} no longer holds", receipt.id), value: json!({"id": receipt.id}) })
+        Ok(ToolReply { text: format!("{} no longer holds", receipt.id), value: json!({"id": receipt.id}) })
     }
 
     /// The versions of a remembered item, oldest first; `None` if memory has no such item.
@@ -146,7 +146,7 @@ impl Tools {
         session: Option<&str>,
         name: &str,
         by: NamedBy,
-    ) -> Result<Option<Reply>, ToolError> {
+    ) -> Result<Option<ToolReply>, ToolError> {
         let Some(memory) = self.memory(session)? else { return Ok(None) };
         let texts = |body| acpdb_query::memory::text(self.store(), body);
         let rows = memory.read(self.store().now(), |view| {
@@ -157,10 +157,10 @@ impl Tools {
             };
             let (_, memory) = view.stream(stream)?;
             let members = memory.chain(&item).members.into_iter().filter_map(|member| member.item);
-            Some(members.map(|item| Row::new(view, stream, &item, &texts)).collect::<Vec<_>>())
+            Some(members.map(|item| RememberedItem::new(view, stream, &item, &texts)).collect::<Vec<_>>())
         });
         Ok(rows.map(|rows| {
-            let line = |row: &Row| {
+            let line = |row: &RememberedItem| {
                 let stands = match row.superseded_by.as_slice() {
                     [] => row.standing.label().to_owned(),
                     by => format!("superseded by {}", by.join(", ")),
@@ -169,7 +169,7 @@ impl Tools {
                 format!("{}{}: {value} ({stands})", row.id, place(row))
             };
             let text = rows.iter().map(line).collect::<Vec<_>>().join("\n");
-            Reply { text, value: json!({"chain": {"members": rows}}) }
+            ToolReply { text, value: json!({"chain": {"members": rows}}) }
         }))
     }
 
@@ -184,17 +184,17 @@ impl Tools {
     }
 
     /// The newest version of a remembered item.
-    fn row(&self, session: Option<&str>, id: &str) -> Result<Option<Row>, ToolError> {
+    fn row(&self, session: Option<&str>, id: &str) -> Result<Option<RememberedItem>, ToolError> {
         let Some(memory) = self.memory(session)? else { return Ok(None) };
         let texts = |body| acpdb_query::memory::text(self.store(), body);
         Ok(memory.read(self.store().now(), |view| {
             let (stream, item) = view.by_id(id)?;
-            Some(Row::new(view, stream, &item, &texts))
+            Some(RememberedItem::new(view, stream, &item, &texts))
         }))
     }
 }
 
 /// Category and key of a preference, behind its id.
-fn place(row: &Row) -> String {
+fn place(row: &RememberedItem) -> String {
     row.key.as_ref().map(|key| format!(" {}/{key}", row.category)).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use acpdb_engine::event::TaskStatus;
 use serde_json::{Map, Value, json};
 
-use super::{Reply, ToolError, Tools};
+use super::{ToolError, ToolReply, Tools};
 
 /// The rules for a model that works by tasks.
 pub const RULES: &str = "Work by tasks, with the tool task_update:\n\
@@ -19,7 +19,7 @@ impl Tools {
         &self,
         session: Option<&str>,
         arguments: &Map<String, Value>,
-    ) -> Result<Reply, ToolError> {
+    ) -> Result<ToolReply, ToolError> {
         let stream = self.session(session)?.id;
         let update = json!({"tasks": arguments.get("tasks")}).to_string();
         let reply = self.store().update_tasks(stream, update.as_bytes()).map_err(|error| match error {
@@ -28,12 +28,12 @@ impl Tools {
             }
             error => error.into(),
         })?;
-        Ok(Reply { value: json!({"reply": reply.text}), text: reply.text })
+        Ok(ToolReply { value: json!({"reply": reply.text}), text: reply.text })
     }
 
-    pub(super) fn tasks(&self, session: Option<&str>) -> Result<Reply, ToolError> {
+    pub(super) fn tasks(&self, session: Option<&str>) -> Result<ToolReply, ToolError> {
         let Some(stream) = self.here(session)? else {
-            return Ok(Reply { text: self.not_yet(), value: json!({"tasks": []}) });
+            return Ok(ToolReply { text: self.not_yet(), value: json!({"tasks": []}) });
         };
         let view = self.store().view(stream.id)?;
         let mut rows = Vec::new();
@@ -54,7 +54,7 @@ impl Tools {
         };
         let said: Vec<String> = rows.iter().map(line).collect();
         let text = if said.is_empty() { "there are no tasks".to_owned() } else { said.join("\n") };
-        Ok(Reply { text, value: json!({"tasks": rows}) })
+        Ok(ToolReply { text, value: json!({"tasks": rows}) })
     }
 }
 

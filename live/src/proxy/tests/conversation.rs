@@ -3,16 +3,16 @@
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::fold::Policy;
-use acpdb_hosts::export::{Format, Options, Selection, export};
+use acpdb_hosts::export::{ExportChoices, Format, Selection, export};
 use serde_json::{Value, json};
 
 use crate::mcp::tools::Tools;
 use crate::proxy::hold::Hold;
-use crate::proxy::identity::Identity;
-use crate::proxy::prune::{Asked, Known, Places, Pruned, prune};
+use crate::proxy::identity::RequestIdentity;
+use crate::proxy::prune::{HostValues, OriginalRequest, Pruned, RecordingFolders, prune};
 use crate::proxy::record::{Exchange, record};
-use crate::proxy::sent::Sent;
-use crate::proxy::talk::{Said, Talks, Told};
+use crate::proxy::sent::LastRequests;
+use crate::proxy::talk::{AnsweredRequest, RecordingOutcome, Talks};
 
 const CHAT: &str = "/v1/chat/completions";
 pub(super) const MESSAGES: &str = "/v1/messages";
@@ -22,10 +22,10 @@ const GEMINI: &str = "/v1beta/models/gemini-lab:generateContent";
 pub(super) struct Desk {
     _folder: tempfile::TempDir,
     store: Store,
-    identity: Identity,
+    identity: RequestIdentity,
     path: &'static str,
     talks: Talks,
-    sent: Sent,
+    sent: LastRequests,
 }
 
 impl Desk {
@@ -39,8 +39,15 @@ impl Desk {
         let policy = Policy::from_json(r#"{"preset": "acp", "serve.mode": "eager"}"#).unwrap();
         let _ = store.set_policy(None, &policy, None).unwrap();
         let host = if path == GEMINI { "gemini-cli" } else { "proxy" };
-        let identity = Identity { host, session: "one".to_owned() };
-        Self { _folder: folder, store, identity, path, talks: Talks::default(), sent: Sent::default() }
+        let identity = RequestIdentity { host, session: "one".to_owned() };
+        Self {
+            _folder: folder,
+            store,
+            identity,
+            path,
+            talks: Talks::default(),
+            sent: LastRequests::default(),
+        }
     }
 
     /// As another process, which knows nothing but the store.
@@ -48,14 +55,14 @@ impl Desk {
         Self { talks: Talks::default(), ..self }
     }
 
-    fn numbered(&self, number: u64, body: &Value, answer: Option<&Value>) -> Told {
+    fn numbered(&self, number: u64, body: &Value, answer: Option<&Value>) -> RecordingOutcome {
         let (request, answer) = (body.to_string(), answer.map(Value::to_string));
         let answer = answer.as_ref().map(String::as_bytes);
-        let said = Said { number, path: self.path, request: request.as_bytes(), answer };
+        let said = AnsweredRequest { number, path: self.path, request: request.as_bytes(), answer };
         self.talks.tell(&self.store, &self.identity, said).unwrap()
     }
 
-    pub(super) fn tell(&self, body: &Value, answer: Option<&Value>) -> Told {
+    pub(super) fn tell(&self, body: &Value, answer: Option<&Value>) -> RecordingOutcome {
         self.numbered(self.talks.number(), body, answer)
     }
 
@@ -71,20 +78,20 @@ impl Desk {
             RESPONSES => Format::Responses,
             _ => Format::Gemini,
         };
-        let options = Options { selection: Selection::Whole, ..Options::default() };
+        let options = ExportChoices { selection: Selection::Whole, ..ExportChoices::default() };
         let made = export(&self.store.view(self.stream()).unwrap(), format, &options).unwrap();
         serde_json::from_slice(&made.bytes).unwrap()
     }
 
     pub(super) fn prune(&self, body: &Value) -> (Value, Pruned) {
         let body = body.to_string();
-        let known = Known {
-            places: &Places::default(),
+        let known = HostValues {
+            places: &RecordingFolders::default(),
             sent: &self.sent,
             talks: &self.talks,
             hold: &Hold::default(),
         };
-        let asked = Asked { number: self.talks.number(), path: self.path, body: body.as_bytes() };
+        let asked = OriginalRequest { number: self.talks.number(), path: self.path, body: body.as_bytes() };
         let (made, pruned) = prune(&self.store, &self.identity, asked, known);
         (serde_json::from_slice(&made.unwrap_or(body.into_bytes())).unwrap(), pruned)
     }
@@ -118,8 +125,8 @@ fn chat_answer(message: &Value) -> Value {
     json!({"model": "gpt-lab-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
 }
 
-pub(super) fn told(events: u64) -> Told {
-    Told { events, ..Told::default() }
+pub(super) fn told(events: u64) -> RecordingOutcome {
+    RecordingOutcome { events, ..RecordingOutcome::default() }
 }
 
 #[test]
@@ -333,7 +340,7 @@ fn errors_halves_and_unknown_members_are_counted() {
 #[test]
 fn sessions_with_recordings_of_their_own_are_not_told_twice() {
     let desk = Desk::new(CHAT);
-    let identity = Identity { host: "opencode", session: "two".to_owned() };
+    let identity = RequestIdentity { host: "opencode", session: "two".to_owned() };
     let exchange = Exchange {
         path: CHAT.to_owned(),
         request: Some(chat(&[ask("Look")]).to_string().into_bytes()),

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use acpdb_engine::Store;
 use acpdb_engine::event::Payload;
 
-use super::super::access::{Access, Clients};
-use super::super::prune::Places;
-use super::super::server::{Options, Unrecorded, serve};
+use super::super::access::{ClientAccess, Clients};
+use super::super::prune::RecordingFolders;
+use super::super::server::{ProxyOptions, Unrecorded, serve};
 
 /// A provider that keeps the bytes that it gets, and answers with these pieces.
 fn provider(pieces: Vec<Vec<u8>>) -> (SocketAddr, std::thread::JoinHandle<Vec<u8>>) {
@@ -52,14 +52,18 @@ fn note(why: &str) {
     UNRECORDED.lock().unwrap().push(why.to_owned());
 }
 
-fn proxy_that(folder: &std::path::Path, upstream: String, prune: Option<Places>) -> (Store, SocketAddr) {
+fn proxy_that(
+    folder: &std::path::Path,
+    upstream: String,
+    prune: Option<RecordingFolders>,
+) -> (Store, SocketAddr) {
     let builder = Store::builder(folder.join("store")).registry(acpdb_hosts::registry());
     proxy_over(builder.any_file_system().open().unwrap(), upstream, prune)
 }
 
-fn proxy_over(store: Store, upstream: String, prune: Option<Places>) -> (Store, SocketAddr) {
+fn proxy_over(store: Store, upstream: String, prune: Option<RecordingFolders>) -> (Store, SocketAddr) {
     let (tell, told) = std::sync::mpsc::channel();
-    let options = Options {
+    let options = ProxyOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
         upstream,
         access: access(),
@@ -74,8 +78,8 @@ fn proxy_over(store: Store, upstream: String, prune: Option<Places>) -> (Store, 
     (store, told.recv().unwrap())
 }
 
-fn access() -> Access {
-    Access::new("own-token", Clients::OfThisUser).unwrap()
+fn access() -> ClientAccess {
+    ClientAccess::new("own-token", Clients::OfThisUser).unwrap()
 }
 
 fn asked(address: SocketAddr, body: &[u8]) -> Vec<u8> {
@@ -274,7 +278,7 @@ fn upgrading(head: &'static str) -> SocketAddr {
 #[test]
 fn a_websocket_goes_through_and_is_counted() {
     const ASK: &str = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: a-key\r\nX-Claude-Code-Session-Id: c1";
-    for prune in [None, Some(Places::default())] {
+    for prune in [None, Some(RecordingFolders::default())] {
         let folder = tempfile::tempdir().unwrap();
         let upstream = upgrading(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
@@ -364,7 +368,7 @@ fn a_session_that_only_its_path_names_is_recorded_and_pruned() {
     let said = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Do\"}}]}\n\n\
                 data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ne.\"},\"finish_reason\":\"stop\"}]}\n\n";
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
-    for (prune, shown) in [(None, 2), (Some(Places::default()), 1)] {
+    for (prune, shown) in [(None, 2), (Some(RecordingFolders::default()), 1)] {
         let folder = tempfile::tempdir().unwrap();
         let (upstream, provider) =
             provider_of(b"}]}", vec![head.as_bytes().to_vec(), said.as_bytes().to_vec()]);
@@ -433,7 +437,7 @@ fn what_cannot_be_understood_or_recorded_goes_through_as_it_is() {
         (Fault::Gone, "X-Other: 1", &whole, "200 OK", None),
         (Fault::Locked, "X-Other: 1", &whole, "200 OK", None),
     ] {
-        for prune in [None, Some(Places::default())] {
+        for prune in [None, Some(RecordingFolders::default())] {
             let told = format!("{fault:?} {header} {status}, pruning: {}", prune.is_some());
             let folder = tempfile::tempdir().unwrap();
             let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\nsaid");
@@ -505,7 +509,7 @@ fn a_port_that_is_taken_is_said() {
     let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = taken.local_addr().unwrap();
-    let options = Options {
+    let options = ProxyOptions {
         listen,
         upstream: "http://127.0.0.1:1".to_owned(),
         access: access(),

@@ -6,7 +6,7 @@ use acpdb_engine::event::Face;
 use acpdb_engine::fold::{Ix, Placeholder, State, render};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::registry::NoTools;
-use acpdb_serve::point::Lines;
+use acpdb_serve::point::TextLines;
 
 use super::slot::VisibleWords;
 use super::{ContextSlot, Missed, Simulation, float};
@@ -65,7 +65,7 @@ impl Simulation<'_> {
         let text_of = |body| self.recording.texts.get(&(body, false));
         let bytes_of = |body| {
             let lines = &text_of(body)?.lines;
-            Some(lines.iter().map(Lines::text).collect::<String>().into_bytes())
+            Some(lines.iter().map(TextLines::text).collect::<String>().into_bytes())
         };
         let shown = render(&placeholder, &NoTools, &bytes_of);
         let spelled = shown.as_deref().map(|shown| {

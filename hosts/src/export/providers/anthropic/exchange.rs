@@ -10,7 +10,7 @@ use acpdb_engine::event::{Outcome, Report, Role, Usage};
 use serde_json::{Map, Value, json};
 
 use crate::exchange::{
-    Call, Extent, Head, Known, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
+    UnnamedCall, Extent, RequestHead, ConversationState, BuiltAnswer, Message, MessageNames, Talk, canonical, count, note_unknown, params, text,
 };
 use crate::import::json::{elements, member, owned, pick};
 
@@ -21,16 +21,16 @@ const PARAMS: &str = "
 const PASSED: &str = "model messages system tools stream metadata cache_control thread";
 
 /// The conversation of a request.
-pub(super) fn request<'a>(body: &'a str, _: Option<&str>, known: Option<&Known>) -> Option<Talk<'a>> {
+pub(super) fn request<'a>(body: &'a str, _: Option<&str>, known: Option<&ConversationState>) -> Option<Talk<'a>> {
     let [model, messages, system, tools, thread] =
         pick(body, ["model", "messages", "system", "tools", "thread"])?;
     let mut unknown = BTreeSet::new();
     let params = params(body, PARAMS, PASSED, &mut unknown);
     // Blocks stay blocks: marks of the cache are in them.
     let system = owned(system).or_else(|| system.map(str::to_owned));
-    let head = Head { model: owned(model), system, tools: tools.map(str::to_owned), params };
+    let head = RequestHead { model: owned(model), system, tools: tools.map(str::to_owned), params };
     let after = thread.and_then(continued);
-    let mut names = after.as_deref().map_or_else(Names::default, |answer| Names::going_on(answer, known));
+    let mut names = after.as_deref().map_or_else(MessageNames::default, |answer| MessageNames::going_on(answer, known));
     let mut list = Vec::new();
     for text in elements(messages?)? {
         note_unknown(text, "role content", &mut unknown);
@@ -47,7 +47,7 @@ fn continued(thread: &str) -> Option<String> {
 }
 
 /// A message; `None`: the JSON is no message.
-pub(super) fn message<'a>(text: &'a str, names: &mut Names) -> Option<Message<'a>> {
+pub(super) fn message<'a>(text: &'a str, names: &mut MessageNames) -> Option<Message<'a>> {
     let [role, content] = pick(text, ["role", "content"])?;
     let role = match &*owned(role)? {
         "assistant" => Role::Assistant,
@@ -67,7 +67,7 @@ pub(super) fn message<'a>(text: &'a str, names: &mut Names) -> Option<Message<'a
                 let params = canonical(input.unwrap_or("{}")).into();
                 let value = input.unwrap_or_default();
                 let tool = owned(name).unwrap_or_default();
-                calls.push(Call { id: owned(id), tool, params, value, signature: None });
+                calls.push(UnnamedCall { id: owned(id), tool, params, value, signature: None });
             }
             "tool_result" => {
                 let [of, content, failed] = pick(block, ["tool_use_id", "content", "is_error"])?;
@@ -105,7 +105,7 @@ fn part(block: &str) -> PartEntry {
 }
 
 /// An answer, put together of its pieces.
-pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
+pub(super) fn answer(pieces: &[Value]) -> Option<BuiltAnswer> {
     let mut blocks: BTreeMap<u64, Value> = BTreeMap::new();
     let mut report = Report::default();
     let mut usage = Map::new();
@@ -149,7 +149,7 @@ pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
     }
     report.usage = usage_of(&usage.into());
     let content: Vec<Value> = blocks.into_values().collect();
-    Some(Made { message: json!({"role": "assistant", "content": content}), report })
+    Some(BuiltAnswer { message: json!({"role": "assistant", "content": content}), report })
 }
 
 /// Adds a piece to a block: a text to the text of the same name, parameters to a text that is read at the end.

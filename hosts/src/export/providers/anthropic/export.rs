@@ -17,16 +17,16 @@ use crate::export::calls::{CallIds, Media, media_line, object};
 use crate::export::dialect::Dialect;
 use crate::export::provider::Opaque;
 use crate::export::report::LeftOut;
-use crate::export::source::Source;
-use crate::export::turns::{CallPiece, Piece, Rules, Said, Turned};
-use crate::export::write::Json;
+use crate::export::source::ExportSource;
+use crate::export::turns::{CallPiece, ReplyPiece, PieceRules, MessagePiece, Turned};
+use crate::export::write::JsonWriter;
 use crate::export::{Export, Provider, prompt, turns};
 use crate::import::{ATTACHED, SENT, UNCHANGED, untagged};
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 4;
 
-const RULES: Rules = Rules {
+const RULES: PieceRules = PieceRules {
     provider: Provider::Anthropic,
     whole_units: false,
     whole_runs: true,
@@ -37,8 +37,8 @@ const RULES: Rules = Rules {
 /// The user's text where the conversation begins with the model.
 const BEFORE: &str = "[the conversation began before this]";
 
-pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
-    let mut json = Json::with_capacity(source.bytes_about());
+pub(super) fn export(mut source: ExportSource<'_>) -> Result<Export, Error> {
+    let mut json = JsonWriter::with_capacity(source.bytes_about());
     json.open(b'{');
     prompt::head(&mut source, &mut json)?;
     let defined = prompt::tools(&mut source, &mut json)?;
@@ -52,18 +52,18 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
         json.member("context_management", &source.clearing.json(&known, &mut source.report));
     }
     json.open_member("messages", b'[');
-    let mut writer = Writer { json, role: None, count: 0 };
+    let mut writer = AnthropicWriter { json, role: None, count: 0 };
     let mut ids = CallIds::new(Provider::Anthropic, 64, 128);
     for number in 0..source.groups.len() {
         let turned = turns::read(&mut source, number, RULES, &mut ids)?;
         writer.turn(&mut source, &turned);
     }
-    let Writer { json, role, count } = writer;
+    let AnthropicWriter { json, role, count } = writer;
     let closers: &[u8] = if role.is_some() { b"]}]}" } else { b"]}" };
     Ok(source.export(json, closers, RENDERER, count))
 }
 
-fn write_system(texts: &[String], json: &mut Json) {
+fn write_system(texts: &[String], json: &mut JsonWriter) {
     match texts {
         [] => {}
         [text] if prompt::system_blocks(text).is_none() => json.text("system", text),
@@ -80,19 +80,19 @@ fn write_system(texts: &[String], json: &mut Json) {
     }
 }
 
-fn text_block(text: &str, json: &mut Json) {
+fn text_block(text: &str, json: &mut JsonWriter) {
     json.texts(&[("type", "text"), ("text", text)]);
 }
 
-struct Writer {
-    json: Json,
+struct AnthropicWriter {
+    json: JsonWriter,
     role: Option<&'static str>,
     count: usize,
 }
 
-impl Writer {
+impl AnthropicWriter {
     /// Goes on with the message of this role, or begins one.
-    fn begin(&mut self, role: &'static str, source: &mut Source<'_>) {
+    fn begin(&mut self, role: &'static str, source: &mut ExportSource<'_>) {
         if self.role == Some(role) {
             return;
         }
@@ -106,8 +106,8 @@ impl Writer {
         self.count += 1;
     }
 
-    fn turn(&mut self, source: &mut Source<'_>, turned: &Turned) {
-        let reasoning = |piece: &&Piece| turns::is_reasoning(piece);
+    fn turn(&mut self, source: &mut ExportSource<'_>, turned: &Turned) {
+        let reasoning = |piece: &&ReplyPiece| turns::is_reasoning(piece);
         // No reply may end with reasoning.
         let trailing = turned.pieces.iter().rev().take_while(reasoning).count();
         let kept = turned.pieces.len() - trailing;
@@ -126,7 +126,7 @@ impl Writer {
             self.result(source, call);
         }
         for said in &turned.said {
-            if let Said::Text { role: Role::System, .. } = said {
+            if let MessagePiece::Text { role: Role::System, .. } = said {
                 source.report.note(LeftOut::SystemAsUser, None);
             }
             self.begin("user", source);
@@ -137,37 +137,37 @@ impl Writer {
     /// Writes results in the order in which they came; then the host's attachments for the user's side and the user's own
     /// texts, each with a line feed where another message's text follows; then the attachments for the system's side, as
     /// one message of that role.
-    fn as_claude_code(&mut self, source: &mut Source<'_>, turned: &Turned) {
+    fn as_claude_code(&mut self, source: &mut ExportSource<'_>, turned: &Turned) {
         let mut calls: Vec<&CallPiece> = turned.calls().collect();
         calls.sort_by_key(|call| call.finished);
         for call in calls {
             self.begin("user", source);
             self.result(source, call);
         }
-        let key = |said: &Said| match said {
-            Said::Text { key, .. } | Said::Media { key, .. } => key.clone(),
-            Said::Opaque { .. } => None,
+        let key = |said: &MessagePiece| match said {
+            MessagePiece::Text { key, .. } | MessagePiece::Media { key, .. } => key.clone(),
+            MessagePiece::Opaque { .. } => None,
         };
-        let is_attached = |said: &&Said| key(said).is_some_and(|key| key.starts_with(ATTACHED));
-        let is_system = |said: &&Said| matches!(said, Said::Text { role: Role::System, .. });
-        let (system, said): (Vec<&Said>, Vec<&Said>) = turned.said.iter().partition(is_system);
-        let (mut users, own): (Vec<&Said>, Vec<&Said>) = said.into_iter().partition(is_attached);
+        let is_attached = |said: &&MessagePiece| key(said).is_some_and(|key| key.starts_with(ATTACHED));
+        let is_system = |said: &&MessagePiece| matches!(said, MessagePiece::Text { role: Role::System, .. });
+        let (system, said): (Vec<&MessagePiece>, Vec<&MessagePiece>) = turned.said.iter().partition(is_system);
+        let (mut users, own): (Vec<&MessagePiece>, Vec<&MessagePiece>) = said.into_iter().partition(is_attached);
         // A key of another host's with this beginning has no number: it stands among the user's own.
-        let place_of = |said: &&Said| key(said)?.strip_prefix(SENT)?.split(':').next()?.parse::<usize>().ok();
-        let (sent, own): (Vec<&Said>, Vec<&Said>) = own.into_iter().partition(|said| place_of(said).is_some());
+        let place_of = |said: &&MessagePiece| key(said)?.strip_prefix(SENT)?.split(':').next()?.parse::<usize>().ok();
+        let (sent, own): (Vec<&MessagePiece>, Vec<&MessagePiece>) = own.into_iter().partition(|said| place_of(said).is_some());
         let attached = users.len();
         users.extend(in_places(sent, place_of, own));
         for (place, said) in users.iter().enumerate() {
             self.begin("user", source);
             let next = users.get(place + 1).filter(|_| place + 1 >= attached && place_of(said).is_none());
             match (said, next) {
-                (Said::Text { text, .. }, Some(next @ Said::Text { .. })) if key(said) != key(next) => {
+                (MessagePiece::Text { text, .. }, Some(next @ MessagePiece::Text { .. })) if key(said) != key(next) => {
                     text_block(&format!("{text}\n"), &mut self.json);
                 }
                 _ => said_block(source, said, &mut self.json),
             }
         }
-        let (sent, system): (Vec<&Said>, Vec<&Said>) = system.into_iter().partition(|it| place_of(it).is_some());
+        let (sent, system): (Vec<&MessagePiece>, Vec<&MessagePiece>) = system.into_iter().partition(|it| place_of(it).is_some());
         let told = in_places(sent, place_of, Vec::new());
         let told = told.into_iter().filter_map(text_of).chain(system.into_iter().filter_map(unwrapped));
         let told: Vec<&str> = told.collect();
@@ -177,24 +177,24 @@ impl Writer {
         }
     }
 
-    fn piece(&mut self, source: &mut Source<'_>, piece: &Piece) {
+    fn piece(&mut self, source: &mut ExportSource<'_>, piece: &ReplyPiece) {
         let json = &mut self.json;
         match piece {
-            Piece::Text { text, .. } => text_block(text, json),
-            Piece::Reasoning { opaque: Opaque::Redacted(data), .. } => {
+            ReplyPiece::Text { text, .. } => text_block(text, json),
+            ReplyPiece::Reasoning { opaque: Opaque::Redacted(data), .. } => {
                 json.texts(&[("type", "redacted_thinking"), ("data", data)]);
             }
-            Piece::Reasoning { text, opaque: Opaque::Signature(signature) } => {
+            ReplyPiece::Reasoning { text, opaque: Opaque::Signature(signature) } => {
                 json.texts(&[("type", "thinking"), ("thinking", text), ("signature", signature)]);
             }
-            Piece::Opaque { json: block } => json.raw(block),
-            Piece::Gap(_) => {}
-            Piece::Media { body, media_type } => {
+            ReplyPiece::Opaque { json: block } => json.raw(block),
+            ReplyPiece::Gap(_) => {}
+            ReplyPiece::Media { body, media_type } => {
                 // The model's own media cannot be sent back.
                 source.report.note(LeftOut::MediaNotPortable, None);
                 text_block(&media_line(body, media_type.as_deref()), json);
             }
-            Piece::Call(call) => {
+            ReplyPiece::Call(call) => {
                 let (input, wrapped) = object(&call.input);
                 if wrapped {
                     source.report.note(LeftOut::ParametersWrapped, Some(call.item));
@@ -209,16 +209,16 @@ impl Writer {
         }
     }
 
-    fn result(&mut self, source: &mut Source<'_>, call: &CallPiece) {
+    fn result(&mut self, source: &mut ExportSource<'_>, call: &CallPiece) {
         self.json.open(b'{');
         self.json.text("type", "tool_result");
         self.json.text("tool_use_id", &call.id);
         match call.result.as_slice() {
             [] => {}
-            [Said::Text { text, .. }] if text.is_empty() => {}
-            [Said::Text { text, .. }] => self.json.text("content", text),
+            [MessagePiece::Text { text, .. }] if text.is_empty() => {}
+            [MessagePiece::Text { text, .. }] => self.json.text("content", text),
             parts => {
-                let blank = |said: &Said| matches!(said, Said::Text { text, .. } if text.trim().is_empty());
+                let blank = |said: &MessagePiece| matches!(said, MessagePiece::Text { text, .. } if text.trim().is_empty());
                 self.json.open_member("content", b'[');
                 for said in parts.iter().filter(|said| !blank(said)) {
                     said_block(source, said, &mut self.json);
@@ -235,10 +235,10 @@ impl Writer {
 
 /// Texts whose places are known, each in its place or behind it, and the others in the places between them.
 fn in_places<'s>(
-    mut sent: Vec<&'s Said>,
-    place_of: impl Fn(&&'s Said) -> Option<usize>,
-    own: Vec<&'s Said>,
-) -> Vec<&'s Said> {
+    mut sent: Vec<&'s MessagePiece>,
+    place_of: impl Fn(&&'s MessagePiece) -> Option<usize>,
+    own: Vec<&'s MessagePiece>,
+) -> Vec<&'s MessagePiece> {
     sent.sort_by_key(&place_of);
     let mut out = Vec::with_capacity(sent.len() + own.len());
     let mut own = own.into_iter();
@@ -256,23 +256,23 @@ fn in_places<'s>(
 
 /// Whether a host answered a read with a note about an earlier read: it read nothing, and that is no error.
 fn is_unchanged(call: &CallPiece) -> bool {
-    matches!(call.result.as_slice(), [Said::Text { text, .. }] if text.starts_with(UNCHANGED))
+    matches!(call.result.as_slice(), [MessagePiece::Text { text, .. }] if text.starts_with(UNCHANGED))
 }
 
 /// A text of the host's without the tags that tell it from the user's texts.
-fn unwrapped(said: &Said) -> Option<&str> {
+fn unwrapped(said: &MessagePiece) -> Option<&str> {
     text_of(said).map(untagged)
 }
 
-fn text_of(said: &Said) -> Option<&str> {
-    if let Said::Text { text, .. } = said { Some(text) } else { None }
+fn text_of(said: &MessagePiece) -> Option<&str> {
+    if let MessagePiece::Text { text, .. } = said { Some(text) } else { None }
 }
 
-fn said_block(source: &mut Source<'_>, said: &Said, json: &mut Json) {
+fn said_block(source: &mut ExportSource<'_>, said: &MessagePiece, json: &mut JsonWriter) {
     match said {
-        Said::Text { text, .. } => text_block(text, json),
-        Said::Opaque { json: block } => json.raw(block),
-        Said::Media { body, media_type, .. } => {
+        MessagePiece::Text { text, .. } => text_block(text, json),
+        MessagePiece::Opaque { json: block } => json.raw(block),
+        MessagePiece::Media { body, media_type, .. } => {
             let media = Media::of(body, media_type.as_deref());
             let kind = match &media {
                 Some(Media::Data { media_type, .. }) if media_type.starts_with("image/") => "image",

@@ -4,21 +4,21 @@ mod exchange;
 mod export;
 mod lint;
 
-use super::{Form, Maker, Provider, Request, Tools, Wire, no_model};
+use super::{FormatSpec, Maker, Provider, RequestRules, ToolStyle, Wire, no_model};
 use crate::export::provider::{COMPACTION, Opaque};
 use crate::import::json::member;
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: FormatSpec = FormatSpec {
     name: "anthropic",
     renderer: export::RENDERER,
     export: export::export,
-    request: Some(Request {
+    request: Some(RequestRules {
         provider: Provider::Anthropic,
         marked: Some("anthropic-marked"),
         clears: true,
         binds_reasoning: true,
         names_model: true,
-        tools: Tools {
+        tools: ToolStyle {
             is_own: |definition| {
                 let has = |name: &str| member(Some(definition), name).is_some();
                 has("input_schema") || (has("type") && has("name") && !has("parameters"))

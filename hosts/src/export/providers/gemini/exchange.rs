@@ -9,7 +9,7 @@ use acpdb_engine::event::{Outcome, PartKind, Report, Role, Usage};
 use serde_json::{Value, json};
 
 use crate::exchange::{
-    Answered, Call, Extent, Head, Known, Made, Message, Names, Talk, canonical, count, note_unknown, params, text,
+    Answered, UnnamedCall, Extent, RequestHead, ConversationState, BuiltAnswer, Message, MessageNames, Talk, canonical, count, note_unknown, params, text,
 };
 use crate::import::json::{elements, member, owned, pick};
 
@@ -22,7 +22,7 @@ const PART: &str = "
     function_response inlineData inline_data fileData file_data executableCode codeExecutionResult";
 
 /// The conversation of a request.
-pub(super) fn request<'a>(body: &'a str, model: Option<&str>, _: Option<&Known>) -> Option<Talk<'a>> {
+pub(super) fn request<'a>(body: &'a str, model: Option<&str>, _: Option<&ConversationState>) -> Option<Talk<'a>> {
     let [contents, system, snake, tools] =
         pick(body, ["contents", "systemInstruction", "system_instruction", "tools"])?;
     let contents = contents?;
@@ -32,8 +32,8 @@ pub(super) fn request<'a>(body: &'a str, model: Option<&str>, _: Option<&Known>)
     let params = params(body, PARAMS, PASSED, &mut unknown);
     let system = system.or(snake).map(|system| system_text(system).join("\n\n"));
     let system = system.filter(|text| !text.is_empty());
-    let head = Head { model: model.map(str::to_owned), system, tools: tools.map(str::to_owned), params };
-    let mut names = Names::default();
+    let head = RequestHead { model: model.map(str::to_owned), system, tools: tools.map(str::to_owned), params };
+    let mut names = MessageNames::default();
     let mut messages = Vec::new();
     for content in contents {
         messages.push(message(content, &mut names, &mut unknown)?);
@@ -53,7 +53,7 @@ fn system_text(system: &str) -> Vec<String> {
 /// A content; `None`: the JSON is no content.
 pub(super) fn message<'a>(
     content: &'a str,
-    names: &mut Names,
+    names: &mut MessageNames,
     unknown: &mut BTreeSet<String>,
 ) -> Option<Message<'a>> {
     let [role, list] = pick(content, ["role", "parts"])?;
@@ -108,9 +108,9 @@ fn signature(piece: &str) -> Option<String> {
     owned(signature.or(snake)).filter(|text| !text.is_empty())
 }
 
-fn asked<'a>(piece: &str, call: &'a str) -> Call<'a> {
+fn asked<'a>(piece: &str, call: &'a str) -> UnnamedCall<'a> {
     let [id, name, args] = pick(call, ["id", "name", "args"]).unwrap_or_default();
-    Call {
+    UnnamedCall {
         id: owned(id),
         tool: owned(name).unwrap_or_default(),
         params: canonical(args.unwrap_or("{}")).into(),
@@ -119,7 +119,7 @@ fn asked<'a>(piece: &str, call: &'a str) -> Call<'a> {
     }
 }
 
-fn answered<'a>(response: &'a str, names: &mut Names) -> Answered<'a> {
+fn answered<'a>(response: &'a str, names: &mut MessageNames) -> Answered<'a> {
     let [id, name, inner] = pick(response, ["id", "name", "response"]).unwrap_or_default();
     let [output, error] = inner.and_then(|it| pick(it, ["output", "error"])).unwrap_or_default();
     let failed = output.is_none() && error.is_some();
@@ -132,7 +132,7 @@ fn answered<'a>(response: &'a str, names: &mut Names) -> Answered<'a> {
 }
 
 /// An answer, put together of its pieces.
-pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
+pub(super) fn answer(pieces: &[Value]) -> Option<BuiltAnswer> {
     let mut parts: Vec<Value> = Vec::new();
     let mut report = Report::default();
     for piece in pieces {
@@ -155,7 +155,7 @@ pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
     if parts.is_empty() {
         return None;
     }
-    Some(Made { message: json!({"role": "model", "parts": parts}), report })
+    Some(BuiltAnswer { message: json!({"role": "model", "parts": parts}), report })
 }
 
 /// Adds a part; a text that continues the last text is added to that text, since a stream cuts texts into thousands.

@@ -17,15 +17,15 @@ use super::super::by_message;
 use crate::export::calls::{CallIds, Media, media_line, object};
 use crate::export::provider::Opaque;
 use crate::export::report::LeftOut;
-use crate::export::source::Source;
-use crate::export::turns::{CallPiece, Piece, Rules, Said, Turned};
-use crate::export::write::Json;
+use crate::export::source::ExportSource;
+use crate::export::turns::{CallPiece, ReplyPiece, PieceRules, MessagePiece, Turned};
+use crate::export::write::JsonWriter;
 use crate::export::{Export, Provider, prompt, turns};
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 4;
 
-const RULES: Rules = Rules {
+const RULES: PieceRules = PieceRules {
     provider: Provider::Google,
     whole_units: true,
     whole_runs: false,
@@ -38,8 +38,8 @@ const BEFORE: &str = "[the conversation began before this]";
 /// The mark in place of a signature that is lost.
 pub(super) const SKIP: &str = "skip_thought_signature_validator";
 
-pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
-    let mut json = Json::with_capacity(source.bytes_about());
+pub(super) fn export(mut source: ExportSource<'_>) -> Result<Export, Error> {
+    let mut json = JsonWriter::with_capacity(source.bytes_about());
     json.open(b'{');
     prompt::head(&mut source, &mut json)?;
     prompt::tools(&mut source, &mut json)?;
@@ -57,20 +57,20 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     let strict = source.prompt.model.as_deref().is_some_and(super::wants_signatures);
     // Any text of the user begins a turn, also one that was said while calls ran.
     let speaks =
-        |place: &usize| source.items.get(*place).is_some_and(crate::export::source::Item::says_something);
+        |place: &usize| source.items.get(*place).is_some_and(crate::export::source::ExportItem::says_something);
     let current = source.groups.iter().rposition(|group| group.said.iter().any(speaks));
-    let mut writer = Writer { json, role: None, count: 0 };
+    let mut writer = GeminiWriter { json, role: None, count: 0 };
     let mut ids = CallIds::new(Provider::Google, 128, 64);
     for number in 0..source.groups.len() {
         let turned = turns::read(&mut source, number, RULES, &mut ids)?;
         writer.turn(&mut source, &turned, strict && current.is_none_or(|current| number > current));
     }
-    let Writer { json, role, count } = writer;
+    let GeminiWriter { json, role, count } = writer;
     let closers: &[u8] = if role.is_some() { b"]}]}" } else { b"]}" };
     Ok(source.export(json, closers, RENDERER, count))
 }
 
-fn text_part(text: &str, signature: Option<&str>, json: &mut Json) {
+fn text_part(text: &str, signature: Option<&str>, json: &mut JsonWriter) {
     json.open(b'{');
     json.text("text", text);
     if let Some(signature) = signature {
@@ -79,22 +79,22 @@ fn text_part(text: &str, signature: Option<&str>, json: &mut Json) {
     json.close(b'}');
 }
 
-struct Writer {
-    json: Json,
+struct GeminiWriter {
+    json: JsonWriter,
     role: Option<&'static str>,
     count: usize,
 }
 
-impl Writer {
+impl GeminiWriter {
     fn begin(&mut self, role: &'static str) {
         self.json.begin_message(self.role.is_some(), role, "parts");
         self.role = Some(role);
         self.count += 1;
     }
 
-    fn turn(&mut self, source: &mut Source<'_>, turned: &Turned, strict: bool) {
+    fn turn(&mut self, source: &mut ExportSource<'_>, turned: &Turned, strict: bool) {
         let mut skip = strict;
-        for piece in turned.pieces.iter().filter(|piece| !matches!(piece, Piece::Gap(_))) {
+        for piece in turned.pieces.iter().filter(|piece| !matches!(piece, ReplyPiece::Gap(_))) {
             if self.role.is_none() {
                 source.report.note(LeftOut::UserPlaceholder, None);
                 self.begin("user");
@@ -116,7 +116,7 @@ impl Writer {
         for said in by_message(&turned.said) {
             self.begin("user");
             for said in said {
-                if let Said::Text { role: Role::System, .. } = said {
+                if let MessagePiece::Text { role: Role::System, .. } = said {
                     source.report.note(LeftOut::SystemAsUser, None);
                 }
                 said_part(source, said, &mut self.json);
@@ -124,11 +124,11 @@ impl Writer {
         }
     }
 
-    fn piece(&mut self, source: &mut Source<'_>, piece: &Piece, skip: &mut bool) {
+    fn piece(&mut self, source: &mut ExportSource<'_>, piece: &ReplyPiece, skip: &mut bool) {
         let json = &mut self.json;
         match piece {
-            Piece::Text { text, signature, .. } => text_part(text, signature.as_deref(), json),
-            Piece::Reasoning { text, opaque } => {
+            ReplyPiece::Text { text, signature, .. } => text_part(text, signature.as_deref(), json),
+            ReplyPiece::Reasoning { text, opaque } => {
                 let (Opaque::Signature(signature) | Opaque::Redacted(signature)) = opaque;
                 json.open(b'{');
                 json.text("text", text);
@@ -136,10 +136,10 @@ impl Writer {
                 json.text("thoughtSignature", signature);
                 json.close(b'}');
             }
-            Piece::Opaque { json: part } => json.raw(part),
-            Piece::Gap(_) => {}
-            Piece::Media { body, media_type } => media(source, body, media_type.as_deref(), json),
-            Piece::Call(call) => {
+            ReplyPiece::Opaque { json: part } => json.raw(part),
+            ReplyPiece::Gap(_) => {}
+            ReplyPiece::Media { body, media_type } => media(source, body, media_type.as_deref(), json),
+            ReplyPiece::Call(call) => {
                 let (args, wrapped) = object(&call.input);
                 if wrapped {
                     source.report.note(LeftOut::ParametersWrapped, Some(call.item));
@@ -165,7 +165,7 @@ impl Writer {
         }
     }
 
-    fn response(&mut self, source: &mut Source<'_>, call: &CallPiece) {
+    fn response(&mut self, source: &mut ExportSource<'_>, call: &CallPiece) {
         let json = &mut self.json;
         json.open(b'{');
         json.open_member("functionResponse", b'{');
@@ -173,10 +173,10 @@ impl Writer {
         json.text("name", &call.tool);
         json.open_member("response", b'{');
         let inside = call.result.iter().filter(|said| !is_beside(said));
-        let text = |source: &mut Source<'_>, said: &Said| match said {
-            Said::Text { text, .. } => text.clone(),
-            Said::Opaque { json } => json.clone(),
-            Said::Media { body, media_type, .. } => {
+        let text = |source: &mut ExportSource<'_>, said: &MessagePiece| match said {
+            MessagePiece::Text { text, .. } => text.clone(),
+            MessagePiece::Opaque { json } => json.clone(),
+            MessagePiece::Media { body, media_type, .. } => {
                 source.report.note(LeftOut::MediaNotPortable, None);
                 media_line(body, media_type.as_deref())
             }
@@ -194,20 +194,20 @@ impl Writer {
 }
 
 /// Whether a piece of a result stands beside it: media that can be sent.
-fn is_beside(said: &Said) -> bool {
-    let Said::Media { body, media_type, .. } = said else { return false };
+fn is_beside(said: &MessagePiece) -> bool {
+    let MessagePiece::Media { body, media_type, .. } = said else { return false };
     Media::of(body, media_type.as_deref()).is_some()
 }
 
-fn said_part(source: &mut Source<'_>, said: &Said, json: &mut Json) {
+fn said_part(source: &mut ExportSource<'_>, said: &MessagePiece, json: &mut JsonWriter) {
     match said {
-        Said::Text { text, .. } => text_part(text, None, json),
-        Said::Opaque { json: part } => json.raw(part),
-        Said::Media { body, media_type, .. } => media(source, body, media_type.as_deref(), json),
+        MessagePiece::Text { text, .. } => text_part(text, None, json),
+        MessagePiece::Opaque { json: part } => json.raw(part),
+        MessagePiece::Media { body, media_type, .. } => media(source, body, media_type.as_deref(), json),
     }
 }
 
-fn media(source: &mut Source<'_>, body: &str, media_type: Option<&str>, json: &mut Json) {
+fn media(source: &mut ExportSource<'_>, body: &str, media_type: Option<&str>, json: &mut JsonWriter) {
     let Some(media) = Media::of(body, media_type) else {
         source.report.note(LeftOut::MediaNotPortable, None);
         return text_part(&media_line(body, media_type), None, json);

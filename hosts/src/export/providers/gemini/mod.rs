@@ -4,21 +4,21 @@ mod exchange;
 mod export;
 mod lint;
 
-use super::{Form, Maker, Provider, Request, Tools, Wire};
+use super::{FormatSpec, Maker, Provider, RequestRules, ToolStyle, Wire};
 use crate::export::provider::Opaque;
 use crate::import::json::member;
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: FormatSpec = FormatSpec {
     name: "gemini",
     renderer: export::RENDERER,
     export: export::export,
-    request: Some(Request {
+    request: Some(RequestRules {
         provider: Provider::Google,
         marked: None,
         clears: false,
         binds_reasoning: false,
         names_model: false,
-        tools: Tools {
+        tools: ToolStyle {
             is_own: |definition| {
                 let own = ["functionDeclarations", "googleSearch", "codeExecution", "urlContext"];
                 own.iter().any(|name| member(Some(definition), name).is_some())

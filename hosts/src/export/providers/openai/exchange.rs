@@ -9,7 +9,7 @@ use acpdb_engine::event::{Outcome, Report, Role};
 use serde_json::{Map, Value, json};
 
 use crate::exchange::{
-    self, Call, Extent, Head, Known, Made, Message, Names, Talk, add, canonical, note_unknown, params, text, texts,
+    self, UnnamedCall, Extent, RequestHead, ConversationState, BuiltAnswer, Message, MessageNames, Talk, add, canonical, note_unknown, params, text, texts,
     usage_of,
 };
 use crate::import::json::{elements, member, owned, pick};
@@ -25,7 +25,7 @@ const MESSAGE: &str = "
     role content tool_calls tool_call_id name refusal annotations audio reasoning_content reasoning";
 
 /// The conversation of a request.
-pub(super) fn request<'a>(body: &'a str, _: Option<&str>, _: Option<&Known>) -> Option<Talk<'a>> {
+pub(super) fn request<'a>(body: &'a str, _: Option<&str>, _: Option<&ConversationState>) -> Option<Talk<'a>> {
     let [model, messages, tools] = pick(body, ["model", "messages", "tools"])?;
     let messages = elements(messages?)?;
     let mut unknown = BTreeSet::new();
@@ -36,8 +36,8 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>, _: Option<&Known>) -> 
     let texts: Vec<String> =
         first.iter().flat_map(|message| texts(parts(member(Some(message), "content")))).collect();
     let system = (!texts.is_empty()).then(|| texts.join("\n\n"));
-    let head = Head { model: owned(model), system, tools: tools.map(str::to_owned), params };
-    let mut names = Names::default();
+    let head = RequestHead { model: owned(model), system, tools: tools.map(str::to_owned), params };
+    let mut names = MessageNames::default();
     let mut list = Vec::new();
     for text in rest {
         note_unknown(text, MESSAGE, &mut unknown);
@@ -53,7 +53,7 @@ fn role(message: &str) -> Option<&'static str> {
 }
 
 /// A message; `None`: the JSON is no message.
-pub(super) fn message<'a>(text: &'a str, names: &mut Names) -> Option<Message<'a>> {
+pub(super) fn message<'a>(text: &'a str, names: &mut MessageNames) -> Option<Message<'a>> {
     let [content, calls, of, name, refusal] =
         pick(text, ["content", "tool_calls", "tool_call_id", "name", "refusal"])?;
     let role = match role(text)? {
@@ -83,7 +83,7 @@ pub(super) fn message<'a>(text: &'a str, names: &mut Names) -> Option<Message<'a
         let [id, function] = pick(call, ["id", "function"]).unwrap_or_default();
         let [name, arguments] = function.and_then(|it| pick(it, ["name", "arguments"])).unwrap_or_default();
         let params = owned(arguments).filter(|text| !text.is_empty()).unwrap_or_else(|| "{}".to_owned());
-        Call {
+        UnnamedCall {
             id: owned(id),
             tool: owned(name).unwrap_or_default(),
             params: canonical(&params).into(),
@@ -105,7 +105,7 @@ fn parts(content: Option<&str>) -> Vec<PartEntry> {
 }
 
 /// An answer, put together of its pieces.
-pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
+pub(super) fn answer(pieces: &[Value]) -> Option<BuiltAnswer> {
     let mut texts = BTreeMap::new();
     let mut calls: BTreeMap<u64, Value> = BTreeMap::new();
     let mut report = Report::default();
@@ -150,7 +150,7 @@ pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
         }
         Some(message.into())
     });
-    Some(Made { message: message?, report })
+    Some(BuiltAnswer { message: message?, report })
 }
 
 /// Adds a piece of a call to its earlier pieces.

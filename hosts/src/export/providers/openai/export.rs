@@ -17,15 +17,15 @@ use super::super::by_message;
 use crate::export::dialect::Dialect;
 use crate::export::calls::{CallIds, Media, media_line};
 use crate::export::report::LeftOut;
-use crate::export::source::Source;
-use crate::export::turns::{Piece, Rules, Said, Turned};
-use crate::export::write::Json;
+use crate::export::source::ExportSource;
+use crate::export::turns::{ReplyPiece, PieceRules, MessagePiece, Turned};
+use crate::export::write::JsonWriter;
 use crate::export::{Export, Provider, prompt, turns};
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 4;
 
-const RULES: Rules = Rules {
+const RULES: PieceRules = PieceRules {
     provider: Provider::Openai,
     whole_units: false,
     whole_runs: false,
@@ -33,8 +33,8 @@ const RULES: Rules = Rules {
     signs_text: false,
 };
 
-pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
-    let mut json = Json::with_capacity(source.bytes_about());
+pub(super) fn export(mut source: ExportSource<'_>) -> Result<Export, Error> {
+    let mut json = JsonWriter::with_capacity(source.bytes_about());
     json.open(b'{');
     prompt::head(&mut source, &mut json)?;
     prompt::tools(&mut source, &mut json)?;
@@ -52,20 +52,20 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     Ok(source.export(json, b"]}", RENDERER, count))
 }
 
-fn turn(source: &mut Source<'_>, turned: &Turned, json: &mut Json) -> usize {
+fn turn(source: &mut ExportSource<'_>, turned: &Turned, json: &mut JsonWriter) -> usize {
     let mut count = 0;
     let mut texts: Vec<std::borrow::Cow<'_, str>> = Vec::new();
     let mut thoughts: Vec<&str> = Vec::new();
     for piece in &turned.pieces {
         match piece {
-            Piece::Text { text, .. } => texts.push(text.into()),
-            Piece::Media { body, media_type } => {
+            ReplyPiece::Text { text, .. } => texts.push(text.into()),
+            ReplyPiece::Media { body, media_type } => {
                 source.report.note(LeftOut::MediaNotPortable, None);
                 texts.push(media_line(body, media_type.as_deref()).into());
             }
-            Piece::Opaque { .. } => source.report.note(LeftOut::OpaqueNotPortable, None),
-            Piece::Reasoning { text, .. } => thoughts.push(text),
-            Piece::Call(_) | Piece::Gap(_) => {}
+            ReplyPiece::Opaque { .. } => source.report.note(LeftOut::OpaqueNotPortable, None),
+            ReplyPiece::Reasoning { text, .. } => thoughts.push(text),
+            ReplyPiece::Call(_) | ReplyPiece::Gap(_) => {}
         }
     }
     let has_calls = turned.calls().next().is_some();
@@ -132,35 +132,35 @@ fn turn(source: &mut Source<'_>, turned: &Turned, json: &mut Json) -> usize {
     count
 }
 
-fn text_part(text: &str, json: &mut Json) {
+fn text_part(text: &str, json: &mut JsonWriter) {
     json.texts(&[("type", "text"), ("text", text)]);
 }
 
 /// Results are text only.
-fn result_text<'a>(source: &mut Source<'_>, said: &'a Said) -> std::borrow::Cow<'a, str> {
+fn result_text<'a>(source: &mut ExportSource<'_>, said: &'a MessagePiece) -> std::borrow::Cow<'a, str> {
     match said {
-        Said::Text { text, .. } => text.into(),
-        Said::Opaque { json } => json.into(),
-        Said::Media { body, media_type, .. } => {
+        MessagePiece::Text { text, .. } => text.into(),
+        MessagePiece::Opaque { json } => json.into(),
+        MessagePiece::Media { body, media_type, .. } => {
             source.report.note(LeftOut::MediaNotPortable, None);
             media_line(body, media_type.as_deref()).into()
         }
     }
 }
 
-fn spoken(source: &mut Source<'_>, said: &[Said], json: &mut Json) {
-    let is_system = matches!(said.first(), Some(Said::Text { role: Role::System, .. }));
+fn spoken(source: &mut ExportSource<'_>, said: &[MessagePiece], json: &mut JsonWriter) {
+    let is_system = matches!(said.first(), Some(MessagePiece::Text { role: Role::System, .. }));
     json.open(b'{');
     json.text("role", if is_system { "system" } else { "user" });
     match said {
-        [Said::Text { text, .. }] => json.text("content", text),
+        [MessagePiece::Text { text, .. }] => json.text("content", text),
         said => {
             json.open_member("content", b'[');
             for said in said {
                 match said {
-                    Said::Text { text, .. } => text_part(text, json),
-                    Said::Opaque { json: part } => json.raw(part),
-                    Said::Media { body, media_type, .. } => {
+                    MessagePiece::Text { text, .. } => text_part(text, json),
+                    MessagePiece::Opaque { json: part } => json.raw(part),
+                    MessagePiece::Media { body, media_type, .. } => {
                         if let Some(media) = Media::image(body, media_type.as_deref()) {
                             json.open(b'{');
                             json.text("type", "image_url");

@@ -4,21 +4,21 @@ mod exchange;
 mod export;
 mod lint;
 
-use super::{Form, Maker, Provider, Request, Tools, Wire, no_model};
+use super::{FormatSpec, Maker, Provider, RequestRules, ToolStyle, Wire, no_model};
 use crate::export::provider::Opaque;
 use crate::import::json::member;
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: FormatSpec = FormatSpec {
     name: "openai",
     renderer: export::RENDERER,
     export: export::export,
-    request: Some(Request {
+    request: Some(RequestRules {
         provider: Provider::Openai,
         marked: None,
         clears: false,
         binds_reasoning: false,
         names_model: true,
-        tools: Tools {
+        tools: ToolStyle {
             is_own: |definition| member(Some(definition), "function").is_some(),
             write: |tool, json| {
                 json.text("type", "function");

@@ -14,7 +14,7 @@ use acpdb_engine::event::{Outcome, Report, Role};
 use serde_json::Value;
 
 use crate::exchange::{
-    self, Answered, Call, Extent, Head, Known, Made, Message, Names, Talk, canonical, note_unknown, params, text,
+    self, Answered, UnnamedCall, Extent, RequestHead, ConversationState, BuiltAnswer, Message, MessageNames, Talk, canonical, note_unknown, params, text,
     texts, usage_of,
 };
 use crate::import::json::{elements, member, owned, pick};
@@ -33,14 +33,14 @@ const ITEM: &str = "
     arguments call_id content encrypted_content id input name namespace output role status summary type";
 
 /// The conversation of a request.
-pub(super) fn request<'a>(body: &'a str, _: Option<&str>, _: Option<&Known>) -> Option<Talk<'a>> {
+pub(super) fn request<'a>(body: &'a str, _: Option<&str>, _: Option<&ConversationState>) -> Option<Talk<'a>> {
     let [model, instructions, input, tools, previous, conversation] =
         pick(body, ["model", "instructions", "input", "tools", "previous_response_id", "conversation"])?;
     let mut unknown = BTreeSet::new();
     let params = params(body, PARAMS, PASSED, &mut unknown);
     let previous = owned(previous).filter(|id| !id.is_empty());
     let is_kept = conversation.is_some_and(|it| it != "null");
-    let mut names = Names::after(previous.as_deref());
+    let mut names = MessageNames::after(previous.as_deref());
     let mut system: Vec<String> = owned(instructions).filter(|text| !text.is_empty()).into_iter().collect();
     let mut list = Vec::new();
     let mut refers = is_kept;
@@ -49,15 +49,15 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>, _: Option<&Known>) -> 
     } else {
         let items = elements(input?)?;
         // As with the other APIs, the system's first texts stand before the messages.
-        let is_system = |item: &&&str| Kind::of(item) == Some(Kind::System);
+        let is_system = |item: &&&str| ItemRole::of(item) == Some(ItemRole::System);
         let leading = if system.is_empty() { items.iter().take_while(is_system).count() } else { 0 };
         let (first, rest) = items.split_at_checked(leading)?;
         system.extend(first.iter().flat_map(|item| texts(parts(member(Some(item), "content")))));
-        refers |= rest.iter().any(|item| Kind::of(item) == Some(Kind::Reference));
+        refers |= rest.iter().any(|item| ItemRole::of(item) == Some(ItemRole::Reference));
         list = messages(rest, &mut names, &mut unknown)?;
     }
     let system = (!system.is_empty()).then(|| system.join("\n\n"));
-    let head = Head { model: owned(model), system, tools: tools.map(str::to_owned), params };
+    let head = RequestHead { model: owned(model), system, tools: tools.map(str::to_owned), params };
     let extent = match previous {
         _ if refers => Extent::Refers,
         Some(_) => Extent::Added,
@@ -68,7 +68,7 @@ pub(super) fn request<'a>(body: &'a str, _: Option<&str>, _: Option<&Known>) -> 
 
 /// The role of an item in the conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum ItemRole {
     User,
     System,
     Assistant,
@@ -81,7 +81,7 @@ enum Kind {
     Reference,
 }
 
-impl Kind {
+impl ItemRole {
     /// `None`: it is no item.
     fn of(item: &str) -> Option<Self> {
         let [kind, role, call] = pick(item, ["type", "role", "call_id"])?;
@@ -107,15 +107,15 @@ impl Kind {
 /// The messages of a list of items; `None`: one of them is no item.
 pub(super) fn messages<'a>(
     items: &[&'a str],
-    names: &mut Names,
+    names: &mut MessageNames,
     unknown: &mut BTreeSet<String>,
 ) -> Option<Vec<Message<'a>>> {
     let mut out = Vec::new();
     let mut thoughts = Vec::new();
     let mut goes_on = false;
     for text in items {
-        let kind = Kind::of(text)?;
-        if !matches!(kind, Kind::Made | Kind::Reference) {
+        let kind = ItemRole::of(text)?;
+        if !matches!(kind, ItemRole::Made | ItemRole::Reference) {
             note_unknown(text, ITEM, unknown);
         }
         // Reasoning that leads to nothing stands alone.
@@ -123,25 +123,25 @@ pub(super) fn messages<'a>(
             out.push(made(names, std::mem::take(&mut thoughts), Vec::new(), goes_on));
         }
         let (parts, calls) = match kind {
-            Kind::User | Kind::System => {
-                let role = if kind == Kind::User { Role::User } else { Role::System };
+            ItemRole::User | ItemRole::System => {
+                let role = if kind == ItemRole::User { Role::User } else { Role::System };
                 out.push(names.message(role, parts(member(Some(text), "content")), Vec::new()));
                 goes_on = false;
                 continue;
             }
-            Kind::Result => {
+            ItemRole::Result => {
                 out.push(Message::of_result(result(text, names)?));
                 goes_on = false;
                 continue;
             }
-            Kind::Reference => continue,
-            Kind::Reasoning => {
+            ItemRole::Reference => continue,
+            ItemRole::Reasoning => {
                 thoughts.extend(reasoning(text));
                 continue;
             }
-            Kind::Assistant => (parts(member(Some(text), "content")), Vec::new()),
-            Kind::Call => (Vec::new(), vec![call(text)?]),
-            Kind::Made => (vec![PartEntry::opaque(*text)], Vec::new()),
+            ItemRole::Assistant => (parts(member(Some(text), "content")), Vec::new()),
+            ItemRole::Call => (Vec::new(), vec![call(text)?]),
+            ItemRole::Made => (vec![PartEntry::opaque(*text)], Vec::new()),
         };
         thoughts.extend(parts);
         out.push(made(names, std::mem::take(&mut thoughts), calls, goes_on));
@@ -154,7 +154,7 @@ pub(super) fn messages<'a>(
 }
 
 /// A message of the model's; the first of a run begins a step.
-fn made<'a>(names: &mut Names, parts: Vec<PartEntry>, calls: Vec<Call<'a>>, goes_on: bool) -> Message<'a> {
+fn made<'a>(names: &mut MessageNames, parts: Vec<PartEntry>, calls: Vec<UnnamedCall<'a>>, goes_on: bool) -> Message<'a> {
     let message = names.message(Role::Assistant, parts, calls);
     Message { goes_on, ..message }
 }
@@ -169,7 +169,7 @@ fn reasoning(item: &str) -> Option<PartEntry> {
     (!part.bytes.is_empty() || part.signature.is_some()).then_some(part)
 }
 
-fn call(item: &str) -> Option<Call<'_>> {
+fn call(item: &str) -> Option<UnnamedCall<'_>> {
     let [kind, id, name, space, arguments, input, action] =
         pick(item, ["type", "call_id", "name", "namespace", "arguments", "input", "action"])?;
     let kind = owned(kind).unwrap_or_default();
@@ -186,10 +186,10 @@ fn call(item: &str) -> Option<Call<'_>> {
     };
     // Only an object in a string can give way to another.
     let value = arguments.filter(|text| text.starts_with('"')).unwrap_or_default();
-    Some(Call { id: owned(id), tool, params: canonical(&params).into(), value, signature: None })
+    Some(UnnamedCall { id: owned(id), tool, params: canonical(&params).into(), value, signature: None })
 }
 
-fn result<'a>(item: &'a str, names: &mut Names) -> Option<Answered<'a>> {
+fn result<'a>(item: &'a str, names: &mut MessageNames) -> Option<Answered<'a>> {
     let [kind, id, output] = pick(item, ["type", "call_id", "output"])?;
     let kind = owned(kind).unwrap_or_default();
     let is_plain = matches!(&*kind, "function_call_output" | "custom_tool_call_output");
@@ -209,7 +209,7 @@ fn parts(content: Option<&str>) -> Vec<PartEntry> {
 }
 
 /// An answer, put together of its pieces.
-pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
+pub(super) fn answer(pieces: &[Value]) -> Option<BuiltAnswer> {
     let mut items: BTreeMap<u64, Value> = BTreeMap::new();
     let mut whole = None;
     for piece in pieces {
@@ -237,5 +237,5 @@ pub(super) fn answer(pieces: &[Value]) -> Option<Made> {
     // Some providers tell the items in the stream only.
     let output = whole.get("output").and_then(Value::as_array).filter(|output| !output.is_empty());
     let items = output.cloned().unwrap_or_else(|| items.into_values().collect());
-    Some(Made { message: items.into(), report })
+    Some(BuiltAnswer { message: items.into(), report })
 }

@@ -19,16 +19,16 @@ use crate::export::calls::{CallIds, Media, detail, media_line, object_type};
 use crate::export::dialect::Dialect;
 use crate::export::provider::Opaque;
 use crate::export::report::LeftOut;
-use crate::export::source::Source;
-use crate::export::turns::{CallPiece, Piece, Rules, Said, Turned};
-use crate::export::write::Json;
+use crate::export::source::ExportSource;
+use crate::export::turns::{CallPiece, ReplyPiece, PieceRules, MessagePiece, Turned};
+use crate::export::write::JsonWriter;
 use crate::export::{Export, Provider, prompt, turns};
 use crate::import::json::owned;
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 4;
 
-const RULES: Rules = Rules {
+const RULES: PieceRules = PieceRules {
     provider: Provider::Openai,
     whole_units: true,
     whole_runs: false,
@@ -36,8 +36,8 @@ const RULES: Rules = Rules {
     signs_text: false,
 };
 
-pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
-    let mut json = Json::with_capacity(source.bytes_about());
+pub(super) fn export(mut source: ExportSource<'_>) -> Result<Export, Error> {
+    let mut json = JsonWriter::with_capacity(source.bytes_about());
     json.open(b'{');
     prompt::head(&mut source, &mut json)?;
     prompt::tools(&mut source, &mut json)?;
@@ -49,9 +49,9 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
         json.text("instructions", &instructions);
     }
     json.open_member("input", b'[');
-    let mut writer = Writer { json, count: 0 };
+    let mut writer = ResponsesWriter { json, count: 0 };
     if !instructions.is_empty() && is_said {
-        let said = Said::Text { text: instructions, role: Role::System, key: None };
+        let said = MessagePiece::Text { text: instructions, role: Role::System, key: None };
         writer.spoken(&mut source, &[said]);
     }
     let mut ids = CallIds::new(Provider::Openai, 64, 64);
@@ -59,7 +59,7 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
         let turned = turns::read(&mut source, number, RULES, &mut ids)?;
         writer.turn(&mut source, &turned);
     }
-    let Writer { json, count } = writer;
+    let ResponsesWriter { json, count } = writer;
     Ok(source.export(json, b"]}", RENDERER, count))
 }
 
@@ -70,7 +70,7 @@ fn free_form(call: &CallPiece) -> Option<String> {
 
 /// A call of a kind of its own, such as `tool_search`, and its result: the item that answers it says so.
 fn own_kind(call: &CallPiece) -> Option<(String, &str)> {
-    let [Said::Opaque { json }] = call.result.as_slice() else { return None };
+    let [MessagePiece::Opaque { json }] = call.result.as_slice() else { return None };
     let kind = object_type(json)?;
     let kind = kind.strip_suffix("_output").filter(|kind| *kind == call.tool)?;
     Some((kind.to_owned(), json))
@@ -83,26 +83,26 @@ fn spaced(tool: &str) -> Option<(&str, &str)> {
     Some((tool.get(..at)?, tool.get(at + 2..)?))
 }
 
-struct Writer {
-    json: Json,
+struct ResponsesWriter {
+    json: JsonWriter,
     count: usize,
 }
 
-impl Writer {
+impl ResponsesWriter {
     fn item(&mut self, kind: &str) {
         self.count += 1;
         self.json.open(b'{');
         self.json.text("type", kind);
     }
 
-    fn turn(&mut self, source: &mut Source<'_>, turned: &Turned) {
+    fn turn(&mut self, source: &mut ExportSource<'_>, turned: &Turned) {
         let trailing = turned.pieces.iter().rev().take_while(|piece| turns::is_reasoning(piece)).count();
         for _ in 0..trailing {
             source.report.note(LeftOut::ReasoningRun, None);
         }
         let pieces = turned.pieces.get(..turned.pieces.len().saturating_sub(trailing)).unwrap_or_default();
-        let key = |piece: &Piece| match piece {
-            Piece::Text { key, .. } => key.clone(),
+        let key = |piece: &ReplyPiece| match piece {
+            ReplyPiece::Text { key, .. } => key.clone(),
             _ => None,
         };
         for run in pieces.chunk_by(|one, other| key(one).is_some() && key(one) == key(other)) {
@@ -127,9 +127,9 @@ impl Writer {
         }
     }
 
-    fn pieces(&mut self, source: &mut Source<'_>, run: &[Piece]) {
+    fn pieces(&mut self, source: &mut ExportSource<'_>, run: &[ReplyPiece]) {
         match run {
-            [Piece::Reasoning { text, opaque }] => {
+            [ReplyPiece::Reasoning { text, opaque }] => {
                 let (Opaque::Signature(sealed) | Opaque::Redacted(sealed)) = opaque;
                 self.item("reasoning");
                 self.json.open_member("summary", b'[');
@@ -140,19 +140,19 @@ impl Writer {
                 self.json.text("encrypted_content", sealed);
                 self.json.close(b'}');
             }
-            [Piece::Opaque { json }] => {
+            [ReplyPiece::Opaque { json }] => {
                 self.count += 1;
                 self.json.raw(json);
             }
-            [Piece::Call(call)] => self.call(call, source.dialect),
+            [ReplyPiece::Call(call)] => self.call(call, source.dialect),
             texts => {
                 self.item("message");
                 self.json.text("role", "assistant");
                 self.json.open_member("content", b'[');
                 for piece in texts {
                     match piece {
-                        Piece::Text { text, .. } => self.part("output_text", text),
-                        Piece::Media { body, media_type } => {
+                        ReplyPiece::Text { text, .. } => self.part("output_text", text),
+                        ReplyPiece::Media { body, media_type } => {
                             source.report.note(LeftOut::MediaNotPortable, None);
                             self.part("output_text", &media_line(body, media_type.as_deref()));
                         }
@@ -195,7 +195,7 @@ impl Writer {
         self.json.close(b'}');
     }
 
-    fn output(&mut self, source: &mut Source<'_>, call: &CallPiece) {
+    fn output(&mut self, source: &mut ExportSource<'_>, call: &CallPiece) {
         if let Some((_, item)) = own_kind(call).filter(|_| source.dialect == Dialect::Codex) {
             self.count += 1;
             return self.json.raw(item);
@@ -205,7 +205,7 @@ impl Writer {
         self.json.text("call_id", &call.id);
         match call.result.as_slice() {
             [] => self.json.text("output", ""),
-            [Said::Text { text, .. }] => self.json.text("output", text),
+            [MessagePiece::Text { text, .. }] => self.json.text("output", text),
             parts => {
                 self.json.open_member("output", b'[');
                 for said in parts {
@@ -217,11 +217,11 @@ impl Writer {
         self.json.close(b'}');
     }
 
-    fn said(&mut self, source: &mut Source<'_>, said: &Said) {
+    fn said(&mut self, source: &mut ExportSource<'_>, said: &MessagePiece) {
         match said {
-            Said::Text { text, .. } => self.part("input_text", text),
-            Said::Opaque { json } => self.json.raw(json),
-            Said::Media { body, media_type, .. } => {
+            MessagePiece::Text { text, .. } => self.part("input_text", text),
+            MessagePiece::Opaque { json } => self.json.raw(json),
+            MessagePiece::Media { body, media_type, .. } => {
                 if let Some(media) = Media::image(body, media_type.as_deref()) {
                     self.json.open(b'{');
                     self.json.text("type", "input_image");
@@ -238,8 +238,8 @@ impl Writer {
         }
     }
 
-    fn spoken(&mut self, source: &mut Source<'_>, said: &[Said]) {
-        let is_system = matches!(said.first(), Some(Said::Text { role: Role::System, .. }));
+    fn spoken(&mut self, source: &mut ExportSource<'_>, said: &[MessagePiece]) {
+        let is_system = matches!(said.first(), Some(MessagePiece::Text { role: Role::System, .. }));
         self.item("message");
         self.json.text("role", if is_system { "developer" } else { "user" });
         self.json.open_member("content", b'[');

@@ -4,20 +4,20 @@ mod exchange;
 mod export;
 mod lint;
 
-use super::{Form, Provider, Request, Tools, Wire, no_model};
+use super::{FormatSpec, Provider, RequestRules, ToolStyle, Wire, no_model};
 use crate::import::json::{elements, member};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: FormatSpec = FormatSpec {
     name: "responses",
     renderer: export::RENDERER,
     export: export::export,
-    request: Some(Request {
+    request: Some(RequestRules {
         provider: Provider::Openai,
         marked: None,
         clears: false,
         binds_reasoning: false,
         names_model: true,
-        tools: Tools {
+        tools: ToolStyle {
             is_own: |definition| {
                 let has = |name: &str| member(Some(definition), name).is_some();
                 has("type") && !has("function") && !has("input_schema")
