@@ -241,7 +241,7 @@ mod tests {
     fn parts() -> StatusParts {
         StatusParts {
             context: Some("ctx 42% of 200k".to_owned()),
-            session: Some("$0.530".to_owned()),
+            session: Some("$0.53".to_owned()),
             today: Some("today $3.10".to_owned()),
             stale: Some("12k stale".to_owned()),
             lost: Some("compacted: 142 items, 48k".to_owned()),
@@ -251,8 +251,8 @@ mod tests {
     #[test]
     fn the_line_fits_and_leaves_out_what_is_not_known() {
         for (template, width, want) in [
-            (TEMPLATE, 80, "ctx 42% of 200k · $0.530 · today $3.10 · 12k stale · compacted: 142 items, 48k"),
-            (TEMPLATE, 60, "ctx 42% of 200k · $0.530 · today $3.10 · 12k stale"),
+            (TEMPLATE, 80, "ctx 42% of 200k · $0.53 · today $3.10 · 12k stale · compacted: 142 items, 48k"),
+            (TEMPLATE, 60, "ctx 42% of 200k · $0.53 · today $3.10 · 12k stale"),
             (TEMPLATE, 10, "ctx 42% o…"),
             ("{stale} · mine", 80, "12k stale · mine"),
             ("({stale}) {other} {", 80, "(12k stale) {other} {"),
@@ -262,7 +262,7 @@ mod tests {
             assert_eq!(parts().line(template, width), want, "{template} {width}");
         }
         let few = StatusParts { context: None, stale: None, ..parts() };
-        assert_eq!(few.line(TEMPLATE, 80), "$0.530 · today $3.10 · compacted: 142 items, 48k");
+        assert_eq!(few.line(TEMPLATE, 80), "$0.53 · today $3.10 · compacted: 142 items, 48k");
         assert_eq!(StatusParts::default().line(TEMPLATE, 80), "");
     }
 

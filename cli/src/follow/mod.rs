@@ -186,14 +186,14 @@ impl Follower<'_> {
             }
             FollowMessage::Look => return Ok(true),
             FollowMessage::Unwatched(why) => {
-                self.warn(format!("changes may be found by looking only: {why}"))
+                self.warn(format!("changes may be found by looking only: {why}"));
             }
             FollowMessage::Recorded { path, format, event_count } => {
-                self.recorded(&path, format, event_count)?
+                self.recorded(&path, format, event_count)?;
             }
             FollowMessage::LeftOut(skipped) => self.leave_out(skipped),
             FollowMessage::Ended { path, end, position, result } => {
-                self.closed(&path, end, position, *result)?
+                self.closed(&path, end, position, *result)?;
             }
             FollowMessage::Stop => {}
         }

@@ -68,7 +68,7 @@ fn the_status_line_is_one_line_whatever_it_is_given() {
         assert!(done.out.lines().count() == 1 && done.out.chars().count() <= 81, "{done:?}");
         done.out.trim_end().to_owned()
     };
-    assert_eq!(line(&desk, &told.to_string()), "ctx 42% of 200k · $0.530", "before there is a store");
+    assert_eq!(line(&desk, &told.to_string()), "ctx 42% of 200k · $0.53", "before there is a store");
     assert!(!desk.path("store").exists(), "a line makes no store");
     for call in ["c1", "c2"] {
         desk.asks(call, "Read", &json!({"file_path": "/p/long.py"}));
@@ -76,11 +76,11 @@ fn the_status_line_is_one_line_whatever_it_is_given() {
     }
     desk.hook("record", "Stop", &json!({}));
     let said = line(&desk, &told.to_string());
-    assert!(said.starts_with("ctx 42% of 200k · $0.530 · ") && said.ends_with(" stale"), "{said}");
+    assert!(said.starts_with("ctx 42% of 200k · $0.53 · ") && said.ends_with(" stale"), "{said}");
     for strange in ["", "{", "[]", "null", "{\"session_id\":7}", "{\"session_id\":\"no such\"}", "\u{0}"] {
         line(&desk, strange);
     }
     std::fs::remove_dir_all(desk.path("store")).unwrap();
     std::fs::write(desk.path("store"), "no store").unwrap();
-    assert_eq!(line(&desk, &told.to_string()), "ctx 42% of 200k · $0.530", "a store that cannot be read");
+    assert_eq!(line(&desk, &told.to_string()), "ctx 42% of 200k · $0.53", "a store that cannot be read");
 }

@@ -22,7 +22,7 @@ impl StoreInner {
         let found = read(&*snapshots.storage, snapshots.store, name).ok()?;
         let sound = found.filter(|saved| self.footing_at(saved.footing.position) == Some(saved.footing));
         let footing = sound.as_ref().map(|saved| saved.footing);
-        match footing.map(|footing| self.is_outdated(footing)) {
+        match footing.filter(|_| name.may_hold_texts()).map(|footing| self.is_outdated(footing)) {
             Some(Ok(true)) => {
                 snapshots.empty(name);
                 return None;

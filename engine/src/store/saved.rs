@@ -47,6 +47,7 @@ const STAMP: u64 = match u64::from_str_radix(env!("SOURCES_STAMP"), 16) {
     Ok(stamp) => stamp,
     Err(_) => panic!("the build made no stamp"),
 };
+const ASIDE_MAGIC: [u8; 8] = *b"acpdbASD";
 const HEAD_BYTES: usize = 96;
 /// Where the archive begins.
 pub(super) const ARCHIVE_AT: usize = HEAD_BYTES + 32;
@@ -86,7 +87,12 @@ impl SavedName {
         let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
         let mut owner = [0; 16];
         blake3::Hasher::new().update(name.as_bytes()).finalize_xof().fill(&mut owner);
-        Self { magic: *b"acpdbASD", owner, path: format!("{FOLDER}/{plain}.aside") }
+        Self { magic: ASIDE_MAGIC, owner, path: format!("{FOLDER}/{plain}.aside") }
+    }
+
+    /// Whether the value may hold texts of the log. What programs keep aside holds none: they judge erasures themselves.
+    pub(super) fn may_hold_texts(&self) -> bool {
+        self.magic != ASIDE_MAGIC
     }
 
     fn head(&self, store: StoreId, footing: Footing) -> Vec<u8> {
