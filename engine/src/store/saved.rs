@@ -90,7 +90,7 @@ impl SavedName {
         Self { magic: ASIDE_MAGIC, owner, path: format!("{FOLDER}/{plain}.aside") }
     }
 
-    /// Whether the value may hold texts of the log. What programs keep aside holds none: they judge erasures themselves.
+    /// Whether the value may hold texts of the log. Values that programs keep aside hold none, and are judged by them after an erasure.
     pub(super) fn may_hold_texts(&self) -> bool {
         self.magic != ASIDE_MAGIC
     }
