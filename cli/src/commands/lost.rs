@@ -5,7 +5,7 @@ use acpdb_query::lost::{LostAt, LostKind, LostRow, lost};
 use serde::Serialize;
 
 use super::again::{opening, resuming};
-use super::lines::{clip, cut, one_line};
+use super::lines::{clip_path, cut, one_line};
 use super::{Code, Failure, Global, Output, describe, find, search};
 use crate::args::LostArgs;
 
@@ -116,7 +116,7 @@ fn print(row: &LostRow, output: &mut Output) -> Result<(), Failure> {
     let tail = format!("{count}  {}", describe::tokens(row.tokens));
     let item = format!("{:<7}", row.item);
     let room = output.room(item.len() + state.len() + tail.len() + 10).max(20);
-    let text = clip(&one_line(&row.text), room);
+    let text = clip_path(&one_line(&row.text), room);
     let (item, tail) = (output.paint(describe::SEQ, &item), output.paint(describe::DIM, &tail));
     output.line(cut(&format!("  {item} t{:<4} {state}{text}{tail}", row.turn), output))
 }
