@@ -1,6 +1,6 @@
 //! Importer of `claude-code`: the bytes are a file.
 #![no_main]
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 
-libfuzzer_sys::fuzz_target!(|file: &[u8]| acpdb_fuzz::check_import(Format::ClaudeCode, file));
+libfuzzer_sys::fuzz_target!(|file: &[u8]| acpdb_fuzz::check_import(ImportFormat::ClaudeCode, file));

@@ -1,6 +1,6 @@
 //! Importer of `gemini-cli`: the bytes are a file.
 #![no_main]
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 
-libfuzzer_sys::fuzz_target!(|file: &[u8]| acpdb_fuzz::check_import(Format::GeminiCli, file));
+libfuzzer_sys::fuzz_target!(|file: &[u8]| acpdb_fuzz::check_import(ImportFormat::GeminiCli, file));

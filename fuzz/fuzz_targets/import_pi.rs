@@ -1,6 +1,6 @@
 //! Importer of `pi`: the bytes are a file.
 #![no_main]
 
-use acpdb_hosts::import::Format;
+use acpdb_hosts::import::ImportFormat;
 
-libfuzzer_sys::fuzz_target!(|file: &[u8]| acpdb_fuzz::check_import(Format::Pi, file));
+libfuzzer_sys::fuzz_target!(|file: &[u8]| acpdb_fuzz::check_import(ImportFormat::Pi, file));

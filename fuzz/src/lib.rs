@@ -13,7 +13,7 @@ use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::storage::{FixedClock, FixedEntropy, SimWorld};
 use acpdb_engine::verify::verify_storage;
 use acpdb_engine::{Builder, Error, Store};
-use acpdb_hosts::import::{Batch, Format, Options, Sink, SinkStop, read};
+use acpdb_hosts::import::{ImportBatch, ImportFormat, ImportOptions, Sink, SinkStop, read};
 
 /// The file of the store's secret.
 const SECRET: &str = "secret";
@@ -127,23 +127,23 @@ impl Template {
 }
 
 /// Keeps the facts of an import, up to a number that no small input should reach.
-struct Kept(Vec<Batch>);
+struct Kept(Vec<ImportBatch>);
 
 impl Sink for Kept {
-    fn batch(&mut self, batch: Batch) -> Result<(), SinkStop> {
+    fn batch(&mut self, batch: ImportBatch) -> Result<(), SinkStop> {
         self.0.push(batch);
         if self.0.len() < 100_000 { Ok(()) } else { Err(SinkStop) }
     }
 }
 
-fn import(format: Format, file: &[u8]) -> Vec<Batch> {
+fn import(format: ImportFormat, file: &[u8]) -> Vec<ImportBatch> {
     let mut kept = Kept(Vec::new());
-    let _report = read(format, "fuzz", file, &Options::default(), &mut kept);
+    let _report = read(format, "fuzz", file, &ImportOptions::default(), &mut kept);
     kept.0
 }
 
 /// The import of any file ends, offsets never go back, and the same bytes give the same facts.
-pub fn check_import(format: Format, file: &[u8]) {
+pub fn check_import(format: ImportFormat, file: &[u8]) {
     let first = import(format, file);
     assert!(first.windows(2).all(|pair| pair[0].offset <= pair[1].offset), "offsets never go back");
     assert_eq!(first, import(format, file), "the same bytes give the same facts");

@@ -235,7 +235,7 @@ impl NativeSession {
     ) -> AsyncTask<Job<f64>> {
         let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), given.to_vec());
         promise(self.held.lane.queued(move || {
-            let format = acpdb_hosts::import::Format::from_name(&format)
+            let format = acpdb_hosts::import::ImportFormat::from_name(&format)
                 .ok_or_else(|| Fault::invalid(format!("there is no recording of kind {format:?}")))?;
             let read = lines::read(format, &given, &info, &prefix, &salt).map_err(Fault::invalid)?;
             Ok(lines::record(&held.store()?, &read)? as f64)

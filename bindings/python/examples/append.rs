@@ -8,7 +8,7 @@ use std::time::Instant;
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::{Durability, Store};
-use acpdb_hosts::export::{Format, Options, export};
+use acpdb_hosts::export::{ExportChoices, Format, export};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -32,10 +32,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let _ = large.append((0..64).map(|_| Entry::message("", Role::User, "y".repeat(16 << 10))))?;
     store.sync()?;
     let view = large.view()?;
-    let _ = export(&view, Format::Anthropic, &Options::default())?;
+    let _ = export(&view, Format::Anthropic, &ExportChoices::default())?;
     let begun = Instant::now();
     for _ in 0..20 {
-        let _ = export(&view, Format::Anthropic, &Options::default())?;
+        let _ = export(&view, Format::Anthropic, &ExportChoices::default())?;
     }
     println!("{}", begun.elapsed().as_nanos() / 20);
 

@@ -79,7 +79,7 @@ impl Session {
         prefix: &str,
         salt: &str,
     ) -> PyResult<u64> {
-        let format = acpdb_hosts::import::Format::from_name(format)
+        let format = acpdb_hosts::import::ImportFormat::from_name(format)
             .ok_or_else(|| invalid(format!("there is no recording of kind {format:?}")))?;
         let bytes = lines.as_bytes();
         let read = py.detach(|| lines::read(format, bytes, &self.info, prefix, salt)).map_err(invalid)?;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PointRef, StreamInfo, WirePiece, fact};
 use acpdb_engine::secret::DERIVED;
 use acpdb_engine::{Atomicity, Batch, Error, Store};
-use acpdb_hosts::import::{self, Format, Options, wire};
+use acpdb_hosts::import::{self, ImportFormat, ImportOptions, wire};
 use serde::Deserialize;
 
 /// Facts of one call, ready to be recorded.
@@ -19,14 +19,14 @@ pub struct Lines {
 /// Reads `lines` with the importer of `format`. `salt` makes origins of this call differ from those of other calls where a line has
 /// no id of its own; `prefix` makes all origins differ.
 pub fn read(
-    format: Format,
+    format: ImportFormat,
     lines: &[u8],
     home: &StreamInfo,
     prefix: &str,
     salt: &str,
 ) -> Result<Lines, String> {
-    let mut read: Vec<import::Batch> = Vec::new();
-    let options = Options { is_hosts_own: true, ..Options::default() };
+    let mut read: Vec<import::ImportBatch> = Vec::new();
+    let options = ImportOptions { is_hosts_own: true, ..ImportOptions::default() };
     let _ =
         import::read(format, &home.name, lines, &options, &mut read).map_err(|error| error.to_string())?;
     let mut batches: Vec<Batch> = Vec::new();
@@ -140,7 +140,7 @@ mod tests {
     fn a_line_that_says_nothing_is_kept_though_it_comes_alone() -> Result<(), String> {
         let home = StreamInfo::session("claude-code", "s1");
         for line in [r#"{"type":"custom-title","customTitle":"Red"}"#, r#"{"type":"new","uuid":"a"}"#] {
-            let read = read(Format::ClaudeCode, line.as_bytes(), &home, "", "salt")?;
+            let read = read(ImportFormat::ClaudeCode, line.as_bytes(), &home, "", "salt")?;
             let entries = read.batches.iter().flat_map(|batch| &batch.entries);
             let lines = entries.filter_map(|entry| wire::resolve(&entry.wire));
             assert_eq!(lines.collect::<Vec<_>>(), [line.as_bytes()]);

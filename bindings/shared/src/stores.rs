@@ -7,7 +7,7 @@ use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
 use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo};
 use acpdb_engine::event::{Lifespan, Recorded, Scope};
 use acpdb_engine::fold::Policy;
-use acpdb_engine::fold::memory::Standing;
+use acpdb_engine::fold::memory::MemoryStatus;
 use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::{
@@ -15,12 +15,12 @@ use acpdb_engine::{
     store::{StreamName, VerifyOptions},
 };
 use acpdb_hosts::export::Format;
-use acpdb_hosts::lint::Known;
+use acpdb_hosts::lint::RequestFacts;
 use acpdb_query::cost::PriceTable;
 use acpdb_query::export::rows::{self, RowsReport};
-use acpdb_query::memory::{self, Row};
-use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search, search_whole};
-use acpdb_query::simulate::{self, PriceList, Recording, Setup};
+use acpdb_query::memory::{self, RememberedItem};
+use acpdb_query::search::{PatternSyntax, Patterns, SearchHit, SearchQuestion, search, search_whole};
+use acpdb_query::simulate::{self, PriceList, SessionRecording, Setup};
 use acpdb_query::{Filter, Scanned, SessionRow, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ impl Looked {
         if self.patterns.iter().all(String::is_empty) {
             return Err(Fault::invalid("there is nothing to look for: give a text"));
         }
-        let reading = Reading { regex: self.regex, word: self.word, case: self.case };
+        let reading = PatternSyntax { regex: self.regex, word: self.word, case: self.case };
         let patterns =
             Patterns::new(&self.patterns, reading).map_err(|error| Fault::invalid(error.to_string()))?;
         let filter = acpdb_query::settled(store, filter(store, &self.filter)?)?;
@@ -168,7 +168,7 @@ pub(crate) fn hits(
         streams
     };
     let mut scanned = Scanned::default();
-    let mut items: Vec<Hit> = Vec::new();
+    let mut items: Vec<SearchHit> = Vec::new();
     for stream in &streams {
         if items.len() >= limit {
             break;
@@ -187,7 +187,7 @@ pub fn memory(
     project: Option<String>,
     at: Option<&str>,
     all: bool,
-) -> Result<Vec<Row>, Fault> {
+) -> Result<Vec<RememberedItem>, Fault> {
     let scope = scope(store, project)?;
     let seq = match at {
         Some(text) => when::resolve(store, text, store.now())?.seq,
@@ -203,12 +203,12 @@ pub(crate) fn remembered(
     at: Seq,
     now: Micros,
     all: bool,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<RememberedItem>, Error> {
     let mut rows = match store.memory(scope, at) {
         Err(Error::NotFound { what: "project", .. }) => Vec::new(),
         found => memory::rows(store, &found?, now),
     };
-    rows.retain(|row| all || (row.standing == Standing::Current && !row.shadowed));
+    rows.retain(|row| all || (row.standing == MemoryStatus::Current && !row.shadowed));
     Ok(rows)
 }
 
@@ -347,7 +347,7 @@ pub fn simulated(
     };
     let mut outcomes = Vec::new();
     for stream in streams {
-        let mut recording = Recording::read(store, stream)?;
+        let mut recording = SessionRecording::read(store, stream)?;
         recording.count_as(&table);
         let nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
         let each: Vec<_> = setups.iter().map(|setup| simulate::run(&recording, setup)).collect();
@@ -416,7 +416,7 @@ pub fn linted(body: &[u8], name: &str, model: Option<&str>, previous: Option<&[u
     if format.provider().is_none() {
         return Err(Fault::invalid("transcripts are for people; no provider has rules for them"));
     }
-    Ok(json!(acpdb_hosts::lint::lint(format, body, Known { model, previous })))
+    Ok(json!(acpdb_hosts::lint::lint(format, body, RequestFacts { model, previous })))
 }
 
 /// Closes a store. A store opened for reading has nothing to finish.

@@ -8,10 +8,10 @@ use acpdb_engine::event::{Face, HostRecorded, Payload};
 use acpdb_engine::fold::{FaceState, Ix};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
-use acpdb_hosts::export::{Format, Options, Selection, Unfinished, export, export_served};
+use acpdb_hosts::export::{ExportChoices, Format, Selection, Unfinished, export, export_served};
 use acpdb_query::export::{otlp, page};
-use acpdb_query::memory::Row;
-use acpdb_query::{Context, FindError, Found, ItemRow, Layer, Which, Window, todos};
+use acpdb_query::memory::RememberedItem;
+use acpdb_query::{ContextOwner, CurrentContext, FindError, FoundItem, ItemRow, Which, Window, todos};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -46,10 +46,10 @@ pub struct Exporting {
 
 impl Asked<'_> {
     /// The context as data.
-    pub fn context(&self, layer: &str, last: Option<usize>) -> Result<Context, Fault> {
+    pub fn context(&self, layer: &str, last: Option<usize>) -> Result<CurrentContext, Fault> {
         let layer = match layer {
-            "current" => Layer::Current,
-            "recorded" => Layer::Recorded,
+            "current" => ContextOwner::Current,
+            "recorded" => ContextOwner::Recorded,
             other => return Err(Fault::invalid(format!("layer is 'current' or 'recorded', not {other:?}"))),
         };
         Ok(acpdb_query::context(self.store, self.view, Window { last, layer }, self.store.now())?)
@@ -126,7 +126,7 @@ impl Asked<'_> {
     }
 
     /// The memory items that hold; with `all` every one that was ever recorded.
-    pub fn memory(&self, all: bool) -> Result<Vec<Row>, Fault> {
+    pub fn memory(&self, all: bool) -> Result<Vec<RememberedItem>, Fault> {
         let scope = MemoryScope::session(self.stream.id);
         Ok(remembered(self.store, &scope, self.view.at(), self.store.now(), all)?)
     }
@@ -226,7 +226,7 @@ impl Asked<'_> {
             }
         };
         let unfinished = if synthetic_results { Unfinished::Synthetic } else { Unfinished::LeaveOut };
-        let options = Options { selection, unfinished, model, server_side, ..Options::default() };
+        let options = ExportChoices { selection, unfinished, model, server_side, ..ExportChoices::default() };
         let export = if is_served {
             export_served(&acpdb_serve::Served::to_send(self.view), format, &options)?
         } else {
@@ -251,7 +251,7 @@ impl Asked<'_> {
 
     /// The item of a text, in the view.
     fn item(&self, text: &str) -> Result<Ix, FindError> {
-        let Found { ix, item, .. } = acpdb_query::find(self.store, text, Some(self.stream))?;
+        let FoundItem { ix, item, .. } = acpdb_query::find(self.store, text, Some(self.stream))?;
         let there = ix.filter(|ix| self.view.state().item(*ix, self.view.at()).is_some());
         there.ok_or_else(|| FindError::NotFound {
             text: format!("{text} ({item}, as of {})", self.view.at()),
