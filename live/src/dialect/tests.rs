@@ -22,7 +22,7 @@ fn half_a_character_costs_itself_and_not_the_event() {
         Host::Cursor,
         text,
         &expect![[r#"
-            CallEnded(Call { id: Some("c1"), tool: "Shell", params: "{\"a\":\"�\"}", outcome: Completed, shown: Some("a �"), text: Some("a �"), raw: String("a �") })
+            CallEnded(CallWithResult { id: Some("c1"), tool: "Shell", params: "{\"a\":\"�\"}", outcome: Completed, shown: Some("a �"), text: Some("a �"), raw: String("a �") })
         "#]],
     );
 }
@@ -171,28 +171,28 @@ fn each_host_tells_of_calls_in_its_own_words() {
         Host::GeminiCli,
         r#"{"session_id":"s","hook_event_name":"AfterTool","tool_name":"read_file","tool_input":{"a":1},"tool_response":{"llmContent":"text","returnDisplay":""}}"#,
         &expect![[r#"
-            CallEnded(Call { id: None, tool: "read_file", params: "{\"a\":1}", outcome: Completed, shown: Some("text"), text: Some("text"), raw: Object {"llmContent": String("text"), "returnDisplay": String("")} })
+            CallEnded(CallWithResult { id: None, tool: "read_file", params: "{\"a\":1}", outcome: Completed, shown: Some("text"), text: Some("text"), raw: Object {"llmContent": String("text"), "returnDisplay": String("")} })
         "#]],
     );
     check(
         Host::CopilotCli,
         r#"{"sessionId":"s","cwd":"/p","toolName":"view","toolArgs":"{\"path\":\"a\"}","toolResult":{"resultType":"failure","textResultForLlm":"no"}}"#,
         &expect![[r#"
-            CallEnded(Call { id: None, tool: "view", params: "{\"path\":\"a\"}", outcome: Failed, shown: Some("no"), text: Some("no"), raw: Object {"resultType": String("failure"), "textResultForLlm": String("no")} })
+            CallEnded(CallWithResult { id: None, tool: "view", params: "{\"path\":\"a\"}", outcome: Failed, shown: Some("no"), text: Some("no"), raw: Object {"resultType": String("failure"), "textResultForLlm": String("no")} })
         "#]],
     );
     check(
         Host::Cursor,
         r#"{"conversation_id":"c","hook_event_name":"postToolUse","workspace_roots":["/w"],"tool_name":"Shell","tool_input":{"command":"ls"},"tool_output":"{\"stdout\":\"a\"}","tool_use_id":"t"}"#,
         &expect![[r#"
-            CallEnded(Call { id: Some("t"), tool: "Shell", params: "{\"command\":\"ls\"}", outcome: Completed, shown: Some("{\"stdout\":\"a\"}"), text: Some("{\"stdout\":\"a\"}"), raw: String("{\"stdout\":\"a\"}") })
+            CallEnded(CallWithResult { id: Some("t"), tool: "Shell", params: "{\"command\":\"ls\"}", outcome: Completed, shown: Some("{\"stdout\":\"a\"}"), text: Some("{\"stdout\":\"a\"}"), raw: String("{\"stdout\":\"a\"}") })
         "#]],
     );
     check(
         Host::ClaudeCode,
         r#"{"session_id":"s","hook_event_name":"PostToolUseFailure","tool_name":"Read","tool_input":{},"tool_use_id":"t","error":"File does not exist."}"#,
         &expect![[r#"
-            CallEnded(Call { id: Some("t"), tool: "Read", params: "{}", outcome: Failed, shown: Some("File does not exist."), text: Some("File does not exist."), raw: Null })
+            CallEnded(CallWithResult { id: Some("t"), tool: "Read", params: "{}", outcome: Failed, shown: Some("File does not exist."), text: Some("File does not exist."), raw: Null })
         "#]],
     );
 }
