@@ -173,7 +173,7 @@ class Kept:
         return sum(len(run.sent) for run in self.runs)
 
     def check(self, program: Program, store: pathlib.Path) -> None:
-        listed = {entry["seq"]: entry["body"] for entry in objects(program, store, "list")}
+        listed = {entry["seq"]: entry["text"] for entry in objects(program, store, "log", "--texts")}
         for run in self.runs:
             for seq, text in zip(run.acknowledged, run.sent):
                 if listed.get(seq) != text:
@@ -206,10 +206,10 @@ class Kept:
             last = now
 
 
-def objects(program: Program, store: pathlib.Path, verb: str) -> list[dict]:
-    code, lines, error = program.run(store, verb, "--json")
+def objects(program: Program, store: pathlib.Path, *words: str) -> list[dict]:
+    code, lines, error = program.run(store, *words, "--json")
     if code != 0:
-        raise Broken(f"{verb} of a store that was only killed: exit code {code}: {error[-400:]}")
+        raise Broken(f"{' '.join(words)} of a store that was only killed: exit code {code}: {error[-400:]}")
     return [json.loads(text) for text in lines]
 
 
