@@ -28,7 +28,7 @@ use crate::text::one_spelling;
 use crate::text::signature::is_masked;
 use crate::verify::{recorded_addresses, recorded_erasures};
 
-use super::wanted::{ErasureTargets, holds_stretch};
+use super::wanted::{ErasureTargets, FAR_BYTES_MIN, holds_stretch};
 use super::{Store, StoreInner};
 
 /// Most bodies that one event names.
@@ -406,10 +406,12 @@ impl StoreInner {
             }
             let hit = found.len() > count;
             if hit || hit_before {
-                self.records_in(&frame, wanted, &mut found)?;
+                self.records_in(&frame, wanted, 0, &mut found)?;
+            } else if wanted.has_long_texts() {
+                self.records_in(&frame, wanted, FAR_BYTES_MIN, &mut found)?;
             }
             if let Some(before) = before.filter(|_| hit && !hit_before) {
-                self.records_in(&before, wanted, &mut found)?;
+                self.records_in(&before, wanted, 0, &mut found)?;
             }
             (before, hit_before) = (Some(frame), hit);
         }
@@ -417,7 +419,13 @@ impl StoreInner {
     }
 
     /// Adds the hosts' records in a commit that quote wanted content.
-    fn records_in(&self, frame: &Frame, wanted: &ErasureTargets, found: &mut Hits) -> Result<(), Error> {
+    fn records_in(
+        &self,
+        frame: &Frame,
+        wanted: &ErasureTargets,
+        bytes_min: usize,
+        found: &mut Hits,
+    ) -> Result<(), Error> {
         for event in frame.events() {
             let recorded = match super::fetch::bare(frame, &event) {
                 Ok(recorded) => recorded,
@@ -433,7 +441,7 @@ impl StoreInner {
                 Err(Error::Erased { .. } | Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            if !wanted.is_quoted_in(&template) {
+            if !wanted.is_quoted_in(&template, bytes_min) {
                 continue;
             }
             for index in wire.first..wire.first.saturating_add(wire.chunks) {

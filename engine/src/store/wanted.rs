@@ -3,7 +3,7 @@
 //! ```text
 //! body of the item  -> equal: same length, same bytes       any body of the store
 //!                   -> equal: JSON in another spelling      any body of about its length
-//!                   -> quoted: inside a host's record       only records of commits that hold an equal body, or beside such
+//!                   -> quoted: inside a host's record       a short text only in records of commits that hold an equal body, or beside such
 //! ```
 //!
 //! A stretch of a text is looked for in the other rows of its item, and quoted in such records.
@@ -22,6 +22,8 @@ use crate::text::{Unescaped, one_spelling};
 
 /// Texts shorter than this must stand between quotation marks to count as quoted: a record has an `ok` in many a place.
 const BARE_BYTES_MIN: usize = 12;
+/// Texts from this length on are looked for in the records of all commits: no record has such a text by chance.
+pub(super) const FAR_BYTES_MIN: usize = 48;
 /// Layers of escapes that are taken off a record: parameters may be JSON inside of a JSON string.
 const ESCAPE_LAYERS: usize = 2;
 
@@ -117,8 +119,13 @@ impl ErasureTargets {
         Ok(found)
     }
 
-    /// Whether the literal bytes of a host's record hold one of the texts, as they are or escaped.
-    pub(super) fn is_quoted_in(&self, template: &[u8]) -> bool {
+    /// Whether records that are not beside an equal content may quote one.
+    pub(super) fn has_long_texts(&self) -> bool {
+        self.texts.iter().any(|text| text.len() >= FAR_BYTES_MIN)
+    }
+
+    /// Whether the literal bytes of a host's record hold one of the texts of at least `bytes_min`, as they are or escaped.
+    pub(super) fn is_quoted_in(&self, template: &[u8], bytes_min: usize) -> bool {
         // A template that cannot be read may hold anything.
         let literals = pieces(template).map_or_else(
             |_| vec![template],
@@ -129,7 +136,10 @@ impl ErasureTargets {
             },
         );
         literals.into_iter().any(|literal| {
-            in_any_spelling(literal, |text| self.texts.iter().any(|wanted| quotes(text, wanted)))
+            in_any_spelling(literal, |text| {
+                let mut texts = self.texts.iter().filter(|wanted| wanted.len() >= bytes_min);
+                texts.any(|wanted| quotes(text, wanted))
+            })
         })
     }
 }
@@ -188,14 +198,14 @@ mod tests {
             (r#"{"t":"grüße x 😀/end"}"#, false),
             ("{\"t\":\"gr\\u00", false),
         ] {
-            assert_eq!(wanted(&[text]).is_quoted_in(&template(record)), found, "{record}");
+            assert_eq!(wanted(&[text]).is_quoted_in(&template(record), 0), found, "{record}");
         }
-        assert!(wanted(&["ok"]).is_quoted_in(&template(r#"{"out":"ok"}"#)));
+        assert!(wanted(&["ok"]).is_quoted_in(&template(r#"{"out":"ok"}"#), 0));
         assert!(
-            !wanted(&["ok"]).is_quoted_in(&template(r#"{"token":"looks okay"}"#)),
+            !wanted(&["ok"]).is_quoted_in(&template(r#"{"token":"looks okay"}"#), 0),
             "short and not by itself"
         );
-        assert!(!wanted(&[""]).is_quoted_in(&template(r#"{"out":""}"#)));
+        assert!(!wanted(&[""]).is_quoted_in(&template(r#"{"out":""}"#), 0));
     }
 
     #[test]
@@ -215,7 +225,7 @@ mod tests {
         #[test]
         fn what_serde_json_escapes_is_found(text in ".{12,40}", around in "[a-z]{0,5}") {
             let record = serde_json::json!({ "a": around, "text": text }).to_string();
-            prop_assert!(wanted(&[&text]).is_quoted_in(&template(&record)));
+            prop_assert!(wanted(&[&text]).is_quoted_in(&template(&record), 0));
         }
     }
 }
