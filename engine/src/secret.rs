@@ -268,6 +268,11 @@ impl Withheld {
         self.contents.is_empty() && self.events.is_empty()
     }
 
+    /// Whether a content was erased, so that there is one to look for. An erasure may name events alone.
+    pub fn has_contents(&self) -> bool {
+        !self.contents.is_empty()
+    }
+
     /// Adds contents, as [`Secret::erased`] gives them, and the events that held them.
     pub fn extend(&mut self, contents: &[[u8; 16]], events: impl Iterator<Item = Seq>) {
         Arc::make_mut(&mut self.contents).extend(contents);
@@ -281,9 +286,7 @@ impl Withheld {
 
     /// Whether the content was erased. Costs nothing while no content was erased.
     pub fn holds(&self, content: &[u8]) -> bool {
-        !self.contents.is_empty()
-            && !content.is_empty()
-            && self.contents.contains(&self.secret.erased(content))
+        self.has_contents() && !content.is_empty() && self.contents.contains(&self.secret.erased(content))
     }
 
     /// The text that is stored in place of an erased content: JSON stays JSON.

@@ -122,7 +122,8 @@ impl Store {
     /// Equal content is not stored again, from whichever source and in whichever spelling of JSON it comes, nor in a todo: a substitute is stored. Not covered: ids, names of tools, paths,
     /// lengths, and quotations inside other bodies. Torn bytes set aside and snapshots are removed as a whole.
     ///
-    /// Cost: one pass over all spines, a read of every body as long as an erased one, a fold of every stream that was hit.
+    /// Cost: one pass over all spines, a read of every body as long as an erased one and, for a text of 48 bytes or more, of every host's record;
+    /// a fold of every stream that was hit.
     ///
     /// # Errors
     /// [`Error::NotFound`] if there is no such event, [`Error::TooLarge`] for a reason that is too long, [`Error::Busy`] while
@@ -270,16 +271,17 @@ impl StoreInner {
         Ok(wanted)
     }
 
-    /// The rows of an item, beside its parameters, that hold a stretch of its text, such as the host's record of it. A row that
-    /// cannot be read may hold it.
-    pub(super) fn rows_with(&self, item: ItemId, stretch: &[u8]) -> Result<Vec<BodyAddress>, Error> {
+    /// The rows of an item, beside its parameters, that hold one of these stretches of its text, such as the host's record of it. A row that
+    /// cannot be read may hold one.
+    pub(super) fn rows_with(&self, item: ItemId, stretches: &[String]) -> Result<Vec<BodyAddress>, Error> {
         let mut rows = Vec::new();
         self.each_own_row(item, &mut |own| {
             // A short label is no copy of a text, and others may use it, too.
             let is_short_label =
                 own.is_label && own.body.as_ref().is_some_and(|body| body.len() < LABEL_BYTES_MIN);
             let may_hold = !own.is_params && !is_short_label;
-            if may_hold && own.body.is_none_or(|body| holds_stretch(&body, stretch)) {
+            let holds_one = |body: Vec<u8>| stretches.iter().any(|it| holds_stretch(&body, it.as_bytes()));
+            if may_hold && own.body.is_none_or(holds_one) {
                 rows.push(BodyAddress { seq: own.address.0, row: own.address.1 });
             }
         })?;
@@ -380,6 +382,7 @@ impl StoreInner {
         let head = self.log.refresh()?;
         // A host's record may be in the commit before or after the commit of the content that it quotes.
         let (mut before, mut hit_before): (Option<Frame>, bool) = (None, false);
+        let may_be_far = wanted.has_long_texts();
         for frame in self.log.frames_from(after.next(), head)? {
             let frame = match frame {
                 Ok(frame) => frame,
@@ -407,7 +410,7 @@ impl StoreInner {
             let hit = found.len() > count;
             if hit || hit_before {
                 self.records_in(&frame, wanted, 0, &mut found)?;
-            } else if wanted.has_long_texts() {
+            } else if may_be_far {
                 self.records_in(&frame, wanted, FAR_BYTES_MIN, &mut found)?;
             }
             if let Some(before) = before.filter(|_| hit && !hit_before) {

@@ -147,8 +147,7 @@ impl Store {
             Ok(written.map(|written| Seq(written.first_seq.get().saturating_add(marked.len() as u64))))
         };
         let record: Option<RecordWith<'_>> = if marked.is_empty() { None } else { Some(&record) };
-        let first = marked.first().map_or_else(|| first_of(bodies), |text| ItemId::first(text.seen.body.seq));
-        self.erase_wanted(first, (by, reason), &wanted, record)
+        self.erase_wanted(first_item(&marked, bodies), (by, reason), &wanted, record)
     }
 
     /// The texts, with marks in place of their stretches.
@@ -187,8 +186,7 @@ impl Store {
         bodies: &[BodyAddress],
     ) -> Result<EraseReport, Error> {
         let marked = self.marked(texts)?;
-        let first = marked.first().map_or_else(|| first_of(bodies), |text| ItemId::first(text.seen.body.seq));
-        self.preview_wanted(first, self.wanted_of_spans(&marked, bodies)?)
+        self.preview_wanted(first_item(&marked, bodies), self.wanted_of_spans(&marked, bodies)?)
     }
 
     /// The content that [`Store::erase_span`] would hit now. Changes nothing.
@@ -207,16 +205,15 @@ impl Store {
 
     /// The rows that go with stretches of texts, and other rows.
     fn wanted_of_spans(&self, marked: &[Marked], bodies: &[BodyAddress]) -> Result<ErasureTargets, Error> {
-        let mut rows = bodies.to_vec();
+        // A row with several stretches is one.
+        let mut rows: BTreeSet<BodyAddress> = bodies.iter().copied().collect();
         for Marked { stream, item, seen, gone, .. } in marked {
             self.unrevised_part_of(*stream, *item, seen)?;
-            for gone in gone {
-                rows.extend(self.earlier_texts(*stream, *item, gone)?);
-                rows.extend(self.inner.rows_with(*item, gone.as_bytes())?);
-            }
+            rows.extend(self.earlier_texts(*stream, *item, gone)?);
+            rows.extend(self.inner.rows_with(*item, gone)?);
             rows.extend(addresses(seen.body));
         }
-        let mut wanted = self.inner.wanted_rows(&rows)?;
+        let mut wanted = self.inner.wanted_rows(&rows.into_iter().collect::<Vec<_>>())?;
         for gone in marked.iter().flat_map(|text| &text.gone) {
             wanted.add_stretch(gone.as_bytes());
         }
@@ -233,8 +230,13 @@ impl Store {
         Err(Error::HeadMoved { stream, expected, actual })
     }
 
-    /// The texts with these bytes that an item had before it was revised.
-    fn earlier_texts(&self, stream: StreamId, item: ItemId, gone: &str) -> Result<Vec<BodyAddress>, Error> {
+    /// The texts with one of these stretches that an item had before it was revised.
+    fn earlier_texts(
+        &self,
+        stream: StreamId,
+        item: ItemId,
+        gone: &[String],
+    ) -> Result<Vec<BodyAddress>, Error> {
         let revisions = self.inner.revisions_of(stream, item)?;
         let view = View::new(self, stream, &At::Head)?;
         let bodies: Vec<BodyId> = {
@@ -245,10 +247,12 @@ impl Store {
             });
             parts.map(|part| part.body).collect()
         };
+        let holds_one =
+            |text: &[u8]| gone.iter().any(|it| memchr::memmem::find(text, it.as_bytes()).is_some());
         let mut rows = Vec::new();
         for body in bodies {
             match self.inner.body(body) {
-                Ok(text) if memchr::memmem::find(&text, gone.as_bytes()).is_some() => {
+                Ok(text) if holds_one(&text) => {
                     rows.extend(addresses(body));
                 }
                 Ok(_) | Err(Error::Erased { .. }) => {}
@@ -345,6 +349,11 @@ impl StoreInner {
         }
         Ok(())
     }
+}
+
+/// The first item that an erasure of stretches and rows is of.
+fn first_item(marked: &[Marked], bodies: &[BodyAddress]) -> ItemId {
+    marked.first().map_or_else(|| first_of(bodies), |text| ItemId::first(text.seen.body.seq))
 }
 
 fn first_of(bodies: &[BodyAddress]) -> ItemId {

@@ -21,11 +21,11 @@ use crate::log::{Log, LogError};
 use crate::text::{Unescaped, one_spelling};
 
 /// Texts shorter than this must stand between quotation marks to count as quoted: a record has an `ok` in many a place.
-const BARE_BYTES_MIN: usize = 12;
+pub(super) const BARE_BYTES_MIN: usize = 12;
 /// Texts from this length on are looked for in the records of all commits: no record has such a text by chance.
 pub(super) const FAR_BYTES_MIN: usize = 48;
 /// Layers of escapes that are taken off a record: parameters may be JSON inside of a JSON string.
-const ESCAPE_LAYERS: usize = 2;
+pub(super) const ESCAPE_LAYERS: usize = 2;
 
 /// Contents that are to be erased.
 #[derive(Default)]
@@ -36,8 +36,8 @@ pub(super) struct ErasureTargets {
     contents: FxHashMap<u32, FxHashSet<[u8; 32]>>,
     /// Of those that are JSON, the digests of their one spelling.
     spellings: FxHashSet<[u8; 32]>,
-    /// The fewest and the most bytes of other spellings.
-    spelled_bytes: (u32, u32),
+    /// The fewest and the most bytes of other spellings, if there are any.
+    spelled_bytes: Option<(u32, u32)>,
     /// Blocks that are known to hold them, or not to.
     blocks: FxHashMap<BodyPlace, bool>,
     texts: Vec<Vec<u8>>,
@@ -52,10 +52,8 @@ impl ErasureTargets {
             self.contents.entry(row.bytes).or_default().insert(*blake3::hash(&body).as_bytes());
             if let Some(spelling) = one_spelling(&body) {
                 let (least, most) = spelled_lengths(row.bytes);
-                let (known_least, known_most) = self.spelled_bytes;
-                let is_first = self.spellings.is_empty();
-                self.spelled_bytes =
-                    (if is_first { least } else { least.min(known_least) }, most.max(known_most));
+                let (known_least, known_most) = self.spelled_bytes.unwrap_or((least, most));
+                self.spelled_bytes = Some((least.min(known_least), most.max(known_most)));
                 self.spellings.insert(*blake3::hash(spelling.as_bytes()).as_bytes());
             }
             self.texts.push(body);
@@ -76,8 +74,7 @@ impl ErasureTargets {
 
     /// Whether bytes of this length may be another spelling.
     fn is_spelled(&self, length: u32) -> bool {
-        let (least, most) = self.spelled_bytes;
-        !self.spellings.is_empty() && (least..=most).contains(&length)
+        self.spelled_bytes.is_some_and(|(least, most)| (least..=most).contains(&length))
     }
 
     fn spells(&self, body: &[u8]) -> bool {
@@ -155,7 +152,7 @@ pub(super) fn holds_stretch(bytes: &[u8], stretch: &[u8]) -> bool {
 }
 
 /// Asks of the bytes as they are, and without their escapes.
-fn in_any_spelling(bytes: &[u8], holds: impl Fn(&[u8]) -> bool) -> bool {
+pub(super) fn in_any_spelling(bytes: &[u8], holds: impl Fn(&[u8]) -> bool) -> bool {
     holds(bytes) || Unescaped::layers(bytes, ESCAPE_LAYERS).iter().any(|plain| holds(&plain.bytes))
 }
 

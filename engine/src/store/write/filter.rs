@@ -24,14 +24,11 @@ use crate::secret::Withheld;
 use crate::text::{Json, Unescaped, one_spelling};
 
 use super::super::StoreInner;
+use super::super::wanted::{BARE_BYTES_MIN, ESCAPE_LAYERS, in_any_spelling};
 
 const SAYS_ERASED: &str =
     "it says what was erased from this store, which is not recorded again; say it in other words";
 
-/// Shorter texts of a record are words that stand in many of them.
-const QUOTED_BYTES_MIN: usize = 12;
-/// Layers of escapes that are taken off a record.
-const ESCAPE_LAYERS: usize = 2;
 /// Longest list of todos.
 const TODOS_BYTES_MAX: usize = 1 << 20;
 /// Fields of a todo that are no texts.
@@ -55,7 +52,7 @@ impl StoreInner {
 impl ErasureFilter {
     /// Whether a content was erased, in any spelling if it is JSON.
     fn holds(&self, content: &[u8]) -> bool {
-        if self.erased.is_empty() {
+        if !self.erased.has_contents() {
             return false;
         }
         self.erased.holds(content)
@@ -104,8 +101,8 @@ impl ErasureFilter {
                     any = true;
                 }
             });
-            event.payload.bodies_mut(&mut |body| any |= self.says_erased(&content(body, rows)));
-            any |= event.stamp.wire.is_some_and(|wire| self.is_quoted(&wire, rows));
+            event.payload.bodies_mut(&mut |body| any = any || self.says_erased(&content(body, rows)));
+            any = any || event.stamp.wire.is_some_and(|wire| self.is_quoted(&wire, rows));
             if !any {
                 continue;
             }
@@ -135,7 +132,7 @@ impl ErasureFilter {
         let may_be_todos = content.len() <= TODOS_BYTES_MAX
             && matches!(content.trim_ascii_start().first(), Some(b'{' | b'['))
             && memchr::memmem::find(content, b"\"status\"").is_some();
-        if self.erased.is_empty() || !may_be_todos {
+        if !self.erased.has_contents() || !may_be_todos {
             return None;
         }
         // A text that is no JSON holds no todos.
@@ -172,6 +169,9 @@ impl ErasureFilter {
 
     /// Whether a host's record has an erased content among its texts.
     fn is_said_in(&self, record: &[WirePiece]) -> bool {
+        if !self.erased.has_contents() {
+            return false;
+        }
         let mut literal = Vec::new();
         for piece in record {
             match piece {
@@ -184,11 +184,10 @@ impl ErasureFilter {
         if let Ok(record) = Json::parse(&literal) {
             return self.is_in_json(&record, ESCAPE_LAYERS);
         }
-        let layers = Unescaped::layers(&literal, ESCAPE_LAYERS);
         // The quotation marks of inner layers are bare only once the outer escapes are off.
-        std::iter::once(&literal)
-            .chain(layers.iter().map(|plain| &plain.bytes))
-            .any(|bytes| strings(bytes).any(|text| text.len() >= QUOTED_BYTES_MIN && self.holds(&text)))
+        in_any_spelling(&literal, |bytes| {
+            strings(bytes).any(|text| text.len() >= BARE_BYTES_MIN && self.holds(&text))
+        })
     }
 
     /// Whether a value of a record, or one inside of it, was erased. JSON may stand as a text in JSON, in so many layers.
@@ -196,7 +195,7 @@ impl ErasureFilter {
         match value {
             Json::Str(text) => {
                 let text = text.to_lossy();
-                let is_long = text.len() >= QUOTED_BYTES_MIN;
+                let is_long = text.len() >= BARE_BYTES_MIN;
                 is_long && self.holds(text.as_bytes())
                     || layers > 0
                         && text.starts_with(['{', '['])
@@ -214,7 +213,7 @@ impl ErasureFilter {
 
     fn is_erased_json(&self, value: &Json) -> bool {
         let spelling = value.canonical();
-        spelling.len() >= QUOTED_BYTES_MIN && self.erased.holds(spelling.as_bytes())
+        spelling.len() >= BARE_BYTES_MIN && self.erased.holds(spelling.as_bytes())
     }
 
     /// Whether a record holds an erased content, or is one.
