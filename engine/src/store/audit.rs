@@ -111,7 +111,7 @@ fn saved_faults(storage: &Arc<dyn Storage>, report: &VerifyReport) -> Result<Vec
     let borne_out = |name: &SavedName| {
         // As above.
         let saved = read(&**storage, store.id(), name).ok()??;
-        (store.inner.footing_at(saved.footing.position) == Some(saved.footing)).then_some(saved)
+        store.inner.bears_out(saved.footing).then_some(saved)
     };
     for stream in streams {
         let (fold, ingest_state) = (SavedName::fold(stream), SavedName::ingest_state(stream));

@@ -1,6 +1,6 @@
 //! Saved values, compared with the log as it is now.
 //!
-//! A value counts if the log has the link of its footing at its position, and if nothing was erased since.
+//! A value counts if the log has the link of its footing at its position and, if it may hold texts, if nothing was erased since.
 
 use super::StoreInner;
 use super::saved::{Footing, SavedBytes, SavedName, put, read};
@@ -20,22 +20,31 @@ impl StoreInner {
         }
         // A file that cannot be read is made of the log instead.
         let found = read(&*snapshots.storage, snapshots.store, name).ok()?;
-        let sound = found.filter(|saved| self.footing_at(saved.footing.position) == Some(saved.footing));
-        let footing = sound.as_ref().map(|saved| saved.footing);
-        match footing.filter(|_| name.may_hold_texts()).map(|footing| self.is_outdated(footing)) {
-            Some(Ok(true)) => {
-                snapshots.empty(name);
-                return None;
+        let Some(saved) = found.filter(|saved| self.bears_out(saved.footing)) else {
+            snapshots.forget(name);
+            return None;
+        };
+        if name.may_hold_texts() {
+            match self.is_outdated(saved.footing) {
+                Ok(false) => {}
+                Ok(true) => {
+                    snapshots.empty(name);
+                    return None;
+                }
+                // If it is unknown whether something was erased since, the log is read.
+                Err(_) => return None,
             }
-            // If it is unknown whether something was erased since, the log is read.
-            Some(Err(_)) => return None,
-            Some(Ok(false)) | None => {}
         }
-        let value = sound.and_then(|saved| Some((saved.footing, read_value(&saved)?)));
+        let value = read_value(&saved).map(|value| (saved.footing, value));
         if value.is_none() {
             snapshots.forget(name);
         }
         value
+    }
+
+    /// Whether the log has this frame at its position.
+    pub(super) fn bears_out(&self, footing: Footing) -> bool {
+        self.footing_at(footing.position) == Some(footing)
     }
 
     /// Whether something was erased behind a footing, so that a file of then may hold an erased text.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A file counts if its digest holds, if the head is of this build for this owner in this store, if the log has the link of the footing at
-//! its position, and if nothing was erased since. Any difference: it is removed, and the value is made of the log. The stamp is made by the build
+//! its position and, if it may hold texts, if nothing was erased since. Any difference: it is removed, and the value is made of the log. The stamp is made by the build
 //! from the engine's sources, so it stands for the layout and for the rules.
 //!
 //! For most texts a fold holds their address, not their words. Words that stand in events themselves (paths, tool names, keys, ids) and short
