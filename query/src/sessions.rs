@@ -107,27 +107,23 @@ impl SessionsAsked {
         filter: &Filter,
         ask: impl FnOnce(&Self) -> Result<R, E>,
     ) -> Result<(R, StoreRequests), E> {
-        let (asked, told, all) = Self::read(store, at, filter)?;
+        let (asked, told) = Self::read(store, at, filter)?;
         let head = store.head()?;
         let answer = ask(&asked)?;
-        Ok((answer, StoreRequests::new(asked.requests, told, all, head)))
+        Ok((answer, StoreRequests::new(asked.requests, told, head)))
     }
 
     /// With what the requests were made of.
-    fn read(
-        store: &Store,
-        at: Seq,
-        filter: &Filter,
-    ) -> Result<(Self, RequestTellings, Vec<StreamName>), Error> {
+    fn read(store: &Store, at: Seq, filter: &Filter) -> Result<(Self, RequestTellings), Error> {
         let (store, mut filter) = (store.clone(), filter.clone());
         let mut all = store.stream_names()?;
         let known = crate::names::StreamsByName::among(&store, &mut filter, &all)?;
         all.retain(|name| name.scope == Scope::Session);
         let names = all.iter().filter(|name| known.is_possible(&filter, name.id)).cloned().collect();
         let StoreData { told, figures, .. } = StoreData::at(&store, at, &all)?;
-        let requests = Requests::of(&told, all.clone());
+        let requests = Requests::of(&told, all);
         let (facts, moves) = (facts_of(&requests), store.project_moves()?);
-        Ok((Self { store, at, filter, facts, figures, moves, requests, names }, told, all))
+        Ok((Self { store, at, filter, facts, figures, moves, requests, names }, told))
     }
 
     /// A session's row; `None` if the session began later, or holds no item that matches. Cost: a fold of the session, unless its

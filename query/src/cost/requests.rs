@@ -56,7 +56,6 @@ pub struct StoreRequests {
     /// The requests, as [`requests`] reads them.
     pub requests: Requests,
     told: RequestTellings,
-    names: Vec<StreamName>,
     head: Seq,
 }
 
@@ -67,21 +66,13 @@ pub struct StoreRequests {
 /// # Errors
 /// If the log cannot be read.
 pub fn store_requests(store: &Store, to: Seq) -> Result<StoreRequests, Error> {
-    let mut names = store.stream_names()?;
-    names.retain(|name| name.scope == Scope::Session);
-    let told = StoreData::at(store, to, &names)?.told;
-    let requests = Requests::of(&told, names.clone());
-    Ok(StoreRequests { requests, told, names, head: store.head()? })
+    let (requests, told) = told_requests(store, to)?;
+    Ok(StoreRequests { requests, told, head: store.head()? })
 }
 
 impl StoreRequests {
-    pub(crate) const fn new(
-        requests: Requests,
-        told: RequestTellings,
-        names: Vec<StreamName>,
-        head: Seq,
-    ) -> Self {
-        Self { requests, told, names, head }
+    pub(crate) const fn new(requests: Requests, told: RequestTellings, head: Seq) -> Self {
+        Self { requests, told, head }
     }
 }
 
@@ -92,10 +83,15 @@ impl StoreRequests {
 /// # Errors
 /// If the log cannot be read.
 pub fn requests(store: &Store, to: Seq) -> Result<Requests, Error> {
+    Ok(told_requests(store, to)?.0)
+}
+
+/// The requests of a store, and what they were made of.
+fn told_requests(store: &Store, to: Seq) -> Result<(Requests, RequestTellings), Error> {
     let mut names = store.stream_names()?;
     names.retain(|name| name.scope == Scope::Session);
     let told = StoreData::at(store, to, &names)?.told;
-    Ok(Requests::of(&told, names))
+    Ok((Requests::of(&told, names), told))
 }
 
 impl Requests {
@@ -112,7 +108,7 @@ impl Requests {
         for (part, store) in parts.into_iter().zip(0..) {
             before.push(Seq(end));
             all.and(part.told, store, end);
-            names.extend(part.names);
+            names.extend(part.requests.streams.into_values());
             end += part.head.get();
         }
         (Self::of(&all, names), before)
