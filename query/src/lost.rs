@@ -134,15 +134,16 @@ struct Taken {
 /// # Errors
 /// If the log cannot be read. Texts that are damaged or erased are left out.
 pub fn lost(store: &Store, view: &View, name: &StreamName) -> Result<LostItems, Error> {
-    let taken = taken(store, view, name)?;
+    let departed = view.state().departed(view.at());
+    let host = host_compactions(store, name, &departed).collect::<Result<Vec<_>, _>>()?;
+    let taken = taken(view, departed, host);
     let compactions = compactions(view, &taken);
     let reader = LostReader { store, view, session: &name.name, taken: &taken };
-    let mut rows = reader.files();
-    let seen: BTreeSet<String> = rows.iter().map(|row| row.item.clone()).collect();
+    let (mut rows, listed) = reader.files();
     rows.extend(reader.todos()?);
     rows.extend(reader.texts()?);
     rows.extend(reader.failed()?);
-    rows.extend(reader.outputs(&seen));
+    rows.extend(reader.outputs(&listed));
     // Within a kind the order of each stays.
     rows.sort_by_key(|row| row.kind);
     Ok(LostItems { compactions, rows })
@@ -150,31 +151,47 @@ pub fn lost(store: &Store, view: &View, name: &StreamName) -> Result<LostItems, 
 
 /// The newest compaction that took something, without what it took.
 ///
-/// Cost: O(items that left), and a look at each event by which some left.
+/// Cost: O(items that left), and a look at each event by which some left since.
 ///
 /// # Errors
 /// If the log cannot be read.
 pub fn last_compaction(store: &Store, view: &View, name: &StreamName) -> Result<Option<LostAt>, Error> {
-    let taken = taken(store, view, name)?;
+    let departed = view.state().departed(view.at());
+    let newest = host_compactions(store, name, &departed).next().transpose()?;
+    let mut taken = taken(view, departed, newest);
+    let last = taken.by.last_key_value().map(|(seq, _)| *seq);
+    taken.items.retain(|_, seq| Some(*seq) == last);
     Ok(compactions(view, &taken).pop())
 }
 
-fn taken(store: &Store, view: &View, name: &StreamName) -> Result<Taken, Error> {
-    let (state, at) = (view.state(), view.at());
-    let departed = state.departed(at);
+/// The compactions of the host among the events by which items left, newest first.
+fn host_compactions(
+    store: &Store,
+    name: &StreamName,
+    departed: &[(Ix, Seq)],
+) -> impl Iterator<Item = Result<Seq, Error>> {
     // A program whose requests are all that is known has no other way to tell of a compaction.
     let may_be_any = matches!(name.host.as_str(), "gemini-cli" | "proxy");
-    let (mut items, mut by) = (BTreeMap::new(), BTreeMap::new());
-    for seq in departed.iter().map(|(_, seq)| *seq).collect::<BTreeSet<Seq>>() {
+    let seqs: BTreeSet<Seq> = departed.iter().map(|(_, seq)| *seq).collect();
+    let is_compaction = move |seq: Seq| -> Result<bool, Error> {
         // Damage costs the event; what it took is in the log as before.
-        let Ok(event) = or_lost(store.event(seq))? else { continue };
+        let Ok(event) = or_lost(store.event(seq))? else { return Ok(false) };
         let replaced = event.map(|recorded| recorded.event.payload);
-        if let Some(Payload::ContextReplaced(ContextReplaced { cause, .. })) = replaced
-            && (cause == ReplaceCause::Compaction || may_be_any && cause == ReplaceCause::Host)
-        {
-            by.insert(seq, "host");
-        }
-    }
+        Ok(matches!(replaced, Some(Payload::ContextReplaced(ContextReplaced { cause, .. }))
+            if cause == ReplaceCause::Compaction || may_be_any && cause == ReplaceCause::Host))
+    };
+    seqs.into_iter().rev().filter_map(move |seq| match is_compaction(seq) {
+        Ok(true) => Some(Ok(seq)),
+        Ok(false) => None,
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// The items that these compactions of the host took, and those that acpdb's own did.
+fn taken(view: &View, departed: Vec<(Ix, Seq)>, host: impl IntoIterator<Item = Seq>) -> Taken {
+    let (state, at) = (view.state(), view.at());
+    let (mut items, mut by) = (BTreeMap::new(), BTreeMap::new());
+    by.extend(host.into_iter().map(|seq| (seq, "host")));
     items.extend(departed.into_iter().filter(|(_, seq)| by.contains_key(seq)));
     let ours: BTreeSet<Seq> = state
         .served(at)
@@ -192,7 +209,7 @@ fn taken(store: &Store, view: &View, name: &StreamName) -> Result<Taken, Error> 
             }
         }
     }
-    Ok(Taken { items, by })
+    Taken { items, by }
 }
 
 fn compactions(view: &View, taken: &Taken) -> Vec<LostAt> {
@@ -244,8 +261,8 @@ impl LostReader<'_> {
         }
     }
 
-    /// The files that the context showed and does not show any more.
-    fn files(&self) -> Vec<LostRow> {
+    /// The files that the context showed and does not show any more, and the items that they stand for.
+    fn files(&self) -> (Vec<LostRow>, BTreeSet<Ix>) {
         let (state, at) = (self.view.state(), self.view.at());
         let name = |ix: Ix| state.files(ix).last().cloned();
         let is_whole =
@@ -254,7 +271,7 @@ impl LostReader<'_> {
             state.current(at).into_iter().filter(|ix| is_whole(ix) && !self.taken.items.contains_key(ix));
         let seen: BTreeSet<_> = seen.filter_map(name).collect();
         let mut rows: BTreeMap<_, LostRow> = BTreeMap::new();
-        let mut order = Vec::new();
+        let (mut order, mut listed) = (Vec::new(), BTreeSet::new());
         for (item, seq) in self.items() {
             let what = match item.class {
                 Some(ToolClass::Read) => "read",
@@ -274,8 +291,9 @@ impl LostReader<'_> {
                 LostRow { state: Some(what.to_owned()), count: 0, ..row }
             });
             row.count += 1;
+            listed.insert(item.ix);
         }
-        order.iter().filter_map(|file| rows.remove(file)).collect()
+        (order.iter().filter_map(|file| rows.remove(file)).collect(), listed)
     }
 
     /// The open entries of the todo list, if the context does not show the list any more.
@@ -355,12 +373,12 @@ impl LostReader<'_> {
     }
 
     /// The largest results that are not listed yet.
-    fn outputs(&self, listed: &BTreeSet<String>) -> Vec<LostRow> {
+    fn outputs(&self, listed: &BTreeSet<Ix>) -> Vec<LostRow> {
         let is_large = |item: &ItemView| {
             matches!(item.kind, ItemKind::Call | ItemKind::Result) && item.output.tokens >= OUTPUT_TOKENS_MIN
         };
         let large = self.items().filter(|(item, _)| is_large(item) && item.status != Some(Status::Failed));
-        let mut large: Vec<_> = large.filter(|(item, _)| !listed.contains(&item.item.to_string())).collect();
+        let mut large: Vec<_> = large.filter(|(item, _)| !listed.contains(&item.ix)).collect();
         large.sort_by_key(|(item, _)| std::cmp::Reverse(tokens(item)));
         large.truncate(OUTPUT_COUNT_MAX);
         let rows = large.iter().zip(self.named(&large));
