@@ -80,6 +80,10 @@ impl StatusParts {
 
     /// Adds what the store knows.
     fn add(&mut self, global: &Global, told: &Value) -> Result<(), Failure> {
+        // Which store is meant is not known.
+        if global.settings.unread.is_some() {
+            return Ok(());
+        }
         let text = |path: &str| told.pointer(path).and_then(Value::as_str);
         if let Some(folder) = text("/workspace/current_dir").or(text("/cwd")) {
             // A folder that is gone is left as hooks leave it.

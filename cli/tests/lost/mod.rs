@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Desk, file, long, numbered};
+use super::{Desk, file, finish, long, numbered};
 
 /// After a compaction the model knew of nothing that it had seen, and had no way to it: users of these hosts ask for nothing more often.
 #[test]
@@ -83,4 +83,36 @@ fn the_status_line_is_one_line_whatever_it_is_given() {
     std::fs::remove_dir_all(desk.path("store")).unwrap();
     std::fs::write(desk.path("store"), "no store").unwrap();
     assert_eq!(line(&desk, &told.to_string()), "ctx 42% of 200k · $0.53", "a store that cannot be read");
+}
+
+/// Without a store that is known, the line still has what the host tells.
+#[test]
+fn the_status_line_ends_well_whatever_names_the_store() {
+    let mut desk = Desk::new();
+    desk.prompt("Go on.");
+    desk.hook("record", "Stop", &json!({}));
+    let other = desk.path("other");
+    desk.ok(&["--db", other.to_str().unwrap(), "import", desk.path("s1.jsonl").to_str().unwrap()]);
+    let told = json!({"session_id": "s1", "context_window": {"used_percentage": 42.0}}).to_string();
+    let line = |named: &str| {
+        let done = finish(desk.command(&["statusline"]).env("ACPDB_PATH", named), &told);
+        assert_eq!((done.code, &*done.out, &*done.err), (0, "ctx 42%\n", ""), "{named}: {done:?}");
+    };
+    let folder = desk.path("").display().to_string();
+    for named in [
+        &format!("{folder}store:{folder}other"),
+        &format!("{folder}store:{folder}none"),
+        &folder,
+        "s3://bucket/team",
+        "file:///nowhere/at/all",
+        "other://place",
+    ] {
+        line(named);
+    }
+    let settings = desk.path("home/.config/acpdb/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    for text in ["db = [", "color = 7\n"] {
+        std::fs::write(&settings, text).unwrap();
+        line(&format!("{folder}store"));
+    }
 }
