@@ -85,11 +85,8 @@ impl StatusParts {
             return Ok(());
         }
         let text = |path: &str| told.pointer(path).and_then(Value::as_str);
-        if let Some(folder) = text("/workspace/current_dir").or(text("/cwd")) {
-            // A folder that is gone is left as hooks leave it.
-            let _ = std::env::set_current_dir(folder);
-        }
-        let apart = global.apart();
+        let folder = text("/workspace/current_dir").or(text("/cwd")).map(Path::new);
+        let apart = super::hook::entered(global, folder).map_err(Failure::usage)?;
         let found = store_path::find_unasked(&apart)?;
         if !acpdb_engine::store::is_store(&found.folder) {
             return Ok(());

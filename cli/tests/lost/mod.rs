@@ -116,3 +116,35 @@ fn the_status_line_ends_well_whatever_names_the_store() {
         line(&format!("{folder}store"));
     }
 }
+
+/// Hooks recorded into a store that the line did not find: it looked below the agent's folder, and the hook where the host runs it.
+#[test]
+fn the_status_line_reads_the_store_that_hooks_fill() {
+    let mut desk = Desk::new();
+    std::fs::create_dir_all(desk.path("project/deeper/still")).unwrap();
+    for call in ["c1", "c2"] {
+        desk.asks(call, "Read", &json!({"file_path": "/p/long.py"}));
+        desk.gets(call, &numbered(&long()), &file(&long()));
+    }
+    desk.hook("record", "Stop", &json!({}));
+    let told = |folder: &str| json!({"session_id": "s1", "cwd": desk.path(folder)}).to_string();
+    for folder in ["project", "project/deeper/still", "project/gone/long ago"] {
+        let mut named = desk.command(&["statusline"]);
+        let mut by_option = desk.command(&["statusline", "--db", "../store"]);
+        by_option.env_remove("ACPDB_PATH");
+        for command in [named.env("ACPDB_PATH", "../store"), &mut by_option] {
+            let done = finish(command, &told(folder));
+            assert!(done.out.ends_with(" stale\n") && done.code == 0, "{folder}: {done:?}");
+        }
+    }
+    // Without a name the search goes up from the agent's folder, or from what is left above it.
+    std::fs::rename(desk.path("store"), desk.path("project/deeper/.acpdb")).unwrap();
+    for (folder, is_found) in [
+        ("project/deeper/still", true),
+        ("project/deeper/gone/long ago", true),
+        ("project/gone", false),
+    ] {
+        let done = finish(desk.command(&["statusline"]).env_remove("ACPDB_PATH"), &told(folder));
+        assert_eq!(done.out.ends_with(" stale\n"), is_found, "{folder}: {done:?}");
+    }
+}
