@@ -148,3 +148,35 @@ fn the_status_line_reads_the_store_that_hooks_fill() {
         assert_eq!(done.out.ends_with(" stale\n"), is_found, "{folder}: {done:?}");
     }
 }
+
+/// With two stores each line put its sum in the place of the other's, so that every line read all requests.
+#[test]
+fn the_sum_of_a_day_is_kept_for_each_store() {
+    let mut desk = Desk::new();
+    desk.prompt("Go on.");
+    desk.hook("record", "Stop", &json!({}));
+    let (first, second) = (desk.path("store"), desk.path("second"));
+    desk.ok(&["--db", second.to_str().unwrap(), "import", desk.path("s1.jsonl").to_str().unwrap()]);
+    let line = |store: &std::path::Path| {
+        let done = finish(desk.command(&["statusline"]).env("ACPDB_PATH", store), "{}");
+        assert_eq!(done.code, 0, "{done:?}");
+        done.out
+    };
+    for store in [&first, &second, &first] {
+        assert!(!line(store).contains("today"), "nothing was paid");
+    }
+    // A sum that no requests give can only come from what is kept.
+    let file = desk.path("home/.local/state/acpdb/today.json");
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let changed = kept.replace("\"dollars\":0.0", "\"dollars\":7.0");
+    std::fs::write(&file, &changed).unwrap();
+    for store in [&first, &second, &first] {
+        assert!(line(store).contains("today $7.00"), "{changed}");
+    }
+    // What is damaged keeps nothing, and is made anew; nor does another day.
+    for other in ["{".to_owned(), changed.replace("\"day\":\"2", "\"day\":\"1")] {
+        std::fs::write(&file, other).unwrap();
+        assert!(!line(&first).contains("today"));
+        assert_eq!(std::fs::read_to_string(&file).unwrap().matches("\"store\"").count(), 1);
+    }
+}
