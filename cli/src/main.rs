@@ -157,16 +157,8 @@ fn printed(said: std::io::Result<()>) -> Code {
 
 /// Whether a host runs this program for one of its events.
 fn is_hook() -> bool {
-    let mut words = std::env::args_os().skip(1);
-    while let Some(word) = words.next() {
-        if word == "--db" || word == "--key-file" {
-            // The value of the option.
-            let _ = words.next();
-        } else if !word.to_string_lossy().starts_with('-') {
-            return word == "hook";
-        }
-    }
-    false
+    let words: Vec<_> = std::env::args_os().collect();
+    args::verb(&words).and_then(|place| words.get(place)).is_some_and(|word| word == "hook")
 }
 
 /// `context discrad r_a1b2c` is refused for two words too many, although the first of them is wrong.
