@@ -205,24 +205,29 @@ fn places(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<Vec<Secre
             places.push(SecretPosition { rule: found.rule, row, start, end, excerpt });
         }
     };
+    each_text(store, recorded, &mut found_in)?;
+    Ok(places)
+}
+
+/// Every text of an event: its bodies by their rows, then those in the event itself, which have none.
+pub(super) fn each_text(
+    store: &Store,
+    recorded: &Recorded,
+    take: &mut dyn FnMut(Option<u32>, &[u8]),
+) -> Result<(), Failure> {
     for row in 0..store.body_count(recorded.seq)? {
         let body = store.body(BodyId { seq: recorded.seq, first: row, chunks: 1 });
         // An erased body holds nothing; `verify` reports damage.
         if let Ok(bytes) = acpdb_query::sound::or_lost(body)? {
-            found_in(Some(row), &bytes);
+            take(Some(row), &bytes);
         }
     }
-    each_own_string(recorded, &mut |text| found_in(None, text.as_bytes()));
-    Ok(places)
-}
-
-/// Every text in an event itself, beside its bodies.
-pub(super) fn each_own_string(recorded: &Recorded, take: &mut dyn FnMut(&str)) {
     // An event is made of nothing that JSON cannot hold.
     let spine = serde_json::to_value(recorded.event.payload.without_texts()).unwrap_or_default();
     let mut strings = Vec::new();
     collect(&spine, &mut strings);
-    strings.into_iter().for_each(take);
+    strings.into_iter().for_each(|text| take(None, text.as_bytes()));
+    Ok(())
 }
 
 /// Every text of a JSON value.
