@@ -85,6 +85,11 @@ impl S3Answer {
         tag.map(ObjectTag).ok_or_else(|| RemoteError::Broken { what: format!("{what}: no ETag came") })
     }
 
+    /// Whether a PUT was executed.
+    pub(super) const fn is_done(&self) -> bool {
+        matches!(self.status, 200 | 201 | 204)
+    }
+
     pub(super) fn is_bucket_missing(&self) -> bool {
         self.code == "NoSuchBucket"
     }
