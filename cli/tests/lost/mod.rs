@@ -139,11 +139,9 @@ fn the_status_line_reads_the_store_that_hooks_fill() {
     }
     // Without a name the search goes up from the agent's folder, or from what is left above it.
     std::fs::rename(desk.path("store"), desk.path("project/deeper/.acpdb")).unwrap();
-    for (folder, is_found) in [
-        ("project/deeper/still", true),
-        ("project/deeper/gone/long ago", true),
-        ("project/gone", false),
-    ] {
+    for (folder, is_found) in
+        [("project/deeper/still", true), ("project/deeper/gone/long ago", true), ("project/gone", false)]
+    {
         let done = finish(desk.command(&["statusline"]).env_remove("ACPDB_PATH"), &told(folder));
         assert_eq!(done.out.ends_with(" stale\n"), is_found, "{folder}: {done:?}");
     }
