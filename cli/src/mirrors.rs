@@ -30,8 +30,7 @@ pub(crate) fn folders(named: &Path) -> Result<(Vec<PathBuf>, Vec<String>), Failu
     let failed = |error: ChainError| url.failed(error, Code::Failure);
     let found = stores(&*remote).map_err(failed)?;
     if found.is_empty() {
-        let failure = Failure::not_found(format!("{} has no store", url.shown()));
-        return Err(failure.hint("acpdb backup URL ships one there; is the disk mounted?"));
+        return Err(url.without_store());
     }
     let below = path_in("XDG_CACHE_HOME").or_else(|| path_in("HOME").map(|home| home.join(".cache")));
     let below = below

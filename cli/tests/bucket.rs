@@ -2,11 +2,15 @@
 #![cfg(feature = "s3")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::io::{BufRead as _, BufReader, Write as _};
+mod done;
+
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use acpdb_remote::s3::{S3Conditions, S3Fault, S3Server};
+
+use done::{Done, finish};
 
 const URL: &str = "s3://bucket/team";
 
@@ -60,20 +64,15 @@ impl World {
     }
 
     fn run(&self, arguments: &[&str]) -> Ran {
-        let ran = self.command(arguments).output().unwrap();
-        let text =
-            [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-        Ran { code: ran.status.code(), text }
+        let Done { out, err, code } = finish(&mut self.command(arguments), "");
+        Ran { code: Some(code), text: out + &err }
     }
 
     fn append(&self, text: &str) {
-        let mut child =
-            self.command(&["append", "--stdin"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let line = format!(
             "{{\"session\":\"s\",\"turn\":true,\"message\":{{\"role\":\"user\",\"text\":\"{text}\"}}}}\n"
         );
-        child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
-        assert!(child.wait().unwrap().success());
+        assert_eq!(finish(&mut self.command(&["append", "--stdin"]), &line).code, 0);
     }
 }
 
