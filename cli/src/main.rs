@@ -94,6 +94,8 @@ fn main() -> ExitCode {
     };
     // An interrupted hook has nothing to say: all that it committed is there. A program that is run has signals of its own.
     let is_beside = matches!(args.verb, Verb::Hook(_) | Verb::Run(_));
+    // A host shows nothing of a status line that fails.
+    let is_unasked = is_beside || matches!(args.verb, Verb::Statusline(_));
     if !is_beside {
         interrupt::listen();
     }
@@ -107,14 +109,14 @@ fn main() -> ExitCode {
         }
         Err(_) if matches!(args.verb, Verb::Config(_)) => None,
         // The host is answered, the program runs, and nothing is recorded: neither the store nor the secrets to take out are known.
-        Err(failure) if is_beside => {
+        Err(failure) if is_unasked => {
             args.global.settings.unread = Some(failure.message);
             None
         }
         Err(failure) => Some(failure),
     };
     let unread = match settled {
-        Err(failure) if is_beside => {
+        Err(failure) if is_unasked => {
             args.global.settings.unread = Some(failure.message);
             unread
         }
@@ -155,16 +157,8 @@ fn printed(said: std::io::Result<()>) -> Code {
 
 /// Whether a host runs this program for one of its events.
 fn is_hook() -> bool {
-    let mut words = std::env::args_os().skip(1);
-    while let Some(word) = words.next() {
-        if word == "--db" || word == "--key-file" {
-            // The value of the option.
-            let _ = words.next();
-        } else if !word.to_string_lossy().starts_with('-') {
-            return word == "hook";
-        }
-    }
-    false
+    let words: Vec<_> = std::env::args_os().collect();
+    args::verb(&words).and_then(|place| words.get(place)).is_some_and(|word| word == "hook")
 }
 
 /// `context discrad r_a1b2c` is refused for two words too many, although the first of them is wrong.

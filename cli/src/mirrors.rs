@@ -7,16 +7,13 @@
 //! No name from the prefix becomes the name of a file here, but for the ids of stores, which are read as such.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::thread;
 
-use acpdb_engine::ids::StoreId;
-use acpdb_engine::locks::steady;
-use acpdb_remote::{ChainError, Mirrored, Remote, mirror, mirror_name, stores};
+use acpdb_remote::{ChainError, Mirrored, mirror, mirror_name, stores};
 
 use crate::commands::remote_url::{self, RemoteUrl};
 use crate::failure::{Code, Failure};
 use crate::settings::path_in;
+use crate::spread;
 
 /// Most stores that are looked at a time: each waits for answers.
 const AT_A_TIME: usize = 16;
@@ -33,15 +30,17 @@ pub(crate) fn folders(named: &Path) -> Result<(Vec<PathBuf>, Vec<String>), Failu
     let failed = |error: ChainError| url.failed(error, Code::Failure);
     let found = stores(&*remote).map_err(failed)?;
     if found.is_empty() {
-        let failure = Failure::not_found(format!("{} has no store", url.shown()));
-        return Err(failure.hint("acpdb backup URL ships one there; is the disk mounted?"));
+        return Err(url.without_store());
     }
     let below = path_in("XDG_CACHE_HOME").or_else(|| path_in("HOME").map(|home| home.join(".cache")));
     let below = below
         .ok_or_else(|| Failure::usage("there is no folder for a cache").hint("set HOME or XDG_CACHE_HOME"))?;
     let place = below.join("acpdb/remotes").join(mirror_name(url.typed()));
     let (mut folders, mut warnings, mut first) = (Vec::new(), Vec::new(), None);
-    for (store, done) in each(&*remote, &found, &place) {
+    let done = spread::at_most(AT_A_TIME, &found, |store| {
+        Ok(mirror(&*remote, *store, &place.join(store.to_hex())))
+    })?;
+    for (store, done) in found.into_iter().zip(done) {
         match done {
             Ok(Mirrored { folder, is_set_back, .. }) => {
                 if is_set_back {
@@ -61,27 +60,4 @@ pub(crate) fn folders(named: &Path) -> Result<(Vec<PathBuf>, Vec<String>), Failu
         Some(failure) => Err(failure),
         None => Ok((folders, warnings)),
     }
-}
-
-/// Mirrors each store, some at a time; in their order.
-fn each(
-    remote: &dyn Remote,
-    found: &[StoreId],
-    place: &Path,
-) -> Vec<(StoreId, Result<Mirrored, ChainError>)> {
-    let (waiting, done) = (Mutex::new(found.iter().copied()), Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for _ in 0..AT_A_TIME.min(found.len()) {
-            scope.spawn(|| {
-                loop {
-                    let Some(store) = steady(&waiting).next() else { break };
-                    let mirrored = mirror(remote, store, &place.join(store.to_hex()));
-                    steady(&done).push((store, mirrored));
-                }
-            });
-        }
-    });
-    let mut done = std::mem::take(&mut *steady(&done));
-    done.sort_by_key(|(store, _)| *store);
-    done
 }

@@ -31,7 +31,7 @@ pub(crate) fn each<T: Sync, R: Send>(
     if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style);
     }
-    let done = spread(things, work, &|| bar.inc(1));
+    let done = spread(cores(), things, work, &|| bar.inc(1));
     bar.finish_and_clear();
     done
 }
@@ -41,7 +41,7 @@ pub(crate) fn silently<T: Sync, R: Send>(
     things: &[T],
     work: impl Fn(&T) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Failure> {
-    spread(things, work, &|| {})
+    spread(cores(), things, work, &|| {})
 }
 
 /// Rows of a question that are taken without a thread: most answers are no longer, and the first row is shown at once.
@@ -79,13 +79,26 @@ pub(crate) fn ahead<T: Send>(
     rows.try_for_each(take)
 }
 
+/// As [`silently`], for work that waits more than it computes: on so many things at a time, however few cores there are.
+pub(crate) fn at_most<T: Sync, R: Send>(
+    count: usize,
+    things: &[T],
+    work: impl Fn(&T) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Failure> {
+    spread(count, things, work, &|| {})
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 fn spread<T: Sync, R: Send>(
+    count: usize,
     things: &[T],
     work: impl Fn(&T) -> Result<R, Error> + Sync,
     one_is_done: &(dyn Fn() + Sync),
 ) -> Result<Vec<R>, Failure> {
     let next = AtomicUsize::new(0);
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let work = || -> Result<Vec<(usize, R)>, Error> {
         let mut done = Vec::new();
         loop {
@@ -96,7 +109,7 @@ fn spread<T: Sync, R: Send>(
         }
     };
     let results: Vec<_> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores.min(things.len().max(1))).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..count.min(things.len().max(1))).map(|_| scope.spawn(work)).collect();
         workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
     });
     let mut all = Vec::new();

@@ -2,11 +2,15 @@
 #![cfg(feature = "s3")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::io::Write as _;
+mod done;
+
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use acpdb_remote::s3::{S3Conditions, S3Fault, S3Server};
+
+use done::{Done, finish};
 
 const URL: &str = "s3://bucket/team";
 
@@ -60,20 +64,15 @@ impl World {
     }
 
     fn run(&self, arguments: &[&str]) -> Ran {
-        let ran = self.command(arguments).output().unwrap();
-        let text =
-            [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-        Ran { code: ran.status.code(), text }
+        let Done { out, err, code } = finish(&mut self.command(arguments), "");
+        Ran { code: Some(code), text: out + &err }
     }
 
     fn append(&self, text: &str) {
-        let mut child =
-            self.command(&["append", "--stdin"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let line = format!(
             "{{\"session\":\"s\",\"turn\":true,\"message\":{{\"role\":\"user\",\"text\":\"{text}\"}}}}\n"
         );
-        child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
-        assert!(child.wait().unwrap().success());
+        assert_eq!(finish(&mut self.command(&["append", "--stdin"]), &line).code, 0);
     }
 }
 
@@ -94,6 +93,41 @@ fn a_store_is_shipped_to_a_bucket_and_restored_and_nothing_new_is_not_sent() {
     assert_eq!(head("again"), head("store"));
     let is_below = |key: &String| key.starts_with("team/");
     assert!(world.server.objects().all().keys().all(is_below));
+}
+
+/// A follower may run for months, and told nothing of what `backup` warns of.
+#[test]
+fn a_follower_warns_as_a_single_backup_does() {
+    let world = World::new();
+    world.run(&["backup", URL]).says(0, &["shipped in"]);
+    world.server.keep_versions();
+    for (is_head_lost, words) in
+        [(false, &["keeps old versions"][..]), (true, &["made anew", "keeps old versions"])]
+    {
+        if is_head_lost {
+            let heads: Vec<String> =
+                world.server.objects().all().into_keys().filter(|key| key.contains("/heads/")).collect();
+            assert_eq!(heads.len(), 1);
+            world.server.objects().set(&heads[0], None);
+        }
+        world.append("more");
+        let mut child = world
+            .command(&["backup", URL, "--follow"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("is there"), "{line}");
+        let killed = Command::new("kill").arg(child.id().to_string()).status();
+        assert!(killed.unwrap().success());
+        let ended = child.wait_with_output().unwrap();
+        let text = String::from_utf8(ended.stderr).unwrap();
+        let ran = Ran { code: ended.status.code(), text };
+        let told = ran.says(0, words);
+        assert_eq!(told.matches("keeps old versions").count(), 1, "{told}");
+    }
 }
 
 #[test]

@@ -41,12 +41,16 @@ impl Desk {
         self.folder.path().join(name)
     }
 
-    fn run(&self, args: &[&str], stdin: &str) -> Done {
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
         command.args(args).current_dir(self.path("project")).env_clear();
         command.env("HOME", self.path("home")).env("PATH", "/usr/bin:/bin").env("COLUMNS", "120");
         command.env("ACPDB_PATH", self.path("store"));
-        finish(&mut command, stdin)
+        command
+    }
+
+    fn run(&self, args: &[&str], stdin: &str) -> Done {
+        finish(&mut self.command(args), stdin)
     }
 
     fn ok(&self, args: &[&str]) -> String {

@@ -162,11 +162,12 @@ fn standing(
         if let Some(last) = last {
             let key = ObjectName::Entry(last).key(store);
             let there = remote.real_get(&key)?;
-            if there.is_none() || there != remote.kept(&key) {
+            let kept = remote.kept(&key);
+            if there.is_none() || there != kept {
                 let again = head_of(remote, store)?;
                 if again.is_some_and(|(again, _)| again.boundary == head.boundary) {
                     // One that is not kept here shows nothing.
-                    let is_other = there.is_none() || remote.kept(&key).is_some();
+                    let is_other = there.is_none() || kept.is_some();
                     return Ok(if is_other { MirrorStanding::SetBack } else { MirrorStanding::Other });
                 }
                 continue;

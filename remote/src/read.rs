@@ -91,7 +91,7 @@ pub(crate) fn read_chain(
         let is_same = (again.0.boundary, &again.0.packs, &again.0.segments)
             == (head.boundary, &head.packs, &head.segments);
         if is_same {
-            return match (missing.filter(|_| is_same), gap) {
+            return match (missing, gap) {
                 (Some(name), _) => Err(ChainError::Missing { key: name.key(store) }),
                 (None, Some(number)) => {
                     let what = "an entry before it, which it continues, is damaged or gone".to_owned();

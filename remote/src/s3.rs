@@ -238,7 +238,7 @@ impl S3Remote {
             |of: &str| Err(RemoteError::Unable { what: format!("keep the condition {of} of a PUT") });
         let made = self.put_object(&what, &key, b"1", &PutCondition::Absent)?;
         let tag = match made.status {
-            200 | 201 | 204 => made.tag(&what)?,
+            _ if made.is_done() => made.tag(&what)?,
             // The object is a probe's own: after an answer that was lost, it is there.
             412 => self.get_object(&what, &key, None)?.tag(&what)?,
             _ => return Err(made.error(&what)),
@@ -248,12 +248,12 @@ impl S3Remote {
         let stale = self.put_object(&what, &key, b"3", &PutCondition::Is(&other))?;
         let swapped = self.put_object(&what, &key, b"4", &PutCondition::Is(&tag))?;
         self.delete_object(&what, &key)?;
-        match (again.status, stale.status, swapped.status) {
-            (412, 412, 200 | 201 | 204) => {}
-            (200 | 201 | 204, ..) => return unable("If-None-Match"),
-            (412, 200 | 201 | 204, _) => return unable("If-Match"),
-            (412, 412, _) => return Err(swapped.error(&what)),
-            (412, ..) => return Err(stale.error(&what)),
+        match (again.status, stale.status) {
+            _ if again.is_done() => return unable("If-None-Match"),
+            (412, _) if stale.is_done() => return unable("If-Match"),
+            (412, 412) if swapped.is_done() => {}
+            (412, 412) => return Err(swapped.error(&what)),
+            (412, _) => return Err(stale.error(&what)),
             _ => return Err(again.error(&what)),
         }
         *is_able = true;
@@ -282,7 +282,7 @@ impl Remote for S3Remote {
         self.probe()?;
         let answer = self.put_object(&what, &whole, bytes, &PutCondition::Absent)?;
         match answer.status {
-            200 | 201 | 204 => Ok(Created::Here(answer.tag(&what)?)),
+            _ if answer.is_done() => Ok(Created::Here(answer.tag(&what)?)),
             412 => Ok(Created::Taken),
             _ => Err(answer.error(&what)),
         }
@@ -301,7 +301,7 @@ impl Remote for S3Remote {
         self.probe()?;
         let answer = self.put_object(&what, &whole, bytes, &PutCondition::Is(was))?;
         match answer.status {
-            200 | 201 | 204 => Ok(Swapped::Here(answer.tag(&what)?)),
+            _ if answer.is_done() => Ok(Swapped::Here(answer.tag(&what)?)),
             412 => Ok(Swapped::Moved),
             404 if !answer.is_bucket_missing() => Ok(Swapped::Moved),
             _ => Err(answer.error(&what)),
@@ -312,10 +312,7 @@ impl Remote for S3Remote {
         let (what, whole) = (format!("putting {key}"), self.whole(key)?);
         let bytes = read_exactly(bytes, length)?;
         let answer = self.put_object(&what, &whole, &bytes, &PutCondition::Always)?;
-        match answer.status {
-            200 | 201 | 204 => answer.tag(&what),
-            _ => Err(answer.error(&what)),
-        }
+        if answer.is_done() { answer.tag(&what) } else { Err(answer.error(&what)) }
     }
 
     fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {

@@ -36,7 +36,7 @@ pub(crate) use export::*;
 pub(crate) use live::*;
 pub(crate) use look::*;
 pub(crate) use memory::*;
-pub(crate) use moved::moved;
+pub(crate) use moved::{moved, verb};
 pub(crate) use policy::*;
 pub(crate) use project::*;
 pub(crate) use proof::*;
@@ -269,7 +269,7 @@ fn is_without_verb(error: &clap::Error) -> bool {
 
 /// The verb that shows what there is, for words that name no verb, or a group alone; and its place among the words.
 fn shown(words: &[OsString]) -> Option<(usize, &'static str)> {
-    let Some(place) = moved::verb(words) else { return Some((words.len(), "home")) };
+    let Some(place) = verb(words) else { return Some((words.len(), "home")) };
     let (_, shows) = SHOWN.iter().find(|(group, _)| words.get(place).is_some_and(|word| word == group))?;
     // A verb of the group that stands there lacks something else.
     let is_alone = words.get(place + 1).is_none_or(|next| next.to_string_lossy().starts_with('-'));

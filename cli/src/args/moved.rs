@@ -40,7 +40,7 @@ pub(crate) fn moved(word: &str) -> Option<&'static str> {
 }
 
 /// The place of the first word that is no option, nor the value of one.
-pub(super) fn verb(words: &[OsString]) -> Option<usize> {
+pub(crate) fn verb(words: &[OsString]) -> Option<usize> {
     let mut rest = words.iter().enumerate().skip(1);
     while let Some((place, word)) = rest.next() {
         if ["--db", "--key-file", "--at", "--color"].iter().any(|option| word == option) {

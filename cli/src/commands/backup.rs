@@ -1,5 +1,6 @@
 //! `acpdb backup`: a verified copy beside the writers, or a copy below a URL that is shipped piece by piece.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use acpdb_remote::{ChainError, RehearsedRemote, Remote, ShipOptions, ShipProgress, Shipper};
 use serde_json::json;
 
-use super::remote_url::{self, RemoteUrl, with_head};
+use super::remote_url::{self, OpenedUrl, RemoteUrl, with_head};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, progress, store_path};
 use crate::args::BackupArgs;
 
@@ -65,27 +66,24 @@ fn ship(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code,
     let remote = if args.dry_run { Arc::<RehearsedRemote>::clone(&rehearsed) } else { real };
     let mut shipper = open(Arc::clone(&remote))?;
     let store = shipper.store();
-    let warned = AtomicBool::new(false);
-    let warn = || warned.store(true, Ordering::SeqCst);
+    let warnings = ShipWarnings::new(&opened);
+    let warn = || warnings.is_head_lost.set(true);
     if args.follow {
         let every = Duration::from_secs(args.every.into());
-        let mut teller = FollowProgress::new(&url, output);
+        let mut teller = FollowProgress::new(&url, &warnings, output);
         let done = with_head(&*remote, store, warn, || follow(&mut shipper, every, &mut teller));
         if let Some(unsaid) = teller.unsaid {
             return Err(unsaid);
         }
+        warnings.tell(output);
         return done.map(|()| Code::Ok).map_err(|error| url.failed(error, Code::Partial));
     }
     let spinner = progress::spinner("shipping", output);
     let shipped = with_head(&*remote, store, warn, || shipper.ship(&mut |_| true));
     drop(spinner);
-    if warned.load(Ordering::SeqCst) {
-        output.warn("the head of the store was lost there; it was made anew from the other objects");
-    }
+    warnings.tell_of_head(output);
     let shipped = shipped.map_err(|error| url.failed(error, Code::Partial))?;
-    if opened.has_versions() {
-        output.warn("the bucket keeps old versions of objects: what is erased or replaced stays there until a rule of the bucket removes it");
-    }
+    warnings.tell(output);
     let shown = url.shown();
     if args.dry_run {
         let count = rehearsed.count();
@@ -148,9 +146,38 @@ fn tell_status(url: &RemoteUrl, shipper: &Shipper, output: &mut Output) -> Resul
     Ok(Code::Ok)
 }
 
+/// Warnings about the place to which a store is shipped, each told once.
+struct ShipWarnings<'o> {
+    opened: &'o OpenedUrl,
+    /// The head was lost, and that is not told yet.
+    is_head_lost: Cell<bool>,
+    are_versions_told: Cell<bool>,
+}
+
+impl<'o> ShipWarnings<'o> {
+    const fn new(opened: &'o OpenedUrl) -> Self {
+        Self { opened, is_head_lost: Cell::new(false), are_versions_told: Cell::new(false) }
+    }
+
+    fn tell_of_head(&self, output: &Output) {
+        if self.is_head_lost.take() {
+            output.warn("the head of the store was lost there; it was made anew from the other objects");
+        }
+    }
+
+    fn tell(&self, output: &Output) {
+        self.tell_of_head(output);
+        if !self.are_versions_told.get() && self.opened.has_versions() {
+            self.are_versions_told.set(true);
+            output.warn("the bucket keeps old versions of objects: what is erased or replaced stays there until a rule of the bucket removes it");
+        }
+    }
+}
+
 /// Says how far a follower is.
 struct FollowProgress<'o> {
     url: &'o RemoteUrl,
+    warnings: &'o ShipWarnings<'o>,
     output: &'o mut Output,
     /// The last seq that was said.
     said: Option<u64>,
@@ -160,11 +187,12 @@ struct FollowProgress<'o> {
 }
 
 impl<'o> FollowProgress<'o> {
-    const fn new(url: &'o RemoteUrl, output: &'o mut Output) -> Self {
-        Self { url, output, said: None, is_failing: false, unsaid: None }
+    const fn new(url: &'o RemoteUrl, warnings: &'o ShipWarnings<'o>, output: &'o mut Output) -> Self {
+        Self { url, warnings, output, said: None, is_failing: false, unsaid: None }
     }
 
     fn tell(&mut self, progress: &ShipProgress) -> Result<(), Failure> {
+        self.warnings.tell(self.output);
         let is_failing = progress.failed_count > 0;
         if is_failing && !self.is_failing {
             self.output.warn(format!("{} does not take it now; tried again until it does", self.url.shown()));

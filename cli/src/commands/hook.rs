@@ -9,6 +9,7 @@
 //! in the answer that says nothing. The journal of hooks tells the fault.
 
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -168,15 +169,7 @@ impl Work {
         if let Some(unread) = &self.global.settings.unread {
             return Err(unread.clone());
         }
-        // A path that was named is of the folder in which the host runs the hook; only the search upwards begins in the agent's folder.
-        let mut global = self.global.apart();
-        for path in [&mut global.db, &mut global.key_file].into_iter().flatten() {
-            let whole = std::path::absolute(&*path);
-            *path = whole.map_err(|error| format!("{} cannot be found: {error}", path.display()))?;
-        }
-        if let Some(folder) = &told.cwd {
-            enter(folder)?;
-        }
+        let global = entered(&self.global, told.cwd.as_deref())?;
         let output = Output::new(&global);
         let found = store_path::find_unasked(&global).map_err(|failure| failure.message)?;
         if let Some(passed) = passed_over(&found) {
@@ -195,9 +188,21 @@ impl Work {
     }
 }
 
+/// The options to open a store with, in the agent's working folder. A path that was named is of the folder in which the host runs this
+/// program; only the search upwards begins in the agent's folder.
+pub(super) fn entered(global: &Global, folder: Option<&Path>) -> Result<Global, String> {
+    let mut global = global.apart();
+    for path in [&mut global.db, &mut global.key_file].into_iter().flatten() {
+        let whole = std::path::absolute(&*path);
+        *path = whole.map_err(|error| format!("{} cannot be found: {error}", path.display()))?;
+    }
+    folder.map_or(Ok(()), enter)?;
+    Ok(global)
+}
+
 /// Enters the agent's working folder. An agent may remove its own working folder, such as a work tree that it no longer needs: the
 /// nearest existing folder above it still belongs to the same project.
-fn enter(folder: &std::path::Path) -> Result<(), String> {
+fn enter(folder: &Path) -> Result<(), String> {
     for above in folder.ancestors().filter(|above| !above.as_os_str().is_empty()) {
         match std::env::set_current_dir(above) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

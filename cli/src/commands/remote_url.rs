@@ -199,6 +199,12 @@ impl RemoteUrl {
         Ok(())
     }
 
+    /// The failure of a verb that finds nothing there.
+    pub(crate) fn without_store(&self) -> Failure {
+        let failure = Failure::not_found(format!("{} has no store", self.shown()));
+        failure.hint("acpdb backup URL ships one there; is the disk mounted?")
+    }
+
     /// The failure of a verb: with its exit code and the next step. `in_part` is the code if the remote itself failed.
     pub(crate) fn failed(&self, error: ChainError, in_part: Code) -> Failure {
         let url = self.quoted();

@@ -69,10 +69,7 @@ fn chosen(url: &RemoteUrl, found: &[StoreId], named: Option<&str>) -> Result<Sto
             let failure = Failure::not_found(format!("{} has no store {named}", url.shown()));
             if found.is_empty() { failure } else { failure.hint(listed(found)) }
         }),
-        ([], None) => {
-            let failure = Failure::not_found(format!("{} has no store", url.shown()));
-            Err(failure.hint("acpdb backup URL ships one there; is the disk mounted?"))
-        }
+        ([], None) => Err(url.without_store()),
         (several, _) => {
             let count = describe::count(several.len() as u64, "store");
             let failure = Failure::usage(format!("{} has {count}: {}", url.shown(), listed(several)));

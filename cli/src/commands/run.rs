@@ -156,9 +156,9 @@ mod inside {
         let code = match child::run(&mut command) {
             Ok(status) => child::code(status),
             Err(error) => {
-                let failure = Failure::io("start", program.display())(error_of(&error));
-                output.failure(&failure);
-                child::unstarted(&error)
+                let code = child::unstarted(&error);
+                output.failure(&Failure::io("start", program.display())(error));
+                code
             }
         };
         if let Some(inside) = inside {
@@ -175,10 +175,6 @@ mod inside {
         }
         // The code is the program's, and there are more of them than codes of acpdb.
         std::process::exit(code.into());
-    }
-
-    fn error_of(error: &std::io::Error) -> std::io::Error {
-        error.raw_os_error().map_or_else(|| error.kind().into(), std::io::Error::from_raw_os_error)
     }
 
     /// The store; without one the program runs all the same.
@@ -211,10 +207,10 @@ mod inside {
         providers: &[ChildProvider],
         reasons: &Arc<Mutex<Vec<String>>>,
     ) -> Result<Begun, String> {
-        let hex = |failure: Failure| failure.message;
-        let token = keys::hex(&keys::random::<16>().map_err(hex)?);
+        let undrawn = |failure: Failure| failure.message;
+        let token = keys::hex(&keys::random::<16>().map_err(undrawn)?);
         let access = ClientAccess::new(&token, Clients::OfThisUser).ok_or("there is no token")?;
-        let name = keys::hex(&keys::random::<4>().map_err(hex)?);
+        let name = keys::hex(&keys::random::<4>().map_err(undrawn)?);
         let session = args.session.clone().unwrap_or_else(|| format!("run-{name}"));
         let reasons = Arc::clone(reasons);
         let unrecorded = Unrecorded(Arc::new(move |why: &str| {
@@ -226,27 +222,20 @@ mod inside {
         let options = |provider: &ChildProvider| {
             let upstream = args.upstream.clone().or_else(|| set(provider));
             let upstream = upstream.unwrap_or_else(|| provider.usual.to_owned());
-            ProxyOptions {
+            // Records name an API by the end of its path, which holds the version.
+            let plain = upstream.trim_end_matches('/');
+            let (plain, version) = plain.strip_suffix(VERSION).map_or((plain, ""), |plain| (plain, VERSION));
+            let options = ProxyOptions {
                 listen: ([127, 0, 0, 1], 0).into(),
-                upstream,
+                upstream: plain.to_owned(),
                 access: access.clone(),
                 session: Some(session.clone()),
                 prune: (args.mode == AttachMode::Prune).then(|| RecordingFolders::usual(&own::variable)),
                 unrecorded: unrecorded.clone(),
-            }
+            };
+            (options, version)
         };
-        let mut all: Vec<ProxyOptions> = providers.iter().map(options).collect();
-        // Records name an API by the end of its path, which holds the version.
-        let versions: Vec<&str> = all
-            .iter_mut()
-            .map(|options| {
-                let plain = options.upstream.trim_end_matches('/');
-                let (plain, version) =
-                    plain.strip_suffix(VERSION).map_or((plain, ""), |plain| (plain, VERSION));
-                options.upstream = plain.to_owned();
-                version
-            })
-            .collect();
+        let (all, versions): (Vec<ProxyOptions>, Vec<&'static str>) = providers.iter().map(options).unzip();
         let inside = begin(store, &all).map_err(|error| chained(&error))?;
         let addresses =
             inside.addresses.iter().zip(versions).zip(providers).map(|((port, version), provider)| {

@@ -38,27 +38,27 @@ struct SecretEvent {
     erase: String,
 }
 
-/// Secrets in a text, behind the event and the row that hold it.
-type PlacedStretches = ((Seq, u32), Stretches);
+/// Secrets in texts, by the event and the row that hold each.
+type PlacedStretches = BTreeMap<(Seq, u32), Stretches>;
 
 /// The results of a scan.
 pub(crate) struct ScanFindings {
     rows: Vec<SecretEvent>,
     /// The secrets in texts of one piece, of which the rest may stay.
-    stretches: Vec<PlacedStretches>,
+    stretches: PlacedStretches,
 }
 
 impl ScanFindings {
     /// The secrets in texts whose rest may stay, and the other bodies with secrets. `whole`: no rest stays.
     pub(crate) fn by_piece(self, whole: bool) -> (Vec<Stretches>, Vec<BodyAddress>) {
-        let stretches = if whole { Vec::new() } else { self.stretches };
-        let is_kept = |body: &BodyAddress| !stretches.iter().any(|(place, _)| *place == (body.seq, body.row));
+        let stretches = if whole { PlacedStretches::new() } else { self.stretches };
+        let is_kept = |body: &BodyAddress| !stretches.contains_key(&(body.seq, body.row));
         let address = |seq: Seq, place: &SecretPosition| Some(BodyAddress { seq, row: place.row? });
         let bodies =
             self.rows.iter().flat_map(|row| row.places.iter().filter_map(|place| address(row.seq, place)));
         let mut bodies: Vec<BodyAddress> = bodies.filter(is_kept).collect();
         bodies.dedup();
-        (stretches.into_iter().map(|(_, text)| text).collect(), bodies)
+        (stretches.into_values().collect(), bodies)
     }
 
     /// The events with a secret that cannot be erased: in ids, names and paths.
@@ -72,7 +72,7 @@ impl ScanFindings {
 pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Result<ScanFindings, Failure> {
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();
     let only = session::named(store, session)?;
-    let (mut rows, mut stretches, mut texts) = (Vec::new(), Vec::new(), TextItems::default());
+    let (mut rows, mut stretches, mut texts) = (Vec::new(), PlacedStretches::new(), TextItems::default());
     for recorded in store.events(Seq(1), Seq::MAX)? {
         let recorded = recorded?;
         if only.as_ref().is_some_and(|only| only.id != recorded.event.stream) {
@@ -86,8 +86,8 @@ pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Resul
                 *counts.entry(place.rule.clone()).or_default() += 1;
             }
             let found = texts.stretches(store, &recorded, &places)?;
-            let erase = match (found.as_slice(), places.as_slice()) {
-                ([_], [place]) => format!("--span {}..{} ", place.start, place.end),
+            let erase = match (found.len(), places.as_slice()) {
+                (1, [place]) => format!("--span {}..{} ", place.start, place.end),
                 _ => String::new(),
             };
             stretches.extend(found);
@@ -116,7 +116,7 @@ impl TextItems {
         store: &Store,
         recorded: &Recorded,
         places: &[SecretPosition],
-    ) -> Result<Vec<PlacedStretches>, Failure> {
+    ) -> Result<PlacedStretches, Failure> {
         let (seq, stream) = (recorded.seq, recorded.event.stream);
         if let Entry::Vacant(vacant) = self.0.entry(stream) {
             let items = store.view(stream)?.history();
@@ -128,12 +128,11 @@ impl TextItems {
         }
         let mut spans: BTreeMap<u32, Vec<Range<usize>>> = BTreeMap::new();
         for place in places {
-            spans.extend(place.row.map(|row| (row, Vec::new())).filter(|(row, _)| !spans.contains_key(row)));
-            if let Some(spans) = place.row.and_then(|row| spans.get_mut(&row)) {
-                spans.push(place.start..place.end);
+            if let Some(row) = place.row {
+                spans.entry(row).or_default().push(place.start..place.end);
             }
         }
-        let mut found = Vec::new();
+        let mut found = PlacedStretches::new();
         for (row, spans) in spans {
             let item = self.0.get(&stream).and_then(|texts| texts.get(&(seq, row)));
             let Some(item) = item.copied() else { continue };
@@ -142,7 +141,7 @@ impl TextItems {
             let is_text = std::str::from_utf8(&body)
                 .is_ok_and(|text| spans.iter().all(|span| text.get(span.clone()).is_some()));
             if is_text {
-                found.push(((seq, row), Stretches { stream, item, spans }));
+                found.insert((seq, row), Stretches { stream, item, spans });
             }
         }
         Ok(found)
@@ -206,24 +205,29 @@ fn places(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<Vec<Secre
             places.push(SecretPosition { rule: found.rule, row, start, end, excerpt });
         }
     };
+    each_text(store, recorded, &mut found_in)?;
+    Ok(places)
+}
+
+/// Every text of an event: its bodies by their rows, then those in the event itself, which have none.
+pub(super) fn each_text(
+    store: &Store,
+    recorded: &Recorded,
+    take: &mut dyn FnMut(Option<u32>, &[u8]),
+) -> Result<(), Failure> {
     for row in 0..store.body_count(recorded.seq)? {
         let body = store.body(BodyId { seq: recorded.seq, first: row, chunks: 1 });
         // An erased body holds nothing; `verify` reports damage.
         if let Ok(bytes) = acpdb_query::sound::or_lost(body)? {
-            found_in(Some(row), &bytes);
+            take(Some(row), &bytes);
         }
     }
-    each_own_string(recorded, &mut |text| found_in(None, text.as_bytes()));
-    Ok(places)
-}
-
-/// Every text in an event itself, beside its bodies.
-pub(super) fn each_own_string(recorded: &Recorded, take: &mut dyn FnMut(&str)) {
     // An event is made of nothing that JSON cannot hold.
     let spine = serde_json::to_value(recorded.event.payload.without_texts()).unwrap_or_default();
     let mut strings = Vec::new();
     collect(&spine, &mut strings);
-    strings.into_iter().for_each(take);
+    strings.into_iter().for_each(|text| take(None, text.as_bytes()));
+    Ok(())
 }
 
 /// Every text of a JSON value.

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::Store;
-use acpdb_engine::ids::{BodyId, Seq};
+use acpdb_engine::ids::Seq;
 use acpdb_engine::text::Unescaped;
 use serde::Serialize;
 
@@ -141,20 +141,12 @@ fn in_events(store: &Store, sought: &[(usize, Vec<u8>)], looked: &mut SoughtRepo
         let recorded = recorded?;
         let seq = Some(recorded.seq);
         looked.events += 1;
-        for row in 0..store.body_count(recorded.seq)? {
-            let body = store.body(BodyId { seq: recorded.seq, first: row, chunks: 1 });
-            // An erased body holds nothing.
-            let Ok(bytes) = acpdb_query::sound::or_lost(body)? else { continue };
-            looked.texts += 1;
-            for line in found_in(&bytes, sought) {
-                looked.add(FoundPlace { line, seq, row: Some(row), file: None, offset: None });
+        super::scan::each_text(store, &recorded, &mut |row, text| {
+            looked.texts += u64::from(row.is_some());
+            for line in found_in(text, sought) {
+                looked.add(FoundPlace { line, seq, row, file: None, offset: None });
             }
-        }
-        super::scan::each_own_string(&recorded, &mut |text| {
-            for line in found_in(text.as_bytes(), sought) {
-                looked.add(FoundPlace { line, seq, row: None, file: None, offset: None });
-            }
-        });
+        })?;
     }
     Ok(())
 }

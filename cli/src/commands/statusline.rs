@@ -35,7 +35,9 @@ const WIDTH_MAX: usize = 80;
 const INPUT_BYTES_MAX: u64 = 1 << 20;
 /// How long the sum of a day is taken as it is, though more was recorded.
 const TODAY_AGE_MAX: i64 = 60_000_000;
-/// The file that keeps the sum of a day, beside the journal of hooks.
+/// Most stores whose sums of a day are kept.
+const KEPT_COUNT_MAX: usize = 64;
+/// The file that keeps the sums of a day, beside the journal of hooks.
 const TODAY: &str = "today.json";
 
 pub(crate) fn run(global: &Global, args: &Statusline, output: &mut Output) -> Result<Code, Failure> {
@@ -80,12 +82,13 @@ impl StatusParts {
 
     /// Adds what the store knows.
     fn add(&mut self, global: &Global, told: &Value) -> Result<(), Failure> {
-        let text = |path: &str| told.pointer(path).and_then(Value::as_str);
-        if let Some(folder) = text("/workspace/current_dir").or(text("/cwd")) {
-            // A folder that is gone is left as hooks leave it.
-            let _ = std::env::set_current_dir(folder);
+        // Which store is meant is not known.
+        if global.settings.unread.is_some() {
+            return Ok(());
         }
-        let apart = global.apart();
+        let text = |path: &str| told.pointer(path).and_then(Value::as_str);
+        let folder = text("/workspace/current_dir").or(text("/cwd")).map(Path::new);
+        let apart = super::hook::entered(global, folder).map_err(Failure::usage)?;
         let found = store_path::find_unasked(&apart)?;
         if !acpdb_engine::store::is_store(&found.folder) {
             return Ok(());
@@ -204,7 +207,7 @@ fn today(store: &Store, root: &Path, global: &Global) -> Result<Option<String>, 
     // A file that is not there keeps nothing.
     let kept = path.as_ref().and_then(|path| std::fs::read(path).ok());
     // Nor does one that is damaged.
-    let kept: Option<Kept> = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
+    let kept: Vec<Kept> = kept.and_then(|kept| serde_json::from_slice(&kept).ok()).unwrap_or_default();
     let is_good = |kept: &&Kept| {
         // Micros are far from the ends of their range.
         let age = now.0.saturating_sub(kept.at);
@@ -212,7 +215,7 @@ fn today(store: &Store, root: &Path, global: &Global) -> Result<Option<String>, 
             && kept.day == day
             && (kept.head == head.get() || (0..TODAY_AGE_MAX).contains(&age))
     };
-    let dollars = if let Some(kept) = kept.as_ref().filter(is_good) {
+    let dollars = if let Some(kept) = kept.iter().find(is_good) {
         kept.dollars
     } else {
         let requests = cost::requests(store, head)?;
@@ -224,12 +227,17 @@ fn today(store: &Store, root: &Path, global: &Global) -> Result<Option<String>, 
             &table,
             &BillFilter { wanted: &is_of, stale: None, within: None, zone },
         );
-        let kept = Kept { store: root, day, head: head.get(), at: now.0, dollars: bill.sum.total };
-        if let (Some(path), Ok(bytes)) = (path, serde_json::to_vec(&kept)) {
+        let dollars = bill.sum.total;
+        // Agents with other stores have lines of their own.
+        let others = kept.into_iter().filter(|kept| kept.day == day && kept.store != root);
+        let others: Vec<Kept> = others.take(KEPT_COUNT_MAX - 1).collect();
+        let mut all = vec![Kept { store: root, day, head: head.get(), at: now.0, dollars }];
+        all.extend(others);
+        if let (Some(path), Ok(bytes)) = (path, serde_json::to_vec(&all)) {
             // Without the file the next line takes longer.
             let _ = files::replace(&path, &bytes, FileMode::Kept);
         }
-        kept.dollars
+        dollars
     };
     Ok((dollars > 0.0).then(|| format!("today {}", describe::dollars(dollars))))
 }

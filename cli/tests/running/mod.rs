@@ -49,15 +49,7 @@ impl Place {
 
     /// The store's events of a session, as JSON lines.
     fn log(&self) -> String {
-        let done = finish(
-            Command::new(env!("CARGO_BIN_EXE_acpdb"))
-                .args(["log", "--json"])
-                .env_clear()
-                .env("HOME", self.path("home"))
-                .env("ACPDB_PATH", self.path("store")),
-            "",
-        );
-        done.out
+        self.run(&["log", "--json"]).out
     }
 
     /// All files below the folder but those of the store.

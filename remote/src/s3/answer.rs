@@ -85,6 +85,11 @@ impl S3Answer {
         tag.map(ObjectTag).ok_or_else(|| RemoteError::Broken { what: format!("{what}: no ETag came") })
     }
 
+    /// Whether a PUT was executed.
+    pub(super) const fn is_done(&self) -> bool {
+        matches!(self.status, 200 | 201 | 204)
+    }
+
     pub(super) fn is_bucket_missing(&self) -> bool {
         self.code == "NoSuchBucket"
     }
@@ -133,8 +138,9 @@ impl S3Answer {
         let skew = self.date.map(|date| date.duration_since(Timestamp::now()));
         match skew.filter(|skew| skew.abs() > SKEW_MAX || code == "RequestTimeTooSkewed") {
             Some(skew) => {
-                let seconds = skew.as_secs();
-                format!("{what}: {code}; the clock of this machine is {seconds} s behind that of the server")
+                let (seconds, is) =
+                    (skew.abs().as_secs(), if skew.is_negative() { "ahead of" } else { "behind" });
+                format!("{what}: {code}; the clock of this machine is {seconds} s {is} that of the server")
             }
             None => format!("{what}: {code}"),
         }
@@ -162,5 +168,39 @@ fn unanswered(what: &str, error: &ureq::Error) -> RemoteError {
         }
         // Others may hold the address, which is signed.
         _ => RemoteError::Broken { what: format!("{what}: the request cannot be made") },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that was ahead was said to be a negative number of seconds behind.
+    #[test]
+    fn a_refusal_names_a_clock_that_is_wrong_and_on_which_side() {
+        for (code, minutes, words) in [
+            ("RequestTimeTooSkewed", Some(60), Some(" s behind that of the server")),
+            ("RequestTimeTooSkewed", Some(-60), Some(" s ahead of that of the server")),
+            ("RequestTimeTooSkewed", Some(-5), Some(" s ahead of that of the server")),
+            ("AccessDenied", Some(20), Some(" s behind that of the server")),
+            ("AccessDenied", Some(-20), Some(" s ahead of that of the server")),
+            ("AccessDenied", Some(-5), None),
+            ("RequestTimeTooSkewed", None, None),
+        ] {
+            let date = minutes.map(|minutes| Timestamp::now() + SignedDuration::from_mins(minutes));
+            let answer = S3Answer {
+                status: 403,
+                body: Vec::new(),
+                has_version: false,
+                tag: None,
+                code: code.to_owned(),
+                region: None,
+                date,
+            };
+            let told = answer.error("putting x").to_string();
+            assert!(told.contains(code) && !told.contains('-'), "{told}");
+            assert_eq!(told.contains("clock"), words.is_some(), "{told}");
+            assert!(words.is_none_or(|words| told.contains(words)), "{told}");
+        }
     }
 }

@@ -18,11 +18,11 @@ pub(super) enum CredentialSource {
     AwsProfile { name: String, files: Vec<PathBuf> },
 }
 
-fn refused(what: String) -> RemoteError {
+pub(super) fn refused(what: String) -> RemoteError {
     RemoteError::Refused { what }
 }
 
-fn credentials(key: &str, secret: &str, token: Option<&str>) -> Credentials {
+pub(super) fn credentials(key: &str, secret: &str, token: Option<&str>) -> Credentials {
     match token.filter(|token| !token.is_empty()) {
         Some(token) => Credentials::new_with_token(key, secret, token),
         None => Credentials::new(key, secret),

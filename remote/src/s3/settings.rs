@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusty_s3::{Bucket, Credentials, UrlStyle};
+use rusty_s3::{Bucket, UrlStyle};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::credentials::CredentialSource;
+use super::credentials::{CredentialSource, credentials, refused};
 use super::place::S3Place;
 use super::profile::{AwsProfile, read_file};
 use crate::remote::RemoteError;
@@ -30,10 +30,6 @@ pub struct S3Settings {
     pub(super) source: CredentialSource,
     pub(super) is_alone: bool,
     pub(super) pause: Option<Duration>,
-}
-
-fn refused(what: String) -> RemoteError {
-    RemoteError::Refused { what }
 }
 
 impl S3Settings {
@@ -58,10 +54,10 @@ impl S3Settings {
         // A profile that is asked for counts before keys that happen to be set.
         let given = set("AWS_ACCESS_KEY_ID").zip(set("AWS_SECRET_ACCESS_KEY"));
         let source = match given {
-            Some((key, secret)) => CredentialSource::Given(match set("AWS_SESSION_TOKEN") {
-                Some(token) => Credentials::new_with_token(key, secret, token),
-                None => Credentials::new(key, secret),
-            }),
+            Some((key, secret)) => {
+                let token = set("AWS_SESSION_TOKEN");
+                CredentialSource::Given(credentials(&key, &secret, token.as_deref()))
+            }
             None => CredentialSource::AwsProfile { name, files: files.clone() },
         };
         let region = set("AWS_REGION").or_else(|| set("AWS_DEFAULT_REGION")).or_else(|| kept("region"));
