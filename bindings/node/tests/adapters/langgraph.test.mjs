@@ -68,6 +68,23 @@ test("a deleted thread does not come back", async () => {
   await store.close();
 });
 
+test("what was deleted first does not come back after a second deletion", async () => {
+  // The second deletion erased the first one, and with it the names of what that one had deleted.
+  const store = await opened();
+  const config = { configurable: { thread_id: "t", checkpoint_ns: "" } };
+  const late = [];
+  for (const value of [1, 5, 6]) {
+    late.push(await put(new AcpdbSaver(store), config, value));
+    await new AcpdbSaver(store).deleteThread("t");
+  }
+  for (const of of late) {
+    const saver = new AcpdbSaver(store);
+    await saver.putWrites(await put(saver, of, 2), [["x", 2]], "task");
+    assert.equal(await new AcpdbSaver(store).getTuple(config), undefined);
+  }
+  await store.close();
+});
+
 test("a value is recorded as what changed, and a list reads what is asked for", async () => {
   const store = await opened();
   const saver = new AcpdbSaver(store);

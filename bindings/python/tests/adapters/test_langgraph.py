@@ -284,6 +284,30 @@ def test_a_thread_that_was_deleted_and_erased_does_not_come_back(store: acpdb.St
     assert saver.get_tuple(config) is None and [*AcpdbSaver(store).list(None)] == []
 
 
+def test_what_went_first_does_not_come_back_after_more_of_it_went(store: acpdb.Store) -> None:
+    """The second deletion erased the first one, and with it the names of what that one had deleted. Prunings did the same."""
+    config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    late = []
+    for value in (1, 5, 6):
+        late.append(put(AcpdbSaver(store), config, value))
+        AcpdbSaver(store).delete_thread("t")
+    last = config
+    for value in (7, 8, 9):
+        late.append(last := put(AcpdbSaver(store), last, value))
+        AcpdbSaver(store).prune(["t"])
+    # Writes on what was pruned are none.
+    before = AcpdbSaver(store).session("t").view().seq
+    for of in late[:-1]:
+        AcpdbSaver(store).put_writes(of, [("x", 2)], "task")
+    assert AcpdbSaver(store).session("t").view().seq == before
+    AcpdbSaver(store).delete_thread("t")
+    for of in late:
+        saver = AcpdbSaver(store)
+        saver.put_writes(put(saver, of, 2), [("x", 2)], "task")
+        assert [*AcpdbSaver(store).list(None)] == [], of
+    assert store.verify(deep=True)["verdict"] == "sound"
+
+
 def test_threads_that_are_old_expire(store: acpdb.Store) -> None:
     saver = AcpdbSaver(store)
     for thread in ("a", "b"):
