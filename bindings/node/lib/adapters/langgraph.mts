@@ -275,6 +275,8 @@ export class AcpdbSaver extends MemorySaver {
         savedIn(thread, record.ns, record.values);
         const checkpoint = reader.take(record.checkpoint, `checkpoint ${record.ns}`);
         saved[record.id] = [checkpoint, reader.take(record.metadata, `metadata ${record.ns}`), record.parent];
+        // The same checkpoint again, as a run of its own.
+        thread.deleted.delete(place(record.ns, record.id, ""));
         break;
       }
       case "writes": {

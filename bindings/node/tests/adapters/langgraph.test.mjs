@@ -45,8 +45,8 @@ test("threads are shared by handles, and a deletion leaves the log whole", async
   await other.close();
 });
 
-async function put(saver, config, value) {
-  const checkpoint = { ...emptyCheckpoint(), id: uuid6(0), channel_values: { x: value }, channel_versions: { x: 1 } };
+async function put(saver, config, value, id = uuid6(0)) {
+  const checkpoint = { ...emptyCheckpoint(), id, channel_values: { x: value }, channel_versions: { x: 1 } };
   return saver.put(config, checkpoint, { source: "loop", step: 0, parents: {} }, { x: 1 });
 }
 
@@ -82,6 +82,19 @@ test("what was deleted first does not come back after a second deletion", async 
     await saver.putWrites(await put(saver, of, 2), [["x", 2]], "task");
     assert.equal(await new AcpdbSaver(store).getTuple(config), undefined);
   }
+  await store.close();
+});
+
+test("a checkpoint that is put again after its deletion is one that a run goes on from", async () => {
+  const store = await opened();
+  const saver = new AcpdbSaver(store);
+  const config = { configurable: { thread_id: "t", checkpoint_ns: "" } };
+  const first = await put(saver, config, 1);
+  await saver.deleteThread("t");
+  await put(saver, config, 1, first.configurable.checkpoint_id);
+  const later = await put(saver, first, 2);
+  await saver.putWrites(later, [["x", 3]], "task");
+  for (const one of [saver, new AcpdbSaver(store)]) assert.deepEqual((await one.getTuple(config)).pendingWrites, [["task", "x", 3]]);
   await store.close();
 });
 

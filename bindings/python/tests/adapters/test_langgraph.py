@@ -308,6 +308,25 @@ def test_what_went_first_does_not_come_back_after_more_of_it_went(store: acpdb.S
     assert store.verify(deep=True)["verdict"] == "sound"
 
 
+def test_a_thread_that_was_copied_again_after_its_deletion_goes_on(store: acpdb.Store) -> None:
+    """Its checkpoints have the names of those that were deleted: what was put on them was passed over without a word."""
+    saver = AcpdbSaver(store)
+    source = put(saver, {"configurable": {"thread_id": "source", "checkpoint_ns": ""}}, 1)
+    on_copy: Any = {"configurable": {**source["configurable"], "thread_id": "copy"}}
+    for prune in (False, True):
+        saver.copy_thread("source", "copy")
+        if prune:
+            put(saver, on_copy, 2)
+            saver.prune(["copy"])
+        saver.delete_thread("copy")
+    saver.copy_thread("source", "copy")
+    AcpdbSaver(store).put_writes(on_copy, [("x", 2)], "task")
+    put(AcpdbSaver(store), on_copy, 3)
+    for one in (saver, AcpdbSaver(store)):
+        later, first = one.list({"configurable": {"thread_id": "copy"}})
+        assert later.checkpoint["channel_values"] == {"x": 3} and first.pending_writes == [("task", "x", 2)]
+
+
 def test_threads_that_are_old_expire(store: acpdb.Store) -> None:
     saver = AcpdbSaver(store)
     for thread in ("a", "b"):

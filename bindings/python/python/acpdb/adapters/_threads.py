@@ -191,6 +191,9 @@ class Thread:
                 checkpoint = reader.take(record["checkpoint"], (space, "checkpoint", ""))
                 metadata = reader.take(record["metadata"], (space, "metadata", ""))
                 self.spaces.setdefault(space, {})[record["id"]] = Saved(checkpoint, metadata, record["parent"])
+                # As a copy that is made again of a thread whose first copy was deleted.
+                self.deleted.discard((space, record["id"]))
+                self.dropped.discard((space, record["id"]))
             case "writes":
                 known = self.writes.setdefault((space, record["id"]), {})
                 for index, channel, piece, path in record["writes"]:
