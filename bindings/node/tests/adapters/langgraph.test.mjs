@@ -174,3 +174,20 @@ test("items are kept, found and forgotten", async () => {
   assert.equal((await new AcpdbStore(store).search(["n"], { limit: 100 })).length, 40);
   await store.close();
 });
+
+test("an item that could not be forgotten stands", async () => {
+  // It was gone for this store, and stood in the log for all others.
+  const store = await opened();
+  const it = new AcpdbStore(store);
+  await it.put(["n"], "k", { a: 1 });
+  store.retract = async () => {
+    throw new acpdb.BusyError("another process writes");
+  };
+  await assert.rejects(it.delete(["n"], "k"), acpdb.BusyError);
+  delete store.retract;
+  const found = async () => Promise.all([it, new AcpdbStore(store)].map(async (one) => (await one.search(["n"])).length));
+  assert.deepEqual(await found(), [1, 1]);
+  await it.delete(["n"], "k");
+  assert.deepEqual(await found(), [0, 0]);
+  await store.close();
+});

@@ -413,6 +413,48 @@ def test_items_whose_time_is_over_are_not_read(store: acpdb.Store) -> None:
     assert [item.key for item in AcpdbStore(store).search(("n",))] == ["default", "never", "over"]
 
 
+def test_a_sweep_leaves_what_was_put_anew_meanwhile(store: acpdb.Store) -> None:
+    """A sweep that found its item gone read again, and forgot the one that stood there then: a living one."""
+    one, other = AcpdbStore(store), AcpdbStore(store)
+    for key in ("first", "second"):
+        one.put(("n",), key, {"a": 1}, ttl=0.0)
+    retract = acpdb.Store.retract
+    with pytest.MonkeyPatch.context() as patch:
+
+        def late(self: acpdb.Store, item: str, **named: Any) -> object:
+            patch.undo()
+            other.delete(("n",), "first")
+            other.put(("n",), "first", {"a": 2})
+            return retract(self, item, **named)
+
+        patch.setattr(acpdb.Store, "retract", late)
+        assert one.sweep() == 1
+    for it in (one, other, AcpdbStore(store)):
+        assert [(item.key, item.value) for item in it.search(("n",))] == [("first", {"a": 2})]
+    # A deletion is of whatever stands there.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acpdb.Store, "retract", late)
+        one.delete(("n",), "first")
+    assert AcpdbStore(store).search(("n",)) == []
+
+
+def test_an_item_that_could_not_be_forgotten_stands(store: acpdb.Store) -> None:
+    """It was gone for this store, and stood in the log for all others."""
+    it = AcpdbStore(store)
+    it.put(("n",), "k", {"a": 1})
+
+    def busy(self: acpdb.Store, item: str, **named: Any) -> None:
+        raise acpdb.BusyError("another process writes")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acpdb.Store, "retract", busy)
+        with pytest.raises(acpdb.BusyError):
+            it.delete(("n",), "k")
+    assert [len(one.search(("n",))) for one in (it, AcpdbStore(store))] == [1, 1]
+    it.delete(("n",), "k")
+    assert [len(one.search(("n",))) for one in (it, AcpdbStore(store))] == [0, 0]
+
+
 def test_two_stores_lose_no_item_of_each_other(store: acpdb.Store, python: Callable[..., CompletedProcess[str]]) -> None:
     script = """
 import sys, acpdb
