@@ -148,8 +148,8 @@ export class AcpdbStore extends BaseStore {
     const retract = async (): Promise<void> => {
       const kept = this.#kept.get(place);
       if (kept === undefined) return;
-      this.#kept.delete(place);
       await this.#store.retract(kept.id, { project: this.#project });
+      this.#kept.delete(place);
     };
     try {
       await retract();

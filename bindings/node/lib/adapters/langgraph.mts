@@ -257,8 +257,10 @@ export class AcpdbSaver extends MemorySaver {
       const end = bytes.indexOf("\n");
       const header = bytes.subarray(0, end).toString();
       if (end > 0 && header.startsWith(FORM)) {
-        await this.#fold(id, thread, JSON.parse(header) as Record_<Piece>, new Reader(thread, seq, bytes.subarray(end + 1)));
-        thread.used.add(seq);
+        const record = JSON.parse(header) as Record_<Piece>;
+        await this.#fold(id, thread, record, new Reader(thread, seq, bytes.subarray(end + 1)));
+        // A deletion alone tells the names of what went: with it erased, what is put late would bring it back.
+        if (record.op !== "delete") thread.used.add(seq);
         thread.isRecorded = true;
       }
     }
@@ -273,6 +275,8 @@ export class AcpdbSaver extends MemorySaver {
         savedIn(thread, record.ns, record.values);
         const checkpoint = reader.take(record.checkpoint, `checkpoint ${record.ns}`);
         saved[record.id] = [checkpoint, reader.take(record.metadata, `metadata ${record.ns}`), record.parent];
+        // The same checkpoint again, as a run of its own.
+        thread.deleted.delete(place(record.ns, record.id, ""));
         break;
       }
       case "writes": {

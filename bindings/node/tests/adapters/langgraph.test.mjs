@@ -45,8 +45,8 @@ test("threads are shared by handles, and a deletion leaves the log whole", async
   await other.close();
 });
 
-async function put(saver, config, value) {
-  const checkpoint = { ...emptyCheckpoint(), id: uuid6(0), channel_values: { x: value }, channel_versions: { x: 1 } };
+async function put(saver, config, value, id = uuid6(0)) {
+  const checkpoint = { ...emptyCheckpoint(), id, channel_values: { x: value }, channel_versions: { x: 1 } };
   return saver.put(config, checkpoint, { source: "loop", step: 0, parents: {} }, { x: 1 });
 }
 
@@ -65,6 +65,36 @@ test("a deleted thread does not come back", async () => {
   // A run that begins afterwards is a new one.
   await put(other, config, 5);
   for (const saver of [one, new AcpdbSaver(store)]) assert.deepEqual((await saver.getTuple(config)).checkpoint.channel_values, { x: 5 });
+  await store.close();
+});
+
+test("what was deleted first does not come back after a second deletion", async () => {
+  // The second deletion erased the first one, and with it the names of what that one had deleted.
+  const store = await opened();
+  const config = { configurable: { thread_id: "t", checkpoint_ns: "" } };
+  const late = [];
+  for (const value of [1, 5, 6]) {
+    late.push(await put(new AcpdbSaver(store), config, value));
+    await new AcpdbSaver(store).deleteThread("t");
+  }
+  for (const of of late) {
+    const saver = new AcpdbSaver(store);
+    await saver.putWrites(await put(saver, of, 2), [["x", 2]], "task");
+    assert.equal(await new AcpdbSaver(store).getTuple(config), undefined);
+  }
+  await store.close();
+});
+
+test("a checkpoint that is put again after its deletion is one that a run goes on from", async () => {
+  const store = await opened();
+  const saver = new AcpdbSaver(store);
+  const config = { configurable: { thread_id: "t", checkpoint_ns: "" } };
+  const first = await put(saver, config, 1);
+  await saver.deleteThread("t");
+  await put(saver, config, 1, first.configurable.checkpoint_id);
+  const later = await put(saver, first, 2);
+  await saver.putWrites(later, [["x", 3]], "task");
+  for (const one of [saver, new AcpdbSaver(store)]) assert.deepEqual((await one.getTuple(config)).pendingWrites, [["task", "x", 3]]);
   await store.close();
 });
 
@@ -142,5 +172,22 @@ test("items are kept, found and forgotten", async () => {
   assert.ok(rows.some(({ value }) => value?.includes("pizza")), "what it was before stays known");
   await Promise.all([one, other].map((it, who) => Promise.all(Array.from({ length: 20 }, (_, n) => it.put(["n"], `${who} ${n}`, { n })))));
   assert.equal((await new AcpdbStore(store).search(["n"], { limit: 100 })).length, 40);
+  await store.close();
+});
+
+test("an item that could not be forgotten stands", async () => {
+  // It was gone for this store, and stood in the log for all others.
+  const store = await opened();
+  const it = new AcpdbStore(store);
+  await it.put(["n"], "k", { a: 1 });
+  store.retract = async () => {
+    throw new acpdb.BusyError("another process writes");
+  };
+  await assert.rejects(it.delete(["n"], "k"), acpdb.BusyError);
+  delete store.retract;
+  const found = async () => Promise.all([it, new AcpdbStore(store)].map(async (one) => (await one.search(["n"])).length));
+  assert.deepEqual(await found(), [1, 1]);
+  await it.delete(["n"], "k");
+  assert.deepEqual(await found(), [0, 0]);
   await store.close();
 });

@@ -284,6 +284,49 @@ def test_a_thread_that_was_deleted_and_erased_does_not_come_back(store: acpdb.St
     assert saver.get_tuple(config) is None and [*AcpdbSaver(store).list(None)] == []
 
 
+def test_what_went_first_does_not_come_back_after_more_of_it_went(store: acpdb.Store) -> None:
+    """The second deletion erased the first one, and with it the names of what that one had deleted. Prunings did the same."""
+    config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    late = []
+    for value in (1, 5, 6):
+        late.append(put(AcpdbSaver(store), config, value))
+        AcpdbSaver(store).delete_thread("t")
+    last = config
+    for value in (7, 8, 9):
+        late.append(last := put(AcpdbSaver(store), last, value))
+        AcpdbSaver(store).prune(["t"])
+    # Writes on what was pruned are none.
+    before = AcpdbSaver(store).session("t").view().seq
+    for of in late[:-1]:
+        AcpdbSaver(store).put_writes(of, [("x", 2)], "task")
+    assert AcpdbSaver(store).session("t").view().seq == before
+    AcpdbSaver(store).delete_thread("t")
+    for of in late:
+        saver = AcpdbSaver(store)
+        saver.put_writes(put(saver, of, 2), [("x", 2)], "task")
+        assert [*AcpdbSaver(store).list(None)] == [], of
+    assert store.verify(deep=True)["verdict"] == "sound"
+
+
+def test_a_thread_that_was_copied_again_after_its_deletion_goes_on(store: acpdb.Store) -> None:
+    """Its checkpoints have the names of those that were deleted: what was put on them was passed over without a word."""
+    saver = AcpdbSaver(store)
+    source = put(saver, {"configurable": {"thread_id": "source", "checkpoint_ns": ""}}, 1)
+    on_copy: Any = {"configurable": {**source["configurable"], "thread_id": "copy"}}
+    for prune in (False, True):
+        saver.copy_thread("source", "copy")
+        if prune:
+            put(saver, on_copy, 2)
+            saver.prune(["copy"])
+        saver.delete_thread("copy")
+    saver.copy_thread("source", "copy")
+    AcpdbSaver(store).put_writes(on_copy, [("x", 2)], "task")
+    put(AcpdbSaver(store), on_copy, 3)
+    for one in (saver, AcpdbSaver(store)):
+        later, first = one.list({"configurable": {"thread_id": "copy"}})
+        assert later.checkpoint["channel_values"] == {"x": 3} and first.pending_writes == [("task", "x", 2)]
+
+
 def test_threads_that_are_old_expire(store: acpdb.Store) -> None:
     saver = AcpdbSaver(store)
     for thread in ("a", "b"):
@@ -368,6 +411,48 @@ def test_items_whose_time_is_over_are_not_read(store: acpdb.Store) -> None:
     assert it.get(("n",), "over") is None
     it.put(("n",), "over", {"a": 4})
     assert [item.key for item in AcpdbStore(store).search(("n",))] == ["default", "never", "over"]
+
+
+def test_a_sweep_leaves_what_was_put_anew_meanwhile(store: acpdb.Store) -> None:
+    """A sweep that found its item gone read again, and forgot the one that stood there then: a living one."""
+    one, other = AcpdbStore(store), AcpdbStore(store)
+    for key in ("first", "second"):
+        one.put(("n",), key, {"a": 1}, ttl=0.0)
+    retract = acpdb.Store.retract
+    with pytest.MonkeyPatch.context() as patch:
+
+        def late(self: acpdb.Store, item: str, **named: Any) -> object:
+            patch.undo()
+            other.delete(("n",), "first")
+            other.put(("n",), "first", {"a": 2})
+            return retract(self, item, **named)
+
+        patch.setattr(acpdb.Store, "retract", late)
+        assert one.sweep() == 1
+    for it in (one, other, AcpdbStore(store)):
+        assert [(item.key, item.value) for item in it.search(("n",))] == [("first", {"a": 2})]
+    # A deletion is of whatever stands there.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acpdb.Store, "retract", late)
+        one.delete(("n",), "first")
+    assert AcpdbStore(store).search(("n",)) == []
+
+
+def test_an_item_that_could_not_be_forgotten_stands(store: acpdb.Store) -> None:
+    """It was gone for this store, and stood in the log for all others."""
+    it = AcpdbStore(store)
+    it.put(("n",), "k", {"a": 1})
+
+    def busy(self: acpdb.Store, item: str, **named: Any) -> None:
+        raise acpdb.BusyError("another process writes")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acpdb.Store, "retract", busy)
+        with pytest.raises(acpdb.BusyError):
+            it.delete(("n",), "k")
+    assert [len(one.search(("n",))) for one in (it, AcpdbStore(store))] == [1, 1]
+    it.delete(("n",), "k")
+    assert [len(one.search(("n",))) for one in (it, AcpdbStore(store))] == [0, 0]
 
 
 def test_two_stores_lose_no_item_of_each_other(store: acpdb.Store, python: Callable[..., CompletedProcess[str]]) -> None:

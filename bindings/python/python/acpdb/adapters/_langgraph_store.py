@@ -94,9 +94,7 @@ class AcpdbStore(BaseStore):
         with self._lock:
             self._catch_up()
             over = [place for place, kept in self._kept.items() if kept.ends() <= _now()]
-            for place in over:
-                self._forget(place)
-            return len(over)
+            return sum(map(self._forget_over, over))
 
     # Questions.
 
@@ -195,17 +193,29 @@ class AcpdbStore(BaseStore):
         self._kept[place] = _Kept(receipt["id"], value, kept.created, kept.updated, kept.ttl, kept.used)
 
     def _forget(self, place: Place) -> None:
-        kept = self._kept.pop(place, None)
-        if kept is None:
-            return
         try:
-            self.store.retract(kept.id, project=self.project)
+            self._retract(place)
         except (NotFoundError, RejectedError):
             # Another process forgot it, or put another one.
             self._head = -1
             self._catch_up()
-            if (again := self._kept.pop(place, None)) is not None:
-                self.store.retract(again.id, project=self.project)
+            self._retract(place)
+
+    def _forget_over(self, place: Place) -> bool:
+        """Forgets an item whose time was over when it was read; whether it still was that one."""
+        try:
+            self._retract(place)
+        except (NotFoundError, RejectedError):
+            # Another process forgot it, or put it anew: that one may live.
+            self._head = -1
+            return False
+        return True
+
+    def _retract(self, place: Place) -> None:
+        kept = self._kept.get(place)
+        if kept is not None:
+            self.store.retract(kept.id, project=self.project)
+            del self._kept[place]
 
 
 def _now() -> int:

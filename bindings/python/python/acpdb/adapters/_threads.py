@@ -5,9 +5,9 @@ record   {"form": 2, "op": "put", .., "checkpoint": piece, "blobs": [[channel, v
 piece    [kind, [[seq, number], ..], steps]     a value: copies from pieces of this and of earlier records, and new bytes
 ```
 
-A record is named by its seq, and by 0 in itself. A record `keep` has all that is left of a thread, and `delete` the
-names of what went, so that the records before it can be erased. Values are made when they are asked for; what is held are the bytes
-that were new.
+A record is named by its seq, and by 0 in itself. A record `keep` has all that is left of a thread, `drop` the names of what went before
+it, and `delete` all names that are not in a `delete` before. So the records before can be erased, but for each `delete`, and until the next
+one each `drop`. Values are made when they are asked for; what is held are the bytes that were new.
 """
 
 from __future__ import annotations
@@ -69,6 +69,8 @@ class Thread:
         #: Records that nothing is made from any more, and those that values may be made from.
         self.spent: set[int] = set()
         self._used: set[int] = set()
+        #: Those that tell what was dropped, until a deletion tells it, too.
+        self._drops: set[int] = set()
         self._rewinds = self._last = 0
         self._forget()
 
@@ -92,15 +94,13 @@ class Thread:
         if view.rewind_count() != self._rewinds:
             self._forget()
             self.deleted, self.dropped, self._last = set(), set(), 0
-            self.spent, self._used = set(), set()
+            self.spent, self._used, self._drops = set(), set(), set()
             self._rewinds = view.rewind_count()
         for seq, raw in view.records(after=self._last):
             header, _, fresh = raw.partition(b"\n")
             # Records of another form are kept in the log.
             if header.startswith(FORM):
-                self._fold(_Reader(self, seq, fresh), json.loads(header))
-                self._used.add(seq)
-                self.is_recorded = True
+                self._take(seq, json.loads(header), fresh)
         self._last = max(self._last, view.seq)
         return self._last > before
 
@@ -111,11 +111,23 @@ class Thread:
 
     def record(self, maker: Maker, record: dict[str, Any]) -> None:
         """Records what was made, if the thread is as it was known, and folds it."""
-        header = FORM + json.dumps(record, separators=(",", ":")).encode()[1:]
-        entry = Entry.host_record(f"checkpoint_{record['op']}", header + b"\n" + maker.fresh)
-        self._last = seq = self.session.append_expecting(self._last, entry).last_seq
-        self._fold(_Reader(self, seq, maker.fresh), record)
-        self._used.add(seq)
+        made = [(record, maker.fresh)]
+        if record["op"] == "keep":
+            # The next `keep` spends this one: the names of what went are told beside it.
+            made = [({"op": "drop", "ids": record["gone"]}, b""), ({**record, "gone": []}, maker.fresh)]
+        entries = (
+            Entry.host_record(f"checkpoint_{it['op']}", FORM + json.dumps(it, separators=(",", ":")).encode()[1:] + b"\n" + fresh)
+            for it, fresh in made
+        )
+        self._last = self.session.append_expecting(self._last, *entries).last_seq
+        for seq, (it, fresh) in enumerate(made, self._last - len(made) + 1):
+            self._take(seq, it, fresh)
+
+    def _take(self, seq: int, record: dict[str, Any], fresh: bytes) -> None:
+        self._fold(_Reader(self, seq, fresh), record)
+        # A deletion alone tells the names of what went: with it erased, what is put late would bring it back.
+        if record["op"] != "delete":
+            (self._drops if record["op"] == "drop" else self._used).add(seq)
         self.is_recorded = True
 
     def typed(self, name: Name) -> Typed:
@@ -179,6 +191,9 @@ class Thread:
                 checkpoint = reader.take(record["checkpoint"], (space, "checkpoint", ""))
                 metadata = reader.take(record["metadata"], (space, "metadata", ""))
                 self.spaces.setdefault(space, {})[record["id"]] = Saved(checkpoint, metadata, record["parent"])
+                # As a copy that is made again of a thread whose first copy was deleted.
+                self.deleted.discard((space, record["id"]))
+                self.dropped.discard((space, record["id"]))
             case "writes":
                 known = self.writes.setdefault((space, record["id"]), {})
                 for index, channel, piece, path in record["writes"]:
@@ -189,7 +204,9 @@ class Thread:
             case "delete":
                 # The records that told of them may have been erased since.
                 told = {(of, id) for of, id in record.get("ids", ())}
-                self.deleted |= told | {(of, id) for of, checkpoints in self.spaces.items() for id in checkpoints}
+                self.deleted |= told | self.dropped | {(of, id) for of, checkpoints in self.spaces.items() for id in checkpoints}
+                self._used |= self._drops
+                self.dropped, self._drops = set(), set()
                 self._spend()
             case "keep":
                 self.dropped |= {(of, id) for of, id in record["gone"]}

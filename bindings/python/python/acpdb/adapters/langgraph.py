@@ -337,7 +337,8 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
     def _delete(self, thread: Thread) -> None:
         def decide() -> Record | None:
             ids = [[space, id] for space, checkpoints in thread.spaces.items() for id in checkpoints]
-            return {"op": "delete", "ids": ids} if ids or thread.writes else None
+            dropped = [[*it] for it in sorted(thread.dropped)]
+            return {"op": "delete", "ids": ids + dropped} if ids or thread.writes else None
 
         self._record(thread, decide)
 
