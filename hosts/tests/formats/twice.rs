@@ -201,8 +201,12 @@ proptest! {
         let mut whole = Store::default();
         let mut steps = Vec::new();
         let mut from = 0;
+        // A file that says nothing counts no records.
+        let mut records = 0;
         for end in ends {
-            whole.take(&import(ImportFormat::GeminiCli, "file", lines[..end].concat().as_bytes()).0);
+            let (batches, report) = import(ImportFormat::GeminiCli, "file", lines[..end].concat().as_bytes());
+            whole.take(&batches);
+            records = report.records;
             steps.push(lines[from..end].concat());
             from = end;
         }
@@ -215,7 +219,7 @@ proptest! {
         let options = ImportOptions { grows: true, ..ImportOptions::default() };
         let input = std::io::BufReader::new(input);
         let report = read(ImportFormat::GeminiCli, "file", input, &options, &mut Shared(Rc::clone(&followed))).unwrap();
-        prop_assert_eq!(report.records, lines.len() as u64);
+        prop_assert_eq!(report.records, records);
         let followed = followed.borrow();
         prop_assert_eq!(&followed.store.events, &whole.events);
     }
