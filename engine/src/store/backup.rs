@@ -52,29 +52,20 @@ impl Store {
     /// [`Error::Io`] if the folder holds anything else, if another backup is filling it, or if reading or writing fails, the copy's too; [`Error::NoSpace`].
     pub fn backup(&self, folder: &Path, progress: &mut dyn FnMut(u64)) -> Result<Backup, Error> {
         check_outside(MAKE, folder, self.root())?;
-        let former = self.former_copy(folder)?;
-        let copy = match &former {
-            Some((_, report)) if self.is_all(report, folder)? => {
-                let (head, report) = (report.head_seq, report.clone());
+        let former = match self.former_copy(folder)? {
+            Some((_, report)) if self.is_all(&report, folder)? => {
+                let head = report.head_seq;
                 return Ok(Backup { schema: SCHEMA, path: folder.to_owned(), head, bytes: 0, report });
             }
-            Some(_) => Unnamed::begin_anew(MAKE, folder)?,
-            None => Unnamed::begin(MAKE, folder)?,
+            former => former.map(|(former, _)| former),
         };
+        let has_former = former.is_some();
+        let copy = Unnamed::begin(MAKE, folder, former)?;
         let done = self.backup_storage(Arc::new(FileStorage::new(copy.path())), progress)?;
-        match &former {
-            None => copy.name()?,
-            Some((former, _)) if done.report.verdict() == Verdict::Sound => {
-                former.check_current(MAKE, folder)?;
-                // Its lock is held until it is removed.
-                copy.replace()?;
-            }
-            Some(_) => {
-                let why = "the store is damaged, and the sound copy there stays";
-                let source = std::io::Error::new(std::io::ErrorKind::AlreadyExists, why);
-                return Err(Error::Io { action: MAKE, path: folder.to_owned(), source });
-            }
+        if has_former && done.report.verdict() != Verdict::Sound {
+            return Err(copy.refused("the store is damaged, and the sound copy there stays"));
         }
+        copy.name()?;
         Ok(Backup { path: folder.to_owned(), ..done })
     }
 
@@ -151,7 +142,7 @@ pub fn copy_from_pieces<E: From<Error>>(
     fill: impl FnOnce(&mut CopyTarget<'_>) -> Result<CopyParts, E>,
     judge: impl FnOnce(&VerifyReport) -> Result<(), E>,
 ) -> Result<Backup, E> {
-    let copy = Unnamed::begin("restore to", folder)?;
+    let copy = Unnamed::begin("restore to", folder, None)?;
     let target: Arc<dyn Storage> = Arc::new(FileStorage::new(copy.path()));
     let fail = |error: LogError| E::from(Error::from(error));
     let mut segments = CopyTarget::new(&*target, store).map_err(fail)?;

@@ -81,26 +81,14 @@ pub fn salvage_with(
 ) -> Result<Salvaged, Error> {
     check_outside(MAKE, into, from)?;
     let on_disk = |path: &Path| Arc::new(FileStorage::new(path)) as Arc<dyn Storage>;
-    let former = former_salvage(from, into, keys)?;
-    let copy = match former {
-        Some(_) => Unnamed::begin_anew(MAKE, into)?,
-        None => Unnamed::begin(MAKE, into)?,
-    };
+    let (former, before) = former_salvage(from, into, keys)?.unzip();
+    let copy = Unnamed::begin(MAKE, into, former)?;
     let done = salvage_storage(on_disk(from), on_disk(copy.path()), keys, progress)?;
-    match former {
-        None => copy.name()?,
-        Some((former, counts)) => {
-            let now = done.counts();
-            if now.events < counts.events || now.lost_bodies > counts.lost_bodies {
-                let why = "the salvage there has more than can be read now, and stays";
-                let source = std::io::Error::new(std::io::ErrorKind::AlreadyExists, why);
-                return Err(Error::Io { action: MAKE, path: into.to_owned(), source });
-            }
-            former.check_current(MAKE, into)?;
-            // Its lock is held until it is removed.
-            copy.replace()?;
-        }
+    let now = done.counts();
+    if before.is_some_and(|before| now.events < before.events || now.lost_bodies > before.lost_bodies) {
+        return Err(copy.refused("the salvage there has more than can be read now, and stays"));
     }
+    copy.name()?;
     Ok(Salvaged { path: into.to_owned(), ..done })
 }
 
@@ -120,19 +108,18 @@ fn former_salvage(
     Ok(last_note(&log)?.and_then(|note| SalvageCounts::of(&note, source)).map(|counts| (former, counts)))
 }
 
-/// The note in a log's last event, if it is one.
+/// The note in the last event of a sound log, if it is one.
 fn last_note(log: &Log) -> Result<Option<String>, Error> {
     let end = log.head();
-    if verify_log(log, &[])?.violations.is_empty() && end.seq > Seq::ZERO {
-        for frame in log.frames_until(end.seq, end, FrameCheck::Digest)? {
-            let frame = frame?;
-            let Some(event) = frame.event(end.seq) else { continue };
-            let is_note = event.envelope.kind == Payload::from(DamageNoted::default()).number();
-            let Some(row) = event.rows().last().filter(|_| is_note) else { return Ok(None) };
-            let (_, text) = log.salted_body(&row)?;
-            // Bytes that are no text are no such note.
-            return Ok(String::from_utf8(text).ok());
-        }
+    for frame in log.frames_until(end.seq, end, FrameCheck::Digest)? {
+        let frame = frame?;
+        let Some(event) = frame.event(end.seq) else { continue };
+        let is_note = event.envelope.kind == Payload::from(DamageNoted::default()).number();
+        let Some(row) = event.rows().last().filter(|_| is_note) else { return Ok(None) };
+        let (_, text) = log.salted_body(&row)?;
+        // Only a log that ends with a note is verified: others are none, whatever is in them. Bytes that are no text are no such note.
+        let is_sound = verify_log(log, &[])?.violations.is_empty();
+        return Ok(String::from_utf8(text).ok().filter(|_| is_sound));
     }
     Ok(None)
 }

@@ -11,6 +11,7 @@ use std::io::{Error as IoError, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use super::former::FormerCopy;
 use crate::error::Error;
 
 /// The names in a copy that was interrupted: only these are removed.
@@ -29,44 +30,38 @@ const NAMES: [&str; 11] = [
 ];
 
 /// A new folder without its name. Dropped, it is removed.
-#[derive(Debug)]
 pub(super) struct Unnamed {
     action: &'static str,
     into: PathBuf,
     partial: PathBuf,
+    /// The older copy in `into`.
+    former: Option<FormerCopy>,
     /// Held as long as this one is filled.
     held: File,
     is_named: bool,
 }
 
 impl Unnamed {
-    /// Makes the folder beside the one that it will be: `into` must be missing, or an empty folder.
+    /// Makes the folder beside the one that it will be: `into` must be missing, an empty folder, or the older copy whose place it takes.
     ///
     /// # Errors
-    /// [`Error::Io`]: there is something in `into`, its folder cannot be written, or another process fills the same one.
-    pub(super) fn begin(action: &'static str, into: &Path) -> Result<Self, Error> {
-        let named = into.canonicalize().unwrap_or_else(|_| into.to_owned());
-        check_free(&named).map_err(|source| Error::Io { action, path: into.to_owned(), source })?;
-        Self::beside(action, named, into)
-    }
-
-    /// As [`Unnamed::begin`], for a folder that holds an older copy, whose place it is to take: [`Unnamed::replace`].
-    ///
-    /// # Errors
-    /// [`Error::Io`]: the folder above cannot be written, or another process fills the same one.
-    pub(super) fn begin_anew(action: &'static str, into: &Path) -> Result<Self, Error> {
-        Self::beside(action, into.canonicalize().unwrap_or_else(|_| into.to_owned()), into)
-    }
-
-    /// `named` is `into` without links.
-    fn beside(action: &'static str, named: PathBuf, into: &Path) -> Result<Self, Error> {
+    /// [`Error::Io`]: there is something else in `into`, its folder cannot be written, or another process fills the same one.
+    pub(super) fn begin(
+        action: &'static str,
+        into: &Path,
+        former: Option<FormerCopy>,
+    ) -> Result<Self, Error> {
         let fail = |path: &Path, source| Error::Io { action, path: path.to_owned(), source };
-        let name = named.file_name().ok_or_else(|| fail(into, ErrorKind::InvalidInput.into()))?;
-        let mut name = name.to_owned();
+        // Links are left out.
+        let named = into.canonicalize().unwrap_or_else(|_| into.to_owned());
+        if former.is_none() {
+            check_free(&named).map_err(|source| fail(into, source))?;
+        }
+        let mut name = named.file_name().ok_or_else(|| fail(into, ErrorKind::InvalidInput.into()))?.to_owned();
         name.push(".partial");
         let partial = named.with_file_name(name);
         let held = hold(&partial).map_err(|error| fail(&partial, error))?;
-        Ok(Self { action, into: named, partial, held, is_named: false })
+        Ok(Self { action, into: named, partial, former, held, is_named: false })
     }
 
     /// Where to fill it.
@@ -74,26 +69,27 @@ impl Unnamed {
         &self.partial
     }
 
-    /// Gives it its name. Durable when it returns.
+    /// Gives it its name. An older copy loses it in the same step, and is removed: at no time is the name without a whole copy. Durable when it
+    /// returns.
     ///
     /// # Errors
-    /// [`Error::Io`]: the name was taken meanwhile, or the folder cannot be written.
+    /// [`Error::Io`]: the name was taken meanwhile, the file system cannot exchange names, or the folder cannot be written.
     pub(super) fn name(mut self) -> Result<(), Error> {
         self.held.sync_all().map_err(|error| self.fail(&self.partial, error))?;
-        std::fs::rename(&self.partial, &self.into).map_err(|error| self.fail(&self.into, error))?;
-        self.is_named = true;
+        if let Some(former) = &self.former {
+            former.check_current(self.action, &self.into)?;
+            // Dropped, this removes what has its first name now: the older copy, whose lock is held until then.
+            exchange(&self.partial, &self.into).map_err(|error| self.fail(&self.into, error))?;
+        } else {
+            std::fs::rename(&self.partial, &self.into).map_err(|error| self.fail(&self.into, error))?;
+            self.is_named = true;
+        }
         self.sync_above()
     }
 
-    /// Gives it the name of the older copy, which is removed. At no time is the name without a whole copy. Durable when it returns.
-    ///
-    /// # Errors
-    /// [`Error::Io`]: the file system cannot exchange names, or the folder cannot be written.
-    pub(super) fn replace(self) -> Result<(), Error> {
-        self.held.sync_all().map_err(|error| self.fail(&self.partial, error))?;
-        exchange(&self.partial, &self.into).map_err(|error| self.fail(&self.into, error))?;
-        // Dropped, it removes what has its first name now: the older copy.
-        self.sync_above()
+    /// The error of a copy that must not take the place of the older one. It is removed.
+    pub(super) fn refused(self, why: &'static str) -> Error {
+        self.fail(&self.into, IoError::new(ErrorKind::AlreadyExists, why))
     }
 
     fn fail(&self, path: &Path, source: IoError) -> Error {
