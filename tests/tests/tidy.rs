@@ -121,7 +121,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ("bindings/node/src/", "session, store, view"),
     ("bindings/python/src/", "fault, held"),
     ("bindings/shared/src/", "stores, views"),
-    ("engine/src/fold/read/", "item, lookup, placeholder"),
     ("engine/src/storage/sim/", "clock, file, moment, process, schedule"),
     ("hosts/src/", "exchange, export, import, lint"),
     ("hosts/src/export/", "ahead, calls, dialect, prompt, provider, providers, source, thinking, turns"),

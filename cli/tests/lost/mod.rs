@@ -171,7 +171,7 @@ fn the_sum_of_a_day_is_kept_for_each_store() {
     for store in [&first, &second, &first] {
         assert!(line(store).contains("today $7.00"), "{changed}");
     }
-    // What is damaged keeps nothing, and is made anew; nor does another day.
+    // A damaged file keeps nothing, and is made anew; nor does one of another day.
     for other in ["{".to_owned(), changed.replace("\"day\":\"2", "\"day\":\"1")] {
         std::fs::write(&file, other).unwrap();
         assert!(!line(&first).contains("today"));

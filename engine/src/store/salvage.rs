@@ -117,8 +117,9 @@ fn last_note(log: &Log) -> Result<Option<String>, Error> {
         let is_note = event.envelope.kind == Payload::from(DamageNoted::default()).number();
         let Some(row) = event.rows().last().filter(|_| is_note) else { return Ok(None) };
         let (_, text) = log.salted_body(&row)?;
-        // Only a log that ends with a note is verified: others are none, whatever is in them. Bytes that are no text are no such note.
+        // Only a log that ends with a note is verified: others are none, whatever is in them.
         let is_sound = verify_log(log, &[])?.violations.is_empty();
+        // Bytes that are no text are no such note.
         return Ok(String::from_utf8(text).ok().filter(|_| is_sound));
     }
     Ok(None)

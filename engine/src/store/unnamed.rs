@@ -57,7 +57,8 @@ impl Unnamed {
         if former.is_none() {
             check_free(&named).map_err(|source| fail(into, source))?;
         }
-        let mut name = named.file_name().ok_or_else(|| fail(into, ErrorKind::InvalidInput.into()))?.to_owned();
+        let mut name =
+            named.file_name().ok_or_else(|| fail(into, ErrorKind::InvalidInput.into()))?.to_owned();
         name.push(".partial");
         let partial = named.with_file_name(name);
         let held = hold(&partial).map_err(|error| fail(&partial, error))?;

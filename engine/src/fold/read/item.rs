@@ -2,35 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::event::{Body, Face, InjectedKind, PartKind, Role, ToolClass};
-use crate::fold::facts::{ItemKind, PartFact, Size};
+use crate::event::{Face, InjectedKind, Role, ToolClass};
+use crate::fold::facts::ItemKind;
 use crate::fold::history::{Cause, CauseRow, Evicted, RuleKind, ShortenKind};
-use crate::fold::number::{Ix, NONE};
-use crate::fold::policy::Policy;
+use crate::fold::number::Ix;
+use crate::fold::state::State;
 use crate::fold::state::Status;
-use crate::fold::state::{Rebase, State, StreamFacts};
-use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
+use crate::ids::{BodyId, ItemId, Micros, Seq, Turn};
 
-use super::Placeholder;
-
-/// How a face is shown.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FaceState {
-    /// As recorded.
-    #[default]
-    Whole,
-    /// A short text says why it is gone.
-    Tombstone,
-    /// A summary.
-    Summary,
-    /// A shorter form of itself.
-    Shortened,
-    /// Nothing stands in its place: it left the context, or leaves no tombstone.
-    Gone,
-    /// There is no such face: the result of an unfinished call, the input of an item that is no call.
-    Absent,
-}
+use super::{FaceState, PartView, Placeholder};
 
 /// Why a face is not shown whole.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
@@ -126,23 +106,6 @@ pub struct FaceView {
     pub tokens_shown: u64,
 }
 
-/// A part of an output.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct PartView {
-    /// Its kind.
-    pub kind: PartKind,
-    /// Its content.
-    pub body: BodyId,
-    /// Length in bytes.
-    pub bytes: u64,
-    /// Estimated tokens.
-    pub tokens: u32,
-    /// Media type, for media.
-    pub media_type: Option<String>,
-    /// The provider's signature.
-    pub signature: Option<BodyId>,
-}
-
 /// An item at a watermark.
 ///
 /// ```
@@ -233,170 +196,6 @@ pub(crate) struct FaceTokens {
 }
 
 impl State {
-    /// The stream.
-    pub const fn id(&self) -> StreamId {
-        self.id
-    }
-
-    /// The seq of its first event.
-    pub const fn first(&self) -> Seq {
-        self.first
-    }
-
-    /// The seq of its newest event.
-    pub const fn head(&self) -> Seq {
-        self.head
-    }
-
-    /// The turn at `at`.
-    pub fn turn(&self, at: Seq) -> Turn {
-        self.history.turn(at)
-    }
-
-    /// Prompts of the user so far.
-    pub fn prompt_count(&self, at: Seq) -> u32 {
-        crate::fold::number::index(self.history.prompts.partition_point(|seq| *seq <= at))
-    }
-
-    /// The policy in force at `at`: the stream's own, else the store's.
-    pub fn policy(&self, at: Seq) -> &Arc<Policy> {
-        let count = self.policies.partition_point(|(since, _)| *since <= at);
-        let last = count.checked_sub(1).and_then(|last| self.policies.get(last));
-        last.map_or(&self.core.policy, |(_, policy)| policy)
-    }
-
-    /// The known facts about the stream itself at `at`; `None` before it was opened.
-    pub fn info(&self, at: Seq) -> Option<&StreamFacts> {
-        let count = self.infos.partition_point(|(since, _)| *since <= at);
-        self.infos.get(count.checked_sub(1)?).map(|(_, info)| info.as_ref())
-    }
-
-    /// When the session was last closed, at `at`. A later event reopens it.
-    pub fn closed(&self, at: Seq) -> Option<Seq> {
-        let count = self.closed.partition_point(|seq| *seq <= at);
-        self.closed.get(count.checked_sub(1)?).copied()
-    }
-
-    /// Epochs of the served context up to `at`, oldest first.
-    pub fn rebases(&self, at: Seq) -> &[Rebase] {
-        let count = self.rebases.partition_point(|rebase| rebase.seq <= at);
-        self.rebases.get(..count).unwrap_or_default()
-    }
-
-    /// Contexts that were served up to `at`, oldest first.
-    pub fn served(&self, at: Seq) -> &[(Seq, crate::event::ContextServed)] {
-        let count = self.served.partition_point(|(seq, _)| *seq <= at);
-        self.served.get(..count).unwrap_or_default()
-    }
-
-    /// The prompts before the messages at `at`, with the event that set each: later ones overlay earlier ones.
-    pub fn prompts(&self, at: Seq) -> &[(Seq, crate::event::PromptSet)] {
-        let count = self.prompts.partition_point(|(seq, _)| *seq <= at);
-        self.prompts.get(..count).unwrap_or_default()
-    }
-
-    /// Providers' reports about messages up to `at`, oldest first.
-    pub fn message_reports(&self, at: Seq) -> &[(Seq, crate::event::MessageFinished)] {
-        let count = self.finished.partition_point(|(seq, _)| *seq <= at);
-        self.finished.get(..count).unwrap_or_default()
-    }
-
-    /// Forks that this stream began with, up to `at`.
-    pub fn forks(&self, at: Seq) -> &[(Seq, crate::event::Forked)] {
-        let count = self.forks.partition_point(|(seq, _)| *seq <= at);
-        self.forks.get(..count).unwrap_or_default()
-    }
-
-    /// Every item recorded up to `at`, in the order of recording.
-    pub fn items(&self, at: Seq) -> impl DoubleEndedIterator<Item = Ix> + use<> {
-        (0..crate::fold::number::index(self.facts.items.partition_point(|item| item.id.seq <= at))).map(Ix)
-    }
-
-    /// Items of the current context at `at`, in conversation order.
-    pub fn current(&self, at: Seq) -> Vec<Ix> {
-        let (list, from) =
-            self.history.order(at).map_or((&[][..], Ix(0)), |order| (order.list.as_slice(), order.from));
-        let later = self.items(at).filter(|ix| *ix >= from);
-        let mut current: Vec<Ix> = list.iter().copied().chain(later).collect();
-        current.retain(|ix| self.is_in_context(*ix, at));
-        current
-    }
-
-    /// Whether an item is part of the context: recorded, on the branch, not left, and not hidden by its host.
-    pub fn is_in_context(&self, ix: Ix, at: Seq) -> bool {
-        let Some(item) = self.facts.item(ix) else { return false };
-        item.id.seq <= at && !item.hidden && !self.is_out(ix, at)
-    }
-
-    /// Whether a rewind took an item off the branch.
-    pub fn is_off_branch(&self, ix: Ix, at: Seq) -> bool {
-        self.history.rows_of(ix).any(|row| row.cause == Cause::OffBranch && row.holds(at))
-    }
-
-    /// Whether the host has put its own text in place of an item.
-    pub(crate) fn is_cleared(&self, ix: Ix, at: Seq) -> bool {
-        self.history.rows_of(ix).any(|row| matches!(row.cause, Cause::Cleared { .. }) && row.holds(at))
-    }
-
-    /// Whether an item is off the branch or has left the context.
-    pub(crate) fn is_out(&self, ix: Ix, at: Seq) -> bool {
-        self.history
-            .rows_of(ix)
-            .any(|row| matches!(row.cause, Cause::OffBranch | Cause::Left) && row.holds(at))
-    }
-
-    /// The parts of an output face at `at`, with the event that names their bodies; `None` if the call is unfinished.
-    pub(crate) fn output_parts(&self, ix: Ix, at: Seq) -> Option<(Seq, &[PartFact])> {
-        // One walk for both: each event asks this for each face that it touches, before and after.
-        let mut answer = None;
-        for row in self.history.facts_of(ix).filter(|row| row.holds(at)) {
-            match row.cause {
-                Cause::Revised { revision } if row.face == Face::Output => {
-                    let revision = self.facts.revisions.get(revision as usize)?;
-                    return Some((revision.seq, self.facts.parts_of(revision.parts)));
-                }
-                Cause::Answered { finish } => answer = answer.or(Some(finish)),
-                _ => {}
-            }
-        }
-        let finish = self.facts.finishes.get(answer? as usize)?;
-        Some((finish.seq, self.facts.parts_of(finish.output)))
-    }
-
-    /// Parameters of a call at `at`: the event that names the body, and the body.
-    pub(crate) fn input_body(&self, ix: Ix, at: Seq) -> Option<(Seq, Body)> {
-        let item = self.facts.item(ix).filter(|item| item.call != NONE)?;
-        let revised = self.history.revision(ix, Face::Input, at).and_then(|number| {
-            let revision = self.facts.revisions.get(number as usize)?;
-            Some((revision.seq, self.facts.parts_of(revision.parts).first()?.body))
-        });
-        Some(revised.unwrap_or((item.id.seq, item.body)))
-    }
-
-    /// The parameters of a call at `at`; `None` for an item that is no call, or was not recorded then.
-    ///
-    /// Cost: a fraction of [`State::item`].
-    pub fn params(&self, ix: Ix, at: Seq) -> Option<BodyId> {
-        self.facts.item(ix).filter(|item| item.id.seq <= at)?;
-        self.input_body(ix, at).map(|(seq, body)| body.id(seq))
-    }
-
-    /// Size of a face as recorded; `None` if there is no such face at `at`.
-    pub(crate) fn face_size(&self, ix: Ix, face: Face, at: Seq) -> Option<Size> {
-        let item = self.facts.item(ix).filter(|item| item.id.seq <= at)?;
-        match (face, item.kind) {
-            (Face::Input, ItemKind::Call) => self.input_body(ix, at).map(|(_, body)| Size::of_body(&body)),
-            (Face::Input, _) => None,
-            (Face::Output, ItemKind::Call | ItemKind::Result) => {
-                self.output_parts(ix, at).map(|(_, parts)| Size::of(parts))
-            }
-            (Face::Output, _) => Some(match self.output_parts(ix, at) {
-                Some((_, parts)) => Size::of(parts),
-                None => Size::of_body(&item.body),
-            }),
-        }
-    }
-
     /// Tokens of a face at `at`.
     pub(crate) fn face_tokens(&self, ix: Ix, face: Face, at: Seq) -> FaceTokens {
         let Some(size) = self.face_size(ix, face, at) else { return FaceTokens::default() };
@@ -514,13 +313,6 @@ impl State {
         Some(act.items.get(at as usize)?.summary?.id(act.seq))
     }
 
-    /// The status of a call at `at`; `None` for an item that is no call.
-    pub fn status(&self, ix: Ix, at: Seq) -> Option<Status> {
-        self.facts.call(ix)?;
-        let finish = self.history.answer(ix, at).and_then(|finish| self.facts.finishes.get(finish as usize));
-        Some(finish.map_or(Status::Pending, |finish| finish.outcome.into()))
-    }
-
     /// An item at `at`; `None` if it was not recorded then.
     pub fn item(&self, ix: Ix, at: Seq) -> Option<ItemView> {
         let item = self.facts.item(ix).filter(|item| item.id.seq <= at)?;
@@ -560,40 +352,5 @@ impl State {
             input: self.face(ix, Face::Input, at),
             output: self.face(ix, Face::Output, at),
         })
-    }
-
-    /// The parts of an item's content or result at `at`, as recorded.
-    pub fn content(&self, ix: Ix, at: Seq) -> Vec<PartView> {
-        let Some(item) = self.facts.item(ix).filter(|item| item.id.seq <= at) else { return Vec::new() };
-        if let Some((seq, parts)) = self.output_parts(ix, at) {
-            let view = |part: &PartFact| {
-                let extra = self.facts.extra(part.extra);
-                PartView {
-                    kind: part.kind,
-                    body: part.body.id(seq),
-                    bytes: part.body.bytes,
-                    tokens: part.body.tokens,
-                    media_type: extra.media_type.map(|name| self.facts.names.text(name).to_owned()),
-                    signature: extra.signature.map(|body| body.id(seq)),
-                }
-            };
-            return parts.iter().map(view).collect();
-        }
-        let kind = match item.kind {
-            ItemKind::Call | ItemKind::Result => return Vec::new(),
-            ItemKind::Text | ItemKind::Injected => PartKind::Text,
-            ItemKind::Reasoning => PartKind::Reasoning,
-            ItemKind::Media => PartKind::Media,
-            ItemKind::Opaque => PartKind::Opaque,
-        };
-        let extra = self.facts.extra(item.extra);
-        vec![PartView {
-            kind,
-            body: item.body.id(item.id.seq),
-            bytes: item.body.bytes,
-            tokens: item.body.tokens,
-            media_type: extra.media_type.map(|name| self.facts.names.text(name).to_owned()),
-            signature: extra.signature.map(|body| body.id(item.id.seq)),
-        }]
     }
 }

@@ -9,24 +9,27 @@
 //! Every read takes `at` and is a function of the state; nothing is cached and nothing is changed. Bodies are named,
 //! never read: [`Placeholder::needs`] says which body a text is made from, [`render`] makes it.
 
+mod chain;
 mod digest;
 mod explain;
 mod item;
 mod item_header;
 mod lookup;
 mod placeholder;
+mod recorded;
 mod served;
 #[cfg(any(test, feature = "testing"))]
 mod shortened;
 mod stats;
 
+pub use chain::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
 pub use explain::{Explanation, Protection, Rested, Visibility};
 pub(in crate::fold) use item::FaceTokens;
-pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
+pub use item::{CauseView, FaceView, ItemView};
 pub use item_header::ItemHeader;
-pub use lookup::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
 pub use lookup::{HashForm, TurnTokens};
-pub use placeholder::{Placeholder, Render, render};
+pub use placeholder::{FaceState, Placeholder, Render, render};
+pub use recorded::PartView;
 pub use served::{PendingItem, ServedChange, ServedPlace};
 #[cfg(any(test, feature = "testing"))]
 pub use shortened::ShortenedView;

@@ -20,8 +20,6 @@ use crate::text::json::canonical_or_text;
 use crate::text::shorten::{set_aside, shown_params};
 use crate::text::tokens::{estimate, estimate_pieces};
 
-use super::FaceState;
-
 const CALL_REMOVED: &str = "[Output removed to save context - information superseded or no longer needed]\n";
 const PART_REMOVED: &str = "[Assistant message part removed to save context]";
 const REMOVED: &str = "[removed]";
@@ -29,6 +27,25 @@ const REMOVED_SHORT: &str = "-";
 const DISTILLED: &str = "[distilled] ";
 /// Between a call and its status in a tombstone.
 const ARROW: &str = " → ";
+
+/// How a face is shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaceState {
+    /// As recorded.
+    #[default]
+    Whole,
+    /// A short text says why it is gone.
+    Tombstone,
+    /// A summary.
+    Summary,
+    /// A shorter form of itself.
+    Shortened,
+    /// Nothing stands in its place: it left the context, or leaves no tombstone.
+    Gone,
+    /// There is no such face: the result of an unfinished call, the input of an item that is no call.
+    Absent,
+}
 
 /// How the text of a placeholder is made.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
