@@ -319,6 +319,13 @@ enum PreparedBody<'a> {
 
 /// Gives each body its place; equal ones share one. Returns the rows, the blocks in order, and the length of all blocks.
 fn place_bodies(events: &[EncodedEvent]) -> (Vec<DiskRow>, Vec<PreparedBody<'_>>, u32) {
+    let mut lengths: FxHashMap<usize, u32> = FxHashMap::default();
+    for body in events.iter().flat_map(|event| &event.bodies) {
+        if let EncodedBody::New { bytes, .. } = body {
+            let count = lengths.entry(bytes.len()).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
     let mut seen: HashMap<Content<'_>, (Digest, u32)> = HashMap::new();
     let (mut rows, mut blocks, mut next) = (Vec::new(), Vec::new(), 0_u32);
     for (number, event) in events.iter().enumerate() {
@@ -333,7 +340,9 @@ fn place_bodies(events: &[EncodedEvent]) -> (Vec<DiskRow>, Vec<PreparedBody<'_>>
             };
             rows.push(match body {
                 EncodedBody::New { bytes, salt } => {
-                    let content = Some(&**bytes).filter(|_| !failpoint!(DedupeByLength));
+                    // Most bodies are alone with their length, and need not be compared.
+                    let may_be_equal = lengths.get(&bytes.len()).is_some_and(|count| *count > 1);
+                    let content = Some(&**bytes).filter(|_| may_be_equal && !failpoint!(DedupeByLength));
                     let (digest, offset) = *seen.entry((bytes.len(), content)).or_insert_with(|| {
                         (body_digest(salt, bytes), put(PreparedBody::Stored(salt, bytes), bytes.len()))
                     });

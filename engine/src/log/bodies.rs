@@ -10,6 +10,7 @@
 //!
 //! Reading is done by the caller's thread alone, so that a simulated disk sees the same calls in the same order every time.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +32,14 @@ const BATCH_BYTES: usize = 4 << 20;
 const STRETCH_BYTES: u64 = 256 << 10;
 /// Most bytes between two neighbours.
 const GAP_BYTES: u64 = 2 << 10;
+
+/// Most bytes that a thread keeps to read a body into.
+const BLOCK_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    /// Memory to read a body into, so that it is not filled with zeros each time.
+    static BLOCK: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// The stored bytes and the salt of a body.
 struct StoredBody<'r> {
@@ -217,21 +226,24 @@ impl Log {
 
     fn read_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), FrameFault> {
         let Some(file) = self.segment_of(row)? else { return Err(FrameFault::Nothing) };
-        let mut block = vec![0; SALT_BYTES.saturating_add(row.stored_bytes as usize)];
-        let count = read_up_to(&*file.file, &mut block, row.place.offset);
-        let count =
-            count.map_err(|error| FrameFault::Error(LogError::io("read", file.path.clone(), error)))?;
-        block.truncate(count);
-        let Some((salt, bytes)) = block.split_first_chunk::<SALT_BYTES>() else {
-            return Err(FrameFault::Nothing);
-        };
-        if row.unit.is_some() {
-            return Ok((*salt, checked_body(&self.segments.vault, row, salt, bytes)?));
+        let length = SALT_BYTES.saturating_add(row.stored_bytes as usize);
+        // Taken out, and not borrowed: a simulated disk may let another reader run meanwhile.
+        let mut memory = BLOCK.take();
+        if memory.len() < length {
+            memory.resize(length, 0);
         }
-        check_length(row, bytes).and_then(|()| check_body(salt, bytes, row)).map_err(invalid)?;
-        let salt = *salt;
-        block.drain(..SALT_BYTES);
-        Ok((salt, block))
+        let block = memory.get_mut(..length).unwrap_or_default();
+        let read = read_up_to(&*file.file, block, row.place.offset)
+            .map_err(|error| FrameFault::Error(LogError::io("read", file.path.clone(), error)))
+            .and_then(|count| {
+                let block = block.get(..count).and_then(<[u8]>::split_first_chunk::<SALT_BYTES>);
+                let (salt, stored) = block.ok_or(FrameFault::Nothing)?;
+                Ok((*salt, checked_body(&self.segments.vault, row, salt, stored)?))
+            });
+        if memory.len() <= BLOCK_BYTES_MAX {
+            BLOCK.set(memory);
+        }
+        read
     }
 
     /// The segment that a row points into, if its length is one that a body may have.

@@ -177,6 +177,16 @@ impl PlaceRun {
         found
     }
 
+    /// The newest `count` frames that hold events of a stream, oldest first.
+    pub(crate) fn last_frames_of(&self, stream: StreamId, count: usize) -> Vec<FramePlace> {
+        let key = stream_key(stream);
+        // A frame has one row of a stream.
+        let newest = self.rows.iter().rev().filter(|row| row.row.key == key).take(count);
+        let mut found: Vec<FramePlace> = newest.map(|row| self.frame(row)).collect();
+        found.reverse();
+        found
+    }
+
     /// All frames past `after`.
     pub(crate) fn frames(&self, after: Seq) -> Vec<FramePlace> {
         let mut found: Vec<FramePlace> = self.past(after).iter().map(|row| self.frame(row)).collect();

@@ -343,13 +343,15 @@ impl Log {
         let (number, mut found) = self.with_places(|places, number| {
             let run = places.run.as_ref();
             // As above.
-            Ok((number, run.map(|run| run.frames_of(&[stream], Seq::ZERO)).unwrap_or_default()))
+            Ok((number, run.map(|run| run.last_frames_of(stream, count)).unwrap_or_default()))
         })?;
         for complete in self.complete_past(number, Seq::ZERO)? {
-            if found.len() >= count {
+            // As above.
+            let missing = count.saturating_sub(found.len());
+            if missing == 0 {
                 break;
             }
-            let frames = self.ask_places(complete, |places| places.frames_of(stream, Seq::ZERO))?;
+            let frames = self.ask_places(complete, |places| places.last_frames_of(stream, missing))?;
             found.splice(0..0, frames).for_each(drop);
         }
         // Fewer than were asked for: none is too many.

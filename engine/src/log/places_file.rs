@@ -7,6 +7,7 @@
 //! Each row is checked as it is read.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
 /// Rows that are read at a time by a search.
 const WINDOW_ROW_COUNT: u32 = 128;
+/// Rows that are read at a time for one stream.
+const STREAM_ROW_COUNT: u32 = 512;
 /// Most complete segments whose rows are held in memory, since they have no sound file.
 const RUN_COUNT_MAX: usize = 8;
 
@@ -54,6 +57,44 @@ pub(crate) struct PlacesFile {
     seqs: u32,
 }
 
+/// Rows that were read together. Each is checked when it is looked at.
+struct RowWindow {
+    of: PlacesOf,
+    /// Number of the first.
+    from: u32,
+    bytes: Vec<u8>,
+}
+
+impl RowWindow {
+    /// The numbers of its rows.
+    fn numbers(&self) -> Range<u32> {
+        let count = u32::try_from(self.bytes.len() / PLACE_BYTES).unwrap_or(u32::MAX);
+        self.from..self.from.saturating_add(count)
+    }
+
+    /// The row of this number, if it is among them.
+    fn row(&self, number: u32) -> Result<PlaceRow, PlacesFault> {
+        let (rows, _) = self.bytes.as_chunks::<PLACE_BYTES>();
+        let bytes = number.checked_sub(self.from).and_then(|at| rows.get(at as usize));
+        bytes.and_then(|bytes| PlaceRow::decode(self.of, number, bytes)).ok_or(PlacesFault::Unsound)
+    }
+
+    /// The number of the first row of which this is true, else that behind them. It is true of all rows behind one of which it is. The rows on
+    /// both sides of the answer were looked at.
+    fn first_where(&self, is: impl Fn(&PlaceRow) -> bool) -> Result<u32, PlacesFault> {
+        let Range { start: mut low, end: mut high } = self.numbers();
+        while low < high {
+            let middle = low.midpoint(high);
+            if is(&self.row(middle)?) {
+                high = middle;
+            } else {
+                low = middle.saturating_add(1);
+            }
+        }
+        Ok(low)
+    }
+}
+
 impl PlacesFile {
     /// `count` rows of `bytes` each, from row `from` of the part that begins at `start`; fewer where the file ends.
     pub(super) fn read(
@@ -69,15 +110,12 @@ impl PlacesFile {
         Ok(read)
     }
 
-    /// These rows.
-    fn rows(&self, from: u32, count: u32) -> Result<Vec<PlaceRow>, PlacesFault> {
+    /// Rows of this count from this number on, read together.
+    fn window(&self, from: u32, count: u32) -> Result<RowWindow, PlacesFault> {
         // Past the end there are none.
         let count = count.min(self.record.rows.saturating_sub(from));
         let bytes = self.read(0, PLACE_BYTES, (from, count))?;
-        let rows = bytes.chunks(PLACE_BYTES).zip(from..);
-        let rows: Option<Vec<_>> =
-            rows.map(|(bytes, number)| PlaceRow::decode(self.of, number, bytes)).collect();
-        rows.filter(|rows| rows.len() == count as usize).ok_or(PlacesFault::Unsound)
+        Ok(RowWindow { of: self.of, from, bytes })
     }
 
     /// These streams.
@@ -93,7 +131,7 @@ impl PlacesFile {
 
     /// The row of this number.
     fn row(&self, number: u32) -> Result<PlaceRow, PlacesFault> {
-        self.rows(number, 1)?.first().copied().ok_or(PlacesFault::Unsound)
+        self.window(number, 1)?.row(number)
     }
 
     /// The ordinals of a stream's rows.
@@ -134,29 +172,43 @@ impl PlacesFile {
         if row.others > 0 {
             // Row 0 has none before it.
             let from = number.saturating_sub(row.others.into());
-            let count = u32::from(row.others).saturating_mul(2).saturating_add(1);
-            let rows = self.rows(from, count)?;
-            let heads = rows.iter().filter(|other| other.grain == row.grain).map(|other| other.head(self.of));
-            last = heads.fold(last, Seq::max);
+            let window = self.window(from, u32::from(row.others).saturating_mul(2).saturating_add(1))?;
+            for other in window.numbers() {
+                let other = window.row(other)?;
+                if other.grain == row.grain {
+                    last = last.max(other.head(self.of));
+                }
+            }
         }
         Ok(row.frame(self.of, last))
     }
 
-    fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, PlacesFault> {
+    /// Frames of a stream past `after`, but only the newest `count_max` rows of the stream.
+    fn frames_of(
+        &self,
+        stream: StreamId,
+        after: Seq,
+        count_max: usize,
+    ) -> Result<Vec<FramePlace>, PlacesFault> {
         let mut found = Vec::new();
         let Some(stream) = self.stream(stream)? else { return Ok(found) };
         let ordinals = self.ordinals(&stream)?;
-        let (Some(first), Some(last)) = (ordinals.first(), ordinals.last()) else { return Ok(found) };
-        // Rows of one stream mostly lie together. They rise.
-        let count = last.saturating_sub(*first).saturating_add(1);
-        let is_dense = count as usize <= ordinals.len().saturating_mul(16);
-        let rows = if is_dense { self.rows(*first, count)? } else { Vec::new() };
-        for number in &ordinals {
-            let at = number.checked_sub(*first).and_then(|at| rows.get(at as usize).copied());
-            let row = at.map_or_else(|| self.row(*number), Ok)?;
-            let frame = self.frame(*number, &row)?;
-            if frame.last_seq > after {
-                found.push(frame);
+        // Fewer than were asked for: none is too many.
+        let surplus = ordinals.len().saturating_sub(count_max);
+        let mut rest = ordinals.get(surplus..).unwrap_or_default();
+        while let Some(first) = rest.first() {
+            // They rise, and rows of one stream mostly lie near each other.
+            let near = rest.partition_point(|number| number.saturating_sub(*first) < STREAM_ROW_COUNT);
+            let (near, later) = rest.split_at_checked(near.max(1)).unwrap_or((rest, &[]));
+            rest = later;
+            // As above.
+            let count = near.last().map_or(1, |last| last.saturating_sub(*first).saturating_add(1));
+            let window = self.window(*first, count)?;
+            for number in near {
+                let frame = self.frame(*number, &window.row(*number)?)?;
+                if frame.last_seq > after {
+                    found.push(frame);
+                }
             }
         }
         Ok(found)
@@ -186,23 +238,18 @@ impl PlacesFile {
             // `high` is above `low`.
             let from = guess.saturating_sub(WINDOW_ROW_COUNT / 2).clamp(low, high.saturating_sub(1));
             // As above.
-            let rows = self.rows(from, WINDOW_ROW_COUNT.min(high.saturating_sub(from)))?;
-            let behind = rows.partition_point(|row| row.seq <= wanted);
-            let Some(row) = behind.checked_sub(1).and_then(|at| rows.get(at)) else {
+            let window = self.window(from, WINDOW_ROW_COUNT.min(high.saturating_sub(from)))?;
+            let behind = window.first_where(|row| row.seq > wanted)?;
+            let Some(number) = behind.checked_sub(1).filter(|number| *number >= from) else {
                 high = from;
                 continue;
             };
-            let end = from.saturating_add(u32::try_from(rows.len()).unwrap_or(u32::MAX));
-            if behind == rows.len() && end < high {
-                // The next row may hold it, or this one.
-                if self.row(end)?.seq <= wanted {
-                    low = end;
-                    continue;
-                }
+            // The next row may hold it, or this one.
+            if behind == window.numbers().end && behind < high && self.row(behind)?.seq <= wanted {
+                low = behind;
+                continue;
             }
-            // At least one row is not behind it.
-            let number = from.saturating_add(u32::try_from(behind).unwrap_or(u32::MAX)).saturating_sub(1);
-            return self.frame(number, row).map(Some);
+            return self.frame(number, &window.row(number)?).map(Some);
         }
         Ok(None)
     }
@@ -240,8 +287,20 @@ impl CompletePlaces {
     /// Frames of a stream past `after`.
     pub(super) fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, PlacesFault> {
         match self {
-            Self::File(file) => file.frames_of(stream, after),
+            Self::File(file) => file.frames_of(stream, after, usize::MAX),
             Self::Run(run) => Ok(run.frames_of(&[stream], after)),
+        }
+    }
+
+    /// The newest `count` frames of a stream; perhaps more of them.
+    pub(super) fn last_frames_of(
+        &self,
+        stream: StreamId,
+        count: usize,
+    ) -> Result<Vec<FramePlace>, PlacesFault> {
+        match self {
+            Self::File(file) => file.frames_of(stream, Seq::ZERO, count),
+            Self::Run(run) => Ok(run.last_frames_of(stream, count)),
         }
     }
 
