@@ -384,6 +384,10 @@ class Stores(Mapping[str, Store]):
         except NotFoundError as error:
             raise KeyError(str(error)) from None
 
+    def __contains__(self, label: object) -> bool:
+        # A mapping's own answer would open the store.
+        return any(member["label"] == label for member in self.members)
+
     def __iter__(self) -> Iterator[str]:
         return (member["label"] for member in self.members)
 
