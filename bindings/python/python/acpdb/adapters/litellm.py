@@ -125,7 +125,7 @@ def _units(messages: Any) -> Iterator[Unit]:
     """Prompts, texts, calls and their ends, in order."""
     for message in _messages(messages):
         role = message.get("role")
-        text = _text(message.get("content"))
+        text = _records.text(message.get("content"))
         if role in ("tool", "function"):
             yield _end(str(message.get("tool_call_id") or message.get("name") or ""), text)
             continue
@@ -139,16 +139,6 @@ def _units(messages: Any) -> Iterator[Unit]:
                 yield _call(_plain(call), begins=number == 0 and not text)
             continue
         yield _said("system" if role in ("system", "developer") else "user", text)
-
-
-def _text(content: Any) -> str:
-    """The texts of a content; pictures and the like are left out."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, (list, tuple)):
-        texts = (part if isinstance(part, str) else part.get("text") for part in content if isinstance(part, (str, Mapping)))
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return "" if content is None else str(content)
 
 
 def _said(role: Any, text: str, *, begins: bool = False) -> Unit:
