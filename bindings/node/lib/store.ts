@@ -250,7 +250,7 @@ export class Store {
   }
 
   /**
-   * Packs all complete segments of the log, to a tenth of their size as a rule; with `active` also the one that is being written. An open
+   * Packs all complete segments of the log, to about a quarter of their size; with `active` also the one that is being written. An open
    * store does this by itself while it is idle, without the one that is being written. Answers are the same either way.
    */
   async seal(options?: { active?: boolean }): Promise<shapes.SealReport> {

@@ -283,7 +283,7 @@ class Store:
         return cast(shapes.EraseReport, self._native.erase_records(seqs, by, reason))
 
     def seal(self, *, active: bool = False) -> shapes.SealReport:
-        """Packs all complete segments of the log, to a tenth of their size as a rule; with `active` also the one that is being written.
+        """Packs all complete segments of the log, to about a quarter of their size; with `active` also the one that is being written.
 
         An open store does this by itself while it is idle, without the one that is being written. Answers are the same either way."""
         return cast(shapes.SealReport, self._native.seal(active))
