@@ -9,8 +9,10 @@ import { native, type NativeStore, type NativeStores, type NativeSubscription } 
 import { defaults, read } from "./options.js";
 import { Session, type AtOption } from "./session.js";
 import type * as shapes from "./shapes.js";
-import { count, duration, json, list, optional, point, snake, text, wrongType, type At, type Json, type Text } from "./values.js";
-import { inspected, looked, type SearchOptions } from "./view.js";
+import {
+  count, duration, inspected, json, list, optional, point, snake, text, wrongType, type At, type Json, type Text,
+} from "./values.js";
+import { looked, type SearchOptions } from "./view.js";
 
 /** How long a subscription waits between two looks, in milliseconds. */
 const LOOK_EVERY = 20;
