@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 from . import _shapes as shapes
 from ._acpdb import (
@@ -27,6 +27,8 @@ from ._view import Looked, texts
 
 #: How long one wait of an iterator is, in seconds; it then waits again.
 _WAIT = 0.25
+
+C = TypeVar("C", bound="Closing")
 
 
 class Subscription:
@@ -84,16 +86,16 @@ class Subscription:
                 waiter.shutdown(wait=False, cancel_futures=True)
 
 
-@typed
-class Store:
-    """An open store, made by `acpdb.open`. May be used by all threads of the process; close it, or use `with`."""
+class Closing:
+    """What `with` and `async with` close at their end."""
 
-    __slots__ = ("_native", "__weakref__")
+    __slots__ = ()
 
-    def __init__(self, native: NativeStore) -> None:
-        self._native = native
+    def close(self) -> None:
+        """Lets go what it holds."""
+        raise NotImplementedError
 
-    def __enter__(self) -> Store:
+    def __enter__(self: C) -> C:
         return self
 
     def __exit__(
@@ -101,7 +103,7 @@ class Store:
     ) -> None:
         self.close()
 
-    async def __aenter__(self) -> Store:
+    async def __aenter__(self: C) -> C:
         return self
 
     async def __aexit__(
@@ -109,6 +111,16 @@ class Store:
     ) -> None:
         # The end of another thread's commit may have to be waited for.
         await asyncio.to_thread(self.close)
+
+
+@typed
+class Store(Closing):
+    """An open store, made by `acpdb.open`. May be used by all threads of the process; close it, or use `with`."""
+
+    __slots__ = ("_native", "__weakref__")
+
+    def __init__(self, native: NativeStore) -> None:
+        self._native = native
 
     def __iter__(self) -> Iterator[Session]:
         """The sessions, in order of their first events."""
@@ -350,7 +362,7 @@ def open(
 
 
 @typed
-class Stores(Mapping[str, Store]):
+class Stores(Closing, Mapping[str, Store]):
     """Several stores that are read as one, made by `open_all`: a mapping of labels to stores, each opened when it is asked for.
 
     Of stores that are copies of each other only the longest is one of them.
@@ -361,22 +373,6 @@ class Stores(Mapping[str, Store]):
     def __init__(self, native: NativeStores) -> None:
         self._native = native
         self._members = native.members()
-
-    def __enter__(self) -> Stores:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Stores:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self.close)
 
     def __getitem__(self, label: str) -> Store:
         try:
