@@ -113,20 +113,13 @@ def test_what_is_copied_pruned_and_deleted_is_so_for_every_saver(store: acpdb.St
 def test_a_value_is_recorded_as_what_changed(store: acpdb.Store) -> None:
     """The log grew with the square of the turns: each version of a channel stood in it whole."""
     saver, draw = AcpdbSaver(store), random.Random(1)
-    config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
-    said: list[str] = []
-    turns = 100
-    for turn in range(turns):
-        said = [*said, *("".join(draw.choices("abcdefghij klmnop", k=800)) for _ in range(2))]
-        version = saver.get_next_version(f"{turn}.", None)
-        checkpoint = {**empty_checkpoint(), "channel_values": {"said": said}, "channel_versions": {"said": version}}
-        config = saver.put(config, checkpoint, {"source": "loop", "step": turn, "parents": {}}, {"said": version})
-        saver.put_writes(config, [("said", said[-2:])], f"task-{turn}")
+    count = 100
+    said = turns(saver, "t", count, draw)
     texts = sum(map(len, said))
     assert store.info()["log_bytes"] < 3 * texts, "each text once in the channel and once in the writes; it was each turn"
     found = [*AcpdbSaver(store).list({"configurable": {"thread_id": "t"}})]
-    assert [it.checkpoint["channel_values"]["said"] for it in reversed(found)] == [said[: 2 * n + 2] for n in range(turns)]
-    assert [it.pending_writes for it in reversed(found)] == [[(f"task-{n}", "said", said[2 * n : 2 * n + 2])] for n in range(turns)]
+    assert [it.checkpoint["channel_values"]["said"] for it in reversed(found)] == [said[: 2 * n + 2] for n in range(count)]
+    assert [it.pending_writes for it in reversed(found)] == [[(f"task-{n}", "said", said[2 * n : 2 * n + 2])] for n in range(count)]
 
 
 def test_changes_make_the_value_that_they_were_made_from() -> None:
