@@ -136,14 +136,14 @@ export class Told {
   /** For each unit the record that it is, if it is known. */
   #known(known: readonly Mark[], told: readonly Mark[], given: boolean | undefined): (number | undefined)[] {
     const before = this.#before;
-    const continues = (end: number): boolean =>
-      before !== undefined && before.length <= end && before.every((mark, place) => same(mark, told[place]));
-    const begins = given ?? !continues(told.length);
+    const continues = before !== undefined && before.length <= told.length && before.every((mark, place) => same(mark, told[place]));
+    const begins = given ?? !continues;
     let end = told.length;
     // The prompt of a run is new, even if it says what an earlier one said.
     while (begins && told[end - 1]?.unit === "user") end -= 1;
     const at: (number | undefined)[] = told.map(() => undefined);
-    if (continues(end)) {
+    // A list that says no more than the one before is a run's that begins anew; a longer one has the prompt behind what was told.
+    if (continues && (before.length <= end || before.length < told.length)) {
       this.#at.forEach((where, place) => (at[place] = where));
       return at;
     }

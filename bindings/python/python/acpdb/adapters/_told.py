@@ -117,14 +117,14 @@ class Told:
         """For each unit the record that it is, if it is known."""
         before = self._before
         end = len(told)
-        if begins is None:
-            begins = before is None or told[: len(before)] != before
-        if begins:
+        if begins or (begins is None and not continues):
+        continues = before is not None and told[: len(before)] == before
+        at: list[int | None] = [None] * len(told)
             # The prompt of a run is new, even if it says what an earlier one said.
             while end > 0 and kinds[end - 1] == "user":
                 end -= 1
-        at: list[int | None] = [None] * len(told)
-        if before is not None and len(before) <= end and told[: len(before)] == before:
+        # A list that says no more than the one before is a run's that begins anew; a longer one has the prompt behind what was told.
+        if before is not None and continues and (len(before) <= end or len(before) < len(told)):
             at[: len(before)] = self._at
             return at
         ends, calls = paired([_use(mark) for mark in known]), paired([_use(mark) for mark in told[:end]])
