@@ -19,11 +19,9 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from .. import Session, Store
 from . import _records
-from ._told import Told, Unit
+from ._told import HELD_MAX, Told, Tolds, Unit
 
 HOST = "litellm"
-#: Sessions that are held in memory; others are read again.
-HELD_MAX = 256
 
 Message = Mapping[str, Any]
 
@@ -41,7 +39,7 @@ class AcpdbLogger(CustomLogger):
         self.store = store
         self.project = project
         self._session_of = session_of or _session_of
-        self._told: dict[str, Told] = {}
+        self._tolds = Tolds(self.session)
         #: Calls whose requests were told.
         self._asked: dict[str, None] = {}
         self._lock = Lock()
@@ -84,12 +82,7 @@ class AcpdbLogger(CustomLogger):
         key = self._session_of(kwargs)
         if not key:
             return None
-        with self._lock:
-            told = self._told.pop(key, None) or Told(self.session(key))
-            self._told[key] = told
-            if len(self._told) > HELD_MAX:
-                del self._told[next(iter(self._told))]
-            return told
+        return self._tolds.of(key)
 
 
 def _session_of(kwargs: dict[str, Any]) -> str | None:
