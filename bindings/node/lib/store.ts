@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { type Entry, described } from "./entry.js";
 import { InvalidError, done, settled } from "./errors.js";
 import { native, type NativeStore, type NativeStores, type NativeSubscription } from "./native.js";
-import { defaults, read } from "./options.js";
+import { read } from "./options.js";
 import { Session, type AtOption } from "./session.js";
 import type * as shapes from "./shapes.js";
 import {
@@ -396,7 +396,7 @@ const keys = (it: ReadOptions): ReadOptions => ({
 
 /** How the engine opens a store to read it. */
 const reading = (path: string, it: ReadOptions): string =>
-  JSON.stringify(snake({ ...defaults.open, path, readOnly: true, create: false, anyFileSystem: it.anyFileSystem, ...keys(it) }));
+  JSON.stringify(snake({ path, anyFileSystem: it.anyFileSystem, ...keys(it) }));
 
 /** Opens the stores in several folders, to read them as one. With a key all of them are encrypted. */
 export async function openAll(paths: readonly (string | URL)[], options?: ReadOptions): Promise<Stores> {
