@@ -58,6 +58,7 @@ export const defaults = {
   "Store.search": looked,
   "Store.subscribe": { timeout: none },
   "Store.memory": { project: none, at: none, all: false },
+  "Store.memory_head": { project: none },
   "Store.remember": { project: none },
   "Store.retract": { project: none, reason: none },
   "Store.simulate": { session: none, policies: [], modes: [], price: "anthropic" },

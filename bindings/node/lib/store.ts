@@ -184,6 +184,13 @@ export class Store {
     return this.#ask("memory", { project: optional("project", it.project), at: point(it.at), all: it.all });
   }
 
+  /**
+   * The newest event that what a project is to remember may rest on: as long as it is the same, so is the memory. 0 if there is none.
+   */
+  async memoryHead(options?: { project?: string }): Promise<number> {
+    return this.#ask("memory_head", { project: optional("project", read("Store.memory_head", options).project) });
+  }
+
   /** Remembers what `Entry.memory` says for a project, which comes about by it. */
   async remember(entry: Entry, options?: { project?: string }): Promise<shapes.MemoryReceipt> {
     const project = optional("project", read("Store.remember", options).project);

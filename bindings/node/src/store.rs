@@ -207,6 +207,7 @@ fn asked(store: &Store, question: &str, json: &str) -> Result<Told, Fault> {
         "names" => told(&store.stream_names()?),
         "sessions" => told(&stores::sessions(store, &it.filter)?),
         "memory" => told(&stores::memory(store, it.project, it.at.as_deref(), it.all)?),
+        "memory_head" => told(&stores::memory_head(store, it.project)?),
         "event" => told(&store.event(Seq(it.seq))?.map(|event| stores::event_row(store, &event))),
         "policy" => told(&stores::policy(store)?),
         "verify" => told(&stores::verified(store, it.deep)?),

@@ -151,6 +151,11 @@ impl Store {
         shown(py, &self.held.run(py, |store| stores::remember(store, project, item))?)
     }
 
+    /// The newest event that a project's memory may rest on.
+    fn memory_head(&self, py: Python<'_>, project: Option<String>) -> PyResult<u64> {
+        self.held.run(py, |store| stores::memory_head(store, project)).map(Seq::get)
+    }
+
     fn memory_act<'py>(
         &self,
         py: Python<'py>,

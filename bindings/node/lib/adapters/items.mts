@@ -122,7 +122,7 @@ export class AcpdbStore extends BaseStore {
   // The memory.
 
   async #catchUp(): Promise<void> {
-    const head = await this.#store.head();
+    const head = await this.#store.memoryHead({ project: this.#project });
     if (head === this.#head) return;
     const kept = new Map<string, Kept>();
     for (const { id, value } of await this.#store.memory({ project: this.#project })) {

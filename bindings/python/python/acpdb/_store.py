@@ -238,6 +238,10 @@ class Store(Closing):
         """What a project is to remember; with `all` everything that it ever was told. Without a name, the only project's."""
         return cast("list[shapes.MemoryRow]", self._native.memory(project, at, all))
 
+    def memory_head(self, *, project: str | None = None) -> int:
+        """The newest event that what a project is to remember may rest on: as long as it is the same, so is the memory. 0 if there is none."""
+        return self._native.memory_head(project)
+
     def remember(self, entry: Entry, *, project: str | None = None) -> shapes.MemoryReceipt:
         """Remembers what `Entry.memory` says for a project, which comes about by it."""
         return cast(shapes.MemoryReceipt, self._native.remember(project, entry))

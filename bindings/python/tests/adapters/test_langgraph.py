@@ -448,6 +448,31 @@ def test_an_item_that_could_not_be_forgotten_stands(store: acpdb.Store) -> None:
     assert [len(one.search(("n",))) for one in (it, AcpdbStore(store))] == [0, 0]
 
 
+def test_items_are_read_again_when_their_memory_changed(store: acpdb.Store) -> None:
+    """Each commit of any session made the store of items read all of them again."""
+    it, read = AcpdbStore(store), 0
+    memory = acpdb.Store.memory
+
+    def counted(*given: Any, **options: Any) -> Any:
+        nonlocal read
+        read += 1
+        return memory(*given, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acpdb.Store, "memory", counted)
+        it.put(("n",), "k", {"a": 1})
+        it.get(("n",), "k")
+        before = read
+        for number in range(5):
+            store.session("s").append(acpdb.Entry.message("user", f"{number}"))
+            assert it.get(("n",), "k") is not None
+        assert read == before
+        AcpdbStore(store).put(("n",), "k", {"a": 2})
+        found = it.get(("n",), "k")
+        assert found is not None and found.value == {"a": 2}
+    assert store.memory_head(project="langgraph") > store.memory_head(project="another") == 0
+
+
 def test_two_stores_lose_no_item_of_each_other(store: acpdb.Store, python: Callable[..., CompletedProcess[str]]) -> None:
     script = """
 import sys, acpdb

@@ -147,7 +147,7 @@ class AcpdbStore(BaseStore):
     # The memory.
 
     def _catch_up(self) -> None:
-        head = self.store.head()
+        head = self.store.memory_head(project=self.project)
         if head == self._head:
             return
         rows = self.store.memory(project=self.project)
