@@ -251,7 +251,7 @@ export class AcpdbSaver extends MemorySaver {
         if (saved === undefined) break;
         const { channel_values: values, channel_versions: versions } = await this.#loaded(saved[0]);
         lacking ??= new Set(Object.keys(versions).filter((channel) => !FLEETING.some((name) => channel.startsWith(name))));
-        for (const channel of lacking) if (values[channel] !== undefined) lacking.delete(channel);
+        for (const channel of lacking) if (Object.hasOwn(values, channel)) lacking.delete(channel);
         needed.add(at);
         at = saved[2];
       }
