@@ -2,7 +2,7 @@
  * Threads of LangGraph, folded from their records.
  *
  * ```text
- * record   {"form":2,"op":"put", .., "checkpoint":piece, ..}  \n  bytes that are new
+ * record   {"form":"js","op":"put", .., "checkpoint":piece, ..}  \n  bytes that are new
  * piece    [[[seq, number], ..], steps]     a value: copies from values of this and of earlier records, and new bytes
  * ```
  *
@@ -15,8 +15,8 @@ import { NotFoundError } from "../index.js";
 import { applied, changes, type Step } from "./changes.mjs";
 import { Turns } from "./records.mjs";
 
-/** How a record begins; those of another form are kept in the log. */
-export const FORM = '{"form":2,';
+/** How a record begins; those of another form are kept in the log. Python's saver has a form of its own, and other serializers. */
+export const FORM = '{"form":"js",';
 /** Values that a new one may copy from, besides the one that it follows. */
 const RECENT_COUNT = 6;
 const RECENT_BYTES_MAX = 64 << 10;

@@ -205,6 +205,17 @@ test("a channel that is made from writes keeps what it is made from, and without
   }
 });
 
+test("records of another language's saver are passed over", async () => {
+  const store = await opened();
+  const saver = new AcpdbSaver(store);
+  const python = '{"form":2,"op":"put","ns":"","id":"1","parent":null,"blobs":[],"checkpoint":["x",[],[]],"metadata":["x",[],[]]}\n';
+  await saver.session("t").append(acpdb.Entry.hostRecord("checkpoint_put", Buffer.from(python)));
+  assert.equal(await saver.getTuple(on("t")), undefined);
+  await put(saver, on("t"), 1);
+  assert.deepEqual((await told(new AcpdbSaver(store), "t")).map(([, it]) => it), [{ x: 1 }]);
+  await store.close();
+});
+
 test("runs are deleted, and old threads expire", async () => {
   const store = await opened();
   const saver = new AcpdbSaver(store);

@@ -320,6 +320,17 @@ def test_a_thread_that_was_copied_again_after_its_deletion_goes_on(store: acpdb.
         assert later.checkpoint["channel_values"] == {"x": 3} and first.pending_writes == [("task", "x", 2)]
 
 
+def test_records_of_another_languages_saver_are_passed_over(store: acpdb.Store) -> None:
+    """Both had one form, with other fields, and a thread that the other one had put on could not be read."""
+    saver = AcpdbSaver(store)
+    node = b'{"form":"js","op":"put","ns":"","id":"1","checkpoint":[[],[]],"metadata":[[],[]],"values":[]}\n'
+    saver.session("t").append(acpdb.Entry.host_record("checkpoint_put", node))
+    config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    assert saver.get_tuple(config) is None
+    put(saver, config, 1)
+    assert [row[1] for row in told(AcpdbSaver(store), "t")] == [{"x": 1}]
+
+
 def test_threads_that_are_old_expire(store: acpdb.Store) -> None:
     saver = AcpdbSaver(store)
     for thread in ("a", "b"):
