@@ -30,7 +30,8 @@ export interface MiddlewareOptions {
 /**
  * Records the messages of requests and the answers, and prunes what the model is sent.
  *
- * Each thread of the agent is a session. It stands behind what changes messages, such as summaries, and before what sends a request anew.
+ * Each thread of the agent is a session, and each run of an agent in a tool of another one. The middleware stands behind what changes
+ * messages, such as summaries, and before what sends a request anew.
  */
 export function acpdbMiddleware(store: Store, options?: MiddlewareOptions) {
   const { pruned = true, project, sessionOf = threadOf } = options ?? {};
@@ -69,12 +70,14 @@ export function sessionOfThread(store: Store, thread: string, project?: string):
   return store.session(thread, { host: HOST, ...(project === undefined ? {} : { project }) });
 }
 
+/** The thread; and of an agent in a tool of another one, which has the thread's id, too, the place of that call. */
 function threadOf(runtime: Runtime<any>): string {
   const thread: unknown = runtime.configurable?.thread_id;
   if (thread === undefined || thread === null || thread === "") {
     throw new InvalidError("no thread: run the agent with { configurable: { thread_id } }, or give the middleware sessionOf");
   }
-  return String(thread);
+  const within = String(runtime.configurable?.checkpoint_ns ?? "").split("|").slice(0, -1).join("|");
+  return within === "" ? String(thread) : `${String(thread)}/${within}`;
 }
 
 function shortened(message: ToolMessage, content: string): ToolMessage {

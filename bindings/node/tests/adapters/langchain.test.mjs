@@ -82,6 +82,28 @@ test("threads are sessions of their own, also at once, and a run without one is 
   await store.close();
 });
 
+test("an agent in a tool hides nothing of the one that called it", async () => {
+  // It has the thread's id, too: what it read again was hidden from the other one, which had never seen that.
+  const store = await opened();
+  const middleware = acpdbMiddleware(store);
+  const inner = agent(middleware, [1, 2].flatMap(() => [call("a"), call("a"), new AIMessage("sub done")])).agent;
+  const ask = tool(async ({ question }) => (await inner.invoke({ messages: [new HumanMessage(question)] })).messages.at(-1).content, {
+    name: "ask",
+    description: "Asks another agent.",
+    schema: z.object({ question: z.string() }),
+  });
+  const asks = () => new AIMessage({ content: "", tool_calls: [{ name: "ask", args: { question: "what is in a?" }, id: "read:0", type: "tool_call" }] });
+  const model = fakeModel();
+  for (const message of [call("a"), asks(), asks(), new AIMessage("done")]) model.respond(message);
+  await createAgent({ model, tools: [read, ask], middleware: [middleware], checkpointer: new MemorySaver() }).invoke(look(), on("t"));
+  assert.equal(results(model.calls.at(-1).messages)[0], "text of a ".repeat(60));
+  const keys = (await store.names()).filter(({ host }) => host === "langchain-agents").map(({ id }) => id);
+  assert.deepEqual([keys.length, keys[0]], [3, "t"]);
+  assert.ok(keys.slice(1).every((key) => key.startsWith("t/tools:")));
+  assert.deepEqual((await sessionOfThread(store, "t").history()).map(({ role }) => role), ["user", ...Array(4).fill("assistant")]);
+  await store.close();
+});
+
 test("thoughts, texts and halves of pairs are recorded", async () => {
   const store = await opened();
   const thought = [{ type: "thinking", thinking: "hm \ud83d", signature: "s" }, { type: "text", text: "I will." }];

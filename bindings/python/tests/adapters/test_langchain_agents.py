@@ -107,6 +107,27 @@ def test_threads_are_sessions_of_their_own_also_at_once(store: acpdb.Store) -> N
         assert middleware.session(str(thread)).search(f"done {thread}")["items"]
 
 
+def test_an_agent_in_a_tool_hides_nothing_of_the_one_that_called_it(store: acpdb.Store) -> None:
+    """It has the thread's id, too: what it read again was hidden from the other one, which had never seen that."""
+    middleware = AcpdbMiddleware(store)
+    inner, _ = agent(middleware, *[call("a"), call("a"), AIMessage("sub done")] * 2)
+
+    @tool
+    def ask(question: str) -> str:
+        """Asks another agent."""
+        return str(inner.invoke({"messages": [HumanMessage(question)]})["messages"][-1].content)
+
+    asks = [AIMessage("", tool_calls=[{"name": "ask", "args": {"question": it}, "id": "read:0"}]) for it in ("what is in a?", "really?")]
+    model = Model(messages=iter([call("a"), *asks, AIMessage("done")]), sent=[])
+    outer = create_agent(model, [read, ask], middleware=[middleware], checkpointer=InMemorySaver())
+    outer.invoke({"messages": [HumanMessage("look")]}, CONFIG)
+    first, *_ = results(model.sent[-1])
+    assert first == "text of a " * 60
+    keys = [name["id"] for name in store.names() if name["host"] == "langchain-agents"]
+    assert keys[0] == "t" and len(keys) == 3 and all(key.startswith("t/tools:") for key in keys[1:])
+    assert [row["role"] for row in middleware.session("t").history()] == ["user", *["assistant"] * 4]
+
+
 def test_thoughts_texts_and_halves_of_pairs_are_recorded(store: acpdb.Store) -> None:
     middleware = AcpdbMiddleware(store, session_of=lambda _: "mine")
     thought: Any = [{"type": "thinking", "thinking": "hm \ud83d", "signature": "s"}, {"type": "text", "text": "I will."}]

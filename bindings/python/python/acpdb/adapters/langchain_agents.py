@@ -36,8 +36,9 @@ Response = ModelResponse[Any]
 class AcpdbMiddleware(AgentMiddleware[State, Any, Any]):
     """Records the messages of requests and the answers, and prunes what the model is sent.
 
-    Each thread of the agent is a session, by its `thread_id`; with `session_of` what that says of the runtime. It stands behind what
-    changes messages, such as summaries, and before what sends a request anew.
+    Each thread of the agent is a session, by its `thread_id`; with `session_of` what that says of the runtime. Each run of an agent in a tool
+    of another one is a session of its own. The middleware stands behind what changes messages, such as summaries, and before what sends a
+    request anew.
     """
 
     def __init__(
@@ -101,13 +102,16 @@ class AcpdbMiddleware(AgentMiddleware[State, Any, Any]):
         return request.override(messages=messages)
 
 
-def _thread(_: Runtime[Any]) -> str:
-    thread = get_config().get("configurable", {}).get("thread_id")
+def _thread(runtime: Runtime[Any]) -> str:
+    """The thread; and of an agent in a tool of another one, which has the thread's id, too, the place of that call."""
+    asked = get_config().get("configurable", {})
+    thread = asked.get("thread_id")
     if thread is None or thread == "":
         raise InvalidError(
             'no thread: run the agent with config={"configurable": {"thread_id": ..}}, or give the middleware session_of'
         )
-    return str(thread)
+    within, _, _ = str(asked.get("checkpoint_ns") or "").rpartition("|")
+    return f"{thread}/{within}" if within else str(thread)
 
 
 def _answer(response: Response) -> list[Unit]:
