@@ -61,6 +61,7 @@ export const defaults = {
   "Store.memory_head": { project: none },
   "Store.remember": { project: none },
   "Store.retract": { project: none, reason: none },
+  "Store.reinforce": { project: none },
   "Store.simulate": { session: none, policies: [], modes: [], price: "anthropic" },
   "Store.set_policy": { reason: none },
   "Store.verify": { deep: false },

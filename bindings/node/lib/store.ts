@@ -204,6 +204,12 @@ export class Store {
     return this.#act("memory", { act: "retract", item: text("item", item), ...words });
   }
 
+  /** The memory item was confirmed, or used. */
+  async reinforce(item: string, options?: { project?: string }): Promise<shapes.MemoryReceipt> {
+    const project = optional("project", read("Store.reinforce", options).project);
+    return this.#act("memory", { act: "reinforce", item: text("item", item), project });
+  }
+
   /** What policies and modes would have cost, of one session or of all. */
   async simulate(options?: {
     session?: string;

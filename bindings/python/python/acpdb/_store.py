@@ -250,6 +250,10 @@ class Store(Closing):
         """The memory item no longer holds, and nothing takes its place."""
         return cast(shapes.MemoryReceipt, self._native.memory_act(project, "retract", item, None, reason))
 
+    def reinforce(self, item: str, *, project: str | None = None) -> shapes.MemoryReceipt:
+        """The memory item was confirmed, or used."""
+        return cast(shapes.MemoryReceipt, self._native.memory_act(project, "reinforce", item, None, None))
+
     # Weigh, check, move
 
     def simulate(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -415,6 +416,26 @@ def test_items_whose_time_is_over_are_not_read(store: acpdb.Store) -> None:
     assert it.get(("n",), "over") is None
     it.put(("n",), "over", {"a": 4})
     assert [item.key for item in AcpdbStore(store).search(("n",))] == ["default", "never", "over"]
+
+
+def test_a_read_gives_an_item_its_time_again_and_no_old_value(store: acpdb.Store) -> None:
+    """It put the value again that it had read: one that another process had put meanwhile was lost."""
+    one, other = AcpdbStore(store), AcpdbStore(store)
+    place = (("n",), "k")
+    one.put(*place, {"a": 1}, ttl=0.01)
+    other.put(("m",), "k", {"a": 1}, ttl=60)
+    time.sleep(0.05)
+    assert one.get(*place) is not None
+    used = AcpdbStore(store)
+    used._catch_up()
+    assert used._kept[place].used - used._kept[place].updated >= 50_000
+    other.put(*place, {"a": 2}, ttl=60)
+    time.sleep(0.01)
+    # As it was read before the other one put it.
+    one._touch(place, one._kept[place], True)
+    for it in (one, other, AcpdbStore(store)):
+        found = it.get(*place)
+        assert found is not None and found.value == {"a": 2}
 
 
 def test_a_sweep_leaves_what_was_put_anew_meanwhile(store: acpdb.Store) -> None:
