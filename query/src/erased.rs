@@ -1,4 +1,4 @@
-//! What an erasure did, as programs read it.
+//! The answer of an erasure, as programs read it.
 
 use acpdb_engine::answers::EraseReport;
 use acpdb_engine::ids::{Seq, StreamId};
@@ -15,7 +15,7 @@ pub struct ErasureAnswer {
     pub dry_run: bool,
     /// The event that records it.
     pub recorded: Option<Seq>,
-    /// What was hit.
+    /// The content that was hit.
     pub hit: Vec<ErasureRow>,
     /// Keys of preferences, which stay.
     pub keys_kept: Vec<String>,
