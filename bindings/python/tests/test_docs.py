@@ -12,7 +12,6 @@ PAGES = ["bindings/python/README.md", "docs/PYTHON.md"]
 #: Pages that need a framework.
 ADAPTERS = [
     "docs/adapters/ANTHROPIC_MEMORY.md",
-    "docs/adapters/ARROW.md",
     "docs/adapters/CLAUDE.md",
     "docs/adapters/GOOGLE_ADK.md",
     "docs/adapters/LANGCHAIN.md",
