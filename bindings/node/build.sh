@@ -13,7 +13,8 @@ here=$PWD
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-[ -d node_modules ] || npm ci --legacy-peer-deps --ignore-scripts --silent
+# Also when the lock file is newer than what was installed.
+[ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --legacy-peer-deps --ignore-scripts --silent
 rm -rf dist target && mkdir -p target
 npx tsc
 platform=$(node platform.cjs)
