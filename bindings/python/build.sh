@@ -27,7 +27,8 @@ fi
 rm -rf target/wheels target/sdist
 # What is linked asks for its notices; they are not kept in the repository, since each new version of a crate changes them.
 "$python" ../../.ci/notices.py Cargo.toml --target "${TARGET:-}" >NOTICES
-trap 'rm -rf "$scratch" "$PWD/NOTICES"' EXIT
+notices=$PWD/NOTICES
+trap 'rm -rf "$scratch" "$notices"' EXIT
 "$scratch/build/bin/maturin" build --release --locked --out target/wheels "${links[@]}"
 "$scratch/build/bin/maturin" sdist --out "$scratch"
 # The lock file names what the package for Node alone needs. Without that package a build with `--locked` would refuse it.
