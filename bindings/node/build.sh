@@ -66,7 +66,7 @@ node -e '
 for package in target/*.tgz; do
   bytes=$(wc -c <"$package")
   for name in LICENSE-MIT LICENSE-APACHE; do
-    tar -tzf "$package" | grep -qx "package/$name" || { echo "$package has no $name" >&2 && exit 1; }
+    tar -tzf "$package" "package/$name" >/dev/null || { echo "$package has no $name" >&2 && exit 1; }
   done
   printf '%s: %s bytes\n' "$package" "$bytes"
   if [ "$bytes" -gt "$package_bytes_max" ]; then
