@@ -39,7 +39,9 @@ mkdir -p "$scratch/engine" "$scratch/acpdb"
 for library in "$built"/libacpdb_node.so "$built"/libacpdb_node.dylib; do
   if [ -f "$library" ]; then cp "$library" "$scratch/engine/acpdb.node"; fi
 done
-cp -r dist README.md LICENSE-MIT LICENSE-APACHE "$scratch/acpdb/"
+cp -r dist README.md "$scratch/acpdb/"
+# Here they are links, which npm leaves out.
+cp LICENSE-MIT LICENSE-APACHE "$scratch/acpdb/"
 cp LICENSE-MIT LICENSE-APACHE "$scratch/engine/"
 "${PYTHON:-python3}" ../../.ci/notices.py Cargo.toml --target "${TARGET:-}" >"$scratch/engine/NOTICES"
 # What is published names its engines as optional dependencies, and nothing that is for development.
