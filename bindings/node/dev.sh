@@ -10,5 +10,5 @@ target=${CARGO_TARGET_DIR:-../target}
 for library in "$target/$kind"/libacpdb_node.so "$target/$kind"/libacpdb_node.dylib; do
   if [ -f "$library" ]; then cp "$library" acpdb.node; fi
 done
-[ -d node_modules ] || npm ci --legacy-peer-deps --ignore-scripts
+[ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --legacy-peer-deps --ignore-scripts
 npx tsc

@@ -7,8 +7,8 @@ import { InvalidError, settled } from "./errors.js";
 import type { NativeSession, NativeTicket, Receipt } from "./native.js";
 import { read } from "./options.js";
 import type * as shapes from "./shapes.js";
-import { bytes, count, dumped, list, optional, optionalCount, point, several, snake, text, wrongType, type At, type Json } from "./values.js";
-import { View, inspected, type ContextOptions, type ExportOptions, type HistoryOptions, type SearchOptions } from "./view.js";
+import { bytes, count, dumped, inspected, list, optional, optionalCount, point, several, snake, text, wrongType, type At, type Json } from "./values.js";
+import { View, type ContextOptions, type ExportOptions, type HistoryOptions, type SearchOptions } from "./view.js";
 
 /** A commit that was submitted: it becomes durable whether anything waits for it or not. */
 export class Ticket {

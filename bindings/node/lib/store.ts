@@ -6,11 +6,13 @@ import { fileURLToPath } from "node:url";
 import { type Entry, described } from "./entry.js";
 import { InvalidError, done, settled } from "./errors.js";
 import { native, type NativeStore, type NativeStores, type NativeSubscription } from "./native.js";
-import { defaults, read } from "./options.js";
+import { read } from "./options.js";
 import { Session, type AtOption } from "./session.js";
 import type * as shapes from "./shapes.js";
-import { count, duration, json, list, optional, point, snake, text, wrongType, type At, type Json, type Text } from "./values.js";
-import { inspected, looked, type SearchOptions } from "./view.js";
+import {
+  count, duration, inspected, json, list, optional, point, snake, text, wrongType, type At, type Json, type Text,
+} from "./values.js";
+import { looked, type SearchOptions } from "./view.js";
 
 /** How long a subscription waits between two looks, in milliseconds. */
 const LOOK_EVERY = 20;
@@ -182,6 +184,13 @@ export class Store {
     return this.#ask("memory", { project: optional("project", it.project), at: point(it.at), all: it.all });
   }
 
+  /**
+   * The newest event that what a project is to remember may rest on: as long as it is the same, so is the memory. 0 if there is none.
+   */
+  async memoryHead(options?: { project?: string }): Promise<number> {
+    return this.#ask("memory_head", { project: optional("project", read("Store.memory_head", options).project) });
+  }
+
   /** Remembers what `Entry.memory` says for a project, which comes about by it. */
   async remember(entry: Entry, options?: { project?: string }): Promise<shapes.MemoryReceipt> {
     const project = optional("project", read("Store.remember", options).project);
@@ -193,6 +202,12 @@ export class Store {
     const it = read("Store.retract", options);
     const words = { project: optional("project", it.project), reason: optional("reason", it.reason) };
     return this.#act("memory", { act: "retract", item: text("item", item), ...words });
+  }
+
+  /** The memory item was confirmed, or used. */
+  async reinforce(item: string, options?: { project?: string }): Promise<shapes.MemoryReceipt> {
+    const project = optional("project", read("Store.reinforce", options).project);
+    return this.#act("memory", { act: "reinforce", item: text("item", item), project });
   }
 
   /** What policies and modes would have cost, of one session or of all. */
@@ -250,7 +265,7 @@ export class Store {
   }
 
   /**
-   * Packs all complete segments of the log, to a tenth of their size as a rule; with `active` also the one that is being written. An open
+   * Packs all complete segments of the log, to about a quarter of their size; with `active` also the one that is being written. An open
    * store does this by itself while it is idle, without the one that is being written. Answers are the same either way.
    */
   async seal(options?: { active?: boolean }): Promise<shapes.SealReport> {
@@ -394,7 +409,7 @@ const keys = (it: ReadOptions): ReadOptions => ({
 
 /** How the engine opens a store to read it. */
 const reading = (path: string, it: ReadOptions): string =>
-  JSON.stringify(snake({ ...defaults.open, path, readOnly: true, create: false, anyFileSystem: it.anyFileSystem, ...keys(it) }));
+  JSON.stringify(snake({ path, anyFileSystem: it.anyFileSystem, ...keys(it) }));
 
 /** Opens the stores in several folders, to read them as one. With a key all of them are encrypted. */
 export async function openAll(paths: readonly (string | URL)[], options?: ReadOptions): Promise<Stores> {

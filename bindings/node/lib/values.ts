@@ -9,6 +9,9 @@ export type Text = string | Uint8Array;
 /** All that JSON can say. */
 export type Json = any;
 
+/** The name of the method that `console.log` asks. */
+export const inspected = Symbol.for("nodejs.util.inspect.custom");
+
 /** A `TypeError` that says what was expected and what was given. */
 export function wrongType(what: string, expected: string, found: unknown): TypeError {
   const given = found === null ? "null" : typeof found === "object" ? (found.constructor?.name ?? "an object") : typeof found;

@@ -4,12 +4,9 @@ import { settled } from "./errors.js";
 import type { NativeView } from "./native.js";
 import { read } from "./options.js";
 import type * as shapes from "./shapes.js";
-import { count, optional, optionalCount, several, snake, text } from "./values.js";
+import { count, inspected, optional, optionalCount, several, snake, text } from "./values.js";
 
 /** How texts are looked for. */
-/** The name of the method that `console.log` asks. */
-export const inspected = Symbol.for("nodejs.util.inspect.custom");
-
 export interface SearchOptions {
   filter?: string;
   regex?: boolean;

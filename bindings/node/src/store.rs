@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use acpdb_bindings::stores::{self, Looked, Naming};
-use acpdb_bindings::{Described, Fault, Opening, keeping};
+use acpdb_bindings::{Described, Fault, Opening, Reading, keeping};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Store, store::Stores};
 use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
@@ -47,10 +47,14 @@ pub fn open_store(options: String) -> AsyncTask<Job<NativeStore>> {
     })
 }
 
+fn reading(options: &str) -> Result<Opening, Fault> {
+    arguments::<Reading>(options).map(Opening::reading)
+}
+
 /// Makes a store in a folder from a backup, which `options` opens.
 #[napi]
 pub fn restore_backup(options: String, folder: String) -> AsyncTask<Job<Told>> {
-    promise(move || told(&keeping::restored(arguments::<Opening>(&options)?, Path::new(&folder))?))
+    promise(move || told(&keeping::restored(reading(&options)?, Path::new(&folder))?))
 }
 
 /// The stores in a folder.
@@ -64,7 +68,7 @@ pub fn stores_in(folder: String) -> AsyncTask<Job<Told>> {
 pub fn open_stores(folders: Vec<String>, options: String) -> AsyncTask<Job<NativeStores>> {
     promise(move || {
         let folders = folders.into_iter().map(PathBuf::from).collect();
-        let stores = keeping::several(folders, arguments::<Opening>(&options)?)?;
+        let stores = keeping::several(folders, reading(&options)?)?;
         Ok(NativeStores { stores: Arc::new(stores) })
     })
 }
@@ -203,6 +207,7 @@ fn asked(store: &Store, question: &str, json: &str) -> Result<Told, Fault> {
         "names" => told(&store.stream_names()?),
         "sessions" => told(&stores::sessions(store, &it.filter)?),
         "memory" => told(&stores::memory(store, it.project, it.at.as_deref(), it.all)?),
+        "memory_head" => told(&stores::memory_head(store, it.project)?),
         "event" => told(&store.event(Seq(it.seq))?.map(|event| stores::event_row(store, &event))),
         "policy" => told(&stores::policy(store)?),
         "verify" => told(&stores::verified(store, it.deep)?),

@@ -11,7 +11,9 @@ import { folder } from "./help.mjs";
 
 const pages = ["bindings/node/README.md", "docs/NODE.md"];
 /** Pages that need a framework. */
-const adapters = ["docs/adapters/CLAUDE.md", "docs/adapters/LANGGRAPH.md", "docs/adapters/OPENAI.md", "docs/adapters/VERCEL_AI.md"];
+const adapters = [
+  "docs/adapters/CLAUDE.md", "docs/adapters/LANGCHAIN.md", "docs/adapters/LANGGRAPH.md", "docs/adapters/OPENAI.md", "docs/adapters/VERCEL_AI.md",
+];
 const root = ["../../..", "../../"].map((path) => new URL(`${path}/`, import.meta.url)).find((path) => existsSync(new URL("docs/NODE.md", path)));
 const here = fileURLToPath(new URL("..", import.meta.url));
 

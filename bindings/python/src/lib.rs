@@ -20,7 +20,7 @@ mod view;
 
 use std::path::PathBuf;
 
-use acpdb_bindings::{keeping, stores};
+use acpdb_bindings::{Opening, Reading, keeping, stores};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes};
 
@@ -43,7 +43,7 @@ fn restore_backup(
     key_file: Option<PathBuf>,
     passphrase: Option<String>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let opening = store::reading(backup, any_file_system, key_file, passphrase);
+    let opening = Opening::reading(Reading { path: backup, any_file_system, key_file, passphrase });
     let done = py.detach(|| keeping::restored(opening, &folder)).or_raise()?;
     value::shown(py, &done)
 }

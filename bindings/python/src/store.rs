@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use acpdb_bindings::stores::Naming;
-use acpdb_bindings::{Fault, Opening, keeping, stores};
+use acpdb_bindings::{Fault, Opening, Reading, keeping, stores};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Error, Store as Engine, store::Stores as Several};
 use pyo3::prelude::*;
@@ -151,6 +151,11 @@ impl Store {
         shown(py, &self.held.run(py, |store| stores::remember(store, project, item))?)
     }
 
+    /// The newest event that a project's memory may rest on.
+    fn memory_head(&self, py: Python<'_>, project: Option<String>) -> PyResult<u64> {
+        self.held.run(py, |store| stores::memory_head(store, project)).map(Seq::get)
+    }
+
     fn memory_act<'py>(
         &self,
         py: Python<'py>,
@@ -255,27 +260,6 @@ pub(crate) struct Stores {
     stores: Owned<Several<Fault>>,
 }
 
-/// The options of a store that is only read.
-pub(crate) fn reading(
-    path: PathBuf,
-    any_file_system: bool,
-    key_file: Option<PathBuf>,
-    passphrase: Option<String>,
-) -> Opening {
-    Opening {
-        path,
-        read_only: true,
-        create: false,
-        durability: "sync".to_owned(),
-        lock_wait: 0.0,
-        index: true,
-        redact: false,
-        any_file_system,
-        key_file,
-        passphrase,
-    }
-}
-
 #[pymethods]
 impl Stores {
     #[new]
@@ -286,7 +270,8 @@ impl Stores {
         key_file: Option<PathBuf>,
         passphrase: Option<String>,
     ) -> PyResult<Self> {
-        let opening = reading(PathBuf::new(), any_file_system, key_file, passphrase);
+        let opening =
+            Opening::reading(Reading { path: PathBuf::new(), any_file_system, key_file, passphrase });
         let stores = py.detach(|| keeping::several(folders, opening)).or_raise()?;
         Ok(Self { stores: Owned::new(stores) })
     }

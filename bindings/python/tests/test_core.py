@@ -436,10 +436,13 @@ def test_several_stores_are_read_as_one(tmp_path: Path) -> None:
             stores["server"].session("s").append(Entry.message("user", "x"))
         with pytest.raises(KeyError):
             stores["phone"]
+        assert "phone" not in stores and 1 not in stores
         with pytest.raises(acpdb.NotFoundError, match="laptop, server"):
             stores.store("phone")
     with pytest.raises(acpdb.NotAStoreError):
         acpdb.open_all(tmp_path / "nothing").store("nothing")
+    # Whether a label is there is known without a look into its store.
+    assert "nothing" in acpdb.open_all(tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()
 
 

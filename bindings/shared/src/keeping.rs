@@ -4,19 +4,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::answers::{EraseReport, SealReport};
-use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
+use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::event::{BodyAddress, HostRecorded, Payload};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::store::{Backup, Stores, stores_in};
 use acpdb_engine::{Error, Store};
+use acpdb_query::{ErasureAnswer, fork_plan};
 use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::opening::Opening;
 use crate::sessions;
-
-/// Highest number for the key of a fork.
-const FORK_NUMBER_MAX: u32 = 9_999;
 
 /// Packs every complete segment; with `active`, also the one that is being written.
 pub fn sealed(store: &Store, active: bool) -> Result<SealReport, Fault> {
@@ -50,7 +48,13 @@ fn check_folder(folder: &Path) -> Result<(), Fault> {
 }
 
 /// Erases what an item holds, with all equal content; with `dry_run` only says what would be hit.
-pub fn erased(store: &Store, item: &str, by: &str, reason: &str, dry_run: bool) -> Result<Value, Fault> {
+pub fn erased(
+    store: &Store,
+    item: &str,
+    by: &str,
+    reason: &str,
+    dry_run: bool,
+) -> Result<ErasureAnswer, Fault> {
     store.sync()?;
     let item = match acpdb_query::find(store, item, None) {
         Ok(found) => found.ix.and_then(|ix| found.view.state().item_id(ix)).unwrap_or(found.item),
@@ -65,7 +69,7 @@ pub fn erased(store: &Store, item: &str, by: &str, reason: &str, dry_run: bool) 
 }
 
 /// Gives back the bytes of host's records, by the seqs of their events. Equal records stay that are not named, and may be recorded again.
-pub fn records_erased(store: &Store, seqs: &[u64], by: &str, reason: &str) -> Result<Value, Fault> {
+pub fn records_erased(store: &Store, seqs: &[u64], by: &str, reason: &str) -> Result<ErasureAnswer, Fault> {
     store.sync()?;
     let asked: BTreeSet<Seq> = seqs.iter().copied().map(Seq).collect();
     let mut bodies = Vec::new();
@@ -82,29 +86,8 @@ pub fn records_erased(store: &Store, seqs: &[u64], by: &str, reason: &str) -> Re
     told(store, &report, false)
 }
 
-fn told(store: &Store, report: &EraseReport, dry_run: bool) -> Result<Value, Fault> {
-    let mut hit = Vec::new();
-    for content in &report.hit {
-        let name = store.stream_name(content.stream)?;
-        hit.push(json!({
-            "seq": content.seq,
-            "item": content.item.map(|item| item.to_string()),
-            "session": name.map(|name| name.name).unwrap_or_default(),
-            "why": content.why,
-            "bodies": content.bodies,
-            "bytes": content.bytes,
-        }));
-    }
-    Ok(json!({
-        "item": report.item.to_string(),
-        "dry_run": dry_run,
-        "recorded": report.recorded,
-        "hit": hit,
-        "keys_kept": report.keys_kept,
-        "blocks": report.figures.blocks,
-        "segments": report.figures.segments,
-        "files_removed": report.figures.files_removed,
-    }))
+fn told(store: &Store, report: &EraseReport, dry_run: bool) -> Result<ErasureAnswer, Fault> {
+    Ok(ErasureAnswer::new(store, report, dry_run)?)
 }
 
 /// Begins a session that continues another one from a point in time; its name.
@@ -119,27 +102,12 @@ pub fn forked(
         return Err(Fault::invalid("the key of a session is not empty"));
     }
     let (view, parent) = sessions::view(store, of, at)?;
-    // The fork begins at an event of its parent, not at any seq of the store.
-    let at = view.at().min(parent.head);
-    let (cwd, project, changed, turn) = {
-        let facts = view.state().info(at).cloned().unwrap_or_default();
-        (facts.cwd, facts.project, facts.title, view.state().turn(at).get())
-    };
-    // The fork's first prompt is its parent's. Without a title of its own, a list could not tell the two apart.
-    let told = acpdb_query::titles::title_of(store, &parent, changed.as_deref())?;
-    let told = told.unwrap_or_else(|| parent.name.clone());
-    let title = Some(title.unwrap_or_else(|| format!("fork of {told} at t{turn}")));
+    let name = parent.name.clone();
+    let plan = fork_plan(store, &view, parent, title)?;
     let is_named = key.is_some();
-    let numbered = (1..=FORK_NUMBER_MAX).map(|number| format!("{}-fork-{number}", parent.name));
-    for name in key.into_iter().chain(numbered) {
-        let info = StreamInfo {
-            title: title.clone(),
-            cwd: cwd.clone(),
-            project: project.clone(),
-            ..StreamInfo::session(parent.host.clone(), name.clone())
-        };
-        let entry = Entry::from(fact::Forked { from: parent.id, at: PointRef::Seq(at) });
-        match store.session(info.clone()).append_expecting(Seq::ZERO, [entry]) {
+    for name in key.into_iter().chain(plan.numbered()) {
+        let info = plan.named(name.clone());
+        match store.session(info.clone()).append_expecting(Seq::ZERO, [plan.entry()]) {
             Ok(_) => return Ok(info),
             Err(Error::HeadMoved { .. }) if is_named => {
                 let text = format!(
@@ -151,7 +119,7 @@ pub fn forked(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(Fault::new("rejected", format!("{:?} has too many forks; give this one a key", parent.name)))
+    Err(Fault::new("rejected", format!("{name:?} has too many forks; give this one a key")))
 }
 
 /// Several stores that are read as one. `opening` says how each is opened; its path is not used.

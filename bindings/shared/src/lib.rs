@@ -19,4 +19,4 @@ pub mod views;
 pub use answers::{ActAnswer, MemoryAnswer};
 pub use fact::{Described, entries};
 pub use fault::{Fault, word};
-pub use opening::Opening;
+pub use opening::{Opening, Reading};

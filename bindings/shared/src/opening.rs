@@ -37,7 +37,37 @@ pub struct Opening {
     pub passphrase: Option<String>,
 }
 
+/// The options of what opens a store only to read it.
+#[derive(Clone, Deserialize)]
+pub struct Reading {
+    /// The folder.
+    pub path: PathBuf,
+    /// As [`Opening::any_file_system`].
+    pub any_file_system: bool,
+    /// As [`Opening::key_file`].
+    pub key_file: Option<PathBuf>,
+    /// As [`Opening::passphrase`].
+    pub passphrase: Option<String>,
+}
+
 impl Opening {
+    /// A store that is only read.
+    pub fn reading(reading: Reading) -> Self {
+        let Reading { path, any_file_system, key_file, passphrase } = reading;
+        Self {
+            path,
+            read_only: true,
+            create: false,
+            durability: "sync".to_owned(),
+            lock_wait: 0.0,
+            index: true,
+            redact: false,
+            any_file_system,
+            key_file,
+            passphrase,
+        }
+    }
+
     /// The ring that opens an encrypted store.
     fn ring(&self) -> Result<Option<Arc<dyn KeyRing>>, Fault> {
         match (&self.key_file, &self.passphrase) {

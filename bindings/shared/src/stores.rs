@@ -196,6 +196,14 @@ pub fn memory(
     Ok(remembered(store, &scope, seq, store.now(), all)?)
 }
 
+/// The newest event that a project's memory may rest on; 0 if there is none.
+pub fn memory_head(store: &Store, project: Option<String>) -> Result<Seq, Fault> {
+    match store.memory(&scope(store, project)?, Seq::MAX) {
+        Err(Error::NotFound { what: "project", .. }) => Ok(Seq::ZERO),
+        found => Ok(found?.head()),
+    }
+}
+
 /// The items that a scope remembers as of a seq, or with `all` ever did. A project without memory does not exist yet.
 pub(crate) fn remembered(
     store: &Store,

@@ -2,20 +2,16 @@
 //! anything.
 
 use acpdb_engine::command::{ContextAction, Target};
-use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Payload, stream_id};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{Store, View, store::StreamName};
-use acpdb_query::EventsQuestion;
 use acpdb_query::undo::{self, UndoPlan};
+use acpdb_query::{EventsQuestion, ForkPlan};
 use serde_json::json;
 
 use super::lines::one_line;
 use super::{Code, Failure, Global, Output, ask, describe, find, session, store_path};
 use crate::args::{Fork, RewindArgs, UndoArgs};
-
-/// Highest number for the id of a fork.
-const FORK_NUMBER_MAX: u32 = 9_999;
 
 pub(crate) fn rewind(global: &Global, args: &RewindArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
@@ -67,25 +63,10 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
     let store = store_path::write(global, output)?;
     let parent = session::find(&store, &args.session)?;
     let view = find::view(&store, global, &parent)?;
-    // The fork begins at an event of the parent, not at any seq of the store.
-    let at = view.at().min(parent.head);
-    let name = new_name(&store, &parent, args.id.as_deref())?;
-    let (cwd, project, changed, turn) = {
-        let facts = view.state().info(at).cloned().unwrap_or_default();
-        (facts.cwd, facts.project, facts.title, view.state().turn(at).get())
-    };
-    // The fork's first prompt is its parent's. Without a title of its own, a list could not tell the two apart.
-    let of = acpdb_query::titles::title_of(&store, &parent, changed.as_deref())?;
-    let of = of.unwrap_or_else(|| parent.name.clone());
-    let info = StreamInfo {
-        title: Some(args.title.clone().unwrap_or_else(|| format!("fork of {of} at t{turn}"))),
-        cwd,
-        project,
-        ..StreamInfo::session(parent.host.clone(), name.clone())
-    };
-    let entry = Entry::from(fact::Forked { from: parent.id, at: PointRef::Seq(at) })
-        .origin(format!("forked:{}:{at}", parent.id.to_hex()));
-    let receipt = store.append(&info, vec![entry])?;
+    let plan = acpdb_query::fork_plan(&store, &view, parent.clone(), args.title.clone())?;
+    let (name, at) = (new_name(&store, &parent, &plan, args.id.as_deref())?, plan.at);
+    let info = plan.named(name.clone());
+    let receipt = store.append(&info, vec![plan.entry()])?;
     let forked = store.view(info.id())?;
     let count = forked.current().len();
     if output.json {
@@ -104,7 +85,12 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
 }
 
 /// The id of a fork: the given one, else the parent's with the first free number.
-fn new_name(store: &Store, parent: &StreamName, asked: Option<&str>) -> Result<String, Failure> {
+fn new_name(
+    store: &Store,
+    parent: &StreamName,
+    plan: &ForkPlan,
+    asked: Option<&str>,
+) -> Result<String, Failure> {
     let names = store.stream_names()?;
     let is_taken = |name: &str| {
         let id = stream_id(parent.scope, &parent.host, name);
@@ -120,8 +106,7 @@ fn new_name(store: &Store, parent: &StreamName, asked: Option<&str>) -> Result<S
         }
         return Ok(asked.to_owned());
     }
-    let numbered = (1..=FORK_NUMBER_MAX).map(|number| format!("{}-fork-{number}", parent.name));
-    let free = numbered.into_iter().find(|name| !is_taken(name));
+    let free = plan.numbered().find(|name| !is_taken(name));
     free.ok_or_else(|| Failure::usage(format!("{} has too many forks; name this one with --id", parent.name)))
 }
 

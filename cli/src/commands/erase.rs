@@ -3,7 +3,8 @@
 use acpdb_engine::Store;
 use acpdb_engine::ids::{ItemId, StreamId};
 use acpdb_engine::store::ErasedWhy;
-use serde_json::json;
+use acpdb_query::ErasureAnswer;
+use serde::Serialize;
 
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
 use crate::args::Erase;
@@ -11,6 +12,15 @@ use crate::args::Erase;
 /// The limits of each erasure; also in the help.
 const NOT_COVERED: &str = "not covered: ids, names of tools, paths; \
      quotations inside other texts; copies outside of the store, such as backups and the host's own files";
+
+/// The answer, with what this verb has beside it.
+#[derive(Serialize)]
+struct ShownErasure {
+    schema: &'static str,
+    #[serde(flatten)]
+    answer: ErasureAnswer,
+    not_covered: &'static str,
+}
 
 pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
     let open = if args.dry_run { store_path::read } else { store_path::write };
@@ -61,26 +71,12 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
     }
     let names = describe::StreamNames::new(&store);
     if output.json {
-        let value = json!({
-            "schema": "acpdb.erase/1",
-            "item": report.item.to_string(),
-            "dry_run": args.dry_run,
-            "recorded": report.recorded,
-            "hit": report.hit.iter().map(|hit| json!({
-                "seq": hit.seq,
-                "item": hit.item.map(|item| item.to_string()),
-                "session": names.full(hit.stream),
-                "why": hit.why,
-                "bodies": hit.bodies,
-                "bytes": hit.bytes,
-            })).collect::<Vec<_>>(),
-            "keys_kept": report.keys_kept,
-            "blocks": report.figures.blocks,
-            "segments": report.figures.segments,
-            "files_removed": report.figures.files_removed,
-            "not_covered": NOT_COVERED.trim_start_matches("not covered: "),
+        let answer = ErasureAnswer::new(&store, &report, args.dry_run)?;
+        return output.json_line(&ShownErasure {
+            schema: "acpdb.erase/1",
+            answer,
+            not_covered: NOT_COVERED.trim_start_matches("not covered: "),
         });
-        return output.json_line(&value);
     }
     let what = if args.from_scan { "what the scan finds".to_owned() } else { report.item.to_string() };
     if report.hit.is_empty() {

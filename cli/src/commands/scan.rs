@@ -226,7 +226,9 @@ pub(super) fn each_text(
     let spine = serde_json::to_value(recorded.event.payload.without_texts()).unwrap_or_default();
     let mut strings = Vec::new();
     collect(&spine, &mut strings);
-    strings.into_iter().for_each(|text| take(None, text.as_bytes()));
+    for text in strings {
+        take(None, text.as_bytes());
+    }
     Ok(())
 }
 

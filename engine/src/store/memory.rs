@@ -138,6 +138,14 @@ impl Memory {
         self.at
     }
 
+    /// The newest event of the streams that it is read from: as long as that is the same, so is the memory.
+    #[doc(hidden)]
+    pub fn head(&self) -> Seq {
+        let heads =
+            self.layers.iter().filter_map(|layer| layer.view.as_ref()).map(|view| view.state().head());
+        heads.max().unwrap_or(Seq::ZERO)
+    }
+
     /// Whether nothing was ever remembered, as far as that is known without a look at it.
     #[doc(hidden)]
     pub fn is_empty(&self) -> bool {

@@ -14,7 +14,7 @@
 import type { ModelMessage, PrepareStepFunction, ToolSet } from "ai";
 
 import type { Session } from "../index.js";
-import { dumped, ended, said, started, textOf } from "./records.mjs";
+import { dumped, ended, said, sorted, started, textOf } from "./records.mjs";
 import { Told, type Unit } from "./told.mjs";
 
 interface Part {
@@ -158,11 +158,4 @@ function units({ role, content }: Message): { unit: Unit; part?: number }[] {
     }
   });
   return made;
-}
-
-/** A value with the names of each object in order. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, one]) => [name, sorted(one)]));
 }

@@ -122,12 +122,15 @@ export class AcpdbStore extends BaseStore {
   // The memory.
 
   async #catchUp(): Promise<void> {
-    const head = await this.#store.head();
+    const head = await this.#store.memoryHead({ project: this.#project });
     if (head === this.#head) return;
     const kept = new Map<string, Kept>();
-    for (const { id, value } of await this.#store.memory({ project: this.#project })) {
+    for (const { id, value, reinforced } of await this.#store.memory({ project: this.#project })) {
       const told = read(value ?? "");
-      if (told !== undefined) kept.set(name(told.namespace, told.key), { ...told, id });
+      if (told === undefined) continue;
+      // Python's store gives an item its time again that was read.
+      const used = Math.max(told.used, reinforced === null ? 0 : Date.parse(reinforced) * 1000);
+      kept.set(name(told.namespace, told.key), { ...told, used, id });
     }
     [this.#kept, this.#head] = [kept, head];
   }

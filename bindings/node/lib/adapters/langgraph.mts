@@ -22,75 +22,26 @@ import {
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 
-import { BusyError, Entry, NotFoundError, type Session, type Store, type View } from "../index.js";
-import { applied, changes, type Step } from "./changes.mjs";
-import { Turns, decided } from "./records.mjs";
+import { BusyError, Entry, InvalidError, NotFoundError, TooLargeError, type Session, type Store, type View } from "../index.js";
+import { decided } from "./records.mjs";
+import {
+  FORM, Maker, Reader, Thread, piecesOf, place, savedIn, version, type CheckpointName, type Part, type Piece, type ThreadRecord,
+} from "./threads.mjs";
 
 export { AcpdbStore } from "./items.mjs";
 
 const HOST = "langgraph";
-/** How a record begins; those of another form are kept in the log. */
-const FORM = '{"form":2,';
-/** Values that a new one may copy from, besides the one that it follows. */
-const RECENT_COUNT = 6;
-const RECENT_BYTES_MAX = 64 << 10;
 /** So many bytes that were erased are worth packing the log. */
 const FREED_BYTES_MIN = 256 << 10;
+/** Channels of the framework's own, whose values are used up in the next step: none is made from earlier writes. */
+const FLEETING = ["__start__", "branch:to:"];
 
-/** The record that has a value, 0 for itself; and the value's number in it. */
-type Name = [seq: number, number: number];
-/** A value: copies from values of this and of earlier records, and new bytes. */
-type Piece = [of: Name[], steps: Step[]];
-
-type Record_<V> =
-  | { op: "put"; ns: string; id: string; parent?: string; checkpoint: V; metadata: V; values: [string, string | number][] }
-  | { op: "writes"; ns: string; id: string; writes: Record<string, [task: string, channel: string, value: V, path: string]> }
-  | { op: "delete"; ids?: [ns: string, id: string][] };
-
-/** The key that the memory saver has writes of a checkpoint under. */
-const place = (thread: string, ns: string, id: string): string => JSON.stringify([thread, ns, id]);
-
-const version = (channel: string, number: unknown): string => JSON.stringify([channel, number]);
+/** What pruning leaves of a thread: the latest checkpoint of each namespace, or none. */
+export type PruneStrategy = "keep_latest" | "delete";
 
 function threadOf(config: RunnableConfig): string | undefined {
   const thread: unknown = config.configurable?.thread_id;
   return typeof thread === "string" && thread !== "" ? thread : undefined;
-}
-
-/** What is known of a thread besides its checkpoints. */
-class Thread {
-  readonly turns = new Turns();
-  /** Versions of channels whose values were saved, by namespace. */
-  readonly saved = new Map<string, Set<string>>();
-  /** Checkpoints that were deleted with the thread. */
-  readonly deleted = new Set<string>();
-  readonly values = new Map<string, Uint8Array>();
-  readonly latest = new Map<string, Name>();
-  recent: Name[] = [];
-  last = 0;
-  isRecorded = false;
-  /** Records that nothing is made from any more, and those that values may be made from. */
-  readonly spent = new Set<number>();
-  readonly used = new Set<number>();
-
-  forget(): void {
-    for (const seq of this.used) this.spent.add(seq);
-    this.used.clear();
-    for (const map of [this.saved, this.values, this.latest]) map.clear();
-    this.recent = [];
-  }
-
-  value(name: Name): Uint8Array {
-    const value = this.values.get(String(name));
-    if (value === undefined) throw new NotFoundError(`a value is made from #${name[0]}, which was erased or cannot be read`);
-    return value;
-  }
-
-  keep(name: Name, value: Uint8Array, line: string | undefined): void {
-    this.values.set(String(name), value);
-    if (line !== undefined) this.latest.set(line, name);
-    this.recent = [name, ...this.recent].slice(0, RECENT_COUNT);
-  }
 }
 
 /** Checkpoints of threads in an acpdb store. Without `erase` what is deleted stays in the log, for an audit. */
@@ -160,15 +111,18 @@ export class AcpdbSaver extends MemorySaver {
       const told = Object.entries(checkpoint.channel_values).filter(
         ([channel]) => channel in newVersions || known.has(version(channel, checkpoint.channel_versions[channel])),
       );
-      const made = await super.put(config, { ...checkpoint, channel_values: Object.fromEntries(told) }, metadata);
-      const saved = id === undefined ? undefined : this.storage[id]?.[ns]?.[checkpoint.id];
-      if (id === undefined || thread === undefined || saved === undefined) return made;
-      const [bytes, meta, parent] = saved;
-      const record = { op: "put" as const, ns, id: checkpoint.id, checkpoint: bytes, metadata: meta, values };
-      const stays = (): boolean => !this.#isGone(thread, ns, before);
-      await this.#record(id, thread, parent === undefined ? record : { ...record, parent }, stays);
-      if (!stays()) this.#leave(id, thread, ns, checkpoint.id);
-      return made;
+      if (id === undefined || thread === undefined) return super.put(config, checkpoint, metadata);
+      return this.#recorded(id, thread, async () => {
+        const made = await super.put(config, { ...checkpoint, channel_values: Object.fromEntries(told) }, metadata);
+        const [bytes, meta, parent] = this.storage[id]?.[ns]?.[checkpoint.id] ?? [];
+        if (bytes === undefined || meta === undefined) return made;
+        const record: Part<Uint8Array> = { op: "put", ns, id: checkpoint.id, checkpoint: bytes, metadata: meta, values };
+        const stays = (): boolean => !this.#isGone(thread, ns, before);
+        const whole = parent === undefined ? record : { ...record, parent };
+        await this.#record(id, thread, async () => (stays() ? whole : undefined));
+        if (!stays()) this.#leave(id, thread, ns, checkpoint.id);
+        return made;
+      });
     });
   }
 
@@ -177,40 +131,182 @@ export class AcpdbSaver extends MemorySaver {
     const id = threadOf(config);
     return this.#caughtUp(config, async (thread) => {
       const { checkpoint_ns: ns = "", checkpoint_id: of } = (config.configurable ?? {}) as { checkpoint_ns?: string; checkpoint_id: string };
-      if (this.#isGone(thread, ns, of)) return;
-      await super.putWrites(config, writes, taskId, taskPath);
-      if (id === undefined || thread === undefined) return;
-      const all = Object.entries(this.writes[place(id, ns, of)] ?? {}).filter(([, [task]]) => task === taskId);
-      const each = all.map(([key, [task, channel, bytes, path]]) => [key, [task, channel, bytes, path ?? ""]] as const);
-      const stays = (): boolean => !this.#isGone(thread, ns, of);
-      await this.#record(id, thread, { op: "writes", ns, id: of, writes: Object.fromEntries(each) as never }, stays);
+      if (id === undefined || thread === undefined) return super.putWrites(config, writes, taskId, taskPath);
+      const stays = (): boolean => !this.#isGone(thread, ns, of) && !thread.dropped.has(place(ns, of, ""));
+      if (!stays()) return;
+      await this.#recorded(id, thread, async () => {
+        await super.putWrites(config, writes, taskId, taskPath);
+        const all = Object.entries(this.writes[place(id, ns, of)] ?? {}).filter(([, [task]]) => task === taskId);
+        const each = all.map(([key, [task, channel, bytes, path]]) => [key, [task, channel, bytes, path ?? ""]] as const);
+        const record: Part<Uint8Array> = { op: "writes", ns, id: of, writes: Object.fromEntries(each) as never };
+        await this.#record(id, thread, async () => (stays() ? record : undefined));
+        if (!stays()) delete this.writes[place(id, ns, of)];
+      });
     });
   }
 
   /** Deletes a thread: what is put late on one of its checkpoints does not bring it back. */
   override async deleteThread(threadId: string): Promise<void> {
-    return this.#caughtUp({ configurable: { thread_id: threadId } }, async (thread) => {
-      if (thread?.isRecorded !== true) return super.deleteThread(threadId);
-      const spaces = Object.entries(this.storage[threadId] ?? {});
-      const ids = spaces.flatMap(([ns, checkpoints]) => Object.keys(checkpoints).map((id): [string, string] => [ns, id]));
-      if (ids.length > 0) await this.#record(threadId, thread, { op: "delete", ids });
-      await this.#giveBack(thread);
+    await this.prune([threadId], { strategy: "delete" });
+  }
+
+  /** Deletes the checkpoints of these runs, with their writes, in all threads. */
+  async deleteForRuns(runIds: readonly string[]): Promise<void> {
+    if (runIds.length === 0) return;
+    await this.#drop(await this.#names(), async (id) => {
+      const gone: CheckpointName[] = [];
+      for (const [ns, checkpoints] of Object.entries(this.storage[id] ?? {})) {
+        for (const [of, [, metadata]] of Object.entries(checkpoints)) {
+          const { run_id: run } = (await this.serde.loadsTyped("json", metadata)) as { run_id?: unknown };
+          if (runIds.includes(String(run))) gone.push([ns, of]);
+        }
+      }
+      return gone;
     });
   }
 
-  /** Erases records that nothing is made from any more. */
-  async #giveBack(thread: Thread): Promise<void> {
-    const seqs = [...thread.spent];
+  /**
+   * Keeps the latest checkpoint of each namespace, or none (`delete`). Checkpoints stay, too, if a channel that has no value of its own in
+   * the latest may be made from their writes.
+   */
+  async prune(threadIds: readonly string[], options?: { strategy?: PruneStrategy }): Promise<void> {
+    const strategy: unknown = options?.strategy ?? "keep_latest";
+    if (strategy !== "keep_latest" && strategy !== "delete") {
+      throw new InvalidError(`strategy is "keep_latest" or "delete", not ${JSON.stringify(strategy)}`);
+    }
+    if (strategy === "keep_latest") return this.#drop(threadIds, (id) => this.#old(id));
+    for (const threadId of threadIds) {
+      await this.#caughtUp({ configurable: { thread_id: threadId } }, async (thread) => {
+        if (thread?.isRecorded !== true) return super.deleteThread(threadId);
+        await this.#record(threadId, thread, async () => {
+          const ids = [...this.#ids(threadId), ...[...thread.dropped].map(nameOf)];
+          const isLeft = this.#ids(threadId).length > 0 || this.#writesOf(threadId).length > 0;
+          return isLeft ? { op: "delete", ids } : undefined;
+        });
+      });
+    }
+    await this.#giveBack(threadIds);
+  }
+
+  /** Prunes the threads that nothing was put on for so many seconds; their ids. A host calls this from time to time. */
+  async expire(seconds: number, options?: { strategy?: PruneStrategy }): Promise<string[]> {
+    const end = (Date.now() - seconds * 1000) * 1000;
+    const old: string[] = [];
+    for (const { host, id, head } of await this.#store.names()) {
+      const last = host === HOST ? await this.#store.event(head) : null;
+      if (last === null || last.recorded_at >= end) continue;
+      const isLeft = await this.#caughtUp({ configurable: { thread_id: id } }, async () => this.#ids(id).length > 0);
+      if (isLeft) old.push(id);
+    }
+    await this.prune(old, { strategy: options?.strategy ?? "delete" });
+    return old;
+  }
+
+  /** Copies all checkpoints of a thread, with their writes, as one event. */
+  async copyThread(sourceThreadId: string, targetThreadId: string): Promise<void> {
+    const source = { configurable: { thread_id: sourceThreadId } };
+    const records = await this.#caughtUp(source, async (thread) => (thread === undefined ? [] : this.#whole(sourceThreadId, thread, new Set())));
+    if (records.length === 0) return;
+    await this.#caughtUp({ configurable: { thread_id: targetThreadId } }, async (thread) => {
+      if (thread !== undefined) await this.#record(targetThreadId, thread, async () => ({ op: "thread", records }));
+    });
+  }
+
+  // What prunings need.
+
+  /** Drops checkpoints of threads. What is left is recorded anew, so that the records before can be erased. */
+  async #drop(threadIds: readonly string[], gone: (id: string) => Promise<CheckpointName[]>): Promise<void> {
+    for (const id of threadIds) {
+      await this.#caughtUp({ configurable: { thread_id: id } }, async (thread) => {
+        if (thread === undefined) return;
+        const decide = async (isWhole: boolean): Promise<ThreadRecord<Uint8Array>[]> => {
+          const ids = await gone(id);
+          if (ids.length === 0) return [];
+          const drop = { op: "drop" as const, ids };
+          // The next `keep` spends this one: the names of what went are told beside it.
+          const dropped = new Set(ids.map(([ns, of]) => place(ns, of, "")));
+          return isWhole ? [drop, { op: "keep", records: await this.#whole(id, thread, dropped) }] : [drop];
+        };
+        try {
+          await this.#recordAll(id, thread, () => decide(this.#erase));
+        } catch (error) {
+          if (!(error instanceof TooLargeError)) throw error;
+          // What is left is more than one event holds: the records stay.
+          await this.#recordAll(id, thread, () => decide(false));
+        }
+      });
+    }
+    await this.#giveBack(threadIds);
+  }
+
+  /** The checkpoints before the latest of each namespace, and before those that its channels may be made from. */
+  async #old(id: string): Promise<CheckpointName[]> {
+    const old: CheckpointName[] = [];
+    for (const [ns, checkpoints] of Object.entries(this.storage[id] ?? {})) {
+      const needed = new Set<string>();
+      let lacking: Set<string> | undefined;
+      let at: string | undefined = Object.keys(checkpoints).sort().at(-1);
+      while (at !== undefined && lacking?.size !== 0) {
+        const saved: [Uint8Array, Uint8Array, string | undefined] | undefined = checkpoints[at];
+        if (saved === undefined) break;
+        const { channel_values: values, channel_versions: versions } = await this.#loaded(saved[0]);
+        lacking ??= new Set(Object.keys(versions).filter((channel) => !FLEETING.some((name) => channel.startsWith(name))));
+        for (const channel of lacking) if (Object.hasOwn(values, channel)) lacking.delete(channel);
+        needed.add(at);
+        at = saved[2];
+      }
+      for (const of of Object.keys(checkpoints)) if (!needed.has(of)) old.push([ns, of]);
+    }
+    return old;
+  }
+
+  /** What stays of a thread, in records that fold to it; parents first. */
+  async #whole(id: string, thread: Thread, gone: ReadonlySet<string>): Promise<Part<Uint8Array>[]> {
+    const records: Part<Uint8Array>[] = [];
+    for (const [ns, checkpoints] of Object.entries(this.storage[id] ?? {})) {
+      const known = thread.saved.get(ns) ?? new Set<string>();
+      for (const of of Object.keys(checkpoints).sort()) {
+        const saved = checkpoints[of];
+        if (saved === undefined || gone.has(place(ns, of, ""))) continue;
+        const [checkpoint, metadata, parent] = saved;
+        const versions = Object.entries((await this.#loaded(checkpoint)).channel_versions);
+        const values = versions.filter(([channel, number]) => known.has(version(channel, number)));
+        records.push({ op: "put", ns, id: of, checkpoint, metadata, values, ...(parent === undefined ? {} : { parent }) });
+        const writes = Object.entries(this.writes[place(id, ns, of)] ?? {});
+        const each = writes.map(([key, [task, channel, bytes, path]]) => [key, [task, channel, bytes, path ?? ""]] as const);
+        if (each.length > 0) records.push({ op: "writes", ns, id: of, writes: Object.fromEntries(each) as never });
+      }
+    }
+    return records;
+  }
+
+  async #loaded(checkpoint: Uint8Array): Promise<Checkpoint> {
+    return (await this.serde.loadsTyped("json", checkpoint)) as Checkpoint;
+  }
+
+  #ids(id: string): CheckpointName[] {
+    const spaces = Object.entries(this.storage[id] ?? {});
+    return spaces.flatMap(([ns, checkpoints]) => Object.keys(checkpoints).map((of): CheckpointName => [ns, of]));
+  }
+
+  #writesOf(id: string): string[] {
+    return Object.keys(this.writes).filter((key) => (JSON.parse(key) as string[])[0] === id);
+  }
+
+  /** Erases records that nothing is made from any more, of threads as they were read last. */
+  async #giveBack(threadIds: readonly string[]): Promise<void> {
+    const threads = threadIds.flatMap((id) => this.#threads.get(id) ?? []);
+    const seqs = threads.flatMap((thread) => [...thread.spent]);
     if (!this.#erase || seqs.length === 0) return;
     try {
-      const { hit } = await this.#store.eraseRecords(seqs, { by: HOST, reason: "the thread was deleted" });
+      const { hit } = await this.#store.eraseRecords(seqs, { by: HOST, reason: "the thread was pruned or deleted" });
       for (const { bytes } of hit) this.#freed += bytes;
     } catch (error) {
-      // Another process erases: the next deletion has these records, too. They are deleted either way.
+      // Another process erases: the next call has these records, too. They are deleted either way.
       if (error instanceof BusyError) return;
       throw error;
     }
-    for (const seq of seqs) thread.spent.delete(seq);
+    for (const thread of threads) for (const seq of seqs) thread.spent.delete(seq);
     if (this.#freed < FREED_BYTES_MIN) return;
     this.#freed = 0;
     await this.#store.seal();
@@ -246,28 +342,46 @@ export class AcpdbSaver extends MemorySaver {
   }
 
   async #catchUp(id: string, thread: Thread): Promise<void> {
-    let view: View;
-    try {
-      view = await this.session(id).view();
-    } catch (error) {
-      if (error instanceof NotFoundError) return;
-      throw error;
-    }
-    for (const { seq, bytes } of await view.records({ after: thread.last })) {
-      const end = bytes.indexOf("\n");
-      const header = bytes.subarray(0, end).toString();
-      if (end > 0 && header.startsWith(FORM)) {
-        const record = JSON.parse(header) as Record_<Piece>;
-        await this.#fold(id, thread, record, new Reader(thread, seq, bytes.subarray(end + 1)));
-        // A deletion alone tells the names of what went: with it erased, what is put late would bring it back.
-        if (record.op !== "delete") thread.used.add(seq);
-        thread.isRecorded = true;
+    for (;;) {
+      const view = await this.#view(id);
+      if (view === undefined) return;
+      try {
+        for (const { seq, bytes } of await view.records({ after: thread.last })) await this.#take(id, thread, seq, bytes);
+        thread.last = Math.max(thread.last, view.seq);
+        return;
+      } catch (error) {
+        // Another process may have erased meanwhile what it has pruned.
+        if (!(error instanceof NotFoundError) || (await this.#view(id))?.seq === view.seq) throw error;
+        this.#forget(id, thread);
       }
     }
-    thread.last = Math.max(thread.last, view.seq);
   }
 
-  async #fold(id: string, thread: Thread, record: Record_<Piece>, reader: Reader): Promise<void> {
+  async #view(id: string): Promise<View | undefined> {
+    try {
+      return await this.session(id).view();
+    } catch (error) {
+      if (error instanceof NotFoundError) return undefined;
+      throw error;
+    }
+  }
+
+  #forget(id: string, thread: Thread): void {
+    delete this.storage[id];
+    for (const key of this.#writesOf(id)) delete this.writes[key];
+    thread.forget();
+  }
+
+  async #take(id: string, thread: Thread, seq: number, bytes: Buffer): Promise<void> {
+    const end = bytes.indexOf("\n");
+    const header = bytes.subarray(0, end).toString();
+    if (end <= 0 || !header.startsWith(FORM)) return;
+    const record = JSON.parse(header) as ThreadRecord<Piece>;
+    await this.#fold(id, thread, record, new Reader(thread, seq, bytes.subarray(end + 1)));
+    thread.fold(seq, record.op);
+  }
+
+  async #fold(id: string, thread: Thread, record: ThreadRecord<Piece>, reader: Reader): Promise<void> {
     switch (record.op) {
       case "put": {
         const spaces = (this.storage[id] ??= Object.create(null));
@@ -277,6 +391,7 @@ export class AcpdbSaver extends MemorySaver {
         saved[record.id] = [checkpoint, reader.take(record.metadata, `metadata ${record.ns}`), record.parent];
         // The same checkpoint again, as a run of its own.
         thread.deleted.delete(place(record.ns, record.id, ""));
+        thread.dropped.delete(place(record.ns, record.id, ""));
         break;
       }
       case "writes": {
@@ -286,105 +401,63 @@ export class AcpdbSaver extends MemorySaver {
         }
         break;
       }
+      case "thread":
+        for (const part of record.records) await this.#fold(id, thread, part, reader);
+        break;
       case "delete":
-        for (const [ns, checkpoints] of Object.entries(this.storage[id] ?? {})) {
-          for (const of of Object.keys(checkpoints)) thread.deleted.add(place(ns, of, ""));
-        }
         // The records that told of them may have been erased since.
-        for (const [ns, of] of record.ids ?? []) thread.deleted.add(place(ns, of, ""));
+        thread.delete([...this.#ids(id), ...(record.ids ?? [])].map(([ns, of]) => place(ns, of, "")));
         await super.deleteThread(id);
-        thread.forget();
+        break;
+      case "drop":
+        for (const [ns, of] of record.ids) {
+          delete this.storage[id]?.[ns]?.[of];
+          delete this.writes[place(id, ns, of)];
+          thread.dropped.add(place(ns, of, ""));
+        }
+        break;
+      case "keep":
+        thread.spend();
+        await super.deleteThread(id);
+        for (const part of record.records) await this.#fold(id, thread, part, reader);
         break;
       default: // Written by a newer version: kept in the log.
     }
   }
 
-  /** Records a thread's change, and folds it as the log has it. If another writer came between, `stays` says whether it is still one. */
-  async #record(id: string, thread: Thread, record: Record_<Uint8Array>, stays = (): boolean => true): Promise<void> {
+  /** Does a work that changes what is held before it is recorded. If it could not be recorded, what is held is read again. */
+  async #recorded<T>(id: string, thread: Thread, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#forget(id, thread);
+      throw error;
+    }
+  }
+
+  async #record(id: string, thread: Thread, decide: () => Promise<ThreadRecord<Uint8Array> | undefined>): Promise<void> {
+    await this.#recordAll(id, thread, async () => [await decide()].filter((record) => record !== undefined));
+  }
+
+  /** Records what is decided of a thread as it is, and folds it as the log has it. If another writer came between, it is decided again. */
+  async #recordAll(id: string, thread: Thread, decide: () => Promise<ThreadRecord<Uint8Array>[]>): Promise<void> {
     await decided(this.session(id), async () => {
       await this.#catchUp(id, thread);
-      if (!stays()) return { head: thread.last, entries: [] };
-      const maker = new Maker(thread);
-      const header = Buffer.from(`${FORM}${JSON.stringify(piecesOf(record, maker)).slice(1)}\n`);
-      return { head: thread.last, entries: [Entry.hostRecord(`checkpoint_${record.op}`, Buffer.concat([header, ...maker.fresh]))] };
+      const records = await decide();
+      const entries = records.map((record) => {
+        // What is kept is made from nothing before it.
+        const maker = new Maker(record.op === "keep" ? new Thread() : thread);
+        const header = Buffer.from(`${FORM}${JSON.stringify(piecesOf(record, maker)).slice(1)}\n`);
+        return Entry.hostRecord(`checkpoint_${record.op}`, Buffer.concat([header, ...maker.fresh]));
+      });
+      return { head: thread.last, entries };
     });
     await this.#catchUp(id, thread);
   }
 }
 
-/** The record with its values as what changed. */
-function piecesOf(record: Record_<Uint8Array>, maker: Maker): Record_<Piece> {
-  switch (record.op) {
-    case "put": {
-      const checkpoint = maker.piece(record.checkpoint, `checkpoint ${record.ns}`);
-      return { ...record, checkpoint, metadata: maker.piece(record.metadata, `metadata ${record.ns}`) };
-    }
-    case "writes": {
-      const each = Object.entries(record.writes).map(
-        ([key, [task, channel, value, path]]) => [key, [task, channel, maker.piece(value, undefined), path]] as const,
-      );
-      return { ...record, writes: Object.fromEntries(each) as never };
-    }
-    default:
-      return record;
-  }
-}
-
-/** Versions of channels that are saved in a namespace, after `values` were. */
-function savedIn(thread: Thread, ns: string, values: readonly [string, string | number][]): Set<string> {
-  const known = thread.saved.get(ns) ?? new Set<string>();
-  for (const [channel, number] of values) known.add(version(channel, number));
-  thread.saved.set(ns, known);
-  return known;
-}
-
-/** Takes the values of a record in their order. */
-class Reader {
-  readonly #thread: Thread;
-  readonly #seq: number;
-  readonly #fresh: Uint8Array;
-  #at = 0;
-  #count = 0;
-
-  constructor(thread: Thread, seq: number, fresh: Uint8Array) {
-    [this.#thread, this.#seq, this.#fresh] = [thread, seq, fresh];
-  }
-
-  take([of, steps]: Piece, line: string | undefined): Uint8Array {
-    const sources = of.map(([seq, number]) => this.#thread.value([seq || this.#seq, number]));
-    const { value, taken } = applied(steps, this.#fresh.subarray(this.#at), sources);
-    this.#thread.keep([this.#seq, this.#count], value, line);
-    this.#at += taken;
-    this.#count += 1;
-    return value;
-  }
-}
-
-/** Makes the values of a record what changed, in their order. */
-class Maker {
-  readonly fresh: Buffer[] = [];
-  readonly #thread: Thread;
-  readonly #own: Uint8Array[] = [];
-
-  constructor(thread: Thread) {
-    this.#thread = thread;
-  }
-
-  piece(value: Uint8Array, line: string | undefined): Piece {
-    const before = line === undefined ? undefined : this.#thread.latest.get(line);
-    const own = this.#own.map((_, number): Name => [0, number]).reverse();
-    const near = [...own, ...this.#thread.recent].slice(0, RECENT_COUNT);
-    const recent = near.filter((name) => String(name) !== String(before) && this.#bytes(name).length <= RECENT_BYTES_MAX);
-    const names = before === undefined ? recent : [before, ...recent];
-    const { steps, fresh } = changes(value, names.map((name) => this.#bytes(name)));
-    const used = [...new Set(steps.flatMap((step) => (typeof step === "number" ? [] : [step[0]])))];
-    const made = steps.map((step): Step => (typeof step === "number" ? step : [used.indexOf(step[0]), step[1], step[2]]));
-    this.fresh.push(fresh);
-    this.#own.push(value);
-    return [used.map((source) => names[source] ?? [0, 0]), made];
-  }
-
-  #bytes(name: Name): Uint8Array {
-    return (name[0] === 0 ? this.#own[name[1]] : this.#thread.value(name)) ?? new Uint8Array();
-  }
+/** The name that was made by `place`. */
+function nameOf(made: string): CheckpointName {
+  const [ns = "", id = ""] = JSON.parse(made) as string[];
+  return [ns, id];
 }

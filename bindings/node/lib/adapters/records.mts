@@ -35,6 +35,13 @@ export function textOf(content: unknown): string {
   return content === undefined || content === null ? "" : dumped(content);
 }
 
+/** A value with the names of each object in order. */
+export function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, one]) => [name, sorted(one)]));
+}
+
 // Facts. None of them is refused for a text of the framework.
 
 /** A record that says nothing to the context. */

@@ -16,6 +16,9 @@ import { createHash } from "node:crypto";
 import { Entry, type Session } from "../index.js";
 import { Calls, History, Turns, dumped, type Use } from "./records.mjs";
 
+/** Sessions that are held in memory. */
+const HELD_MAX = 256;
+
 /** A prompt, a text of the model, a call, or the end of a call. */
 export interface Unit {
   readonly kind: "system" | "user" | "assistant" | "call" | "end" | "other";
@@ -136,14 +139,14 @@ export class Told {
   /** For each unit the record that it is, if it is known. */
   #known(known: readonly Mark[], told: readonly Mark[], given: boolean | undefined): (number | undefined)[] {
     const before = this.#before;
-    const continues = (end: number): boolean =>
-      before !== undefined && before.length <= end && before.every((mark, place) => same(mark, told[place]));
-    const begins = given ?? !continues(told.length);
+    const continues = before !== undefined && before.length <= told.length && before.every((mark, place) => same(mark, told[place]));
+    const begins = given ?? !continues;
     let end = told.length;
     // The prompt of a run is new, even if it says what an earlier one said.
     while (begins && told[end - 1]?.unit === "user") end -= 1;
     const at: (number | undefined)[] = told.map(() => undefined);
-    if (continues(end)) {
+    // A list that says no more than the one before is a run's that begins anew; a longer one has the prompt behind what was told.
+    if (continues && (before.length <= end || before.length < told.length)) {
       this.#at.forEach((where, place) => (at[place] = where));
       return at;
     }
@@ -158,6 +161,28 @@ export class Told {
     const endOf = new Map([...paired(known)].map(([place, call]) => [call, place]));
     for (const [place, call] of paired(told.slice(0, end))) at[place] = endOf.get(at[call] ?? -1);
     return at;
+  }
+}
+
+/** What was told of sessions, by their keys. Those that were asked for longest ago are read again. */
+export class Tolds {
+  readonly #session: (key: string) => Session;
+  readonly #held = new Map<string, Told>();
+
+  constructor(session: (key: string) => Session) {
+    this.#session = session;
+  }
+
+  /** What was told of the session of a key. */
+  of(key: string): Told {
+    const told = this.#held.get(key) ?? new Told(this.#session(key));
+    this.#held.delete(key);
+    this.#held.set(key, told);
+    for (const oldest of this.#held.keys()) {
+      if (this.#held.size <= HELD_MAX) break;
+      this.#held.delete(oldest);
+    }
+    return told;
   }
 }
 

@@ -139,6 +139,166 @@ test("a deleted thread gives its space back, and another one with the same value
   await store.close();
 });
 
+const on = (thread) => ({ configurable: { thread_id: thread, checkpoint_ns: "" } });
+
+async function told(saver, thread) {
+  const all = [];
+  for await (const { config, checkpoint, pendingWrites } of saver.list({ configurable: { thread_id: thread } })) {
+    all.push([config.configurable.checkpoint_id, checkpoint.channel_values, pendingWrites]);
+  }
+  return all;
+}
+
+test("what is pruned gives its space back, and what is left stands in the log alone", async () => {
+  const store = await opened();
+  const saver = new AcpdbSaver(store);
+  let config = on("t");
+  const values = [];
+  for (let turn = 0; turn < 40; turn += 1) {
+    values.push(Array.from({ length: 3000 }, (_, at) => ((turn * 7919 + at * 104729) % 99991).toString(36)).join(" "));
+    config = await put(saver, config, [...values]);
+    await saver.putWrites(config, [["x", values[turn]]], "task");
+  }
+  await saver.copyThread("t", "copy");
+  const whole = await told(saver, "t");
+  assert.deepEqual(await told(new AcpdbSaver(store), "copy"), whole);
+  const { log_bytes: before } = await store.info();
+  await saver.prune(["t"]);
+  for (const one of [saver, new AcpdbSaver(store)]) assert.deepEqual(await told(one, "t"), whole.slice(0, 1));
+  assert.deepEqual(await told(saver, "copy"), whole);
+  await saver.prune(["copy"], { strategy: "delete" });
+  const { log_bytes: after } = await store.info();
+  assert.ok(after < values.join("").length * 2.4 && after < before / 2, `${before} bytes, and then ${after}`);
+  await saver.deleteThread("t");
+  assert.ok((await store.info()).log_bytes < 50_000);
+  await assert.rejects(saver.prune(["t"], { strategy: "all" }), { code: "invalid" });
+  assert.equal((await store.verify({ deep: true })).verdict, "sound");
+  await store.close();
+});
+
+test("a channel that is made from writes keeps what it is made from, and without erasing all stays", async () => {
+  for (const erase of [true, false]) {
+    const store = await opened();
+    const saver = new AcpdbSaver(store, undefined, { erase });
+    const put_ = async (config, values, versions) => {
+      const checkpoint = { ...emptyCheckpoint(), id: uuid6(0), channel_values: values, channel_versions: versions };
+      return saver.put(config, checkpoint, { source: "loop", step: 0, parents: {} }, versions);
+    };
+    let config = await put_(on("t"), { x: 0 }, { x: 1 });
+    const ids = [config];
+    for (const [values, versions] of [
+      [{ x: 1, delta: ["a"] }, { x: 2, delta: 1 }],
+      [{ x: 2 }, { x: 3, delta: 2, "branch:to:n": 1 }],
+      [{ x: 3 }, { x: 4, delta: 3, __start__: 1 }],
+    ]) {
+      await saver.putWrites(config, [["delta", values.x]], "task");
+      ids.push((config = await put_(config, values, versions)));
+    }
+    await saver.prune(["t"]);
+    for (const one of [saver, new AcpdbSaver(store)]) {
+      assert.deepEqual((await told(one, "t")).map(([id]) => id), ids.slice(1).reverse().map((it) => it.configurable.checkpoint_id));
+    }
+    const ops = (await saver.session("t").records()).map(({ bytes }) => JSON.parse(bytes.toString().split("\n")[0]).op);
+    assert.deepEqual(ops.slice(-2), erase ? ["drop", "keep"] : ["put", "drop"]);
+    assert.equal(ops.length, erase ? 2 : 8);
+    await store.close();
+  }
+});
+
+test("records of another language's saver are passed over", async () => {
+  const store = await opened();
+  const saver = new AcpdbSaver(store);
+  const python = '{"form":2,"op":"put","ns":"","id":"1","parent":null,"blobs":[],"checkpoint":["x",[],[]],"metadata":["x",[],[]]}\n';
+  await saver.session("t").append(acpdb.Entry.hostRecord("checkpoint_put", Buffer.from(python)));
+  assert.equal(await saver.getTuple(on("t")), undefined);
+  await put(saver, on("t"), 1);
+  assert.deepEqual((await told(new AcpdbSaver(store), "t")).map(([, it]) => it), [{ x: 1 }]);
+  await store.close();
+});
+
+test("runs are deleted, and old threads expire", async () => {
+  const store = await opened();
+  const saver = new AcpdbSaver(store);
+  let config = on("a");
+  for (const [value, run] of [[1, "one"], [2, "two"], [3, "one"]]) {
+    const checkpoint = { ...emptyCheckpoint(), id: uuid6(0), channel_values: { x: value }, channel_versions: { x: value } };
+    config = await saver.put(config, checkpoint, { source: "loop", step: 0, parents: {}, run_id: run }, { x: value });
+  }
+  await put(saver, on("b"), 1);
+  await saver.deleteForRuns(["one"]);
+  for (const one of [saver, new AcpdbSaver(store)]) assert.deepEqual((await told(one, "a")).map(([, it]) => it), [{ x: 2 }]);
+  assert.equal((await told(saver, "b")).length, 1);
+  assert.deepEqual(await saver.expire(24 * 3600), []);
+  assert.deepEqual(await saver.expire(-60), ["a", "b"]);
+  assert.deepEqual(await saver.expire(-60), []);
+  assert.deepEqual(await told(new AcpdbSaver(store), "a"), []);
+  await store.close();
+});
+
+test("what went first does not come back after more of it went", async () => {
+  const store = await opened();
+  const late = [];
+  for (const value of [1, 5]) {
+    late.push(await put(new AcpdbSaver(store), on("t"), value));
+    await new AcpdbSaver(store).deleteThread("t");
+  }
+  let last = on("t");
+  for (const value of [7, 8, 9]) {
+    late.push((last = await put(new AcpdbSaver(store), last, value)));
+    await new AcpdbSaver(store).prune(["t"]);
+  }
+  // Writes on what was pruned are none.
+  const before = await store.head();
+  for (const of of late.slice(0, -1)) await new AcpdbSaver(store).putWrites(of, [["x", 2]], "task");
+  assert.equal(await store.head(), before);
+  await new AcpdbSaver(store).deleteThread("t");
+  for (const of of late) {
+    const saver = new AcpdbSaver(store);
+    await saver.putWrites(await put(saver, of, 2), [["x", 2]], "task");
+    assert.deepEqual(await told(new AcpdbSaver(store), "t"), []);
+  }
+  assert.equal((await store.verify({ deep: true })).verdict, "sound");
+  await store.close();
+});
+
+test("savers that prune one thread and put on it lose nothing", async () => {
+  const store = await opened();
+  const other = await acpdb.open(store.path, anywhere);
+  const savers = [new AcpdbSaver(store), new AcpdbSaver(other)];
+  let config = on("t");
+  for (let number = 0; number < 30; number += 1) {
+    const saver = savers[(number * 7) % 3 === 0 ? 1 : 0];
+    config = await put(saver, config, Array(50).fill(number));
+    const [, one] = await Promise.all([
+      saver.putWrites(config, [["x", number]], "task"),
+      ...(number % 4 === 1 ? savers.map((it) => it.prune(["t"])) : [undefined]),
+    ]);
+    assert.equal(one, undefined);
+    for (const it of [...savers, new AcpdbSaver(store)]) {
+      const found = await it.getTuple(on("t"));
+      assert.deepEqual([found.checkpoint.channel_values.x[0], found.pendingWrites], [number, [["task", "x", number]]]);
+    }
+  }
+  await store.close();
+  await other.close();
+});
+
+test("a checkpoint that could not be recorded is not there", async () => {
+  // It was there for this saver, and for no other one.
+  const store = await opened();
+  const saver = new AcpdbSaver(store);
+  const first = await put(saver, on("t"), 1);
+  const append = acpdb.Session.prototype.appendExpecting;
+  acpdb.Session.prototype.appendExpecting = async () => {
+    throw new acpdb.BusyError("another process writes");
+  };
+  await assert.rejects(put(saver, first, 2), acpdb.BusyError);
+  await assert.rejects(saver.putWrites(first, [["x", 2]], "task"), acpdb.BusyError);
+  acpdb.Session.prototype.appendExpecting = append;
+  for (const one of [saver, new AcpdbSaver(store)]) assert.deepEqual(await told(one, "t"), [[first.configurable.checkpoint_id, { x: 1 }, []]]);
+  await store.close();
+});
+
 test("items are kept, found and forgotten", async () => {
   const store = await opened();
   const [one, other] = [new AcpdbStore(store), new AcpdbStore(store)];

@@ -9,6 +9,8 @@ import { test } from "node:test";
 import { AcpdbSession } from "acpdb/adapters/openai";
 import { AcpdbSessionStore } from "acpdb/adapters/claude";
 import { middleware, recorded } from "acpdb/adapters/ai";
+import { acpdbMiddleware, sessionOfThread } from "acpdb/adapters/langchain";
+import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "langchain";
 import { Draw, Truth, runs } from "./conversations.mjs";
 import { opened } from "../help.mjs";
 
@@ -124,7 +126,59 @@ async function claude(store, all) {
   return { session: sdk.session(key), truth };
 }
 
-const players = { openai, "ai recorded": ai(byRecorded), "ai prepareStep": ai(byPrepareStep), "ai middleware": ai(byMiddleware), claude };
+async function agents(store, all, draw) {
+  const truth = new Truth();
+  const made = () => acpdbMiddleware(store, { sessionOf: () => "s" });
+  const session = sessionOfThread(store, "s");
+  let [middleware, earlier, before, broken, prompts] = [made(), [], [], [], 0];
+  const systemMessage = new SystemMessage(draw.chance(0.5) ? "Be brief." : "");
+  const ask = (messages, finished, answer) =>
+    middleware.wrapModelCall({ messages: [...messages], systemMessage, runtime: {}, state: {} }, async (request) => {
+      truth.judge(finished, request.messages.filter((it) => it.getType() === "tool").map((it) => it.content));
+      if (answer === undefined) throw new RangeError("the model is away");
+      return answer;
+    });
+  const isWhole = async () => {
+    const rows = prompts === 0 ? [] : await session.history().catch(() => []);
+    return rows.filter((row) => row.role === "user" && row.call === null).length === prompts;
+  };
+  for (const run of all) {
+    // How its last calls ended was never told.
+    if (!run.continues) for (const it of broken) it.isFinished = false;
+    broken = [];
+    const messages = run.continues ? [...earlier] : [];
+    const finished = run.continues ? [...before] : [];
+    // A model that cannot be reached is asked again: in the same run, or by the same prompt in another one.
+    for (let asked = draw.chance(0.25) ? 2 : 1; asked > 0; asked -= 1) {
+      middleware.beforeAgent({}, {});
+      messages.push(new HumanMessage(run.prompt));
+      prompts += 1;
+      for (let away = draw.chance(0.4) ? 2 : 0; away > 0; away -= 1) await assert.rejects(ask(messages, finished), RangeError);
+    }
+    for (let step = 0; step <= run.turns.length; step += 1) {
+      if (draw.chance(0.3) && (await isWhole())) middleware = made();
+      const turn = run.turns[step] ?? [];
+      const tool_calls = turn.map((it) => ({ type: "tool_call", id: it.id, name: it.tool, args: it.args }));
+      const answer = new AIMessage({ content: turn.length > 0 ? "" : run.answer, tool_calls });
+      await ask(messages, finished, answer);
+      assert.ok(await isWhole(), "each prompt is recorded once, whatever it says");
+      truth.calls.push(...turn);
+      const ended = turn.filter((it) => it.isFinished);
+      messages.push(answer, ...ended.map((it) => new ToolMessage({ content: it.output, tool_call_id: it.id })));
+      finished.push(...ended);
+      if (ended.length < turn.length) {
+        broken = turn;
+        break;
+      }
+    }
+    [earlier, before] = [messages, finished];
+  }
+  middleware.beforeAgent({}, {});
+  await ask([...earlier, new HumanMessage("thanks")], before, new AIMessage("bye"));
+  return { session, truth };
+}
+
+const players = { openai, agents, "ai recorded": ai(byRecorded), "ai prepareStep": ai(byPrepareStep), "ai middleware": ai(byMiddleware), claude };
 
 for (const [name, play] of Object.entries(players)) {
   test(`${name}: what is fresh is sent whole, and the log has each call once`, async () => {

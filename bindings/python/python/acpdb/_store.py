@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 from . import _shapes as shapes
 from ._acpdb import (
@@ -27,6 +27,8 @@ from ._view import Looked, texts
 
 #: How long one wait of an iterator is, in seconds; it then waits again.
 _WAIT = 0.25
+
+C = TypeVar("C", bound="Closing")
 
 
 class Subscription:
@@ -84,16 +86,16 @@ class Subscription:
                 waiter.shutdown(wait=False, cancel_futures=True)
 
 
-@typed
-class Store:
-    """An open store, made by `acpdb.open`. May be used by all threads of the process; close it, or use `with`."""
+class Closing:
+    """What `with` and `async with` close at their end."""
 
-    __slots__ = ("_native", "__weakref__")
+    __slots__ = ()
 
-    def __init__(self, native: NativeStore) -> None:
-        self._native = native
+    def close(self) -> None:
+        """Lets go what it holds."""
+        raise NotImplementedError
 
-    def __enter__(self) -> Store:
+    def __enter__(self: C) -> C:
         return self
 
     def __exit__(
@@ -101,7 +103,7 @@ class Store:
     ) -> None:
         self.close()
 
-    async def __aenter__(self) -> Store:
+    async def __aenter__(self: C) -> C:
         return self
 
     async def __aexit__(
@@ -109,6 +111,16 @@ class Store:
     ) -> None:
         # The end of another thread's commit may have to be waited for.
         await asyncio.to_thread(self.close)
+
+
+@typed
+class Store(Closing):
+    """An open store, made by `acpdb.open`. May be used by all threads of the process; close it, or use `with`."""
+
+    __slots__ = ("_native", "__weakref__")
+
+    def __init__(self, native: NativeStore) -> None:
+        self._native = native
 
     def __iter__(self) -> Iterator[Session]:
         """The sessions, in order of their first events."""
@@ -226,6 +238,10 @@ class Store:
         """What a project is to remember; with `all` everything that it ever was told. Without a name, the only project's."""
         return cast("list[shapes.MemoryRow]", self._native.memory(project, at, all))
 
+    def memory_head(self, *, project: str | None = None) -> int:
+        """The newest event that what a project is to remember may rest on: as long as it is the same, so is the memory. 0 if there is none."""
+        return self._native.memory_head(project)
+
     def remember(self, entry: Entry, *, project: str | None = None) -> shapes.MemoryReceipt:
         """Remembers what `Entry.memory` says for a project, which comes about by it."""
         return cast(shapes.MemoryReceipt, self._native.remember(project, entry))
@@ -233,6 +249,10 @@ class Store:
     def retract(self, item: str, *, project: str | None = None, reason: str | None = None) -> shapes.MemoryReceipt:
         """The memory item no longer holds, and nothing takes its place."""
         return cast(shapes.MemoryReceipt, self._native.memory_act(project, "retract", item, None, reason))
+
+    def reinforce(self, item: str, *, project: str | None = None) -> shapes.MemoryReceipt:
+        """The memory item was confirmed, or used."""
+        return cast(shapes.MemoryReceipt, self._native.memory_act(project, "reinforce", item, None, None))
 
     # Weigh, check, move
 
@@ -283,7 +303,7 @@ class Store:
         return cast(shapes.EraseReport, self._native.erase_records(seqs, by, reason))
 
     def seal(self, *, active: bool = False) -> shapes.SealReport:
-        """Packs all complete segments of the log, to a tenth of their size as a rule; with `active` also the one that is being written.
+        """Packs all complete segments of the log, to about a quarter of their size; with `active` also the one that is being written.
 
         An open store does this by itself while it is idle, without the one that is being written. Answers are the same either way."""
         return cast(shapes.SealReport, self._native.seal(active))
@@ -350,7 +370,7 @@ def open(
 
 
 @typed
-class Stores(Mapping[str, Store]):
+class Stores(Closing, Mapping[str, Store]):
     """Several stores that are read as one, made by `open_all`: a mapping of labels to stores, each opened when it is asked for.
 
     Of stores that are copies of each other only the longest is one of them.
@@ -362,27 +382,15 @@ class Stores(Mapping[str, Store]):
         self._native = native
         self._members = native.members()
 
-    def __enter__(self) -> Stores:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Stores:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self.close)
-
     def __getitem__(self, label: str) -> Store:
         try:
             return self.store(label)
         except NotFoundError as error:
             raise KeyError(str(error)) from None
+
+    def __contains__(self, label: object) -> bool:
+        # A mapping's own answer would open the store.
+        return any(member["label"] == label for member in self.members)
 
     def __iter__(self) -> Iterator[str]:
         return (member["label"] for member in self.members)

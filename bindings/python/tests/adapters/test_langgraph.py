@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -113,20 +114,13 @@ def test_what_is_copied_pruned_and_deleted_is_so_for_every_saver(store: acpdb.St
 def test_a_value_is_recorded_as_what_changed(store: acpdb.Store) -> None:
     """The log grew with the square of the turns: each version of a channel stood in it whole."""
     saver, draw = AcpdbSaver(store), random.Random(1)
-    config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
-    said: list[str] = []
-    turns = 100
-    for turn in range(turns):
-        said = [*said, *("".join(draw.choices("abcdefghij klmnop", k=800)) for _ in range(2))]
-        version = saver.get_next_version(f"{turn}.", None)
-        checkpoint = {**empty_checkpoint(), "channel_values": {"said": said}, "channel_versions": {"said": version}}
-        config = saver.put(config, checkpoint, {"source": "loop", "step": turn, "parents": {}}, {"said": version})
-        saver.put_writes(config, [("said", said[-2:])], f"task-{turn}")
+    count = 100
+    said = turns(saver, "t", count, draw)
     texts = sum(map(len, said))
     assert store.info()["log_bytes"] < 3 * texts, "each text once in the channel and once in the writes; it was each turn"
     found = [*AcpdbSaver(store).list({"configurable": {"thread_id": "t"}})]
-    assert [it.checkpoint["channel_values"]["said"] for it in reversed(found)] == [said[: 2 * n + 2] for n in range(turns)]
-    assert [it.pending_writes for it in reversed(found)] == [[(f"task-{n}", "said", said[2 * n : 2 * n + 2])] for n in range(turns)]
+    assert [it.checkpoint["channel_values"]["said"] for it in reversed(found)] == [said[: 2 * n + 2] for n in range(count)]
+    assert [it.pending_writes for it in reversed(found)] == [[(f"task-{n}", "said", said[2 * n : 2 * n + 2])] for n in range(count)]
 
 
 def test_changes_make_the_value_that_they_were_made_from() -> None:
@@ -327,6 +321,17 @@ def test_a_thread_that_was_copied_again_after_its_deletion_goes_on(store: acpdb.
         assert later.checkpoint["channel_values"] == {"x": 3} and first.pending_writes == [("task", "x", 2)]
 
 
+def test_records_of_another_languages_saver_are_passed_over(store: acpdb.Store) -> None:
+    """Both had one form, with other fields, and a thread that the other one had put on could not be read."""
+    saver = AcpdbSaver(store)
+    node = b'{"form":"js","op":"put","ns":"","id":"1","checkpoint":[[],[]],"metadata":[[],[]],"values":[]}\n'
+    saver.session("t").append(acpdb.Entry.host_record("checkpoint_put", node))
+    config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    assert saver.get_tuple(config) is None
+    put(saver, config, 1)
+    assert [row[1] for row in told(AcpdbSaver(store), "t")] == [{"x": 1}]
+
+
 def test_threads_that_are_old_expire(store: acpdb.Store) -> None:
     saver = AcpdbSaver(store)
     for thread in ("a", "b"):
@@ -413,6 +418,26 @@ def test_items_whose_time_is_over_are_not_read(store: acpdb.Store) -> None:
     assert [item.key for item in AcpdbStore(store).search(("n",))] == ["default", "never", "over"]
 
 
+def test_a_read_gives_an_item_its_time_again_and_no_old_value(store: acpdb.Store) -> None:
+    """It put the value again that it had read: one that another process had put meanwhile was lost."""
+    one, other = AcpdbStore(store), AcpdbStore(store)
+    place = (("n",), "k")
+    one.put(*place, {"a": 1}, ttl=0.01)
+    other.put(("m",), "k", {"a": 1}, ttl=60)
+    time.sleep(0.05)
+    assert one.get(*place) is not None
+    used = AcpdbStore(store)
+    used._catch_up()
+    assert used._kept[place].used - used._kept[place].updated >= 50_000
+    other.put(*place, {"a": 2}, ttl=60)
+    time.sleep(0.01)
+    # As it was read before the other one put it.
+    one._touch(place, one._kept[place], True)
+    for it in (one, other, AcpdbStore(store)):
+        found = it.get(*place)
+        assert found is not None and found.value == {"a": 2}
+
+
 def test_a_sweep_leaves_what_was_put_anew_meanwhile(store: acpdb.Store) -> None:
     """A sweep that found its item gone read again, and forgot the one that stood there then: a living one."""
     one, other = AcpdbStore(store), AcpdbStore(store)
@@ -453,6 +478,31 @@ def test_an_item_that_could_not_be_forgotten_stands(store: acpdb.Store) -> None:
     assert [len(one.search(("n",))) for one in (it, AcpdbStore(store))] == [1, 1]
     it.delete(("n",), "k")
     assert [len(one.search(("n",))) for one in (it, AcpdbStore(store))] == [0, 0]
+
+
+def test_items_are_read_again_when_their_memory_changed(store: acpdb.Store) -> None:
+    """Each commit of any session made the store of items read all of them again."""
+    it, read = AcpdbStore(store), 0
+    memory = acpdb.Store.memory
+
+    def counted(*given: Any, **options: Any) -> Any:
+        nonlocal read
+        read += 1
+        return memory(*given, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acpdb.Store, "memory", counted)
+        it.put(("n",), "k", {"a": 1})
+        it.get(("n",), "k")
+        before = read
+        for number in range(5):
+            store.session("s").append(acpdb.Entry.message("user", f"{number}"))
+            assert it.get(("n",), "k") is not None
+        assert read == before
+        AcpdbStore(store).put(("n",), "k", {"a": 2})
+        found = it.get(("n",), "k")
+        assert found is not None and found.value == {"a": 2}
+    assert store.memory_head(project="langgraph") > store.memory_head(project="another") == 0
 
 
 def test_two_stores_lose_no_item_of_each_other(store: acpdb.Store, python: Callable[..., CompletedProcess[str]]) -> None:

@@ -13,21 +13,23 @@ import random
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import acpdb
+import langchain.agents.middleware as lc
 import pytest
 from acpdb.adapters._told import common
 from acpdb.adapters.claude import AcpdbSessionStore
 from acpdb.adapters.google_adk import AcpdbSessionService
 from acpdb.adapters.langchain import AcpdbChatMessageHistory
+from acpdb.adapters.langchain_agents import AcpdbMiddleware
 from acpdb.adapters.litellm import AcpdbLogger
 from acpdb.adapters.openai import AcpdbSession
 from acpdb.adapters.pydantic_ai import AcpdbHistory
 from conversations import Call, Run, Truth, runs
 from google.adk.events.event import Event
 from google.genai import types
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -186,6 +188,77 @@ async def lite(store: acpdb.Store, all: list[Run], draw: random.Random) -> tuple
     return logger.session("s"), truth
 
 
+async def agents(store: acpdb.Store, all: list[Run], draw: random.Random) -> tuple[acpdb.Session, Truth]:
+    truth = Truth()
+
+    def made() -> AcpdbMiddleware:
+        return AcpdbMiddleware(store, session_of=lambda _: "s")
+
+    middleware, state, runtime = made(), cast(Any, {"messages": []}), cast(Any, None)
+    earlier: list[AnyMessage] = []
+    before: list[Call] = []
+    broken: list[Call] = []
+    prompts = 0
+    system = SystemMessage("Be brief.") if draw.random() < 0.5 else None
+
+    async def ask(messages: list[AnyMessage], finished: list[Call], answer: AIMessage | None) -> None:
+        def judged(request: lc.ModelRequest[Any]) -> lc.ModelResponse[Any]:
+            truth.judge(zip(finished, [str(it.content) for it in request.messages if isinstance(it, ToolMessage)], strict=True))
+            if answer is None:
+                raise TimeoutError("the model is away")
+            return lc.ModelResponse([answer])
+
+        async def later(request: lc.ModelRequest[Any]) -> lc.ModelResponse[Any]:
+            return judged(request)
+
+        request = lc.ModelRequest(model=cast(Any, None), messages=[*messages], system_message=system, runtime=runtime, state=state)
+        if draw.random() < 0.5:
+            middleware.wrap_model_call(request, judged)
+        else:
+            await middleware.awrap_model_call(request, later)
+
+    for run in all:
+        if not run.continues:
+            truth.lose(broken, are_told=True)
+        broken = []
+        messages: list[AnyMessage] = [*earlier] if run.continues else []
+        finished = [*before] if run.continues else []
+        # A model that cannot be reached is asked again: in the same run, or by the same prompt in another one.
+        for _ in range(draw.choice([1, 1, 1, 2])):
+            middleware.before_agent(state, runtime)
+            messages.append(HumanMessage(run.prompt))
+            prompts += 1
+            for _ in range(draw.choice([0, 0, 0, 1, 2])):
+                with pytest.raises(TimeoutError):
+                    await ask(messages, finished, None)
+        for step in range(len(run.turns) + 1):
+            if draw.random() < 0.3 and told_is_whole(store, prompts):
+                middleware = made()
+            turn = run.turns[step] if step < len(run.turns) else []
+            calls: Any = [{"name": it.tool, "args": it.args, "id": it.id, "type": "tool_call"} for it in turn]
+            answer = AIMessage("" if turn else run.answer, tool_calls=calls)
+            await ask(messages, finished, answer)
+            assert told_is_whole(store, prompts), "each prompt is recorded once, whatever it says"
+            truth.calls += turn
+            messages = [*messages, answer, *(ToolMessage(it.output, tool_call_id=it.id) for it in turn if it.is_finished)]
+            finished += [it for it in turn if it.is_finished]
+            if not all_finished(turn):
+                broken = turn
+                break
+        earlier, before = messages, finished
+    middleware.before_agent(state, runtime)
+    await ask([*earlier, HumanMessage("thanks")], before, AIMessage("bye"))
+    return middleware.session("s"), truth
+
+
+def told_is_whole(store: acpdb.Store, prompts: int) -> bool:
+    try:
+        rows = store.session("s", host="langchain-agents").history()
+    except acpdb.NotFoundError:
+        return prompts == 0
+    return len([row for row in rows if row["role"] == "user" and row["call"] is None]) == prompts
+
+
 def all_finished(turn: list[Call]) -> bool:
     return all(it.is_finished for it in turn)
 
@@ -248,6 +321,7 @@ PLAYERS: dict[str, Player] = {
     "langchain": langchain,
     "pydantic_ai": pydantic(is_capability=True),
     "pydantic_ai as a processor": pydantic(is_capability=False),
+    "langchain_agents": agents,
     "litellm": lite,
     "claude": claude,
     "google_adk": adk,
@@ -302,7 +376,3 @@ def test_a_common_order_is_the_longest_and_of_equals_the_latest() -> None:
             for j, other in enumerate(known):
                 best[i + 1][j + 1] = best[i][j] + 1 if one == other else max(best[i][j + 1], best[i + 1][j])
         assert len(found) == best[-1][-1]
-
-
-
-

@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from threading import RLock
 from typing import Any
@@ -147,7 +147,7 @@ class AcpdbStore(BaseStore):
     # The memory.
 
     def _catch_up(self) -> None:
-        head = self.store.head()
+        head = self.store.memory_head(project=self.project)
         if head == self._head:
             return
         rows = self.store.memory(project=self.project)
@@ -157,7 +157,8 @@ class AcpdbStore(BaseStore):
             if it is None:
                 continue
             place = (tuple(it["namespace"]), it["key"])
-            kept[place] = _Kept(row["id"], it["value"], it["created"], it["updated"], it["ttl"], it["used"])
+            used = max(it["used"], _micros(row["reinforced"]))
+            kept[place] = _Kept(row["id"], it["value"], it["created"], it["updated"], it["ttl"], used)
         self._kept = dict(sorted(kept.items(), key=lambda one: one[1].created))
         self._head = head
 
@@ -174,7 +175,9 @@ class AcpdbStore(BaseStore):
         """Gives an item its time again that was read."""
         now = _now()
         if refresh and kept.ttl is not None and now - kept.used >= kept.ttl * MINUTE * REFRESHED_SHARE:
-            self._remember(place, _Kept("", kept.value, kept.created, kept.updated, kept.ttl, now))
+            # Its value is not put again: another process may have put a newer one.
+            self.store.reinforce(kept.id, project=self.project)
+            self._kept[place] = replace(kept, used=now)
 
     def _remember(self, place: Place, kept: _Kept) -> None:
         told = {
@@ -220,6 +223,11 @@ class AcpdbStore(BaseStore):
 
 def _now() -> int:
     return time.time_ns() // 1000
+
+
+def _micros(time: str | None) -> int:
+    """A time as the memory tells it."""
+    return 0 if time is None else round(datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() * 1_000_000)
 
 
 def _time(micros: int) -> datetime:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from threading import RLock
 from typing import Any
@@ -63,8 +63,8 @@ def text(content: Any) -> str:
     """The text of a content: of its parts that have one, in order."""
     if isinstance(content, str):
         return content
-    if isinstance(content, list):
-        parts = [part if isinstance(part, str) else part.get("text") for part in content]
+    if isinstance(content, (list, tuple)):
+        parts = [part if isinstance(part, str) else part.get("text") for part in content if isinstance(part, (str, Mapping))]
         return "\n".join(str(part) for part in parts if part)
     return "" if content is None else dumped(content)
 

@@ -16,10 +16,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from threading import Lock
 from typing import Any, Literal
 
 from .. import Entry, Session
 from . import _records
+
+#: Sessions that are held in memory.
+HELD_MAX = 256
 
 Mark = dict[str, str]
 Kind = Literal["system", "user", "assistant", "call", "end", "other"]
@@ -116,15 +120,15 @@ class Told:
     def _known(self, known: list[Any], told: list[Mark], kinds: list[Kind], begins: bool | None) -> list[int | None]:
         """For each unit the record that it is, if it is known."""
         before = self._before
+        continues = before is not None and told[: len(before)] == before
+        at: list[int | None] = [None] * len(told)
         end = len(told)
-        if begins is None:
-            begins = before is None or told[: len(before)] != before
-        if begins:
+        if begins or (begins is None and not continues):
             # The prompt of a run is new, even if it says what an earlier one said.
             while end > 0 and kinds[end - 1] == "user":
                 end -= 1
-        at: list[int | None] = [None] * len(told)
-        if before is not None and len(before) <= end and told[: len(before)] == before:
+        # A list that says no more than the one before is a run's that begins anew; a longer one has the prompt behind what was told.
+        if before is not None and continues and (len(before) <= end or len(before) < len(told)):
             at[: len(before)] = self._at
             return at
         ends, calls = paired([_use(mark) for mark in known]), paired([_use(mark) for mark in told[:end]])
@@ -138,6 +142,24 @@ class Told:
             where = at[call]
             at[place] = end_of.get(where) if where is not None else None
         return at
+
+
+class Tolds:
+    """What was told of sessions, by their keys. Those that were asked for longest ago are read again."""
+
+    def __init__(self, session: Callable[[str], Session]) -> None:
+        self._session = session
+        self._held: dict[str, Told] = {}
+        self._lock = Lock()
+
+    def of(self, key: str) -> Told:
+        """What was told of the session of a key."""
+        with self._lock:
+            told = self._held.pop(key, None) or Told(self._session(key))
+            self._held[key] = told
+            if len(self._held) > HELD_MAX:
+                del self._held[next(iter(self._held))]
+            return told
 
 
 def paired(uses: Sequence[_records.Use]) -> dict[int, int]:

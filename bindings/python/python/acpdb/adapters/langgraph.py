@@ -364,13 +364,12 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
         self._give_back(threads)
 
     def _give_back(self, threads: Sequence[Thread]) -> None:
-        """Erases records that nothing is made from any more."""
+        """Erases records that nothing is made from any more, of threads as they were read last."""
         if not self.erase:
             return
         spent: set[int] = set()
         for thread in threads:
             with thread.lock:
-                thread.catch_up()
                 spent |= thread.spent
         if not spent:
             return

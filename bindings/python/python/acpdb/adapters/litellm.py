@@ -19,11 +19,9 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from .. import Session, Store
 from . import _records
-from ._told import Told, Unit
+from ._told import HELD_MAX, Told, Tolds, Unit
 
 HOST = "litellm"
-#: Sessions that are held in memory; others are read again.
-HELD_MAX = 256
 
 Message = Mapping[str, Any]
 
@@ -41,7 +39,7 @@ class AcpdbLogger(CustomLogger):
         self.store = store
         self.project = project
         self._session_of = session_of or _session_of
-        self._told: dict[str, Told] = {}
+        self._tolds = Tolds(self.session)
         #: Calls whose requests were told.
         self._asked: dict[str, None] = {}
         self._lock = Lock()
@@ -84,12 +82,7 @@ class AcpdbLogger(CustomLogger):
         key = self._session_of(kwargs)
         if not key:
             return None
-        with self._lock:
-            told = self._told.pop(key, None) or Told(self.session(key))
-            self._told[key] = told
-            if len(self._told) > HELD_MAX:
-                del self._told[next(iter(self._told))]
-            return told
+        return self._tolds.of(key)
 
 
 def _session_of(kwargs: dict[str, Any]) -> str | None:
@@ -125,7 +118,7 @@ def _units(messages: Any) -> Iterator[Unit]:
     """Prompts, texts, calls and their ends, in order."""
     for message in _messages(messages):
         role = message.get("role")
-        text = _text(message.get("content"))
+        text = _records.text(message.get("content"))
         if role in ("tool", "function"):
             yield _end(str(message.get("tool_call_id") or message.get("name") or ""), text)
             continue
@@ -139,16 +132,6 @@ def _units(messages: Any) -> Iterator[Unit]:
                 yield _call(_plain(call), begins=number == 0 and not text)
             continue
         yield _said("system" if role in ("system", "developer") else "user", text)
-
-
-def _text(content: Any) -> str:
-    """The texts of a content; pictures and the like are left out."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, (list, tuple)):
-        texts = (part if isinstance(part, str) else part.get("text") for part in content if isinstance(part, (str, Mapping)))
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return "" if content is None else str(content)
 
 
 def _said(role: Any, text: str, *, begins: bool = False) -> Unit:
