@@ -76,7 +76,7 @@ fn each_damaged_object_is_named() {
     for (key, object) in &before {
         let number = is_entry(id, key);
         let is_fence = number.is_some() && object.len() == crate::run::RUN_HEADER_BYTES;
-        let is_secret = key == &meta_key(id, "secret") || !key.starts_with("s/");
+        let is_secret = *key == meta_key(id, "secret") || !key.starts_with("s/");
         // Nothing tells that the last entry is missing, and fences before the boundary are of the past.
         if is_secret || is_fence || number.is_some_and(|number| number < head.boundary || number == last) {
             continue;
