@@ -23,6 +23,8 @@
 //! # }
 //! ```
 
+pub mod remote;
+
 use std::path::PathBuf;
 
 pub use acpdb_engine::{

@@ -180,7 +180,8 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let (code, hint) = match &error {
             Error::Busy { .. } => (Code::Busy, Some("try again, or end the process that holds it")),
-            Error::HeadMoved { .. } => (Code::Conflict, None),
+            Error::HeadMoved { .. } | Error::Fenced { .. } => (Code::Conflict, None),
+            Error::Unshipped { .. } => (Code::Partial, None),
             Error::NotFound { .. } | Error::NotAStore { .. } => (Code::NotFound, None),
             Error::Rejected(rejection) => (refused(rejection), None),
             Error::Ambiguous { .. } | Error::TooLarge { .. } => (Code::Usage, None),

@@ -41,6 +41,7 @@ mod several;
 mod shapes;
 mod signing;
 mod spread;
+mod storage_prices;
 mod store_path;
 mod tiles;
 mod tokens;
@@ -265,6 +266,9 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Task(act) => commands::task::run(global, act, output),
         Verb::Project(act) => commands::project::run(global, act, output),
         Verb::Policy(act) => commands::policy::run(global, act, output),
+        Verb::Verify(args) if global.named.iter().any(|named| mirrors::is_url(named)) => {
+            commands::verify_remote::run(global, args, output)
+        }
         Verb::Verify(args) => commands::verify::run(global, args, output),
         Verb::Key(act) => commands::key::run(global, act, output),
         Verb::Checkpoint(args) => commands::checkpoint::run(global, args, output),

@@ -16,7 +16,7 @@ use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::store::{StoreMember, Stores, is_store, stores_in};
 use acpdb_query::when::{self, Point};
 
-use crate::args::{Args, Naming, Reach};
+use crate::args::{Args, Naming, Reach, Verb};
 use crate::clock::now;
 use crate::commands::{lines::some_of, session};
 use crate::failure::Failure;
@@ -32,6 +32,8 @@ const NAMED_COUNT_MAX: usize = 8;
 pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let has_url = args.global.named.iter().any(|named| mirrors::is_url(named));
     match args.verb.reach() {
+        // It checks the objects where they lie.
+        Reach::Apart if has_url && matches!(args.verb, Verb::Verify(_)) => return Ok(()),
         Reach::Apart if has_url => {
             let failure = Failure::usage("this verb works with a store in a folder, and a URL is named");
             return Err(failure.hint("acpdb restore URL DIR makes a store of what is there"));

@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use acpdb_live::files;
+use acpdb_remote::{RemotePlace, RemoteUrlError};
 use toml_edit::{DocumentMut, Item, Value};
 
 use crate::failure::{Code, Failure};
+use crate::storage_prices::StoragePrices;
 
 /// The list of trusted stores. It is not one value, so it is not among the keys.
 const TRUSTED: &str = "trusted";
@@ -31,6 +33,10 @@ pub(crate) enum ValueKind {
     Word(&'static [&'static str]),
     /// A number of events or of minutes.
     Every,
+    /// A place to which stores are shipped.
+    Url,
+    /// Prices of object storage.
+    Prices,
 }
 
 /// How often an automatic act is done.
@@ -115,6 +121,18 @@ pub(crate) const KEYS: &[SettingKey] = &[
         about: "parts of the status line, of {context} · {session} · {today} · {stale} · {lost}; --template overrides it",
     },
     SettingKey {
+        name: "backup",
+        kind: ValueKind::Url,
+        default: "none: backup is told where to",
+        about: "where backup ships to if none is named, as file:///FOLDER or s3://BUCKET/PREFIX, and the service of --backup",
+    },
+    SettingKey {
+        name: "storage_price",
+        kind: ValueKind::Prices,
+        default: "s3",
+        about: "prices by which --dry-run of backup and restore estimates: s3, r2, or dollars per million writes, million reads, GB and month, GB out",
+    },
+    SettingKey {
         name: "sign",
         kind: ValueKind::Every,
         default: "by hand: acpdb checkpoint sign",
@@ -133,6 +151,8 @@ pub(crate) struct Settings {
     pub(crate) price: Option<String>,
     pub(crate) prices: Option<PathBuf>,
     pub(crate) sign: Option<Every>,
+    pub(crate) backup: Option<String>,
+    pub(crate) storage_price: Option<String>,
     pub(crate) statusline: Option<String>,
     /// Stores of others, or writable by others, that the user trusts.
     pub(crate) trusted: Vec<PathBuf>,
@@ -239,6 +259,8 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             "price" => settings.price = Some(text),
             "statusline" => settings.statusline = Some(text),
             "sign" => settings.sign = text.parse().ok(),
+            "backup" => settings.backup = Some(text),
+            "storage_price" => settings.storage_price = Some(text),
             "prices" => settings.prices = Some(at_home(&text)),
             _ => {}
         }
@@ -270,6 +292,14 @@ pub(crate) fn check(key: &SettingKey, text: &str) -> Result<(), Failure> {
             return Err(Failure::usage(format!("{} cannot be empty", key.name)));
         }
         ValueKind::Text => return Ok(()),
+        ValueKind::Url => {
+            // A program with other features may use the same file.
+            return match RemotePlace::of_url(text) {
+                Ok(_) | Err(RemoteUrlError::WithoutS3) => Ok(()),
+                Err(error) => Err(Failure::usage(format!("{} cannot be that: {error}", key.name))),
+            };
+        }
+        ValueKind::Prices => return StoragePrices::named(text).map(drop),
         ValueKind::Every if text.parse::<Every>().is_ok() => return Ok(()),
         ValueKind::Every => {
             let message =

@@ -140,6 +140,13 @@ fn what_a_bucket_refuses_is_said() {
     world.server.keep_versions();
     world.append("more");
     world.run(&["backup", URL]).says(0, &["keeps old versions"]);
+    // The bucket keeps what was erased: that is said, and no success.
+    world.append("a word that leaked");
+    world.run(&["backup", URL]).says(0, &["keeps old versions"]);
+    let found = world.run(&["search", "leaked", "--json"]).says(0, &[]);
+    let item = found.split("\"item\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap().to_owned();
+    world.run(&["erase", &item, "--by", "ada", "--reason", "it leaked"]).says(0, &[]);
+    world.run(&["backup", URL]).says(8, &["what was erased is there still"]);
     world.server.objects().set("other/notes.txt", Some(Vec::new()));
     world.run(&["backup", "s3://bucket/other"]).says(2, &["notes.txt"]);
     world.run(&["backup", "s3://none/x"]).says(8, &["no such bucket"]);

@@ -9,9 +9,9 @@ use crate::log::LogError;
 
 /// The reason why the store could not do as asked.
 ///
-/// A variant says what to do: wait ([`Error::Busy`]), read again and retry ([`Error::HeadMoved`]), change the request
+/// A variant says what to do: wait ([`Error::Busy`], [`Error::Unshipped`]), read again and retry ([`Error::HeadMoved`]), change the request
 /// ([`Error::Rejected`], [`Error::NotFound`], [`Error::TooLarge`]), free space ([`Error::NoSpace`]), reopen
-/// ([`Error::Poisoned`], [`Error::Replaced`], [`Error::Upgraded`]), run `acpdb verify` ([`Error::Corrupt`]), update
+/// ([`Error::Poisoned`], [`Error::Replaced`], [`Error::Upgraded`], [`Error::Fenced`]), run `acpdb verify` ([`Error::Corrupt`]), update
 /// ([`Error::NewerFormat`]), or look at the
 /// file system ([`Error::Io`]).
 ///
@@ -169,6 +169,21 @@ pub enum Error {
     #[error("{detail}")]
     Locked {
         /// The key, and the reason why it cannot be had.
+        detail: String,
+    },
+    /// Another worker took the store over. Commits that were not acknowledged may be kept or not; none that was acknowledged is lost. Open the
+    /// store again to take it back.
+    #[error(
+        "another worker took the store over at epoch {epoch}; what was not acknowledged may be there or not"
+    )]
+    Fenced {
+        /// The epoch of that worker.
+        epoch: u64,
+    },
+    /// Recorded in this folder, and not acknowledged by the remote. The next commit that is acknowledged brings it there, too; so does opening again.
+    #[error("recorded here, and not known to be at the remote: {detail}")]
+    Unshipped {
+        /// The reason.
         detail: String,
     },
     /// The file system refused.

@@ -136,6 +136,12 @@ impl VerifyReport {
         !self.violations.is_empty() && self.missing.is_none() && self.violations.iter().all(is_text)
     }
 
+    /// Whether the store's secret is missing or damaged and nothing else is: all can be read, and nothing can be appended.
+    pub fn lacks_secret_alone(&self) -> bool {
+        let is_secret = |violation: &Violation| violation.kind == DamagedPart::Secret;
+        !self.violations.is_empty() && self.missing.is_none() && self.violations.iter().all(is_secret)
+    }
+
     /// Witnesses that claim more than the log holds, or something else than the log holds.
     pub fn contradicting(&self) -> impl Iterator<Item = &Witness> {
         self.witnesses.iter().filter(|witness| witness.contradicts())

@@ -43,6 +43,19 @@ pub struct RemoteChain {
     tail: ChainTail,
 }
 
+/// The take-overs of one writer that lives: who takes a chain over with one takes it from itself alone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ChainClaim {
+    nonces: Vec<u64>,
+}
+
+impl ChainClaim {
+    /// Whether a head is of this writer, or this writer had none yet.
+    pub(crate) fn allows(&self, head: &RemoteHead) -> bool {
+        self.nonces.is_empty() || self.nonces.contains(&head.owner_nonce)
+    }
+}
+
 /// Eight random bytes.
 pub(crate) fn random(entropy: &dyn Entropy) -> Result<u64, ChainError> {
     let mut bytes = [0; 8];
@@ -63,7 +76,20 @@ impl RemoteChain {
         store: StoreId,
         owner: &str,
     ) -> Result<Self, ChainError> {
-        let nonce = random(&*entropy)?;
+        Self::take_over_as(remote, entropy, store, owner, &mut ChainClaim::default())
+    }
+
+    /// [`RemoteChain::take_over`], by a writer that had it before: from itself alone.
+    pub(crate) fn take_over_as(
+        remote: Arc<dyn Remote>,
+        entropy: Arc<dyn Entropy>,
+        store: StoreId,
+        owner: &str,
+        claim: &mut ChainClaim,
+    ) -> Result<Self, ChainError> {
+        let (nonce, before) = (random(&*entropy)?, claim.clone());
+        // Before the swap: if no answer comes, the head may be of this take-over.
+        claim.nonces.push(nonce);
         let mut cut = owner.len().min(OWNER_BYTES_MAX);
         while !owner.is_char_boundary(cut) {
             // 0 is a boundary of every text.
@@ -83,6 +109,9 @@ impl RemoteChain {
                 }
                 _ => RemoteHead::empty(store),
             };
+            if !before.allows(&was) {
+                return Err(ChainError::Fenced { epoch: was.epoch });
+            }
             let epoch = was.epoch.saturating_add(1);
             let head = RemoteHead {
                 epoch,

@@ -4,6 +4,7 @@ use acpdb_engine::Error;
 use acpdb_engine::log::LogError;
 use acpdb_engine::verify::VerifyReport;
 
+use crate::place::RemoteUrlError;
 use crate::remote::RemoteError;
 
 /// The reason why a chain could not be written or read. After an error of a chain that writes, take it over again: what is there
@@ -67,6 +68,15 @@ pub enum ChainError {
         /// The store.
         store: String,
     },
+    /// The store was shipped without its secret: it can be read, and not taken over.
+    #[error("store {store} was shipped without its secret: nothing can be appended to it from there")]
+    SecretMissing {
+        /// The store.
+        store: String,
+    },
+    /// A URL names no remote.
+    #[error(transparent)]
+    Url(#[from] RemoteUrlError),
     /// There is no such store at the remote.
     #[error("the remote has no store {store}")]
     NoStore {

@@ -14,6 +14,7 @@
 
 mod cache;
 mod chain;
+mod check;
 mod error;
 mod folder;
 mod head;
@@ -22,6 +23,8 @@ mod memory;
 mod mirror;
 mod names;
 mod objects;
+mod opened;
+mod place;
 mod read;
 mod rehearsal;
 mod remote;
@@ -40,11 +43,14 @@ mod tests;
 mod ways;
 
 pub use chain::RemoteChain;
+pub use check::{RemoteReport, RemoteViolation, check, to_fetch};
 pub use error::ChainError;
 pub use folder::FolderRemote;
 pub use memory::MemoryRemote;
 pub use mirror::{Mirrored, mirror, mirror_name};
 pub use names::meta_key;
+pub use opened::{RemoteOptions, RemoteStore, open, store_of};
+pub use place::{RemotePlace, RemoteUrlError, url_scheme};
 pub use rehearsal::{RehearsedCount, RehearsedRemote};
 pub use remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped};
 pub use repair::repair;

@@ -89,7 +89,7 @@ enum MirrorStanding {
     SetBack,
 }
 
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ChainError {
+pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ChainError {
     let path = path.to_owned();
     move |source| match source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ChainError::Store(Error::NoSpace { path }),
@@ -188,7 +188,7 @@ fn lock(path: &Path) -> Result<File, ChainError> {
 }
 
 /// Removes a file or a folder, if it is there.
-fn remove(path: &Path) -> Result<(), ChainError> {
+pub(crate) fn remove(path: &Path) -> Result<(), ChainError> {
     let removed = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -5,7 +5,7 @@ use acpdb_engine::ids::StoreId;
 use crate::error::ChainError;
 use crate::head::RemoteHead;
 use crate::names::{ObjectName, head_key, store_keys};
-use crate::remote::{Created, ObjectTag, Remote, RemoteError, Swapped};
+use crate::remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped};
 use crate::run::{LogRun, LogRunKind, NoRun};
 
 /// How often a call is made whose answer says nothing.
@@ -150,6 +150,15 @@ pub(crate) fn listed<T>(
     under: &str,
     found: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<T>, ChainError> {
+    listed_objects(remote, under, |listed| found(&listed.key))
+}
+
+/// [`listed`], of keys with the lengths of their objects.
+pub(crate) fn listed_objects<T>(
+    remote: &dyn Remote,
+    under: &str,
+    found: impl Fn(&ListedObject) -> Option<T>,
+) -> Result<Vec<T>, ChainError> {
     let (mut all, mut count, mut after) = (Vec::new(), 0_usize, String::new());
     loop {
         let page = remote.list(under, &after)?;
@@ -161,7 +170,7 @@ pub(crate) fn listed<T>(
             let (bytes, limit) = (count as u64, NAME_COUNT_MAX as u64);
             return Err(ChainError::TooLarge { what: format!("the list of {under}"), bytes, limit });
         }
-        all.extend(page.iter().filter_map(|listed| found(&listed.key)));
+        all.extend(page.iter().filter_map(&found));
         after.clone_from(last);
     }
 }

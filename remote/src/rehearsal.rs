@@ -15,13 +15,17 @@ use crate::remote::{
     Created, LISTED_COUNT_MAX, ListedObject, ObjectTag, Remote, RemoteError, Swapped, read_exactly,
 };
 
-/// Objects and bytes that were written in a rehearsal.
+/// Requests of a rehearsal, and the bytes in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct RehearsedCount {
-    /// Objects, each as often as it was written.
+    /// Objects, each as often as it is written.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Requests that write or list.
+    pub writes: u64,
+    /// Requests that read.
+    pub reads: u64,
 }
 
 #[derive(Debug, Default)]
@@ -43,9 +47,22 @@ impl RehearsedRemote {
         Self { real, kept: MemoryRemote::new(), state: Mutex::default() }
     }
 
-    /// Objects and bytes that were written so far.
+    /// Requests so far.
     pub fn count(&self) -> RehearsedCount {
         steady(&self.state).count
+    }
+
+    /// An object as it would be there.
+    fn found(
+        &self,
+        key: &str,
+        range: Option<Range<u64>>,
+    ) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
+        match self.kept.get(key, range.clone())? {
+            None if self.is_gone(key) => Ok(None),
+            None => self.real.get(key, range),
+            found => Ok(found),
+        }
     }
 
     fn is_gone(&self, key: &str) -> bool {
@@ -56,6 +73,7 @@ impl RehearsedRemote {
         let tag = ObjectTag::of(&bytes);
         let mut state = steady(&self.state);
         state.gone.remove(key);
+        state.count.writes = state.count.writes.saturating_add(1);
         state.count.objects = state.count.objects.saturating_add(1);
         state.count.bytes = state.count.bytes.saturating_add(bytes.len() as u64);
         self.kept.set(key, Some(if key.contains("/seg/") { Vec::new() } else { bytes }));
@@ -65,14 +83,14 @@ impl RehearsedRemote {
 
 impl Remote for RehearsedRemote {
     fn create(&self, key: &str, bytes: &[u8]) -> Result<Created, RemoteError> {
-        if self.get(key, Some(0..0))?.is_some() {
+        if self.found(key, Some(0..0))?.is_some() {
             return Ok(Created::Taken);
         }
         Ok(Created::Here(self.write(key, bytes.to_vec())))
     }
 
     fn swap(&self, key: &str, bytes: &[u8], was: &ObjectTag) -> Result<Swapped, RemoteError> {
-        if self.get(key, None)?.is_none_or(|(_, found)| found != *was) {
+        if self.found(key, None)?.is_none_or(|(_, found)| found != *was) {
             return Ok(Swapped::Moved);
         }
         Ok(Swapped::Here(self.write(key, bytes.to_vec())))
@@ -83,14 +101,16 @@ impl Remote for RehearsedRemote {
     }
 
     fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
-        match self.kept.get(key, range.clone())? {
-            None if self.is_gone(key) => Ok(None),
-            None => self.real.get(key, range),
-            found => Ok(found),
-        }
+        let mut state = steady(&self.state);
+        state.count.reads = state.count.reads.saturating_add(1);
+        drop(state);
+        self.found(key, range)
     }
 
     fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
+        let mut state = steady(&self.state);
+        state.count.writes = state.count.writes.saturating_add(1);
+        drop(state);
         let mut found = self.kept.list(under, after)?;
         let mut from = after.to_owned();
         loop {
@@ -146,7 +166,7 @@ mod tests {
         assert_eq!(keys, ["s/a", "s/c"]);
         assert!(matches!(remote.create("s/b", b"again").unwrap(), Created::Here(_)));
         let _ = remote.put("s/seg/x", &mut &b"1234"[..], 4).unwrap();
-        assert_eq!(remote.count(), RehearsedCount { objects: 4, bytes: 13 });
+        assert_eq!(remote.count(), RehearsedCount { objects: 4, bytes: 13, writes: 5, reads: 4 });
         assert_eq!(real.all(), before);
     }
 }

@@ -20,13 +20,13 @@ use acpdb_engine::log::{Head, Log, LogOptions, follow};
 use acpdb_engine::storage::{Entropy, FileStorage, Storage, SystemClock, SystemEntropy, read_file};
 use acpdb_engine::vault::{KEY_FILE_BYTES, KeyUse};
 
-use crate::chain::{PACK_COUNT, RemoteChain};
+use crate::chain::{ChainClaim, PACK_COUNT, RemoteChain};
 use crate::error::ChainError;
 use crate::look::{look, trash_left};
 use crate::names::{PREFIX_MARK, PREFIX_TEXT, meta_key};
 use crate::objects::{Settled, create_settled, get_settled, put_whole};
 use crate::remote::Remote;
-use crate::status::{RemoteStatus, status};
+use crate::status::{RemoteStatus, lacks_secret, status};
 
 /// Longest pause after a failure that may pass.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -73,6 +73,8 @@ pub struct Shipped {
     pub chunks: u64,
     /// Complete segments that were made, or replaced because bodies were erased.
     pub segments: u64,
+    /// Segments among them of which bodies were erased: what took their place before is deleted.
+    pub erased: u64,
     /// Bytes of the log in them.
     pub bytes: u64,
 }
@@ -83,6 +85,8 @@ pub struct Shipper {
     remote: Arc<dyn Remote>,
     options: ShipOptions,
     chain: Option<RemoteChain>,
+    /// The take-overs so far of a shipper that takes its store from no other; `None`: it takes it from any.
+    claim: Option<ChainClaim>,
     /// All up to here was there, and no erasure was under way, when it was last looked at.
     settled: Option<Seq>,
     /// The digests of the small files that are there.
@@ -102,7 +106,26 @@ impl Shipper {
         let log_options = LogOptions { read_only: true, keys: KeyUse::Bytes, ..LogOptions::default() };
         let (log, _recovery) =
             Log::open(storage, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), log_options)?;
-        Ok(Self { log, remote, options, chain: None, settled: None, put: BTreeMap::new() })
+        Ok(Self { log, remote, options, chain: None, claim: None, settled: None, put: BTreeMap::new() })
+    }
+
+    /// Gives it a chain that was taken over, which it takes from no other from here on.
+    pub(crate) fn hold(&mut self, chain: RemoteChain, claim: ChainClaim) -> Result<(), ChainError> {
+        self.check(&chain.place(), self.log.refresh()?)?;
+        self.put_small_files()?;
+        (self.chain, self.claim) = (Some(chain), Some(claim));
+        Ok(())
+    }
+
+    /// Whether the store's secret is neither here nor at the remote: nothing can be appended to what is restored. An encrypted store has none, and needs none.
+    /// Makes no request if it is here.
+    ///
+    /// # Errors
+    /// [`ChainError::Store`] if its file cannot be read, [`ChainError::Remote`].
+    pub fn lacks_secret(&self) -> Result<bool, ChainError> {
+        Ok(!self.log.is_encrypted()
+            && !self.small_files()?.contains_key("secret")
+            && lacks_secret(&*self.remote, self.store())?)
     }
 
     /// The store.
@@ -158,6 +181,9 @@ impl Shipper {
             found => found?,
         };
         if let Some((there, tail)) = found {
+            if self.claim.as_ref().is_some_and(|claim| !claim.allows(&there)) {
+                return Err(ChainError::Fenced { epoch: there.epoch });
+            }
             self.check(&tail.place, head)?;
             let kept: Vec<_> =
                 there.segments.iter().map(|kept| (kept.name.number, kept.name.generation)).collect();
@@ -173,7 +199,10 @@ impl Shipper {
         }
         self.put_small_files()?;
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
-        RemoteChain::take_over(Arc::clone(&self.remote), entropy, store, &self.options.owner).map(Some)
+        let (remote, owner) = (Arc::clone(&self.remote), &self.options.owner);
+        let claim = self.claim.as_mut();
+        RemoteChain::take_over_as(remote, entropy, store, owner, claim.unwrap_or(&mut ChainClaim::default()))
+            .map(Some)
     }
 
     fn check(&self, there: &Head, head: Head) -> Result<(), ChainError> {
@@ -223,7 +252,8 @@ impl Shipper {
             } else {
                 self.log.piece(chain.place(), head, self.options.chunk_bytes_max)?
             };
-            if let Some(bytes) = done {
+            if let Some((bytes, generation)) = done {
+                shipped.erased = shipped.erased.saturating_add(u64::from(generation > 0));
                 shipped.segments = shipped.segments.saturating_add(1);
                 shipped.bytes = shipped.bytes.saturating_add(bytes);
             } else if let Some(piece) = &piece {
@@ -245,8 +275,8 @@ impl Shipper {
         }
     }
 
-    /// Ships a complete segment as one object. `None`: it is being changed just now.
-    fn complete(&self, chain: &mut RemoteChain, number: u32) -> Result<Option<u64>, ChainError> {
+    /// Ships a complete segment as one object, and returns its length and generation. `None`: it is being changed just now.
+    fn complete(&self, chain: &mut RemoteChain, number: u32) -> Result<Option<(u64, u32)>, ChainError> {
         let Some((facts, bytes)) = self.log.segment_bytes(number)? else { return Ok(None) };
         let Some(before) = chain.place_before(number) else { return Ok(None) };
         let length = bytes.len() as u64;
@@ -255,7 +285,7 @@ impl Shipper {
             ChainError::Unsound { key: format!("segment {number} of the store"), what }
         })?;
         chain.complete(number, facts.generation, bytes, behind)?;
-        Ok(Some(length))
+        Ok(Some((length, facts.generation)))
     }
 
     /// The small files that the remote is to have, as they are now.

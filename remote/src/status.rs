@@ -1,9 +1,12 @@
 //! How far a remote is behind its store.
 
+use acpdb_engine::codec::StoreFile;
 use acpdb_engine::ids::{Seq, StoreId};
 
 use crate::error::ChainError;
 use crate::look::{look, trash_left};
+use crate::names::meta_key;
+use crate::objects::get_settled;
 use crate::remote::Remote;
 
 /// A store as a remote has it.
@@ -27,6 +30,8 @@ pub struct RemoteStatus {
     pub packs: usize,
     /// Chunks that no pack has.
     pub chunks: usize,
+    /// Its secret is not there: what is restored can be read, and nothing can be appended to it. An encrypted store needs none.
+    pub lacks_secret: bool,
     /// Objects that were replaced and are there still, such as segments whose bodies were erased.
     pub trash: usize,
 }
@@ -55,6 +60,17 @@ pub fn status(
         segments: head.segments.len(),
         packs: head.packs.len(),
         chunks: tail.accepted.len(),
+        lacks_secret: lacks_secret(remote, store)?,
         trash,
     }))
+}
+
+/// Whether the secret of a store that needs one is not there.
+pub(crate) fn lacks_secret(remote: &dyn Remote, store: StoreId) -> Result<bool, ChainError> {
+    if get_settled(remote, &meta_key(store, "secret"))?.is_some() {
+        return Ok(false);
+    }
+    let file = get_settled(remote, &meta_key(store, "acpdb.json"))?;
+    // A file that is none is told by who restores it.
+    Ok(!file.is_some_and(|(bytes, _)| StoreFile::decode(&bytes).is_ok_and(|file| file.is_encrypted())))
 }

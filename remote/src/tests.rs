@@ -2,6 +2,7 @@
 
 #[cfg(feature = "s3")]
 mod bucket;
+mod checks;
 mod conformance;
 mod flawed;
 mod hostile;
@@ -10,4 +11,5 @@ mod objects;
 mod repairs;
 mod shipping;
 mod simulation;
+mod workers;
 mod world;

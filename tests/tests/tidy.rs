@@ -55,7 +55,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("live", &["acpdb-engine", "acpdb-hosts", "acpdb-query", "acpdb-serve"]),
     ("proof", &["acpdb-engine"]),
     ("remote", &["acpdb-engine"]),
-    ("acpdb", &["acpdb-engine", "acpdb-hosts", "acpdb-query", "acpdb-serve"]),
+    ("acpdb", &["acpdb-engine", "acpdb-hosts", "acpdb-query", "acpdb-remote", "acpdb-serve"]),
     (
         "cli",
         &[

@@ -29,6 +29,9 @@ pub(crate) struct ServiceInstall {
     /// Write the file, but do not start the service
     #[arg(long)]
     pub(crate) no_start: bool,
+    /// Also ship the store to the URL of the setting backup, by a service of its own
+    #[arg(long)]
+    pub(crate) backup: bool,
     /// Follow this host only; may be given several times
     #[arg(long = "host", value_name = "HOST", value_delimiter = ',', add = crate::complete::formats())]
     pub(crate) hosts: Vec<String>,

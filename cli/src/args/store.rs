@@ -40,6 +40,9 @@ pub(crate) struct Verify {
     /// Also fold everything, and check conclusions and saved folds
     #[arg(long)]
     pub(crate) deep: bool,
+    /// Of a URL, as `--db file:///FOLDER`: look at heads and names alone, and read no other object
+    #[arg(long, conflicts_with_all = ["deep", "host", "head"])]
+    pub(crate) quick: bool,
     /// Check only the bytes of an encrypted store, such as a backup where its key is not kept
     #[arg(long, conflicts_with_all = ["deep", "host"])]
     pub(crate) without_key: bool,
@@ -67,7 +70,8 @@ pub(crate) struct Verify {
     acpdb --db ~/backups/acpdb-today verify           a backup is a store\n  \
     acpdb backup file://$HOME/backups/disk             ship new events; acpdb restore makes a store of them\n  \
     acpdb backup file://$HOME/backups/disk --follow    go on shipping, until interrupted\n  \
-    acpdb backup file://$HOME/backups/disk --status    how far it is\n\n\
+    acpdb backup file://$HOME/backups/disk --status    how far it is\n  \
+    acpdb config set backup file://$HOME/backups/disk  then backup needs no URL\n\n\
     Writers need not stop. A copy is verified before it gets its name; to restore it, open it. Below a URL a store is kept in pieces that are \
     written once; several stores may be there. An encrypted store goes there as it is, without its key. s3:// needs a build with --features s3; \
     credentials and endpoint are those of the variables AWS_* and of ~/.aws.")]
@@ -75,8 +79,9 @@ pub(crate) struct Verify {
 pub(crate) struct BackupArgs {
     /// A folder that is empty or does not exist, or holds an older backup of this store, whose place the new one takes; or
     /// `file:///FOLDER` on a mounted disk, `s3://BUCKET/PREFIX`, to ship new events there
+    /// [default: the setting backup]
     #[arg(value_name = "DIR|URL")]
-    pub(crate) target: PathBuf,
+    pub(crate) target: Option<PathBuf>,
     /// To a URL: go on until Ctrl-C or SIGTERM
     #[arg(long, conflicts_with_all = ["status", "dry_run"])]
     pub(crate) follow: bool,
@@ -86,7 +91,7 @@ pub(crate) struct BackupArgs {
     /// Of a URL: say how far it is behind the store, and change nothing
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) status: bool,
-    /// To a URL: say how much would be sent, and send nothing
+    /// To a URL: say how much would be sent and what it costs, and send nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// To a URL: send the wrapped key of an encrypted store, too
@@ -122,6 +127,9 @@ pub(crate) struct RestoreArgs {
     /// The store, by its id or the beginning of it, if several are there
     #[arg(long, value_name = "ID")]
     pub(crate) store: Option<String>,
+    /// Say how much would be read and what it costs, and restore nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,7 @@
 //! `acpdb backup`: a verified copy beside the writers, or a copy below a URL that is shipped piece by piece.
 
 use std::cell::Cell;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,19 +13,33 @@ use super::remote_url::{self, OpenedUrl, RemoteUrl, with_head};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, progress, store_path};
 use crate::args::BackupArgs;
 
+/// Said where a store's file `secret` is lost.
+const WITHOUT_SECRET: &str = "the store's file secret is neither here nor there: what is restored from there can be read, and nothing can be appended to it; put the file back \
+    from a backup";
+
 pub(crate) fn run(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
-    if remote_url::scheme(&args.target).is_some() {
-        return ship(global, args, output);
+    let target = match (&args.target, &global.settings.backup) {
+        (Some(target), _) => target.clone(),
+        (None, Some(url)) => url.into(),
+        (None, None) => {
+            let failure = Failure::usage("no folder and no URL is named");
+            return Err(failure.hint(
+                "acpdb backup DIR copies the store; acpdb config set backup URL says where it is shipped from here on",
+            ));
+        }
+    };
+    if remote_url::scheme(&target).is_some() {
+        return ship(global, args, &target, output);
     }
     if args.follow || args.status || args.dry_run || args.keys || args.alone {
-        let failure = Failure::usage(format!("{} is no URL", args.target.display()));
+        let failure = Failure::usage(format!("{} is no URL", target.display()));
         return Err(failure
             .hint("--follow, --status, --dry-run, --keys and --alone need one, as file:///mnt/disk/acpdb"));
     }
     let store = store_path::read(global, output)?;
     let bar = progress::bytes(store.info()?.log_bytes, output);
-    let done = store.backup(&args.target, &mut |bytes| bar.inc(bytes));
+    let done = store.backup(&target, &mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let done = done.map_err(|error| Failure::taken(error, "backup"))?;
     let code = super::verify::code_of(&done.report);
@@ -49,8 +64,8 @@ pub(crate) fn run(global: &Global, args: &BackupArgs, output: &mut Output) -> Re
 }
 
 /// Ships the store to a URL, or says how far it is there.
-fn ship(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code, Failure> {
-    let url = RemoteUrl::read(&args.target)?;
+fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) -> Result<Code, Failure> {
+    let url = RemoteUrl::read(target)?;
     let folder = store_path::folder(global, output)?;
     let open = |remote: Arc<dyn Remote>| {
         let options = ShipOptions { owner: owner(), key: args.keys, ..ShipOptions::default() };
@@ -68,6 +83,12 @@ fn ship(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code,
     let store = shipper.store();
     let warnings = ShipWarnings::new(&opened);
     let warn = || warnings.is_head_lost.set(true);
+    let code = if shipper.lacks_secret().map_err(|error| url.failed(error, Code::Partial))? {
+        output.warn(WITHOUT_SECRET);
+        Code::Partial
+    } else {
+        Code::Ok
+    };
     if args.follow {
         let every = Duration::from_secs(args.every.into());
         let mut teller = FollowProgress::new(&url, &warnings, output);
@@ -76,7 +97,7 @@ fn ship(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code,
             return Err(unsaid);
         }
         warnings.tell(output);
-        return done.map(|()| Code::Ok).map_err(|error| url.failed(error, Code::Partial));
+        return done.map(|()| code).map_err(|error| url.failed(error, Code::Partial));
     }
     let spinner = progress::spinner("shipping", output);
     let shipped = with_head(&*remote, store, warn, || shipper.ship(&mut |_| true));
@@ -84,20 +105,27 @@ fn ship(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code,
     warnings.tell_of_head(output);
     let shipped = shipped.map_err(|error| url.failed(error, Code::Partial))?;
     warnings.tell(output);
+    let code = if shipped.erased > 0 && opened.has_versions() {
+        output.warn(
+            "what was erased is there still, in old versions of objects: a lifecycle rule of the bucket, or who holds its locks, has to remove them",
+        );
+        Code::Partial
+    } else {
+        code
+    };
     let shown = url.shown();
     if args.dry_run {
-        let count = rehearsed.count();
+        let (line, count) = url.estimate(global, &rehearsed.count(), false)?;
         if output.json {
             let value = json!({"schema": "acpdb.to_ship/1", "store": store, "url": url.typed(), "until": shipped.there});
-            return output.json_line(&describe::with(value, json!(count)));
+            return output.json_line(&describe::with(value, count));
         }
-        let objects = describe::count(count.objects, "object");
-        output.line(format!("{shown}: {objects} with {} would be sent", describe::bytes(count.bytes)))?;
+        output.line(line)?;
         return Ok(Code::Ok);
     }
     if output.json {
         let value = json!({"schema": "acpdb.shipped/1", "store": store, "url": url.typed()});
-        return output.json_line(&describe::with(value, json!(shipped)));
+        return output.json_line(&describe::with(value, json!(shipped))).map(|_| code);
     }
     let pieces = shipped.chunks.saturating_add(shipped.segments);
     let sent = if pieces == 0 {
@@ -106,7 +134,7 @@ fn ship(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code,
         format!("{} shipped in {}", describe::bytes(shipped.bytes), describe::count(pieces, "piece"))
     };
     output.line(format!("{shown}: all up to {} is there, {sent}", shipped.there))?;
-    Ok(Code::Ok)
+    Ok(code)
 }
 
 /// The name of this machine for people who look at what is there.
@@ -139,6 +167,11 @@ fn tell_status(url: &RemoteUrl, shipper: &Shipper, output: &mut Output) -> Resul
     if status.trash > 0 {
         let trash = describe::count(status.trash as u64, "replaced object");
         output.line(format!("  {trash} still there; the next backup removes them"))?;
+    }
+    if status.lacks_secret {
+        output.warn(
+            "the store's file secret is not there: what is restored can be read, and nothing can be appended to it",
+        );
     }
     if status.there > here {
         output.warn("the store here has less than what is there: acpdb backup URL says more");

@@ -86,6 +86,7 @@ pub(crate) mod trust;
 pub(crate) mod ui;
 pub(crate) mod verify;
 mod verify_host;
+pub(crate) mod verify_remote;
 
 // Names that nearly every verb needs: each takes them from here, in one line.
 use crate::failure::{Code, Failure};

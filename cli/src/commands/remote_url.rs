@@ -1,8 +1,8 @@
 //! URLs below which stores are shipped: `file:///FOLDER`, on any mounted disk, and `s3://BUCKET/PREFIX`. Others are refused by name.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(feature = "s3")]
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use acpdb_engine::ids::StoreId;
@@ -10,12 +10,17 @@ use acpdb_engine::storage::{Entropy, SystemEntropy};
 #[cfg(feature = "s3")]
 use acpdb_remote::RemoteError;
 #[cfg(feature = "s3")]
-use acpdb_remote::s3::{S3Place, S3Remote, S3Settings};
-use acpdb_remote::{ChainError, FolderRemote, Remote, repair};
+use acpdb_remote::s3::{S3Remote, S3Settings};
+use acpdb_remote::{
+    ChainError, FolderRemote, RehearsedCount, Remote, RemotePlace, RemoteUrlError, repair, url_scheme,
+};
 
-use super::{Code, EscapeLevel, Failure, escape, store_path};
+use super::{Code, EscapeLevel, Failure, Global, describe, escape, store_path};
+use serde_json::{Value, json};
+
 #[cfg(feature = "s3")]
 use crate::settings::variable;
+use crate::storage_prices::{StoragePrices, shown};
 
 /// The mark of a first shipping.
 const MARK: &str = "acpdb-remote.json";
@@ -29,13 +34,7 @@ const ELSEWHERE: &str = "if you have the store or another copy of it, ship it to
 pub(crate) struct RemoteUrl {
     /// As it was typed.
     typed: String,
-    place: UrlPlace,
-}
-
-enum UrlPlace {
-    Folder(PathBuf),
-    #[cfg(feature = "s3")]
-    Bucket(S3Place),
+    place: RemotePlace,
 }
 
 /// The remote of a URL.
@@ -53,9 +52,7 @@ impl OpenedUrl {
 
 /// The name before `:`, if the argument is a URL and no folder.
 pub(crate) fn scheme(argument: &Path) -> Option<&str> {
-    let (scheme, rest) = argument.to_str()?.split_once(':')?;
-    let is_name = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    (is_name && (rest.starts_with("//") || scheme == "file")).then_some(scheme)
+    url_scheme(argument.to_str()?)
 }
 
 impl RemoteUrl {
@@ -63,45 +60,13 @@ impl RemoteUrl {
     pub(crate) fn read(argument: &Path) -> Result<Self, Failure> {
         let form =
             "name a folder on a mounted disk, as file:///mnt/disk/acpdb, or a bucket, as s3://BUCKET/PREFIX";
-        let wrong = |what: String| Failure::usage(what).hint(form);
-        match scheme(argument) {
-            Some("file") => {}
-            Some("s3") => return Self::bucket(&argument.to_string_lossy(), form),
-            // Not the whole of it: there may be a password in it.
-            Some(scheme) => return Err(wrong(format!("{scheme}:// URLs are not in this version"))),
-            None => return Err(wrong(format!("{} is no URL", argument.display()))),
-        }
         let typed = argument.to_string_lossy().into_owned();
-        let rest = typed.strip_prefix("file://").unwrap_or_default();
-        let path = rest.strip_prefix("localhost").unwrap_or(rest);
-        if !path.starts_with('/') || path.contains(['?', '#']) {
-            return Err(wrong(format!("{typed} has another form than file:///FOLDER")));
+        match RemotePlace::of_url(&typed) {
+            Ok(place) => Ok(Self { typed, place }),
+            Err(error @ RemoteUrlError::WithoutS3) => Err(Failure::usage(error.to_string())
+                .hint("build it with --features s3, or name a folder, as file:///mnt/disk/acpdb")),
+            Err(error) => Err(Failure::usage(error.to_string()).hint(form)),
         }
-        let bytes = decoded(path).filter(|bytes| !bytes.contains(&0));
-        let bytes =
-            bytes.ok_or_else(|| wrong(format!("{typed} has a % without two hex digits behind it")))?;
-        Ok(Self { place: UrlPlace::Folder(PathBuf::from(OsString::from_vec(bytes))), typed })
-    }
-
-    #[cfg(not(feature = "s3"))]
-    fn bucket(_: &str, _: &str) -> Result<Self, Failure> {
-        let failure = Failure::usage("this acpdb was built without s3");
-        Err(failure.hint("build it with --features s3, or name a folder, as file:///mnt/disk/acpdb"))
-    }
-
-    /// Reads `s3://BUCKET/PREFIX`. A wrong one is not told in full: there may be a password in it.
-    #[cfg(feature = "s3")]
-    fn bucket(typed: &str, form: &str) -> Result<Self, Failure> {
-        let wrong = || Failure::usage("the URL has another form than s3://BUCKET/PREFIX").hint(form);
-        let rest = typed.strip_prefix("s3://").unwrap_or_default();
-        let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
-        if path.contains(['?', '#']) {
-            return Err(wrong());
-        }
-        // A path that is no text is refused as one of another form.
-        let path = decoded(path).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
-        let place = S3Place::new(bucket, &path).map_err(|_| wrong())?;
-        Ok(Self { place: UrlPlace::Bucket(place), typed: typed.to_owned() })
     }
 
     /// As it is said to a person.
@@ -114,6 +79,39 @@ impl RemoteUrl {
         &self.typed
     }
 
+    /// The line of a rehearsal: what is sent or read, and what it costs in a bucket.
+    pub(crate) fn estimate(
+        &self,
+        global: &Global,
+        count: &RehearsedCount,
+        is_read: bool,
+    ) -> Result<(String, Value), Failure> {
+        let act = if is_read { "read" } else { "sent" };
+        let objects = describe::count(count.objects, "object");
+        let requests = describe::count(count.writes.saturating_add(count.reads), "request");
+        let mut line = format!(
+            "{}: {objects} with {} would be {act}, in {requests}",
+            self.shown(),
+            describe::bytes(count.bytes)
+        );
+        // A disk that is mounted costs nothing a request.
+        if matches!(self.place, RemotePlace::Folder(_)) && global.settings.storage_price.is_none() {
+            return Ok((line, json!(count)));
+        }
+        let prices = StoragePrices::named(global.settings.storage_price.as_deref().unwrap_or("s3"))?;
+        let dollars = shown(prices.dollars(count, is_read));
+        line = if is_read {
+            format!("{line}, for {dollars} beyond its cloud ({})", prices.name)
+        } else {
+            format!(
+                "{line}, for {dollars} and {} a month ({})",
+                shown(prices.dollars_month(count)),
+                prices.name
+            )
+        };
+        Ok((line, describe::with(json!(count), prices.value(count, is_read))))
+    }
+
     /// As it can be typed into a shell.
     fn quoted(&self) -> String {
         store_path::typed(&self.typed)
@@ -122,14 +120,14 @@ impl RemoteUrl {
     /// The remote. Makes no request. `is_alone`: a bucket need not keep conditions.
     pub(crate) fn open(&self, is_alone: bool) -> Result<OpenedUrl, Failure> {
         match &self.place {
-            UrlPlace::Folder(_) if is_alone => Err(Failure::usage(
+            RemotePlace::Folder(_) if is_alone => Err(Failure::usage(
                 "--alone is for a bucket that keeps no conditions: a folder needs no such",
             )),
-            UrlPlace::Folder(folder) => {
+            RemotePlace::Folder(folder) => {
                 Ok(OpenedUrl { remote: Arc::new(FolderRemote::new(folder)), versions: Box::new(|| false) })
             }
             #[cfg(feature = "s3")]
-            UrlPlace::Bucket(place) => {
+            RemotePlace::Bucket(place) => {
                 let failed = |error: RemoteError| self.failed(error.into(), Code::Failure);
                 // A user without a home has no profiles.
                 let home = variable("HOME").map(PathBuf::from);
@@ -146,9 +144,9 @@ impl RemoteUrl {
     #[cfg_attr(not(feature = "s3"), expect(unused_variables, reason = "a folder is looked at itself"))]
     pub(crate) fn check_to_write(&self, remote: &dyn Remote, store: &Path) -> Result<(), Failure> {
         match &self.place {
-            UrlPlace::Folder(folder) => Self::check_folder(folder, store),
+            RemotePlace::Folder(folder) => Self::check_folder(folder, store),
             #[cfg(feature = "s3")]
-            UrlPlace::Bucket(_) => self.check_prefix(remote),
+            RemotePlace::Bucket(_) => self.check_prefix(remote),
         }
     }
 
@@ -270,60 +268,4 @@ pub(crate) fn with_head<T>(
         warn();
     }
     act()
-}
-
-/// The bytes that a text with `%` and two digits in it stands for.
-fn decoded(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(rest.next()?).to_digit(16);
-        let value = digit()?.checked_mul(16)?.checked_add(digit()?)?;
-        bytes.push(u8::try_from(value).ok()?);
-    }
-    Some(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_names_a_folder_or_is_refused_by_name() {
-        for (typed, folder) in [
-            ("file:///mnt/nas", Some("/mnt/nas")),
-            ("file://localhost/mnt/nas", Some("/mnt/nas")),
-            ("file:///a%20b/%c3%A4", Some("/a b/ä")),
-            ("file:/mnt", None),
-            ("file://host/mnt", None),
-            ("file://", None),
-            ("file:///a%2", None),
-            ("file:///a%00", None),
-            ("file:///a?b", None),
-            ("s3://bucket/prefix", None),
-            ("folder", None),
-        ] {
-            let read = RemoteUrl::read(Path::new(typed)).ok().map(|url| url.place);
-            #[cfg_attr(
-                not(feature = "s3"),
-                expect(irrefutable_let_patterns, reason = "there are only folders")
-            )]
-            let read =
-                read.and_then(|place| if let UrlPlace::Folder(folder) = place { Some(folder) } else { None });
-            assert_eq!(read.as_deref(), folder.map(Path::new), "{typed}");
-        }
-        for (argument, found) in [
-            ("a", None),
-            ("a:b", None),
-            ("./s3://b", None),
-            ("s3://b", Some("s3")),
-            ("file:/b", Some("file")),
-        ] {
-            assert_eq!(scheme(Path::new(argument)), found, "{argument}");
-        }
-    }
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::store::identity_of;
-use acpdb_remote::{ChainError, RehearsedRemote, RestoreOptions, restore, stores};
+use acpdb_remote::{ChainError, RehearsedRemote, RestoreOptions, restore, stores, to_fetch};
+use serde_json::json;
 
 use super::lines::some_of;
 use super::remote_url::{RemoteUrl, with_head};
@@ -20,6 +21,16 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
     let remote = url.open(false)?.remote;
     let found = stores(&*remote).map_err(|error| url.failed(error, Code::Failure))?;
     let store = chosen(&url, &found, args.store.as_deref())?;
+    if args.dry_run {
+        let count = to_fetch(&*remote, store).map_err(|error| url.failed(error, Code::Failure))?;
+        let (line, count) = url.estimate(global, &count, true)?;
+        if output.json {
+            let value = json!({"schema": "acpdb.to_fetch/1", "store": store, "url": url.typed()});
+            return output.json_line(&describe::with(value, count));
+        }
+        output.line(line)?;
+        return Ok(Code::Ok);
+    }
     let spinner = super::progress::spinner("restoring", output);
     let remote = RehearsedRemote::new(remote);
     let done = restored(&remote, store, &args.folder, output);
@@ -33,14 +44,23 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
             "the store is encrypted, and its key was not shipped: put the file key of the store, or of a backup, at {key}"
         ));
     }
+    let code = if done.report.lacks_secret_alone() {
+        let secret = store_path::quoted(&done.path.join("secret"));
+        output.warn(format!(
+            "the store was shipped without its file secret: it can be read, and nothing can be appended to it; put the file of the store, or of a backup, at {secret}"
+        ));
+        Code::Partial
+    } else {
+        Code::Ok
+    };
     if output.json {
-        return output.json_line(&done);
+        return output.json_line(&done).map(|_| code);
     }
     let folder = escape(&done.path.display().to_string(), EscapeLevel::Line).into_owned();
     let events = describe::count(done.report.events, "event");
     output.line(format!("{folder}: store {store}, {events} up to {}, verified", done.head))?;
     output.note(format!("to read it: acpdb --db {} home", store_path::quoted(&done.path)));
-    Ok(Code::Ok)
+    Ok(code)
 }
 
 /// Restores; if the head was lost, with one that is made anew in memory.

@@ -1,4 +1,4 @@
-//! `acpdb service`: a service of the user's own that runs `import --follow`, under systemd or launchd.
+//! `acpdb service`: services of the user's own that run `import --follow` and `backup --follow`, under systemd or launchd.
 //!
 //! The file names this program, this store, and the variables that move hosts' places, with their current values: a service does
 //! not see a shell's variables. Nothing needs more rights than the user has.
@@ -10,11 +10,59 @@ use serde::Serialize;
 
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::{Manager, Service, ServiceAct, ServiceInstall};
-use crate::settings::{self, path_in};
+use crate::settings::{self, path_in, variable};
 
-/// Name of the unit, and of the agent.
-const UNIT: &str = "acpdb-import.service";
-const LABEL: &str = "acpdb.import";
+/// The verb that a service runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ServiceKind {
+    Import,
+    Backup,
+}
+
+impl ServiceKind {
+    const ALL: [Self; 2] = [Self::Import, Self::Backup];
+
+    /// Name of the unit.
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::Import => "acpdb-import.service",
+            Self::Backup => "acpdb-backup.service",
+        }
+    }
+
+    /// Name of the agent.
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Import => "acpdb.import",
+            Self::Backup => "acpdb.backup",
+        }
+    }
+
+    const fn about(self) -> &'static str {
+        match self {
+            Self::Import => "what agents record, kept in a store",
+            Self::Backup => "a store, shipped as it grows",
+        }
+    }
+
+    /// Variables that it gets, with their current values. No credentials: they are not written to a file.
+    fn variables(self) -> impl Iterator<Item = &'static str> {
+        let places: &[&str] = if self == Self::Backup { &BUCKET_VARIABLES } else { &[] };
+        VARIABLES.into_iter().chain(places.iter().copied())
+    }
+}
+
+/// Variables that say where a bucket is, and in which files its credentials are.
+const BUCKET_VARIABLES: [&str; 8] = [
+    "AWS_CA_BUNDLE",
+    "AWS_CONFIG_FILE",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "AWS_SHARED_CREDENTIALS_FILE",
+];
 
 /// Variables for the places of hosts and settings, and for the recorded parts of a session. A tidy check compares them with those
 /// that the program reads.
@@ -50,16 +98,48 @@ pub(crate) fn run(global: &Global, args: &Service, output: &mut Output) -> Resul
         "macos" => Manager::Launchd,
         _ => Manager::Systemd,
     });
-    let path = path_of(manager)?;
+    let mut code = Code::Ok;
     match &args.act {
-        ServiceAct::Install(install) => put(global, install, (manager, &path), output),
-        ServiceAct::Remove => remove((manager, &path), output),
-        ServiceAct::Status => status((manager, &path), output),
+        ServiceAct::Install(install) => {
+            // Whatever is refused is refused before anything is written.
+            let kinds = if install.backup { ServiceKind::ALL.as_slice() } else { &[ServiceKind::Import] };
+            let words: Vec<_> =
+                kinds.iter().map(|kind| words(global, install, *kind, output)).collect::<Result<_, _>>()?;
+            for (kind, words) in kinds.iter().zip(words) {
+                let path = path_of(manager, *kind)?;
+                code = worse(code, put(install, (manager, *kind, &path), &words, output)?);
+            }
+        }
+        ServiceAct::Remove => {
+            let paths = ServiceKind::ALL.map(|kind| path_of(manager, kind).map(|path| (kind, path)));
+            let [import, backup] = paths;
+            let (import, backup) = (import?, backup?);
+            let has_backup = backup.1.is_file();
+            if import.1.is_file() || !has_backup {
+                code = remove((manager, import.0, &import.1), output)?;
+            }
+            if has_backup {
+                code = worse(code, remove((manager, backup.0, &backup.1), output)?);
+            }
+        }
+        ServiceAct::Status => {
+            code = status((manager, ServiceKind::Import, &path_of(manager, ServiceKind::Import)?), output)?;
+            let backup = path_of(manager, ServiceKind::Backup)?;
+            if backup.is_file() {
+                code = worse(code, status((manager, ServiceKind::Backup, &backup), output)?);
+            }
+        }
     }
+    Ok(code)
+}
+
+/// The first of two codes that is not that of success.
+fn worse(left: Code, right: Code) -> Code {
+    if left == Code::Ok { right } else { left }
 }
 
 /// The path of the service's file.
-fn path_of(manager: Manager) -> Result<PathBuf, Failure> {
+fn path_of(manager: Manager, kind: ServiceKind) -> Result<PathBuf, Failure> {
     let home = || {
         let failure = Failure::usage("there is no home folder to keep a service in");
         path_in("HOME").ok_or_else(|| failure.hint("set HOME"))
@@ -68,31 +148,29 @@ fn path_of(manager: Manager) -> Result<PathBuf, Failure> {
         Manager::Systemd => {
             let config =
                 path_in("XDG_CONFIG_HOME").map_or_else(|| home().map(|home| home.join(".config")), Ok)?;
-            config.join("systemd/user").join(UNIT)
+            config.join("systemd/user").join(kind.unit())
         }
-        Manager::Launchd => home()?.join("Library/LaunchAgents").join(format!("{LABEL}.plist")),
+        Manager::Launchd => home()?.join("Library/LaunchAgents").join(format!("{}.plist", kind.label())),
     })
 }
 
 fn put(
-    global: &Global,
     args: &ServiceInstall,
-    (manager, path): (Manager, &Path),
+    (manager, kind, path): (Manager, ServiceKind, &Path),
+    words: &[String],
     output: &mut Output,
 ) -> Result<Code, Failure> {
-    let hosts = args.hosts.iter().map(|name| super::import::host_of(name)).collect::<Result<Vec<_>, _>>()?;
-    // A host without a place is refused now, not at the start of the service.
-    super::import::places(&hosts)?;
-    let text = text(manager, &words(global, args, output)?)?;
+    let text = text(manager, kind, words)?;
     if args.dry_run {
         return show((manager, path), &text, output);
     }
     settings::replace(path, &text)?;
     output.note(format!("written: {}", path.display()));
     let start: &[&[&str]] = match manager {
-        Manager::Systemd => {
-            &[&["systemctl", "--user", "daemon-reload"], &["systemctl", "--user", "enable", "--now", UNIT]]
-        }
+        Manager::Systemd => &[
+            &["systemctl", "--user", "daemon-reload"],
+            &["systemctl", "--user", "enable", "--now", kind.unit()],
+        ],
         Manager::Launchd => &[&["launchctl", "load", "-w", "{path}"]],
     };
     let mut code = Code::Ok;
@@ -112,11 +190,21 @@ fn put(
 }
 
 /// The words of the service's command.
-fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<String>, Failure> {
+fn words(
+    global: &Global,
+    args: &ServiceInstall,
+    kind: ServiceKind,
+    output: &Output,
+) -> Result<Vec<String>, Failure> {
+    let hosts = args.hosts.iter().map(|name| super::import::host_of(name)).collect::<Result<Vec<_>, _>>()?;
+    // A host without a place is refused now, not at the start of the service.
+    super::import::places(&hosts)?;
     let own = std::env::current_exe().map_err(Failure::io("find", "this program"))?;
     let folder = store_path::folder_unasked(global, output)?;
     let store = std::path::absolute(&folder).map_err(Failure::io("name", folder.display()))?;
-    if global.key_file.is_none() && crate::rings::needs_passphrase(&folder)? {
+    // A shipper reads no text, so it needs no key.
+    let needs_key = kind == ServiceKind::Import;
+    if needs_key && global.key_file.is_none() && crate::rings::needs_passphrase(&folder)? {
         let failure = Failure::usage(format!(
             "{} is opened by a passphrase, which a service cannot ask for",
             folder.display()
@@ -124,9 +212,20 @@ fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<
         return Err(failure.hint("acpdb key rotate --to FILE makes a key that lies in a file"));
     }
     let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
-    if let Some(file) = &global.key_file {
+    if let Some(file) = global.key_file.as_ref().filter(|_| needs_key) {
         let failed = Failure::io("name", file.display());
         words.extend(["--key-file".to_owned(), plain(&std::path::absolute(file).map_err(&failed)?)?]);
+    }
+    if kind == ServiceKind::Backup {
+        let url = global.settings.backup.clone().ok_or_else(|| {
+            let failure = Failure::usage("the setting backup does not say where the store is shipped to");
+            failure.hint("acpdb config set backup URL")
+        })?;
+        if variable("AWS_ACCESS_KEY_ID").is_some() {
+            output.warn("the service does not get AWS_ACCESS_KEY_ID, since its file would hold a secret: keep credentials in ~/.aws");
+        }
+        words.extend(["backup".to_owned(), plain(Path::new(&url))?, "--follow".to_owned()]);
+        return Ok(words);
     }
     words.extend(["import", "--follow"].map(str::to_owned));
     for host in &args.hosts {
@@ -145,20 +244,20 @@ fn plain(path: &Path) -> Result<String, Failure> {
 }
 
 /// The service's file.
-fn text(manager: Manager, words: &[String]) -> Result<String, Failure> {
+fn text(manager: Manager, kind: ServiceKind, words: &[String]) -> Result<String, Failure> {
     let mut variables = Vec::new();
-    for name in VARIABLES {
+    for name in kind.variables() {
         if let Some(value) = path_in(name) {
             variables.push((name, plain(&value)?));
         }
     }
     Ok(match manager {
-        Manager::Systemd => unit(words, &variables),
-        Manager::Launchd => agent(words, &variables),
+        Manager::Systemd => unit(kind, words, &variables),
+        Manager::Launchd => agent(kind, words, &variables),
     })
 }
 
-fn unit(words: &[String], variables: &[(&str, String)]) -> String {
+fn unit(kind: ServiceKind, words: &[String], variables: &[(&str, String)]) -> String {
     let command: Vec<String> = words.iter().map(|word| quoted(word).replace('$', "$$")).collect();
     let variables: String = variables
         .iter()
@@ -166,7 +265,7 @@ fn unit(words: &[String], variables: &[(&str, String)]) -> String {
         .collect();
     format!(
         "[Unit]\n\
-         Description=acpdb: what agents record, kept in a store\n\
+         Description=acpdb: {}\n\
          Documentation={}\n\
          \n\
          [Service]\n\
@@ -179,6 +278,7 @@ fn unit(words: &[String], variables: &[(&str, String)]) -> String {
          \n\
          [Install]\n\
          WantedBy=default.target\n",
+        kind.about(),
         env!("CARGO_PKG_REPOSITORY"),
         command.join(" ")
     )
@@ -190,7 +290,8 @@ fn quoted(word: &str) -> String {
     format!("\"{word}\"")
 }
 
-fn agent(words: &[String], variables: &[(&str, String)]) -> String {
+fn agent(kind: ServiceKind, words: &[String], variables: &[(&str, String)]) -> String {
+    let label = kind.label();
     let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let words: String =
         words.iter().map(|word| format!("    <string>{}</string>\n", escaped(word))).collect();
@@ -207,7 +308,7 @@ fn agent(words: &[String], variables: &[(&str, String)]) -> String {
          <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
          <plist version=\"1.0\">\n\
          <dict>\n  \
-         <key>Label</key>\n  <string>{LABEL}</string>\n  \
+         <key>Label</key>\n  <string>{label}</string>\n  \
          <key>ProgramArguments</key>\n  <array>\n{words}  </array>\n\
          {variables}  \
          <key>RunAtLoad</key>\n  <true/>\n  \
@@ -219,13 +320,16 @@ fn agent(words: &[String], variables: &[(&str, String)]) -> String {
     )
 }
 
-fn remove((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code, Failure> {
+fn remove(
+    (manager, kind, path): (Manager, ServiceKind, &Path),
+    output: &mut Output,
+) -> Result<Code, Failure> {
     if !path.is_file() {
         let failure = Failure::not_found(format!("there is no service at {}", path.display()));
         return Err(failure.hint("acpdb service install writes one"));
     }
     let stop: &[&str] = match manager {
-        Manager::Systemd => &["systemctl", "--user", "disable", "--now", UNIT],
+        Manager::Systemd => &["systemctl", "--user", "disable", "--now", kind.unit()],
         Manager::Launchd => &["launchctl", "unload", "-w", "{path}"],
     };
     let mut code = Code::Ok;
@@ -245,11 +349,14 @@ fn remove((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code
     Ok(code)
 }
 
-fn status((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code, Failure> {
+fn status(
+    (manager, kind, path): (Manager, ServiceKind, &Path),
+    output: &mut Output,
+) -> Result<Code, Failure> {
     let installed = path.is_file();
     let ask: &[&str] = match manager {
-        Manager::Systemd => &["systemctl", "--user", "is-active", UNIT],
-        Manager::Launchd => &["launchctl", "list", LABEL],
+        Manager::Systemd => &["systemctl", "--user", "is-active", kind.unit()],
+        Manager::Launchd => &["launchctl", "list", kind.label()],
     };
     let state = if installed { state(manager, ask) } else { None };
     if output.json {
@@ -326,10 +433,10 @@ mod tests {
     #[test]
     fn words_reach_the_program_as_they_are() {
         let words = ["/a b/acpdb".to_owned(), "50%\"$HOME\\".to_owned()];
-        let unit = unit(&words, &[("CODEX_HOME", "/c d".to_owned())]);
+        let unit = unit(ServiceKind::Import, &words, &[("CODEX_HOME", "/c d".to_owned())]);
         assert!(unit.contains("ExecStart=\"/a b/acpdb\" \"50%%\\\"$$HOME\\\\\"\n"), "{unit}");
         assert!(unit.contains("\nEnvironment=\"CODEX_HOME=/c d\"\n"), "{unit}");
-        let agent = agent(&["<&>".to_owned()], &[]);
+        let agent = agent(ServiceKind::Import, &["<&>".to_owned()], &[]);
         assert!(agent.contains("    <string>&lt;&amp;&gt;</string>\n"), "{agent}");
         assert!(!agent.contains("EnvironmentVariables"));
         assert!(plain(Path::new("/a\nb")).is_err());

@@ -19,6 +19,10 @@ use crate::rings;
 
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "verify")?;
+    if args.quick {
+        let failure = Failure::usage("--quick is for a URL");
+        return Err(failure.hint("acpdb --db file:///FOLDER verify --quick"));
+    }
     if let Some(seq) = &args.head {
         return head::run(global, seq, output);
     }

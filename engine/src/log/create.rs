@@ -197,7 +197,7 @@ pub(crate) fn make(
     }
     let mut id = [0; 16];
     entropy.fill(&mut id).map_err(fail("draw random bytes for", ""))?;
-    let store = StoreId(id);
+    let store = options.identity.as_ref().map_or(StoreId(id), |(store, _)| *store);
     let ring = if let KeyUse::Make(ring) = &options.keys { Some(ring) } else { None };
     if let Some(ring) = ring {
         make_key(&**storage, &**entropy, &**ring).map_err(fail("make the key of", ""))?;
@@ -223,6 +223,7 @@ pub(crate) fn make(
     if ring.is_none() {
         let mut key = [0; 32];
         entropy.fill(&mut key).map_err(fail("draw random bytes for", ""))?;
+        let key = options.identity.as_ref().map_or(key, |(_, secret)| **secret);
         write_file(&**storage, SECRET, &SecretFile { store, key }.encode())
             .map_err(fail("create", SECRET))?;
     }

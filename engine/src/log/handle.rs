@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
+use zeroize::Zeroizing;
+
 use super::commit_queue::{CommitDelay, CommitQueue};
 use super::error::{Corruption, LogError};
 use super::files::{Segments, TAIL, WriteSegment, read_page};
@@ -33,6 +35,8 @@ pub struct LogOptions {
     pub read_only: bool,
     /// The key of an encrypted store. Default: none.
     pub keys: KeyUse,
+    /// The id and the secret of a store that is made. Default: random ones.
+    pub identity: Option<(StoreId, Zeroizing<[u8; 32]>)>,
 }
 
 impl Default for LogOptions {
@@ -42,6 +46,7 @@ impl Default for LogOptions {
             lock_wait: Duration::from_secs(5),
             read_only: false,
             keys: KeyUse::None,
+            identity: None,
         }
     }
 }

@@ -22,7 +22,9 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::ids::Seq;
 use crate::locks::steady;
-use crate::log::{Log, LogError, PlacedCommit, SealOutcome};
+use crate::log::{Log, PlacedCommit, SealOutcome};
+
+use super::acknowledge::{Acknowledge, SettleFailure, kept_elsewhere};
 
 /// Most commits that may wait for the settler.
 const WAITING_COUNT_MAX: usize = 1024;
@@ -63,7 +65,7 @@ pub(super) struct CommitProgress(Mutex<SettledEnd>);
 
 #[derive(Default)]
 pub(super) struct SettledEnd {
-    pub(super) outcome: Option<Result<(), LogError>>,
+    pub(super) outcome: Option<Result<(), SettleFailure>>,
     pub(super) waker: Option<Waker>,
 }
 
@@ -72,7 +74,7 @@ impl CommitProgress {
         steady(&self.0)
     }
 
-    fn tell(&self, outcome: Result<(), LogError>) {
+    fn tell(&self, outcome: Result<(), SettleFailure>) {
         let waker = {
             let mut known = self.known();
             known.outcome = Some(outcome);
@@ -84,13 +86,13 @@ impl CommitProgress {
     }
 
     /// The outcome, if there is one.
-    pub(super) fn outcome(&self) -> Option<Result<(), LogError>> {
+    pub(super) fn outcome(&self) -> Option<Result<(), SettleFailure>> {
         self.known().outcome.as_ref().map(again)
     }
 }
 
-pub(super) fn again(outcome: &Result<(), LogError>) -> Result<(), LogError> {
-    outcome.as_ref().copied().map_err(LogError::again)
+pub(super) fn again(outcome: &Result<(), SettleFailure>) -> Result<(), SettleFailure> {
+    outcome.as_ref().copied().map_err(SettleFailure::again)
 }
 
 /// A placed commit that is handed to the settler.
@@ -111,15 +113,22 @@ impl Settler {
     pub(super) fn hand_over(
         &self,
         log: &Arc<Log>,
+        elsewhere: Option<&Arc<dyn Acknowledge>>,
         behind: impl FnOnce() -> AfterSync,
         job: SettleJob,
     ) -> bool {
         let mut running = steady(&self.0);
         if running.is_none() {
             let (sender, receiver) = bounded(WAITING_COUNT_MAX);
-            let (log, after_sync) = (Arc::clone(log), behind());
+            let (log, elsewhere, after_sync) = (Arc::clone(log), elsewhere.cloned(), behind());
             let thread = std::thread::Builder::new().name("acpdb-settle".to_owned());
-            let Ok(thread) = thread.spawn(move || settle_all(&log, &*after_sync, &receiver)) else {
+            let Ok(thread) = thread.spawn(move || {
+                let settle = |placed: &PlacedCommit| {
+                    log.settle(placed)?;
+                    kept_elsewhere(elsewhere.as_deref(), placed)
+                };
+                settle_all(&settle, &*after_sync, &receiver);
+            }) else {
                 return false;
             };
             *running = Some((sender, thread));
@@ -141,7 +150,11 @@ impl Settler {
     }
 }
 
-fn settle_all(log: &Log, after_sync: &dyn Fn(), jobs: &Receiver<SettleJob>) {
+fn settle_all(
+    settle: &dyn Fn(&PlacedCommit) -> Result<(), SettleFailure>,
+    after_sync: &dyn Fn(),
+    jobs: &Receiver<SettleJob>,
+) {
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         let deadline = Instant::now().checked_add(OS_GATHER);
@@ -157,11 +170,14 @@ fn settle_all(log: &Log, after_sync: &dyn Fn(), jobs: &Receiver<SettleJob>) {
             }
         }
         let last = group.iter().map(|job| &job.placed).reduce(|last, next| last.later(next));
-        let all = last.map_or(Ok(()), |last| log.settle(last));
+        let all = last.map_or(Ok(()), settle);
         for job in &group {
             if let Some(progress) = &job.progress {
                 // A failed sync says nothing about commits that were durable before it.
-                progress.tell(if all.is_ok() { Ok(()) } else { log.settle(&job.placed) });
+                progress.tell(match &all {
+                    Err(SettleFailure::Log(_)) => settle(&job.placed),
+                    all => again(all),
+                });
             }
         }
         after_sync();

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
+use zeroize::Zeroizing;
+
 use crate::command::draft::EventDraft;
 use crate::error::{ANY_FILE_SYSTEM_VARIABLE, Error};
 use crate::event::{Actor, PolicySet};
 use crate::fold::Policy;
-use crate::ids::Seq;
+use crate::ids::{Seq, StoreId};
 use crate::locks::steady_mut;
 use crate::log::{Log, LogOptions};
 use crate::registry::{NoTools, Registry};
@@ -18,6 +20,7 @@ use crate::storage::{
 };
 use crate::vault::KeyUse;
 
+use super::acknowledge::Acknowledge;
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
 use super::identity::{PROJECT_FOLDER, is_store};
@@ -59,6 +62,7 @@ pub struct Builder {
     any_file_system: bool,
     durability: Durability,
     memory_max: u64,
+    elsewhere: Option<Arc<dyn Acknowledge>>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -84,6 +88,7 @@ impl Builder {
             any_file_system: false,
             durability: Durability::default(),
             memory_max: MEMORY_BYTES,
+            elsewhere: None,
         }
     }
 
@@ -216,6 +221,22 @@ impl Builder {
         self
     }
 
+    /// Keeps commits elsewhere before they are acknowledged. With it [`Durability::Os`] waits for the disk, too.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn acknowledge(mut self, elsewhere: Arc<dyn Acknowledge>) -> Self {
+        self.elsewhere = Some(elsewhere);
+        self
+    }
+
+    /// The id and the secret of a store that is made, instead of random ones.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn identity(mut self, store: StoreId, secret: [u8; 32]) -> Self {
+        self.options.identity = Some((store, Zeroizing::new(secret)));
+        self
+    }
+
     /// The storage of the bytes, instead of files in the folder.
     #[must_use]
     #[doc(hidden)]
@@ -308,6 +329,7 @@ impl Builder {
             segment: AtomicU32::default(),
             snapshots,
             durability: self.durability,
+            elsewhere: self.elsewhere,
             settler: Settler::default(),
             unsettled: Mutex::default(),
             log: Arc::new(log),

@@ -13,6 +13,7 @@ use crate::log::{Log, PlacedCommit, Recovery};
 use crate::registry::Registry;
 use crate::text::Signer;
 
+use super::acknowledge::Acknowledge;
 use super::behind::{Durability, Settler, Upkeep};
 use super::erasure_list::Erasures;
 use super::index_use::IndexUse;
@@ -61,6 +62,8 @@ pub(super) struct StoreInner {
     /// The segment that this handle last appended to; 0 if it appended to none.
     pub(super) segment: AtomicU32,
     pub(super) durability: Durability,
+    /// Keeps commits elsewhere before they are acknowledged.
+    pub(super) elsewhere: Option<Arc<dyn Acknowledge>>,
     pub(super) settler: Settler,
     /// The last commit that was acknowledged without a sync.
     pub(super) unsettled: Mutex<Option<PlacedCommit>>,
@@ -123,6 +126,9 @@ impl StoreInner {
             });
         }
         self.log.check_process()?;
+        if let Some(refused) = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.refusal()) {
+            return Err(refused.into());
+        }
         if let Some(why) = self.log.secret_fault() {
             return Err(Error::ReadOnly {
                 path: self.root.clone(),

@@ -9,6 +9,7 @@
 //! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
 //! log is the truth: everything kept here (index, ingest states, folds) can be thrown away and made again.
 
+mod acknowledge;
 mod aside;
 mod audit;
 mod backup;
@@ -75,6 +76,8 @@ use crate::error::Error;
 use crate::event::{Body, Recorded};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
 
+#[doc(hidden)]
+pub use acknowledge::{Acknowledge, Unacknowledged};
 pub use audit::{HeadPlace, VerifyOptions, verify_store, verify_store_in};
 pub use backup::Backup;
 #[doc(hidden)]

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
+use super::acknowledge::kept_elsewhere;
 use super::behind::{AfterSync, Durability, SettleJob};
 use super::{Store, StoreInner};
 use crate::error::Error;
@@ -20,23 +21,29 @@ impl StoreInner {
                 }
             })
         };
-        self.settler.hand_over(&self.log, behind, job)
+        self.settler.hand_over(&self.log, self.elsewhere.as_ref(), behind, job)
     }
 
-    /// Waits until a placed commit, and all before it, are durable.
+    /// Waits until a placed commit, and all before it, are durable, and kept elsewhere if that is asked for.
     pub(super) fn settle(&self, placed: &PlacedCommit) -> Result<(), Error> {
         self.log.settle(placed)?;
         if let Some(frame) = &placed.frame {
             self.take_own_frame(frame);
         }
         self.after_sync();
-        Ok(())
+        Ok(kept_elsewhere(self.elsewhere.as_deref(), placed)?)
+    }
+
+    /// Waits until everything that is durable here is kept elsewhere: for answers that record nothing and rest on what is recorded.
+    pub(super) fn acknowledge_known(&self) -> Result<(), Error> {
+        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
+        Ok(elsewhere.acknowledge(self.refresh()?)?)
     }
 
     /// See [`Store::sync`].
     pub(super) fn sync(&self) -> Result<(), Error> {
         let last = self.unsettled().clone();
-        last.map_or(Ok(()), |placed| self.settle(&placed))
+        last.map_or_else(|| self.acknowledge_known(), |placed| self.settle(&placed))
     }
 
     /// The last commit that was acknowledged before its sync.
@@ -74,10 +81,10 @@ impl StoreInner {
 impl Store {
     /// Ends a commit as this handle's durability asks.
     pub(super) fn complete(&self, placed: Option<PlacedCommit>) -> Result<(), Error> {
-        let Some(placed) = placed else { return Ok(()) };
+        let Some(placed) = placed else { return self.inner.acknowledge_known() };
         match self.inner.durability {
-            Durability::Sync => self.inner.settle(&placed),
-            Durability::Os => {
+            // Commits that are kept elsewhere were durable here before.
+            Durability::Os if self.inner.elsewhere.is_none() => {
                 // A commit that another thread was told of meanwhile may lie behind this one.
                 let mut unsettled = self.inner.unsettled();
                 *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).bare());
@@ -85,6 +92,7 @@ impl Store {
                 let job = SettleJob { placed: placed.clone(), progress: None };
                 if self.inner.hand_over(job) { Ok(()) } else { self.inner.settle(&placed) }
             }
+            Durability::Os | Durability::Sync => self.inner.settle(&placed),
         }
     }
 }

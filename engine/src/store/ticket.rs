@@ -132,6 +132,9 @@ impl Store {
     fn ticket(&self, receipt: Receipt, placed: Option<PlacedCommit>) -> Result<Ticket, Error> {
         let progress = Arc::<CommitProgress>::default();
         let mut ticket = Ticket { store: self.clone(), receipt, placed, progress };
+        if ticket.placed.is_none() {
+            self.inner.acknowledge_known()?;
+        }
         if let Some(placed) = &ticket.placed {
             let job = SettleJob { placed: placed.clone(), progress: Some(Arc::clone(&ticket.progress)) };
             if !self.inner.hand_over(job) {

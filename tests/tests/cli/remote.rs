@@ -35,6 +35,8 @@ fn a_store_is_shipped_once_followed_by_what_is_new_and_restored_with_the_same_he
     assert_eq!(status(&world), Value::Null);
     let rehearsed = json(world.run(&["backup", &url, "--dry-run", "--json"]));
     assert!(rehearsed["objects"].as_u64().unwrap() > 3, "{rehearsed}");
+    assert!(rehearsed["writes"].as_u64() >= rehearsed["objects"].as_u64(), "{rehearsed}");
+    assert_eq!(rehearsed["dollars"], Value::Null, "a disk costs nothing a request");
     assert!(!world.path("disk").exists(), "neither of them wrote");
     let first = json(world.run(&["backup", &url, "--json"]));
     assert!(first["chunks"].as_u64().unwrap() > 0, "{first}");
@@ -50,6 +52,19 @@ fn a_store_is_shipped_once_followed_by_what_is_new_and_restored_with_the_same_he
     assert!(status(&world)["behind"].as_u64().unwrap() > 0);
     world.run(&["backup", &url]).ok();
     assert_eq!(status(&world)["behind"], 0);
+    world.run(&["config", "set", "storage_price", "much"]).says(2, &["s3, r2"]);
+    world.run(&["config", "set", "storage_price", "5 0.4 0.023 0.09"]).ok();
+    let would = world.run(&["restore", &url, "new", "--dry-run"]).ok();
+    assert!(
+        would.contains("would be read") && would.contains("your prices") && would.contains('$'),
+        "{would}"
+    );
+    let would = json(world.run(&["restore", &url, "new", "--dry-run", "--json"]));
+    assert!(
+        would["dollars"].as_f64().unwrap() > 0.0 && would["reads"].as_u64() > would["objects"].as_u64(),
+        "{would}"
+    );
+    assert!(!world.path("new").exists());
     let restored = json(world.run(&["restore", &url, "new", "--json"]));
     assert_eq!(restored["schema"], "acpdb.backup/1");
     assert_eq!(head(&world, "new"), head(&world, "store"));
@@ -224,7 +239,11 @@ fn stores_below_a_url_are_read_as_one_through_a_cache() {
     assert_eq!(contents(&world.path("disk")), before, "what is there was only read");
     world.run(&["--db", "other", "backup", &url]).ok();
     world.run(&["--db", &url, "search", "later word"]).ok();
-    for verb in [&["append", "--stdin"][..], &["verify"], &["backup", "copy"]] {
+    for verb in [
+        &["append", "--stdin"][..],
+        &["erase", "--from-scan", "--by", "ada", "--reason", "x"],
+        &["backup", "copy"],
+    ] {
         world.run(&[&["--db", &url], verb].concat()).says(2, &["a URL is named", "acpdb restore"]);
     }
     let none = format!("file://{}", world.path("none").display());
@@ -314,4 +333,125 @@ fn programs_that_take_a_store_over_and_are_killed_lose_nothing_that_was_said_to_
     world.run(&["restore", &url, "last"]).ok();
     assert_eq!(head(&world, "last"), head(&world, "store"));
     world.run(&["--db", "last", "verify", "--deep"]).ok();
+}
+
+/// Ends with a code and shows words.
+fn shows(ran: &Ran, code: i32, words: &[&str]) {
+    ran.says(code, &[]);
+    let out = String::from_utf8_lossy(&ran.out);
+    for word in words {
+        assert!(out.contains(word), "{word:?} is not in {out}");
+    }
+}
+
+/// The file was lost, and the next backup said nothing: what it shipped could not be restored.
+#[test]
+fn a_store_without_its_secret_is_shipped_and_restored_and_that_is_said_at_each_door() {
+    let world = World::fed();
+    let url = url(&world);
+    std::fs::rename(world.path("store/secret"), world.path("secret")).unwrap();
+    world.run(&["backup", &url]).says(8, &["file secret", "nothing can be appended"]);
+    world.run(&["backup", &url]).says(8, &["file secret"]);
+    world.run(&["backup", &url, "--status"]).says(0, &["secret is not there"]);
+    assert_eq!(json(world.run(&["backup", &url, "--status", "--json"]))["status"]["lacks_secret"], true);
+    shows(&world.run(&["--db", &url, "verify"]), 8, &["sound", "secret"]);
+    world.run(&["restore", &url, "new"]).says(8, &["without its file secret", "new/secret"]);
+    world.run(&["--db", &url, "log", "--texts"]).ok();
+    assert_eq!(
+        world.run(&["--db", "new", "log", "--texts"]).ok(),
+        world.run(&["--db", "store", "log", "--texts"]).ok()
+    );
+    world.run_with(&["--db", "new", "append", "--stdin"], said("more")).says(1, &["secret"]);
+    std::fs::copy(world.path("secret"), world.path("new/secret")).unwrap();
+    world.run(&["--db", "new", "verify", "--deep"]).ok();
+    append(&world, "new", "more");
+    std::fs::rename(world.path("secret"), world.path("store/secret")).unwrap();
+    world.run(&["backup", &url]).ok();
+    assert_eq!(json(world.run(&["backup", &url, "--status", "--json"]))["status"]["lacks_secret"], false);
+    world.run(&["restore", &url, "whole"]).ok();
+    append(&world, "whole", "more");
+    // It is there: a store that loses it here finds it there.
+    std::fs::remove_file(world.path("store/secret")).unwrap();
+    world.run(&["backup", &url]).ok();
+}
+
+#[test]
+fn objects_below_a_url_are_verified_where_they_lie() {
+    let world = World::fed();
+    let url = url(&world);
+    append(&world, "other", "a word of the other one");
+    let first = json(world.run(&["backup", &url, "--json"]))["store"].as_str().unwrap().to_owned();
+    world.run(&["--db", "other", "backup", &url]).ok();
+    let before = contents(&world.path(""));
+    for quick in [&[][..], &["--quick"]] {
+        let verify = |more: &[&str]| world.run(&[&["--db", &url, "verify"], quick, more].concat());
+        shows(&verify(&[]), 0, &[&first, "head"]);
+        let found = json(verify(&["--json"]));
+        assert_eq!(found["schema"], "acpdb.verify_remote/1");
+        let items = found["items"].as_array().unwrap();
+        assert_eq!(items.len(), 2);
+        assert!(items.iter().all(|item| item["is_sound"] == true), "{found}");
+    }
+    assert_eq!(contents(&world.path("")), before, "nothing is kept");
+    world.run(&["--db", &url, "verify", "--deep"]).says(2, &["acpdb restore"]);
+    world.run(&["verify", "--quick"]).says(2, &["for a URL"]);
+    let none = format!("file://{}", world.path("none").display());
+    world.run(&["--db", &none, "verify"]).says(7, &["has no store"]);
+    let log = world.path("disk/s").join(&first).join("log");
+    let chunk = std::fs::read_dir(&log).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let mut bytes = std::fs::read(&chunk).unwrap();
+    bytes[260] ^= 1;
+    // The last entry that is unsound is one that was torn: it counts for nothing, and the log ends before it.
+    std::fs::write(&chunk, &bytes).unwrap();
+    shows(&world.run(&["--db", &url, "verify"]), 0, &["passed over"]);
+    std::fs::remove_file(world.path("disk/s").join(&first).join("meta/acpdb.json")).unwrap();
+    shows(&world.run(&["--db", &url, "verify"]), 3, &["damaged", "meta/acpdb.json"]);
+    std::fs::write(world.path("disk/heads").join(&first), "junk").unwrap();
+    for quick in [&["--quick"][..], &[]] {
+        let damaged = world.run(&[&["--db", &url, "verify"], quick].concat());
+        shows(&damaged, 3, &["damaged", "heads/", &first]);
+    }
+}
+
+#[test]
+fn the_setting_says_where_a_store_is_shipped_and_no_password_is_written() {
+    let world = World::fed();
+    let url = url(&world);
+    let service = ["service", "--manager", "systemd", "install", "--dry-run", "--backup"];
+    world.run(&["backup"]).says(2, &["acpdb config set backup URL"]);
+    world.run(&service).says(2, &["acpdb config set backup URL"]);
+    for wrong in ["folder", "ftp://key:geheim@host/x", "file://key:geheim@host/x", "file://host/x"] {
+        let ran = world.run(&["config", "set", "backup", wrong]);
+        assert!(!ran.err.contains("geheim"), "{}", ran.err);
+        ran.says(2, &["backup cannot be that"]);
+    }
+    world.run(&["config", "get", "backup"]).says(7, &["is not set"]);
+    world.run(&["config", "set", "backup", &url]).ok();
+    world.run(&["backup", "--dry-run"]).ok();
+    assert!(!world.path("disk").exists());
+    world.run(&["backup"]).ok();
+    assert!(world.run(&["backup", "--status"]).ok().contains("0 events behind"));
+    world.run(&["backup", "copy"]).ok();
+    world.run(&["restore", &url, "new"]).ok();
+    let mut command = world.command();
+    command
+        .args(service)
+        .env("AWS_PROFILE", "team")
+        .env("AWS_ACCESS_KEY_ID", "AKIA0")
+        .env("AWS_SECRET_ACCESS_KEY", "geheim");
+    let shown = command.output().unwrap();
+    let (out, err) = (String::from_utf8(shown.stdout).unwrap(), String::from_utf8(shown.stderr).unwrap());
+    assert!(shown.status.success(), "{err}");
+    assert!(
+        out.contains("\"import\" \"--follow\"")
+            && out.contains(&format!("\"backup\" \"{url}\" \"--follow\"")),
+        "{out}"
+    );
+    assert!(out.contains("AWS_PROFILE=team") && !out.contains("AKIA0") && !out.contains("geheim"), "{out}");
+    assert!(err.contains("AWS_ACCESS_KEY_ID"), "{err}");
+    world.run(&["service", "--manager", "systemd", "install", "--no-start", "--backup"]).ok();
+    assert!(world.path("home/.config/systemd/user/acpdb-backup.service").is_file());
+    let removed = world.run(&["service", "--manager", "systemd", "remove"]);
+    assert!(matches!(removed.code, 0 | 8), "{}", removed.err);
+    assert!(!world.path("home/.config/systemd/user/acpdb-backup.service").exists());
 }

@@ -313,6 +313,8 @@ fn ship(world: &World, answers: &mut Answers) {
         gather(world, line, answers);
     }
     gather(world, &format!("backup {url} --status"), answers);
+    gather(world, &format!("--db {url} verify"), answers);
+    gather(world, &format!("restore {url} restored --dry-run"), answers);
     gather(world, &format!("restore {url} restored"), answers);
     let mut command = world.command();
     command.args(["backup", &url, "--follow", "--json"]).stdout(std::process::Stdio::piped());

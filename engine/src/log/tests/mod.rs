@@ -45,7 +45,13 @@ pub(super) fn encrypt() {
 pub(super) fn options() -> LogOptions {
     let ring = || Arc::new(RawKeyRing::new("the ring of a test", &[7; 32]));
     let keys = if ENCRYPTED.get() { KeyUse::Make(ring()) } else { KeyUse::None };
-    LogOptions { segment_bytes_max: SMALL, lock_wait: Duration::from_millis(3), read_only: false, keys }
+    LogOptions {
+        segment_bytes_max: SMALL,
+        lock_wait: Duration::from_millis(3),
+        read_only: false,
+        keys,
+        identity: None,
+    }
 }
 
 pub(super) fn open_with(storage: &SimStorage, options: LogOptions) -> Result<(Log, Recovery), LogError> {

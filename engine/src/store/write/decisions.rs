@@ -70,7 +70,10 @@ impl StoreInner {
         };
         let (answer, placed) = self.place_one(&mut streams, &mut draft)?;
         drop(streams);
-        let Some(placed) = placed else { return Ok((answer, None)) };
+        let Some(placed) = placed else {
+            self.acknowledge_known()?;
+            return Ok((answer, None));
+        };
         self.settle(&placed)?;
         let appended = placed.into_appended();
         Ok((answer, Some(RecordedSeqs { first_seq: appended.first_seq, last_seq: appended.last_seq() })))

@@ -1,0 +1,192 @@
+//! URLs below which stores are shipped: `file:///FOLDER`, on any mounted disk, and `s3://BUCKET/PREFIX`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::folder::FolderRemote;
+use crate::remote::{Remote, RemoteError};
+#[cfg(feature = "s3")]
+use crate::s3::{S3Place, S3Remote, S3Settings};
+
+/// A place below which stores are shipped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RemotePlace {
+    /// A folder.
+    Folder(PathBuf),
+    /// A prefix of a bucket.
+    #[cfg(feature = "s3")]
+    Bucket(S3Place),
+}
+
+/// The reason why a URL names no remote. A URL is told in no message that may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteUrlError {
+    /// It has no scheme.
+    #[error("{typed} is no URL")]
+    NoScheme {
+        /// The text.
+        typed: String,
+    },
+    /// No backend has this scheme.
+    #[error("{scheme}:// URLs are not in this version")]
+    Scheme {
+        /// The scheme.
+        scheme: String,
+    },
+    /// A folder is named in another form.
+    #[error("{typed} has another form than file:///FOLDER")]
+    FolderForm {
+        /// The URL.
+        typed: String,
+    },
+    /// A `%` stands for no byte.
+    #[error("{typed} has a % without two hex digits behind it")]
+    Percent {
+        /// The URL.
+        typed: String,
+    },
+    /// A user or a password stands in it.
+    #[error(
+        "a URL with a user or a password in it is refused: credentials are those of the variables AWS_* and of ~/.aws"
+    )]
+    Credentials,
+    /// A bucket is named in another form.
+    #[error("the URL has another form than s3://BUCKET/PREFIX")]
+    BucketForm,
+    /// The program has no client of buckets.
+    #[error("this acpdb was built without s3")]
+    WithoutS3,
+}
+
+/// The name before `:`, if a text is a URL and no folder.
+pub fn url_scheme(typed: &str) -> Option<&str> {
+    let (scheme, rest) = typed.split_once(':')?;
+    let is_name = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_name && (rest.starts_with("//") || scheme == "file")).then_some(scheme)
+}
+
+impl RemotePlace {
+    /// Reads a URL. Touches nothing.
+    ///
+    /// # Errors
+    /// [`RemoteUrlError`].
+    pub fn of_url(url: &str) -> Result<Self, RemoteUrlError> {
+        let typed = || url.to_owned();
+        match url_scheme(url) {
+            Some("file") => {}
+            Some("s3") => return Self::bucket(url),
+            Some(scheme) => return Err(RemoteUrlError::Scheme { scheme: scheme.to_owned() }),
+            None => return Err(RemoteUrlError::NoScheme { typed: typed() }),
+        }
+        let rest = url.strip_prefix("file://").unwrap_or_default();
+        if rest.split('/').next().is_some_and(|host| host.contains('@')) {
+            return Err(RemoteUrlError::Credentials);
+        }
+        let path = rest.strip_prefix("localhost").unwrap_or(rest);
+        if !path.starts_with('/') || path.contains(['?', '#']) {
+            return Err(RemoteUrlError::FolderForm { typed: typed() });
+        }
+        let bytes = decoded(path).filter(|bytes| !bytes.contains(&0));
+        let bytes = bytes.ok_or_else(|| RemoteUrlError::Percent { typed: typed() })?;
+        Ok(Self::Folder(PathBuf::from(OsString::from_vec(bytes))))
+    }
+
+    /// The remote of the place; a bucket by the variables `AWS_*` and the profiles of the user. Makes no request.
+    ///
+    /// # Errors
+    /// [`RemoteError::Refused`] and [`RemoteError::Broken`] if the settings of a bucket cannot be used.
+    pub fn open(&self) -> Result<Arc<dyn Remote>, RemoteError> {
+        match self {
+            Self::Folder(folder) => Ok(Arc::new(FolderRemote::new(folder))),
+            #[cfg(feature = "s3")]
+            Self::Bucket(place) => {
+                // Not set, or no text.
+                let variable = |name: &str| std::env::var(name).ok();
+                // A user without a home has no profiles.
+                let home = variable("HOME").map(PathBuf::from);
+                let settings = S3Settings::read(&variable, home.as_deref())?;
+                Ok(Arc::new(S3Remote::new(place.clone(), &settings)?))
+            }
+        }
+    }
+
+    #[cfg(not(feature = "s3"))]
+    fn bucket(_: &str) -> Result<Self, RemoteUrlError> {
+        Err(RemoteUrlError::WithoutS3)
+    }
+
+    #[cfg(feature = "s3")]
+    fn bucket(url: &str) -> Result<Self, RemoteUrlError> {
+        let wrong = || RemoteUrlError::BucketForm;
+        let rest = url.strip_prefix("s3://").unwrap_or_default();
+        let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.contains('@') {
+            return Err(RemoteUrlError::Credentials);
+        }
+        if path.contains(['?', '#']) {
+            return Err(wrong());
+        }
+        // A path that is no text is refused as one of another form.
+        let path = decoded(path).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
+        Ok(Self::Bucket(S3Place::new(bucket, &path).map_err(|_| wrong())?))
+    }
+}
+
+/// The bytes that a text with `%` and two digits in it stands for.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(rest.next()?).to_digit(16);
+        let value = digit()?.checked_mul(16)?.checked_add(digit()?)?;
+        bytes.push(u8::try_from(value).ok()?);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_a_folder_or_is_refused_by_name() {
+        for (typed, folder) in [
+            ("file:///mnt/nas", Some("/mnt/nas")),
+            ("file://localhost/mnt/nas", Some("/mnt/nas")),
+            ("file:///a%20b/%c3%A4", Some("/a b/ä")),
+            ("file:/mnt", None),
+            ("file://host/mnt", None),
+            ("file://", None),
+            ("file:///a%2", None),
+            ("file:///a%00", None),
+            ("file:///a?b", None),
+            ("s3://key:word@bucket/prefix", None),
+            ("file://key:word@host/prefix", None),
+            ("folder", None),
+        ] {
+            let read = RemotePlace::of_url(typed);
+            assert_eq!(
+                read.as_ref().ok(),
+                folder.map(|at| RemotePlace::Folder(at.into())).as_ref(),
+                "{typed}"
+            );
+            assert!(!read.is_err_and(|error| error.to_string().contains("word")), "{typed}");
+        }
+        for (argument, found) in [
+            ("a", None),
+            ("a:b", None),
+            ("./s3://b", None),
+            ("s3://b", Some("s3")),
+            ("file:/b", Some("file")),
+        ] {
+            assert_eq!(url_scheme(argument), found, "{argument}");
+        }
+    }
+}
