@@ -72,6 +72,8 @@ pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod simulate;
 mod sink;
+#[cfg(feature = "proxy")]
+mod stand_in;
 pub(crate) mod stats;
 pub(crate) mod statusline;
 pub(crate) mod step;
