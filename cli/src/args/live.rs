@@ -49,7 +49,7 @@ pub(crate) struct Attach {
     #[command(flatten)]
     pub(crate) reach: AttachReach,
     /// The mode in which acpdb acts there
-    #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "suggest")]
+    #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "record")]
     pub(crate) mode: AttachMode,
     /// Also set acpdb's status line (Claude Code), if there is none
     #[arg(long)]
