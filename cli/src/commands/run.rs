@@ -186,14 +186,13 @@ mod inside {
                 code
             }
         };
-        if let Some(inside) = inside {
-            ended(&inside, store.as_ref(), args, output);
-        }
+        let is_over = inside.is_none_or(|inside| ended(&inside, store.as_ref(), args, output));
         stand_in.into_iter().for_each(StandIn::end);
         for why in steady(&reasons).iter() {
             output.warn(format!("an exchange is not recorded: {why}"));
         }
-        if let Some(store) = store {
+        // A store that is still being written to would hold up the end for as long as it is late.
+        if let Some(store) = store.filter(|_| is_over) {
             crate::kept::leave_if_much(&store);
             if let Err(error) = store.close() {
                 output.warn(chained(&error));
@@ -374,15 +373,17 @@ mod inside {
         })
     }
 
-    /// Records what is still to be recorded, once the program has ended.
-    fn ended(inside: &Inside, store: Option<&Store>, args: &Run, output: &Output) {
+    /// Records what is still to be recorded, once the program has ended. `false`: a record is still under way.
+    fn ended(inside: &Inside, store: Option<&Store>, args: &Run, output: &Output) -> bool {
         if !inside.finish(RECORDS_WAIT) {
-            output.warn("an exchange that was under way is not recorded");
+            output
+                .warn("an exchange that was under way is not recorded, nor is the host's own recording read");
+            return false;
         }
         if inside.exchange_count() == 0 && args.mode != AttachMode::Record && !inside.addresses.is_empty() {
             output.note("note: no request came through; the program's own settings may name another address");
         }
-        let Some(store) = store else { return };
+        let Some(store) = store else { return true };
         let places = RecordingFolders::usual(&own::variable);
         for identity in inside.seen() {
             let Some((format, path)) = places.recording(&identity) else { continue };
@@ -391,5 +392,6 @@ mod inside {
                 output.warn(format!("{} is not recorded: {}", path.display(), chained(&error)));
             }
         }
+        true
     }
 }
