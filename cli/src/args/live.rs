@@ -198,14 +198,14 @@ pub(crate) struct Run {
     /// The program, such as claude, codex or gemini, and its arguments
     #[arg(
         value_name = "PROGRAM",
-        required_unless_present = "stand_in",
+        required_unless_present = "successor",
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
     pub(crate) command: Vec<std::ffi::OsString>,
     /// Wait for the end of a run, and go on for one that is killed
     #[arg(long, hide = true)]
-    pub(crate) stand_in: bool,
+    pub(crate) successor: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -72,11 +72,11 @@ pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod simulate;
 mod sink;
-#[cfg(feature = "proxy")]
-mod stand_in;
 pub(crate) mod stats;
 pub(crate) mod statusline;
 pub(crate) mod step;
+#[cfg(feature = "proxy")]
+mod successor;
 pub(crate) mod table;
 pub(crate) mod targets;
 pub(crate) mod task;

@@ -5,7 +5,7 @@
 //!   '-> provider: the one of the user's environment or option; requests go there also if nothing can be recorded
 //! ```
 //!
-//! If this process is killed, another one that it started goes on ([`super::stand_in`]).
+//! If this process is killed, another one that it started goes on ([`super::successor`]).
 //! No settings are changed. The provider is chosen by the user's environment and options alone: no file of a project is asked.
 
 use std::ffi::OsString;
@@ -64,8 +64,8 @@ fn name_of(program: &OsString) -> String {
 
 pub(crate) fn run(global: &Global, args: &Run, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    if args.stand_in {
-        return inside::stand_in(output);
+    if args.successor {
+        return inside::successor(output);
     }
     let Some((program, words)) = args.command.split_first() else {
         return Err(Failure::usage("name the program to run"));
@@ -95,7 +95,7 @@ fn set(provider: &ChildProvider) -> Option<String> {
 mod inside {
     use super::{ChildProvider, Code, Failure, Global, OsString, Output, Run};
 
-    pub(super) fn stand_in(_: &Output) -> Result<Code, Failure> {
+    pub(super) fn successor(_: &Output) -> Result<Code, Failure> {
         Ok(Code::Ok)
     }
 
@@ -127,7 +127,7 @@ mod inside {
     use acpdb_live::{AttachMode, Host, recording};
 
     use super::{ChildProvider, Code, Failure, Global, OsString, Output, Run, VERSION, set};
-    use crate::commands::stand_in::{StandIn, StandInOrder, StandInPort};
+    use crate::commands::successor::{Successor, SuccessorOrder, SuccessorPort};
     use crate::failure::chained;
     use crate::{child, keys, settings as own, store_path};
 
@@ -139,7 +139,7 @@ mod inside {
     /// Reasons that are told, once the program has ended.
     const TOLD_COUNT_MAX: usize = 8;
 
-    pub(super) use crate::commands::stand_in::run as stand_in;
+    pub(super) use crate::commands::successor::run as successor;
 
     /// Variables and words that the program gets beside the words of the user.
     #[derive(Default)]
@@ -173,10 +173,10 @@ mod inside {
         output.flush()?;
         let mut command = Command::new(program);
         command.args(&given.words).args(words).envs(given.variables);
-        let mut stand_in = None;
+        let mut successor = None;
         let mut started = |program| {
             let order = order.take().filter(|order| !order.ports.is_empty());
-            stand_in = order.and_then(|order| StandIn::begin(&StandInOrder { program, ..order }));
+            successor = order.and_then(|order| Successor::begin(&SuccessorOrder { program, ..order }));
         };
         let code = match child::run(&mut command, &mut started) {
             Ok(status) => child::code(status),
@@ -187,7 +187,7 @@ mod inside {
             }
         };
         let is_over = inside.is_none_or(|inside| ended(&inside, store.as_ref(), args, output));
-        stand_in.into_iter().for_each(StandIn::end);
+        successor.into_iter().for_each(Successor::end);
         for why in steady(&reasons).iter() {
             output.warn(format!("an exchange is not recorded: {why}"));
         }
@@ -223,8 +223,8 @@ mod inside {
         OTHER_PROXIES.into_iter().find(is_set)
     }
 
-    /// The addresses that a program is given in place of its providers', the proxies behind them, and the order for a stand-in.
-    type Begun = (Vec<(Vec<String>, String)>, Inside, StandInOrder);
+    /// The addresses that a program is given in place of its providers', the proxies behind them, and the order for a successor.
+    type Begun = (Vec<(Vec<String>, String)>, Inside, SuccessorOrder);
 
     fn proxies(
         store: Option<&Store>,
@@ -268,8 +268,8 @@ mod inside {
             });
         let addresses = addresses.collect();
         let ports = inside.addresses.iter().zip(&all);
-        let ports = ports.map(|(at, one)| StandInPort { port: at.port(), upstream: one.upstream.clone() });
-        let order = StandInOrder { ports: ports.collect(), token, program: 0 };
+        let ports = ports.map(|(at, one)| SuccessorPort { port: at.port(), upstream: one.upstream.clone() });
+        let order = SuccessorOrder { ports: ports.collect(), token, program: 0 };
         Ok((addresses, inside, order))
     }
 

@@ -1,7 +1,7 @@
 //! The process that goes on for `acpdb run`, if that is killed: requests of its program go straight to the provider.
 //!
 //! ```text
-//! acpdb run --token, ports, program--> stand-in, which waits       done --> it ends
+//! acpdb run --token, ports, program--> successor, which waits       done --> it ends
 //!           killed: the pipe ends  --> it listens at the same ports, and passes bytes on blindly, until the program has ended
 //! ```
 //!
@@ -24,33 +24,33 @@ use crate::failure::chained;
 
 /// The last word of a run that ended by itself.
 const DONE: &str = "done";
-/// How often the stand-in looks whether the program has ended.
+/// How often the successor looks whether the program has ended.
 const LOOK_WAIT: Duration = Duration::from_millis(200);
 
 /// A port that the program was given, and the provider behind it.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StandInPort {
+pub(super) struct SuccessorPort {
     pub(super) port: u16,
     pub(super) upstream: String,
 }
 
-/// The values by which a stand-in goes on. They go through a pipe: others see arguments.
+/// The values by which a successor goes on. They go through a pipe: others see arguments.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StandInOrder {
+pub(super) struct SuccessorOrder {
     pub(super) token: String,
-    pub(super) ports: Vec<StandInPort>,
+    pub(super) ports: Vec<SuccessorPort>,
     pub(super) program: u32,
 }
 
-/// A stand-in that waits.
-pub(super) struct StandIn(Child);
+/// A successor that waits.
+pub(super) struct Successor(Child);
 
-impl StandIn {
+impl Successor {
     /// Starts one; `None`: there is none, and the run goes on without.
-    pub(super) fn begin(order: &StandInOrder) -> Option<Self> {
+    pub(super) fn begin(order: &SuccessorOrder) -> Option<Self> {
         // Without a name of this program, without a process or with a broken pipe a kill ends the program's requests, too.
         let mut command = Command::new(std::env::current_exe().ok()?);
-        command.args(["run", "--stand-in"]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
+        command.args(["run", "--successor"]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
         // As above.
         let mut child = command.spawn().ok()?;
         let mut line = serde_json::to_string(order).unwrap_or_default();
@@ -74,8 +74,10 @@ impl StandIn {
 /// Waits for the end of a run, and goes on for one that was killed.
 pub(crate) fn run(output: &Output) -> Result<Code, Failure> {
     let mut lines = std::io::stdin().lock().lines();
+    // As below.
     let order = lines.next().and_then(Result::ok);
-    let order: Option<StandInOrder> = order.and_then(|line| serde_json::from_str(&line).ok());
+    // A line that cannot be read, or is none, is no order.
+    let order: Option<SuccessorOrder> = order.and_then(|line| serde_json::from_str(&line).ok());
     let order = order.ok_or_else(|| Failure::usage("acpdb run starts this by itself"))?;
     let is_done = lines.next().is_some_and(|line| line.is_ok_and(|line| line == DONE));
     let program = i32::try_from(order.program).ok().and_then(Pid::from_raw);
