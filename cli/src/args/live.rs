@@ -196,12 +196,7 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "SESSION")]
     pub(crate) session: Option<String>,
     /// The program, such as claude, codex or gemini, and its arguments
-    #[arg(
-        value_name = "PROGRAM",
-        required_unless_present = "successor",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
     /// Wait for the end of a run, and go on for one that is killed
     #[arg(long, hide = true)]

@@ -50,7 +50,11 @@ impl Successor {
     pub(super) fn begin(order: &SuccessorOrder) -> Option<Self> {
         // Without a name of this program, without a process or with a broken pipe a kill ends the program's requests, too.
         let mut command = Command::new(std::env::current_exe().ok()?);
-        command.args(["run", "--successor"]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
+        command
+            .args(["run", "--successor", "--", "none"])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null());
         // As above.
         let mut child = command.spawn().ok()?;
         let mut line = serde_json::to_string(order).unwrap_or_default();
