@@ -40,14 +40,15 @@ pub(crate) fn code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// Runs a program to its end. Signals are its own from before it starts until it has ended.
+/// Runs a program to its end; `started` gets its number. Signals are its own from before it starts until it has ended.
 ///
 /// # Errors
 /// If it cannot be started.
-pub(crate) fn run(command: &mut Command) -> std::io::Result<ExitStatus> {
+pub(crate) fn run(command: &mut Command, started: &mut dyn FnMut(u32)) -> std::io::Result<ExitStatus> {
     let mut signals = SignalsInfo::<WithOrigin>::new(PASSED_ON)?;
     let handle = signals.handle();
     let mut child = command.spawn()?;
+    started(child.id());
     let living = Arc::new(Mutex::new(pid(&child)));
     let told = Arc::clone(&living);
     let passing = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {

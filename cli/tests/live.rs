@@ -752,3 +752,18 @@ fn one_file_of_settings_is_attached_once() {
     assert_eq!(run("project", &["attach", "codex", "--project"]).code, 0);
     assert!(run("project", &["attach", "--status"]).out.contains("told twice"));
 }
+
+/// An event that needs no store took the mark away, so that every third hook of a task waited two seconds for a store that was held.
+#[test]
+fn a_hook_that_needs_no_store_leaves_the_mark_of_one_that_was_busy() {
+    let mut desk = Desk::new();
+    desk.prompt("Go on.");
+    desk.hook("record", "Stop", &json!({}));
+    let mark = desk.path("home/.local/state/acpdb/store-busy");
+    std::fs::write(&mark, "").unwrap();
+    let call = json!({"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": {"stdout": "x"}, "tool_use_id": "t1"});
+    desk.hook("record", "PostToolUse", &call);
+    assert!(mark.exists());
+    desk.hook("record", "Stop", &json!({}));
+    assert!(!mark.exists());
+}

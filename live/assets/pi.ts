@@ -205,11 +205,12 @@ export default async function acpdb(pi: any): Promise<void> {
 
   pi.on("before_agent_start", safely(async (_, ctx) => {
     const session = about(ctx)
-    if (set.mode === "record" || !session || greeted.has(session.session)) return undefined
+    if (set.mode === "record" || !session) return undefined
+    // One that goes on was told when it began: with a prompt, a reminder or a reflection may be due.
+    const begun = greeted.has(session.session)
+      || ctx.sessionManager.getEntries().some((entry: any) => entry.type === "message")
     greeted.add(session.session)
-    // One that goes on was told when it began.
-    if (ctx.sessionManager.getEntries().some((entry: any) => entry.type === "message")) return undefined
-    const answer = await program.ask("due", session)
+    const answer = await program.ask("due", { ...session, begun })
     return answer?.text ? { message: { customType: "acpdb", content: answer.text, display: false } } : undefined
   }))
 

@@ -16,8 +16,9 @@ use crate::if_there;
 
 /// Most tokens of the index.
 pub const TOKENS_MAX: u32 = 800;
-/// Prompts behind a compaction, with which the index may still be given: a command that made it may count as one.
-const PROMPT_COUNT_MAX: u32 = 1;
+/// Prompts behind a compaction, with which the index may still be given: a command that made it may count as one. opencode has two
+/// there: the one that was under way, and its own that bids the model go on.
+const PROMPT_COUNT_MAX: u32 = 2;
 /// The kind of the record that an index was given.
 const GIVEN: &str = "acpdb/lost";
 

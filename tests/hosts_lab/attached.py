@@ -593,7 +593,7 @@ def proxied(scene):
     # The last answer came behind the last request.
     acpdb(scene, "store", "import", scene.home + RECORDINGS[scene.host])
     compare(scene)
-    rows = acpdb(scene, "store", "log", "--kind", "host_recorded", "--json")
+    rows = acpdb(scene, "store", "log", "kind:host_recorded", "--json")
     if "proxy/request" not in rows:
         fault(scene, "no request of the proxy is in the log")
 

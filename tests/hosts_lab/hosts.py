@@ -197,11 +197,13 @@ def codex_compact(scene):
 
 # ---- opencode
 
-def opencode(scene, *words, prompt, package="@ai-sdk/anthropic", window=200000, model="claude-lab", until=None):
+def opencode(scene, *words, prompt, package="@ai-sdk/anthropic", window=200000, model="claude-lab", until=None, own=False):
+    """`own`: no setting names the provider's address, so the variable of the package does."""
+    options = {} if own else {"baseURL": scene.url + "/v1", "apiKey": "lab"}
     config = {
         "$schema": "https://opencode.ai/config.json", "autoupdate": False, "share": "disabled", "permission": {"*": "allow"},
         "model": "lab/" + model, "small_model": "lab/" + model, "enabled_providers": ["lab"],
-        "provider": {"lab": {"npm": package, "name": "Lab", "options": {"baseURL": scene.url + "/v1", "apiKey": "lab"}, "models": {
+        "provider": {"lab": {"npm": package, "name": "Lab", "options": options, "models": {
             model: {"name": "Lab", "reasoning": True, "tool_call": True, "attachment": True,
                            "modalities": {"input": ["text", "image"], "output": ["text"]},
                            "limit": {"context": window, "output": 8000}}}}},

@@ -80,6 +80,8 @@ def place(api, body):
     """(play, line) or None, and what the user said last."""
     play, line, before, newest = None, 0, "", ""
     for who, text in moves(api, body):
+        # What acpdb quotes of earlier prompts is no prompt.
+        text = text.partition("[acpdb] The compaction")[0]
         named = PLAY.findall(text) if who == "user" or SUMMARY in text else []
         if named:
             play, line = named[-1], 0
@@ -135,6 +137,10 @@ class Stage:
             if "hash" in call:  # The hash that stands under the first result of a tool.
                 found = re.search(r"\[(%s_[0-9a-f]{5,})\]" % call["hash"][0], json.dumps(body))
                 call = dict(call, hash=found.group(1) if found else "none")
+            if "about" in call:  # The id of a row that a text tells.
+                row = next((line for text in strings(body) for line in text.splitlines() if call["about"] in line and re.search(r"#\d+", line)), "")
+                found = re.search(r"#\d+", row)
+                call = dict(call, query=found.group() if found else call["about"])
             made = call_of(self.host, call, self.project)
             if made is None:  # The host has nothing for it: something else is called, so that the play goes on.
                 made = call_of(self.host, {"do": "run", "command": "true"}, self.project)
@@ -294,6 +300,8 @@ class Handler(BaseHTTPRequestHandler):
                 return whole
 
     def do_GET(self):
+        if self.headers.get("Upgrade"):  # No websockets here: a client shall ask again without.
+            return self.send({"error": {"message": "upgrade required"}}, 426)
         self.send({"object": "list", "data": [{"id": "lab", "object": "model"}], "models": []})
 
     def do_HEAD(self):
@@ -342,17 +350,21 @@ class Handler(BaseHTTPRequestHandler):
                                 "headers": dict(self.headers.items())})
         wants = body.get("stream") or path.endswith(":streamGenerateContent")
         if not wants:
+            self.put(number, "answer", json.dumps(whole).encode())
             return self.send(whole)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.send_header("request-id", "req_lab%04d" % number)
         self.end_headers()
+        written = b""
         for event in events:
             named = "event: %s\n" % event["type"] if api in ("anthropic", "responses") else ""
             piece = (named + "data: " + (event if isinstance(event, str) else json.dumps(event)) + "\n\n").encode()
+            written += piece
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.wfile.write(b"0\r\n\r\n")
+        self.put(number, "answer", written)
 
     def keep(self, number, raw, meta):
         self.put(number, "body", raw)

@@ -18,7 +18,7 @@ import attached
 import lab
 
 LONG = "".join("value_%d = compute(%d)\n" % (n, n) for n in range(240))
-PRICED = {"codex": "gpt-5-5"}
+PRICED = {"codex": "gpt-5-5", "copilot": "gpt-5-5", "gemini": "gemini-2-5-pro"}
 
 
 def hooks(scene):
@@ -72,8 +72,8 @@ def prices(program):
 
 def pieces(body):
     """A request in the order in which a cache keeps it."""
-    head = [json.dumps(body.get(name)) for name in ("tools", "instructions", "system")]
-    messages = body.get("messages") or body.get("input") or []
+    head = [json.dumps(body.get(name)) for name in ("tools", "instructions", "system", "systemInstruction")]
+    messages = body.get("messages") or body.get("input") or body.get("contents") or []
     return head + [json.dumps(attached.uncached(message), ensure_ascii=False) for message in messages]
 
 

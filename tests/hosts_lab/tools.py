@@ -19,6 +19,7 @@ def claude(call, path):
         "agent": lambda: ("Agent", {"description": "Look", "prompt": call["prompt"], "subagent_type": "general-purpose"}),
         "image": lambda: ("Read", {"file_path": path}),
         "mcp": lambda: ("mcp__labsrv__recall", {"what": call["what"]}),
+        "recall": lambda: ("mcp__acpdb__recall", {"query": call["query"]}),
     }[do]()
 
 
@@ -35,6 +36,7 @@ def opencode(call, path):
         "image": lambda: ("read", {"filePath": path}),
         "mcp": lambda: ("labsrv_recall", {"what": call["what"]}),
         "context": lambda: ("context", {"action": call["action"], "targets": [[call["hash"], *call.get("summary", [])]]}),
+        "recall": lambda: ("acpdb_recall", {"query": call["query"]}),
         "remember": lambda: ("acpdb_memory_remember", {"kind": "decision", "text": call["text"], "key": "", "rationale": ""}),
     }[call["do"]]()
 
@@ -52,6 +54,7 @@ def codex(call, path):
         "image": lambda: ("view_image", {"path": path}),
         "find": lambda: ("tool_search", {"query": call["query"]}),
         "mcp": lambda: ("recall", {"what": call["what"]}, "mcp__labsrv"),
+        "recall": lambda: ("recall", {"query": call["query"]}, "mcp__acpdb"),
     }[call["do"]]()
 
 
@@ -91,6 +94,7 @@ def pi(call, path):
         "search": lambda: ("bash", {"command": "grep -rn %s src" % call["pattern"]}),
         "image": lambda: ("read", {"path": path}),
         "context": lambda: ("context", {"action": call["action"], "targets": [[call["hash"], *call.get("summary", [])]]}),
+        "recall": lambda: ("acpdb_recall", {"query": call["query"]}),
         "remember": lambda: ("acpdb_memory_remember", {"kind": "decision", "text": call["text"]}),
     }[call["do"]]()
 

@@ -203,3 +203,15 @@ fn workflows_name_actions_by_digest_and_only_the_job_that_signs_has_an_identity(
         }
     }
 }
+
+/// `attach pi` wrote an older extension than the one in the repository: its index of what a compaction took never came.
+#[test]
+fn the_plugins_that_attach_writes_are_those_of_the_repository() {
+    for (ours, carried) in [("plugins/opencode/index.js", "opencode.js"), ("plugins/pi/index.ts", "pi.ts")] {
+        let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+        assert!(
+            read(ours) == read(&format!("live/assets/{carried}")),
+            "copy {ours} to live/assets/{carried}"
+        );
+    }
+}

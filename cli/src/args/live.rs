@@ -49,7 +49,7 @@ pub(crate) struct Attach {
     #[command(flatten)]
     pub(crate) reach: AttachReach,
     /// The mode in which acpdb acts there
-    #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "suggest")]
+    #[arg(long, value_name = "MODE", value_parser = mode(), default_value = "record")]
     pub(crate) mode: AttachMode,
     /// Also set acpdb's status line (Claude Code), if there is none
     #[arg(long)]
@@ -198,6 +198,9 @@ pub(crate) struct Run {
     /// The program, such as claude, codex or gemini, and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
+    /// Wait for the end of a run, and go on for one that is killed
+    #[arg(long, hide = true)]
+    pub(crate) successor: bool,
 }
 
 #[derive(Debug, clap::Args)]

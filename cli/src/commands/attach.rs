@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::ids::Micros;
+use acpdb_engine::text::tokens::estimate;
 use acpdb_live::attach::{self, AttachError, HostCommand, SettingsOwner, SettingsPlan, plugin};
 use acpdb_live::journal::{self, JournalLine};
 use acpdb_live::proxy::identity::RequestIdentity;
 use acpdb_live::proxy::prune::RecordingFolders;
-use acpdb_live::{AttachMode, Host};
+use acpdb_live::{AttachMode, Host, due};
 use serde::Serialize;
 
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape};
@@ -122,6 +124,7 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
     if args.statusline {
         plan = status_line(plan, &run, output)?;
     }
+    show_due(global, mode, output);
     let done = format!("attached, mode {mode}: {}", told(mode, store.as_deref()));
     let code = carry_out(&plan, host, args.dry_run, &done, output)?;
     for remark in remarks(host, mode) {
@@ -136,6 +139,33 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
         );
     }
     Ok(code)
+}
+
+/// Shows the text that a session in this folder would be told at its start, before it is.
+fn show_due(global: &Global, mode: AttachMode, output: &Output) {
+    if mode == AttachMode::Record {
+        return output.note("--mode suggest --dry-run shows what a model would be told here");
+    }
+    // Without a store that can be read there is no text yet.
+    match due_here(global).ok().flatten() {
+        Some(text) => {
+            let tokens = describe::tokens(estimate(text.as_bytes()).into());
+            let text = escape(text.trim_end(), EscapeLevel::Text).into_owned();
+            output.note(format!("a session here is told at its start, now ~{tokens} tokens:\n{text}"));
+        }
+        None => output.note("a session here is told nothing yet: no todo is open, and nothing is remembered"),
+    }
+}
+
+fn due_here(global: &Global) -> Result<Option<String>, Failure> {
+    let found = store_path::find_unasked(global)?;
+    if !acpdb_engine::store::is_store(&found.folder) {
+        return Ok(None);
+    }
+    let store = store_path::builder(&found.folder, global)?.read_only().open()?;
+    // No session of this name is there.
+    let none = StreamInfo::session("", "").id();
+    Ok(due::text(&store, &here()?.to_string_lossy(), none)?)
 }
 
 /// The plan with acpdb's status line, if the user has none.
@@ -159,9 +189,7 @@ fn told(mode: AttachMode, store: Option<&Path>) -> String {
     );
     let more = match mode {
         AttachMode::Record => ", and says nothing to the model",
-        AttachMode::Suggest => {
-            ", and also tells the model open todos and what is remembered (--mode record does not)"
-        }
+        AttachMode::Suggest => ", and also tells the model open todos and what is remembered",
         AttachMode::Prune => {
             ", also tells the model open todos and what is remembered, and sends a pointer for a result that the model still sees"
         }
@@ -173,7 +201,7 @@ fn told(mode: AttachMode, store: Option<&Path>) -> String {
 fn remarks(host: Host, mode: AttachMode) -> Vec<&'static str> {
     let mut all = Vec::new();
     if host == Host::Codex {
-        all.push("Codex runs hooks only once you trust them: start it and accept, or /hooks in it");
+        all.push("Codex runs hooks only once you trust them: start it and accept, or /hooks in it; the one at the end of a session has 3 s");
     }
     if mode == AttachMode::Prune && matches!(host, Host::ClaudeCode | Host::Codex) {
         all.push("hooks change new results alone; what becomes stale later goes with acpdb run --mode prune -- claude (or codex)");
@@ -183,6 +211,9 @@ fn remarks(host: Host, mode: AttachMode) -> Vec<&'static str> {
     }
     if host == Host::CopilotCli {
         all.push("in a project (--project) Copilot CLI runs hooks only if its folder is trusted there");
+    }
+    if mode == AttachMode::Prune && host == Host::CopilotCli {
+        all.push("Copilot CLI names no call to a hook: results of a provider of yours go with acpdb run --mode prune -- copilot");
     }
     if mode == AttachMode::Prune && !host.can_replace() {
         all.push("this host cannot replace a result: nothing is pruned there, all else works");

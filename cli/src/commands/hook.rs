@@ -30,6 +30,8 @@ enum WorkerMessage {
     Told { event: String, session: String },
     /// Stores that were found and passed over.
     Passed(String),
+    /// The store is asked for now.
+    Asking,
     /// All is done.
     Done { answer: String, event_count: u64, error: Option<String> },
 }
@@ -58,12 +60,14 @@ pub(crate) fn run(global: &Global, args: &HookArgs) {
     let (tell, told) = mpsc::channel();
     // The thread ends with the process: the next event tells again all that it had not committed by then.
     let _worker = std::thread::Builder::new().name("hook".to_owned()).spawn(move || work.run(&tell));
+    let mut is_asked = false;
     let answer = loop {
         // After the deadline nothing is waited for.
         let left = deadline.saturating_sub(began.elapsed());
         match told.recv_timeout(left) {
             Ok(WorkerMessage::Told { event, session }) => (line.event, line.session) = (event, session),
             Ok(WorkerMessage::Passed(stores)) => line.passed_over = Some(stores),
+            Ok(WorkerMessage::Asking) => is_asked = true,
             Ok(WorkerMessage::Done { answer, event_count, error }) => {
                 (line.event_count, line.error) = (event_count, error);
                 line.has_answered = answer != NOTHING;
@@ -85,8 +89,11 @@ pub(crate) fn run(global: &Global, args: &HookArgs) {
         line.error.get_or_insert_with(|| format!("the host did not take the answer: {error}"));
     }
     line.milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let had = began.elapsed() < wait || line.error.is_none();
-    busy.note(had);
+    // An event that needs no store says nothing about it.
+    let had = !is_asked || began.elapsed() < wait || line.error.is_none();
+    if is_asked {
+        busy.note(had);
+    }
     if let Some(error) = line.error.as_mut().filter(|_| !had) {
         error.push_str("; until a minute is over, hooks wait for the store for 100 ms");
     }
@@ -176,6 +183,8 @@ impl Work {
             // As above.
             let _ = tell.send(WorkerMessage::Passed(passed));
         }
+        // As above.
+        let _ = tell.send(WorkerMessage::Asking);
         let store = store_path::open_briefly(&found.folder, &global, self.wait, &output);
         let store = store.map_err(|failure| failure.message)?;
         let done: HookOutcome = hook.run(&store).map_err(|error| chained(&error))?;

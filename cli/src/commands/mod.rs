@@ -75,6 +75,8 @@ mod sink;
 pub(crate) mod stats;
 pub(crate) mod statusline;
 pub(crate) mod step;
+#[cfg(feature = "proxy")]
+mod successor;
 pub(crate) mod table;
 pub(crate) mod targets;
 pub(crate) mod task;

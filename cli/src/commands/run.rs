@@ -5,6 +5,7 @@
 //!   '-> provider: the one of the user's environment or option; requests go there also if nothing can be recorded
 //! ```
 //!
+//! If this process is killed, another one that it started goes on ([`super::successor`]).
 //! No settings are changed. The provider is chosen by the user's environment and options alone: no file of a project is asked.
 
 use std::ffi::OsString;
@@ -42,8 +43,17 @@ fn providers(program: &str, args: &Run) -> Vec<ChildProvider> {
         "claude" => vec![anthropic()],
         "codex" => vec![openai()],
         "gemini" => vec![gemini()],
+        // Its packages put the version into the address.
+        "opencode" => vec![provider(&["ANTHROPIC_BASE_URL"], "https://api.anthropic.com/v1"), openai()],
+        "copilot" => copilot(args),
         _ => vec![anthropic(), openai(), gemini()],
     }
+}
+
+/// Copilot CLI can be sent to a provider of the user's alone, not away from its own service.
+fn copilot(args: &Run) -> Vec<ChildProvider> {
+    let own = provider(&["COPILOT_PROVIDER_BASE_URL"], "");
+    if args.upstream.is_some() || set(&own).is_some() { vec![own] } else { Vec::new() }
 }
 
 /// The name of a program without its folder.
@@ -54,6 +64,9 @@ fn name_of(program: &OsString) -> String {
 
 pub(crate) fn run(global: &Global, args: &Run, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
+    if args.successor {
+        return inside::successor(output);
+    }
     let Some((program, words)) = args.command.split_first() else {
         return Err(Failure::usage("name the program to run"));
     };
@@ -81,6 +94,10 @@ fn set(provider: &ChildProvider) -> Option<String> {
 #[cfg(not(feature = "proxy"))]
 mod inside {
     use super::{ChildProvider, Code, Failure, Global, OsString, Output, Run};
+
+    pub(super) fn successor(_: &Output) -> Result<Code, Failure> {
+        Ok(Code::Ok)
+    }
 
     pub(super) fn run(
         _: &Global,
@@ -110,6 +127,7 @@ mod inside {
     use acpdb_live::{AttachMode, Host, recording};
 
     use super::{ChildProvider, Code, Failure, Global, OsString, Output, Run, VERSION, set};
+    use crate::commands::successor::{Successor, SuccessorOrder, SuccessorPort};
     use crate::failure::chained;
     use crate::{child, keys, settings as own, store_path};
 
@@ -120,6 +138,8 @@ mod inside {
         ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
     /// Reasons that are told, once the program has ended.
     const TOLD_COUNT_MAX: usize = 8;
+
+    pub(super) use crate::commands::successor::run as successor;
 
     /// Variables and words that the program gets beside the words of the user.
     #[derive(Default)]
@@ -141,19 +161,24 @@ mod inside {
             Some(name) => Err(format!("${name} names another proxy, which acpdb does not ask")),
             None => proxies(store.as_ref(), args, providers, &reasons),
         };
-        let (given, inside) = match begun {
-            Ok((addresses, inside)) => {
-                (given(global, args, program, words, &addresses, output), Some(inside))
+        let (given, inside, mut order) = match begun {
+            Ok((addresses, inside, order)) => {
+                (given(global, args, program, words, &addresses, output), Some(inside), Some(order))
             }
             Err(why) => {
                 output.warn(format!("requests go straight to the provider, and are not recorded: {why}"));
-                (Given::default(), None)
+                (Given::default(), None, None)
             }
         };
         output.flush()?;
         let mut command = Command::new(program);
         command.args(&given.words).args(words).envs(given.variables);
-        let code = match child::run(&mut command) {
+        let mut successor = None;
+        let mut started = |program| {
+            let order = order.take().filter(|order| !order.ports.is_empty());
+            successor = order.and_then(|order| Successor::begin(&SuccessorOrder { program, ..order }));
+        };
+        let code = match child::run(&mut command, &mut started) {
             Ok(status) => child::code(status),
             Err(error) => {
                 let code = child::unstarted(&error);
@@ -161,13 +186,13 @@ mod inside {
                 code
             }
         };
-        if let Some(inside) = inside {
-            ended(&inside, store.as_ref(), args, output);
-        }
+        let is_over = inside.is_none_or(|inside| ended(&inside, store.as_ref(), args, output));
+        successor.into_iter().for_each(Successor::end);
         for why in steady(&reasons).iter() {
             output.warn(format!("an exchange is not recorded: {why}"));
         }
-        if let Some(store) = store {
+        // A store that is still being written to would hold up the end for as long as it is late.
+        if let Some(store) = store.filter(|_| is_over) {
             crate::kept::leave_if_much(&store);
             if let Err(error) = store.close() {
                 output.warn(chained(&error));
@@ -198,8 +223,8 @@ mod inside {
         OTHER_PROXIES.into_iter().find(is_set)
     }
 
-    /// The addresses that a program is given in place of its providers', and the proxies behind them.
-    type Begun = (Vec<(Vec<String>, String)>, Inside);
+    /// The addresses that a program is given in place of its providers', the proxies behind them, and the order for a successor.
+    type Begun = (Vec<(Vec<String>, String)>, Inside, SuccessorOrder);
 
     fn proxies(
         store: Option<&Store>,
@@ -242,7 +267,10 @@ mod inside {
                 (provider.variables.clone(), format!("{}{version}", address(*port, &token)))
             });
         let addresses = addresses.collect();
-        Ok((addresses, inside))
+        let ports = inside.addresses.iter().zip(&all);
+        let ports = ports.map(|(at, one)| SuccessorPort { port: at.port(), upstream: one.upstream.clone() });
+        let order = SuccessorOrder { ports: ports.collect(), token, program: 0 };
+        Ok((addresses, inside, order))
     }
 
     /// The variables and words by which a program finds the proxy.
@@ -276,7 +304,12 @@ mod inside {
                 given.words = vec!["-c".to_owned(), format!("openai_base_url=\"{address}\"")];
                 told_by_attach(args.mode, "codex", output);
             }
-            name => told_by_attach(args.mode, name, output),
+            name => {
+                if addresses.is_empty() {
+                    output.note(format!("note: {name} speaks to its own service, and not by way of acpdb"));
+                }
+                told_by_attach(args.mode, name, output);
+            }
         }
         given
     }
@@ -287,6 +320,13 @@ mod inside {
             let host = Host::from_name(name).map_or("HOST", |host| host.name());
             output.note(format!(
                 "note: run tells {name} no todos and decisions; its hooks do: acpdb attach {host} --mode suggest"
+            ));
+        }
+        if let Some(host) =
+            Host::from_name(name).filter(|host| mode == AttachMode::Prune && host.takes_plugin())
+        {
+            output.note(format!(
+                "note: run changes no request of {host}; its plug-in does: acpdb attach {host} --mode prune"
             ));
         }
     }
@@ -333,15 +373,17 @@ mod inside {
         })
     }
 
-    /// Records what is still to be recorded, once the program has ended.
-    fn ended(inside: &Inside, store: Option<&Store>, args: &Run, output: &Output) {
+    /// Records what is still to be recorded, once the program has ended. `false`: a record is still under way.
+    fn ended(inside: &Inside, store: Option<&Store>, args: &Run, output: &Output) -> bool {
         if !inside.finish(RECORDS_WAIT) {
-            output.warn("an exchange that was under way is not recorded");
+            output
+                .warn("an exchange that was under way is not recorded, nor is the host's own recording read");
+            return false;
         }
-        if inside.exchange_count() == 0 && args.mode != AttachMode::Record {
+        if inside.exchange_count() == 0 && args.mode != AttachMode::Record && !inside.addresses.is_empty() {
             output.note("note: no request came through; the program's own settings may name another address");
         }
-        let Some(store) = store else { return };
+        let Some(store) = store else { return true };
         let places = RecordingFolders::usual(&own::variable);
         for identity in inside.seen() {
             let Some((format, path)) = places.recording(&identity) else { continue };
@@ -350,5 +392,6 @@ mod inside {
                 output.warn(format!("{} is not recorded: {}", path.display(), chained(&error)));
             }
         }
+        true
     }
 }

@@ -86,16 +86,27 @@ impl Running {
 
     /// An answer of the proxy to a request.
     fn ask(&self, path: &str, body: &str) -> Vec<u8> {
+        self.ask_with("POST", path, "", "close", body)
+    }
+
+    /// The same, with another method, more headers and another wish for the connection.
+    fn ask_with(&self, method: &str, path: &str, more: &str, connection: &str, body: &str) -> Vec<u8> {
         let rest = self.address.strip_prefix("http://").unwrap();
         let (host, key) = rest.split_once('/').unwrap();
         let mut stream = TcpStream::connect(host).unwrap();
         let head = format!(
-            "POST /{key}{path} HTTP/1.1\r\nHost: {host}\r\nX-Claude-Code-Session-Id: c1\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            "{method} /{key}{path} HTTP/1.1\r\nHost: {host}\r\nX-Claude-Code-Session-Id: c1\r\nContent-Length: {}\r\n{more}Connection: {connection}\r\n\r\n",
             body.len()
         );
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(body.as_bytes()).unwrap();
         let mut answer = Vec::new();
+        // An end that asked for another protocol keeps the connection.
+        if connection != "close" {
+            let mut lines = BufReader::new(&stream);
+            lines.read_until(b'\n', &mut answer).unwrap();
+            return answer;
+        }
         stream.read_to_end(&mut answer).unwrap();
         answer
     }
@@ -172,7 +183,7 @@ fn it_ends_as_its_program_does() {
 fn a_program_gets_its_own_variables_and_its_words_and_standard_input() {
     let place = Place::new();
     let tells = "env | grep -o '^[A-Z_]*_\\(BASE_URL\\|API_BASE\\|TOOL_SEARCH\\)=.*' | sort; for word; do echo \"<$word>\"; done; cat";
-    for name in ["claude", "codex", "gemini", "other"] {
+    for name in ["claude", "codex", "gemini", "opencode", "copilot", "other"] {
         place.program(name, tells);
     }
     let port = |text: &str| {
@@ -189,6 +200,13 @@ fn a_program_gets_its_own_variables_and_its_words_and_standard_input() {
             "OPENAI_API_BASE=http://HERE/key/TOKEN/v1\nOPENAI_BASE_URL=http://HERE/key/TOKEN/v1\n<-c>\n<openai_base_url=\"http://HERE/key/TOKEN/v1\">\n<--db>\n<a b>\nsaid",
         ),
         ("gemini", "GOOGLE_GEMINI_BASE_URL=http://HERE/key/TOKEN\n<--db>\n<a b>\nsaid"),
+        // Its packages take the version as a part of the address.
+        (
+            "opencode",
+            "ANTHROPIC_BASE_URL=http://HERE/key/TOKEN/v1\nOPENAI_API_BASE=http://HERE/key/TOKEN/v1\nOPENAI_BASE_URL=http://HERE/key/TOKEN/v1\n<--db>\n<a b>\nsaid",
+        ),
+        // Its own service has no address that could be changed.
+        ("copilot", "<--db>\n<a b>\nsaid"),
         (
             "other",
             "ANTHROPIC_BASE_URL=http://HERE/key/TOKEN\nGOOGLE_GEMINI_BASE_URL=http://HERE/key/TOKEN\nOPENAI_API_BASE=http://HERE/key/TOKEN/v1\nOPENAI_BASE_URL=http://HERE/key/TOKEN/v1\n<--db>\n<a b>\nsaid",
@@ -200,6 +218,13 @@ fn a_program_gets_its_own_variables_and_its_words_and_standard_input() {
     let named = ["run", "--upstream", "http://127.0.0.1:1", "--variable", "MY_BASE_URL", "other"];
     let done = place.run(&named);
     assert_eq!(port(&done.out), "MY_BASE_URL=http://HERE/key/TOKEN\n", "{done:?}");
+    let done = finish(
+        place.command(&["run", "--", "copilot"]).env("COPILOT_PROVIDER_BASE_URL", "http://127.0.0.1:1/v1"),
+        "",
+    );
+    assert_eq!(port(&done.out), "COPILOT_PROVIDER_BASE_URL=http://HERE/key/TOKEN/v1\n", "{done:?}");
+    let done = place.run(&["run", "--mode", "prune", "opencode"]);
+    assert!(done.err.contains("its plug-in does: acpdb attach opencode --mode prune"), "{done:?}");
     // In mode suggest and prune Claude Code gets hooks by words of its own, unless it has settings by words already.
     let done = place.run(&["run", "--mode", "suggest", "claude"]);
     assert!(
@@ -231,6 +256,53 @@ fn requests_go_through_byte_for_byte_and_are_recorded_and_nothing_is_left() {
     assert_eq!((done.code, &*done.err), (5, ""), "{done:?}");
     assert!(place.log().contains("proxy/request"), "{}", place.log());
     assert_eq!(place.files(), before);
+}
+
+/// Codex speaks over a websocket first, in which no request could be changed: nothing was pruned.
+#[test]
+fn a_websocket_is_refused_where_requests_are_to_be_changed() {
+    for (mode, path, status) in [
+        ("record", "/v1/responses", "HTTP/1.1 200"),
+        ("prune", "/v1/responses", "HTTP/1.1 426"),
+        ("prune", "/v1/realtime", "HTTP/1.1 200"),
+    ] {
+        let place = Place::new();
+        let (upstream, _got) = provider(short());
+        let mut command = place.command(&[&["run", "--mode", mode, "--"], &WAITING[..]].concat());
+        let running = Running::new(command.env("ANTHROPIC_BASE_URL", &upstream));
+        let answer = running.ask_with("GET", path, "Upgrade: websocket\r\n", "upgrade", "END");
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with(status), "{mode} {path}: {answer}");
+        running.end();
+    }
+}
+
+/// A program whose acpdb was killed had no provider any more, and its task failed.
+#[test]
+fn a_program_goes_on_if_acpdb_is_killed() {
+    let place = Place::new();
+    let (upstream, got) = provider(short());
+    let words = ["run", "--", "sh", "-c", "echo \"$ANTHROPIC_BASE_URL\"; cat > /dev/null"];
+    let mut running = Running::new(place.command(&words).env("ANTHROPIC_BASE_URL", &upstream));
+    running.ask("/v1/messages", BODY);
+    got.recv().unwrap();
+    let held = running.child.stdin.take();
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    let host = running.address.trim_start_matches("http://").split('/').next().unwrap().to_owned();
+    // Without a pause, one of the tries would be a connection with itself.
+    while TcpStream::connect(&host).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let answer = String::from_utf8(running.ask("/v1/messages", BODY)).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\"ABCDE\"}"), "{answer}");
+    assert!(got.recv().unwrap().ends_with(BODY));
+    // Both ends of standard error are closed when the last process has ended.
+    drop(held);
+    let mut err = String::new();
+    running.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(err.matches("acpdb run was killed").count(), 1, "{err}");
+    assert!(TcpStream::connect(&host).is_err(), "nothing is left");
 }
 
 /// The maker of a cloned project would choose who gets the keys and the words of its users.

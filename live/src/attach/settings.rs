@@ -5,14 +5,17 @@
 //! ```
 //!
 //! Everything else in the file stays byte for byte: no value of others is read into a number or a text and written again.
-//! Members that were made only to hold our groups go with them.
+//! Members that were made only to hold our groups go with them. Gemini CLI takes comments, so its settings are read with blanks
+//! in their places, and written with them.
+
+mod text;
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::path::Path;
 
-use acpdb_hosts::import::json::{elements, members, pick, quoted, range_in, string};
+use acpdb_hosts::import::json::{elements, members, pick, string};
 use serde_json::{Value, json};
+use text::SettingsText;
 
 use crate::host::Host;
 
@@ -29,6 +32,9 @@ pub enum SettingsError {
     /// They begin with a mark that is no part of JSON.
     #[error("a byte order mark stands before the JSON; save the file without it")]
     Mark,
+    /// Comments stand between the hooks, where they would be lost.
+    #[error("comments stand between its hooks; move them out of `hooks`, or into a group")]
+    Comments,
     /// They are JSON, and no object.
     #[error("it holds JSON, and not an object: the host wants `{{..}}`")]
     NoObject,
@@ -162,13 +168,17 @@ fn lists(hooks: &str) -> Option<Vec<(String, JsonNode<'_>)>> {
 pub fn attached(text: &str, command: &HostCommandLine) -> Result<String, SettingsError> {
     let host = command.host;
     let mut text = if text.trim().is_empty() { "{}\n" } else { text }.to_owned();
-    if matches!(host, Host::Cursor | Host::CopilotCli) && place_of(&parse(&text)?, "version").is_none() {
-        text = put(&text, "version", &JsonNode::Made(1.into()))?;
+    if matches!(host, Host::Cursor | Host::CopilotCli)
+        && SettingsText::of(&text, host)?.place_of("version")?.is_none()
+    {
+        text = SettingsText::of(&text, host)?.put("version", &JsonNode::Made(1.into()))?;
     }
-    let settings = parse(&text)?;
-    let hooks =
-        place_of(&settings, "hooks").and_then(|place| settings.get(place)).map_or("{}", |found| found.1);
-    let mut hooks = lists(hooks).ok_or(SettingsError::Shape("hooks"))?;
+    let settings = SettingsText::of(&text, host)?;
+    let value = settings.value("hooks")?.unwrap_or("{}");
+    let mut hooks = lists(value).ok_or(SettingsError::Shape("hooks"))?;
+    if settings.loses(value, &hooks) {
+        return Err(SettingsError::Comments);
+    }
     let emptied = take_out(&mut hooks, host);
     for event in events(host) {
         let group = JsonNode::Made(group(host, event, &command.line(event)));
@@ -179,7 +189,7 @@ pub fn attached(text: &str, command: &HostCommandLine) -> Result<String, Setting
         }
     }
     hooks.retain(|(event, _)| !emptied.contains(event) || events(host).any(|known| known == event));
-    put(&text, "hooks", &JsonNode::Object(hooks))
+    settings.put("hooks", &JsonNode::Object(hooks))
 }
 
 /// Takes our hooks out of the lists of events. Returns the events whose lists are empty now.
@@ -231,17 +241,19 @@ pub fn detached(text: &str, host: Host) -> Result<String, SettingsError> {
     if found(text, host)?.is_empty() {
         return Ok(text.to_owned());
     }
-    let settings = parse(text)?;
-    let Some(place) = place_of(&settings, "hooks") else { return Ok(text.to_owned()) };
-    let hooks = settings.get(place).and_then(|(_, hooks)| lists(hooks));
-    let mut hooks = hooks.ok_or(SettingsError::Shape("hooks"))?;
+    let settings = SettingsText::of(text, host)?;
+    let Some(value) = settings.value("hooks")? else { return Ok(text.to_owned()) };
+    let mut hooks = lists(value).ok_or(SettingsError::Shape("hooks"))?;
+    if settings.loses(value, &hooks) {
+        return Err(SettingsError::Comments);
+    }
     let emptied = take_out(&mut hooks, host);
     hooks.retain(|(event, _)| !emptied.contains(event));
-    let is_bare = settings.iter().all(|(name, _)| name == "hooks" || name == "version");
+    let is_bare = settings.members()?.iter().all(|(name, _)| name == "hooks" || name == "version");
     match hooks.is_empty() {
-        true if is_bare => Ok(String::new()),
-        true => Ok(without(text, &settings, place)),
-        false => put(text, "hooks", &JsonNode::Object(hooks)),
+        true if is_bare && !settings.has_comments() => Ok(String::new()),
+        true => settings.without("hooks"),
+        false => settings.put("hooks", &JsonNode::Object(hooks)),
     }
 }
 
@@ -250,9 +262,12 @@ pub fn detached(text: &str, host: Host) -> Result<String, SettingsError> {
 /// # Errors
 /// If the text is no JSON object.
 pub fn found(text: &str, host: Host) -> Result<Vec<String>, SettingsError> {
-    let settings = parse(text)?;
     let mut all: Vec<String> = Vec::new();
-    let hooks = place_of(&settings, "hooks").and_then(|place| members(settings.get(place)?.1));
+    if text.trim().is_empty() {
+        return Ok(all);
+    }
+    let settings = SettingsText::of(text, host)?;
+    let hooks = settings.value("hooks")?.and_then(members);
     for group in hooks.iter().flatten().filter_map(|(_, list)| elements(list)).flatten() {
         for command in commands(group).into_iter().filter(|command| is_ours(host, command)) {
             if !all.iter().any(|known| *known == command) {
@@ -272,13 +287,12 @@ const STATUS_LINE: &str = "statusLine";
 /// As [`attached`].
 pub fn with_status_line(text: &str, command: &str) -> Result<Option<String>, SettingsError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
-    let settings = parse(text)?;
-    let there = place_of(&settings, STATUS_LINE).and_then(|place| settings.get(place));
-    if there.is_some_and(|(_, value)| !is_our_line(value)) {
+    let settings = SettingsText::of(text, Host::ClaudeCode)?;
+    if settings.value(STATUS_LINE)?.is_some_and(|value| !is_our_line(value)) {
         return Ok(None);
     }
     let value = json!({"type": "command", "command": command});
-    put(text, STATUS_LINE, &JsonNode::Made(value)).map(Some)
+    settings.put(STATUS_LINE, &JsonNode::Made(value)).map(Some)
 }
 
 /// Settings without a status line of ours.
@@ -286,10 +300,12 @@ pub fn with_status_line(text: &str, command: &str) -> Result<Option<String>, Set
 /// # Errors
 /// As [`attached`].
 pub fn without_status_line(text: &str) -> Result<String, SettingsError> {
-    let settings = parse(text)?;
-    let ours = place_of(&settings, STATUS_LINE)
-        .filter(|place| settings.get(*place).is_some_and(|(_, value)| is_our_line(value)));
-    Ok(ours.map_or_else(|| text.to_owned(), |place| without(text, &settings, place)))
+    if text.trim().is_empty() {
+        return Ok(text.to_owned());
+    }
+    let settings = SettingsText::of(text, Host::ClaudeCode)?;
+    let is_there = settings.value(STATUS_LINE)?.is_some_and(is_our_line);
+    if is_there { settings.without(STATUS_LINE) } else { Ok(text.to_owned()) }
 }
 
 /// Whether a status line runs a program called acpdb, with or without a store.
@@ -302,140 +318,4 @@ fn is_our_line(value: &str) -> bool {
         [program, "--db", _, "statusline", ..] | [program, "statusline", ..] => is_program(program),
         _ => false,
     }
-}
-
-/// The members of settings, in their order, with their texts.
-fn parse(text: &str) -> Result<Vec<(String, &str)>, SettingsError> {
-    if text.trim().is_empty() {
-        return Ok(Vec::new());
-    }
-    if text.starts_with('\u{feff}') {
-        return Err(SettingsError::Mark);
-    }
-    if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
-        return Err(SettingsError::NotJson(error.to_string()));
-    }
-    members(text).ok_or(SettingsError::NoObject)
-}
-
-/// The last member of this name: the others do not count.
-fn place_of(settings: &[(String, &str)], name: &str) -> Option<usize> {
-    settings.iter().rposition(|(known, _)| known == name)
-}
-
-/// Settings with a member that has this value; no other byte is changed.
-fn put(text: &str, name: &str, value: &JsonNode<'_>) -> Result<String, SettingsError> {
-    let settings = parse(text)?;
-    let indent = indent(text, &settings);
-    let mut out = String::new();
-    if let Some(range) = place_of(&settings, name).and_then(|place| range_of(text, &settings, place)) {
-        print(&mut out, value, indent, 1);
-        return Ok(spliced(text, range, &out));
-    }
-    let open = text.find('{').map_or(0, |place| place + 1);
-    let last = settings.len().checked_sub(1).and_then(|place| range_of(text, &settings, place));
-    let (start, comma) = last.map_or((open, ""), |range| (range.end, ","));
-    out.push_str(comma);
-    line(&mut out, indent, 1);
-    print_name(&mut out, name);
-    print(&mut out, value, indent, 1);
-    let end = text.rfind('}').unwrap_or(text.len());
-    // The closing brace stands on a line of its own.
-    let is_on_line = text.get(start..end).is_some_and(|rest| !rest.contains('\n'));
-    if is_on_line {
-        line(&mut out, indent, 0);
-    }
-    let end = if is_on_line { end } else { start };
-    Ok(spliced(text, start..end, &out))
-}
-
-/// Settings without one of several members.
-fn without(text: &str, settings: &[(String, &str)], place: usize) -> String {
-    let end_of = |place: usize| range_of(text, settings, place).map(|range| range.end);
-    let (Some(before), Some(end)) = (
-        // The comma before the member goes; for the first member, the comma behind it.
-        place.checked_sub(1).map_or_else(|| text.find('{').map(|place| place + 1), end_of),
-        end_of(place),
-    ) else {
-        return text.to_owned();
-    };
-    if place > 0 {
-        let rest = text.get(end..).unwrap_or_default();
-        // Settings on one line had the closing brace there, too.
-        let is_on_line = text.get(..before).is_some_and(|before| !before.contains('\n'));
-        let is_last = is_on_line && rest.trim_start().starts_with('}');
-        let end = if is_last { end + (rest.len() - rest.trim_start().len()) } else { end };
-        return spliced(text, before..end, "");
-    }
-    let behind = text.get(end..).unwrap_or_default();
-    let comma = behind.find(',').map_or(end, |comma| end + comma + 1);
-    spliced(text, before..comma, "")
-}
-
-fn range_of(text: &str, settings: &[(String, &str)], place: usize) -> Option<Range<usize>> {
-    settings.get(place).and_then(|(_, value)| range_in(text, value))
-}
-
-fn spliced(text: &str, range: Range<usize>, new: &str) -> String {
-    let (before, behind) = (text.get(..range.start), text.get(range.end..));
-    [before.unwrap_or_default(), new, behind.unwrap_or_default()].concat()
-}
-
-/// The white space before the first member on its line; two blanks if it stands on the line of the brace.
-fn indent<'a>(text: &'a str, settings: &[(String, &str)]) -> &'a str {
-    let open = text.find('{').map_or(0, |place| place + 1);
-    let rest = text.get(open..).unwrap_or_default();
-    let space = rest.len() - rest.trim_start().len();
-    let found = rest.get(..space).and_then(|space| space.rsplit_once('\n')).map(|(_, indent)| indent);
-    found.filter(|indent| !settings.is_empty() && !indent.is_empty()).unwrap_or("  ")
-}
-
-fn line(out: &mut String, indent: &str, depth: usize) {
-    out.push('\n');
-    out.push_str(&indent.repeat(depth));
-}
-
-fn print_name(out: &mut String, name: &str) {
-    out.push_str(&quoted(name));
-    out.push_str(": ");
-}
-
-/// JSON as people write it; kept parts stay as they stood.
-fn print(out: &mut String, node: &JsonNode<'_>, indent: &str, depth: usize) {
-    let (list, braces): (Vec<(Option<&str>, &JsonNode<'_>)>, _) = match node {
-        JsonNode::Kept(text) => return out.push_str(text),
-        JsonNode::Made(value) => {
-            // Values that are made here have no line break within a text.
-            let text = pretty(value, indent);
-            return out.push_str(&text.replace('\n', &format!("\n{}", indent.repeat(depth))));
-        }
-        JsonNode::List(list) => (list.iter().map(|node| (None, node)).collect(), ('[', ']')),
-        JsonNode::Object(list) => {
-            (list.iter().map(|(name, node)| (Some(&**name), node)).collect(), ('{', '}'))
-        }
-    };
-    out.push(braces.0);
-    for (place, (name, node)) in list.iter().enumerate() {
-        if place > 0 {
-            out.push(',');
-        }
-        line(out, indent, depth + 1);
-        if let Some(name) = name {
-            print_name(out, name);
-        }
-        print(out, node, indent, depth + 1);
-    }
-    if !list.is_empty() {
-        line(out, indent, depth);
-    }
-    out.push(braces.1);
-}
-
-fn pretty(value: &Value, indent: &str) -> String {
-    let mut out = Vec::new();
-    let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
-    let mut serializer = serde_json::Serializer::with_formatter(&mut out, formatter);
-    // Writing values into memory cannot fail.
-    let _ = serde::Serialize::serialize(value, &mut serializer);
-    String::from_utf8(out).unwrap_or_default()
 }

@@ -456,6 +456,50 @@ fn a_link_to_nothing_is_a_link_to_nothing_again() {
     assert!(!folder.path().join("none.json").exists());
 }
 
+/// Settings with comments were refused, so their users could not attach. Gemini CLI reads them.
+#[test]
+fn comments_stay_in_settings_of_a_host_that_takes_them() {
+    let (host, words) =
+        (Host::GeminiCli, run("/bin/acpdb", Host::GeminiCli, AttachMode::Record).words().unwrap());
+    let older = run("/bin/old", host, AttachMode::Prune).words().unwrap();
+    for text in [
+        "{ // a remark\n}",
+        "{\n  // my theme\n  \"theme\": \"dark\" // as it is at night: {\n}\n",
+        "/* mine */\n{\n\t\"a\": 1, // one\n\t\"b\": \"/* no comment */\" /* two */\n\t// and }\n}\n// end }",
+        "{\"a\": \"http://x\" /* é {\" */}",
+        "{\n  \"hooks\": {\n    \"AfterAgent\": [{\"hooks\": [ /* mine */ {\"type\": \"command\", \"command\": \"say done\"}]}]\n  } // end\n}\n",
+        "{\n  \"a\": 1 /* unended\n}",
+    ] {
+        let made = settings::attached(text, &HostCommandLine { words: older.clone(), host });
+        let Ok(made) = made else {
+            assert!(text.contains("unended"), "{text}: {made:?}");
+            continue;
+        };
+        let again = settings::attached(&made, &HostCommandLine { words: words.clone(), host }).unwrap();
+        for part in text.split('\n').filter(|part| part.contains("//") || part.contains("/*")) {
+            let comment = part.rfind("/*").or(part.rfind("//")).and_then(|place| part.get(place..)).unwrap();
+            let comment = comment.split_inclusive("*/").next().unwrap();
+            assert!(again.contains(comment), "{comment} of {text} is not in {again}");
+        }
+        assert_eq!(
+            settings::found(&again, host).unwrap(),
+            [format!("{words} 2>/dev/null || true")],
+            "{again}"
+        );
+        // Without the copy of before, too, each comment and each member stands where it stood.
+        let back = settings::detached(&again, host).unwrap();
+        let bare = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(bare(&back), bare(text), "{again}");
+        assert!(
+            settings::attached(text, &command(Host::ClaudeCode)).is_err(),
+            "Claude Code leaves them aside"
+        );
+    }
+    let between = "{\n  \"hooks\": {\n    // mine\n    \"AfterAgent\": []\n  }\n}\n";
+    let refused = settings::attached(between, &HostCommandLine { words, host }).unwrap_err();
+    assert_eq!(refused, settings::SettingsError::Comments);
+}
+
 /// A user's own status line would be gone, and the user would not know why.
 #[test]
 fn a_status_line_is_never_overwritten_and_goes_byte_for_byte() {

@@ -246,6 +246,10 @@ impl PluginSession {
                 let stream = info.id();
                 let text = match (&request.folder, self.mode) {
                     (_, AttachMode::Suggest | AttachMode::Prune) if request.begun => {
+                        // A compaction stands in the recording before this prompt.
+                        if self.host.format().is_some() {
+                            self.record(&store, request, done)?;
+                        }
                         let texts = [lost::give(&store, &info)?, reminders(&store.session(info))?];
                         let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n");
                         Some(text).filter(|text| !text.is_empty())
@@ -317,6 +321,12 @@ impl PluginSession {
         }
         if self.host == Host::Pi {
             return self.context_of_recording(&session, request, done);
+        }
+        // The host shows injected texts with each request, so this one is injected.
+        if let Some(index) = lost::give(store, &self.info(&done.session))? {
+            let told = fact::Injected { what: InjectedKind::Other, text: index.as_bytes().into() };
+            // Its receipt is for callers that go on from there.
+            let _ = session.append([told.into()])?;
         }
         let shown = PluginRenderer::new(preserves_thinking(&request.model));
         if self.mode == AttachMode::Suggest {

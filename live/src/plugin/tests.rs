@@ -311,3 +311,63 @@ fn the_word_automata_brings_reflections_in_opencode_and_pi() {
         assert_eq!([due("record"), due("due"), due("due")], [0, usize::from(expected), 0], "{word}");
     }
 }
+
+/// The index came with the prompt after the next one, if at all: Pi's recording was not read before, and opencode had none.
+#[test]
+fn behind_a_compaction_the_next_request_has_an_index_of_what_left() {
+    let entry = |id: usize, message: Value| {
+        let parent = id.checked_sub(1).map(|parent| format!("e{parent}"));
+        json!({"type": "message", "id": format!("e{id}"), "parentId": parent, "timestamp": "2026-01-31T14:00:00.000Z",
+            "message": message})
+    };
+    let call =
+        json!({"type": "toolCall", "id": "c1", "name": "bash", "arguments": {"command": "cat ports.txt"}});
+    let lines = [
+        json!({"type": "session", "version": 3, "id": "pi-1", "timestamp": "2026-01-31T14:00:00.000Z", "cwd": "/p"}),
+        entry(0, json!({"role": "user", "content": [{"type": "text", "text": "Look."}], "timestamp": 1})),
+        entry(1, json!({"role": "assistant", "content": [call], "stopReason": "toolUse", "timestamp": 2})),
+        entry(
+            2,
+            json!({"role": "toolResult", "toolCallId": "c1", "toolName": "bash", "isError": false, "timestamp": 3,
+            "content": [{"type": "text", "text": LONG}]}),
+        ),
+        entry(
+            3,
+            json!({"role": "assistant", "content": [{"type": "text", "text": "Seen."}], "stopReason": "stop", "timestamp": 4}),
+        ),
+        json!({"type": "compaction", "id": "e4", "parentId": "e3", "timestamp": "2026-01-31T14:00:01.000Z", "summary": "It was seen.",
+            "firstKeptEntryId": "e3", "tokensBefore": 100}),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("pi-1.jsonl");
+    let write = |count: usize| {
+        let text: String = lines.iter().take(count).map(|line| format!("{line}\n")).collect();
+        std::fs::write(&recording, text).unwrap();
+    };
+    let mut room = Room::of(Host::Pi, AttachMode::Suggest, EAGER);
+    let mut due = || {
+        let asked = json!({"id": 1, "op": "due", "session": "pi-1", "recording": recording, "folder": "/p", "begun": true});
+        room.ask(&asked)["text"].as_str().unwrap_or_default().to_owned()
+    };
+    write(5);
+    assert_eq!(due(), "");
+    write(6);
+    let index = due();
+    assert!(index.contains("cat ports.txt") && index.contains('#'), "{index}");
+    assert_eq!(due(), "", "it is given once");
+
+    let mut room = Room::new(AttachMode::Suggest, EAGER);
+    let before = room.context(&json!([user("m1", "Look."), reads("m2", "c1", &LONG.repeat(40))]));
+    assert!(!before.to_string().contains("[acpdb] The compaction"), "{before}");
+    let mut asks = user("m3", "");
+    asks["parts"] = json!([{"id": "m3-c", "type": "compaction", "auto": true}]);
+    let says = json!({"info": {"id": "m4", "role": "assistant", "parentID": "m3", "summary": true, "time": {"created": 4, "completed": 5}},
+        "parts": [{"id": "m4-t", "type": "text", "text": "It was seen."}]});
+    for _ in 0..2 {
+        // It stands in each request behind the same message, as all that opencode does not keep itself.
+        let goes_on = [user("m5", "Look again."), user("m6", "Continue if you have next steps.")];
+        let answer = room.context(&json!([asks, says, goes_on[0], goes_on[1]])).to_string();
+        assert_eq!(answer.matches("[acpdb] The compaction").count(), 1, "{answer}");
+        assert!(answer.contains("a.rs"), "{answer}");
+    }
+}

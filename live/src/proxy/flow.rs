@@ -3,6 +3,7 @@
 //! ```text
 //! exchange --begins--> under way --recorded, or not to be recorded--> over     the end of a run waits for these
 //! a bug in the proxy's own work --> blind: from now on bytes go through, and nothing is recorded or changed
+//! a request waited for the store at length --> those of the next minute wait a tenth of a second
 //! ```
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +17,13 @@ use super::identity::RequestIdentity;
 /// Sessions that are remembered by name.
 const SEEN_COUNT_MAX: usize = 64;
 
+/// A wait for the store that is a long one.
+const LATE: Duration = Duration::from_secs(1);
+/// The longest wait of a request, while the store was late a short while ago.
+const SHORT_WAIT: Duration = Duration::from_millis(100);
+/// How long that counts.
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// The exchanges of one or several proxies of a process.
 #[derive(Debug, Default)]
 pub struct Flow {
@@ -24,6 +32,7 @@ pub struct Flow {
     count: AtomicU64,
     is_blind: AtomicBool,
     seen: Mutex<Vec<RequestIdentity>>,
+    late_since: Mutex<Option<Instant>>,
 }
 
 /// An exchange under way; it is over when this is dropped.
@@ -81,6 +90,23 @@ impl Flow {
         self.is_blind.load(Ordering::SeqCst)
     }
 
+    /// The longest wait of a request that begins now: `longest`, unless the store was late within the last minute.
+    pub fn patience(&self, longest: Duration, now: Instant) -> Duration {
+        let late =
+            steady(&self.late_since).is_some_and(|since| now.saturating_duration_since(since) < MINUTE);
+        if late { SHORT_WAIT.min(longest) } else { longest }
+    }
+
+    /// Notes how long a request waited, and whether the store was had. After a minute the store is waited for at length again.
+    pub fn waited(&self, wait: Duration, was_had: bool, now: Instant) {
+        let mut since = steady(&self.late_since);
+        if was_had && wait < LATE {
+            *since = None;
+        } else if since.is_none_or(|since| now.saturating_duration_since(since) >= MINUTE) {
+            *since = Some(now);
+        }
+    }
+
     /// Notes the session of an exchange.
     pub fn saw(&self, identity: &RequestIdentity) {
         let mut seen = steady(&self.seen);
@@ -98,6 +124,25 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Behind a store that another program held, each request of a task took three seconds longer.
+    #[test]
+    fn requests_do_not_wait_again_for_a_store_that_was_late() {
+        let (flow, long) = (Flow::default(), Duration::from_secs(3));
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(flow.patience(long, at(0)), long);
+        flow.waited(Duration::from_millis(20), true, at(0));
+        assert_eq!(flow.patience(long, at(0)), long);
+        flow.waited(long, false, at(3));
+        assert_eq!(flow.patience(long, at(4)), SHORT_WAIT);
+        // Those that follow do not make the minute longer.
+        flow.waited(SHORT_WAIT, false, at(50));
+        assert_eq!((flow.patience(long, at(62)), flow.patience(long, at(63))), (SHORT_WAIT, long));
+        flow.waited(long, false, at(64));
+        flow.waited(Duration::from_millis(20), true, at(65));
+        assert_eq!(flow.patience(long, at(66)), long);
+    }
 
     #[test]
     fn the_end_waits_for_exchanges_under_way_and_not_for_ever() {

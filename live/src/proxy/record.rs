@@ -97,6 +97,7 @@ pub fn summary(exchange: &Exchange) -> Value {
     let count = |name: &str| body.get(name).and_then(Value::as_array).map(Vec::len);
     let messages = ["messages", "input", "contents"].iter().find_map(|name| count(name));
     let digest = exchange.request.as_deref().map(|body| blake3::hash(body).to_hex().to_string());
+    let (usage, edits) = exchange.answer.as_deref().map(told_in).unwrap_or_default();
     json!({
         "path": exchange.path,
         "model": body.get("model"),
@@ -105,7 +106,8 @@ pub fn summary(exchange: &Exchange) -> Value {
         "request_bytes": exchange.request_bytes,
         "request_blake3": digest,
         "status": exchange.status,
-        "usage": exchange.answer.as_deref().and_then(usage),
+        "usage": usage,
+        "applied_edits": edits,
         "first_milliseconds": exchange.first_milliseconds,
         "milliseconds": exchange.milliseconds,
         "error": exchange.error,
@@ -114,10 +116,12 @@ pub fn summary(exchange: &Exchange) -> Value {
     })
 }
 
-/// The tokens that the provider billed: from the answer, or from the events of a stream, the later over the earlier.
-fn usage(answer: &[u8]) -> Option<Value> {
+/// The tokens that the provider billed, and its edits of the context before it answered: from the answer, or from the events of a
+/// stream, the later over the earlier.
+fn told_in(answer: &[u8]) -> (Option<Value>, Option<Value>) {
     let text = &*String::from_utf8_lossy(answer);
     let mut found: Option<serde_json::Map<String, Value>> = None;
+    let mut edits = None;
     let lines = text.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
     let whole = std::iter::once(text).filter(|text| text.trim_start().starts_with(['{', '[']));
     for piece in whole.chain(lines.filter(|line| line.starts_with('{'))) {
@@ -131,6 +135,10 @@ fn usage(answer: &[u8]) -> Option<Value> {
         for usage in places.into_iter().flatten().filter_map(Value::as_object) {
             found.get_or_insert_default().extend(usage.clone());
         }
+        let management = [value.get("context_management"), value.pointer("/message/context_management")];
+        for list in management.into_iter().flatten().filter_map(|told| told.get("applied_edits")) {
+            edits = list.as_array().filter(|list| !list.is_empty()).map(|_| list.clone()).or(edits);
+        }
     }
-    found.map(Value::Object)
+    (found.map(Value::Object), edits)
 }

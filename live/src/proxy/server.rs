@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use acpdb_engine::{Error, Store};
+use acpdb_hosts::export::Format;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN};
@@ -218,6 +219,14 @@ impl ProxyState {
         Some((identity, store.clone()))
     }
 
+    /// Whether requests of this API are changed. Over a websocket they could not be: Codex, refused one, asks without it.
+    fn changes(&self, path: &str) -> bool {
+        self.prune.is_some()
+            && self.store.is_some()
+            && !self.flow.is_blind()
+            && Format::of_path(path).is_some()
+    }
+
     async fn pass(&self, mut request: Request<Incoming>) -> Answer {
         if let Some(why) = two_meanings(&request) {
             return last(said(StatusCode::BAD_REQUEST, why));
@@ -254,6 +263,9 @@ impl ProxyState {
         let mut exchange = Exchange { number: self.talks.number(), path: plain, ..Exchange::default() };
         // The bytes behind an upgrade are no request: they go through as they are.
         let asked = tunnel::asked(&mut request);
+        if asked.is_some() && self.changes(&exchange.path) {
+            return said(StatusCode::UPGRADE_REQUIRED, "a websocket cannot be pruned; ask without one");
+        }
         if known.is_some() {
             // The bill of a packed answer, and its texts, cannot be read here, and few clients need one.
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -424,11 +436,13 @@ impl ProxyState {
         let late = |why: &str| {
             (None, Pruned { untouched: Some(why.to_owned()), bytes_before: body.len(), ..Pruned::default() })
         };
-        let mut done = tokio::time::timeout(PRUNE_WAIT, &mut work).await;
+        let began = Instant::now();
+        let mut done = tokio::time::timeout(self.flow.patience(PRUNE_WAIT, began), &mut work).await;
         if done.is_err() && !hold.give_up() {
             // The served form is being recorded as sent, so it has to be sent. But a disk that hangs must not hold the agent up.
             done = tokio::time::timeout(PRUNE_WAIT, work).await;
         }
+        self.flow.waited(began.elapsed(), done.is_ok(), Instant::now());
         let (made, pruned) = match done {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => late("a bug ended what was being done"),

@@ -93,6 +93,32 @@ fn what_was_billed_is_found_in_answers_and_in_streams() {
     check("no JSON", json!(null));
 }
 
+/// Tokens that a provider cleared by itself were in no record of the proxy, so a lower bill had no reason.
+#[test]
+fn edits_of_the_provider_are_found_in_answers_and_in_streams() {
+    let edit = r#"{"type":"clear_tool_uses_20250919","cleared_tool_uses":8,"cleared_input_tokens":50000}"#;
+    let none = r#""context_management":{"applied_edits":[]}"#;
+    for (answer, has_edits) in [
+        (format!(r#"{{"content":[],"context_management":{{"applied_edits":[{edit}]}}}}"#), true),
+        (
+            format!(
+                "data: {{\"message\":{{{none}}}}}\n\ndata: {{\"type\":\"message_delta\",\"context_management\":{{\"applied_edits\":[{edit}]}}}}\n"
+            ),
+            true,
+        ),
+        (format!("{{{none}}}"), false),
+        (r#"{"content":[{"text":"\"applied_edits\""}]}"#.to_owned(), false),
+    ] {
+        let exchange = Exchange { answer: Some(answer.as_bytes().to_vec()), ..Exchange::default() };
+        let want = if has_edits {
+            json!([serde_json::from_str::<serde_json::Value>(edit).unwrap()])
+        } else {
+            json!(null)
+        };
+        assert_eq!(summary(&exchange)["applied_edits"], want, "{answer}");
+    }
+}
+
 #[test]
 fn a_summary_holds_no_text_of_the_conversation() {
     let body = r#"{"model":"m","messages":[{"role":"user","content":"the secret text"}],"system":"a secret prompt"}"#;

@@ -114,7 +114,7 @@ fn attaching_says_where_sessions_go_and_what_the_model_is_told() {
     let world = World::new();
     std::fs::create_dir_all(world.path("home/.claude")).unwrap();
     for (mode, told) in [
-        ("suggest", "also tells the model open todos and what is remembered (--mode record does not)"),
+        ("suggest", "also tells the model open todos and what is remembered"),
         ("record", "says nothing to the model"),
         ("prune", "sends a pointer for a result that the model still sees"),
     ] {
@@ -127,6 +127,20 @@ fn attaching_says_where_sessions_go_and_what_the_model_is_told() {
         );
         world.run(&["detach", "claude"]).ok();
     }
+    // The very text is shown before it is told.
+    let shown = |mode: &str| world.run(&["attach", "claude", "--mode", mode, "--dry-run"]).err;
+    assert!(shown("suggest").contains("a session here is told nothing yet"), "{}", shown("suggest"));
+    world.run(&["memory", "add", "decision", "Jobs wait in Postgres", "--project", "."]).ok();
+    let told = shown("suggest");
+    assert!(
+        told.contains("a session here is told at its start, now ~") && told.contains("Jobs wait in Postgres"),
+        "{told}"
+    );
+    assert!(!shown("record").contains("Postgres"), "{}", shown("record"));
+    assert!(
+        world.run(&["attach", "claude"]).err.contains("mode record"),
+        "it tells the model nothing unless it is asked to"
+    );
 }
 
 /// A list as of an earlier point told the head of today, and a point after it was taken for one before.

@@ -86,6 +86,7 @@ fn paths_in_answers_are_shown_and_not_serialized() -> io::Result<()> {
 const NOT_FOR_A_SERVICE: &[(&str, &str)] = &[
     ("ALL_PROXY", "of acpdb run"),
     ("ANTHROPIC_BASE_URL", "of acpdb run"),
+    ("COPILOT_PROVIDER_BASE_URL", "of acpdb run"),
     ("ENABLE_TOOL_SEARCH", "of acpdb run"),
     ("GOOGLE_GEMINI_BASE_URL", "of acpdb run"),
     ("HTTPS_PROXY", "of acpdb run"),

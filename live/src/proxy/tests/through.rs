@@ -278,7 +278,8 @@ fn upgrading(head: &'static str) -> SocketAddr {
 #[test]
 fn a_websocket_goes_through_and_is_counted() {
     const ASK: &str = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: a-key\r\nX-Claude-Code-Session-Id: c1";
-    for prune in [None, Some(RecordingFolders::default())] {
+    // One that would carry requests to be changed is refused.
+    for (prune, path) in [(None, "/v1/responses"), (Some(RecordingFolders::default()), "/v1/realtime")] {
         let folder = tempfile::tempdir().unwrap();
         let upstream = upgrading(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
@@ -286,7 +287,7 @@ fn a_websocket_goes_through_and_is_counted() {
         let (store, address) = proxy_that(folder.path(), format!("http://{upstream}"), prune);
         let mut stream = TcpStream::connect(address).unwrap();
         let head = format!(
-            "GET /v1/responses?key=SECRET HTTP/1.1\r\nHost: {address}\r\nX-Acpdb-Token: own-token\r\n{ASK}\r\n\r\n"
+            "GET {path}?key=SECRET HTTP/1.1\r\nHost: {address}\r\nX-Acpdb-Token: own-token\r\n{ASK}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = Vec::new();
@@ -317,7 +318,7 @@ fn a_websocket_goes_through_and_is_counted() {
         let kept: serde_json::Value = serde_json::from_str(&recorded(&store)).unwrap();
         assert_eq!(kept["status"], 101);
         let told = serde_json::json!({"protocol": "websocket", "bytes_up": 100_003, "bytes_down": 100_003, "error": null});
-        assert_eq!((&kept["tunnel"], &kept["path"]), (&told, &serde_json::json!("/v1/responses")));
+        assert_eq!((&kept["tunnel"], &kept["path"]), (&told, &serde_json::json!(path)));
     }
 }
 
