@@ -9,7 +9,6 @@
 //! a short session is paid with the first request. An output that is cut before it is sent was never in a cache, and no rewrite
 //! takes it out. Files that a command line shows stay whole: the model asked for their text.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::Look;
@@ -121,8 +120,8 @@ impl Cuts for TellingLines {
                 short.push_str(line);
                 short.push('\n');
             }
-            let _ =
-                write!(short, "[... {left_out} more lines left out: restore it, or run the command again]");
+            let mark = format!("[... {left_out} more lines left out: restore it, or run the command again]");
+            short.push_str(&mark);
             for line in tail {
                 short.push('\n');
                 short.push_str(line);
