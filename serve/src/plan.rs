@@ -59,6 +59,10 @@ pub struct Cache {
     pub prefix_tokens: u64,
     /// Tokens of the last request, the fixed prefix included.
     pub last_tokens: u64,
+    /// The price of all earlier requests together, in the unit of the prices.
+    pub paid: f64,
+    /// The same, if nothing had been hidden; 0: not known, and no rewrite is held back for it.
+    pub paid_unhidden: f64,
 }
 
 /// Advice on pending items.
@@ -162,6 +166,10 @@ pub fn plan(
         }
         let rewritten = rewritten(cache, candidate.position, removed, settings.price.ttl_seconds, now).0;
         let cost = kappa * float(signed(rewritten));
+        let extra = (price.write - price.read) * float(signed(rewritten)) - price.read * float(removed);
+        let may = settings.debt_max >= 1.0
+            || cache.paid_unhidden <= 0.0
+            || cache.paid + extra <= cache.paid_unhidden * (1.0 + settings.debt_max);
         let (pays, score) = match settings.rule {
             FlushRule::Hybrid | FlushRule::Prompts => {
                 let promised = settings.horizon * float(removed) + settings.waiting * waited;
@@ -172,6 +180,7 @@ pub fn plan(
             FlushRule::SkiRental => (false, waited - cost),
             FlushRule::Cold => (false, f64::MIN),
         };
+        let pays = pays && may;
         let deeper = settings.rule == FlushRule::SkiRental;
         let is_better = |(known_pays, known, _): (bool, f64, usize)| match (pays, known_pays) {
             (true, false) => true,

@@ -415,14 +415,18 @@ fn cache(
     }
     let ids: Vec<ItemId> = places.iter().filter_map(|place| state.item_id(place.ix)).collect();
     let mut bounds: Vec<Bound> = Vec::new();
+    let mut account = Account::new(settings.price, options.prefix_tokens);
     let mut rebases = state.rebases(at).iter().peekable();
-    for (seq, _) in state.served(at) {
+    for (seq, record) in state.served(at) {
+        let is_rebased = rebases.peek().is_some_and(|rebase| rebase.seq < *seq);
         while let Some(rebase) = rebases.next_if(|rebase| rebase.seq < *seq) {
             let first = rebase.items.iter().filter_map(|item| ids.iter().position(|id| id == item)).min();
             bounds.retain(|bound| first.is_some_and(|first| bound.position <= first));
         }
         let position = ids.iter().take_while(|id| id.seq <= *seq).count();
         let tokens = sums.get(position).copied().unwrap_or(sum);
+        let kept = is_rebased.then(|| bounds.last().map_or(options.prefix_tokens, |bound| bound.tokens));
+        account.add(record.tokens, state.tokens(*seq).whole, kept, state.time_of(*seq));
         bounds.push(Bound { position, tokens, used_at: state.time_of(*seq) });
     }
     let last = bounds.last();
@@ -437,7 +441,48 @@ fn cache(
     let last_tokens = last.map_or(options.prefix_tokens, |bound| bound.tokens);
     let before = state.served(at).last().map_or(Seq::ZERO, |(seq, _)| *seq);
     let is_after_prompt = state.prompt_count(at) > state.prompt_count(before);
-    Cache { cold, is_after_prompt, bounds, prefix_tokens: options.prefix_tokens, last_tokens }
+    let Account { paid, paid_unhidden, .. } = account;
+    let prefix_tokens = options.prefix_tokens;
+    Cache { cold, is_after_prompt, bounds, prefix_tokens, last_tokens, paid, paid_unhidden }
+}
+
+/// The price of the contexts that were served, and of the same ones with nothing hidden.
+struct Account {
+    price: Prices,
+    prefix_tokens: u64,
+    /// Tokens of the context before, as it was served and with nothing hidden, and when it was served.
+    before: Option<(u64, u64, Option<Micros>)>,
+    paid: f64,
+    paid_unhidden: f64,
+}
+
+impl Account {
+    const fn new(price: Prices, prefix_tokens: u64) -> Self {
+        Self { price, prefix_tokens, before: None, paid: 0.0, paid_unhidden: 0.0 }
+    }
+
+    /// Adds a context. `kept`: tokens before the first text that differs from the context before it; `None`: none differs.
+    fn add(&mut self, tokens: u64, whole: u64, kept: Option<u64>, at: Option<Micros>) {
+        let sent = tokens.saturating_add(self.prefix_tokens);
+        let whole = whole.saturating_add(self.prefix_tokens);
+        let warm = self.before.filter(|(.., then)| {
+            !then.zip(at).is_some_and(|(then, at)| is_cold(then, at, self.price.ttl_seconds))
+        });
+        let (read, read_whole) = warm.map_or((0, 0), |(sent, whole, _)| (kept.unwrap_or(sent), whole));
+        let price = |read: u64, all: u64| {
+            let read = read.min(all);
+            // No more is read than is sent.
+            self.price.read * float(read) + self.price.write * float(all - read)
+        };
+        self.paid += price(read, sent);
+        self.paid_unhidden += price(read_whole, whole);
+        self.before = Some((sent, whole, at));
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
+fn float(tokens: u64) -> f64 {
+    tokens as f64
 }
 
 /// The first place at which the context that was sent last is not the beginning of this one.

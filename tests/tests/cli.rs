@@ -177,6 +177,7 @@ fn what_sessions_cost() {
         )
     };
     world.write("own.toml", price("\"claude-haiku-4-5\"", "100.0"));
+    world.write("newer.toml", price("\"claude-haiku-4-5\"", "2.0").replace("2026-01-31", "2099-01-31"));
     world.write("wrong.toml", price("\"a\"", "-1.0"));
     transcript::play(&world, "cost.md");
 }

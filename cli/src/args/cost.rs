@@ -48,6 +48,9 @@ pub(crate) struct Cost {
     /// Print the program's table of prices, as a file to change and give with --prices
     #[arg(long)]
     pub(crate) show_prices: bool,
+    /// Take a newer file of prices: show the prices that change, and use it from now on (the setting `prices`)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["prices", "show_prices", "waste"])]
+    pub(crate) take_prices: Option<std::path::PathBuf>,
     /// A TOML file of prices by model, which override the program's
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<std::path::PathBuf>,

@@ -233,6 +233,20 @@ pub(crate) struct Simulate {
     /// Tell each case in which the model used hidden text: the item, the rule, the words
     #[arg(long)]
     pub(crate) missed: bool,
+    /// A table for each host or each session, in place of one for all
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) by: Option<SimulateBy>,
+    /// Tell the parts of the price: prefix, young items, old items, rewrites, fetched again
+    #[arg(long)]
+    pub(crate) parts: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimulateBy {
+    /// A host program
+    Host,
+    /// A session
+    Session,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -38,6 +38,9 @@ struct CostResult<'a> {
 }
 
 pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<Code, Failure> {
+    if let Some(file) = &args.take_prices {
+        return super::prices::take(global, file, output);
+    }
     if args.show_prices {
         output.bytes(cost::BUILT_IN.as_bytes())?;
         return Ok(Code::Ok);
@@ -445,14 +448,27 @@ fn rows(bill: &Bill, Units { by, within }: Units, output: &mut Output) -> Result
     output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
 }
 
+/// The way that would have saved most, in one line: the command, dollars, and the share of steps that would have missed a text.
+pub(super) fn saving(waste: &Waste) -> Option<String> {
+    let way = waste.best()?;
+    Some(format!(
+        "acpdb policy set {} saves {} ({:.1} %), risks {:.1} % of steps",
+        way.policy,
+        describe::dollars_in_words(way.saved),
+        way.saved / waste.input * 100.0,
+        way.affected_share() * 100.0
+    ))
+}
+
 fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> {
     let stale = bill.sum.stale.unwrap_or_default();
     output.line("")?;
     let share = |part: f64| if waste.input > 0.0 { part / waste.input * 100.0 } else { 0.0 };
+    let saving = saving(waste).unwrap_or_else(|| "no policy saves anything".to_owned());
     output.line(format!(
-        "input cost {}; {} of it ({:.1} %) went to stale items",
-        dollars(waste.input),
+        "{} of {} ({:.1} %) went to stale items; {saving}",
         describe::dollars_in_words(stale),
+        dollars(waste.input),
         share(stale)
     ))?;
     for way in &waste.ways {

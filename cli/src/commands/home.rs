@@ -98,6 +98,9 @@ struct Stale {
     input: f64,
     /// Dollars of that input, paid for stale items.
     wasted: f64,
+    /// The way that would have saved most, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saving: Option<String>,
 }
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
@@ -228,7 +231,9 @@ fn stale(
     let own: Vec<BilledRequest> = requests.all.iter().filter(|request| is_of(request)).cloned().collect();
     let (by_request, waste) = super::cost::wasted(store, &own, table, head, output)?;
     let wasted = to_the_millionth(by_request.values().sum());
-    Ok((waste.input > 0.0).then_some(Stale { sessions: newest.len() as u64, input: waste.input, wasted }))
+    let sessions = newest.len() as u64;
+    let saving = super::cost::saving(&waste);
+    Ok((waste.input > 0.0).then_some(Stale { sessions, input: waste.input, wasted, saving }))
 }
 
 fn to_the_millionth(dollars: f64) -> f64 {
@@ -260,8 +265,9 @@ fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Fai
             1 => "your last session".to_owned(),
             count => format!("your last {count} sessions"),
         };
+        let saving = stale.saving.as_ref().map(|saving| format!("; {saving}")).unwrap_or_default();
         output.line(format!(
-            "{}  {share:.0} % of the input bill of {of} went to stale items: {} of {}",
+            "{}  {share:.0} % of the input bill of {of} went to stale items: {} of {}{saving}",
             bold(output, "Stale"),
             dollars_in_words(stale.wasted),
             dollars(stale.input)

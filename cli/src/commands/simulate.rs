@@ -11,10 +11,12 @@ use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::cost::{self, BilledRequest, PriceTable, Reported};
-use acpdb_query::simulate::{self, PolicyRow, PriceList, SessionRecording, Setup, SimulationResult};
+use acpdb_query::simulate::{
+    self, HostCould, PolicyRow, PriceList, SessionRecording, Setup, SimulationResult,
+};
 
-use super::{Code, Failure, Global, Output, describe, policy_file, session, store_path};
-use crate::args::{Simulate, SimulateMode};
+use super::{Code, Failure, Global, Output, describe, policy_file, session, simulate_parts, store_path};
+use crate::args::{Simulate, SimulateBy, SimulateMode};
 use crate::spread;
 
 /// Policies that are compared if the user names none.
@@ -22,6 +24,9 @@ const POLICIES: &[&str] = &["acp", "balanced", "careful", "economy"];
 
 /// The results of a session: for doing nothing, then for each setup in order.
 struct Simulated {
+    host: String,
+    session: String,
+    could: HostCould,
     /// The provider's reported usage, at prices by model.
     reported: Option<Reported>,
     /// Cost of the requests that the provider reported: for doing nothing, then for each setup in order.
@@ -53,27 +58,21 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     let given =
         SimulationSettings { prices, table: &counts, models: models.as_ref(), prefix_tokens: args.prefix };
     let simulated = each(&store, &streams, &setups, given, output)?;
-    let rows: Vec<PolicyRow> = setups
-        .iter()
-        .enumerate()
-        .map(|(place, setup)| {
-            let outcomes =
-                simulated.iter().filter_map(|session| Some((session.outcomes.get(place)?, &session.nothing)));
-            let mut row = simulate::row(&setup.name, setup.mode.unwrap_or_default(), outcomes);
-            if args.missed {
-                let outcomes = simulated.iter().filter_map(|session| session.outcomes.get(place));
-                row.missed = outcomes.flat_map(|outcome| outcome.missed.iter().cloned()).collect();
-            }
-            let is_known = by_model && simulated.iter().any(|session| session.reported.is_some());
-            row.dollars = is_known.then(|| dollars(&simulated, place.saturating_add(1)));
-            row
-        })
-        .collect();
+    let mut rows: Vec<PolicyRow> = Vec::new();
+    for (of, sessions) in grouped(&simulated, args.by) {
+        for (place, setup) in setups.iter().enumerate() {
+            rows.push(PolicyRow { of: of.clone(), ..row(&sessions, setup, place, by_model, args.missed) });
+        }
+    }
     if output.json {
         return output.json_items("acpdb.simulate/1", &rows);
     }
-    table(&rows, output)?;
-    best(&rows, output);
+    if args.parts {
+        simulate_parts::tables(&rows, output)?;
+    } else {
+        table(&rows, output)?;
+        best(&rows, output);
+    }
     if args.missed {
         missed(&rows, output)?;
     }
@@ -102,9 +101,40 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     Ok(Code::Ok)
 }
 
+/// Sessions by host or by session; without either, all together.
+fn grouped(simulated: &[Simulated], by: Option<SimulateBy>) -> BTreeMap<Option<String>, Vec<&Simulated>> {
+    let mut groups: BTreeMap<Option<String>, Vec<&Simulated>> = BTreeMap::new();
+    for session in simulated {
+        let of = by.map(|by| match by {
+            SimulateBy::Host => session.host.clone(),
+            SimulateBy::Session => session.session.clone(),
+        });
+        groups.entry(of).or_default().push(session);
+    }
+    groups
+}
+
+/// A setup over some sessions; `place` is its place among the setups.
+fn row(sessions: &[&Simulated], setup: &Setup, place: usize, by_model: bool, missed: bool) -> PolicyRow {
+    let outcomes =
+        sessions.iter().filter_map(|session| Some((session.outcomes.get(place)?, &session.nothing)));
+    let mut row = simulate::row(&setup.name, setup.mode.unwrap_or_default(), outcomes);
+    if missed {
+        let outcomes = sessions.iter().filter_map(|session| session.outcomes.get(place));
+        row.missed = outcomes.flat_map(|outcome| outcome.missed.iter().cloned()).collect();
+    }
+    for session in sessions {
+        row.host_could.add(&session.could);
+    }
+    row.host_could = row.host_could.relative_to(sessions.iter().map(|session| session.nothing.price()).sum());
+    let is_known = by_model && sessions.iter().any(|session| session.reported.is_some());
+    row.dollars = is_known.then(|| dollars(sessions, place.saturating_add(1)));
+    row
+}
+
 /// Dollars of the simulated requests that providers reported, in sessions whose model is known. `place`: 0 for doing nothing, then
 /// the setups in their order.
-fn dollars(simulated: &[Simulated], place: usize) -> f64 {
+fn dollars(simulated: &[&Simulated], place: usize) -> f64 {
     let known = simulated.iter().filter_map(|session| Some((session.reported?, session.told.get(place)?)));
     known.map(|(reported, told)| told * reported.token_dollars).sum()
 }
@@ -123,7 +153,7 @@ fn bills(simulated: &[Simulated], output: &mut Output) {
         return;
     }
     let recorded: f64 = simulated.iter().filter_map(|session| Some(session.reported?.input_dollars)).sum();
-    let nothing = dollars(simulated, 0);
+    let nothing = dollars(&simulated.iter().collect::<Vec<_>>(), 0);
     let near = ratios.iter().filter(|ratio| (0.85..=1.15).contains(*ratio)).count();
     output.note(format!(
         "input as reported: ${recorded:.2}; as modelled, doing nothing: ${nothing:.2} ({:.2}); {near} of {} sessions within 15 %",
@@ -317,7 +347,9 @@ fn each(
             setups.iter().map(|setup| Setup { prices: Some(prices), ..setup.clone() }).collect();
         let outcomes = simulate::run_all(&recording, &setups);
         let told = std::iter::once(&nothing).chain(&outcomes).map(|it| recording.told_price(it)).collect();
-        Ok(Simulated { reported, told, nothing, outcomes })
+        let could = recording.host_could(&nothing);
+        let SessionRecording { host, session, .. } = recording;
+        Ok(Simulated { host, session, could, reported, told, nothing, outcomes })
     })
 }
 
@@ -327,21 +359,29 @@ fn rounded(tokens: f64) -> u64 {
 }
 
 fn table(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
-    let mut headings = vec!["policy", "mode"];
+    let mut headings = Vec::new();
+    let is_of_some = rows.iter().any(|row| row.of.is_some());
+    headings.extend(is_of_some.then_some("of"));
+    headings.extend(["policy", "mode"]);
+    let first = headings.len();
     // Without a price of their models, sessions have no dollars.
     let is_told = rows.iter().any(|row| row.dollars.is_some());
     headings.extend(is_told.then_some("dollars"));
     headings.extend(["price", "fetched", "tokens", "peak", "rewrites", "read", "needed", "blind"]);
     let mut table = super::table::new(output, &headings);
-    table.right(2..headings.len());
+    table.right(first..headings.len());
     // Narrow columns, so that the table fits a terminal of 80 columns.
-    table.tight(2..headings.len());
+    table.tight(first..headings.len());
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
     // The cheapest comes first; equal ones stay as they were asked.
     let mut ranked: Vec<&PolicyRow> = rows.iter().collect();
-    ranked.sort_by(|one, other| one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches));
+    ranked.sort_by(|one, other| {
+        let by_price = one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches);
+        one.of.cmp(&other.of).then(by_price)
+    });
     for row in ranked {
-        let mut cells = vec![super::lines::clip(&row.policy, 24), row.mode.replace('_', "-")];
+        let mut cells: Vec<String> = row.of.iter().map(|of| named(of)).collect();
+        cells.extend([super::lines::clip(&row.policy, 24), row.mode.replace('_', "-")]);
         let dollars = row.dollars.map_or_else(|| "-".to_owned(), describe::dollars);
         cells.extend(is_told.then_some(dollars));
         cells.extend([
@@ -357,6 +397,11 @@ fn table(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
         table.row(cells);
     }
     output.line(table.to_string())
+}
+
+/// A host or a session, for a cell.
+pub(super) fn named(of: &str) -> String {
+    super::lines::clip(&super::lines::one_line(of), 16)
 }
 
 /// Says in a sentence what the table says of the cheapest choice.

@@ -525,13 +525,14 @@ impl Policy {
                 policy.file.kind = FileKind::SupersedeRead;
             }
             "economy" => {
-                policy.file.edit_quiet_steps = 3;
+                policy.file.edit_quiet_steps = 6;
                 policy.idle.tokens_min = 40;
-                policy.idle.cold_share = 0.5;
+                policy.idle.cold_share = 0.1;
                 policy.serve.pointing = true;
-                policy.serve.pointing_tokens_min = 60;
-                policy.serve.pointers_max = 20;
+                policy.serve.pointing_tokens_min = 30;
+                policy.serve.pointers_max = 60;
                 policy.serve.horizon = 6.0;
+                policy.serve.debt_max = 1.0;
             }
             "calm" => {
                 policy = Self { preset: name.to_owned(), ..Self::preset("economy")? };

@@ -226,16 +226,20 @@ impl Ages {
 
     /// The age for so many tokens; `None`: never.
     pub(crate) const fn turns(self, tokens: u64) -> Option<u32> {
+        match self.turns_from_birth(tokens) {
+            Some(1..TURNS_MIN) => Some(TURNS_MIN),
+            turns => turns,
+        }
+    }
+
+    /// The same for a rule that may act before an output is first sent: an age of 1 is its birth.
+    pub(crate) const fn turns_from_birth(self, tokens: u64) -> Option<u32> {
         let turns = match tokens {
             LARGE_TOKENS_MIN.. => self.large,
             MEDIUM_TOKENS_MIN.. => self.medium,
             _ => self.small,
         };
-        match turns {
-            0 => None,
-            1..TURNS_MIN => Some(TURNS_MIN),
-            turns => Some(turns),
-        }
+        if turns == 0 { None } else { Some(turns) }
     }
 }
 
@@ -535,6 +539,9 @@ pub struct ServeSettings {
     pub horizon: f64,
     /// Weight of the cost of waiting so far.
     pub waiting: f64,
+    /// The most that a rewrite may cost beyond what the session has saved so far, as a part of what it would have cost without any
+    /// rule; 1: no limit.
+    pub debt_max: f64,
     /// Runs of lines that the model sees elsewhere become pointers before they are first sent.
     pub pointing: bool,
     /// Estimated tokens that a pointer must save.
@@ -552,6 +559,7 @@ impl Default for ServeSettings {
             rule: FlushRule::Hybrid,
             horizon: 8.0,
             waiting: 0.5,
+            debt_max: 0.0,
             pointing: false,
             pointing_tokens_min: 100,
             pointers_max: 6,

@@ -14,13 +14,14 @@ use acpdb_engine::{At, Error, Store};
 use serde::Serialize;
 
 use super::request::BilledRequest;
-use super::table::{Dollars, ModelPrice, PriceTable};
+use super::table::{Dollars, ModelPrice, PriceTable, float};
 use crate::simulate::{self, SessionRecording, Setup};
 
 /// The ways that are reckoned: name, preset, and how sessions are served.
-pub const WASTE_WAYS: [(&str, &str, ServeMode); 3] = [
+pub const WASTE_WAYS: [(&str, &str, ServeMode); 4] = [
     ("stale items taken out when it pays", "acp", ServeMode::Batched),
     ("economy", "economy", ServeMode::Batched),
+    ("safe", "safe", ServeMode::Batched),
     ("stale items taken out at once", "acp", ServeMode::Eager),
 ];
 
@@ -37,6 +38,17 @@ pub struct ServingPolicy {
     pub input: f64,
     /// Dollars less than were paid; below zero, the way would have cost more.
     pub saved: f64,
+    /// Steps of the model.
+    pub steps: u64,
+    /// Steps of these whose answer used a text that the way would have hidden.
+    pub steps_affected: u64,
+}
+
+impl ServingPolicy {
+    /// The risk of the way: the share of steps that would have missed something.
+    pub fn affected_share(&self) -> f64 {
+        if self.steps > 0 { float(self.steps_affected) / float(self.steps) } else { 0.0 }
+    }
 }
 
 /// The cost of other ways, over some sessions.
@@ -57,10 +69,18 @@ impl Waste {
                 Some(known) => {
                     known.input += way.input;
                     known.saved += way.saved;
+                    known.steps += way.steps;
+                    known.steps_affected += way.steps_affected;
                 }
                 None => self.ways.push(way.clone()),
             }
         }
+    }
+
+    /// The way that would have saved most, if any had saved something.
+    pub fn best(&self) -> Option<&ServingPolicy> {
+        let saving = self.ways.iter().filter(|way| way.saved > 0.0);
+        saving.max_by(|one, other| one.saved.total_cmp(&other.saved))
     }
 
     /// Sums to the millionth of a dollar.
@@ -193,12 +213,24 @@ pub fn waste(
     if nothing <= 0.0 || input <= 0.0 {
         return Ok(None);
     }
-    let ways = WASTE_WAYS.iter().map(|(name, preset, mode)| {
-        let policy = Policy::preset(preset).map(Arc::new);
-        let plain = Setup::nothing(Some(prices));
-        let setup = Setup { name: (*preset).to_owned(), policy, mode: Some(*mode), ..plain };
-        let cost = input * simulate::run(&recording, &setup).price_with_fetches() / nothing;
-        ServingPolicy { name, policy: preset, mode: mode.label(), input: cost, saved: input - cost }
+    // Ways of one policy share its fold.
+    let mut policies: BTreeMap<&str, Option<Arc<Policy>>> = BTreeMap::new();
+    let setups = WASTE_WAYS.map(|(_, preset, mode)| {
+        let policy = policies.entry(preset).or_insert_with(|| Policy::preset(preset).map(Arc::new)).clone();
+        Setup { name: preset.to_owned(), policy, mode: Some(mode), ..Setup::nothing(Some(prices)) }
+    });
+    let outcomes = simulate::run_all(&recording, &setups);
+    let ways = WASTE_WAYS.iter().zip(&outcomes).map(|((name, preset, mode), outcome)| {
+        let cost = input * outcome.price_with_fetches() / nothing;
+        ServingPolicy {
+            name,
+            policy: preset,
+            mode: mode.label(),
+            input: cost,
+            saved: input - cost,
+            steps: outcome.requests.len() as u64,
+            steps_affected: outcome.affected_count,
+        }
     });
     Ok(Some(Waste { input, ways: ways.collect() }))
 }

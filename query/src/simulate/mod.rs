@@ -13,11 +13,13 @@
 
 mod edits;
 mod missed;
+mod parts;
 mod prices;
 mod recording;
 mod report;
 mod run;
 mod trace;
+mod untouched;
 
 use std::sync::Arc;
 
@@ -26,11 +28,13 @@ use acpdb_engine::fold::policy::{Prices, ServeMode};
 use serde::Serialize;
 
 pub use missed::Missed;
+pub use parts::{BillParts, OldItems, YOUNG_STEP_COUNT};
 pub use prices::{PriceList, PriceListError};
 pub use recording::SessionRecording;
 pub use report::{PolicyRow, row};
 pub use run::{run, run_all, trace};
 pub use trace::{Traced, TracedRequest, TracedSlot};
+pub use untouched::HostCould;
 
 /// The setup of a simulation.
 #[derive(Clone, Debug)]
@@ -97,6 +101,10 @@ pub struct SimulationResult {
     pub blind_count: u64,
     /// Outputs that were sent with pointers.
     pub pointed_count: u64,
+    /// The parts of the price.
+    pub parts: BillParts,
+    /// The price of the same requests without any cache, as a provider bills them that is told of no place to keep.
+    pub price_without_cache: f64,
     /// Requests that kept the cache warm.
     pub warm_count: u64,
     /// Their price.
@@ -114,6 +122,12 @@ impl SimulationResult {
     /// The same price, with the outputs that had to be fetched again.
     pub fn price_with_fetches(&self) -> f64 {
         self.requests.iter().map(|request| request.price_with_fetches).sum::<f64>() + self.warm_price
+    }
+
+    /// The parts of the price with the outputs that had to be fetched again.
+    pub fn bill_parts(&self) -> BillParts {
+        let fetched = self.price_with_fetches() - self.price();
+        BillParts { fetched, warm: self.warm_price, ..self.parts }
     }
 
     /// Tokens of all requests.

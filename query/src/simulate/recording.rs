@@ -10,8 +10,9 @@ use acpdb_engine::{Error, Store};
 use acpdb_serve::point::TextLines;
 
 use super::edits::Replaced;
-use super::{SimulatedRequest, SimulationResult};
-use crate::cost::{ModelPrice, PriceTable, RequestLengths};
+use super::untouched::Untouched;
+use super::{HostCould, SimulatedRequest, SimulationResult};
+use crate::cost::{ModelPrice, PriceTable, RequestLengths, float};
 use crate::lineage;
 use crate::sound::{or_lost, sound};
 
@@ -119,6 +120,8 @@ pub struct SessionRecording {
     told: Vec<Option<(u64, u64)>>,
     /// By step, the share of readable tokens that the cache gave; none: all.
     pub(super) answers: Vec<CacheShare>,
+    /// Tokens that no policy can touch and a host could leave out.
+    untouched: Untouched,
 }
 
 impl SessionRecording {
@@ -168,6 +171,7 @@ impl SessionRecording {
             first_told: None,
             told: Vec::new(),
             answers: Vec::new(),
+            untouched: Untouched::default(),
         };
         recording.look(body);
         recording
@@ -227,6 +231,7 @@ impl SessionRecording {
             self.host.clone_from(&info.host);
         }
         self.learn_prefix();
+        self.untouched = Untouched::of(state, body);
         // The lines that edits replace must be known before they can be found in texts that were shown earlier.
         let mut replaced = Replaced::default();
         let mut edits: HashMap<BodyId, Vec<u32>> = HashMap::new();
@@ -314,6 +319,13 @@ impl SessionRecording {
             CacheShare { part, at_least: told.1.min(self.prefix_tokens) }
         };
         self.answers = self.told.iter().zip(&nothing.requests).map(answer).collect();
+    }
+
+    /// The texts that the host of this session could leave out, in the unit of the prices. `nothing` is the session with nothing hidden.
+    pub fn host_could(&self, nothing: &SimulationResult) -> HostCould {
+        let whole = float(self.prefix_tokens);
+        let share = |tokens| if whole > 0.0 { float(self.as_model_counts(tokens)) / whole } else { 0.0 };
+        self.untouched.priced(nothing, share)
     }
 
     /// The price of the steps whose usage the provider told: to be compared with its bill. Without requests that keep the cache

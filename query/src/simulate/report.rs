@@ -3,12 +3,15 @@
 use acpdb_engine::fold::policy::ServeMode;
 use serde::Serialize;
 
-use super::{Missed, SimulationResult};
+use super::{BillParts, HostCould, Missed, SimulationResult};
 use crate::cost::float;
 
 /// A policy in a mode, over some sessions.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct PolicyRow {
+    /// The host or the session that the row is about; only if rows are asked for by one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// The policy's name.
     pub policy: String,
     /// The mode.
@@ -21,6 +24,10 @@ pub struct PolicyRow {
     pub price_ratio: f64,
     /// The same price, with the outputs that had to be fetched again.
     pub price_ratio_with_fetches: f64,
+    /// The price without any cache, as of requests whose cache marks are left out, relative to doing nothing with a cache.
+    pub price_ratio_without_cache: f64,
+    /// The price of doing nothing, in tokens of plain input.
+    pub price_unpruned: f64,
     /// Tokens sent, relative to doing nothing.
     pub tokens_ratio: f64,
     /// Tokens of a request, on average.
@@ -43,6 +50,12 @@ pub struct PolicyRow {
     pub blind_edits_unpruned: f64,
     /// Share of requests whose answer used a hidden text.
     pub steps_affected: f64,
+    /// The parts of the price with fetches, relative to the price of doing nothing.
+    pub parts: BillParts,
+    /// The same parts, doing nothing.
+    pub parts_unpruned: BillParts,
+    /// The texts that hosts could leave out where no policy can.
+    pub host_could: HostCould,
     /// Requests that kept the cache warm; their cost is in the price.
     pub warm_requests: u64,
     /// Dollars of the input of those sessions whose model is known; only at prices by model.
@@ -69,6 +82,7 @@ pub fn row<'o>(
 ) -> PolicyRow {
     let mut row = PolicyRow { policy: policy.to_owned(), mode: mode.label(), ..PolicyRow::default() };
     let (mut price, mut with_fetches, mut price_unpruned) = (0.0, 0.0, 0.0);
+    let mut without_cache = 0.0;
     let (mut tokens, mut tokens_unpruned, mut read) = (0_u64, 0_u64, 0_u64);
     let (mut hidden, mut needed, mut affected) = (0, 0, 0);
     let (mut edits, mut blind, mut blind_unpruned) = (0, 0_u64, 0);
@@ -78,6 +92,9 @@ pub fn row<'o>(
         price += outcome.price();
         with_fetches += outcome.price_with_fetches();
         price_unpruned += nothing.price();
+        without_cache += outcome.price_without_cache;
+        row.parts.add(&outcome.bill_parts());
+        row.parts_unpruned.add(&nothing.bill_parts());
         tokens += outcome.tokens();
         tokens_unpruned += nothing.tokens();
         read += outcome.requests.iter().map(|request| request.read).sum::<u64>();
@@ -93,8 +110,12 @@ pub fn row<'o>(
         row.warm_requests += outcome.warm_count;
         blind_unpruned += nothing.blind_count;
     }
+    row.price_unpruned = price_unpruned;
+    row.price_ratio_without_cache = ratio(without_cache, price_unpruned);
     row.price_ratio = ratio(price, price_unpruned);
     row.price_ratio_with_fetches = ratio(with_fetches, price_unpruned);
+    row.parts = row.parts.relative_to(price_unpruned);
+    row.parts_unpruned = row.parts_unpruned.relative_to(price_unpruned);
     row.tokens_ratio = ratio(float(tokens), float(tokens_unpruned));
     row.tokens_per_turn = ratio(float(tokens), count(row.request_count));
     row.tokens_per_turn_unpruned = ratio(float(tokens_unpruned), count(row.request_count));

@@ -6,6 +6,7 @@
 //! ```
 
 mod pointing;
+mod priced;
 mod slot;
 mod warm;
 mod words;
@@ -15,13 +16,15 @@ use std::sync::Arc;
 
 use acpdb_engine::event::{Actor, Face, Payload, PolicySet, Recorded, Stamp, ToolClass, TurnKind};
 use acpdb_engine::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
-use acpdb_engine::fold::{CauseView, ItemKind, Ix, Policy, State, World};
+use acpdb_engine::fold::{CauseView, FaceState, ItemKind, Ix, Policy, State, World};
 use acpdb_engine::ids::{ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_serve::plan::{Advice, Bound, Cache, PlanCandidate, bound_before, is_cold, plan};
 use acpdb_serve::point::SeenTexts;
 
+use priced::RequestTokens;
 use slot::{ContextSlot, rule_of};
 
+use super::parts::{KIND_COUNT, kind_of};
 use super::recording::{SessionRecording, is_written_by_model};
 use super::{Missed, Setup, SimulatedRequest, SimulationResult, Traced, TracedRequest};
 use crate::cost::float;
@@ -33,6 +36,11 @@ struct Simulation<'r> {
     slots: Vec<ContextSlot>,
     /// Tokens of all slots as sent.
     sent_tokens: u64,
+    /// The same by the kind of the items.
+    sent_of_kind: [u64; KIND_COUNT],
+    /// Tokens of all sent slots as they were recorded, and the tokens of the last request if nothing were hidden.
+    whole_tokens: u64,
+    last_whole: u64,
     /// Number of slots at each step of this context: a step adds tokens beside its texts.
     steps: Vec<usize>,
     places: HashMap<(ItemId, Face), usize>,
@@ -162,6 +170,9 @@ impl<'r> Simulation<'r> {
             prices: Prices::default(),
             slots: Vec::new(),
             sent_tokens: 0,
+            sent_of_kind: [0; KIND_COUNT],
+            whole_tokens: 0,
+            last_whole: 0,
             steps: Vec::new(),
             places: HashMap::new(),
             new: Vec::new(),
@@ -240,6 +251,9 @@ impl<'r> Simulation<'r> {
     fn begin_anew(&mut self, state: &State, at: Seq) {
         self.slots.clear();
         self.sent_tokens = 0;
+        self.sent_of_kind = [0; KIND_COUNT];
+        self.whole_tokens = 0;
+        self.last_whole = self.cache.prefix_tokens;
         self.steps.clear();
         self.may_be_forced = false;
         self.places.clear();
@@ -299,9 +313,14 @@ impl<'r> Simulation<'r> {
             if host || !in_context || slot.whole != whole {
                 slot.forced = true;
                 slot.whole = whole;
+                let unhidden = if host || !in_context { current } else { whole };
+                if slot.is_sent {
+                    self.whole_tokens = (self.whole_tokens - slot.unhidden).saturating_add(unhidden);
+                }
+                slot.unhidden = unhidden;
             }
-            // The face is shown again on request.
-            slot.forced |= current > slot.current;
+            // The face is shown again on request. A placeholder that grows can wait.
+            slot.forced |= current > slot.current && view.state == FaceState::Whole;
             self.may_be_forced |= slot.forced;
             if let Some(cause) = &view.cause {
                 slot.rule.clear();
@@ -321,7 +340,7 @@ impl<'r> Simulation<'r> {
             }
             return;
         }
-        if !in_context || view.state == acpdb_engine::fold::FaceState::Absent {
+        if !in_context || view.state == FaceState::Absent {
             return;
         }
         let mut slot = Self::slot(state, ix, face, at, whole, current);
@@ -336,10 +355,11 @@ impl<'r> Simulation<'r> {
     }
 
     fn slot(state: &State, ix: Ix, face: Face, at: Seq, whole: u64, current: u64) -> ContextSlot {
-        let mut slot = ContextSlot { whole, current, ..ContextSlot::default() };
+        let mut slot = ContextSlot { whole, current, unhidden: whole, ..ContextSlot::default() };
         let Some(item) = state.item(ix, at) else { return slot };
         slot.run = (item.kind == ItemKind::Reasoning).then(|| state.prompt_count(item.item.seq).into());
         slot.written = is_written_by_model(item.role, item.kind, face);
+        slot.kind = kind_of(&item, face);
         if face == Face::Input {
             slot.bodies = item.params.map(|params| (params, true)).into_iter().collect();
             slot.is_edit = item.class == Some(ToolClass::Edit);
@@ -366,7 +386,10 @@ impl<'r> Simulation<'r> {
             last.used_at = last.used_at.max(Some(then));
         }
         let (cut, forced) = self.cut(now);
+        let before = self.sent_tokens;
         let applied = cut.is_some_and(|cut| self.apply(cut));
+        // Texts that are shown again are more than before: then nothing was removed.
+        let removed = before.saturating_sub(self.sent_tokens);
         let slots_before = self.slots.len() - self.new.len();
         self.send_new();
         for place in &self.pending {
@@ -382,6 +405,8 @@ impl<'r> Simulation<'r> {
         let besides = self.cache.prefix_tokens.saturating_add(self.step_tokens(self.steps.len()));
         let total = besides.saturating_add(self.sent_tokens);
         self.steps.push(self.slots.len());
+        // Texts that left are not read, wherever they stood.
+        let uncut = self.readable(now).saturating_sub(removed).min(total);
         let read = self.read(cut, now, total);
         let answer = self.recording.answers.get(self.outcome.requests.len()).copied().unwrap_or_default();
         let read = answer.read(read, total);
@@ -391,6 +416,13 @@ impl<'r> Simulation<'r> {
         };
         let fetched = self.prices.read * float(self.fetched.iter().map(|(_, tokens)| tokens).sum());
         let cost = price(read, total);
+        let whole = besides.saturating_add(self.whole_tokens);
+        let seen_before = if self.cache.cold { 0 } else { self.last_whole.min(whole) };
+        self.cache.paid += cost;
+        self.cache.paid_unhidden += price(answer.read(seen_before, whole), whole);
+        self.last_whole = whole;
+        let uncut = if cut.is_some() { answer.read(uncut, total).max(read) } else { read };
+        self.count_parts(RequestTokens { total, read, uncut });
         self.outcome.requests.push(SimulatedRequest {
             turn,
             tokens: total,
@@ -511,11 +543,9 @@ impl<'r> Simulation<'r> {
             slot.is_pending = false;
             slot.forced = false;
             slot.applied = slot.current;
-            self.sent_tokens = self.sent_tokens - slot.sent + slot.current;
-            slot.sent = slot.current;
-            let hidden = slot.is_hidden();
-            let seen = slot.seen.clone();
+            let (current, hidden, seen) = (slot.current, slot.is_hidden(), slot.seen.clone());
             let runs = std::mem::take(&mut slot.runs);
+            self.set_sent(place, current);
             for run in runs {
                 if let Some(pointers) = self.pointers.get_mut(&run.source) {
                     pointers.retain(|(by, _)| *by != place);
@@ -526,11 +556,10 @@ impl<'r> Simulation<'r> {
                 if hidden {
                     // A pointer to this slot becomes text again.
                     for (by, saved) in self.pointers.remove(&number).unwrap_or_default() {
-                        if let Some(slot) = self.slots.get_mut(by) {
-                            slot.sent = slot.sent.saturating_add(saved);
-                            self.sent_tokens = self.sent_tokens.saturating_add(saved);
-                            slot.runs.retain(|run| run.source != number);
-                        }
+                        let Some(slot) = self.slots.get_mut(by) else { continue };
+                        slot.runs.retain(|run| run.source != number);
+                        let whole = slot.sent.saturating_add(saved);
+                        self.set_sent(by, whole);
                     }
                 }
             }
@@ -548,9 +577,9 @@ impl<'r> Simulation<'r> {
             slot.is_pending = false;
             slot.forced = false;
             slot.applied = slot.current;
-            self.sent_tokens = self.sent_tokens - slot.sent + slot.current;
-            slot.sent = slot.current;
-            let hidden = slot.is_hidden();
+            let (current, hidden) = (slot.current, slot.is_hidden());
+            self.whole_tokens = self.whole_tokens.saturating_add(slot.unhidden);
+            self.set_sent(place, current);
             self.show_words(place, !hidden);
             if !hidden && self.settings.pointing {
                 self.point(place);

@@ -202,6 +202,7 @@ proptest! {
                 prop_assert!(request.price.is_finite() && request.price >= 0.0);
             }
             prop_assert!(outcome.needed_count <= outcome.hidden_count);
+            check_parts(&outcome);
         }
     }
 }
@@ -283,4 +284,19 @@ fn requests_are_as_long_as_the_session_s_model_counts_them() {
     }
     assert_eq!(plain[0], 20_000, "the first request is as long as it was told");
     assert_eq!(twice[0], 20_000, "however its texts are counted");
+}
+
+/// The parts of a price are the price, whatever is hidden and rewritten.
+fn check_parts(outcome: &SimulationResult) {
+    let parts = outcome.bill_parts();
+    let old: f64 = {
+        let old = &parts.old_items;
+        let outputs = old.reads + old.searches + old.outputs;
+        old.prompts + old.answers + old.reasoning + outputs + old.changes + old.inputs
+    };
+    let near = |one: f64, other: f64| (one - other).abs() <= 1e-6 * one.abs().max(1.0);
+    assert!(near(parts.sum(), outcome.price_with_fetches()), "{parts:?} {}", outcome.price_with_fetches());
+    assert!(old <= parts.old + 1e-6, "{parts:?}");
+    let least = [parts.prefix, parts.young, parts.old, parts.rewrites, parts.fetched];
+    assert!(least.iter().all(|part| *part >= -1e-9), "{parts:?}");
 }

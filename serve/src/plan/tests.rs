@@ -151,3 +151,29 @@ fn a_clock_that_jumps_warms_nothing_and_breaks_nothing() {
     assert_eq!(planned.bound, Some(0), "{planned:?}");
     assert!(planned.extra_cost_now.is_finite() && planned.saving_per_step.is_finite());
 }
+
+/// Rewrites that promised to pay made sessions that ended soon afterwards dearer than doing nothing.
+#[test]
+fn a_rewrite_costs_no_more_than_was_saved_before_it() {
+    let rule = |debt_max: f64| ServeSettings { debt_max, ..settings(FlushRule::Hybrid, ServeMode::Batched) };
+    // 5,000 tokens leave, 5,000 are written anew: 1.15 * 5,000 - 0.1 * 5,000 = 5,250 more now.
+    let known = |saved: f64| Cache {
+        paid: 50_000.0,
+        paid_unhidden: 50_000.0 + saved,
+        ..cache(&[(1, 2_000), (20, 12_000)])
+    };
+    let advice = |saved: f64, debt_max: f64| {
+        let planned = plan(&[candidate(1, 5_000, 60)], &known(saved), &rule(debt_max), None);
+        assert!((planned.extra_cost_now - 5_250.0).abs() < 1e-6, "{planned:?}");
+        planned.advice
+    };
+    assert_eq!([advice(5_249.0, 0.0), advice(5_251.0, 0.0)], [Advice::Wait, Advice::Flush]);
+    // A tenth of what doing nothing has cost may be owed.
+    assert_eq!(
+        [advice(0.0, 0.1), advice(500.0, 0.1), advice(0.0, 1.0)],
+        [Advice::Wait, Advice::Flush, Advice::Flush]
+    );
+    // Without an account nothing is held back.
+    let unknown = Cache { paid: 0.0, paid_unhidden: 0.0, ..known(0.0) };
+    assert_eq!(plan(&[candidate(1, 5_000, 60)], &unknown, &rule(0.0), None).advice, Advice::Flush);
+}

@@ -163,6 +163,7 @@ fn others() -> impl IntoIterator<Item = PolicyKey> {
     "serve.rule" serve.rule: word;
     "serve.horizon" serve.horizon: amount;
     "serve.waiting" serve.waiting: amount;
+    "serve.debt_max" serve.debt_max: ratio;
     "serve.pointing" serve.pointing: flag;
     "serve.pointing_tokens_min" serve.pointing_tokens_min: count;
     "serve.pointers_max" serve.pointers_max: count;

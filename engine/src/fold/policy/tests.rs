@@ -50,66 +50,72 @@ fn presets_differ_in_these_keys() {
         dcp-supersede-reads todo false
         dcp-supersede-reads protected_tools []
         dcp-supersede-reads protected_files []
-        economy file.edit_quiet_steps 3
+        economy file.edit_quiet_steps 6
         economy state_query true
         economy command_family true
         economy idle.tokens_min 40
-        economy idle.cold_share 0.5
+        economy idle.cold_share 0.1
         economy serve.horizon 6.0
+        economy serve.debt_max 1.0
         economy serve.pointing true
-        economy serve.pointing_tokens_min 60
-        economy serve.pointers_max 20
+        economy serve.pointing_tokens_min 30
+        economy serve.pointers_max 60
         economy idle.subagents 60
         economy idle.notes 7
         economy idle.reads [30,80,80]
-        economy idle.shell_reads [12,24,36]
-        economy idle.searches [4,10,16]
+        economy idle.shell_reads [10,20,30]
+        economy idle.searches [2,3,4]
         economy idle.changes 10
         economy idle.others [5,10,16]
         economy idle.inputs 40
         economy idle.reasoning 1
         economy idle.search_lines [2,2,0]
-        calm file.edit_quiet_steps 3
+        economy idle.command_lines [1,1,0]
+        calm file.edit_quiet_steps 6
         calm state_query true
         calm command_family true
         calm idle.tokens_min 40
-        calm idle.cold_share 0.5
+        calm idle.cold_share 0.1
         calm serve.rule "prompts"
         calm serve.horizon 6.0
+        calm serve.debt_max 1.0
         calm serve.pointing true
-        calm serve.pointing_tokens_min 60
-        calm serve.pointers_max 20
+        calm serve.pointing_tokens_min 30
+        calm serve.pointers_max 60
         calm idle.subagents 60
         calm idle.notes 7
         calm idle.reads [30,80,80]
-        calm idle.shell_reads [12,24,36]
-        calm idle.searches [4,10,16]
+        calm idle.shell_reads [10,20,30]
+        calm idle.searches [2,3,4]
         calm idle.changes 10
         calm idle.others [5,10,16]
         calm idle.inputs 40
         calm idle.reasoning 1
         calm idle.search_lines [2,2,0]
+        calm idle.command_lines [1,1,0]
         safe file.edit_clears []
-        safe file.edit_quiet_steps 3
+        safe file.edit_quiet_steps 6
         safe state_query true
         safe command_family true
         safe idle.tokens_min 40
-        safe idle.cold_share 0.5
+        safe idle.cold_share 0.1
         safe serve.rule "cold"
         safe serve.horizon 6.0
+        safe serve.debt_max 1.0
         safe serve.pointing true
-        safe serve.pointing_tokens_min 60
-        safe serve.pointers_max 20
+        safe serve.pointing_tokens_min 30
+        safe serve.pointers_max 60
         safe idle.subagents 60
         safe idle.notes 7
         safe idle.reads [30,80,80]
-        safe idle.shell_reads [12,24,36]
-        safe idle.searches [4,10,16]
+        safe idle.shell_reads [10,20,30]
+        safe idle.searches [2,3,4]
         safe idle.changes 10
         safe idle.others [5,10,16]
         safe idle.inputs 40
         safe idle.reasoning 1
         safe idle.search_lines [2,2,0]
+        safe idle.command_lines [1,1,0]
     "#]]
     .assert_eq(&table);
 }

@@ -48,6 +48,7 @@ pub(crate) const RULE: Shortening = Shortening {
     leaves: |_| ShortenedContent::Part(TextCut { by: conclusions, may_go: false }),
     acts: Acts::AtAge {
         face: Face::Output,
+        at_birth: false,
         ages: None,
         is_on: |policy, _| policy.compress_reasoning.on,
         age,

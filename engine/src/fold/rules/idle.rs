@@ -55,10 +55,10 @@ idle! {
         ASIDE, Ages::of(30, 80, 80), |_, resting| resting.is_output_of(ToolClass::Read);
     SHELL_READS "idle_shell_reads" "idle.shell_reads" "Idle Shell Reads"
         "a file that a command line showed is set aside after some turns without a touch of it"
-        ASIDE, Ages::of(12, 24, 36), shows_files;
+        ASIDE, Ages::of(10, 20, 30), shows_files;
     SEARCHES "idle_searches" "idle.searches" "Idle Searches"
         "the output of a search or a command line is set aside after some turns"
-        ASIDE, Ages::of(4, 10, 16), |look, resting| {
+        ASIDE, Ages::of(2, 3, 4), |look, resting| {
             resting.is_output_of(ToolClass::Search)
                 || resting.is_output_of(ToolClass::Other) && resting.is_command(look)
         };

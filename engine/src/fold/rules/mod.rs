@@ -46,6 +46,7 @@ rules! {
     command_family
 }
 
+pub(crate) mod command_lines;
 pub(crate) mod compress_reasoning;
 pub(crate) mod idle;
 pub(crate) mod purge_errors;
@@ -72,6 +73,7 @@ pub(crate) const SHORTENING: &[Shortening] = &[
     idle::INPUTS,
     idle::REASONING,
     search_lines::RULE,
+    command_lines::RULE,
 ];
 
 /// The state that a rule looks at.

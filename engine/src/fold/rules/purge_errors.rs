@@ -22,7 +22,13 @@ pub(crate) const RULE: Shortening = Shortening {
     figure: "Purge Errors",
     reason: "the parameters of a failed call are purged after some turns",
     leaves: |_| ShortenedContent::Part(TextCut { by: short_values, may_go: false }),
-    acts: Acts::AtAge { face: Face::Input, ages: None, is_on: |policy, _| policy.purge_errors.on, age },
+    acts: Acts::AtAge {
+        face: Face::Input,
+        at_birth: false,
+        ages: None,
+        is_on: |policy, _| policy.purge_errors.on,
+        age,
+    },
 };
 
 fn age(look: Look<'_>, subject: &Subject<'_>, _: Ages) -> Option<u32> {

@@ -26,6 +26,7 @@ pub(crate) const RULE: Shortening = Shortening {
     leaves: |_| ShortenedContent::Part(TextCut { by: first_and_touched, may_go: true }),
     acts: Acts::AtAge {
         face: Face::Output,
+        at_birth: false,
         ages: Some(AgesKey { key: "idle.search_lines", presets: PRESETS }),
         is_on: |_, ages| ages != Ages::default(),
         age,

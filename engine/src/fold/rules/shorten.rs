@@ -23,7 +23,7 @@ use crate::fold::history::{Cause, ShortenKind};
 use crate::fold::number::{Ix, NONE};
 use crate::fold::policy_values::{Ages, Policy};
 use crate::ids::Seq;
-use crate::text::estimate;
+use crate::text::{estimate, tokens::estimate_pieces};
 
 /// Number of items, at most, that are searched for files touched since.
 const BETWEEN_MAX: usize = 256;
@@ -165,6 +165,14 @@ impl Room {
     }
 }
 
+impl Room {
+    /// As [`take`](Self::take), with the line feed behind the line: many short lines are mostly feeds.
+    pub(crate) fn take_with_feed(&mut self, line: &str) -> bool {
+        self.used += f64::from(estimate_pieces(&[line, "\n"]));
+        self.used <= self.max
+    }
+}
+
 /// A share of tokens as a whole number.
 pub(crate) fn whole_tokens(share: f64) -> u64 {
     #[expect(
@@ -182,6 +190,8 @@ pub(crate) enum Acts {
     AtAge {
         /// The face that it shortens.
         face: Face,
+        /// An age of 0 is the moment in which an output is recorded. Else the next turn is the first in which a rule acts.
+        at_birth: bool,
         /// The key of policies that holds the rule's ages, where it has no settings of its own.
         ages: Option<AgesKey>,
         /// Whether the policy has the rule on. A rule that is off is not asked about items.

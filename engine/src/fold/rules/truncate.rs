@@ -23,7 +23,13 @@ pub(crate) const RULE: Shortening = Shortening {
     figure: "Truncation",
     reason: "long outputs are cut in the middle after some turns",
     leaves: |_| ShortenedContent::Part(TextCut { by: head_and_tail, may_go: false }),
-    acts: Acts::AtAge { face: Face::Output, ages: None, is_on: |policy, _| policy.truncate.on, age },
+    acts: Acts::AtAge {
+        face: Face::Output,
+        at_birth: false,
+        ages: None,
+        is_on: |policy, _| policy.truncate.on,
+        age,
+    },
 };
 
 fn age(look: Look<'_>, subject: &Subject<'_>, _: Ages) -> Option<u32> {

@@ -61,6 +61,19 @@ impl FoldStep<'_> {
         }
     }
 
+    /// Shortens an output that was recorded just now, if a rule acts before it is first sent.
+    pub(super) fn shorten_at_birth(&mut self) {
+        if !self.core.policy.automatic {
+            return;
+        }
+        for number in 0..self.core.shorten.len() {
+            let acts = SHORTENING.get(number).map(|rule| &rule.acts);
+            if matches!(acts, Some(Acts::AtAge { at_birth: true, .. })) {
+                self.shorten_due(number);
+            }
+        }
+    }
+
     /// The rule that means a face, and its age in turns.
     fn idle_rule(&self, ix: Ix, face: Face) -> Option<(ShortenKind, u32)> {
         let (item, call) = self.facts.item(ix).zip(self.facts.call(ix))?;

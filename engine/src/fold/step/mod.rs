@@ -157,6 +157,7 @@ impl FoldStep<'_> {
             return;
         }
         self.schedule(ix);
+        self.shorten_at_birth();
         if outcome == Outcome::Completed {
             self.completed(ix);
         } else {

@@ -1,5 +1,6 @@
 //! Tests whether each rule fires as it should, and whether the laws of the fold hold for any script.
 
+mod command_tables;
 mod forks;
 mod growth;
 mod idle_tables;

@@ -51,10 +51,9 @@ impl Simulation<'_> {
         if let Some(slot) = self.slots.get_mut(place) {
             // Each run saves by an estimate of its own; all runs together save no more than the slot has.
             let sent = slot.sent.saturating_sub(saved);
-            self.sent_tokens -= slot.sent - sent;
-            slot.sent = sent;
             slot.seen = numbers;
             slot.runs = runs_of_slot;
+            self.set_sent(place, sent);
         }
     }
 }

@@ -11,6 +11,8 @@ use acpdb_serve::point::LineRun;
 pub(super) struct ContextSlot {
     /// Tokens as recorded.
     pub(super) whole: u64,
+    /// Tokens as it would be sent if no rule hid anything.
+    pub(super) unhidden: u64,
     /// Tokens as the fold shows it now.
     pub(super) current: u64,
     /// Tokens as the fold showed it when it was last applied.
@@ -34,6 +36,8 @@ pub(super) struct ContextSlot {
     /// Words of its placeholder, by number, if the placeholder is a part of it.
     pub(super) words_left: Vec<u32>,
     pub(super) is_edit: bool,
+    /// Its kind, as a place among those of [`OldItems`](crate::simulate::OldItems).
+    pub(super) kind: usize,
     pub(super) name: Option<(ItemId, Face)>,
     /// The turn in which it came about.
     pub(super) turn: u32,

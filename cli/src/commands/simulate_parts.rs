@@ -1,0 +1,123 @@
+//! `acpdb simulate --parts`: where the price of input lies, and what a policy cannot touch.
+
+use acpdb_query::simulate::{BillParts, PolicyRow, YOUNG_STEP_COUNT};
+
+use super::simulate::named;
+use super::{Failure, Output};
+
+/// The name of the row that hides nothing.
+const NOTHING: &str = "nothing";
+
+/// A row of both tables: the host or session, the policy, and its parts.
+struct Line<'a> {
+    of: Option<&'a str>,
+    policy: String,
+    parts: &'a BillParts,
+}
+
+/// Prints the parts, of doing nothing first, and says what a host could do about those that no policy touches.
+pub(super) fn tables(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for row in rows {
+        let of = row.of.as_deref();
+        if lines.last().is_none_or(|line| line.of != of) {
+            lines.push(Line { of, policy: NOTHING.to_owned(), parts: &row.parts_unpruned });
+        }
+        let mode =
+            if row.mode == "batched" { String::new() } else { format!(", {}", row.mode.replace('_', "-")) };
+        let policy = format!("{}{mode}", super::lines::clip(&row.policy, 24));
+        lines.push(Line { of, policy, parts: &row.parts });
+    }
+    print(&lines, &["price", "prefix", "young", "old", "rewrites", "fetched"], output, |parts| {
+        vec![parts.sum(), parts.prefix, parts.young, parts.old, parts.rewrites, parts.fetched]
+    })?;
+    output.line("")?;
+    let kinds = ["old: prompts", "answers", "reasoning", "reads", "searches", "outputs", "changes", "inputs"];
+    print(&lines, &kinds, output, |parts| {
+        let old = &parts.old_items;
+        vec![
+            old.prompts,
+            old.answers,
+            old.reasoning,
+            old.reads,
+            old.searches,
+            old.outputs,
+            old.changes,
+            old.inputs,
+        ]
+    })?;
+    output
+        .note(format!("of the price of doing nothing; young: items of the newest {YOUNG_STEP_COUNT} steps"));
+    could(rows, output);
+    marks(rows, output);
+    Ok(())
+}
+
+fn print(
+    lines: &[Line<'_>],
+    parts: &[&'static str],
+    output: &mut Output,
+    values: impl Fn(&BillParts) -> Vec<f64>,
+) -> Result<(), Failure> {
+    let mut headings: Vec<&str> = Vec::new();
+    headings.extend(lines.iter().any(|line| line.of.is_some()).then_some("of"));
+    headings.push("policy");
+    let first = headings.len();
+    headings.extend(parts);
+    let mut table = super::table::new(output, &headings);
+    table.right(first..headings.len());
+    table.tight(first..headings.len());
+    for line in lines {
+        let mut cells: Vec<String> = line.of.map(named).into_iter().collect();
+        cells.push(line.policy.clone());
+        cells.extend(values(line.parts).into_iter().map(|value| format!("{value:.3}")));
+        table.row(cells);
+    }
+    output.line(table.to_string())
+}
+
+/// Says what no policy can touch, and what a host could leave out of it.
+fn could(rows: &[PolicyRow], output: &Output) {
+    let mut told: Option<&str> = None;
+    for row in rows {
+        let of = row.of.as_deref().unwrap_or("all sessions");
+        if told == Some(of) {
+            continue;
+        }
+        told = Some(of);
+        let (parts, could) = (&row.parts_unpruned, &row.host_could);
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let mut line = format!(
+            "{}: no policy touches the prefix ({}) and young items ({})",
+            named(of),
+            percent(parts.prefix),
+            percent(parts.young)
+        );
+        if could.sessions_with_tools > 0 {
+            line.push_str(&format!(
+                "; the host could leave out {} of {} tools that were never called ({})",
+                could.tools_unused,
+                could.tools,
+                percent(could.unused)
+            ));
+        }
+        if could.prompts_repeated > 0 {
+            let prompts = super::describe::count(could.prompts_repeated as u64, "prompt");
+            line.push_str(&format!("; {prompts} repeated an earlier text ({})", percent(could.repeated)));
+        }
+        output.note(line);
+    }
+}
+
+/// Says what the marks for the provider's cache are worth, which exports and requests bear: at most four, where they pay.
+fn marks(rows: &[PolicyRow], output: &Output) {
+    for row in rows {
+        let of = row.of.as_deref().map(|of| format!("{}, ", named(of))).unwrap_or_default();
+        output.note(format!(
+            "{of}{}: {:.3} with marks for the provider's cache, {:.3} without any",
+            super::lines::clip(&row.policy, 24),
+            row.price_ratio,
+            row.price_ratio_without_cache
+        ));
+    }
+}
