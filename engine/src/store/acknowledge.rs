@@ -147,7 +147,7 @@ mod tests {
             elsewhere.is_away.store(true, SeqCst);
             let was = there();
             let is_unshipped = |found: Result<(), Error>| {
-                assert!(matches!(found, Err(Error::Unshipped { .. })), "{found:?}")
+                assert!(matches!(found, Err(Error::Unshipped { .. })), "{found:?}");
             };
             is_unshipped(session.append(said("m3")).map(drop));
             is_unshipped(session.append(said("m3")).map(drop));
