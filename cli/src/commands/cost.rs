@@ -46,7 +46,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
         return Ok(Code::Ok);
     }
     let units = Units::of(&args.by)?;
-    let table = table(global, args.prices.as_deref())?;
+    let table = super::prices::table(global, args.prices.as_deref())?;
     let now = super::at::now();
     let moment = |text: &Option<String>, option: &str| -> Result<Option<when::TimeRange>, Failure> {
         let wrong = |reason: String| {
@@ -278,21 +278,6 @@ fn silent(requests: &Requests, is_asked: &dyn Fn(StreamId) -> bool) -> BTreeSet<
     }
     let asked = requests.streams.iter().filter(|(stream, _)| is_asked(**stream));
     asked.map(|(_, name)| escape(&name.host, EscapeLevel::Line).into_owned()).collect()
-}
-
-/// The user's table of prices, then the program's.
-pub(super) fn table(global: &Global, own: Option<&std::path::Path>) -> Result<PriceTable, Failure> {
-    let built_in = PriceTable::built_in().map_err(|error| Failure::usage(error.to_string()))?;
-    let Some(path) = own.or(global.settings.prices.as_deref()) else {
-        return Ok(built_in);
-    };
-    let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(Failure::io("read", &shown))?;
-    let own = PriceTable::from_toml(&text).map_err(|error| {
-        Failure::usage(format!("{shown}: {error}"))
-            .hint("acpdb cost --show-prices prints a table to begin with")
-    })?;
-    Ok(built_in.with(own))
 }
 
 const fn by(by: CostBy) -> By {

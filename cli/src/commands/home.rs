@@ -118,7 +118,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
         return first(&folder, output);
     }
     let store = store_path::read(global, output)?;
-    let table = super::cost::table(global, None)?;
+    let table = super::prices::table(global, None)?;
     let (home, rows) = look(&store, &table, output)?;
     if output.json {
         return output.json_object("acpdb.home/1", &home);
@@ -183,7 +183,7 @@ fn costs(requests: &Requests, table: &PriceTable) -> (f64, f64) {
 /// Several stores at a glance. The share of stale items is that of a store alone.
 fn of_several(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     let stores = ReadStores::open(global, output)?;
-    let table = super::cost::table(global, None)?;
+    let table = super::prices::table(global, None)?;
     let (found, code) = stores.each(output, |store| {
         let head = store.head()?;
         let ask = |asked: &SessionsAsked| {

@@ -32,8 +32,8 @@ pub(super) fn take(global: &Global, file: &Path, output: &mut Output) -> Result<
         .to_str()
         .ok_or_else(|| Failure::usage(format!("{shown} cannot stand in the settings: it is not UTF-8")))?;
     // Before anything is written: a file that cannot be used is refused here.
-    let taken = super::cost::table(global, Some(&path))?;
-    let known = super::cost::table(global, None)?;
+    let taken = table(global, Some(&path))?;
+    let known = table(global, None)?;
     let own = std::fs::read_to_string(&path).map_err(Failure::io("read", &shown))?;
     let own = PriceTable::from_toml(&own).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     let in_use = match &global.settings.prices {
@@ -106,4 +106,19 @@ fn draw(result: &TakenPrices, output: &mut Output) -> Result<Code, Failure> {
     }
     output.note(format!("prices = {}", escape(&result.file, EscapeLevel::Line)));
     Ok(Code::Ok)
+}
+
+/// The user's table of prices, then the program's.
+pub(super) fn table(global: &Global, own: Option<&Path>) -> Result<PriceTable, Failure> {
+    let built_in = PriceTable::built_in().map_err(|error| Failure::usage(error.to_string()))?;
+    let Some(path) = own.or(global.settings.prices.as_deref()) else {
+        return Ok(built_in);
+    };
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(Failure::io("read", &shown))?;
+    let own = PriceTable::from_toml(&text).map_err(|error| {
+        Failure::usage(format!("{shown}: {error}"))
+            .hint("acpdb cost --show-prices prints a table to begin with")
+    })?;
+    Ok(built_in.with(own))
 }

@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         return Err(failure.hint("acpdb sessions lists those it holds; acpdb import reads some"));
     }
     let models = by_model.then(|| Models::read(global, &store)).transpose()?;
-    let counts = super::cost::table(global, None)?;
+    let counts = super::prices::table(global, None)?;
     let given =
         SimulationSettings { prices, table: &counts, models: models.as_ref(), prefix_tokens: args.prefix };
     let simulated = each(&store, &streams, &setups, given, output)?;
@@ -190,7 +190,7 @@ struct Models {
 
 impl Models {
     fn read(global: &Global, store: &Store) -> Result<Self, Failure> {
-        let table = super::cost::table(global, None)?;
+        let table = super::prices::table(global, None)?;
         let mut requests: BTreeMap<StreamId, Vec<BilledRequest>> = BTreeMap::new();
         let mut told = cost::requests(store, Seq::MAX)?;
         for request in std::mem::take(&mut told.all) {
@@ -258,7 +258,7 @@ fn prices(global: &Global, args: &Simulate) -> Result<(PriceList, Prices), Failu
         let text = std::fs::read_to_string(path).map_err(Failure::io("read", name))?;
         PriceList::from_toml(&text)
     } else {
-        PriceList::of(&super::cost::table(global, None)?, name)
+        PriceList::of(&super::prices::table(global, None)?, name)
     };
     let list = list.map_err(|error| Failure::usage(error.to_string()))?;
     let prices = list.prices().map_err(|error| Failure::usage(error.to_string()))?;
@@ -380,7 +380,7 @@ fn table(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
         one.of.cmp(&other.of).then(by_price)
     });
     for row in ranked {
-        let mut cells: Vec<String> = row.of.iter().map(|of| named(of)).collect();
+        let mut cells: Vec<String> = row.of.iter().map(|of| super::simulate_parts::named(of)).collect();
         cells.extend([super::lines::clip(&row.policy, 24), row.mode.replace('_', "-")]);
         let dollars = row.dollars.map_or_else(|| "-".to_owned(), describe::dollars);
         cells.extend(is_told.then_some(dollars));
@@ -397,11 +397,6 @@ fn table(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
         table.row(cells);
     }
     output.line(table.to_string())
-}
-
-/// A host or a session, for a cell.
-pub(super) fn named(of: &str) -> String {
-    super::lines::clip(&super::lines::one_line(of), 16)
 }
 
 /// Says in a sentence what the table says of the cheapest choice.

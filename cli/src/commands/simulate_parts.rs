@@ -2,7 +2,6 @@
 
 use acpdb_query::simulate::{BillParts, PolicyRow, YOUNG_STEP_COUNT};
 
-use super::simulate::named;
 use super::{Failure, Output};
 
 /// The name of the row that hides nothing.
@@ -29,7 +28,7 @@ pub(super) fn tables(rows: &[PolicyRow], output: &mut Output) -> Result<(), Fail
         lines.push(Line { of, policy, parts: &row.parts });
     }
     print(&lines, &["price", "prefix", "young", "old", "rewrites", "fetched"], output, |parts| {
-        vec![parts.sum(), parts.prefix, parts.young, parts.old, parts.rewrites, parts.fetched]
+        vec![parts.total(), parts.prefix, parts.young, parts.old, parts.rewrites, parts.fetched]
     })?;
     output.line("")?;
     let kinds = ["old: prompts", "answers", "reasoning", "reads", "searches", "outputs", "changes", "inputs"];
@@ -120,4 +119,9 @@ fn marks(rows: &[PolicyRow], output: &Output) {
             row.price_ratio_without_cache
         ));
     }
+}
+
+/// A host or a session, for a cell.
+pub(super) fn named(of: &str) -> String {
+    super::lines::clip(&super::lines::one_line(of), 16)
 }

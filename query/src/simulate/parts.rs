@@ -79,7 +79,7 @@ impl OldItems {
 
 impl BillParts {
     /// All parts together.
-    pub fn sum(&self) -> f64 {
+    pub fn total(&self) -> f64 {
         self.prefix + self.young + self.old + self.rewrites + self.fetched + self.warm
     }
 

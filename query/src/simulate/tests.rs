@@ -295,7 +295,7 @@ fn check_parts(outcome: &SimulationResult) {
         old.prompts + old.answers + old.reasoning + outputs + old.changes + old.inputs
     };
     let near = |one: f64, other: f64| (one - other).abs() <= 1e-6 * one.abs().max(1.0);
-    assert!(near(parts.sum(), outcome.price_with_fetches()), "{parts:?} {}", outcome.price_with_fetches());
+    assert!(near(parts.total(), outcome.price_with_fetches()), "{parts:?} {}", outcome.price_with_fetches());
     assert!(old <= parts.old + 1e-6, "{parts:?}");
     let least = [parts.prefix, parts.young, parts.old, parts.rewrites, parts.fetched];
     assert!(least.iter().all(|part| *part >= -1e-9), "{parts:?}");

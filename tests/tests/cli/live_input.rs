@@ -97,6 +97,10 @@ fn settings_that_are_not_understood_are_left_alone() {
             b"\xff\xfe{}",
             b"\xef\xbb\xbf{}",
         ] {
+            // Gemini CLI reads settings with comments, and so does acpdb.
+            if hosts == "gemini" && bytes.starts_with(b"{ //") {
+                continue;
+            }
             std::fs::write(&path, bytes).unwrap();
             let shown = String::from_utf8_lossy(bytes).into_owned();
             let before = contents(&world.path("home"));

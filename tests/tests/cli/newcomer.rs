@@ -130,7 +130,7 @@ fn attaching_says_where_sessions_go_and_what_the_model_is_told() {
     // The very text is shown before it is told.
     let shown = |mode: &str| world.run(&["attach", "claude", "--mode", mode, "--dry-run"]).err;
     assert!(shown("suggest").contains("a session here is told nothing yet"), "{}", shown("suggest"));
-    world.run(&["memory", "add", "decision", "Jobs wait in Postgres", "--project", "."]).ok();
+    world.run(&["memory", "add", "decision", "Jobs wait in Postgres"]).ok();
     let told = shown("suggest");
     assert!(
         told.contains("a session here is told at its start, now ~") && told.contains("Jobs wait in Postgres"),
