@@ -245,7 +245,10 @@ pub(crate) fn answers() -> Answers {
     push(&world, &mut answers);
     ship(&world, &mut answers);
     service(&world, &mut answers);
-    world.write("prices.toml", world.run(&["cost", "--show-prices"]).out);
+    world.write(
+        "prices.toml",
+        world.run(&["cost", "--show-prices"]).text().replace("input = 8.0", "input = 9.0"),
+    );
     gather(&world, "cost --take-prices prices.toml", &mut answers);
     let key = world.run(&["key", "show"]).ok();
     gather(&world, &format!("key trust {}", key.trim()), &mut answers);
