@@ -29,19 +29,20 @@ struct SentText {
 }
 
 impl Served {
-    /// The context of a view to send: as [`Served::of`], with pointers in place of lines that the model sees elsewhere, if the
-    /// policy in force says so.
+    /// The context of a view to send: as [`Served::of`], with pointers in place of lines that the model sees elsewhere. The policy that was
+    /// in force when an output was first sent says whether it has pointers: a later one takes none back.
     ///
     /// Cost: O(items), and with pointers all texts that were ever sent in this context. Texts that are damaged or erased are
     /// nothing to point at.
     pub fn to_send(view: &View) -> Self {
         let served = Self::of(view);
-        let settings = view.state().policy(view.at()).serve;
-        if !settings.pointing {
+        let state = view.state();
+        let moments = state.served(view.at()).iter().map(|(seq, _)| *seq).chain([view.at()]);
+        if !moments.into_iter().any(|moment| state.policy(moment).serve.pointing) {
             return served;
         }
         let mut items = served.items().to_vec();
-        Pointing(view).point(&mut items, PointLimits::from(&settings));
+        Pointing(view).point(&mut items);
         served.with_items(items)
     }
 }
@@ -50,7 +51,7 @@ impl Served {
 struct Pointing<'a>(&'a View);
 
 impl Pointing<'_> {
-    fn point(&self, items: &mut [ServedItem], limits: PointLimits) {
+    fn point(&self, items: &mut [ServedItem]) {
         let at = self.0.at();
         let moments = self.first_sent(items, at);
         let mut order: Vec<usize> = (0..items.len()).collect();
@@ -89,7 +90,9 @@ impl Pointing<'_> {
             let bodies: Vec<BodyId> = item.view.content.iter().map(|part| part.body).collect();
             let Some(text) = self.joined(&bodies) else { continue };
             let lines = TextLines::of(text);
-            let runs = seen.point(&lines, limits);
+            let settings = self.0.state().policy(*moment).serve;
+            let limits = settings.pointing.then(|| PointLimits::from(&settings));
+            let runs = limits.map(|limits| seen.point(&lines, limits)).unwrap_or_default();
             // As above: the number is not needed.
             let _ = seen.add(&lines, &runs);
             known.push(SentText { ix: item.view.ix, item: item.view.item, face: Face::Output });

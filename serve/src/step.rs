@@ -256,7 +256,7 @@ impl Step {
     fn keep_to(&self, tokens_max: u64) -> Result<(bool, Option<OverBudget>), Error> {
         let ((), seq) = self.session.decide(Actor::Policy, &mut |view| {
             let mut drafts = Vec::new();
-            if Served::of(view).tokens() > tokens_max {
+            if Served::to_send(view).tokens() > tokens_max {
                 let current = Served::eager(view).tokens();
                 if current > tokens_max {
                     drafts.extend(shortening(view, current - tokens_max));
@@ -267,7 +267,7 @@ impl Step {
             }
             Ok((drafts, ()))
         })?;
-        let served = Served::of(&self.session.view()?);
+        let served = Served::to_send(&self.session.view()?);
         let tokens = served.tokens();
         let over =
             (tokens > tokens_max).then(|| OverBudget { tokens, tokens_max, obstacles: obstacles(&served) });
