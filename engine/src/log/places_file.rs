@@ -23,7 +23,7 @@ use crate::storage::{Access, Storage, StoredFile, read_up_to};
 /// Rows that are read at a time by a search.
 const WINDOW_ROW_COUNT: u32 = 128;
 /// Rows that are read at a time for one stream.
-const STREAM_ROW_COUNT: u32 = 512;
+const STREAM_ROW_COUNT: u32 = 128;
 /// Most complete segments whose rows are held in memory, since they have no sound file.
 const RUN_COUNT_MAX: usize = 8;
 
