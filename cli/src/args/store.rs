@@ -71,7 +71,7 @@ pub(crate) struct Verify {
     acpdb backup file://$HOME/backups/disk             ship new events; acpdb restore makes a store of them\n  \
     acpdb backup file://$HOME/backups/disk --follow    go on shipping, until interrupted\n  \
     acpdb backup file://$HOME/backups/disk --status    how far it is\n  \
-    acpdb config set backup file://$HOME/backups/disk  then backup needs no URL\n\n\
+    acpdb config set backup file://$HOME/backups/disk   then backup needs no URL\n\n\
     Writers need not stop. A copy is verified before it gets its name; to restore it, open it. Below a URL a store is kept in pieces that are \
     written once; several stores may be there. An encrypted store goes there as it is, without its key. s3:// needs a build with --features s3; \
     credentials and endpoint are those of the variables AWS_* and of ~/.aws.")]

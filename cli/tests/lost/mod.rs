@@ -138,7 +138,15 @@ fn the_status_line_reads_the_store_that_hooks_fill() {
         }
     }
     // Without a name the search goes up from the agent's folder, or from what is left above it.
-    std::fs::rename(desk.path("store"), desk.path("project/deeper/.acpdb")).unwrap();
+    let store = desk.path("project/deeper/.acpdb");
+    std::fs::rename(desk.path("store"), &store).unwrap();
+    // A store that came from elsewhere is not used unasked.
+    assert_eq!(
+        finish(desk.command(&["statusline"]).env_remove("ACPDB_PATH"), &told("project/deeper/still")).out,
+        "\n"
+    );
+    let trusted = finish(&mut desk.command(&["config", "trust", store.to_str().unwrap()]), "");
+    assert_eq!(trusted.code, 0, "{trusted:?}");
     for (folder, is_found) in
         [("project/deeper/still", true), ("project/deeper/gone/long ago", true), ("project/gone", false)]
     {

@@ -329,7 +329,7 @@ fn behind_a_compaction_the_next_request_has_an_index_of_what_left() {
         entry(
             2,
             json!({"role": "toolResult", "toolCallId": "c1", "toolName": "bash", "isError": false, "timestamp": 3,
-            "content": [{"type": "text", "text": LONG}]}),
+            "content": [{"type": "text", "text": LONG.repeat(40)}]}),
         ),
         entry(
             3,
