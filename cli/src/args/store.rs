@@ -91,7 +91,7 @@ pub(crate) struct BackupArgs {
     /// Of a URL: say how far it is behind the store, and change nothing
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) status: bool,
-    /// To a URL: say how much would be sent and what it costs, and send nothing
+    /// To a URL: say the bytes, requests and dollars, and send nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// To a URL: send the wrapped key of an encrypted store, too
@@ -127,7 +127,7 @@ pub(crate) struct RestoreArgs {
     /// The store, by its id or the beginning of it, if several are there
     #[arg(long, value_name = "ID")]
     pub(crate) store: Option<String>,
-    /// Say how much would be read and what it costs, and restore nothing
+    /// Say the bytes, requests and dollars, and restore nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
