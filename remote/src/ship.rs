@@ -9,6 +9,7 @@
 //! whenever they change.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,7 +112,7 @@ impl Shipper {
 
     /// Gives it a chain that was taken over, which it takes from no other from here on.
     pub(crate) fn hold(&mut self, chain: RemoteChain, claim: ChainClaim) -> Result<(), ChainError> {
-        self.check(&chain.place(), self.log.refresh()?)?;
+        self.check(&chain.place())?;
         self.put_small_files()?;
         (self.chain, self.claim) = (Some(chain), Some(claim));
         Ok(())
@@ -153,18 +154,16 @@ impl Shipper {
         if are_put && self.settled == Some(head.seq) {
             return Ok(Shipped { there: head.seq, ..Shipped::default() });
         }
-        // An erasure is noted before its event is there, and until its segments have another generation. So what is looked at from here on is
-        // of after it, or it is noted still.
-        let is_erasing = self.log.is_erasing()?;
         self.settled = None;
         // Small files are put by who begins, once it is known that the store there is the one of this folder.
         let mut chain = match self.chain.take().filter(|_| are_put) {
             Some(chain) => chain,
-            None => match self.begin(head, is_erasing)? {
-                Some(chain) => chain,
-                None => return Ok(Shipped { there: head.seq, ..Shipped::default() }),
+            None => match self.begin()? {
+                ControlFlow::Continue(chain) => chain,
+                ControlFlow::Break(there) => return Ok(Shipped { there, ..Shipped::default() }),
             },
         };
+        let (head, is_erasing) = self.look()?;
         // An error leaves open what is there: then the chain is dropped, and taken over by the next call.
         let (shipped, is_all) = self.ship_to(&mut chain, head, keep_on)?;
         self.settled = Some(head.seq).filter(|_| is_all && !is_erasing);
@@ -172,8 +171,17 @@ impl Shipper {
         Ok(shipped)
     }
 
-    /// Takes the chain over, if there is something to ship.
-    fn begin(&mut self, head: Head, is_erasing: bool) -> Result<Option<RemoteChain>, ChainError> {
+    /// Where the log ends now, and whether an erasure is under way. It is asked after the remote: what is there may have been recorded and
+    /// shipped by another one meanwhile.
+    fn look(&self) -> Result<(Head, bool), ChainError> {
+        let head = self.log.refresh()?;
+        // An erasure is noted before its event is there, and until its segments have another generation. So what is looked at from here on is
+        // of after it, or it is noted still.
+        Ok((head, self.log.is_erasing()?))
+    }
+
+    /// Takes the chain over, or says the last seq of all, which is there.
+    fn begin(&mut self) -> Result<ControlFlow<Seq, RemoteChain>, ChainError> {
         let store = self.store();
         let found = match look(&*self.remote, store) {
             // The creation of the first head may have been torn: taking over tells that from a loss.
@@ -184,7 +192,8 @@ impl Shipper {
             if self.claim.as_ref().is_some_and(|claim| !claim.allows(&there)) {
                 return Err(ChainError::Fenced { epoch: there.epoch });
             }
-            self.check(&tail.place, head)?;
+            self.check(&tail.place)?;
+            let (head, is_erasing) = self.look()?;
             let kept: Vec<_> =
                 there.segments.iter().map(|kept| (kept.name.number, kept.name.generation)).collect();
             if tail.place.position == head.position
@@ -194,7 +203,7 @@ impl Shipper {
             {
                 self.put_small_files()?;
                 self.settled = Some(head.seq).filter(|_| !is_erasing);
-                return Ok(None);
+                return Ok(ControlFlow::Break(head.seq));
             }
         }
         self.put_small_files()?;
@@ -202,10 +211,12 @@ impl Shipper {
         let (remote, owner) = (Arc::clone(&self.remote), &self.options.owner);
         let claim = self.claim.as_mut();
         RemoteChain::take_over_as(remote, entropy, store, owner, claim.unwrap_or(&mut ChainClaim::default()))
-            .map(Some)
+            .map(ControlFlow::Continue)
     }
 
-    fn check(&self, there: &Head, head: Head) -> Result<(), ChainError> {
+    /// Whether the folder holds what is there.
+    fn check(&self, there: &Head) -> Result<(), ChainError> {
+        let head = self.log.refresh()?;
         let is_ours = there.position == Position::default()
             || there.position <= head.position && self.log.holds(there)?;
         if is_ours {
@@ -237,7 +248,7 @@ impl Shipper {
         head: Head,
         keep_on: &mut dyn FnMut(&ShipProgress) -> bool,
     ) -> Result<(Shipped, bool), ChainError> {
-        self.check(&chain.place(), head)?;
+        self.check(&chain.place())?;
         let mut shipped = Shipped::default();
         // First what was erased, then what is new.
         let mut is_erased = true;

@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acpdb_engine::log::{Log, LogOptions};
@@ -257,17 +257,60 @@ fn an_encrypted_store_is_shipped_and_restored_without_its_key() {
     assert_eq!((done.head, done.report.verdict()), (store.head().unwrap(), Verdict::Sound));
 }
 
-/// A remote that counts its requests.
+/// A remote that counts its requests, and does something before one of them.
 #[derive(Default)]
 struct CountedRemote {
-    inner: MemoryRemote,
+    inner: Arc<MemoryRemote>,
     count: AtomicU64,
+    meanwhile: Mutex<Option<Meanwhile>>,
 }
+
+/// The number of a request, and what is done before it.
+type Meanwhile = (u64, Box<dyn FnOnce() + Send>);
 
 impl CountedRemote {
     fn counted(&self) -> &MemoryRemote {
-        self.count.fetch_add(1, SeqCst);
+        let number = self.count.fetch_add(1, SeqCst);
+        let due = self.meanwhile.lock().unwrap().take_if(|(at, _)| *at == number);
+        if let Some((_, act)) = due {
+            act();
+        }
         &self.inner
+    }
+}
+
+/// A store and its remote, looked at one after the other, were taken for a copy that was set back if another shipper was quick.
+#[test]
+fn what_another_one_ships_meanwhile_is_no_copy_that_was_set_back() {
+    for number in 0.. {
+        let mut bench = Bench::new();
+        bench.say(3);
+        let remote = Arc::new(CountedRemote::default());
+        let plain: Arc<dyn Remote> = Arc::<MemoryRemote>::clone(&remote.inner);
+        let _ = ship(&mut bench.shipper(&plain));
+        bench.say(3);
+        let mut shipper = bench.shipper(&(Arc::<CountedRemote>::clone(&remote) as Arc<dyn Remote>));
+        let mut other = bench.shipper(&plain);
+        let session = bench.store.session(StreamInfo::session("test", "shipping"));
+        let act = move || {
+            let _ = session.append([Entry::message("meanwhile", Role::User, "a text")]).unwrap();
+            let _ = ship(&mut other);
+        };
+        *remote.meanwhile.lock().unwrap() = Some((number, Box::new(act)));
+        match shipper.ship(&mut |_| true) {
+            Ok(_) | Err(ChainError::Fenced { .. } | ChainError::Contended) => {}
+            failed => panic!("request {number}: {failed:?}"),
+        }
+        let is_done = remote.meanwhile.lock().unwrap().take().is_some();
+        let _ = ship(&mut shipper);
+        let last = bench.store.head().unwrap();
+        assert_eq!(shipper.status().unwrap().unwrap().there, last, "request {number}");
+        let done = bench.restore(&*plain, "copy").unwrap();
+        assert_eq!(done.report.verdict(), Verdict::Sound, "request {number}");
+        if is_done {
+            assert!(number > 5, "{number} requests");
+            return;
+        }
     }
 }
 
