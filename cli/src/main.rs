@@ -46,6 +46,7 @@ mod store_path;
 mod tiles;
 mod tokens;
 mod trust;
+mod verdict;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -100,8 +101,11 @@ fn main() -> ExitCode {
     if !is_beside {
         interrupt::listen();
     }
-    let settled = route::settle(&mut args, std::env::args_os());
-    let settings = settings::read();
+    // A successor of a run needs neither: the run told of them.
+    let (settled, settings) = match &args.verb {
+        Verb::Run(run) if run.successor => (Ok(()), Ok(settings::Settings::default())),
+        _ => (route::settle(&mut args, std::env::args_os()), settings::read()),
+    };
     // With a file that cannot be read, `config` still runs, so that the user can mend it.
     let unread = match settings {
         Ok(settings) => {
@@ -266,9 +270,6 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
         Verb::Task(act) => commands::task::run(global, act, output),
         Verb::Project(act) => commands::project::run(global, act, output),
         Verb::Policy(act) => commands::policy::run(global, act, output),
-        Verb::Verify(args) if global.named.iter().any(|named| mirrors::is_url(named)) => {
-            commands::verify_remote::run(global, args, output)
-        }
         Verb::Verify(args) => commands::verify::run(global, args, output),
         Verb::Key(act) => commands::key::run(global, act, output),
         Verb::Checkpoint(args) => commands::checkpoint::run(global, args, output),

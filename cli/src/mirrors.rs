@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_remote::{ChainError, Mirrored, mirror, mirror_name, stores};
+use acpdb_remote::{ChainError, Mirrored, mirror, mirror_name};
 
 use crate::commands::remote_url::{self, RemoteUrl};
 use crate::failure::{Code, Failure};
@@ -26,12 +26,8 @@ pub(crate) fn is_url(named: &Path) -> bool {
 /// The folders of the stores below a URL, and what is to be told of those that are left out, or that were set back.
 pub(crate) fn folders(named: &Path) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
     let url = RemoteUrl::read(named)?;
-    let remote = url.open(false)?.remote;
+    let (remote, found) = url.stores()?;
     let failed = |error: ChainError| url.failed(error, Code::Failure);
-    let found = stores(&*remote).map_err(failed)?;
-    if found.is_empty() {
-        return Err(url.without_store());
-    }
     let below = path_in("XDG_CACHE_HOME").or_else(|| path_in("HOME").map(|home| home.join(".cache")));
     let below = below
         .ok_or_else(|| Failure::usage("there is no folder for a cache").hint("set HOME or XDG_CACHE_HOME"))?;

@@ -76,15 +76,13 @@ impl RemotePlace {
     pub fn of_url(url: &str) -> Result<Self, RemoteUrlError> {
         let typed = || url.to_owned();
         match url_scheme(url) {
+            Some("file" | "s3") if has_user(url) => return Err(RemoteUrlError::Credentials),
             Some("file") => {}
             Some("s3") => return Self::bucket(url),
             Some(scheme) => return Err(RemoteUrlError::Scheme { scheme: scheme.to_owned() }),
             None => return Err(RemoteUrlError::NoScheme { typed: typed() }),
         }
         let rest = url.strip_prefix("file://").unwrap_or_default();
-        if rest.split('/').next().is_some_and(|host| host.contains('@')) {
-            return Err(RemoteUrlError::Credentials);
-        }
         let path = rest.strip_prefix("localhost").unwrap_or(rest);
         if !path.starts_with('/') || path.contains(['?', '#']) {
             return Err(RemoteUrlError::FolderForm { typed: typed() });
@@ -123,9 +121,6 @@ impl RemotePlace {
         let wrong = || RemoteUrlError::BucketForm;
         let rest = url.strip_prefix("s3://").unwrap_or_default();
         let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
-        if bucket.contains('@') {
-            return Err(RemoteUrlError::Credentials);
-        }
         if path.contains(['?', '#']) {
             return Err(wrong());
         }
@@ -133,6 +128,12 @@ impl RemotePlace {
         let path = decoded(path).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
         Ok(Self::Bucket(S3Place::new(bucket, &path).map_err(|_| wrong())?))
     }
+}
+
+/// Whether a user or a password stands before the host, or where the host would be.
+fn has_user(url: &str) -> bool {
+    let rest = url.split_once(':').map_or("", |(_, rest)| rest);
+    rest.trim_start_matches('/').split('/').next().is_some_and(|host| host.contains('@'))
 }
 
 /// The bytes that a text with `%` and two digits in it stands for.
@@ -169,6 +170,7 @@ mod tests {
             ("file:///a?b", None),
             ("s3://key:w0rd@bucket/prefix", None),
             ("file://key:w0rd@host/prefix", None),
+            ("file:key:w0rd@host", None),
             ("folder", None),
         ] {
             let read = RemotePlace::of_url(typed);

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::remote_url::{self, OpenedUrl, RemoteUrl, with_head};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, progress, store_path};
 use crate::args::BackupArgs;
+use crate::verdict;
 
 /// Said where a store's file `secret` is lost.
 const WITHOUT_SECRET: &str = "the store's file secret is neither here nor there: what is restored from there can be read, and nothing can be appended to it; put the file back \
@@ -42,7 +43,7 @@ pub(crate) fn run(global: &Global, args: &BackupArgs, output: &mut Output) -> Re
     let done = store.backup(&target, &mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let done = done.map_err(|error| Failure::taken(error, "backup"))?;
-    let code = super::verify::code_of(&done.report);
+    let code = verdict::code_of(&done.report);
     if output.json {
         output.json_line(&done)?;
         return Ok(code);

@@ -17,6 +17,7 @@ use super::doctor_git::{self, GitStanding};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{Doctor, DoctorAct};
 use crate::claims;
+use crate::verdict;
 
 /// Free bytes on the disk. With fewer, appends will soon fail; reading still works.
 const FREE_BYTES_MIN: u64 = 64 << 20;
@@ -136,7 +137,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<DoctorFinding>, Code) {
     {
         Ok(report) => {
             let code = log(&report, folder, &mut add);
-            let code = super::verify::worse(code, signed(&report, folder, &mut add));
+            let code = verdict::worse(code, signed(&report, folder, &mut add));
             // A store that cannot be read for another reason is told of above.
             let locked = if code == Code::Ok { unopened(folder, global) } else { None };
             locked.map_or(code, |failure| {
@@ -294,7 +295,7 @@ fn log(
     for note in notes {
         add(CheckState::Note, "not proven", note.clone(), None);
     }
-    super::verify::code_of(report)
+    verdict::code_of(report)
 }
 
 /// Compares the log with its signed checkpoints, and adds the remedy.
@@ -334,7 +335,7 @@ fn signed(
         add(state, "signed", claims::line(claim), next.map(str::to_owned));
     }
     for claim in others.iter().filter(|claim| claim.standing != CheckpointStatus::Unproven) {
-        code = super::verify::worse(code, claims::code_of(claim.standing));
+        code = verdict::worse(code, claims::code_of(claim.standing));
     }
     if others.len() > CLAIM_COUNT_MAX {
         let more = others.len() - CLAIM_COUNT_MAX;

@@ -12,7 +12,7 @@ use acpdb_remote::RemoteError;
 #[cfg(feature = "s3")]
 use acpdb_remote::s3::{S3Remote, S3Settings};
 use acpdb_remote::{
-    ChainError, FolderRemote, RehearsedCount, Remote, RemotePlace, RemoteUrlError, repair, url_scheme,
+    ChainError, FolderRemote, RehearsedCount, Remote, RemotePlace, RemoteUrlError, repair, stores, url_scheme,
 };
 
 use super::{Code, EscapeLevel, Failure, Global, describe, escape, store_path};
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 #[cfg(feature = "s3")]
 use crate::settings::variable;
 use crate::storage_prices::{StoragePrices, shown};
+use crate::verdict;
 
 /// The mark of a first shipping.
 const MARK: &str = "acpdb-remote.json";
@@ -115,6 +116,16 @@ impl RemoteUrl {
     /// As it can be typed into a shell.
     fn quoted(&self) -> String {
         store_path::typed(&self.typed)
+    }
+
+    /// The remote, and the stores that are there.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] if there is none.
+    pub(crate) fn stores(&self) -> Result<(Arc<dyn Remote>, Vec<StoreId>), Failure> {
+        let remote = self.open(false)?.remote;
+        let found = stores(&*remote).map_err(|error| self.failed(error, Code::Failure))?;
+        if found.is_empty() { Err(self.without_store()) } else { Ok((remote, found)) }
     }
 
     /// The remote. Makes no request. `is_alone`: a bucket need not keep conditions.
@@ -241,7 +252,7 @@ impl RemoteUrl {
             ChainError::HeadLost { .. } => {
                 (Code::Damage, format!("acpdb backup {url}, from the store, makes the head anew"))
             }
-            ChainError::Damaged(report) => (super::verify::code_of(report), ELSEWHERE.to_owned()),
+            ChainError::Damaged(report) => (verdict::code_of(report), ELSEWHERE.to_owned()),
             ChainError::NotNext { .. } | ChainError::Unsound { .. } | ChainError::Missing { .. } => {
                 (Code::Damage, ELSEWHERE.to_owned())
             }

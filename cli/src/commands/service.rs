@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::{Code, Failure, Global, Output, store_path};
 use crate::args::{Manager, Service, ServiceAct, ServiceInstall};
 use crate::settings::{self, path_in, variable};
+use crate::verdict;
 
 /// The verb that a service runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,7 +108,7 @@ pub(crate) fn run(global: &Global, args: &Service, output: &mut Output) -> Resul
                 kinds.iter().map(|kind| words(global, install, *kind, output)).collect::<Result<_, _>>()?;
             for (kind, words) in kinds.iter().zip(words) {
                 let path = path_of(manager, *kind)?;
-                code = worse(code, put(install, (manager, *kind, &path), &words, output)?);
+                code = verdict::worse(code, put(install, (manager, *kind, &path), &words, output)?);
             }
         }
         ServiceAct::Remove => {
@@ -119,23 +120,18 @@ pub(crate) fn run(global: &Global, args: &Service, output: &mut Output) -> Resul
                 code = remove((manager, import.0, &import.1), output)?;
             }
             if has_backup {
-                code = worse(code, remove((manager, backup.0, &backup.1), output)?);
+                code = verdict::worse(code, remove((manager, backup.0, &backup.1), output)?);
             }
         }
         ServiceAct::Status => {
             code = status((manager, ServiceKind::Import, &path_of(manager, ServiceKind::Import)?), output)?;
             let backup = path_of(manager, ServiceKind::Backup)?;
             if backup.is_file() {
-                code = worse(code, status((manager, ServiceKind::Backup, &backup), output)?);
+                code = verdict::worse(code, status((manager, ServiceKind::Backup, &backup), output)?);
             }
         }
     }
     Ok(code)
-}
-
-/// The first of two codes that is not that of success.
-fn worse(left: Code, right: Code) -> Code {
-    if left == Code::Ok { right } else { left }
 }
 
 /// The path of the service's file.

@@ -8,17 +8,21 @@ use acpdb_engine::ids::StoreId;
 use acpdb_engine::keys::KeyUse;
 use acpdb_engine::log::{Witness, WitnessKind, WitnessStatus};
 use acpdb_engine::store::{VerifyOptions, verify_store};
-use acpdb_engine::verify::{Contradiction, ERASURE_INVARIANT, Verdict, VerifyReport};
+use acpdb_engine::verify::{Verdict, VerifyReport};
 use acpdb_proof::VerifierKey;
 use acpdb_proof::claims::Judged;
 
-use super::{Code, Failure, Global, Output, describe, head, store_path};
+use super::{Code, Failure, Global, Output, describe, head, remote_url, store_path};
 use crate::args::Verify;
 use crate::claims;
 use crate::rings;
+use crate::verdict::{code_of, is_erasure, is_only_erasures, worse};
 
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "verify")?;
+    if global.named.iter().any(|named| remote_url::scheme(named).is_some()) {
+        return super::verify_remote::run(global, args, output);
+    }
     if args.quick {
         let failure = Failure::usage("--quick is for a URL");
         return Err(failure.hint("acpdb --db file:///FOLDER verify --quick"));
@@ -163,30 +167,6 @@ pub(super) fn signed(
     }
 }
 
-/// The worse of two codes: damage, then a lost end, then all others.
-pub(super) fn worse(left: Code, right: Code) -> Code {
-    match (left, right) {
-        (Code::Damage, _) | (_, Code::Damage) => Code::Damage,
-        (Code::LostTail, _) | (_, Code::LostTail) => Code::LostTail,
-        (Code::Ok, right) => right,
-        (left, _) => left,
-    }
-}
-
-/// The exit code of a report.
-pub(crate) fn code_of(report: &VerifyReport) -> Code {
-    match report.verdict() {
-        Verdict::Sound => Code::Ok,
-        Verdict::Damaged => Code::Damage,
-        Verdict::TailLost => Code::LostTail,
-        Verdict::Unreadable => Code::Locked,
-        // A file is not as the record of an erasure says.
-        Verdict::Contradicted if is_only_erasures(report) => Code::Damage,
-        // A fault of this program.
-        Verdict::Contradicted => Code::Failure,
-    }
-}
-
 /// Whether links that were kept elsewhere contradict this log.
 fn is_inconsistent(report: &VerifyReport) -> bool {
     let mut found = report.contradicting().filter(|witness| witness.kind == WitnessKind::Expected);
@@ -262,11 +242,6 @@ fn print(report: &VerifyReport, folder: &Path, output: &mut Output) -> Result<()
     Ok(())
 }
 
-/// Whether all contradictions are erased texts that can be read.
-fn is_only_erasures(report: &VerifyReport) -> bool {
-    report.contradictions.iter().all(is_erasure)
-}
-
 /// The items of which a text that is on record as erased can be read, each once.
 fn again(report: &VerifyReport) -> impl Iterator<Item = ItemId> {
     let items: BTreeSet<ItemId> = report
@@ -276,10 +251,6 @@ fn again(report: &VerifyReport) -> impl Iterator<Item = ItemId> {
         .filter_map(|found| found.item)
         .collect();
     items.into_iter()
-}
-
-fn is_erasure(contradiction: &Contradiction) -> bool {
-    contradiction.invariant == ERASURE_INVARIANT
 }
 
 /// Each witness in a line; headers of segments that agree have one line.

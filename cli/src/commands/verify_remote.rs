@@ -1,13 +1,13 @@
 //! `acpdb verify --db URL`: the objects of shipped stores, checked where they lie.
 
 use acpdb_engine::ids::StoreId;
-use acpdb_remote::{ChainError, Remote, RemoteReport, RemoteViolation, check, stores};
+use acpdb_remote::{ChainError, Remote, RemoteReport, RemoteViolation, check};
 use serde::Serialize;
 
 use super::remote_url::RemoteUrl;
-use super::verify::worse;
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape};
 use crate::args::Verify;
+use crate::verdict::worse;
 
 /// The findings of a store.
 #[derive(Serialize)]
@@ -40,12 +40,8 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         );
     }
     let url = RemoteUrl::read(named)?;
-    let remote = url.open(false)?.remote;
+    let (remote, found) = url.stores()?;
     let failed = |error: ChainError| url.failed(error, Code::Failure);
-    let found = stores(&*remote).map_err(failed)?;
-    if found.is_empty() {
-        return Err(url.without_store());
-    }
     let mut checked = Vec::new();
     for store in found {
         let _spinner = super::progress::spinner("verifying", output);
@@ -104,7 +100,7 @@ fn print(url: &RemoteUrl, found: &Found, output: &mut Output) -> Result<(), Fail
         let mut parts = vec![
             describe::count(report.segments, "segment"),
             describe::count(report.packs, "pack"),
-            describe::count(report.chunks, chunks).replace("entrys", "entries"),
+            describe::count(report.chunks, chunks),
         ];
         if !report.is_quick {
             parts.push(describe::count(report.fences, "fence"));
@@ -112,7 +108,7 @@ fn print(url: &RemoteUrl, found: &Found, output: &mut Output) -> Result<(), Fail
         parts.push(describe::bytes(report.bytes));
         output.line(line("checked", parts.join(", ")))?;
         if report.torn > 0 {
-            let torn = describe::count(report.torn, "entry").replace("entrys", "entries");
+            let torn = describe::count(report.torn, "entry");
             output.line(line("torn", format!("{torn}, passed over: never acknowledged, no damage")))?;
         }
         if report.left_over > 0 {
