@@ -200,7 +200,7 @@ pub fn memory(
 pub fn memory_head(store: &Store, project: Option<String>) -> Result<Seq, Fault> {
     match store.memory(&scope(store, project)?, Seq::MAX) {
         Err(Error::NotFound { what: "project", .. }) => Ok(Seq::ZERO),
-        found => Ok(found?.head()),
+        found => Ok(found?.head()?),
     }
 }
 

@@ -138,12 +138,16 @@ impl Memory {
         self.at
     }
 
-    /// The newest event of the streams that it is read from: as long as that is the same, so is the memory.
+    /// The newest event of the streams that it is read from, or the newest erasure, which takes texts of any stream: as long as that is the same,
+    /// so is the memory.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the log cannot be read.
     #[doc(hidden)]
-    pub fn head(&self) -> Seq {
+    pub fn head(&self) -> Result<Seq, Error> {
         let heads =
             self.layers.iter().filter_map(|layer| layer.view.as_ref()).map(|view| view.state().head());
-        heads.max().unwrap_or(Seq::ZERO)
+        Ok(heads.max().unwrap_or(Seq::ZERO).max(self.inner.newest_erasure()?))
     }
 
     /// Whether nothing was ever remembered, as far as that is known without a look at it.

@@ -254,3 +254,23 @@ proptest! {
         prop_assert_eq!(history(&merged, "b"), history(&right, "b"));
     }
 }
+
+/// The streams of a memory were as they had been, and a caller that asked for their newest event alone kept the erased text.
+#[test]
+fn an_erasure_moves_the_head_of_a_memory() {
+    let (_folder, store) = store();
+    let scope = MemoryScope::project("shop");
+    let _ = store.append(&StreamInfo::project("shop"), Vec::new());
+    let _ = store
+        .remember(&scope, &MemoryCommand::Add(fact("the key is xq7Zp0vLk3", Lifespan::Project)))
+        .unwrap();
+    let head = || store.memory(&scope, Seq::MAX).unwrap().head().unwrap();
+    let (before, item) = (head(), ItemId::first(store.head().unwrap()));
+    assert_eq!(head(), before);
+    let _ = store.erase(item, "me", "it leaked").unwrap();
+    assert!(head() > before, "{before}");
+    let texts = read(&store, &scope, Seq::MAX, |view| {
+        view.current().into_iter().map(|(_, item)| view.text(&item)).collect::<Vec<_>>()
+    });
+    assert_eq!(texts, [None]);
+}
