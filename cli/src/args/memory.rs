@@ -33,7 +33,7 @@ pub(crate) enum MemoryAct {
 #[derive(Debug, clap::Args)]
 pub(crate) struct MemoryScopeArgs {
     /// The project [default: the only one]
-    #[arg(long, short)]
+    #[arg(long, short, value_parser = super::project::project_name())]
     pub(crate) project: Option<String>,
     /// The session, for its own memory and its project's
     #[arg(long, short, add = crate::complete::sessions())]
@@ -142,6 +142,6 @@ pub(crate) struct MemoryImport {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// The project [default: the file's name]
-    #[arg(long, short)]
+    #[arg(long, short, value_parser = super::project::project_name())]
     pub(crate) project: Option<String>,
 }

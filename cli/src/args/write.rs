@@ -27,7 +27,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// The project whose memory the sessions share
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::project::project_name())]
     pub(crate) project: Option<String>,
     /// Also take in memory, from files of it and from other stores: later sessions are told of its items. Without this, import shows them
     #[arg(long)]

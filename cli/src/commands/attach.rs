@@ -146,14 +146,18 @@ fn show_due(global: &Global, mode: AttachMode, output: &Output) {
     if mode == AttachMode::Record {
         return output.note("--mode suggest --dry-run shows what a model would be told here");
     }
-    // Without a store that can be read there is no text yet.
-    match due_here(global).ok().flatten() {
-        Some(text) => {
+    match due_here(global) {
+        Ok(Some(text)) => {
             let tokens = describe::tokens(estimate(text.as_bytes()).into());
             let text = escape(text.trim_end(), EscapeLevel::Text).into_owned();
             output.note(format!("a session here is told at its start, now ~{tokens} tokens:\n{text}"));
         }
-        None => output.note("a session here is told nothing yet: no todo is open, and nothing is remembered"),
+        Ok(None) => {
+            output.note("a session here is told nothing yet: no todo is open, and nothing is remembered");
+        }
+        Err(failure) => {
+            output.note(format!("what a session here is told cannot be shown: {}", failure.message));
+        }
     }
 }
 

@@ -32,18 +32,13 @@ pub(super) fn take(global: &Global, file: &Path, output: &mut Output) -> Result<
         .to_str()
         .ok_or_else(|| Failure::usage(format!("{shown} cannot stand in the settings: it is not UTF-8")))?;
     // Before anything is written: a file that cannot be used is refused here.
-    let taken = table(global, Some(&path))?;
-    let known = table(global, None)?;
-    let own = std::fs::read_to_string(&path).map_err(Failure::io("read", &shown))?;
-    let own = PriceTable::from_toml(&own).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
-    let in_use = match &global.settings.prices {
-        Some(path) => {
-            let shown = path.display().to_string();
-            let text = std::fs::read_to_string(path).map_err(Failure::io("read", &shown))?;
-            PriceTable::from_toml(&text).map_or_else(|_| known.checked.clone(), |table| table.checked)
-        }
-        None => known.checked.clone(),
-    };
+    let own = read(&path)?;
+    let built_in = built_in()?;
+    // A table that cannot be read any more is replaced as if there were none.
+    let former = global.settings.prices.as_deref().and_then(|path| read(path).ok());
+    let in_use = former.as_ref().unwrap_or(&built_in).checked.clone();
+    let known = former.map_or_else(|| built_in.clone(), |former| built_in.clone().with(former));
+    let taken = built_in.with(own.clone());
     // Days are written so that their order is that of their texts.
     if own.checked < in_use {
         let message = format!("{shown} is of {}, and the prices in use are of {in_use}", own.checked);
@@ -67,7 +62,7 @@ pub(super) fn take(global: &Global, file: &Path, output: &mut Output) -> Result<
 /// Models of the store that no table prices; without a store none.
 fn unpriced(global: &Global, table: &PriceTable, output: &mut Output) -> Result<Vec<String>, Failure> {
     let folder = store_path::find(global)?.folder;
-    if !folder.join("acpdb.json").is_file() {
+    if !acpdb_engine::store::is_store(&folder) {
         return Ok(Vec::new());
     }
     let store = store_path::read(global, output)?;
@@ -110,15 +105,22 @@ fn draw(result: &TakenPrices, output: &mut Output) -> Result<Code, Failure> {
 
 /// The user's table of prices, then the program's.
 pub(super) fn table(global: &Global, own: Option<&Path>) -> Result<PriceTable, Failure> {
-    let built_in = PriceTable::built_in().map_err(|error| Failure::usage(error.to_string()))?;
-    let Some(path) = own.or(global.settings.prices.as_deref()) else {
-        return Ok(built_in);
-    };
+    let built_in = built_in()?;
+    Ok(match own.or(global.settings.prices.as_deref()) {
+        Some(path) => built_in.with(read(path)?),
+        None => built_in,
+    })
+}
+
+fn built_in() -> Result<PriceTable, Failure> {
+    PriceTable::built_in().map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn read(path: &Path) -> Result<PriceTable, Failure> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(Failure::io("read", &shown))?;
-    let own = PriceTable::from_toml(&text).map_err(|error| {
+    PriceTable::from_toml(&text).map_err(|error| {
         Failure::usage(format!("{shown}: {error}"))
             .hint("acpdb cost --show-prices prints a table to begin with")
-    })?;
-    Ok(built_in.with(own))
+    })
 }

@@ -1,7 +1,6 @@
 //! `acpdb project`: the projects of the store, and a new name for one whose folder was moved.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
 
 use acpdb_engine::Store;
 use acpdb_engine::event::Scope;
@@ -10,7 +9,7 @@ use serde_json::json;
 
 use super::lines::one_line;
 use super::{Code, Failure, Global, Output, describe, store_path};
-use crate::args::{ProjectAct, ProjectRename};
+use crate::args::{ProjectAct, ProjectRename, project_at};
 
 pub(crate) fn run(global: &Global, act: &ProjectAct, output: &mut Output) -> Result<Code, Failure> {
     match act {
@@ -80,7 +79,7 @@ fn rename(global: &Global, args: &ProjectRename, output: &mut Output) -> Result<
     let store = store_path::open(global, output)?;
     let before = rows(&store)?;
     let known = |name: &str| before.contains_key(name);
-    let (old, new) = (placed(&args.old, &known), placed(&args.new, &known));
+    let (old, new) = (project_at(&args.old, &known), project_at(&args.new, &known));
     let moves = store.project_moves()?;
     let below = |name: &String| is_within(name, &old);
     let sessions: u64 = before.iter().filter(|(name, _)| below(name)).map(|(_, row)| row.sessions).sum();
@@ -110,31 +109,4 @@ fn rename(global: &Global, args: &ProjectRename, output: &mut Output) -> Result<
         ));
     }
     Ok(Code::Ok)
-}
-
-/// The name of a project as it is typed: a known name, a whole path, or a path from the working folder.
-fn placed(typed: &str, is_known: &dyn Fn(&str) -> bool) -> String {
-    let trimmed = typed.trim_end_matches(['/', '\\']);
-    let trimmed = if trimmed.is_empty() { typed } else { trimmed };
-    let name = project_of(trimmed).into_owned();
-    let is_relative = Path::new(trimmed).is_relative() && name == trimmed;
-    let is_path = trimmed.contains(std::path::MAIN_SEPARATOR) || matches!(trimmed, "." | "..");
-    let looks_whole =
-        trimmed.starts_with('/') || trimmed.get(1..2) == Some(":") || trimmed.starts_with("\\\\");
-    if is_known(&name) || !is_relative || !is_path || looks_whole {
-        return name;
-    }
-    // Without a working folder the name stays as it was typed.
-    let Ok(here) = std::env::current_dir() else { return name };
-    let mut whole = PathBuf::new();
-    for part in here.join(trimmed).components() {
-        match part {
-            Component::ParentDir => {
-                whole.pop();
-            }
-            Component::CurDir => {}
-            part => whole.push(part),
-        }
-    }
-    whole.to_str().map_or(name, |whole| project_of(whole).into_owned())
 }

@@ -33,7 +33,7 @@ fn list(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> {
     };
     let now = view.state().turn(view.at());
     let seq = output.paint(describe::SEQ, &seq.to_string());
-    let count = describe::count(list.entries.len() as u64, "entry").replace("entrys", "entries");
+    let count = describe::count(list.entries.len() as u64, "entry");
     output.line(format!("{seq} {turn} {count}"))?;
     for entry in &list.entries {
         print(entry, now, output)?;

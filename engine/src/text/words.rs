@@ -16,7 +16,13 @@ pub fn tokens(count: u64) -> String {
 
 /// A count with its noun.
 pub fn count(number: u64, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+    if number == 1 {
+        return format!("1 {noun}");
+    }
+    match noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {noun}s"),
+    }
 }
 
 /// A variant's name in plain words: `FileChanged` is "file changed". Its contents follow in brackets.
@@ -62,6 +68,8 @@ mod tests {
         ] {
             assert_eq!(tokens(number), shown);
         }
-        assert_eq!((count(1, "item"), count(2, "item")), ("1 item".to_owned(), "2 items".to_owned()));
+        let counts =
+            [count(1, "item"), count(2, "item"), count(0, "entry"), count(1, "entry"), count(3, "day")];
+        assert_eq!(counts, ["1 item", "2 items", "0 entries", "1 entry", "3 days"]);
     }
 }
