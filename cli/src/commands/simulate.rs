@@ -71,12 +71,15 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         simulate_parts::tables(&rows, output)?;
     } else {
         table(&rows, output)?;
-        best(&rows, output);
+        if args.by.is_none() {
+            best(&rows, output);
+        }
     }
     if args.missed {
         missed(&rows, output)?;
     }
-    if let Some(row) = rows.first() {
+    // By host or session, each row has a figure of its own.
+    if let Some(row) = rows.first().filter(|_| args.by.is_none()) {
         output.note(format!(
             "doing nothing: ~{} tokens a request, ~{} at most",
             describe::tokens(rounded(row.tokens_per_turn_unpruned)),
@@ -126,7 +129,7 @@ fn row(sessions: &[&Simulated], setup: &Setup, place: usize, by_model: bool, mis
     for session in sessions {
         row.host_could.add(&session.could);
     }
-    row.host_could = row.host_could.relative_to(sessions.iter().map(|session| session.nothing.price()).sum());
+    row.host_could = row.host_could.relative_to(row.price_unpruned);
     let is_known = by_model && sessions.iter().any(|session| session.reported.is_some());
     row.dollars = is_known.then(|| dollars(sessions, place.saturating_add(1)));
     row

@@ -324,8 +324,8 @@ impl SessionRecording {
     /// The texts that the host of this session could leave out, in the unit of the prices. `nothing` is the session with nothing hidden.
     pub fn host_could(&self, nothing: &SimulationResult) -> HostCould {
         let whole = float(self.prefix_tokens);
-        let share = |tokens| if whole > 0.0 { float(self.as_model_counts(tokens)) / whole } else { 0.0 };
-        self.untouched.priced(nothing, share)
+        let unused = float(self.as_model_counts(self.untouched.unused_tokens));
+        self.untouched.priced(nothing, if whole > 0.0 { unused / whole } else { 0.0 })
     }
 
     /// The price of the steps whose usage the provider told: to be compared with its bill. Without requests that keep the cache

@@ -297,28 +297,29 @@ impl<'r> Simulation<'r> {
         let whole = self.recording.as_model_counts(view.tokens);
         let current = if in_context { self.recording.as_model_counts(view.tokens_shown) } else { 0 };
         let left = if in_context { self.words_left(state, ix, face, at) } else { Vec::new() };
+        let host = matches!(
+            view.cause,
+            Some(
+                CauseView::ClearedByHost { .. }
+                    | CauseView::Erased { .. }
+                    | CauseView::Lost { .. }
+                    | CauseView::Left { .. }
+                    | CauseView::Abandoned { .. }
+                    | CauseView::OffBranch { .. }
+            )
+        );
+        // Without any rule the model sees what its host shows.
+        let unhidden = if host || !in_context { current } else { whole };
         if let Some(place) = self.places.get(&(item, face)).copied() {
             let Some(slot) = self.slots.get_mut(place) else { return };
-            let host = matches!(
-                view.cause,
-                Some(
-                    CauseView::ClearedByHost { .. }
-                        | CauseView::Erased { .. }
-                        | CauseView::Lost { .. }
-                        | CauseView::Left { .. }
-                        | CauseView::Abandoned { .. }
-                        | CauseView::OffBranch { .. }
-                )
-            );
             if host || !in_context || slot.whole != whole {
                 slot.forced = true;
                 slot.whole = whole;
-                let unhidden = if host || !in_context { current } else { whole };
-                if slot.is_sent {
-                    self.whole_tokens = (self.whole_tokens - slot.unhidden).saturating_add(unhidden);
-                }
-                slot.unhidden = unhidden;
             }
+            if slot.is_sent {
+                self.whole_tokens = (self.whole_tokens - slot.unhidden).saturating_add(unhidden);
+            }
+            slot.unhidden = unhidden;
             // The face is shown again on request. A placeholder that grows can wait.
             slot.forced |= current > slot.current && view.state == FaceState::Whole;
             self.may_be_forced |= slot.forced;
@@ -343,7 +344,13 @@ impl<'r> Simulation<'r> {
         if !in_context || view.state == FaceState::Absent {
             return;
         }
-        let mut slot = Self::slot(state, ix, face, at, whole, current);
+        let mut slot = Self::slot(
+            state,
+            ix,
+            face,
+            at,
+            ContextSlot { whole, unhidden, current, ..ContextSlot::default() },
+        );
         slot.name = Some((item, face));
         slot.words_left = left;
         slot.turn = state.turn(at).get();
@@ -354,8 +361,7 @@ impl<'r> Simulation<'r> {
         self.new.push(place);
     }
 
-    fn slot(state: &State, ix: Ix, face: Face, at: Seq, whole: u64, current: u64) -> ContextSlot {
-        let mut slot = ContextSlot { whole, current, unhidden: whole, ..ContextSlot::default() };
+    fn slot(state: &State, ix: Ix, face: Face, at: Seq, mut slot: ContextSlot) -> ContextSlot {
         let Some(item) = state.item(ix, at) else { return slot };
         slot.run = (item.kind == ItemKind::Reasoning).then(|| state.prompt_count(item.item.seq).into());
         slot.written = is_written_by_model(item.role, item.kind, face);

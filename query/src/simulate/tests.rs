@@ -286,6 +286,22 @@ fn requests_are_as_long_as_the_session_s_model_counts_them() {
     assert_eq!(twice[0], 20_000, "however its texts are counted");
 }
 
+#[test]
+fn prompts_that_repeat_are_found_by_their_texts() {
+    let long = "Look at the tests first, and say what fails. ".repeat(20);
+    let mut tape = Tape::of_test_tools("repeats");
+    // Prompts of the newest steps are young.
+    for (step, said) in [&*long, "Go on.", &*long, "Go, on", "1", "2", "3", "4"].into_iter().enumerate() {
+        tape.entry(Entry::message(format!("p{step}"), Role::User, said));
+        tape.entry(Entry::step(format!("s{step}")));
+        tape.entry(Entry::message(format!("a{step}"), Role::Assistant, "Done."));
+    }
+    let recording = SessionRecording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
+    let could = recording.host_could(&run(&recording, &Setup::nothing(None)));
+    assert_eq!(could.prompts_repeated, 1);
+    assert!(could.repeated > 0.0, "{could:?}");
+}
+
 /// The parts of a price are the price, whatever is hidden and rewritten.
 fn check_parts(outcome: &SimulationResult) {
     let parts = outcome.bill_parts();

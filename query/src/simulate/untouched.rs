@@ -1,6 +1,6 @@
 //! Texts that a policy cannot touch and a host could: tools that a session never called, prompts whose text stood there already.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::{ItemKind, State};
@@ -51,7 +51,7 @@ impl HostCould {
 pub(super) struct Untouched {
     tools: usize,
     tools_unused: usize,
-    unused_tokens: u64,
+    pub(super) unused_tokens: u64,
     prompts_repeated: usize,
     repeated_tokens: u64,
     prompt_tokens: u64,
@@ -62,7 +62,7 @@ impl Untouched {
     pub(super) fn of(state: &State, body: &dyn Fn(BodyId) -> Option<Vec<u8>>) -> Self {
         let mut found = Self::default();
         let mut called: BTreeSet<String> = BTreeSet::new();
-        let mut texts: HashSet<BodyId> = HashSet::new();
+        let mut texts: HashMap<u64, Vec<BodyId>> = HashMap::new();
         for ix in state.items(Seq::MAX) {
             let Some(item) = state.item(ix, Seq::MAX) else { continue };
             called.extend(item.tool.as_deref().map(str::to_owned));
@@ -71,9 +71,14 @@ impl Untouched {
             }
             for part in &item.content {
                 found.prompt_tokens = found.prompt_tokens.saturating_add(part.tokens.into());
-                if !texts.insert(part.body) {
+                // Only texts of one length are read.
+                let known = texts.entry(part.bytes).or_default();
+                let text = if known.is_empty() { None } else { body(part.body) };
+                if text.is_some() && known.iter().any(|known| body(*known) == text) {
                     found.prompts_repeated += 1;
                     found.repeated_tokens = found.repeated_tokens.saturating_add(part.tokens.into());
+                } else {
+                    known.push(part.body);
                 }
             }
         }
@@ -99,15 +104,14 @@ impl Untouched {
 
 impl Untouched {
     /// The price of these tokens, in the unit of the prices. `tools_share`: the share of the unused tools in the prefix.
-    pub(super) fn priced(&self, nothing: &SimulationResult, tools_share: impl Fn(u64) -> f64) -> HostCould {
-        let Self { tools, tools_unused, unused_tokens, prompts_repeated, repeated_tokens, prompt_tokens } =
-            *self;
+    pub(super) fn priced(&self, nothing: &SimulationResult, tools_share: f64) -> HostCould {
+        let Self { tools, tools_unused, prompts_repeated, repeated_tokens, prompt_tokens, .. } = *self;
         let repeated = if prompt_tokens > 0 { float(repeated_tokens) / float(prompt_tokens) } else { 0.0 };
         HostCould {
             sessions_with_tools: usize::from(tools > 0),
             tools,
             tools_unused,
-            unused: nothing.parts.prefix * tools_share(unused_tokens).min(1.0),
+            unused: nothing.parts.prefix * tools_share.min(1.0),
             prompts_repeated,
             repeated: nothing.parts.old_items.prompts * repeated,
         }
