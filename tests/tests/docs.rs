@@ -122,7 +122,6 @@ fn every_block_is_of_a_kind_that_is_checked() {
     }
 }
 
-/// Every page has its place in the book, and every place a page.
 /// Bytes of README and book. It may only be lowered: a page that grows takes its room from another.
 const BOOK_BYTES_MAX: usize = 324_000;
 
@@ -136,6 +135,7 @@ fn the_readme_is_read_in_minutes_and_the_book_does_not_grow() {
     assert!(bytes <= BOOK_BYTES_MAX, "README and book have {bytes} bytes");
 }
 
+/// Every page has its place in the book, and every place a page.
 #[test]
 fn the_book_has_every_page_once() {
     let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();

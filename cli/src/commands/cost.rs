@@ -433,11 +433,12 @@ fn rows(bill: &Bill, Units { by, within }: Units, output: &mut Output) -> Result
     output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
 }
 
-/// The way that would have saved most, in one line: the command, dollars, and the share of steps that would have missed a text.
+/// The way that would have saved most, in one line: the commands, dollars, and the share of steps that would have missed a text. A policy alone
+/// saves nothing: something has to prune by it.
 pub(super) fn saving(waste: &Waste) -> Option<String> {
     let way = waste.best()?;
     Some(format!(
-        "acpdb policy set {} saves {} ({:.1} %), risks {:.1} % of steps",
+        "acpdb policy set {}, then acpdb run --mode prune, saves {} ({:.1} %), risks {:.1} % of steps",
         way.policy,
         describe::dollars_in_words(way.saved),
         way.saved / waste.input * 100.0,
