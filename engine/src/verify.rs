@@ -131,15 +131,18 @@ impl VerifyReport {
 
     /// Whether texts are damaged and nothing else is: all events are readable, and the store takes appends.
     pub fn lost_texts_alone(&self) -> bool {
-        let is_text =
-            |violation: &Violation| matches!(violation.kind, DamagedPart::Body | DamagedPart::BodyZeroed);
-        !self.violations.is_empty() && self.missing.is_none() && self.violations.iter().all(is_text)
+        self.has_only(|kind| matches!(kind, DamagedPart::Body | DamagedPart::BodyZeroed))
     }
 
     /// Whether the store's secret is missing or damaged and nothing else is: all can be read, and nothing can be appended.
     pub fn lacks_secret_alone(&self) -> bool {
-        let is_secret = |violation: &Violation| violation.kind == DamagedPart::Secret;
-        !self.violations.is_empty() && self.missing.is_none() && self.violations.iter().all(is_secret)
+        self.has_only(|kind| *kind == DamagedPart::Secret)
+    }
+
+    /// Whether there is damage, and all of it is of such kinds.
+    fn has_only(&self, is_such: impl Fn(&DamagedPart) -> bool) -> bool {
+        let mut kinds = self.violations.iter().map(|violation| &violation.kind);
+        !self.violations.is_empty() && self.missing.is_none() && kinds.all(is_such)
     }
 
     /// Witnesses that claim more than the log holds, or something else than the log holds.

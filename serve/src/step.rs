@@ -256,7 +256,7 @@ impl Step {
     fn keep_to(&self, tokens_max: u64) -> Result<(bool, Option<OverBudget>), Error> {
         let ((), seq) = self.session.decide(Actor::Policy, &mut |view| {
             let mut drafts = Vec::new();
-            if Served::to_send(view).tokens() > tokens_max {
+            if exceeds(view, tokens_max).is_some() {
                 let current = Served::eager(view).tokens();
                 if current > tokens_max {
                     drafts.extend(shortening(view, current - tokens_max));
@@ -267,10 +267,11 @@ impl Step {
             }
             Ok((drafts, ()))
         })?;
-        let served = Served::to_send(&self.session.view()?);
-        let tokens = served.tokens();
-        let over =
-            (tokens > tokens_max).then(|| OverBudget { tokens, tokens_max, obstacles: obstacles(&served) });
+        let over = exceeds(&self.session.view()?, tokens_max).map(|served| OverBudget {
+            tokens: served.tokens(),
+            tokens_max,
+            obstacles: obstacles(&served),
+        });
         Ok((seq.is_some(), over))
     }
 }
@@ -324,6 +325,12 @@ impl ServedAgain {
         }
         Ok(Self { bytes, record, seq, turn, is_same })
     }
+}
+
+/// The context to send, if it has more tokens than these. Pointers only shorten it: most contexts need no look at their texts.
+fn exceeds(view: &View, tokens_max: u64) -> Option<Served> {
+    let is_over = |served: &Served| served.tokens() > tokens_max;
+    Some(Served::of(view)).filter(is_over).map(|_| Served::to_send(view)).filter(is_over)
 }
 
 fn rebase(view: &View, why: RebaseCause, items: Vec<ItemId>) -> EventDraft {

@@ -225,21 +225,22 @@ impl Ages {
     }
 
     /// The age for so many tokens; `None`: never.
-    pub(crate) const fn turns(self, tokens: u64) -> Option<u32> {
-        match self.turns_from_birth(tokens) {
-            Some(1..TURNS_MIN) => Some(TURNS_MIN),
-            turns => turns,
-        }
+    pub(crate) fn turns(self, tokens: u64) -> Option<u32> {
+        self.turns_from_birth(tokens).map(|turns| turns.max(TURNS_MIN))
     }
 
-    /// The same for a rule that may act before an output is first sent: an age of 1 is its birth.
+    /// The same for a rule that may act before an output is first sent: an age of 1 is its birth, and the answer then 0.
     pub(crate) const fn turns_from_birth(self, tokens: u64) -> Option<u32> {
         let turns = match tokens {
             LARGE_TOKENS_MIN.. => self.large,
             MEDIUM_TOKENS_MIN.. => self.medium,
             _ => self.small,
         };
-        if turns == 0 { None } else { Some(turns) }
+        match turns {
+            0 => None,
+            1 => Some(0),
+            turns => Some(turns),
+        }
     }
 }
 

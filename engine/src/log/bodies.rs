@@ -228,7 +228,8 @@ impl Log {
         let Some(file) = self.segment_of(row)? else { return Err(FrameFault::Nothing) };
         let length = SALT_BYTES.saturating_add(row.stored_bytes as usize);
         // Taken out, and not borrowed: a simulated disk may let another reader run meanwhile.
-        let mut memory = BLOCK.take();
+        let is_small = length <= BLOCK_BYTES_MAX;
+        let mut memory = if is_small { BLOCK.take() } else { Vec::new() };
         if memory.len() < length {
             memory.resize(length, 0);
         }
@@ -240,7 +241,7 @@ impl Log {
                 let (salt, stored) = block.ok_or(FrameFault::Nothing)?;
                 Ok((*salt, checked_body(&self.segments.vault, row, salt, stored)?))
             });
-        if memory.len() <= BLOCK_BYTES_MAX {
+        if is_small {
             BLOCK.set(memory);
         }
         read

@@ -4,7 +4,7 @@
 //! rows in order | streams by id | ordinals | record
 //! ```
 //!
-//! Each row is checked as it is read.
+//! Each row is checked when it is looked at.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,10 +20,8 @@ use crate::codec::{
 use crate::ids::{Seq, StreamId};
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
-/// Rows that are read at a time by a search.
+/// Rows that are read at a time.
 const WINDOW_ROW_COUNT: u32 = 128;
-/// Rows that are read at a time for one stream.
-const STREAM_ROW_COUNT: u32 = 128;
 /// Most complete segments whose rows are held in memory, since they have no sound file.
 const RUN_COUNT_MAX: usize = 8;
 
@@ -115,6 +113,9 @@ impl PlacesFile {
         // Past the end there are none.
         let count = count.min(self.record.rows.saturating_sub(from));
         let bytes = self.read(0, PLACE_BYTES, (from, count))?;
+        if bytes.len() != PLACE_BYTES.saturating_mul(count as usize) {
+            return Err(PlacesFault::Unsound);
+        }
         Ok(RowWindow { of: self.of, from, bytes })
     }
 
@@ -198,8 +199,8 @@ impl PlacesFile {
         let mut rest = ordinals.get(surplus..).unwrap_or_default();
         while let Some(first) = rest.first() {
             // They rise, and rows of one stream mostly lie near each other.
-            let near = rest.partition_point(|number| number.saturating_sub(*first) < STREAM_ROW_COUNT);
-            let (near, later) = rest.split_at_checked(near.max(1)).unwrap_or((rest, &[]));
+            let near = rest.partition_point(|number| number.saturating_sub(*first) < WINDOW_ROW_COUNT);
+            let (near, later) = rest.split_at_checked(near).unwrap_or((rest, &[]));
             rest = later;
             // As above.
             let count = near.last().map_or(1, |last| last.saturating_sub(*first).saturating_add(1));

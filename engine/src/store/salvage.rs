@@ -105,7 +105,12 @@ fn former_salvage(
     let source = read(from)?.store();
     // One that cannot be read is none of which anything is known.
     let Ok(log) = read(into) else { return Ok(None) };
-    Ok(last_note(&log)?.and_then(|note| SalvageCounts::of(&note, source)).map(|counts| (former, counts)))
+    let note = match last_note(&log) {
+        // Nor is anything known of a damaged one.
+        Err(Error::Corrupt { .. }) => return Ok(None),
+        note => note?,
+    };
+    Ok(note.and_then(|note| SalvageCounts::of(&note, source)).map(|counts| (former, counts)))
 }
 
 /// The note in the last event of a sound log, if it is one.

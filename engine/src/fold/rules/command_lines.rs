@@ -55,14 +55,8 @@ fn age(look: Look<'_>, subject: &Subject<'_>, ages: Ages) -> Option<u32> {
         return None;
     }
     let has = |kind| look.keys(subject.ix).any(|(_, key)| key.kind == kind);
-    // Asked last, and for few calls: it goes through patterns.
-    let steers = || look.policy.shelf.except.is_match(look.facts.tool(subject.ix));
-    let turns = match ages.turns_from_birth(tokens)? {
-        // At its birth.
-        1 => 0,
-        turns => turns,
-    };
-    (has(KeyKind::Exec) && !has(KeyKind::File) && !steers()).then_some(turns)
+    let turns = ages.turns_from_birth(tokens)?;
+    (has(KeyKind::Exec) && !has(KeyKind::File) && !look.steers(subject.ix)).then_some(turns)
 }
 
 #[derive(Debug)]

@@ -89,6 +89,11 @@ impl<'a> Look<'a> {
         self.facts.call(ix)
     }
 
+    /// Whether a call's tool steers the agent, so that nothing of it is set aside. It goes through patterns.
+    pub(crate) fn steers(&self, ix: Ix) -> bool {
+        self.policy.shelf.except.is_match(self.facts.tool(ix))
+    }
+
     /// A call's keys, each with its index among all keys.
     pub(crate) fn keys(&self, ix: Ix) -> impl Iterator<Item = (u32, &'a KeyFact)> {
         let (first, keys) =

@@ -42,10 +42,8 @@ fn age(look: Look<'_>, subject: &Subject<'_>, ages: Ages) -> Option<u32> {
     }
     let tokens = subject.output.tokens;
     let is_long = tokens > TOKENS_MAX && tokens >= u64::from(look.policy.idle.tokens_min);
-    // Asked last, and for few calls: it goes through patterns.
-    let steers = || look.policy.shelf.except.is_match(look.facts.tool(subject.ix));
     let turns = ages.turns(tokens)?;
-    let meant = is_long && !steers();
+    let meant = is_long && !look.steers(subject.ix);
     meant.then_some(turns)
 }
 

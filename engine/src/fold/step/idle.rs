@@ -61,7 +61,7 @@ impl FoldStep<'_> {
         }
     }
 
-    /// Shortens an output that was recorded just now, if a rule acts before it is first sent.
+    /// Shortens what was recorded just now, if a rule acts before it is first sent, and what a new policy has taken up for such a rule since.
     pub(super) fn shorten_at_birth(&mut self) {
         if !self.core.policy.automatic {
             return;
