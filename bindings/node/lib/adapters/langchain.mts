@@ -50,7 +50,11 @@ export function acpdbMiddleware(store: Store, options?: MiddlewareOptions) {
       const system = request.systemMessage?.content ? unitsOf(request.systemMessage) : [];
       const each = request.messages.map(unitsOf);
       const begins = begun.delete(key);
-      const shown = await told.tell([...system, ...each.flat()], begins);
+      const shown = await told.tell([...system, ...each.flat()], begins).catch((error: unknown) => {
+        // The request may be sent again; that a run began is still to be told then.
+        if (begins) begun.add(key);
+        throw error;
+      });
       let place = system.length;
       const messages = request.messages.map((message, number) => {
         // A result is one unit.

@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { MemorySaver } from "@langchain/langgraph-checkpoint";
+import { BusyError, Session } from "acpdb";
 import { acpdbMiddleware, sessionOfThread } from "acpdb/adapters/langchain";
 import { AcpdbSaver } from "acpdb/adapters/langgraph";
-import { AIMessage, HumanMessage, createAgent, fakeModel, tool } from "langchain";
+import { AIMessage, HumanMessage, createAgent, createMiddleware, fakeModel, tool } from "langchain";
 import { z } from "zod";
 
 import { opened } from "../help.mjs";
@@ -66,6 +67,31 @@ test("each run of a thread is recorded once", async () => {
   const rows = await sessionOfThread(store, "t").history();
   assert.deepEqual(rows.filter((row) => row.call === null).map((row) => row.role), ["system", ...Array(3).fill(["user", "assistant"]).flat()]);
   assert.equal(rows.filter((row) => row.tool === "read").length, 3);
+  await store.close();
+});
+
+test("a prompt is recorded though its request had to be sent again", async () => {
+  // The run was taken for begun when its first request had failed: its prompt, which an earlier run had said, was not recorded.
+  const store = await opened();
+  const middleware = acpdbMiddleware(store);
+  const again = createMiddleware({ name: "again", wrapModelCall: (request, handler) => handler(request).catch(() => handler(request)) });
+  const { append } = Session.prototype;
+  const fails = [false, false, true, false, false];
+  Session.prototype.append = async function (...entries) {
+    if (fails.shift()) throw new BusyError("another process writes");
+    return append.apply(this, entries);
+  };
+  try {
+    for (let number = 0; number < 2; number += 1) {
+      const model = fakeModel().respond(new AIMessage("done"));
+      const messages = [new HumanMessage({ content: "look", id: "m" })];
+      await createAgent({ model, tools: [], middleware: [again, middleware] }).invoke({ messages }, on("t"));
+    }
+  } finally {
+    Session.prototype.append = append;
+  }
+  assert.deepEqual(fails, []);
+  assert.deepEqual((await sessionOfThread(store, "t").history()).map(({ role }) => role), ["user", "assistant", "user", "assistant"]);
   await store.close();
 });
 

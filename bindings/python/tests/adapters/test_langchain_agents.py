@@ -11,6 +11,7 @@ import acpdb
 import pytest
 from acpdb.adapters.langchain_agents import AcpdbMiddleware
 from langchain.agents import create_agent
+from langchain.agents.middleware import ModelRetryMiddleware
 from langchain.tools import tool
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -88,6 +89,25 @@ def test_each_run_of_a_thread_is_recorded_once(store: acpdb.Store) -> None:
     said = [row["role"] for row in AcpdbMiddleware(store).session("t").history() if row["call"] is None]
     assert said == ["system", *["user", "assistant"] * 3]
     assert len(AcpdbMiddleware(store).session("t").history(tool="read")) == 3
+
+
+def test_a_prompt_is_recorded_though_its_request_had_to_be_sent_again(store: acpdb.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run was taken for begun when its first request had failed: its prompt, which an earlier run had said, was not recorded."""
+    middleware = AcpdbMiddleware(store)
+    append, fails = acpdb.Session.append, iter([False, False, True, False, False])
+
+    def busy(self: acpdb.Session, *entries: acpdb.Entry) -> acpdb.Receipt:
+        if next(fails):
+            raise acpdb.BusyError("another process writes")
+        return append(self, *entries)
+
+    monkeypatch.setattr(acpdb.Session, "append", busy)
+    for _ in range(2):
+        model = Model(messages=iter([AIMessage("done")]), sent=[])
+        again: Any = ModelRetryMiddleware(max_retries=1, initial_delay=0, on_failure="error")
+        create_agent(model, [], middleware=[again, middleware]).invoke({"messages": [HumanMessage("look")]}, CONFIG)
+    assert [*fails] == []
+    assert [row["role"] for row in middleware.session("t").history()] == ["user", "assistant"] * 2
 
 
 def test_threads_are_sessions_of_their_own_also_at_once(store: acpdb.Store) -> None:
