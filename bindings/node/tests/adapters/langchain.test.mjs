@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { ChatMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph-checkpoint";
 import { BusyError, Session } from "acpdb";
 import { acpdbMiddleware, sessionOfThread } from "acpdb/adapters/langchain";
@@ -140,6 +141,27 @@ test("thoughts, texts and halves of pairs are recorded", async () => {
   assert.deepEqual((await session.history()).map(({ role }) => role), ["system", "user", ...Array(4).fill("assistant")]);
   for (const said of ["half of a pair", "I will."]) assert.equal((await session.search(said)).items.length, 1);
   assert.equal((await store.verify({ deep: true })).verdict, "sound");
+  await store.close();
+});
+
+test("messages of other kinds are recorded as such", async () => {
+  // Each was made a record that was thrown away; one that JSON has no form for ended the run.
+  const store = await opened();
+  const middleware = acpdbMiddleware(store);
+  const by = {
+    toJSON() {
+      throw new Error("no form");
+    },
+  };
+  for (let number = 0; number < 2; number += 1) {
+    const other = new ChatMessage({ content: "look \ud83d", role: "critic", id: "m", additional_kwargs: { by } });
+    await agent(middleware, [new AIMessage("done")]).agent.invoke({ messages: [other, new HumanMessage("look")] }, on("t"));
+  }
+  const session = sessionOfThread(store, "t");
+  const marks = (await session.records()).map(({ bytes }) => JSON.parse(bytes.toString()));
+  assert.deepEqual(marks.map(({ unit }) => unit), ["system", "other", "user", "assistant", "user", "assistant"]);
+  assert.deepEqual(Object.keys(marks[1]), ["unit", "is"], "the mark alone is kept");
+  assert.deepEqual((await session.history()).map(({ role }) => role), ["system", ...Array(2).fill(["user", "assistant"]).flat()]);
   await store.close();
 });
 

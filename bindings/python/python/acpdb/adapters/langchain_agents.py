@@ -145,7 +145,7 @@ def _units(message: BaseMessage) -> Iterator[Unit]:
         case SystemMessage():
             yield Unit("system", lambda _: _records.said("system", content), content)
         case _:
-            yield Unit("other", lambda _: _records.kept(message.model_dump(mode="json"), message.type), (message.type, content))
+            yield Unit("other", lambda _: Entry.host_record(_records.whole(message.type)), (message.type, content))
 
 
 def _call(call: Any, *, begins: bool) -> Unit:
