@@ -8,7 +8,7 @@
 //!
 //! Nothing is lost in the log: each row has the id by which its text comes back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use acpdb_engine::event::{ContextReplaced, Payload, ReplaceCause, Role, ToolClass};
 use acpdb_engine::fold::{FaceState, ItemKind, ItemView, Ix, Status};
@@ -89,7 +89,7 @@ pub struct LostRow {
     pub tokens: u64,
     /// `read`, `written`, `edited`, `deleted` for a file; a todo's status.
     pub state: Option<String>,
-    /// The items that it stands for: views and changes of one file.
+    /// The items that it stands for: views and changes of one file, prompts and failures in the same words.
     pub count: u64,
     /// The file, the todo, the sentence, the call, or the beginning of the text.
     pub text: String,
@@ -141,12 +141,30 @@ pub fn lost(store: &Store, view: &View, name: &StreamName) -> Result<LostItems, 
     let reader = LostReader { store, view, session: &name.name, taken: &taken };
     let (mut rows, listed) = reader.files();
     rows.extend(reader.todos()?);
-    rows.extend(reader.texts()?);
-    rows.extend(reader.failed()?);
+    let mut said = reader.texts()?;
+    said.extend(reader.failed()?);
+    once(&mut said);
+    rows.extend(said);
     rows.extend(reader.outputs(&listed));
     // Within a kind the order of each stays.
     rows.sort_by_key(|row| row.kind);
     Ok(LostItems { compactions, rows })
+}
+
+/// Leaves of rows of one kind that say the same the first, which is the newest: hosts say the same words again at each compaction, and a call fails
+/// the same way twice. Beginnings of longer texts may be alike and the rest not.
+fn once(rows: &mut Vec<LostRow>) {
+    let mut counts: HashMap<(LostKind, String), u64> = HashMap::new();
+    let key = |row: &LostRow| (row.kind, row.text.clone());
+    let is_whole = |row: &LostRow| row.text.chars().count() < TEXT_CHARS_MAX;
+    for row in rows.iter().filter(|row| is_whole(row)) {
+        *counts.entry(key(row)).or_default() += row.count;
+    }
+    rows.retain_mut(|row| {
+        let Some(count) = counts.get_mut(&key(row)).filter(|_| is_whole(row)) else { return true };
+        row.count = std::mem::take(count);
+        row.count > 0
+    });
 }
 
 /// The newest compaction that took something, without what it took.
@@ -521,6 +539,32 @@ mod tests {
                 Decision #13 - x1 We decided to use PostgreSQL for the store.
                 Failed #11 - x1 read src/c.rs: src/c.rs line of output
                 Prompt #3 - x1 Fix the parser.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_same_words_are_listed_once() {
+        let long = "a long prompt that goes on and on ".repeat(7);
+        check(
+            &format!(
+                "user Go on.
+                 turn
+                 read src/c.rs failed
+                 user Go on.
+                 turn
+                 read src/c.rs failed
+                 user {long} one way
+                 turn
+                 user {long} another way"
+            ),
+            "user Go on.",
+            &expect![[r#"
+                #14 by host: 6 items
+                Failed #9 - x2 read src/c.rs: src/c.rs line of output
+                Prompt #13 - x1 a long prompt that goes on and on a long prompt that goes on and on a long prompt that goes on and on a long prompt that goes on and on a long prompt that goes on and on a long prompt that goes on and…
+                Prompt #11 - x1 a long prompt that goes on and on a long prompt that goes on and on a long prompt that goes on and on a long prompt that goes on and on a long prompt that goes on and on a long prompt that goes on and…
+                Prompt #7 - x2 Go on.
             "#]],
         );
     }
