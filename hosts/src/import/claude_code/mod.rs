@@ -273,13 +273,15 @@ impl Importer<'_, '_> {
         text: Option<&str>,
         place: RecordPosition,
     ) -> Result<(), ImportError> {
-        if self.waiting.takes(text) {
-            let full = self.waiting.push(Pending::of(raw, text, place));
+        let record = text.and_then(Record::parse);
+        if self.waiting.takes(record.as_ref()) {
+            let kind = record.as_ref().map_or("", |record| &*record.kind);
+            let full = self.waiting.push(kind, Pending::of(raw, text, place));
             return full.map_or(Ok(()), |full| self.catch_up(home, full, place.end));
         }
         let waited = self.waiting.take();
         self.catch_up(home, waited, place.offset)?;
-        self.record(home, raw, text, place)
+        self.record(home, (raw, text.is_some()), record, place)
     }
 
     /// Imports records from before the one that named the session.
@@ -294,7 +296,9 @@ impl Importer<'_, '_> {
     fn catch_up(&mut self, home: usize, waited: Flushed, end: u64) -> Result<(), ImportError> {
         for (waiting, words) in waited.records {
             self.sent = words;
-            self.record(home, &waiting.raw, waiting.text(), waiting.place)?;
+            let text = waiting.text();
+            let record = text.and_then(Record::parse);
+            self.record(home, (&waiting.raw, text.is_some()), record, waiting.place)?;
         }
         if waited.beside.is_empty() {
             return Ok(());
@@ -302,18 +306,18 @@ impl Importer<'_, '_> {
         self.emit(home, waited.beside, end)
     }
 
-    /// Imports one record.
+    /// Imports one record: its bytes, whether they are text, and its fields.
     fn record(
         &mut self,
         home: usize,
-        raw: &[u8],
-        text: Option<&str>,
+        (raw, is_text): (&[u8], bool),
+        record: Option<Record<'_>>,
         place: RecordPosition,
     ) -> Result<(), ImportError> {
         self.context.line = place.line;
-        let Some(mut record) = text.and_then(Record::parse) else {
+        let Some(mut record) = record else {
             // A record that is no text has been noted before.
-            if text.is_some() {
+            if is_text {
                 let reason = "not an object with a type; kept as it is";
                 self.context.report.keep_raw(place.line, place.offset, reason);
             }
@@ -364,7 +368,9 @@ impl Importer<'_, '_> {
 
     /// The whole of a result of which the model was shown the beginning: the host deletes the result's file in time.
     fn persisted(&self, record: &Record<'_>) -> Option<Entry> {
-        let path = json::string(json::member(record.result, "persistedOutputPath"))?;
+        // Results are long, and few have it.
+        let result = record.result.filter(|result| json::is_in(result, "persistedOutputPath"));
+        let path = json::string(json::member(result, "persistedOutputPath"))?;
         let beside = self.context.options.beside.as_ref()?;
         let raw = bytes_of(beside, &path)?;
         let call = json::member(record.message, "content").and_then(json::elements)?;
