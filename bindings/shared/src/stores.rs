@@ -202,7 +202,7 @@ pub fn memory_head(store: &Store, project: Option<String>) -> Result<Seq, Fault>
     Ok(memory.map_or(Ok(Seq::ZERO), |memory| memory.head())?)
 }
 
-/// What a scope remembers as of a seq. A project without memory does not exist yet.
+/// The memory of a scope as of a seq. A project without memory does not exist yet.
 fn memory_if_there(store: &Store, scope: &MemoryScope, at: Seq) -> Result<Option<Memory>, Error> {
     match store.memory(scope, at) {
         Err(Error::NotFound { what: "project", .. }) => Ok(None),

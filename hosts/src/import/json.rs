@@ -303,7 +303,7 @@ pub fn escape(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// How many bytes come before the first one that is escaped.
-fn plain_count(text: &[u8]) -> usize {
+pub(super) fn plain_count(text: &[u8]) -> usize {
     let (words, tail) = text.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
         let found = specials(u64::from_le_bytes(*word));

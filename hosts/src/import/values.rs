@@ -285,7 +285,7 @@ impl ValueScan {
         }
         while let Some(&byte) = chunk.get(at) {
             if self.in_string {
-                // What follows a backslash ends no string; a line feed ends the record all the same.
+                // A byte behind a backslash ends no string; a line feed ends the record all the same.
                 let from = if self.escaped && byte != b'\n' { at + 1 } else { at };
                 self.escaped = false;
                 let rest = chunk.get(from..).unwrap_or_default();
@@ -361,7 +361,7 @@ impl ValueScan {
 }
 
 /// Whether the next byte is escaped, behind a part of a string that begins with none that is: an odd number of backslashes ends it.
-fn ends_escaping(part: &[u8]) -> bool {
+pub(super) fn ends_escaping(part: &[u8]) -> bool {
     part.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 

@@ -56,7 +56,7 @@ pub(crate) use self::attached::{ATTACHED, SENT, untagged};
 use self::line::LineState;
 use self::names::SeenBefore;
 use self::record::{Record, RecordWords};
-use self::sent::{Flushed, Waiting};
+use self::sent::{Flushed, Pending, RecordPosition, Waiting};
 pub use self::started::{META, SESSION, WORKFLOW};
 pub use self::todo::todo_change;
 use super::marks::marks;
@@ -144,37 +144,6 @@ pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<
     }
     importer.context.report.kept_raw.sort_by_key(|note| note.line);
     importer.finish(values.offset())
-}
-
-/// The place of a record in the input.
-#[derive(Clone, Copy)]
-struct RecordPosition {
-    line: u64,
-    offset: u64,
-    end: u64,
-}
-
-/// A record that waits until more is known.
-struct Pending {
-    raw: Vec<u8>,
-    place: RecordPosition,
-    /// It is text that may be parsed.
-    is_text: bool,
-    /// That text, if the record was mended.
-    mended: Option<String>,
-}
-
-impl Pending {
-    fn of(raw: &[u8], text: Option<&str>, place: RecordPosition) -> Self {
-        let mended = text.filter(|text| text.as_bytes() != raw).map(str::to_owned);
-        Self { raw: raw.to_vec(), place, is_text: text.is_some(), mended }
-    }
-
-    fn text(&self) -> Option<&str> {
-        // `is_text` says whether it was one when it came.
-        let own = || std::str::from_utf8(&self.raw).ok().filter(|_| self.is_text);
-        self.mended.as_deref().or_else(own)
-    }
 }
 
 struct Importer<'c, 'x> {

@@ -15,7 +15,6 @@ use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::Role;
 
 use super::super::json;
-use super::Pending;
 use super::attached::{Attachment, AttachmentPosition, SENT, told, untagged};
 use super::blocks::MessageBlocks;
 use super::record::{Record, RecordWords, SentPlace};
@@ -26,6 +25,37 @@ const REQUESTS_SINCE: [u32; 3] = [2, 1, 198];
 /// Most records that wait, and most of their bytes.
 const WAITING_MAX: usize = 256;
 const WAITING_BYTES_MAX: usize = 32 << 20;
+
+/// The place of a record in the input.
+#[derive(Clone, Copy)]
+pub(super) struct RecordPosition {
+    pub(super) line: u64,
+    pub(super) offset: u64,
+    pub(super) end: u64,
+}
+
+/// A record that waits until more is known.
+pub(super) struct Pending {
+    pub(super) raw: Vec<u8>,
+    pub(super) place: RecordPosition,
+    /// It is text that may be parsed.
+    is_text: bool,
+    /// That text, if the record was mended.
+    mended: Option<String>,
+}
+
+impl Pending {
+    pub(super) fn of(raw: &[u8], text: Option<&str>, place: RecordPosition) -> Self {
+        let mended = text.filter(|text| text.as_bytes() != raw).map(str::to_owned);
+        Self { raw: raw.to_vec(), place, is_text: text.is_some(), mended }
+    }
+
+    pub(super) fn text(&self) -> Option<&str> {
+        // `is_text` says whether it was one when it came.
+        let own = || std::str::from_utf8(&self.raw).ok().filter(|_| self.is_text);
+        self.mended.as_deref().or_else(own)
+    }
+}
 
 /// Records that wait, from the first one behind an answer on.
 #[derive(Default)]
