@@ -169,7 +169,7 @@ pub fn attached(text: &str, command: &HostCommandLine) -> Result<String, Setting
     let host = command.host;
     let mut text = if text.trim().is_empty() { "{}\n" } else { text }.to_owned();
     if matches!(host, Host::Cursor | Host::CopilotCli)
-        && SettingsText::of(&text, host)?.place_of("version")?.is_none()
+        && SettingsText::of(&text, host)?.value("version")?.is_none()
     {
         text = SettingsText::of(&text, host)?.put("version", &JsonNode::Made(1.into()))?;
     }
