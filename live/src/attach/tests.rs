@@ -531,6 +531,35 @@ fn comments_around_hooks_that_go_stay() {
         assert_eq!(settings::found(&back, host).unwrap(), Vec::<String>::new(), "it is JSON: {back}");
     }
 }
+
+/// Whether comments get lost was asked before hooks of acpdb were taken out: one beside such a hook went without a word.
+#[test]
+fn a_comment_beside_a_hook_that_goes_is_not_lost() {
+    let host = Host::GeminiCli;
+    let with = settings::attached("", &command(host)).unwrap();
+    let theirs = "{\"type\": \"command\", \"command\": \"say done\"}";
+    for (place, said) in [
+        ("[\n          {", "[ /* mine */ {"),
+        ("\"name\": \"acpdb\"", "\"name\": /* mine */ \"acpdb\""),
+        ("[\n          {", &format!("[ {theirs}, /* mine */ {{")),
+        (
+            "\"matcher\": \"*\",\n        \"hooks\": [",
+            &format!("\"matcher\": \"*\", // mine\n \"hooks\": [ {theirs}, "),
+        ),
+    ] {
+        let text = with.replacen(place, said, 1);
+        assert_ne!(text, with, "{place}");
+        let refused = [settings::attached(&text, &command(host)), settings::detached(&text, host)];
+        assert_eq!(refused, [const { Err(settings::SettingsError::Comments) }; 2], "{text}");
+    }
+    let kept = with.replacen("[\n          {", &format!("[ {theirs}, {{"), 1).replacen(
+        theirs,
+        &theirs.replace(':', ": /* mine */"),
+        1,
+    );
+    assert!(settings::detached(&kept, host).unwrap().contains("/* mine */"), "in a hook of theirs it stays");
+}
+
 /// A user's own status line would be gone, and the user would not know why.
 #[test]
 fn a_status_line_is_never_overwritten_and_goes_byte_for_byte() {
