@@ -442,12 +442,12 @@ impl ProxyState {
             // The served form is being recorded as sent, so it has to be sent. But a disk that hangs must not hold the agent up.
             done = tokio::time::timeout(PRUNE_WAIT, work).await;
         }
-        self.flow.waited(began.elapsed(), done.is_ok(), Instant::now());
         let (made, pruned) = match done {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => late("a bug ended what was being done"),
             Err(_) => late("the store is slow"),
         };
+        self.flow.waited(began.elapsed(), pruned.seq.is_some(), Instant::now());
         let was = made.is_some().then(|| body.to_vec());
         let body = made.map_or(body, Bytes::from);
         if head.headers.remove(hyper::header::TRANSFER_ENCODING).is_some()
