@@ -322,11 +322,13 @@ impl PluginSession {
         if self.host == Host::Pi {
             return self.context_of_recording(&session, request, done);
         }
-        // The host shows injected texts with each request, so this one is injected.
-        if let Some(index) = lost::give(store, &self.info(&done.session))? {
-            let told = fact::Injected { what: InjectedKind::Other, text: index.as_bytes().into() };
+        // The host shows injected texts with each request, so this one is injected: with the record that it was given, or it could be lost.
+        if request.is_prompt
+            && let Some(index) = lost::due(store, &self.info(&done.session))?
+        {
+            let told = fact::Injected { what: InjectedKind::Other, text: index.text.as_bytes().into() };
             // Its receipt is for callers that go on from there.
-            let _ = session.append([told.into()])?;
+            let _ = session.append([index.given, told.into()])?;
         }
         let shown = PluginRenderer::new(preserves_thinking(&request.model));
         if self.mode == AttachMode::Suggest {
