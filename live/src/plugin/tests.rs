@@ -317,6 +317,19 @@ fn the_word_automata_brings_reflections_in_opencode_and_pi() {
         };
         // The second time it was shown already.
         assert_eq!([due("record"), due("due"), due("due")], [0, usize::from(expected), 0], "{word}");
+
+        // A recording that could not be read any more took the reflection with it.
+        let mut room = Room::of(Host::Pi, AttachMode::Suggest, EAGER);
+        let mut ask = |op: &str| {
+            let asked = json!({"id": 1, "op": op, "session": "pi-1", "recording": recording, "folder": "/p", "begun": true});
+            let (answer, done) = room.desk.answer(&asked.to_string());
+            (answer.matches("**Reflection**").count(), done.error)
+        };
+        assert_eq!(ask("record"), (0, None));
+        std::fs::write(&recording, "no recording\n").unwrap();
+        let (count, error) = ask("due");
+        assert_eq!(count, usize::from(expected), "{word}");
+        assert!(error.unwrap().contains("is no recording of pi"), "the journal tells it");
     }
 }
 
