@@ -4,6 +4,8 @@
 //! types give `None`, never an error; a repeated name counts with its last value; `null` counts as absent. Strings
 //! may hold lone surrogates, as programs that cut strings by UTF-16 units write them: they read as U+FFFD.
 
+pub mod comments;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
