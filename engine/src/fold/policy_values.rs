@@ -560,7 +560,7 @@ impl Default for ServeSettings {
             rule: FlushRule::Hybrid,
             horizon: 8.0,
             waiting: 0.5,
-            debt_max: 0.0,
+            debt_max: 0.01,
             pointing: false,
             pointing_tokens_min: 100,
             pointers_max: 6,
