@@ -138,7 +138,7 @@ pub fn mirror(remote: &dyn Remote, store: StoreId, place: &Path) -> Result<Mirro
     remove(&state_file)?;
     remove(&folder)?;
     std::fs::rename(&made, &folder).map_err(failed("rename", &made))?;
-    let state = MirrorState::of(&end.head, end.next, end.place.seq.0).encode();
+    let state = MirrorState::of(&end.head, end.tail.next, end.place.seq.0).encode();
     std::fs::write(&state_file, state).map_err(failed("write", &state_file))?;
     remove(&beside)?;
     cached.prune().map_err(failed("clear", &objects))?;
