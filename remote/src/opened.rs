@@ -29,7 +29,7 @@ use crate::mirror::{failed, lock_file, remove};
 use crate::names::meta_key;
 use crate::objects::{Settled, create_settled, get_settled, has_objects, head_of, swap_settled};
 use crate::remote::{Remote, RemoteError};
-use crate::repair::repair;
+use crate::repair::with_head;
 use crate::restore::{RestoreOptions, restored};
 use crate::ship::{ShipOptions, Shipped, Shipper};
 use crate::status::is_encrypted_there;
@@ -224,28 +224,17 @@ pub fn open(
     let place = options.folder.join(store.to_hex());
     DirBuilder::new().mode(0o700).recursive(true).create(&place).map_err(failed("create", &place))?;
     let held = hold(&place.join("lock"))?;
-    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
-    let mut claim = ChainClaim::default();
-    let mut take = || {
-        RemoteChain::take_over_as(
-            Arc::clone(&remote),
-            Arc::clone(&entropy),
-            store,
-            &options.owner,
-            &mut claim,
-        )
-    };
     if !options.create && matches!(head_of(&*remote, store), Ok(None)) && !has_objects(&*remote, store)? {
         return Err(ChainError::NoStore { store: store.to_string() });
     }
-    let chain = match take() {
-        Err(ChainError::HeadLost { .. }) => {
-            repair(&*remote, &entropy, store)?;
-            claim = ChainClaim::default();
-            RemoteChain::take_over_as(Arc::clone(&remote), entropy, store, &options.owner, &mut claim)?
-        }
-        taken => taken?,
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+    let mut claim = ChainClaim::default();
+    let take = || {
+        claim = ChainClaim::default();
+        let (remote, entropy) = (Arc::clone(&remote), Arc::clone(&entropy));
+        RemoteChain::take_over_as(remote, entropy, store, &options.owner, &mut claim)
     };
+    let chain = with_head(&*remote, store, || {}, take)?;
     let (folder, epoch) = (place.join("store"), chain.epoch());
     let aside = bring(&*remote, store, &chain, &place)?;
     let is_encrypted = identity_of(&folder)?.is_some_and(|found| found.is_encrypted);

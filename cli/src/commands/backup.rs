@@ -6,17 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use acpdb_remote::{ChainError, RehearsedRemote, Remote, ShipOptions, ShipProgress, Shipper};
+use acpdb_remote::{ChainError, RehearsedRemote, Remote, ShipOptions, ShipProgress, Shipper, with_head};
 use serde_json::json;
 
-use super::remote_url::{self, OpenedUrl, RemoteUrl, with_head};
+use super::remote_url::{self, RemoteUrl, WITHOUT_SECRET};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, progress, store_path};
 use crate::args::BackupArgs;
 use crate::verdict;
-
-/// Said where a store's file `secret` is lost.
-const WITHOUT_SECRET: &str = "the store's file secret is neither here nor there: what is restored from there can be read, and nothing can be appended to it; put the file back \
-    from a backup";
 
 pub(crate) fn run(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
@@ -72,20 +68,21 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
         let options = ShipOptions { owner: owner(), key: args.keys, ..ShipOptions::default() };
         Shipper::open(&folder, remote, options).map_err(|error| url.failed(error, Code::Partial))
     };
-    let opened = url.open(args.alone)?;
-    let real = Arc::clone(&opened.remote);
+    let real = if args.alone { url.open_alone()? } else { url.open()? };
     if args.status {
         return tell_status(&url, &open(real)?, output);
     }
     url.check_to_write(&*real, &folder)?;
     let rehearsed = Arc::new(RehearsedRemote::new(Arc::clone(&real)));
-    let remote = if args.dry_run { Arc::<RehearsedRemote>::clone(&rehearsed) } else { real };
+    let remote: Arc<dyn Remote> = if args.dry_run { Arc::<RehearsedRemote>::clone(&rehearsed) } else { real };
     let mut shipper = open(Arc::clone(&remote))?;
     let store = shipper.store();
-    let warnings = ShipWarnings::new(&opened);
+    let warnings = ShipWarnings::new(&*remote);
     let warn = || warnings.is_head_lost.set(true);
     let code = if shipper.lacks_secret().map_err(|error| url.failed(error, Code::Partial))? {
-        output.warn(WITHOUT_SECRET);
+        output.warn(format!(
+            "the store's file secret is neither here nor there: {WITHOUT_SECRET}; put the file back from a backup"
+        ));
         Code::Partial
     } else {
         Code::Ok
@@ -106,7 +103,7 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     warnings.tell_of_head(output);
     let shipped = shipped.map_err(|error| url.failed(error, Code::Partial))?;
     warnings.tell(output);
-    let code = if shipped.erased > 0 && opened.has_versions() {
+    let code = if shipped.erased > 0 && remote.has_versions() {
         output.warn(
             "what was erased is there still, in old versions of objects: a lifecycle rule of the bucket, or who holds its locks, has to remove them",
         );
@@ -170,9 +167,7 @@ fn tell_status(url: &RemoteUrl, shipper: &Shipper, output: &mut Output) -> Resul
         output.line(format!("  {trash} still there; the next backup removes them"))?;
     }
     if status.lacks_secret {
-        output.warn(
-            "the store's file secret is not there: what is restored can be read, and nothing can be appended to it",
-        );
+        output.warn(format!("the store's file secret is not there: {WITHOUT_SECRET}"));
     }
     if status.there > here {
         output.warn("the store here has less than what is there: acpdb backup URL says more");
@@ -182,15 +177,15 @@ fn tell_status(url: &RemoteUrl, shipper: &Shipper, output: &mut Output) -> Resul
 
 /// Warnings about the place to which a store is shipped, each told once.
 struct ShipWarnings<'o> {
-    opened: &'o OpenedUrl,
+    remote: &'o dyn Remote,
     /// The head was lost, and that is not told yet.
     is_head_lost: Cell<bool>,
     are_versions_told: Cell<bool>,
 }
 
 impl<'o> ShipWarnings<'o> {
-    const fn new(opened: &'o OpenedUrl) -> Self {
-        Self { opened, is_head_lost: Cell::new(false), are_versions_told: Cell::new(false) }
+    const fn new(remote: &'o dyn Remote) -> Self {
+        Self { remote, is_head_lost: Cell::new(false), are_versions_told: Cell::new(false) }
     }
 
     fn tell_of_head(&self, output: &Output) {
@@ -201,7 +196,7 @@ impl<'o> ShipWarnings<'o> {
 
     fn tell(&self, output: &Output) {
         self.tell_of_head(output);
-        if !self.are_versions_told.get() && self.opened.has_versions() {
+        if !self.are_versions_told.get() && self.remote.has_versions() {
             self.are_versions_told.set(true);
             output.warn("the bucket keeps old versions of objects: what is erased or replaced stays there until a rule of the bucket removes it");
         }
