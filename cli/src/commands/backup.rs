@@ -91,6 +91,7 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
         let every = Duration::from_secs(args.every.into());
         let mut teller = FollowProgress::new(&url, &warnings, output);
         let done = with_head(&*remote, store, warn, || follow(&mut shipper, every, &mut teller));
+        let code = if teller.is_erased_there_still { Code::Partial } else { code };
         if let Some(unsaid) = teller.unsaid {
             return Err(unsaid);
         }
@@ -103,14 +104,7 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     warnings.tell_of_head(output);
     let shipped = shipped.map_err(|error| url.failed(error, Code::Partial))?;
     warnings.tell(output);
-    let code = if shipped.erased > 0 && remote.has_versions() {
-        output.warn(
-            "what was erased is there still, in old versions of objects: a lifecycle rule of the bucket, or who holds its locks, has to remove them",
-        );
-        Code::Partial
-    } else {
-        code
-    };
+    let code = if warnings.tell_of_erased(shipped.erased, output) { Code::Partial } else { code };
     let shown = url.shown();
     if args.dry_run {
         let (line, count) = url.estimate(global, &rehearsed.count(), false)?;
@@ -131,8 +125,20 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     } else {
         format!("{} shipped in {}", describe::bytes(shipped.bytes), describe::count(pieces, "piece"))
     };
-    output.line(format!("{shown}: all up to {} is there, {sent}", shipped.there))?;
+    output.line(format!(
+        "{shown}: all up to {} is there, {sent}{}",
+        shipped.there,
+        of_erased(shipped.erased)
+    ))?;
     Ok(code)
+}
+
+/// How many segments were replaced since texts of them were erased, for the end of a line.
+fn of_erased(segments: u64) -> String {
+    match segments {
+        0 => String::new(),
+        count => format!(", {} replaced, since texts were erased", describe::count(count, "segment")),
+    }
 }
 
 /// The name of this machine for people who look at what is there.
@@ -181,11 +187,17 @@ struct ShipWarnings<'o> {
     /// The head was lost, and that is not told yet.
     is_head_lost: Cell<bool>,
     are_versions_told: Cell<bool>,
+    are_erased_told: Cell<bool>,
 }
 
 impl<'o> ShipWarnings<'o> {
     const fn new(remote: &'o dyn Remote) -> Self {
-        Self { remote, is_head_lost: Cell::new(false), are_versions_told: Cell::new(false) }
+        Self {
+            remote,
+            is_head_lost: Cell::new(false),
+            are_versions_told: Cell::new(false),
+            are_erased_told: Cell::new(false),
+        }
     }
 
     fn tell_of_head(&self, output: &Output) {
@@ -203,13 +215,27 @@ impl<'o> ShipWarnings<'o> {
     }
 }
 
+impl ShipWarnings<'_> {
+    /// Says, once, that texts which were erased are there still. Returns whether they are.
+    fn tell_of_erased(&self, segments: u64, output: &Output) -> bool {
+        let are_there = segments > 0 && self.remote.has_versions();
+        if are_there && !self.are_erased_told.replace(true) {
+            output.warn(
+                "what was erased is there still, in old versions of objects: a lifecycle rule of the bucket, or who holds its locks, has to remove them",
+            );
+        }
+        are_there
+    }
+}
+
 /// Says how far a follower is.
 struct FollowProgress<'o> {
     url: &'o RemoteUrl,
     warnings: &'o ShipWarnings<'o>,
     output: &'o mut Output,
-    /// The last seq that was said.
-    said: Option<u64>,
+    /// The last seq that was said, and the segments of which texts were erased.
+    said: Option<(u64, u64)>,
+    is_erased_there_still: bool,
     is_failing: bool,
     /// The failure of a line that could not be printed.
     unsaid: Option<Failure>,
@@ -217,7 +243,15 @@ struct FollowProgress<'o> {
 
 impl<'o> FollowProgress<'o> {
     const fn new(url: &'o RemoteUrl, warnings: &'o ShipWarnings<'o>, output: &'o mut Output) -> Self {
-        Self { url, warnings, output, said: None, is_failing: false, unsaid: None }
+        Self {
+            url,
+            warnings,
+            output,
+            said: None,
+            is_erased_there_still: false,
+            is_failing: false,
+            unsaid: None,
+        }
     }
 
     fn tell(&mut self, progress: &ShipProgress) -> Result<(), Failure> {
@@ -227,16 +261,20 @@ impl<'o> FollowProgress<'o> {
             self.output.warn(format!("{} does not take it now; tried again until it does", self.url.shown()));
         }
         self.is_failing = is_failing;
-        if is_failing || progress.there != progress.until || self.said == Some(progress.there.0) {
+        self.is_erased_there_still |= self.warnings.tell_of_erased(progress.erased, self.output);
+        let (there, erased) = (progress.there, progress.erased);
+        if is_failing || there != progress.until || self.said == Some((there.0, erased)) {
             return Ok(());
         }
-        self.said = Some(progress.there.0);
+        // A new count is told with the next line.
+        let replaced = erased - self.said.map_or(0, |(_, erased)| erased).min(erased);
+        self.said = Some((there.0, erased));
         if self.output.json {
-            let value =
-                json!({"schema": "acpdb.following/1", "url": self.url.typed(), "there": progress.there});
+            let value = json!({"schema": "acpdb.following/1", "url": self.url.typed(), "there": there, "erased": replaced});
             self.output.json_line(&value)?;
         } else {
-            self.output.line(format!("{}: all up to {} is there", self.url.shown(), progress.there))?;
+            let of_erased = of_erased(replaced);
+            self.output.line(format!("{}: all up to {there} is there{of_erased}", self.url.shown()))?;
         }
         self.output.flush()
     }
