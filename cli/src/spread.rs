@@ -36,14 +36,6 @@ pub(crate) fn each<T: Sync, R: Send>(
     done
 }
 
-/// As [`each`], without progress.
-pub(crate) fn silently<T: Sync, R: Send>(
-    things: &[T],
-    work: impl Fn(&T) -> Result<R, Error> + Sync,
-) -> Result<Vec<R>, Failure> {
-    spread(cores(), things, work, &|| {})
-}
-
 /// Rows of a question that are taken without a thread: most answers are no longer, and the first row is shown at once.
 const ALONE_COUNT: usize = 64;
 /// Rows that the thread hands over together.
@@ -79,8 +71,8 @@ pub(crate) fn ahead<T: Send>(
     rows.try_for_each(take)
 }
 
-/// As [`silently`], for work that waits more than it computes: on so many things at a time, however few cores there are.
-pub(crate) fn at_most<T: Sync, R: Send>(
+/// As [`each`], without progress, on so many things at a time: more than there are cores for work that waits more than it computes.
+pub(crate) fn silently<T: Sync, R: Send>(
     count: usize,
     things: &[T],
     work: impl Fn(&T) -> Result<R, Error> + Sync,
@@ -88,7 +80,8 @@ pub(crate) fn at_most<T: Sync, R: Send>(
     spread(count, things, work, &|| {})
 }
 
-fn cores() -> usize {
+/// As many things at a time keep all cores busy.
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
