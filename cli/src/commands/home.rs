@@ -15,6 +15,7 @@ use acpdb_query::cost::{self, BillFilter, BilledRequest, By, PriceTable, Request
 use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionSketch, SessionsAsked};
 
+use super::cost::Saving;
 use super::describe::{dollars, dollars_in_words};
 use super::lines::{clip, one_line};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
@@ -98,9 +99,9 @@ struct Stale {
     input: f64,
     /// Dollars of that input, paid for stale items.
     wasted: f64,
-    /// The way that would have saved most, in words.
+    /// The way that would have saved most.
     #[serde(skip_serializing_if = "Option::is_none")]
-    saving: Option<String>,
+    saving: Option<Saving>,
 }
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
@@ -232,7 +233,7 @@ fn stale(
     let (by_request, waste) = super::cost::wasted(store, &own, table, head, output)?;
     let wasted = to_the_millionth(by_request.values().sum());
     let sessions = newest.len() as u64;
-    let saving = super::cost::saving(&waste);
+    let saving = Saving::of(&waste);
     Ok((waste.input > 0.0).then_some(Stale { sessions, input: waste.input, wasted, saving }))
 }
 
