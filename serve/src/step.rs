@@ -424,7 +424,7 @@ pub(crate) fn cache(
     }
     let ids: Vec<ItemId> = places.iter().filter_map(|place| state.item_id(place.ix)).collect();
     let mut cache = Cache { prefix_tokens, ..Cache::default() };
-    let mut account = Account { price, before: None };
+    let mut account = Account { price, before: None, left_out: state.left_out(at) };
     let mut rebases = state.rebases(at).iter().peekable();
     for (seq, record) in state.served(at) {
         let is_rebased = rebases.peek().is_some_and(|rebase| rebase.seq < *seq);
@@ -453,18 +453,25 @@ pub(crate) fn cache(
     cache
 }
 
-/// Adds up the price of the contexts that were served, and of the same ones with nothing hidden.
+/// Adds up the price of the contexts that were served, and of the same ones if acpdb had hidden nothing.
 struct Account {
     price: Prices,
     /// Tokens of the context before, as it was served and with nothing hidden, and when it was served.
     before: Option<(u64, u64, Option<Micros>)>,
+    /// Tokens that the host took out itself, from each seq on: it would not have sent them in any case.
+    left_out: Vec<(Seq, i64)>,
 }
 
 impl Account {
     /// Adds a context. `kept`: tokens before the first text that differs from the context before it; `None`: none differs.
     fn add(&mut self, cache: &mut Cache, (seq, tokens): (Seq, u64), kept: Option<u64>, state: &State) {
+        let count = self.left_out.partition_point(|(since, _)| *since <= seq);
+        let left_out =
+            self.left_out.get(..count).and_then(|known| known.last()).map_or(0, |(_, tokens)| *tokens);
+        // The host leaves out no more than there is.
+        let whole = state.tokens(seq).whole.saturating_add_signed(left_out.saturating_neg());
         let sent = tokens.saturating_add(cache.prefix_tokens);
-        let whole = state.tokens(seq).whole.saturating_add(cache.prefix_tokens);
+        let whole = whole.saturating_add(cache.prefix_tokens);
         let at = state.time_of(seq);
         let warm = self.before.filter(|(.., then)| {
             !then.zip(at).is_some_and(|(then, at)| is_cold(then, at, self.price.ttl_seconds))
