@@ -350,7 +350,7 @@ fn each(
             setups.iter().map(|setup| Setup { prices: Some(prices), ..setup.clone() }).collect();
         let outcomes = simulate::run_all(&recording, &setups);
         let told = std::iter::once(&nothing).chain(&outcomes).map(|it| recording.told_price(it)).collect();
-        let could = recording.host_could(&nothing);
+        let could = recording.host_could(store, &nothing)?;
         let SessionRecording { host, session, .. } = recording;
         Ok(Simulated { host, session, could, reported, told, nothing, outcomes })
     })
