@@ -114,6 +114,15 @@ pub(crate) fn more(cursor: Option<PageCursor>, output: &Output) {
     }
 }
 
+/// The same, for programs as a line of its own.
+pub(crate) fn next_page(cursor: Option<PageCursor>, output: &mut Output) -> Result<(), Failure> {
+    if let Some(cursor) = cursor.filter(|_| output.json) {
+        return output.json_object("acpdb.page/1", &serde_json::json!({"next_cursor": cursor})).map(drop);
+    }
+    more(cursor, output);
+    Ok(())
+}
+
 /// Tells how many texts a search went through.
 pub(crate) fn searched(scanned: Scanned, output: &Output) {
     if scanned.bodies > 0 {

@@ -74,15 +74,8 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     sort(&mut rows, args.sort);
     let next = page(&mut rows, after, args.ask.limit, end, digest)?;
     if output.json {
-        #[derive(serde::Serialize)]
-        struct SessionsPage<'a> {
-            items: &'a [serde_json::Value],
-            #[serde(skip_serializing_if = "Option::is_none")]
-            next_cursor: Option<PageCursor>,
-        }
         let items: Vec<serde_json::Value> = rows.iter().map(for_programs).collect::<Result<_, _>>()?;
-        output.json_object("acpdb.sessions/1", &SessionsPage { items: &items, next_cursor: next })?;
-        return Ok(code);
+        return output.json_page("acpdb.sessions/1", &items, next).map(|_| code);
     }
     if rows.is_empty() {
         let which = if filter.is_empty() { "" } else { " that match" };
