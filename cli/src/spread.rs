@@ -21,7 +21,19 @@ pub(crate) fn each<T: Sync, R: Send>(
     output: &Output,
     work: impl Fn(&T) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Failure> {
-    let bar = if !output.progress || things.len() < 2 {
+    each_of_one(Some(output.progress), things, noun, work)
+}
+
+/// As [`each`], on the things of one store, where `progress` says whether it is shown; `None`: the cores are at other stores already, so it is one thing after
+/// the other.
+pub(crate) fn each_of_one<T: Sync, R: Send>(
+    progress: Option<bool>,
+    things: &[T],
+    noun: &str,
+    work: impl Fn(&T) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Failure> {
+    let Some(progress) = progress else { return Ok(things.iter().map(work).collect::<Result<_, _>>()?) };
+    let bar = if !progress || things.len() < 2 {
         ProgressBar::hidden()
     } else {
         ProgressBar::new(things.len() as u64)

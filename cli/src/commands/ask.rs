@@ -1,13 +1,14 @@
 //! Queries as people type them: words of the command line to a filter, and pages.
 
 use acpdb_engine::Store;
+use acpdb_engine::ids::Seq;
 use acpdb_engine::store::StreamName;
 use acpdb_query::cursor::{self, PageCursor};
 use acpdb_query::{Filter, Scanned};
 
-use super::{Failure, Output, at, describe, session};
+use super::{Code, Failure, Global, Output, at, describe, session};
 use crate::args::Ask;
-use crate::several::ReadStores;
+use crate::several::{self, ReadStores};
 
 /// The filter from words of the command line.
 pub(crate) fn filter(words: &[String]) -> Result<Filter, Failure> {
@@ -66,6 +67,25 @@ pub(crate) fn placed_in(
         Some(store) => placed(store, words, session, output),
         None => Ok((None, filter(words)?)),
     }
+}
+
+/// Asks each store up to the last seq that a question reads: where `--at` stands in the only store, or by a time in several. One of several in which nothing had
+/// been recorded by then is left out.
+pub(crate) fn each_until<R: Send>(
+    stores: &ReadStores,
+    global: &Global,
+    only: Option<&StreamName>,
+    output: &Output,
+    ask: impl Fn(&Store, Seq) -> Result<R, Failure> + Sync,
+) -> Result<(Vec<(usize, R)>, Code), Failure> {
+    if let Some(store) = stores.only() {
+        let end = at::end(store, global, only)?.unwrap_or(store.head()?);
+        return Ok((vec![(0, ask(store, end)?)], Code::Ok));
+    }
+    let moment = several::moment(global)?;
+    let (found, code) =
+        stores.each(output, |store| several::end(store, moment)?.map(|end| ask(store, end)).transpose())?;
+    Ok((found.into_iter().filter_map(|(place, answer)| Some((place, answer?))).collect(), code))
 }
 
 /// A shell passes `text:"connection refused"` as `text:connection refused`. That means one text; so do titles and projects.

@@ -16,7 +16,7 @@ use super::lines::{clip, clip_path, one_line};
 use super::table::{Column, fitted};
 use super::{Code, EscapeLevel, Failure, Global, Output, ask, describe, escape, session};
 use crate::args::{Cost, CostBy, CostSort};
-use crate::several::{self, ReadStores};
+use crate::several::ReadStores;
 use crate::spread;
 
 /// Columns of a title, a folder or a model.
@@ -156,7 +156,6 @@ struct Asking {
 }
 
 /// The answer of one store.
-#[derive(Default)]
 struct StoreBill {
     requests: StoreRequests,
     /// The requests that are asked for.
@@ -179,16 +178,8 @@ struct Joined {
 
 impl Asking {
     fn ask_all(&self, stores: &ReadStores, global: &Global, output: &Output) -> Result<Joined, Failure> {
-        let (parts, code) = if let Some(store) = stores.only() {
-            let to = super::at::end(store, global, self.only.as_ref())?.unwrap_or(store.head()?);
-            (vec![(0, self.ask(store, to)?)], Code::Ok)
-        } else {
-            let moment = several::moment(global)?;
-            stores.each(output, |store| match several::end(store, moment)? {
-                Some(to) => self.ask(store, to),
-                None => Ok(StoreBill::default()),
-            })?
-        };
+        let (parts, code) =
+            ask::each_until(stores, global, self.only.as_ref(), output, |store, to| self.ask(store, to))?;
         let silent = parts.iter().flat_map(|(_, part)| part.silent.iter().cloned()).collect();
         let newest = parts.iter().filter_map(|(_, part)| part.newest).max();
         let (mut told, mut ends) = (Vec::new(), Vec::new());
