@@ -19,6 +19,7 @@ use acpdb_engine::{Error, Store, View};
 use acpdb_hosts::import::ImportFormat;
 
 use crate::host::{AttachMode, Host};
+use crate::plugin::chained;
 use crate::recording::{self, RecordingError, RecordingReport};
 use crate::told::{CallWithResult, HostEvent, HostEventKind, HostReply, SessionStart};
 use crate::{birth, compaction, damage, due, if_there, lost};
@@ -108,8 +109,14 @@ impl HookEvent<'_> {
             return Ok(HookOutcome { answer: self.idle_answer(), ..HookOutcome::default() });
         }
         let mut done = HookOutcome::default();
-        match self.host.format() {
-            Some(format) => self.import(store, format, &mut done)?,
+        match self.host.format().map(|format| self.import(store, format, &mut done)) {
+            // Texts that are due come from the store alone.
+            Some(Err(HookError::Recording(error)))
+                if self.has_texts() && !matches!(error, RecordingError::Store(_)) =>
+            {
+                done.leave_out(Some(chained(&error)));
+            }
+            Some(read) => read?,
             None => done.event_count = self.record(store)?,
         }
         match &self.told.event {
@@ -139,6 +146,11 @@ impl HookEvent<'_> {
     /// The answer to an event that needs no store.
     pub fn idle_answer(&self) -> HostReply {
         HostReply { is_greeting: self.told.event == HostEventKind::Greeted, ..HostReply::default() }
+    }
+
+    /// Whether texts may be due with the event.
+    const fn has_texts(&self) -> bool {
+        matches!(self.told.event, HostEventKind::SessionStarted { .. } | HostEventKind::Prompted { .. })
     }
 
     fn may_replace(&self) -> bool {

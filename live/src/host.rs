@@ -110,6 +110,11 @@ impl Host {
         matches!(self, Self::ClaudeCode | Self::Codex | Self::Opencode | Self::Pi)
     }
 
+    /// Whether it reads settings with comments. Others leave such settings aside, and so their hooks.
+    pub const fn takes_comments(self) -> bool {
+        matches!(self, Self::GeminiCli)
+    }
+
     /// Whether it takes a plug-in, which asks all the time, rather than hooks.
     pub const fn takes_plugin(self) -> bool {
         matches!(self, Self::Opencode | Self::Pi)

@@ -1,8 +1,8 @@
-//! The index of what a compaction took, given to the model once: with the start that a host tells behind a compaction, else with the
-//! next prompt.
+//! The index of what a compaction took, given to the model once: with the start that a host tells behind a compaction, else with a
+//! prompt.
 //!
-//! The rows are those of `acpdb lost` ([`acpdb_query::lost`]). The index is due while no later turn of the user's is in the log. That it was
-//! given is recorded, since not every host records the words of hooks.
+//! The rows are those of `acpdb lost` ([`acpdb_query::lost`]). The index is due while at most [`PROMPT_COUNT_MAX`] prompts stand in the log
+//! behind the compaction. That it was given is recorded, since not every host records the words of hooks.
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Payload;
@@ -16,19 +16,29 @@ use crate::if_there;
 
 /// Most tokens of the index.
 pub const TOKENS_MAX: u32 = 800;
-/// Prompts behind a compaction, with which the index may still be given: a command that made it may count as one. opencode has two
-/// there: the one that was under way, and its own that bids the model go on.
+/// Prompts that may stand behind a compaction when the index is given, for every host: a command that made it may count as one, and the
+/// prompt that the index is given with may be in the log. opencode has two there: the one that was under way, and its own that bids the
+/// model go on.
 const PROMPT_COUNT_MAX: u32 = 2;
 /// The kind of the record that an index was given.
 const GIVEN: &str = "acpdb/lost";
 
-/// The index that is due in a session; `None` if there is none. Durable when it returns: it is recorded as given.
+/// An index that is due.
+#[derive(Debug)]
+pub struct LostIndex {
+    /// Its words.
+    pub text: String,
+    /// The record that it was given. It has not the words: where the host does not keep them, they are recorded with it, once.
+    pub given: Entry,
+}
+
+/// The index that is due in a session; `None` if there is none. Nothing is recorded.
 ///
 /// Cost: a fold of the session (kept by snapshots); if it is due, the texts of what left.
 ///
 /// # Errors
-/// If the store cannot be read or written.
-pub fn give(store: &Store, info: &StreamInfo) -> Result<Option<String>, Error> {
+/// If the store cannot be read.
+pub fn due(store: &Store, info: &StreamInfo) -> Result<Option<LostIndex>, Error> {
     let session = info.id();
     let Some(view) = if_there(store.view(session))? else { return Ok(None) };
     // Most sessions never lost anything, and most hooks ask about such a session.
@@ -43,13 +53,21 @@ pub fn give(store: &Store, info: &StreamInfo) -> Result<Option<String>, Error> {
     if since > PROMPT_COUNT_MAX || is_given(store, session, last.seq)? {
         return Ok(None);
     }
-    let Some(index) = lost(store, &view, &name)?.index(TOKENS_MAX) else { return Ok(None) };
-    // Not its words: an erased text would go on in them.
-    let raw = json!({"compaction": last.seq, "tokens": estimate(index.as_bytes())}).to_string();
-    let entry = Entry::host_record(GIVEN, Some(raw.as_bytes().into())).at(Some(store.now()));
+    let Some(text) = lost(store, &view, &name)?.index(TOKENS_MAX) else { return Ok(None) };
+    let raw = json!({"compaction": last.seq, "tokens": estimate(text.as_bytes())}).to_string();
+    let given = Entry::host_record(GIVEN, Some(raw.as_bytes().into())).at(Some(store.now()));
+    Ok(Some(LostIndex { text, given }))
+}
+
+/// The words of the index that is [`due`], for a host that shows them. Durable when it returns: it is recorded as given.
+///
+/// # Errors
+/// If the store cannot be read or written.
+pub fn give(store: &Store, info: &StreamInfo) -> Result<Option<String>, Error> {
+    let Some(LostIndex { text, given }) = due(store, info)? else { return Ok(None) };
     // Its receipt is for callers that go on from there.
-    let _ = store.append(info, vec![entry])?;
-    Ok(Some(index))
+    let _ = store.append(info, vec![given])?;
+    Ok(Some(text))
 }
 
 /// Whether the index was given behind a compaction.

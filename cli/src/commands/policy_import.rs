@@ -6,6 +6,7 @@
 
 use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::ids::Seq;
+use acpdb_hosts::import::json::comments::strict;
 use serde_json::{Map, Value, json};
 
 use super::{Code, EscapeLevel, Failure, Global, Output, escape, store_path};
@@ -101,7 +102,7 @@ pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> 
 /// A configuration, in keys of the policy.
 fn imported(text: &str) -> Result<ImportedPolicy, String> {
     let config: Value =
-        serde_json::from_str(&plain(text)).map_err(|error| format!("not valid JSON: {error}"))?;
+        serde_json::from_str(&strict(text)).map_err(|error| format!("not valid JSON: {error}"))?;
     if !config.is_object() {
         return Err("not a JSON object".to_owned());
     }
@@ -193,51 +194,6 @@ fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
         }
         None => found.push(at.to_owned()),
     }
-}
-
-/// JSON without comments and without commas before a closing bracket.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    let mut in_string = false;
-    while let Some(char) = chars.next() {
-        if in_string {
-            out.push(char);
-            match char {
-                '\\' => out.extend(chars.next()),
-                '"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
-        match (char, chars.peek()) {
-            ('/', Some('/')) => while chars.next_if(|char| *char != '\n').is_some() {},
-            ('/', Some('*')) => {
-                // The star.
-                let _ = chars.next();
-                let mut before = ' ';
-                for char in chars.by_ref() {
-                    if before == '*' && char == '/' {
-                        break;
-                    }
-                    before = char;
-                }
-                out.push(' ');
-            }
-            (']' | '}', _) => {
-                let kept = out.trim_end();
-                if let Some(kept) = kept.strip_suffix(',') {
-                    out.truncate(kept.len());
-                }
-                out.push(char);
-            }
-            _ => {
-                in_string = char == '"';
-                out.push(char);
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! types give `None`, never an error; a repeated name counts with its last value; `null` counts as absent. Strings
 //! may hold lone surrogates, as programs that cut strings by UTF-16 units write them: they read as U+FFFD.
 
+pub mod comments;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -143,6 +145,12 @@ pub fn edited(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     }
     out.push_str(text.get(done..).unwrap_or_default());
     out
+}
+
+/// Whether a word stands anywhere in a text: a text without the name of a member has no such member. A name that is written with escapes is not found;
+/// no host writes its own names so.
+pub fn is_in(text: &str, word: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some()
 }
 
 /// One member of an object.
@@ -297,7 +305,7 @@ pub fn escape(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// How many bytes come before the first one that is escaped.
-fn plain_count(text: &[u8]) -> usize {
+pub(super) fn plain_count(text: &[u8]) -> usize {
     let (words, tail) = text.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
         let found = specials(u64::from_le_bytes(*word));

@@ -32,8 +32,8 @@ pub enum SettingsError {
     /// They begin with a mark that is no part of JSON.
     #[error("a byte order mark stands before the JSON; save the file without it")]
     Mark,
-    /// Comments stand between the hooks, where they would be lost.
-    #[error("comments stand between its hooks; move them out of `hooks`, or into a group")]
+    /// Comments stand between the hooks, or in one of acpdb's, where they would be lost.
+    #[error("comments stand between its hooks; move them out of `hooks`, or into a hook that is not acpdb's")]
     Comments,
     /// They are JSON, and no object.
     #[error("it holds JSON, and not an object: the host wants `{{..}}`")]
@@ -169,17 +169,17 @@ pub fn attached(text: &str, command: &HostCommandLine) -> Result<String, Setting
     let host = command.host;
     let mut text = if text.trim().is_empty() { "{}\n" } else { text }.to_owned();
     if matches!(host, Host::Cursor | Host::CopilotCli)
-        && SettingsText::of(&text, host)?.place_of("version")?.is_none()
+        && SettingsText::of(&text, host)?.value("version")?.is_none()
     {
         text = SettingsText::of(&text, host)?.put("version", &JsonNode::Made(1.into()))?;
     }
     let settings = SettingsText::of(&text, host)?;
     let value = settings.value("hooks")?.unwrap_or("{}");
     let mut hooks = lists(value).ok_or(SettingsError::Shape("hooks"))?;
+    let emptied = take_out(&mut hooks, host);
     if settings.loses(value, &hooks) {
         return Err(SettingsError::Comments);
     }
-    let emptied = take_out(&mut hooks, host);
     for event in events(host) {
         let group = JsonNode::Made(group(host, event, &command.line(event)));
         match hooks.iter_mut().rev().find(|(name, _)| name == event) {
@@ -244,10 +244,10 @@ pub fn detached(text: &str, host: Host) -> Result<String, SettingsError> {
     let settings = SettingsText::of(text, host)?;
     let Some(value) = settings.value("hooks")? else { return Ok(text.to_owned()) };
     let mut hooks = lists(value).ok_or(SettingsError::Shape("hooks"))?;
+    let emptied = take_out(&mut hooks, host);
     if settings.loses(value, &hooks) {
         return Err(SettingsError::Comments);
     }
-    let emptied = take_out(&mut hooks, host);
     hooks.retain(|(event, _)| !emptied.contains(event));
     let is_bare = settings.members()?.iter().all(|(name, _)| name == "hooks" || name == "version");
     match hooks.is_empty() {

@@ -500,6 +500,66 @@ fn comments_stay_in_settings_of_a_host_that_takes_them() {
     assert_eq!(refused, settings::SettingsError::Comments);
 }
 
+/// Detaching cut a comment between a name and its value in two, which left no JSON; lost one before a comma; and let one that goes to the
+/// end of its line swallow the closing brace.
+#[test]
+fn comments_around_hooks_that_go_stay() {
+    let host = Host::GeminiCli;
+    for (text, left) in [
+        (r#"{"hooks": /* mine */ {}}"#, r#"{ /* mine */}"#),
+        (r#"{"hooks" /* a */ : /* b */ {} /* c */, "x": 1}"#, r#"{ /* a */ /* b */ /* c */ "x": 1}"#),
+        (r#"{"hooks": {} /* , */ , /* x */ "x": 1}"#, r#"{ /* , */ /* x */ "x": 1}"#),
+        ("{\"hooks\": {} // c\n, \"x\": 1}", "{ // c\n \"x\": 1}"),
+        ("{\n  \"hooks\": // mine\n  {} // end\n  , \"x\": 1\n}", "{ // mine\n // end\n \"x\": 1\n}"),
+        (
+            r#"{"x": 1 /* , */ , /* y */ "hooks": /* z */ {} /* e */}"#,
+            r#"{"x": 1 /* , */ /* y */ /* z */ /* e */}"#,
+        ),
+        ("{\"x\": 1, // y\n \"hooks\": {} }", "{\"x\": 1 // y\n}"),
+        ("{\"x\": 1, // y\r\n \"hooks\": /* a\r\nb */ {}\r\n}", "{\"x\": 1 // y\n /* a\r\nb */}"),
+        (r#"{"x": 1, "hooks": {} } // end"#, r#"{"x": 1} // end"#),
+        (
+            r#"{"hooks": "/* old */", "x": [/* , */], "hooks": /* mine */ {}}"#,
+            r#"{"hooks": "/* old */", "x": [/* , */] /* mine */}"#,
+        ),
+    ] {
+        let with = settings::attached(text, &command(host)).unwrap();
+        assert!(!settings::found(&with, host).unwrap().is_empty(), "{with}");
+        let back = settings::detached(&with, host).unwrap();
+        let bare = |text: &str| text.split(' ').collect::<String>();
+        assert_eq!(bare(&back), bare(left), "{with}");
+        assert_eq!(settings::found(&back, host).unwrap(), Vec::<String>::new(), "it is JSON: {back}");
+    }
+}
+
+/// Whether comments get lost was asked before hooks of acpdb were taken out: one beside such a hook went without a word.
+#[test]
+fn a_comment_beside_a_hook_that_goes_is_not_lost() {
+    let host = Host::GeminiCli;
+    let with = settings::attached("", &command(host)).unwrap();
+    let theirs = "{\"type\": \"command\", \"command\": \"say done\"}";
+    for (place, said) in [
+        ("[\n          {", "[ /* mine */ {"),
+        ("\"name\": \"acpdb\"", "\"name\": /* mine */ \"acpdb\""),
+        ("[\n          {", &format!("[ {theirs}, /* mine */ {{")),
+        (
+            "\"matcher\": \"*\",\n        \"hooks\": [",
+            &format!("\"matcher\": \"*\", // mine\n \"hooks\": [ {theirs}, "),
+        ),
+    ] {
+        let text = with.replacen(place, said, 1);
+        assert_ne!(text, with, "{place}");
+        let refused = [settings::attached(&text, &command(host)), settings::detached(&text, host)];
+        assert_eq!(refused, [const { Err(settings::SettingsError::Comments) }; 2], "{text}");
+    }
+    let kept = with.replacen("[\n          {", &format!("[ {theirs}, {{"), 1).replacen(
+        theirs,
+        &theirs.replace(':', ": /* mine */"),
+        1,
+    );
+    assert!(settings::detached(&kept, host).unwrap().contains("/* mine */"), "in a hook of theirs it stays");
+}
+
 /// A user's own status line would be gone, and the user would not know why.
 #[test]
 fn a_status_line_is_never_overwritten_and_goes_byte_for_byte() {

@@ -41,7 +41,7 @@ use serde_json::{Value, json};
 use crate::host::{AttachMode, Host};
 use crate::mcp::catalog;
 use crate::mcp::tools::{ToolError, Tools};
-use crate::recording::{self, RecordingError};
+use crate::recording::{self, ReadRecordings, RecordingError};
 use crate::{damage, lost};
 use acpdb_hosts::surrogates::without_halves;
 use shown::PluginRenderer;
@@ -158,6 +158,7 @@ pub struct PluginSession {
     store: Option<Store>,
     /// Sessions with told messages that are not recorded.
     behind: HashSet<String>,
+    read: ReadRecordings,
 }
 
 impl std::fmt::Debug for PluginSession {
@@ -173,7 +174,7 @@ impl std::fmt::Debug for PluginSession {
 impl PluginSession {
     /// A desk for a host's plug-in. `open` is called once something needs the store.
     pub fn new(host: Host, mode: AttachMode, open: Box<Open>) -> Self {
-        Self { host, mode, open, store: None, behind: HashSet::new() }
+        Self { host, mode, open, store: None, behind: HashSet::new(), read: ReadRecordings::default() }
     }
 
     /// The store, if it is open.
@@ -246,13 +247,11 @@ impl PluginSession {
                 let stream = info.id();
                 let text = match (&request.folder, self.mode) {
                     (_, AttachMode::Suggest | AttachMode::Prune) if request.begun => {
-                        // A compaction stands in the recording before this prompt.
-                        if self.host.format().is_some() {
-                            self.record(&store, request, done)?;
-                        }
-                        let texts = [lost::give(&store, &info)?, reminders(&store.session(info))?];
-                        let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n");
-                        Some(text).filter(|text| !text.is_empty())
+                        // A compaction stands in the recording before this prompt. Each of the three is told without the others.
+                        let read = self.host.format().map_or(Ok(()), |_| self.record(&store, request, done));
+                        let index = lost::give(&store, &info).map_err(PluginError::from);
+                        let texts = [read.map(|()| None), index, reminders(&store.session(info))];
+                        joined(texts, done)
                     }
                     (Some(folder), AttachMode::Suggest | AttachMode::Prune) => {
                         crate::due::text(&store, folder, stream)?
@@ -322,11 +321,13 @@ impl PluginSession {
         if self.host == Host::Pi {
             return self.context_of_recording(&session, request, done);
         }
-        // The host shows injected texts with each request, so this one is injected.
-        if let Some(index) = lost::give(store, &self.info(&done.session))? {
-            let told = fact::Injected { what: InjectedKind::Other, text: index.as_bytes().into() };
+        // The host shows injected texts with each request, so this one is injected: with the record that it was given, or it could be lost.
+        if request.is_prompt
+            && let Some(index) = lost::due(store, &self.info(&done.session))?
+        {
+            let told = fact::Injected { what: InjectedKind::Other, text: index.text.as_bytes().into() };
             // Its receipt is for callers that go on from there.
-            let _ = session.append([told.into()])?;
+            let _ = session.append([index.given, told.into()])?;
         }
         let shown = PluginRenderer::new(preserves_thinking(&request.model));
         if self.mode == AttachMode::Suggest {
@@ -392,7 +393,7 @@ impl PluginSession {
         done.session = session_name(request, done)?;
         let lacks = || PluginError::Lacks { op: request.op.clone(), member: "recording" };
         let path = request.recording.as_deref().ok_or_else(lacks)?;
-        let recorded = recording::import(store, path, format)?;
+        let recorded = self.read.import(store, path, format)?;
         (done.event_count, done.error) = (recorded.event_count, recorded.left_out);
         Ok(())
     }
@@ -501,6 +502,21 @@ fn record(store: &Store, request: &PluginRequest<'_>, done: &mut LineOutcome) ->
     done.event_count =
         recording::opencode_messages(store, &format!(r#"{{"info":{info},"messages":{messages}}}"#))?;
     Ok(())
+}
+
+/// The texts that were had, as one; the first fault is told in the journal.
+fn joined(
+    texts: impl IntoIterator<Item = Result<Option<String>, PluginError>>,
+    done: &mut LineOutcome,
+) -> Option<String> {
+    let mut had = Vec::new();
+    for text in texts {
+        match text {
+            Ok(text) => had.extend(text),
+            Err(error) => done.error = done.error.take().or_else(|| Some(chained(&error))),
+        }
+    }
+    (!had.is_empty()).then(|| had.join("\n"))
 }
 
 fn session_name(request: &PluginRequest<'_>, done: &mut LineOutcome) -> Result<String, PluginError> {

@@ -1,6 +1,8 @@
 //! Requests of a plug-in, and the answers.
 
 use acpdb_engine::Store;
+use acpdb_engine::event::{Payload, Recorded};
+use acpdb_engine::ids::Seq;
 use serde_json::{Value, json};
 
 use super::PluginSession;
@@ -8,6 +10,7 @@ use crate::host::{AttachMode, Host};
 
 struct Room {
     _folder: tempfile::TempDir,
+    store: Store,
     desk: PluginSession,
 }
 
@@ -22,8 +25,9 @@ impl Room {
         let store = Store::builder(&path).registry(acpdb_hosts::registry()).any_file_system().open().unwrap();
         let policy = acpdb_engine::fold::Policy::from_json(policy).unwrap();
         let _ = store.set_policy(None, &policy, None).unwrap();
-        let open = Box::new(move || Ok(store.clone()));
-        Self { _folder: folder, desk: PluginSession::new(host, mode, open) }
+        let own = store.clone();
+        let open = Box::new(move || Ok(own.clone()));
+        Self { _folder: folder, store, desk: PluginSession::new(host, mode, open) }
     }
 
     fn ask(&mut self, request: &Value) -> Value {
@@ -32,9 +36,13 @@ impl Room {
     }
 
     fn context(&mut self, messages: &Value) -> Value {
+        self.context_of(messages, true)
+    }
+
+    fn context_of(&mut self, messages: &Value, is_prompt: bool) -> Value {
         let model = "claude-lab";
         self.ask(&json!({"id": 1, "op": "context", "info": {"id": "ses_1", "directory": "/p"}, "messages": messages,
-            "model": model, "is_prompt": false, "key": "prt_1"}))
+            "model": model, "is_prompt": is_prompt, "key": "prt_1"}))
     }
 }
 
@@ -309,6 +317,19 @@ fn the_word_automata_brings_reflections_in_opencode_and_pi() {
         };
         // The second time it was shown already.
         assert_eq!([due("record"), due("due"), due("due")], [0, usize::from(expected), 0], "{word}");
+
+        // A recording that could not be read any more took the reflection with it.
+        let mut room = Room::of(Host::Pi, AttachMode::Suggest, EAGER);
+        let mut ask = |op: &str| {
+            let asked = json!({"id": 1, "op": op, "session": "pi-1", "recording": recording, "folder": "/p", "begun": true});
+            let (answer, done) = room.desk.answer(&asked.to_string());
+            (answer.matches("**Reflection**").count(), done.error)
+        };
+        assert_eq!(ask("record"), (0, None));
+        std::fs::write(&recording, "no recording\n").unwrap();
+        let (count, error) = ask("due");
+        assert_eq!(count, usize::from(expected), "{word}");
+        assert!(error.unwrap().contains("is no recording of pi"), "the journal tells it");
     }
 }
 
@@ -363,6 +384,8 @@ fn behind_a_compaction_the_next_request_has_an_index_of_what_left() {
     asks["parts"] = json!([{"id": "m3-c", "type": "compaction", "auto": true}]);
     let says = json!({"info": {"id": "m4", "role": "assistant", "parentID": "m3", "summary": true, "time": {"created": 4, "completed": 5}},
         "parts": [{"id": "m4-t", "type": "text", "text": "It was seen."}]});
+    let within = room.context_of(&json!([asks, says]), false).to_string();
+    assert!(!within.contains("[acpdb] The compaction"), "it waits for a prompt: {within}");
     for _ in 0..2 {
         // It stands in each request behind the same message, as all that opencode does not keep itself.
         let goes_on = [user("m5", "Look again."), user("m6", "Continue if you have next steps.")];
@@ -370,4 +393,20 @@ fn behind_a_compaction_the_next_request_has_an_index_of_what_left() {
         assert_eq!(answer.matches("[acpdb] The compaction").count(), 1, "{answer}");
         assert!(answer.contains("a.rs"), "{answer}");
     }
+    // Its words came in a second commit: a program that was killed between the two had given an index that no request held.
+    let events =
+        room.store.stream_events(room.store.find_stream("ses_1").unwrap().id, Seq(1), Seq::MAX).unwrap();
+    let events: Vec<Recorded> = events.map(Result::unwrap).collect();
+    let kind = |event: &Recorded| match &event.event.payload {
+        Payload::HostRecorded(record) => record.record == "acpdb/lost",
+        Payload::Injected(_) => true,
+        _ => false,
+    };
+    let told: Vec<&Recorded> = events.iter().filter(|event| kind(event)).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(
+        told.first().map(|one| one.recorded_at),
+        told.last().map(|one| one.recorded_at),
+        "in one commit"
+    );
 }

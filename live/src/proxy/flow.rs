@@ -97,12 +97,13 @@ impl Flow {
         if late { SHORT_WAIT.min(longest) } else { longest }
     }
 
-    /// Notes how long a request waited, and whether the store was had. After a minute the store is waited for at length again.
+    /// Notes how long a request waited, and whether the store was written for it: then it was not late, however long the work took. A
+    /// request that ended soon without the store says nothing of it. After a minute the store is waited for at length again.
     pub fn waited(&self, wait: Duration, was_had: bool, now: Instant) {
         let mut since = steady(&self.late_since);
-        if was_had && wait < LATE {
+        if was_had {
             *since = None;
-        } else if since.is_none_or(|since| now.saturating_duration_since(since) >= MINUTE) {
+        } else if wait >= LATE && since.is_none_or(|since| now.saturating_duration_since(since) >= MINUTE) {
             *since = Some(now);
         }
     }
@@ -142,6 +143,30 @@ mod tests {
         flow.waited(long, false, at(64));
         flow.waited(Duration::from_millis(20), true, at(65));
         assert_eq!(flow.patience(long, at(66)), long);
+    }
+
+    /// A request that was pruned slowly made the next ones go on as they were; one that the store has no part in, such as one without tools,
+    /// made them wait at length again.
+    #[test]
+    fn only_the_store_itself_says_that_it_is_late() {
+        let (long, soon) = (Duration::from_secs(3), Duration::from_millis(1));
+        for (is_late, wait, was_had, expected) in [
+            (false, LATE, true, false),
+            (false, long, true, false),
+            (false, soon, false, false),
+            (false, LATE, false, true),
+            (true, soon, false, true),
+            (true, SHORT_WAIT, false, true),
+            (true, soon, true, false),
+            (true, long, true, false),
+        ] {
+            let (flow, now) = (Flow::default(), Instant::now());
+            if is_late {
+                flow.waited(long, false, now);
+            }
+            flow.waited(wait, was_had, now);
+            assert_eq!(flow.patience(long, now) < long, expected, "{is_late} {wait:?} {was_had}");
+        }
     }
 
     #[test]

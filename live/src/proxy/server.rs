@@ -12,7 +12,9 @@ use acpdb_engine::{Error, Store};
 use acpdb_hosts::export::Format;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
-use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN};
+use hyper::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, ORIGIN, UPGRADE,
+};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
@@ -29,6 +31,7 @@ use super::prune::{HostValues, OriginalRequest, Pruned, RecordingFolders, prune}
 use super::record::{Exchange, KEPT_BYTES_MAX, Tunnel, record};
 use super::sent::LastRequests;
 use super::talk::Talks;
+use super::tunnel::UpgradeRequest;
 use super::{ProxyError, may_listen, peer, tunnel};
 use crate::plugin::chained;
 use crate::requests::{last, two_meanings};
@@ -182,6 +185,15 @@ fn said(status: StatusCode, text: &str) -> Answer {
     answer
 }
 
+/// The answer to a websocket over which requests could not be changed: Codex, refused one, asks without it. The header names what is
+/// required (RFC 9110, section 15.5.22).
+fn without_websocket() -> Answer {
+    let mut answer = said(StatusCode::UPGRADE_REQUIRED, "a websocket cannot be pruned; ask without one");
+    let headers = [(UPGRADE, "HTTP/1.1"), (CONNECTION, "Upgrade")];
+    answer.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    answer
+}
+
 impl ProxyState {
     pub(super) fn new(
         store: Option<Store>,
@@ -217,14 +229,6 @@ impl ProxyState {
         let identity = identity::or_named(path, header, self.session.as_deref())?;
         self.flow.saw(&identity);
         Some((identity, store.clone()))
-    }
-
-    /// Whether requests of this API are changed. Over a websocket they could not be: Codex, refused one, asks without it.
-    fn changes(&self, path: &str) -> bool {
-        self.prune.is_some()
-            && self.store.is_some()
-            && !self.flow.is_blind()
-            && Format::of_path(path).is_some()
     }
 
     async fn pass(&self, mut request: Request<Incoming>) -> Answer {
@@ -263,8 +267,10 @@ impl ProxyState {
         let mut exchange = Exchange { number: self.talks.number(), path: plain, ..Exchange::default() };
         // The bytes behind an upgrade are no request: they go through as they are.
         let asked = tunnel::asked(&mut request);
-        if asked.is_some() && self.changes(&exchange.path) {
-            return said(StatusCode::UPGRADE_REQUIRED, "a websocket cannot be pruned; ask without one");
+        let places = self.prune.as_ref().filter(|_| Format::of_path(&exchange.path).is_some());
+        let pruning = places.zip(known.as_ref());
+        if pruning.is_some() && asked.as_ref().is_some_and(UpgradeRequest::is_websocket) {
+            return without_websocket();
         }
         if known.is_some() {
             // The bill of a packed answer, and its texts, cannot be read here, and few clients need one.
@@ -274,8 +280,8 @@ impl ProxyState {
         if request.body().size_hint().lower() > BODY_BYTES_MAX as u64 {
             return said(StatusCode::PAYLOAD_TOO_LARGE, TOO_LONG);
         }
-        let request = match (&self.prune, &known) {
-            (Some(places), Some(known)) if asked.is_none() && is_plain(&request) => {
+        let request = match pruning {
+            Some((places, known)) if is_plain(&request) => {
                 match self.pruned(request, known, places, &exchange).await {
                     Ok((request, pruned, made)) => {
                         (exchange.pruned, exchange.made) = (Some(pruned), made);
@@ -442,12 +448,12 @@ impl ProxyState {
             // The served form is being recorded as sent, so it has to be sent. But a disk that hangs must not hold the agent up.
             done = tokio::time::timeout(PRUNE_WAIT, work).await;
         }
-        self.flow.waited(began.elapsed(), done.is_ok(), Instant::now());
         let (made, pruned) = match done {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => late("a bug ended what was being done"),
             Err(_) => late("the store is slow"),
         };
+        self.flow.waited(began.elapsed(), pruned.seq.is_some(), Instant::now());
         let was = made.is_some().then(|| body.to_vec());
         let body = made.map_or(body, Bytes::from);
         if head.headers.remove(hyper::header::TRANSFER_ENCODING).is_some()

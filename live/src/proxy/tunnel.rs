@@ -22,12 +22,22 @@ pub(super) struct UpgradeRequest {
     protocol: String,
 }
 
+impl UpgradeRequest {
+    /// Whether it asks for a websocket, among others perhaps.
+    pub(super) fn is_websocket(&self) -> bool {
+        self.protocol.split(',').any(|word| word.trim() == "websocket")
+    }
+}
+
 /// The upgrade that a request asks for, if it does.
 pub(super) fn asked(request: &mut Request<Incoming>) -> Option<UpgradeRequest> {
-    let told = |name| Some(request.headers().get(name)?.to_str().ok()?.to_ascii_lowercase());
-    let protocol = told(UPGRADE)?;
-    let is_asked = told(CONNECTION)?.split(',').any(|word| word.trim() == "upgrade");
-    is_asked.then(|| UpgradeRequest { client: hyper::upgrade::on(request), protocol })
+    // Values that are no text name no protocol that is known.
+    let words = |name| request.headers().get_all(name).iter().filter_map(|value| value.to_str().ok());
+    let told = |name| words(name).collect::<Vec<_>>().join(",").to_ascii_lowercase();
+    let protocol = told(UPGRADE);
+    let is_asked = told(CONNECTION).split(',').any(|word| word.trim() == "upgrade");
+    (is_asked && !protocol.is_empty())
+        .then(|| UpgradeRequest { client: hyper::upgrade::on(request), protocol })
 }
 
 /// Passes on the bytes of both ends, if the provider agreed. The task returns the counts, or an error, when both ends are done.

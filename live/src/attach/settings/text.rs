@@ -1,15 +1,12 @@
 //! The text of settings, edited in place. Pure.
 //!
-//! ```text
-//! text   { // mine           plain  {                    both have the same bytes at the same places
-//!          "a": 1 }                   "a": 1 }           but for blanks where a comment stands
-//! ```
-//!
-//! Members are found in the plain text, and bytes are taken from the text itself: comments stay where they stand.
+//! Members are found in a plain text, with blanks for comments, and bytes are taken from the text itself. Comments stay where they
+//! stand, even if all around them goes.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use acpdb_hosts::import::json::comments::{blanked, comments};
 use acpdb_hosts::import::json::{members, quoted, range_in};
 use serde_json::Value;
 
@@ -20,6 +17,7 @@ use crate::host::Host;
 pub(super) struct SettingsText<'a> {
     text: &'a str,
     plain: Cow<'a, str>,
+    comments: Vec<Range<usize>>,
 }
 
 impl<'a> SettingsText<'a> {
@@ -29,12 +27,12 @@ impl<'a> SettingsText<'a> {
         if text.starts_with('\u{feff}') {
             return Err(SettingsError::Mark);
         }
-        // Others leave settings with comments aside, and so their hooks.
-        let plain = if host == Host::GeminiCli { without_comments(text) } else { Cow::Borrowed(text) };
+        let comments = if host.takes_comments() { comments(text) } else { Vec::new() };
+        let plain = blanked(text, &comments);
         if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&plain) {
             return Err(SettingsError::NotJson(error.to_string()));
         }
-        Ok(Self { text, plain })
+        Ok(Self { text, plain, comments })
     }
 
     /// The members in their order, with their texts.
@@ -42,30 +40,20 @@ impl<'a> SettingsText<'a> {
         members(&self.plain).ok_or(SettingsError::NoObject)
     }
 
-    /// The last member of this name: the others do not count.
-    pub(super) fn place_of(&self, name: &str) -> Result<Option<usize>, SettingsError> {
-        Ok(self.members()?.iter().rposition(|(known, _)| known == name))
-    }
-
     /// The value of a member, with blanks for comments.
     pub(super) fn value(&self, name: &str) -> Result<Option<&str>, SettingsError> {
         Ok(self.members()?.into_iter().rev().find(|(known, _)| known == name).map(|(_, value)| value))
     }
 
-    pub(super) fn has_comments(&self) -> bool {
-        self.plain != self.text
+    pub(super) const fn has_comments(&self) -> bool {
+        !self.comments.is_empty()
     }
 
     /// Whether comments stand in `value`, but in no part of it that is kept.
     pub(super) fn loses(&self, value: &str, parts: &[(String, JsonNode<'_>)]) -> bool {
-        let bytes = |part: &str| {
-            let range = range_in(&self.plain, part).unwrap_or_default();
-            let (text, plain) = (self.text.as_bytes().get(range.clone()), self.plain.as_bytes().get(range));
-            let pairs = text.unwrap_or_default().iter().zip(plain.unwrap_or_default());
-            pairs.filter(|(one, other)| one != other).count()
-        };
-        let kept: usize = parts.iter().map(|(_, node)| sum_of_kept(node, &bytes)).sum();
-        self.has_comments() && bytes(value) != kept
+        let count = |part: &str| self.comments_in(range_in(&self.plain, part).unwrap_or_default()).count();
+        let kept: usize = parts.iter().map(|(_, node)| sum_of_kept(node, &count)).sum();
+        count(value) != kept
     }
 
     /// The text with a member that has this value; no other byte is changed.
@@ -98,48 +86,59 @@ impl<'a> SettingsText<'a> {
         Ok(self.spliced(start..end, &out))
     }
 
-    /// The text without a member.
+    /// The text without a member. Comments between its name and its value, and up to the commas around it, stay.
     pub(super) fn without(&self, name: &str) -> Result<String, SettingsError> {
         let settings = self.members()?;
         let place = settings.iter().rposition(|(known, _)| known == name);
-        let end_of = |place: usize| self.range_of(&settings, place).map(|range| range.end);
-        let open = || self.plain.find('{').map(|place| place + 1);
-        let (Some(place), Some(range)) = (place, place.and_then(|place| self.range_of(&settings, place)))
+        let Some((place, range)) = place.and_then(|place| Some((place, self.range_of(&settings, place)?)))
         else {
             return Ok(self.text.to_owned());
         };
-        let Some(before) = place.checked_sub(1).map_or_else(open, end_of) else {
-            return Ok(self.text.to_owned());
-        };
-        let mut end = range.end;
-        let comments = self.text.get(before..self.comments_end(before..range.start)).unwrap_or_default();
+        let before = place.checked_sub(1).and_then(|place| self.range_of(&settings, place));
+        let open = self.plain.find('{').map_or(0, |place| place + 1);
+        let (start, mut end) = (before.as_ref().map_or(open, |before| before.end), range.end);
         let rest = self.plain.get(end..).unwrap_or_default();
         // The comma before the member goes; for the first member, the comma behind it.
-        if place > 0 {
+        if before.is_none() {
+            end = rest.find(',').map_or(end, |comma| end + comma + 1);
+        } else {
             // Settings on one line had the closing brace there, too.
-            let is_on_line = self.text.get(..before).is_some_and(|before| !before.contains('\n'));
-            if is_on_line
-                && rest.trim_start().starts_with('}')
-                && self.comments_end(end..self.text.len()) == end
-            {
-                end += rest.len() - rest.trim_start().len();
+            let is_on_line = self.text.get(..start).is_some_and(|before| !before.contains('\n'));
+            let space = self.text.get(end..).unwrap_or_default();
+            let space = space.len() - space.trim_start().len();
+            if is_on_line && rest.get(space..).is_some_and(|rest| rest.starts_with('}')) {
+                end += space;
             }
-            let gone = self.plain.get(before..range.start).and_then(|gap| gap.find(','));
-            let (first, second) = match gone.and_then(|comma| comments.split_at_checked(comma)) {
-                Some((first, second)) => (first, second.strip_prefix(',').unwrap_or(second)),
-                None => (comments, ""),
-            };
-            return Ok(self.spliced(before..end, &[first, second].concat()));
         }
-        let end = rest.find(',').map_or(end, |comma| end + comma + 1);
-        Ok(self.spliced(before..end, comments))
+        let rest = self.text.get(end..).unwrap_or_default();
+        let mut out = self.text.get(..start).unwrap_or_default().to_owned();
+        let mut is_open = false;
+        for part in self.comments_in(start..end).map(|comment| self.with_space(start, comment)).chain([rest])
+        {
+            // The comment before it goes to the end of its line.
+            if is_open && !part.trim_start_matches([' ', '\t']).starts_with(['\n', '\r']) {
+                out.push('\n');
+            }
+            out.push_str(part);
+            is_open = part.trim_start().starts_with("//");
+        }
+        Ok(out)
+    }
+
+    /// The comments in a range.
+    fn comments_in(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = &Range<usize>> {
+        self.comments.iter().filter(move |comment| range.start <= comment.start && comment.end <= range.end)
+    }
+
+    /// A comment with the white space before it, from `start` on.
+    fn with_space(&self, start: usize, comment: &Range<usize>) -> &str {
+        let before = self.text.get(start..comment.start).unwrap_or_default();
+        self.text.get(start + before.trim_end().len()..comment.end).unwrap_or_default()
     }
 
     /// The end of the last comment in a range; its start if there is none.
     fn comments_end(&self, range: Range<usize>) -> usize {
-        let (text, plain) = (self.text.as_bytes(), self.plain.as_bytes());
-        let last = range.clone().rev().find(|place| text.get(*place) != plain.get(*place));
-        last.map_or(range.start, |place| place + 1)
+        self.comments_in(range.clone()).next_back().map_or(range.start, |comment| comment.end)
     }
 
     fn range_of(&self, settings: &[(String, &str)], place: usize) -> Option<Range<usize>> {
@@ -196,12 +195,12 @@ impl<'a> SettingsText<'a> {
 }
 
 /// The sum over the parts that stay as they stood.
-fn sum_of_kept(node: &JsonNode<'_>, bytes: &dyn Fn(&str) -> usize) -> usize {
+fn sum_of_kept(node: &JsonNode<'_>, count: &dyn Fn(&str) -> usize) -> usize {
     match node {
-        JsonNode::Kept(part) => bytes(part),
+        JsonNode::Kept(part) => count(part),
         JsonNode::Made(_) => 0,
-        JsonNode::List(list) => list.iter().map(|node| sum_of_kept(node, bytes)).sum(),
-        JsonNode::Object(list) => list.iter().map(|(_, node)| sum_of_kept(node, bytes)).sum(),
+        JsonNode::List(list) => list.iter().map(|node| sum_of_kept(node, count)).sum(),
+        JsonNode::Object(list) => list.iter().map(|(_, node)| sum_of_kept(node, count)).sum(),
     }
 }
 
@@ -222,45 +221,4 @@ fn pretty(value: &Value, indent: &str) -> String {
     // Writing values into memory cannot fail.
     let _ = serde::Serialize::serialize(value, &mut serializer);
     String::from_utf8(out).unwrap_or_default()
-}
-
-/// A text with blanks in place of each byte of a comment, line ends apart.
-fn without_comments(text: &str) -> Cow<'_, str> {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(sign) = rest.chars().next() {
-        let length = match sign {
-            '"' => end_of_string(rest),
-            '/' if rest.starts_with("//") => rest.find(['\n', '\r']).unwrap_or(rest.len()),
-            // One without an end is left, and is no JSON.
-            '/' if rest.starts_with("/*") => {
-                rest.get(2..).and_then(|rest| rest.find("*/")).map_or(1, |end| end + 4)
-            }
-            sign => sign.len_utf8(),
-        };
-        let (part, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
-        if sign == '/' && length > 1 {
-            plain.extend(
-                part.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' }),
-            );
-        } else {
-            plain.push_str(part);
-        }
-        rest = behind;
-    }
-    if plain == text { Cow::Borrowed(text) } else { Cow::Owned(plain) }
-}
-
-/// Bytes of the string at the start of a text.
-fn end_of_string(text: &str) -> usize {
-    let mut is_escaped = false;
-    for (place, sign) in text.char_indices().skip(1) {
-        match sign {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '"' => return place + 1,
-            _ => {}
-        }
-    }
-    text.len()
 }

@@ -264,7 +264,7 @@ fn upgrading(head: &'static str) -> SocketAddr {
             got.extend(byte);
         }
         let asked = String::from_utf8(got).unwrap();
-        assert!(asked.contains("websocket") && asked.contains("Sec-WebSocket-Key: a-key"), "{asked}");
+        assert!(asked.contains("Sec-WebSocket-Key: a-key"), "{asked}");
         stream.write_all(head.as_bytes()).unwrap();
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = stream.read(&mut buffer) {
@@ -322,6 +322,46 @@ fn a_websocket_goes_through_and_is_counted() {
     }
 }
 
+/// Each upgrade was refused, of whatever protocol, and sockets of requests that would not be changed; and the refusal did not say what is
+/// required.
+#[test]
+fn only_a_websocket_that_would_carry_requests_to_be_changed_is_refused() {
+    const NAMED: &str = "X-Claude-Code-Session-Id: c1";
+    for (upgrade, path, header, is_refused) in [
+        ("Upgrade: websocket", "/v1/responses", NAMED, true),
+        ("Upgrade: other/1, WebSocket", "/acp/c1/v1/responses?a=b", "X-Any: 1", true),
+        ("Upgrade: other/1\r\nUpgrade: websocket", "/v1/messages", NAMED, true),
+        ("Upgrade: h2c", "/v1/responses", NAMED, false),
+        ("Upgrade: websockets", "/v1/responses", NAMED, false),
+        ("Upgrade: websocket", "/v1/responses", "X-Any: 1", false),
+        ("Upgrade: websocket", "/v1/realtime", NAMED, false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let upstream =
+            upgrading("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: any\r\n\r\n");
+        let prune = Some(RecordingFolders::default());
+        let (_store, address) = proxy_that(folder.path(), format!("http://{upstream}"), prune);
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nX-Acpdb-Token: own-token\r\n{header}\r\nSec-WebSocket-Key: a-key\r\n\
+             Connection: keep-alive\r\nConnection: Upgrade\r\n{upgrade}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            answer.extend(byte);
+        }
+        let answer = String::from_utf8(answer).unwrap().to_lowercase();
+        assert_eq!(answer.starts_with("http/1.1 426"), is_refused, "{head}{answer}");
+        assert_eq!(answer.starts_with("http/1.1 101"), !is_refused, "{head}{answer}");
+        let says_what =
+            answer.contains("\r\nupgrade: http/1.1\r\n") && answer.contains("\r\nconnection: upgrade\r\n");
+        assert_eq!(says_what, is_refused, "{answer}");
+    }
+}
+
 #[test]
 fn a_provider_that_takes_no_upgrade_is_heard() {
     let folder = tempfile::tempdir().unwrap();
@@ -369,7 +409,12 @@ fn a_session_that_only_its_path_names_is_recorded_and_pruned() {
     let said = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Do\"}}]}\n\n\
                 data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ne.\"},\"finish_reason\":\"stop\"}]}\n\n";
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
-    for (prune, shown) in [(None, 2), (Some(RecordingFolders::default()), 1)] {
+    let all = Some(RecordingFolders::default());
+    // A client that offers another protocol beside a whole request takes the answer in this one, too.
+    let offer = "Accept-Encoding: gzip\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk";
+    for (prune, shown, header) in
+        [(None, 2, "Accept-Encoding: gzip"), (all.clone(), 1, "Accept-Encoding: gzip"), (all, 1, offer)]
+    {
         let folder = tempfile::tempdir().unwrap();
         let (upstream, provider) =
             provider_of(b"}]}", vec![head.as_bytes().to_vec(), said.as_bytes().to_vec()]);
@@ -379,7 +424,7 @@ fn a_session_that_only_its_path_names_is_recorded_and_pruned() {
             acpdb_engine::fold::Policy::from_json(r#"{"preset": "acp", "serve.mode": "eager"}"#).unwrap();
         let _ = store.set_policy(None, &policy, None).unwrap();
         let path = "/acp/c1/v1/chat/completions";
-        let answer = asked_at(path, "Accept-Encoding: gzip", address, body.as_bytes());
+        let answer = asked_at(path, header, address, body.as_bytes());
         assert!(String::from_utf8_lossy(&answer).contains(said), "{}", String::from_utf8_lossy(&answer));
         let got = String::from_utf8(provider.join().unwrap()).unwrap();
         assert!(got.starts_with("POST /v1/chat/completions HTTP/1.1"), "{got}");
