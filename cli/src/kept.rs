@@ -25,8 +25,9 @@ pub(crate) fn leave_if_much(store: &Store) {
 /// Keeps the figures that lists would fold, if enough events are new.
 pub(crate) fn leave(store: &Store) {
     let Ok(Some(keeping)) = Keeping::due(store) else { return };
-    let made =
-        spread::silently(&keeping.wanting, |name| Ok(keeping.figures(name)?.map(|row| (name.id, row))));
+    let made = spread::silently(spread::cores(), &keeping.wanting, |name| {
+        Ok(keeping.figures(name)?.map(|row| (name.id, row)))
+    });
     let Ok(made) = made else { return };
     // A verb that looks at a long session folds it too; a fold by a handle that writes is saved if it is long and much of it is
     // new.

@@ -33,7 +33,7 @@ pub(crate) fn folders(named: &Path) -> Result<(Vec<PathBuf>, Vec<String>), Failu
         .ok_or_else(|| Failure::usage("there is no folder for a cache").hint("set HOME or XDG_CACHE_HOME"))?;
     let place = below.join("acpdb/remotes").join(mirror_name(url.typed()));
     let (mut folders, mut warnings, mut first) = (Vec::new(), Vec::new(), None);
-    let done = spread::at_most(AT_A_TIME, &found, |store| {
+    let done = spread::silently(AT_A_TIME, &found, |store| {
         Ok(mirror(&*remote, *store, &place.join(store.to_hex())))
     })?;
     for (store, done) in found.into_iter().zip(done) {

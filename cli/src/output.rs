@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 use acpdb_engine::Store;
+use acpdb_query::PageCursor;
 use serde::Serialize;
 
 use crate::failure::{Code, Failure};
@@ -201,6 +202,22 @@ impl Output {
             value: &'a T,
         }
         self.json_line(&Object { schema, value })
+    }
+
+    /// A page of a list: `{"schema", "items", "next_cursor"}`, the last one without a cursor.
+    pub(crate) fn json_page(
+        &mut self,
+        schema: &str,
+        items: &[serde_json::Value],
+        next_cursor: Option<PageCursor>,
+    ) -> Result<Code, Failure> {
+        #[derive(Serialize)]
+        struct JsonPage<'a> {
+            items: &'a [serde_json::Value],
+            #[serde(skip_serializing_if = "Option::is_none")]
+            next_cursor: Option<PageCursor>,
+        }
+        self.json_object(schema, &JsonPage { items, next_cursor })
     }
 
     /// Sends later output through a pager, if it goes to a terminal and the user wants a pager.

@@ -21,7 +21,19 @@ pub(crate) fn each<T: Sync, R: Send>(
     output: &Output,
     work: impl Fn(&T) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Failure> {
-    let bar = if !output.progress || things.len() < 2 {
+    each_of_one(Some(output.progress), things, noun, work)
+}
+
+/// As [`each`], on the things of one store, where `progress` says whether it is shown; `None`: the cores are at other stores already, so it is one thing after
+/// the other.
+pub(crate) fn each_of_one<T: Sync, R: Send>(
+    progress: Option<bool>,
+    things: &[T],
+    noun: &str,
+    work: impl Fn(&T) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Failure> {
+    let Some(progress) = progress else { return Ok(things.iter().map(work).collect::<Result<_, _>>()?) };
+    let bar = if !progress || things.len() < 2 {
         ProgressBar::hidden()
     } else {
         ProgressBar::new(things.len() as u64)
@@ -34,14 +46,6 @@ pub(crate) fn each<T: Sync, R: Send>(
     let done = spread(cores(), things, work, &|| bar.inc(1));
     bar.finish_and_clear();
     done
-}
-
-/// As [`each`], without progress.
-pub(crate) fn silently<T: Sync, R: Send>(
-    things: &[T],
-    work: impl Fn(&T) -> Result<R, Error> + Sync,
-) -> Result<Vec<R>, Failure> {
-    spread(cores(), things, work, &|| {})
 }
 
 /// Rows of a question that are taken without a thread: most answers are no longer, and the first row is shown at once.
@@ -79,8 +83,8 @@ pub(crate) fn ahead<T: Send>(
     rows.try_for_each(take)
 }
 
-/// As [`silently`], for work that waits more than it computes: on so many things at a time, however few cores there are.
-pub(crate) fn at_most<T: Sync, R: Send>(
+/// As [`each`], without progress, on so many things at a time: more than there are cores for work that waits more than it computes.
+pub(crate) fn silently<T: Sync, R: Send>(
     count: usize,
     things: &[T],
     work: impl Fn(&T) -> Result<R, Error> + Sync,
@@ -88,7 +92,8 @@ pub(crate) fn at_most<T: Sync, R: Send>(
     spread(count, things, work, &|| {})
 }
 
-fn cores() -> usize {
+/// As many things at a time keep all cores busy.
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 

@@ -23,13 +23,13 @@ pub(crate) struct StoragePrices {
 impl StoragePrices {
     /// Prices by a name of the table, or four numbers: writes, reads, month, out.
     pub(crate) fn named(text: &str) -> Result<Self, Failure> {
-        let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        if let [writes, reads, month, out] = numbers.as_slice()
-            && text.split_whitespace().count() == 4
-            && numbers.iter().all(|number| number.is_finite() && *number >= 0.0)
+        // Words that are no numbers are a name.
+        let numbers: Option<Vec<f64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
+        let is_price = |number: &f64| number.is_finite() && *number >= 0.0;
+        if let Some(&[writes, reads, month, out]) = numbers.as_deref()
+            && [writes, reads, month, out].iter().all(is_price)
         {
-            let name = "your prices".to_owned();
-            return Ok(Self { name, writes: *writes, reads: *reads, month: *month, out: *out });
+            return Ok(Self { name: "your prices".to_owned(), writes, reads, month, out });
         }
         let table = TABLE.parse::<toml_edit::DocumentMut>().unwrap_or_default();
         let Some(row) = table.get(text).and_then(toml_edit::Item::as_table) else {
@@ -39,15 +39,11 @@ impl StoragePrices {
                 names.join(", ")
             )));
         };
-        let number = |key: &str| row.get(key).and_then(toml_edit::Item::as_float).unwrap_or(0.0);
         let said = |key: &str| row.get(key).and_then(toml_edit::Item::as_str).unwrap_or_default();
-        Ok(Self {
-            name: format!("list prices of {}, {}", said("source"), said("date")),
-            writes: number("writes"),
-            reads: number("reads"),
-            month: number("month"),
-            out: number("out"),
-        })
+        let name = format!("list prices of {}, {}", said("source"), said("date"));
+        let [writes, reads, month, out] = ["writes", "reads", "month", "out"]
+            .map(|key| row.get(key).and_then(toml_edit::Item::as_float).unwrap_or(0.0));
+        Ok(Self { name, writes, reads, month, out })
     }
 
     /// Dollars of requests, and of the bytes if they are read beyond the cloud.

@@ -111,4 +111,8 @@ impl Remote for CachedRemote<'_> {
     fn delete(&self, key: &str) -> Result<(), RemoteError> {
         self.real.delete(key)
     }
+
+    fn has_versions(&self) -> bool {
+        self.real.has_versions()
+    }
 }

@@ -14,13 +14,12 @@ use acpdb_engine::log::follow;
 use crate::error::ChainError;
 use crate::head::RemoteHead;
 use crate::names::{ObjectName, meta_key, store_keys};
-use crate::objects::{get_settled, head_of, listed_objects, named_run};
-use crate::read::read_chain;
+use crate::objects::{get_settled, head_of, listed_objects};
+use crate::read::{VisitRun, read_past_faults};
 use crate::rehearsal::RehearsedCount;
 use crate::remote::Remote;
-use crate::run::{LogRunKind, RUN_HEADER_BYTES};
+use crate::run::RUN_HEADER_BYTES;
 use crate::status::lacks_secret;
-use crate::tail::entry;
 
 /// Requests of a restore beside its objects: the head three times, three small files, the first number that is missing.
 const OTHER_READ_COUNT: u64 = 7;
@@ -46,7 +45,7 @@ pub struct RemoteReport {
     pub is_quick: bool,
     /// Whether nothing is wrong.
     pub is_sound: bool,
-    /// The last seq that was reached; of a quick check, the last one that packs and segments have.
+    /// The last seq that is there, behind damage, too; of a quick check, the last one that packs and segments have.
     pub head_seq: Seq,
     /// The link there.
     pub head_link: Link,
@@ -103,9 +102,7 @@ fn names_of(remote: &dyn Remote, store: StoreId) -> Result<RemoteNames, ChainErr
     for _ in 0..ROUND_COUNT {
         let all = listed_objects(remote, &store_keys(store), |listed| Some(listed.clone()))?;
         let (after, _) = head()?;
-        let is_same = (before.boundary, &before.packs, &before.segments)
-            == (after.boundary, &after.packs, &after.segments);
-        if is_same {
+        if after.names_the_same(&before) {
             let bytes = all.iter().fold(0_u64, |sum, listed| sum.saturating_add(listed.bytes));
             let names =
                 all.iter().filter_map(|listed| Some((ObjectName::parse(store, &listed.key)?, listed.bytes)));
@@ -124,9 +121,7 @@ fn names_of(remote: &dyn Remote, store: StoreId) -> Result<RemoteNames, ChainErr
 /// [`ChainError::NoStore`], [`ChainError::HeadLost`], [`ChainError::Newer`], [`ChainError::Remote`].
 pub fn to_fetch(remote: &dyn Remote, store: StoreId) -> Result<RehearsedCount, ChainError> {
     let RemoteNames { head, names, .. } = names_of(remote, store)?;
-    let segments = head.segments.iter().map(|kept| ObjectName::Segment(kept.name));
-    let named: BTreeSet<ObjectName> =
-        segments.chain(head.packs.iter().map(|pack| ObjectName::Pack(*pack))).collect();
+    let named: BTreeSet<ObjectName> = head.names().map(|(name, _)| name).collect();
     let counts = |name: &&ObjectName| match name {
         ObjectName::Entry(number) => *number >= head.boundary,
         name => named.contains(name),
@@ -169,8 +164,7 @@ pub fn check(remote: &dyn Remote, store: StoreId, is_quick: bool) -> Result<Remo
     check_names(&mut report, &head, &names);
     if !is_quick {
         check_store_file(&mut report, remote)?;
-        check_objects(&mut report, remote, &head)?;
-        check_entries(&mut report, remote, &names)?;
+        check_objects(&mut report, remote, &names)?;
     }
     report.is_sound = report.violations.is_empty();
     Ok(report)
@@ -179,9 +173,7 @@ pub fn check(remote: &dyn Remote, store: StoreId, is_quick: bool) -> Result<Remo
 /// Whatever the head names is there, and behind the boundary no number is missing before a later one.
 fn check_names(report: &mut RemoteReport, head: &RemoteHead, names: &BTreeMap<ObjectName, u64>) {
     let store = report.store;
-    let segments = head.segments.iter().map(|kept| ObjectName::Segment(kept.name));
-    let named: BTreeSet<ObjectName> =
-        segments.chain(head.packs.iter().map(|pack| ObjectName::Pack(*pack))).collect();
+    let named: BTreeSet<ObjectName> = head.names().map(|(name, _)| name).collect();
     for name in &named {
         match names.get(name) {
             None => report.wrong(name.key(store), "it is named and is not there"),
@@ -225,58 +217,36 @@ fn check_store_file(report: &mut RemoteReport, remote: &dyn Remote) -> Result<()
     Ok(())
 }
 
-/// Every object that counts, in the order of the log, with the headers and links of its frames.
+/// Every object that counts, in the order of the log, with the headers and links of its frames; and entries by what they are, fences before the
+/// boundary, too, since they stay.
 fn check_objects(
-    report: &mut RemoteReport,
-    remote: &dyn Remote,
-    head: &RemoteHead,
-) -> Result<(), ChainError> {
-    let store = report.store;
-    let mut reached = None;
-    let read = read_chain(remote, store, &mut |segment, before, bytes, behind| {
-        let found = follow(store, before, segment, bytes).map_err(|invalid| {
-            let what = format!("{}: expected {}, found {}", invalid.part, invalid.expected, invalid.found);
-            ChainError::Unsound { key: format!("segment {segment} of {store}"), what }
-        })?;
-        if found != *behind {
-            let what = "its frames end at another place than it says".to_owned();
-            return Err(ChainError::Unsound { key: format!("segment {segment} of {store}"), what });
-        }
-        reached = Some(*behind);
-        Ok(())
-    });
-    if let Some(place) = reached {
-        (report.head_seq, report.head_link) = (place.seq, place.link);
-    }
-    let Err(error) = read else { return Ok(()) };
-    report.take(error)?;
-    // Reading ended at the first fault: the others are looked for one by one.
-    let segments = head.segments.iter().map(|kept| ObjectName::Segment(kept.name));
-    for name in segments.chain(head.packs.iter().map(|pack| ObjectName::Pack(*pack))) {
-        match named_run(remote, store, name) {
-            // An object that was packed since the head was read is no finding.
-            Ok(_) => {}
-            Err(error) => report.take(error)?,
-        }
-    }
-    Ok(())
-}
-
-/// Counts entries by what they are; fences before the boundary, too, since they stay.
-fn check_entries(
     report: &mut RemoteReport,
     remote: &dyn Remote,
     names: &BTreeMap<ObjectName, u64>,
 ) -> Result<(), ChainError> {
+    let store = report.store;
+    let visit: VisitRun<'_> = &mut |segment, before, bytes, behind| {
+        let unsound = |what| ChainError::Unsound { key: format!("segment {segment} of {store}"), what };
+        let found = follow(store, before, segment, bytes).map_err(|invalid| {
+            unsound(format!("{}: expected {}, found {}", invalid.part, invalid.expected, invalid.found))
+        })?;
+        if found == *behind {
+            return Ok(());
+        }
+        Err(unsound("its frames end at another place than it says".to_owned()))
+    };
+    let end = read_past_faults(remote, store, visit, &mut |error| report.take(error))?;
+    (report.head_seq, report.head_link) = (end.place.seq, end.place.link);
+    let mut kinds = end.tail.kinds;
     for name in names.keys() {
         let ObjectName::Entry(number) = *name else { continue };
-        // It may have been packed meanwhile.
-        let Some((object, _)) = get_settled(remote, &name.key(report.store))? else { continue };
-        match entry(report.store, number, &object)?.map(|run| run.kind) {
-            Some(LogRunKind::Fence) => report.fences += 1,
-            Some(_) => report.chunks += 1,
-            None => report.torn += 1,
+        if (end.tail.first..end.tail.next).contains(&number) {
+            continue;
         }
+        // It may have been packed meanwhile.
+        let Some((object, _)) = get_settled(remote, &name.key(store))? else { continue };
+        let _ = kinds.read(store, number, &object)?; // Only counted.
     }
+    (report.chunks, report.fences, report.torn) = (kinds.chunks, kinds.fences, kinds.torn);
     Ok(())
 }

@@ -66,6 +66,17 @@ impl RemoteHead {
         }
     }
 
+    /// The objects that it names, in the order of the log; segments with the place behind them.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (ObjectName, Option<WrittenPlace>)> + '_ {
+        let segments = self.segments.iter().map(|kept| (ObjectName::Segment(kept.name), Some(kept.behind)));
+        segments.chain(self.packs.iter().map(|pack| (ObjectName::Pack(*pack), None)))
+    }
+
+    /// Whether both name the same objects, and the same entries behind them.
+    pub(crate) fn names_the_same(&self, other: &Self) -> bool {
+        self.boundary == other.boundary && self.names().eq(other.names())
+    }
+
     /// Its object.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);

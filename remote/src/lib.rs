@@ -53,7 +53,7 @@ pub use opened::{RemoteOptions, RemoteStore, open, store_of};
 pub use place::{RemotePlace, RemoteUrlError, url_scheme};
 pub use rehearsal::{RehearsedCount, RehearsedRemote};
 pub use remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped};
-pub use repair::repair;
+pub use repair::{repair, with_head};
 pub use restore::{RestoreOptions, restore, stores};
 pub use ship::{ShipOptions, ShipProgress, Shipped, Shipper};
 #[cfg(any(test, feature = "testing"))]

@@ -105,7 +105,9 @@ pub fn mirror(remote: &dyn Remote, store: StoreId, place: &Path) -> Result<Mirro
     let objects = place.join("objects");
     let made = DirBuilder::new().mode(0o700).recursive(true).create(&objects);
     made.map_err(failed("create", &objects))?;
-    let _held = lock(&place.join("lock"))?;
+    let lock = place.join("lock");
+    let held = lock_file(&lock)?;
+    held.lock().map_err(failed("lock", &lock))?;
     let name: String = store.to_hex().chars().take(NAME_BYTES).collect();
     let (folder, state_file) = (place.join(&name), place.join("state"));
     let cached = CachedRemote::new(remote, store, &objects);
@@ -138,7 +140,7 @@ pub fn mirror(remote: &dyn Remote, store: StoreId, place: &Path) -> Result<Mirro
     remove(&state_file)?;
     remove(&folder)?;
     std::fs::rename(&made, &folder).map_err(failed("rename", &made))?;
-    let state = MirrorState::of(&end.head, end.next, end.place.seq.0).encode();
+    let state = MirrorState::of(&end.head, end.tail.next, end.place.seq.0).encode();
     std::fs::write(&state_file, state).map_err(failed("write", &state_file))?;
     remove(&beside)?;
     cached.prune().map_err(failed("clear", &objects))?;
@@ -180,11 +182,10 @@ fn standing(
     Err(ChainError::Contended)
 }
 
-fn lock(path: &Path) -> Result<File, ChainError> {
+/// Opens the file of a lock, which is made if it is not there.
+pub(crate) fn lock_file(path: &Path) -> Result<File, ChainError> {
     let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-    let file = opened.map_err(failed("open", path))?;
-    file.lock().map_err(failed("lock", path))?;
-    Ok(file)
+    opened.map_err(failed("open", path))
 }
 
 /// Removes a file or a folder, if it is there.

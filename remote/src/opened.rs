@@ -8,8 +8,8 @@
 //! PLACE/STORE holds `lock` (one worker a folder), `store`, and `aside-EPOCH`: a former `store` whose last events are not in the chain. Such events were
 //! never acknowledged. Opening *is* taking over: the worker that had the store before finds a fence where it would go on, and is told so.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -25,13 +25,14 @@ use acpdb_engine::{Error, Store};
 
 use crate::chain::{ChainClaim, RemoteChain};
 use crate::error::ChainError;
-use crate::mirror::{failed, remove};
+use crate::mirror::{failed, lock_file, remove};
 use crate::names::meta_key;
 use crate::objects::{Settled, create_settled, get_settled, has_objects, head_of, swap_settled};
 use crate::remote::{Remote, RemoteError};
-use crate::repair::repair;
+use crate::repair::with_head;
 use crate::restore::{RestoreOptions, restored};
 use crate::ship::{ShipOptions, Shipped, Shipper};
+use crate::status::is_encrypted_there;
 
 /// How often the secret of a new store is looked at while others make it.
 const TRY_COUNT: u32 = 16;
@@ -223,28 +224,17 @@ pub fn open(
     let place = options.folder.join(store.to_hex());
     DirBuilder::new().mode(0o700).recursive(true).create(&place).map_err(failed("create", &place))?;
     let held = hold(&place.join("lock"))?;
-    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
-    let mut claim = ChainClaim::default();
-    let mut take = || {
-        RemoteChain::take_over_as(
-            Arc::clone(&remote),
-            Arc::clone(&entropy),
-            store,
-            &options.owner,
-            &mut claim,
-        )
-    };
     if !options.create && matches!(head_of(&*remote, store), Ok(None)) && !has_objects(&*remote, store)? {
         return Err(ChainError::NoStore { store: store.to_string() });
     }
-    let chain = match take() {
-        Err(ChainError::HeadLost { .. }) => {
-            repair(&*remote, &entropy, store)?;
-            claim = ChainClaim::default();
-            RemoteChain::take_over_as(Arc::clone(&remote), entropy, store, &options.owner, &mut claim)?
-        }
-        taken => taken?,
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+    let mut claim = ChainClaim::default();
+    let take = || {
+        claim = ChainClaim::default();
+        let (remote, entropy) = (Arc::clone(&remote), Arc::clone(&entropy));
+        RemoteChain::take_over_as(remote, entropy, store, &options.owner, &mut claim)
     };
+    let chain = with_head(&*remote, store, || {}, take)?;
     let (folder, epoch) = (place.join("store"), chain.epoch());
     let aside = bring(&*remote, store, &chain, &place)?;
     let is_encrypted = identity_of(&folder)?.is_some_and(|found| found.is_encrypted);
@@ -270,8 +260,7 @@ pub fn open(
 
 /// Takes the lock of a place, or refuses.
 fn hold(path: &Path) -> Result<File, ChainError> {
-    let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-    let file = opened.map_err(failed("open", path))?;
+    let file = lock_file(path)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => {
@@ -365,10 +354,7 @@ fn secret_of(
             return Ok(Some(file.key));
         }
         if !is_empty {
-            let file = get_settled(remote, &meta_key(store, "acpdb.json"))?;
-            // A file that is none says nothing.
-            let file = file.and_then(|(bytes, _)| acpdb_engine::codec::StoreFile::decode(&bytes).ok());
-            if file.is_some_and(|file| file.is_encrypted()) {
+            if is_encrypted_there(remote, store)? {
                 return Ok(None);
             }
             return Err(ChainError::SecretMissing { store: store.to_string() });

@@ -100,14 +100,19 @@ impl RemotePlace {
         match self {
             Self::Folder(folder) => Ok(Arc::new(FolderRemote::new(folder))),
             #[cfg(feature = "s3")]
-            Self::Bucket(place) => {
-                // Not set, or no text.
-                let variable = |name: &str| std::env::var(name).ok();
-                // A user without a home has no profiles.
-                let home = variable("HOME").map(PathBuf::from);
-                let settings = S3Settings::read(&variable, home.as_deref())?;
-                Ok(Arc::new(S3Remote::new(place.clone(), &settings)?))
-            }
+            Self::Bucket(place) => open_bucket(place, false),
+        }
+    }
+
+    /// The same, of a bucket that need not keep conditions: nothing stops a second writer there. A folder keeps them in any case.
+    ///
+    /// # Errors
+    /// As [`RemotePlace::open`].
+    pub fn open_alone(&self) -> Result<Arc<dyn Remote>, RemoteError> {
+        match self {
+            #[cfg(feature = "s3")]
+            Self::Bucket(place) => open_bucket(place, true),
+            Self::Folder(_) => self.open(),
         }
     }
 
@@ -128,6 +133,16 @@ impl RemotePlace {
         let path = decoded(path).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
         Ok(Self::Bucket(S3Place::new(bucket, &path).map_err(|_| wrong())?))
     }
+}
+
+#[cfg(feature = "s3")]
+fn open_bucket(place: &S3Place, is_alone: bool) -> Result<Arc<dyn Remote>, RemoteError> {
+    // Not set, or no text.
+    let variable = |name: &str| std::env::var(name).ok();
+    // A user without a home, or with an empty one, has no profiles.
+    let home = variable("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let settings = S3Settings::read(&variable, home.as_deref())?;
+    Ok(Arc::new(S3Remote::new(place.clone(), &settings.alone(is_alone))?))
 }
 
 /// Whether a user or a password stands before the host, or where the host would be.

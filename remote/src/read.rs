@@ -26,14 +26,17 @@ const ROUND_COUNT: u32 = 64;
 pub(crate) type VisitRun<'a> =
     &'a mut dyn FnMut(u32, &WrittenPlace, &[u8], &WrittenPlace) -> Result<(), ChainError>;
 
+/// Takes a fault of an object: an error ends the reading, else it goes on behind the object.
+pub(crate) type TakeFault<'a> = &'a mut dyn FnMut(ChainError) -> Result<(), ChainError>;
+
 /// Where a chain ended when it was read.
 pub(crate) struct ReadEnd {
     /// The head that named what was read.
     pub(crate) head: RemoteHead,
     /// The place behind all of it.
     pub(crate) place: WrittenPlace,
-    /// The first number that is missing.
-    pub(crate) next: u64,
+    /// The entries behind the head's boundary.
+    pub(crate) tail: ChainTail,
 }
 
 /// Reads a chain and returns its end. The same bytes are visited once.
@@ -45,73 +48,123 @@ pub(crate) fn read_chain(
     store: StoreId,
     visit: VisitRun<'_>,
 ) -> Result<ReadEnd, ChainError> {
-    let mut place = WrittenPlace::default();
-    let mut known = None;
+    read_past_faults(remote, store, visit, &mut Err)
+}
+
+/// [`read_chain`], which asks `fault` at each faulty object whether to go on. Each object is read once.
+pub(crate) fn read_past_faults(
+    remote: &dyn Remote,
+    store: StoreId,
+    visit: VisitRun<'_>,
+    fault: TakeFault<'_>,
+) -> Result<ReadEnd, ChainError> {
+    let head_now = || head_of(remote, store)?.ok_or_else(|| ChainError::NoStore { store: store.to_string() });
+    let mut reading = Reading { place: WrittenPlace::default(), is_lost: false, visit, fault };
+    let (mut head, _) = head_now()?;
     for _ in 0..ROUND_COUNT {
-        let found = match known.take() {
-            Some(found) => found,
-            None => {
-                head_of(remote, store)?.ok_or_else(|| ChainError::NoStore { store: store.to_string() })?
-            }
-        };
-        let (head, _) = found;
-        let segments = head.segments.iter().map(|kept| (ObjectName::Segment(kept.name), Some(kept.behind)));
-        let packs = head.packs.iter().map(|pack| (ObjectName::Pack(*pack), None));
-        let (mut missing, mut gap, mut next) = (None, None, head.boundary);
-        for (name, behind) in segments.chain(packs) {
-            if behind.is_some_and(|behind| behind.position <= place.position) {
+        let mut moved = None;
+        for (name, behind) in head.names() {
+            if behind.is_some_and(|behind| behind.position <= reading.place.position) {
                 continue;
             }
-            let Some(run) = named_run(remote, store, name)? else {
-                missing = Some(name);
-                break;
-            };
-            if behind.is_some_and(|behind| behind != run.behind) {
-                let what = "it ends at another place than the head says".to_owned();
-                return Err(ChainError::Unsound { key: name.key(store), what });
-            }
-            add(&mut place, &run, name, visit)?;
-        }
-        if missing.is_none() {
-            if place.position < head.place.position {
-                let what = "what it names ends before the place that it names".to_owned();
-                return Err(ChainError::Unsound { key: head_key(store), what });
-            }
-            let mut tail = ChainTail::of(&head);
-            while let Some((object, _)) = get_settled(remote, &ObjectName::Entry(tail.next).key(store))? {
-                let name = ObjectName::Entry(tail.next);
-                if let Some(run) = tail.take(&object)? {
-                    add(&mut place, &run, name, visit)?;
+            let found = named_run(remote, store, name);
+            if matches!(found, Ok(None)) {
+                let (again, _) = head_now()?;
+                if !again.names_the_same(&head) {
+                    moved = Some(again);
+                    break;
                 }
             }
-            (gap, next) = (tail.gap(), tail.next);
+            reading.take_named(found, &name, store, behind)?;
         }
-        let again =
-            head_of(remote, store)?.ok_or_else(|| ChainError::NoStore { store: store.to_string() })?;
-        let is_same = (again.0.boundary, &again.0.packs, &again.0.segments)
-            == (head.boundary, &head.packs, &head.segments);
-        if is_same {
-            return match (missing, gap) {
-                (Some(name), _) => Err(ChainError::Missing { key: name.key(store) }),
-                (None, Some(number)) => {
-                    let what = "an entry before it, which it continues, is damaged or gone".to_owned();
-                    Err(ChainError::Unsound { key: ObjectName::Entry(number).key(store), what })
-                }
-                (None, None) => Ok(ReadEnd { head, place, next }),
-            };
+        if let Some(again) = moved {
+            head = again;
+            continue;
         }
-        known = Some(again);
+        if reading.place.position < head.place.position && std::mem::take(&mut reading.is_lost) {
+            reading.place = head.place;
+        }
+        if reading.place.position < head.place.position {
+            let what = "what it names ends before the place that it names".to_owned();
+            (reading.fault)(ChainError::Unsound { key: head_key(store), what })?;
+            reading.place = head.place;
+        }
+        let mut tail = ChainTail::of(&head);
+        while let Some((object, _)) = get_settled(remote, &ObjectName::Entry(tail.next).key(store))? {
+            let name = ObjectName::Entry(tail.next);
+            if let Some(run) = tail.take(&object)? {
+                reading.add_or_tell(&run, &name)?;
+            }
+        }
+        let (again, _) = head_now()?;
+        if again.names_the_same(&head) {
+            if let Some(number) = tail.gap() {
+                let what = "an entry before it, which it continues, is damaged or gone".to_owned();
+                (reading.fault)(ChainError::Unsound { key: ObjectName::Entry(number).key(store), what })?;
+            }
+            return Ok(ReadEnd { head, place: reading.place, tail });
+        }
+        head = again;
     }
     Err(ChainError::Contended)
 }
 
+/// A chain that is being read.
+struct Reading<'a> {
+    /// The place that was reached.
+    place: WrittenPlace,
+    /// An object whose end is not known was passed over: the next one begins where it says.
+    is_lost: bool,
+    visit: VisitRun<'a>,
+    fault: TakeFault<'a>,
+}
+
+impl Reading<'_> {
+    /// Takes an object that a head names, with the place behind it if the head says that.
+    fn take_named(
+        &mut self,
+        found: Result<Option<LogRun>, ChainError>,
+        name: &ObjectName,
+        store: StoreId,
+        behind: Option<WrittenPlace>,
+    ) -> Result<(), ChainError> {
+        let wrong = || ChainError::Unsound {
+            key: name.key(store),
+            what: "it ends at another place than the head says".to_owned(),
+        };
+        let run = match found {
+            Ok(Some(run)) if behind.is_none_or(|behind| behind == run.behind) => run,
+            found => {
+                (self.fault)(match found {
+                    Ok(Some(_)) => wrong(),
+                    Ok(None) => ChainError::Missing { key: name.key(store) },
+                    Err(error) => error,
+                })?;
+                match behind {
+                    Some(behind) => (self.place, self.is_lost) = (behind, false),
+                    None => self.is_lost = true,
+                }
+                return Ok(());
+            }
+        };
+        if std::mem::take(&mut self.is_lost) && run.before.position > self.place.position {
+            self.place = run.before;
+        }
+        self.add_or_tell(&run, name)
+    }
+
+    fn add_or_tell(&mut self, run: &LogRun, name: &ObjectName) -> Result<(), ChainError> {
+        let added = add(&self.place, run, name, &mut *self.visit);
+        added.or_else(|error| (self.fault)(error))?;
+        if run.behind.position > self.place.position {
+            self.place = run.behind;
+        }
+        Ok(())
+    }
+}
+
 /// Visits the part of a run that is behind the place.
-fn add(
-    place: &mut WrittenPlace,
-    run: &LogRun,
-    name: ObjectName,
-    visit: VisitRun<'_>,
-) -> Result<(), ChainError> {
+fn add(place: &WrittenPlace, run: &LogRun, name: &ObjectName, visit: VisitRun<'_>) -> Result<(), ChainError> {
     if run.behind.position <= place.position {
         return Ok(());
     }
@@ -129,7 +182,5 @@ fn add(
             what: "it does not continue what is before it".to_owned(),
         })?;
     }
-    visit(run.segment, place, bytes, &run.behind)?;
-    *place = run.behind;
-    Ok(())
+    visit(run.segment, place, bytes, &run.behind)
 }

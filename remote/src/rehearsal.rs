@@ -138,6 +138,10 @@ impl Remote for RehearsedRemote {
         steady(&self.state).gone.insert(key.to_owned());
         Ok(())
     }
+
+    fn has_versions(&self) -> bool {
+        self.real.has_versions()
+    }
 }
 
 #[cfg(test)]

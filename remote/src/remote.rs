@@ -19,6 +19,10 @@ pub trait Remote: Send + Sync {
     fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError>;
     /// Takes an object away; no error if there is none.
     fn delete(&self, key: &str) -> Result<(), RemoteError>;
+    /// Whether an answer so far has said that old versions of objects stay there: nothing is erased there then.
+    fn has_versions(&self) -> bool {
+        false
+    }
 }
 
 /// Most objects in one answer of [`Remote::list`].

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use acpdb_engine::ids::StoreId;
-use acpdb_engine::storage::Entropy;
+use acpdb_engine::storage::{Entropy, SystemEntropy};
 
 use crate::chain::random;
 use crate::error::ChainError;
@@ -69,6 +69,27 @@ pub fn repair(remote: &dyn Remote, entropy: &Arc<dyn Entropy>, store: StoreId) -
     "repair".clone_into(&mut head.owner);
     // If another repair was first, its head does as well.
     Ok(replace_head(remote, &head, &found)?.is_some())
+}
+
+/// Does what needs the head of a store; if that is lost, makes it anew, says so by `warn`, and does it again.
+///
+/// # Errors
+/// Those of `act` and of [`repair`].
+pub fn with_head<T>(
+    remote: &dyn Remote,
+    store: StoreId,
+    warn: impl FnOnce(),
+    mut act: impl FnMut() -> Result<T, ChainError>,
+) -> Result<T, ChainError> {
+    match act() {
+        Err(ChainError::HeadLost { .. }) => {}
+        done => return done,
+    }
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+    if repair(remote, &entropy, store)? {
+        warn();
+    }
+    act()
 }
 
 /// All objects of a store that have a name, in order.

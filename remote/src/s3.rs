@@ -95,11 +95,6 @@ impl S3Remote {
         })
     }
 
-    /// Whether an answer so far has said that the bucket keeps old versions of objects: nothing is erased there then.
-    pub fn has_versions(&self) -> bool {
-        self.has_versions.load(Ordering::SeqCst)
-    }
-
     /// The whole key of an object.
     fn whole(&self, key: &str) -> Result<String, RemoteError> {
         if is_key(key) {
@@ -368,5 +363,9 @@ impl Remote for S3Remote {
 
     fn delete(&self, key: &str) -> Result<(), RemoteError> {
         self.delete_object(&format!("deleting {key}"), &self.whole(key)?)
+    }
+
+    fn has_versions(&self) -> bool {
+        self.has_versions.load(Ordering::SeqCst)
     }
 }

@@ -62,6 +62,8 @@ pub struct ShipProgress {
     pub until: Seq,
     /// The failure that passes while following, if there was one: how often in a row.
     pub failed_count: u32,
+    /// Segments that were replaced since bodies of them were erased: of this call, or since following began.
+    pub erased: u64,
 }
 
 /// The outcome of [`Shipper::ship`].
@@ -280,7 +282,8 @@ impl Shipper {
             if done.is_none() && piece.is_none() {
                 return Ok((shipped, complete.is_none()));
             }
-            if !keep_on(&ShipProgress { there: shipped.there, until: head.seq, failed_count: 0 }) {
+            let Shipped { there, erased, .. } = shipped;
+            if !keep_on(&ShipProgress { there, until: head.seq, failed_count: 0, erased }) {
                 return Ok((shipped, false));
             }
         }
@@ -370,12 +373,17 @@ impl Shipper {
     ) -> Result<(), ChainError> {
         let (mut failed_count, mut pause) = (0_u32, every);
         let (mut there, step) = (Seq::ZERO, every.min(ASK_MAX));
+        let mut erased = 0_u64;
         loop {
             let mut goes_on = true;
+            // A call that fails at last has replaced what it told of.
+            let mut replaced = erased;
             let shipped = self.ship(&mut |progress| {
-                goes_on = keep_on(progress);
+                replaced = erased.saturating_add(progress.erased);
+                goes_on = keep_on(&ShipProgress { erased: replaced, ..*progress });
                 goes_on
             });
+            erased = replaced;
             match shipped {
                 Ok(shipped) => (there, failed_count, pause) = (shipped.there, 0, every),
                 Err(ChainError::Remote(error)) if error.may_pass() => {
@@ -389,7 +397,7 @@ impl Shipper {
             // News are collected for a while; without news nothing is asked of the remote.
             while goes_on && (waited < pause || self.is_idle()) {
                 let until = self.log.wait_for_commit(self.log.head().seq, step)?.seq;
-                goes_on = keep_on(&ShipProgress { there, until, failed_count });
+                goes_on = keep_on(&ShipProgress { there, until, failed_count, erased });
                 waited = waited.saturating_add(step);
             }
             if !goes_on {

@@ -70,7 +70,11 @@ pub(crate) fn lacks_secret(remote: &dyn Remote, store: StoreId) -> Result<bool, 
     if get_settled(remote, &meta_key(store, "secret"))?.is_some() {
         return Ok(false);
     }
+    Ok(!is_encrypted_there(remote, store)?)
+}
+
+/// Whether the remote says that a store is encrypted. A store file that is none says nothing: who restores it tells that.
+pub(crate) fn is_encrypted_there(remote: &dyn Remote, store: StoreId) -> Result<bool, ChainError> {
     let file = get_settled(remote, &meta_key(store, "acpdb.json"))?;
-    // A file that is none is told by who restores it.
-    Ok(!file.is_some_and(|(bytes, _)| StoreFile::decode(&bytes).is_ok_and(|file| file.is_encrypted())))
+    Ok(file.is_some_and(|(bytes, _)| StoreFile::decode(&bytes).is_ok_and(|file| file.is_encrypted())))
 }

@@ -21,6 +21,33 @@ pub(crate) struct Accepted {
     pub(crate) epoch: u64,
 }
 
+/// How many entries are what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct EntryKinds {
+    pub(crate) chunks: u64,
+    pub(crate) fences: u64,
+    pub(crate) torn: u64,
+}
+
+impl EntryKinds {
+    /// [`entry`], counted.
+    pub(crate) fn read(
+        &mut self,
+        store: StoreId,
+        number: u64,
+        object: &[u8],
+    ) -> Result<Option<LogRun>, ChainError> {
+        let run = entry(store, number, object)?;
+        let count = match run.as_ref().map(|run| run.kind) {
+            Some(LogRunKind::Fence) => &mut self.fences,
+            Some(_) => &mut self.chunks,
+            None => &mut self.torn,
+        };
+        *count = count.saturating_add(1);
+        Ok(run)
+    }
+}
+
 /// The entries from the boundary on, as far as they were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChainTail {
@@ -34,6 +61,8 @@ pub(crate) struct ChainTail {
     /// The highest epoch so far.
     pub(crate) epoch: u64,
     pub(crate) accepted: Vec<Accepted>,
+    /// Entries by what they are, whether they count or not.
+    pub(crate) kinds: EntryKinds,
     /// The first chunk that continues a place behind the one that was reached, with that place: one before it is damaged or gone.
     gap: Option<(u64, WrittenPlace)>,
 }
@@ -42,7 +71,16 @@ impl ChainTail {
     /// The tail of a head, of which no entry was read.
     pub(crate) fn of(head: &RemoteHead) -> Self {
         let (store, next, place, epoch) = (head.store, head.boundary, head.place, head.floor);
-        Self { store, first: next, next, place, epoch, accepted: Vec::new(), gap: None }
+        Self {
+            store,
+            first: next,
+            next,
+            place,
+            epoch,
+            accepted: Vec::new(),
+            kinds: EntryKinds::default(),
+            gap: None,
+        }
     }
 
     /// The number of a chunk that shows that some before it are lost, if no later one brought them back.
@@ -73,7 +111,7 @@ impl ChainTail {
     pub(crate) fn take(&mut self, object: &[u8]) -> Result<Option<LogRun>, ChainError> {
         let number = self.next;
         self.pass()?;
-        let Some(run) = entry(self.store, number, object)? else { return Ok(None) };
+        let Some(run) = self.kinds.read(self.store, number, object)? else { return Ok(None) };
         if run.epoch < self.epoch {
             return Ok(None);
         }

@@ -112,14 +112,25 @@ fn signed(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
 }
 
-/// The last bound at or before `position` that is warm at `now`.
-pub fn bound_before(cache: &Cache, position: usize, now: Option<Micros>, ttl_seconds: u32) -> Option<usize> {
-    let end = cache.bounds.partition_point(|bound| bound.position <= position);
-    let warm = |bound: &Bound| match (bound.used_at, now) {
-        (Some(then), Some(now)) if ttl_seconds > 0 => !is_cold(then, now, ttl_seconds),
-        _ => true,
-    };
-    cache.bounds.get(..end)?.iter().rposition(warm)
+impl Cache {
+    /// Tokens that are read at `now` if everything from `position` on changes, and the bound up to which; no bound: the end of the fixed
+    /// prefix.
+    pub fn kept_before(
+        &self,
+        position: usize,
+        now: Option<Micros>,
+        ttl_seconds: u32,
+    ) -> (u64, Option<usize>) {
+        let end = self.bounds.partition_point(|bound| bound.position <= position);
+        let is_warm = |bound: &Bound| match (bound.used_at, now) {
+            (Some(then), Some(now)) => !is_cold(then, now, ttl_seconds),
+            _ => true,
+        };
+        let bound = self.bounds.get(..end).and_then(|bounds| bounds.iter().rposition(is_warm));
+        let kept = bound.and_then(|bound| self.bounds.get(bound));
+        let tokens = kept.map_or(self.prefix_tokens, |bound| bound.tokens);
+        (if self.cold { 0 } else { tokens }, bound)
+    }
 }
 
 /// Whether a cache that was last used `then` is cold. A clock that runs backwards makes nothing cold.
@@ -140,12 +151,12 @@ pub fn plan(
     settings: &ServeSettings,
     now: Option<Micros>,
 ) -> FlushPlan {
-    if candidates.is_empty() {
-        return FlushPlan::default();
-    }
+    let Some(first) = candidates.first() else { return FlushPlan::default() };
     let price = settings.price;
-    let cut_at = |place: usize| cut(candidates, place, cache, &price, now);
-    let all = || cut_at(0).map_or_else(FlushPlan::default, |cut| cut.plan);
+    let all = || {
+        let removed = candidates.iter().fold(0_i64, |sum, candidate| sum.saturating_add(candidate.gain));
+        cut(cache, &price, now, first.position, (candidates.len(), removed))
+    };
     if cache.cold {
         let advice = if settings.mode == ServeMode::AppendOnly { Advice::Wait } else { Advice::FlushCold };
         return FlushPlan { advice, ..all() };
@@ -154,8 +165,8 @@ pub fn plan(
         return FlushPlan { advice: Advice::Flush, ..all() };
     }
     let kappa = price.kappa();
-    // Whether the cut pays, its score, and its place. If none pays, the one nearest to paying.
-    let mut best: Option<(bool, f64, usize)> = None;
+    // Whether the cut pays, its score, and its figures. If none pays, the one nearest to paying.
+    let mut best: Option<(bool, f64, FlushPlan)> = None;
     let (mut removed, mut waited) = (0_i64, 0.0_f64);
     for (place, candidate) in candidates.iter().enumerate().rev() {
         removed = removed.saturating_add(candidate.gain);
@@ -164,13 +175,12 @@ pub fn plan(
         if candidates.get(place.wrapping_sub(1)).is_some_and(|before| before.position == candidate.position) {
             continue;
         }
-        let rewritten = rewritten(cache, candidate.position, removed, settings.price.ttl_seconds, now).0;
-        let cost = kappa * float(signed(rewritten));
-        let extra = (price.write - price.read) * float(signed(rewritten)) - price.read * float(removed);
-        let may = settings.debt_max >= 1.0
+        let cut = cut(cache, &price, now, candidate.position, (candidates.len() - place, removed));
+        let cost = kappa * float(signed(cut.tokens_rewritten));
+        let is_within_debt = settings.debt_max >= 1.0
             || cache.paid_unhidden <= 0.0
-            || cache.paid + extra <= cache.paid_unhidden * (1.0 + settings.debt_max);
-        let (pays, score) = match settings.rule {
+            || cache.paid + cut.extra_cost_now <= cache.paid_unhidden * (1.0 + settings.debt_max);
+        let (is_worth_it, score) = match settings.rule {
             FlushRule::Hybrid | FlushRule::Prompts => {
                 let promised = settings.horizon * float(removed) + settings.waiting * waited;
                 (promised > 0.0 && promised >= HYBRID_RETURN_MIN * cost, promised - cost)
@@ -180,63 +190,41 @@ pub fn plan(
             FlushRule::SkiRental => (false, waited - cost),
             FlushRule::Cold => (false, f64::MIN),
         };
-        let pays = pays && may;
-        let deeper = settings.rule == FlushRule::SkiRental;
-        let is_better = |(known_pays, known, _): (bool, f64, usize)| match (pays, known_pays) {
+        let pays = is_worth_it && is_within_debt;
+        let is_deepest_wanted = settings.rule == FlushRule::SkiRental;
+        let is_better = best.as_ref().is_none_or(|(best_pays, best_score, _)| match (pays, *best_pays) {
             (true, false) => true,
             (false, true) => false,
-            _ => score > known || deeper && score >= known,
-        };
-        if best.is_none_or(is_better) {
-            best = Some((pays, score, place));
+            _ => score > *best_score || is_deepest_wanted && score >= *best_score,
+        });
+        if is_better {
+            best = Some((pays, score, cut));
         }
     }
-    let Some((pays, _, place)) = best else { return FlushPlan::default() };
-    let may = settings.rule != FlushRule::Prompts || cache.is_after_prompt;
-    let advice =
-        if pays && may && settings.mode == ServeMode::Batched { Advice::Flush } else { Advice::Wait };
-    cut_at(place).map_or_else(FlushPlan::default, |cut| FlushPlan { advice, ..cut.plan })
+    let Some((pays, _, cut)) = best else { return FlushPlan::default() };
+    let is_time = settings.rule != FlushRule::Prompts || cache.is_after_prompt;
+    let is_advised = pays && is_time && settings.mode == ServeMode::Batched;
+    FlushPlan { advice: if is_advised { Advice::Flush } else { Advice::Wait }, ..cut }
 }
 
-/// Tokens written again if everything from `position` on changes and `removed` leave, and the bound before them.
-fn rewritten(
-    cache: &Cache,
-    position: usize,
-    removed: i64,
-    ttl_seconds: u32,
-    now: Option<Micros>,
-) -> (u64, Option<usize>) {
-    let bound = bound_before(cache, position, now, ttl_seconds);
-    let kept =
-        bound.and_then(|bound| cache.bounds.get(bound)).map_or(cache.prefix_tokens, |bound| bound.tokens);
-    let kept = if cache.cold { 0 } else { kept };
-    // The kept tokens may be more than the sent ones: then nothing is written anew.
-    let suffix = signed(cache.last_tokens.saturating_sub(kept)).saturating_sub(removed);
-    (u64::try_from(suffix).unwrap_or(0), bound)
-}
-
-struct Cut {
-    plan: FlushPlan,
-}
-
+/// The figures of a cut: everything from `position` on changes, so many items are applied, and so many tokens leave by them.
 fn cut(
-    candidates: &[PlanCandidate],
-    place: usize,
     cache: &Cache,
     price: &Prices,
     now: Option<Micros>,
-) -> Option<Cut> {
-    let applied = candidates.get(place..)?;
-    let first = applied.first()?;
-    let removed = applied.iter().fold(0_i64, |sum, candidate| sum.saturating_add(candidate.gain));
-    let (rewritten, bound) = rewritten(cache, first.position, removed, price.ttl_seconds, now);
-    let unchanged = if cache.cold { price.write } else { price.read };
-    let extra = if cache.cold {
-        -unchanged * float(removed)
-    } else {
-        (price.write - price.read) * float(signed(rewritten)) - price.read * float(removed)
-    };
+    position: usize,
+    (item_count, removed): (usize, i64),
+) -> FlushPlan {
+    let (kept, bound) = cache.kept_before(position, now, price.ttl_seconds);
+    // The kept tokens may be more than the sent ones: then nothing is written anew.
+    let suffix = signed(cache.last_tokens.saturating_sub(kept)).saturating_sub(removed);
+    let rewritten = u64::try_from(suffix).unwrap_or(0);
     let saving = price.read * float(removed);
+    let extra = if cache.cold {
+        -price.write * float(removed)
+    } else {
+        (price.write - price.read) * float(signed(rewritten)) - saving
+    };
     let break_even = if extra <= 0.0 {
         Some(0.0)
     } else if saving > 0.0 {
@@ -244,19 +232,17 @@ fn cut(
     } else {
         None
     };
-    Some(Cut {
-        plan: FlushPlan {
-            advice: Advice::Wait,
-            first_changed: Some(first.position),
-            item_count: applied.len(),
-            tokens_removed: removed,
-            tokens_rewritten: rewritten,
-            bound,
-            extra_cost_now: extra,
-            saving_per_step: saving,
-            break_even_steps: break_even,
-        },
-    })
+    FlushPlan {
+        advice: Advice::Wait,
+        first_changed: Some(position),
+        item_count,
+        tokens_removed: removed,
+        tokens_rewritten: rewritten,
+        bound,
+        extra_cost_now: extra,
+        saving_per_step: saving,
+        break_even_steps: break_even,
+    }
 }
 
 #[cfg(test)]

@@ -404,7 +404,7 @@ fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
 }
 
 /// The provider's cache, as far as the log tells.
-fn cache(
+pub(crate) fn cache(
     state: &State,
     places: &[ServedPlace],
     options: &ServeOptions,
@@ -412,8 +412,10 @@ fn cache(
     at: Seq,
     now: Micros,
 ) -> Cache {
-    let mut sums = vec![options.prefix_tokens];
-    let mut sum = options.prefix_tokens;
+    let price = settings.price;
+    let prefix_tokens = options.prefix_tokens;
+    let mut sums = vec![prefix_tokens];
+    let mut sum = prefix_tokens;
     for place in places {
         for face in [Face::Input, Face::Output] {
             sum = sum.saturating_add(state.face(place.ix, face, place.at(face)).tokens_shown);
@@ -421,75 +423,64 @@ fn cache(
         sums.push(sum);
     }
     let ids: Vec<ItemId> = places.iter().filter_map(|place| state.item_id(place.ix)).collect();
-    let mut bounds: Vec<Bound> = Vec::new();
-    let mut account = Account::new(settings.price, options.prefix_tokens);
+    let mut cache = Cache { prefix_tokens, ..Cache::default() };
+    let mut account = Account { price, before: None, left_out: state.left_out(at) };
     let mut rebases = state.rebases(at).iter().peekable();
     for (seq, record) in state.served(at) {
         let is_rebased = rebases.peek().is_some_and(|rebase| rebase.seq < *seq);
         while let Some(rebase) = rebases.next_if(|rebase| rebase.seq < *seq) {
             let first = rebase.items.iter().filter_map(|item| ids.iter().position(|id| id == item)).min();
-            bounds.retain(|bound| first.is_some_and(|first| bound.position <= first));
+            cache.bounds.retain(|bound| first.is_some_and(|first| bound.position <= first));
         }
         let position = ids.iter().take_while(|id| id.seq <= *seq).count();
         let tokens = sums.get(position).copied().unwrap_or(sum);
-        let kept = is_rebased.then(|| bounds.last().map_or(options.prefix_tokens, |bound| bound.tokens));
-        account.add(record.tokens, state.tokens(*seq).whole, kept, state.time_of(*seq));
-        bounds.push(Bound { position, tokens, used_at: state.time_of(*seq) });
+        let kept = is_rebased.then(|| cache.kept_before(usize::MAX, None, price.ttl_seconds).0);
+        account.add(&mut cache, (*seq, record.tokens), kept, state);
+        cache.bounds.push(Bound { position, tokens, used_at: state.time_of(*seq) });
     }
-    let last = bounds.last();
+    let last = cache.bounds.last();
     let idle = last.and_then(|bound| bound.used_at);
     // Another model, other tools or another system prompt: no cached text begins so.
     let is_prompt_new =
         state.served(at).last().is_some_and(|(seq, _)| state.prompts(*seq).len() < state.prompts(at).len());
-    let cold = options.cold
+    cache.cold = options.cold
         || is_prompt_new
         || last.is_none()
-        || idle.is_some_and(|then| is_cold(then, now, settings.price.ttl_seconds));
-    let last_tokens = last.map_or(options.prefix_tokens, |bound| bound.tokens);
+        || idle.is_some_and(|then| is_cold(then, now, price.ttl_seconds));
+    cache.last_tokens = last.map_or(prefix_tokens, |bound| bound.tokens);
     let before = state.served(at).last().map_or(Seq::ZERO, |(seq, _)| *seq);
-    let is_after_prompt = state.prompt_count(at) > state.prompt_count(before);
-    let Account { paid, paid_unhidden, .. } = account;
-    let prefix_tokens = options.prefix_tokens;
-    Cache { cold, is_after_prompt, bounds, prefix_tokens, last_tokens, paid, paid_unhidden }
+    cache.is_after_prompt = state.prompt_count(at) > state.prompt_count(before);
+    cache
 }
 
-/// The price of the contexts that were served, and of the same ones with nothing hidden.
+/// Adds up the price of the contexts that were served, and of the same ones if acpdb had hidden nothing.
 struct Account {
     price: Prices,
-    prefix_tokens: u64,
     /// Tokens of the context before, as it was served and with nothing hidden, and when it was served.
     before: Option<(u64, u64, Option<Micros>)>,
-    paid: f64,
-    paid_unhidden: f64,
+    /// Tokens that the host took out itself, from each seq on: it would not have sent them in any case.
+    left_out: Vec<(Seq, i64)>,
 }
 
 impl Account {
-    const fn new(price: Prices, prefix_tokens: u64) -> Self {
-        Self { price, prefix_tokens, before: None, paid: 0.0, paid_unhidden: 0.0 }
-    }
-
     /// Adds a context. `kept`: tokens before the first text that differs from the context before it; `None`: none differs.
-    fn add(&mut self, tokens: u64, whole: u64, kept: Option<u64>, at: Option<Micros>) {
-        let sent = tokens.saturating_add(self.prefix_tokens);
-        let whole = whole.saturating_add(self.prefix_tokens);
+    fn add(&mut self, cache: &mut Cache, (seq, tokens): (Seq, u64), kept: Option<u64>, state: &State) {
+        let count = self.left_out.partition_point(|(since, _)| *since <= seq);
+        let left_out =
+            self.left_out.get(..count).and_then(|known| known.last()).map_or(0, |(_, tokens)| *tokens);
+        // The host leaves out no more than there is.
+        let whole = state.tokens(seq).whole.saturating_add_signed(left_out.saturating_neg());
+        let sent = tokens.saturating_add(cache.prefix_tokens);
+        let whole = whole.saturating_add(cache.prefix_tokens);
+        let at = state.time_of(seq);
         let warm = self.before.filter(|(.., then)| {
             !then.zip(at).is_some_and(|(then, at)| is_cold(then, at, self.price.ttl_seconds))
         });
         let (read, read_whole) = warm.map_or((0, 0), |(sent, whole, _)| (kept.unwrap_or(sent), whole));
-        let price = |read: u64, all: u64| {
-            let read = read.min(all);
-            // No more is read than is sent.
-            self.price.read * float(read) + self.price.write * float(all - read)
-        };
-        self.paid += price(read, sent);
-        self.paid_unhidden += price(read_whole, whole);
+        cache.paid += self.price.of(sent, read);
+        cache.paid_unhidden += self.price.of(whole, read_whole);
         self.before = Some((sent, whole, at));
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
-fn float(tokens: u64) -> f64 {
-    tokens as f64
 }
 
 /// The first place at which the context that was sent last is not the beginning of this one.

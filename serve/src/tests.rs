@@ -3,6 +3,7 @@
 use tempfile::TempDir;
 
 use acpdb_engine::command::memory::MemoryCommand;
+use acpdb_engine::entry::fact::HostCleared;
 use acpdb_engine::entry::{Entry, MemoryEntry, StreamInfo};
 use acpdb_engine::event::{InjectedKind, RebaseCause, Role};
 use acpdb_engine::fold::policy::ServeMode;
@@ -219,6 +220,34 @@ fn bytes_that_do_not_match_their_digest_are_told_and_stop_nothing() {
     assert!(!ServedAgain::find(&store, stream, &At::Head, &[&PlainText]).unwrap().is_same);
     let next = fixture.context("k2", &ServeOptions::default());
     assert!(!next.bytes.is_empty());
+}
+
+/// Outputs that the host had cleared counted as if acpdb had hidden them: a rewrite was paid from savings that nothing had made.
+#[test]
+fn what_the_host_leaves_out_itself_is_no_saving() {
+    let fixture = fixture();
+    let options = ServeOptions { prefix_tokens: 1_000, ..ServeOptions::default() };
+    let price = acpdb_engine::fold::policy::Prices::default();
+    let (mut before, mut unhidden) = (0, 0.0);
+    for (number, key) in ["one", "two", "three"].into_iter().enumerate() {
+        fixture.call("read", &format!("src/{key}.rs"), 40);
+        if number == 1 {
+            let text = Some(b"[cleared]".to_vec().into());
+            let cleared = HostCleared { items: Vec::new(), calls: vec!["c1".to_owned()], text };
+            let _ = fixture.session.append([Entry::from(cleared)]).unwrap();
+        }
+        let sent = fixture.context(key, &options).tokens + options.prefix_tokens;
+        // No rule hides anything: it is the context that was sent, as a cache reads it that no clearing broke.
+        unhidden += price.of(sent, before);
+        before = sent;
+    }
+    let view = fixture.session.view().unwrap();
+    let (state, at) = (view.state(), view.at());
+    let settings = state.policy(at).serve;
+    let now = fixture.session.store().now();
+    let known = crate::step::cache(state, &state.served_places(at), &options, &settings, at, now);
+    assert!((known.paid_unhidden - unhidden).abs() < 1e-6, "{} and {unhidden}", known.paid_unhidden);
+    assert!(known.paid > known.paid_unhidden, "the clearing broke the cache");
 }
 
 #[test]

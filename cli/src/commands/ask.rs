@@ -1,13 +1,14 @@
 //! Queries as people type them: words of the command line to a filter, and pages.
 
 use acpdb_engine::Store;
+use acpdb_engine::ids::Seq;
 use acpdb_engine::store::StreamName;
 use acpdb_query::cursor::{self, PageCursor};
 use acpdb_query::{Filter, Scanned};
 
-use super::{Failure, Output, at, describe, session};
+use super::{Code, Failure, Global, Output, at, describe, session};
 use crate::args::Ask;
-use crate::several::ReadStores;
+use crate::several::{self, ReadStores};
 
 /// The filter from words of the command line.
 pub(crate) fn filter(words: &[String]) -> Result<Filter, Failure> {
@@ -68,6 +69,25 @@ pub(crate) fn placed_in(
     }
 }
 
+/// Asks each store up to the last seq that a question reads: where `--at` stands in the only store, or by a time in several. One of several in which nothing had
+/// been recorded by then is left out.
+pub(crate) fn each_until<R: Send>(
+    stores: &ReadStores,
+    global: &Global,
+    only: Option<&StreamName>,
+    output: &Output,
+    ask: impl Fn(&Store, Seq) -> Result<R, Failure> + Sync,
+) -> Result<(Vec<(usize, R)>, Code), Failure> {
+    if let Some(store) = stores.only() {
+        let end = at::end(store, global, only)?.unwrap_or(store.head()?);
+        return Ok((vec![(0, ask(store, end)?)], Code::Ok));
+    }
+    let moment = several::moment(global)?;
+    let (found, code) =
+        stores.each(output, |store| several::end(store, moment)?.map(|end| ask(store, end)).transpose())?;
+    Ok((found.into_iter().filter_map(|(place, answer)| Some((place, answer?))).collect(), code))
+}
+
 /// A shell passes `text:"connection refused"` as `text:connection refused`. That means one text; so do titles and projects.
 fn quoted(word: &str) -> String {
     let plain = |rest: &str| rest.contains(' ') && !rest.contains(['"', ':', '(', ')']);
@@ -112,6 +132,15 @@ pub(crate) fn more(cursor: Option<PageCursor>, output: &Output) {
     if let Some(cursor) = cursor {
         output.note(format!("more: --after {cursor}"));
     }
+}
+
+/// The same, for programs as a line of its own.
+pub(crate) fn next_page(cursor: Option<PageCursor>, output: &mut Output) -> Result<(), Failure> {
+    if let Some(cursor) = cursor.filter(|_| output.json) {
+        return output.json_object("acpdb.page/1", &serde_json::json!({"next_cursor": cursor})).map(drop);
+    }
+    more(cursor, output);
+    Ok(())
 }
 
 /// Tells how many texts a search went through.

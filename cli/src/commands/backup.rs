@@ -6,17 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use acpdb_remote::{ChainError, RehearsedRemote, Remote, ShipOptions, ShipProgress, Shipper};
+use acpdb_remote::{ChainError, RehearsedRemote, Remote, ShipOptions, ShipProgress, Shipper, with_head};
 use serde_json::json;
 
-use super::remote_url::{self, OpenedUrl, RemoteUrl, with_head};
+use super::remote_url::{self, RemoteUrl, WITHOUT_SECRET};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, progress, store_path};
 use crate::args::BackupArgs;
 use crate::verdict;
-
-/// Said where a store's file `secret` is lost.
-const WITHOUT_SECRET: &str = "the store's file secret is neither here nor there: what is restored from there can be read, and nothing can be appended to it; put the file back \
-    from a backup";
 
 pub(crate) fn run(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
@@ -72,20 +68,21 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
         let options = ShipOptions { owner: owner(), key: args.keys, ..ShipOptions::default() };
         Shipper::open(&folder, remote, options).map_err(|error| url.failed(error, Code::Partial))
     };
-    let opened = url.open(args.alone)?;
-    let real = Arc::clone(&opened.remote);
+    let real = if args.alone { url.open_alone()? } else { url.open()? };
     if args.status {
         return tell_status(&url, &open(real)?, output);
     }
     url.check_to_write(&*real, &folder)?;
     let rehearsed = Arc::new(RehearsedRemote::new(Arc::clone(&real)));
-    let remote = if args.dry_run { Arc::<RehearsedRemote>::clone(&rehearsed) } else { real };
+    let remote: Arc<dyn Remote> = if args.dry_run { Arc::<RehearsedRemote>::clone(&rehearsed) } else { real };
     let mut shipper = open(Arc::clone(&remote))?;
     let store = shipper.store();
-    let warnings = ShipWarnings::new(&opened);
+    let warnings = ShipWarnings::new(&*remote);
     let warn = || warnings.is_head_lost.set(true);
     let code = if shipper.lacks_secret().map_err(|error| url.failed(error, Code::Partial))? {
-        output.warn(WITHOUT_SECRET);
+        output.warn(format!(
+            "the store's file secret is neither here nor there: {WITHOUT_SECRET}; put the file back from a backup"
+        ));
         Code::Partial
     } else {
         Code::Ok
@@ -94,6 +91,7 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
         let every = Duration::from_secs(args.every.into());
         let mut teller = FollowProgress::new(&url, &warnings, output);
         let done = with_head(&*remote, store, warn, || follow(&mut shipper, every, &mut teller));
+        let code = if teller.is_erased_there_still { Code::Partial } else { code };
         if let Some(unsaid) = teller.unsaid {
             return Err(unsaid);
         }
@@ -106,14 +104,7 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     warnings.tell_of_head(output);
     let shipped = shipped.map_err(|error| url.failed(error, Code::Partial))?;
     warnings.tell(output);
-    let code = if shipped.erased > 0 && opened.has_versions() {
-        output.warn(
-            "what was erased is there still, in old versions of objects: a lifecycle rule of the bucket, or who holds its locks, has to remove them",
-        );
-        Code::Partial
-    } else {
-        code
-    };
+    let code = if warnings.tell_of_erased(shipped.erased, output) { Code::Partial } else { code };
     let shown = url.shown();
     if args.dry_run {
         let (line, count) = url.estimate(global, &rehearsed.count(), false)?;
@@ -134,8 +125,20 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     } else {
         format!("{} shipped in {}", describe::bytes(shipped.bytes), describe::count(pieces, "piece"))
     };
-    output.line(format!("{shown}: all up to {} is there, {sent}", shipped.there))?;
+    output.line(format!(
+        "{shown}: all up to {} is there, {sent}{}",
+        shipped.there,
+        of_erased(shipped.erased)
+    ))?;
     Ok(code)
+}
+
+/// How many segments were replaced since texts of them were erased, for the end of a line.
+fn of_erased(segments: u64) -> String {
+    match segments {
+        0 => String::new(),
+        count => format!(", {} replaced, since texts were erased", describe::count(count, "segment")),
+    }
 }
 
 /// The name of this machine for people who look at what is there.
@@ -170,9 +173,7 @@ fn tell_status(url: &RemoteUrl, shipper: &Shipper, output: &mut Output) -> Resul
         output.line(format!("  {trash} still there; the next backup removes them"))?;
     }
     if status.lacks_secret {
-        output.warn(
-            "the store's file secret is not there: what is restored can be read, and nothing can be appended to it",
-        );
+        output.warn(format!("the store's file secret is not there: {WITHOUT_SECRET}"));
     }
     if status.there > here {
         output.warn("the store here has less than what is there: acpdb backup URL says more");
@@ -182,15 +183,21 @@ fn tell_status(url: &RemoteUrl, shipper: &Shipper, output: &mut Output) -> Resul
 
 /// Warnings about the place to which a store is shipped, each told once.
 struct ShipWarnings<'o> {
-    opened: &'o OpenedUrl,
+    remote: &'o dyn Remote,
     /// The head was lost, and that is not told yet.
     is_head_lost: Cell<bool>,
     are_versions_told: Cell<bool>,
+    are_erased_told: Cell<bool>,
 }
 
 impl<'o> ShipWarnings<'o> {
-    const fn new(opened: &'o OpenedUrl) -> Self {
-        Self { opened, is_head_lost: Cell::new(false), are_versions_told: Cell::new(false) }
+    const fn new(remote: &'o dyn Remote) -> Self {
+        Self {
+            remote,
+            is_head_lost: Cell::new(false),
+            are_versions_told: Cell::new(false),
+            are_erased_told: Cell::new(false),
+        }
     }
 
     fn tell_of_head(&self, output: &Output) {
@@ -201,10 +208,23 @@ impl<'o> ShipWarnings<'o> {
 
     fn tell(&self, output: &Output) {
         self.tell_of_head(output);
-        if !self.are_versions_told.get() && self.opened.has_versions() {
+        if !self.are_versions_told.get() && self.remote.has_versions() {
             self.are_versions_told.set(true);
             output.warn("the bucket keeps old versions of objects: what is erased or replaced stays there until a rule of the bucket removes it");
         }
+    }
+}
+
+impl ShipWarnings<'_> {
+    /// Says, once, that texts which were erased are there still. Returns whether they are.
+    fn tell_of_erased(&self, segments: u64, output: &Output) -> bool {
+        let are_there = segments > 0 && self.remote.has_versions();
+        if are_there && !self.are_erased_told.replace(true) {
+            output.warn(
+                "what was erased is there still, in old versions of objects: a lifecycle rule of the bucket, or who holds its locks, has to remove them",
+            );
+        }
+        are_there
     }
 }
 
@@ -213,8 +233,9 @@ struct FollowProgress<'o> {
     url: &'o RemoteUrl,
     warnings: &'o ShipWarnings<'o>,
     output: &'o mut Output,
-    /// The last seq that was said.
-    said: Option<u64>,
+    /// The last seq that was said, and the segments of which texts were erased.
+    said: Option<(u64, u64)>,
+    is_erased_there_still: bool,
     is_failing: bool,
     /// The failure of a line that could not be printed.
     unsaid: Option<Failure>,
@@ -222,7 +243,15 @@ struct FollowProgress<'o> {
 
 impl<'o> FollowProgress<'o> {
     const fn new(url: &'o RemoteUrl, warnings: &'o ShipWarnings<'o>, output: &'o mut Output) -> Self {
-        Self { url, warnings, output, said: None, is_failing: false, unsaid: None }
+        Self {
+            url,
+            warnings,
+            output,
+            said: None,
+            is_erased_there_still: false,
+            is_failing: false,
+            unsaid: None,
+        }
     }
 
     fn tell(&mut self, progress: &ShipProgress) -> Result<(), Failure> {
@@ -232,16 +261,20 @@ impl<'o> FollowProgress<'o> {
             self.output.warn(format!("{} does not take it now; tried again until it does", self.url.shown()));
         }
         self.is_failing = is_failing;
-        if is_failing || progress.there != progress.until || self.said == Some(progress.there.0) {
+        self.is_erased_there_still |= self.warnings.tell_of_erased(progress.erased, self.output);
+        let (there, erased) = (progress.there, progress.erased);
+        if is_failing || there != progress.until || self.said == Some((there.0, erased)) {
             return Ok(());
         }
-        self.said = Some(progress.there.0);
+        // A new count is told with the next line.
+        let replaced = erased - self.said.map_or(0, |(_, erased)| erased).min(erased);
+        self.said = Some((there.0, erased));
         if self.output.json {
-            let value =
-                json!({"schema": "acpdb.following/1", "url": self.url.typed(), "there": progress.there});
+            let value = json!({"schema": "acpdb.following/1", "url": self.url.typed(), "there": there, "erased": replaced});
             self.output.json_line(&value)?;
         } else {
-            self.output.line(format!("{}: all up to {} is there", self.url.shown(), progress.there))?;
+            let of_erased = of_erased(replaced);
+            self.output.line(format!("{}: all up to {there} is there{of_erased}", self.url.shown()))?;
         }
         self.output.flush()
     }

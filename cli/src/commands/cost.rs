@@ -16,7 +16,7 @@ use super::lines::{clip, clip_path, one_line};
 use super::table::{Column, fitted};
 use super::{Code, EscapeLevel, Failure, Global, Output, ask, describe, escape, session};
 use crate::args::{Cost, CostBy, CostSort};
-use crate::several::{self, ReadStores};
+use crate::several::ReadStores;
 use crate::spread;
 
 /// Columns of a title, a folder or a model.
@@ -156,7 +156,6 @@ struct Asking {
 }
 
 /// The answer of one store.
-#[derive(Default)]
 struct StoreBill {
     requests: StoreRequests,
     /// The requests that are asked for.
@@ -179,16 +178,8 @@ struct Joined {
 
 impl Asking {
     fn ask_all(&self, stores: &ReadStores, global: &Global, output: &Output) -> Result<Joined, Failure> {
-        let (parts, code) = if let Some(store) = stores.only() {
-            let to = super::at::end(store, global, self.only.as_ref())?.unwrap_or(store.head()?);
-            (vec![(0, self.ask(store, to)?)], Code::Ok)
-        } else {
-            let moment = several::moment(global)?;
-            stores.each(output, |store| match several::end(store, moment)? {
-                Some(to) => self.ask(store, to),
-                None => Ok(StoreBill::default()),
-            })?
-        };
+        let (parts, code) =
+            ask::each_until(stores, global, self.only.as_ref(), output, |store, to| self.ask(store, to))?;
         let silent = parts.iter().flat_map(|(_, part)| part.silent.iter().cloned()).collect();
         let newest = parts.iter().filter_map(|(_, part)| part.newest).max();
         let (mut told, mut ends) = (Vec::new(), Vec::new());
@@ -433,24 +424,43 @@ fn rows(bill: &Bill, Units { by, within }: Units, output: &mut Output) -> Result
     output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
 }
 
-/// The way that would have saved most, in one line: the commands, dollars, and the share of steps that would have missed a text. A policy alone
-/// saves nothing: something has to prune by it.
-pub(super) fn saving(waste: &Waste) -> Option<String> {
-    let way = waste.best()?;
-    Some(format!(
-        "acpdb policy set {}, then acpdb run --mode prune, saves {} ({:.1} %), risks {:.1} % of steps",
-        way.policy,
-        describe::dollars_in_words(way.saved),
-        way.saved / waste.input * 100.0,
-        way.affected_share() * 100.0
-    ))
+/// The way that would have saved most. A policy alone saves nothing: something has to prune by it.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct Saving {
+    policy: &'static str,
+    dollars: f64,
+    /// The share of the input bill.
+    share: f64,
+    /// The share of steps that would have missed a text.
+    risk: f64,
+}
+
+impl Saving {
+    pub(super) fn of(waste: &Waste) -> Option<Self> {
+        let way = waste.best()?;
+        let (policy, dollars, share) = (way.policy, way.saved, way.saved / waste.input);
+        Some(Self { policy, dollars, share, risk: way.affected_share() })
+    }
+}
+
+impl std::fmt::Display for Saving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dollars = describe::dollars_in_words(self.dollars);
+        let [share, risk] = [self.share, self.risk].map(|share| share * 100.0);
+        write!(
+            f,
+            "acpdb policy set {}, then acpdb run --mode prune, saves {dollars} ({share:.1} %), risks {risk:.1} % of steps",
+            self.policy
+        )
+    }
 }
 
 fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> {
     let stale = bill.sum.stale.unwrap_or_default();
     output.line("")?;
     let share = |part: f64| if waste.input > 0.0 { part / waste.input * 100.0 } else { 0.0 };
-    let saving = saving(waste).unwrap_or_else(|| "no policy saves anything".to_owned());
+    let saving =
+        Saving::of(waste).map_or_else(|| "no policy saves anything".to_owned(), |saving| saving.to_string());
     output.line(format!(
         "{} of {} ({:.1} %) went to stale items; {saving}",
         describe::dollars_in_words(stale),

@@ -46,6 +46,38 @@ enum CheckState {
     Problem,
 }
 
+/// Findings, in the order of the looks.
+#[derive(Default)]
+struct DoctorFindings(Vec<DoctorFinding>);
+
+impl DoctorFindings {
+    fn add(
+        &mut self,
+        state: CheckState,
+        what: &'static str,
+        detail: impl Into<String>,
+        next: Option<String>,
+    ) {
+        self.0.push(DoctorFinding { state, what, detail: detail.into(), next });
+    }
+
+    fn ok(&mut self, what: &'static str, detail: impl Into<String>) {
+        self.add(CheckState::Ok, what, detail, None);
+    }
+
+    fn note(&mut self, what: &'static str, detail: impl Into<String>, next: impl Into<String>) {
+        self.add(CheckState::Note, what, detail, Some(next.into()));
+    }
+
+    fn problem(&mut self, what: &'static str, detail: impl Into<String>, next: impl Into<String>) {
+        self.add(CheckState::Problem, what, detail, Some(next.into()));
+    }
+
+    fn failed(&mut self, what: &'static str, failure: Failure) {
+        self.add(CheckState::Problem, what, failure.message, failure.hint);
+    }
+}
+
 pub(crate) fn run(global: &Global, args: &Doctor, output: &mut Output) -> Result<Code, Failure> {
     match &args.act {
         Some(DoctorAct::Reindex) => return super::reindex::run(global, output),
@@ -56,8 +88,10 @@ pub(crate) fn run(global: &Global, args: &Doctor, output: &mut Output) -> Result
 
     super::at::refuse_now(global, "doctor")?;
     let folder = store_path::folder(global, output)?;
-    let (mut findings, code) = look(&folder, global);
-    findings.extend(passed_over(global));
+    let mut findings = DoctorFindings::default();
+    let code = look(&folder, global, &mut findings);
+    passed_over(global, &mut findings);
+    let findings = findings.0;
     if output.json {
         output.json_object(
             "acpdb.doctor/1",
@@ -86,63 +120,53 @@ pub(crate) fn run(global: &Global, args: &Doctor, output: &mut Output) -> Result
 }
 
 /// The stores that hooks find from this folder and pass over.
-fn passed_over(global: &Global) -> Vec<DoctorFinding> {
-    let found = match store_path::find_unasked(global) {
-        Ok(found) => found,
-        Err(failure) => {
-            let (detail, next) = (failure.message, failure.hint);
-            return vec![DoctorFinding { state: CheckState::Problem, what: "hooks", detail, next }];
+fn passed_over(global: &Global, findings: &mut DoctorFindings) {
+    match store_path::find_unasked(global) {
+        Ok(found) => {
+            for passed in &found.passed {
+                let next = passed.next.as_ref().map(|trust| format!("if you trust who made it: {trust}"));
+                findings.add(CheckState::Note, "hooks", passed.line_only(), next);
+            }
         }
-    };
-    let finding = |passed: &store_path::PassedStore| {
-        let next = passed.next.as_ref().map(|trust| format!("if you trust who made it: {trust}"));
-        DoctorFinding { state: CheckState::Note, what: "hooks", detail: passed.line_only(), next }
-    };
-    found.passed.iter().map(finding).collect()
+        Err(failure) => findings.failed("hooks", failure),
+    }
 }
 
-fn look(folder: &Path, global: &Global) -> (Vec<DoctorFinding>, Code) {
-    let mut findings = Vec::new();
-    let mut add = |state, what, detail: String, next: Option<String>| {
-        findings.push(DoctorFinding { state, what, detail, next });
-    };
+fn look(folder: &Path, global: &Global, findings: &mut DoctorFindings) -> Code {
     match untrusted(folder) {
-        Ok(Some(name)) => add(
-            CheckState::Problem,
+        Ok(Some(name)) => findings.problem(
             "file system",
             format!("{name}: locks and syncs cannot be relied on"),
-            Some(
-                "move the folder to a local disk, or set ACPDB_ANY_FILE_SYSTEM=1 to use it all the same"
-                    .to_owned(),
-            ),
+            "move the folder to a local disk, or set ACPDB_ANY_FILE_SYSTEM=1 to use it all the same",
         ),
-        _ => add(CheckState::Ok, "file system", "local".to_owned(), None),
+        _ => findings.ok("file system", "local"),
     }
     if let Some(free) = free_bytes(folder) {
+        let detail = format!("{} free", describe::bytes(free));
         if free < FREE_BYTES_MIN {
-            let next =
-                "free some space; the store stays readable, and nothing acknowledged is lost".to_owned();
-            add(CheckState::Problem, "disk", format!("{} free", describe::bytes(free)), Some(next));
+            let next = "free some space; the store stays readable, and nothing acknowledged is lost";
+            findings.problem("disk", detail, next);
         } else {
-            add(CheckState::Ok, "disk", format!("{} free", describe::bytes(free)), None);
+            findings.ok("disk", detail);
         }
     }
     if let Some(mode) = open_to_others(folder) {
         let next = format!("chmod -R go-rwx {}", folder.display());
-        add(CheckState::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
+        findings.note("access", format!("others may enter the folder (mode {mode:o})"), next);
     }
-    git(folder, &mut add);
-    hosts(&mut add);
+    git(folder, findings);
+    hosts(findings);
     let code = match verify_store(folder, &VerifyOptions { keys: KeyUse::Bytes, ..VerifyOptions::default() })
     {
         Ok(report) => {
-            let code = log(&report, folder, &mut add);
-            let code = verdict::worse(code, signed(&report, folder, &mut add));
+            let code = log(&report, folder, findings);
+            let code = verdict::worse(code, signed(&report, folder, findings));
             // A store that cannot be read for another reason is told of above.
             let locked = if code == Code::Ok { unopened(folder, global) } else { None };
             locked.map_or(code, |failure| {
-                add(CheckState::Problem, "key", failure.message, failure.hint);
-                failure.code
+                let code = failure.code;
+                findings.failed("key", failure);
+                code
             })
         }
         Err(error) => {
@@ -151,34 +175,35 @@ fn look(folder: &Path, global: &Global) -> (Vec<DoctorFinding>, Code) {
                 Error::NewerFormat { .. } => "update acpdb",
                 _ => "see whether the folder can be read by this user",
             };
-            add(CheckState::Problem, "log", error.to_string(), Some(next.to_owned()));
+            findings.problem("log", error.to_string(), next);
             Failure::from(error).code
         }
     };
     if acpdb_engine::store::erasure_is_pending(folder) {
-        let detail = "begun and not ended: texts that are on record as erased may still be on the disk";
         let next = format!(
             "see that there is space and that nothing in the folder is a link; acpdb --db {} doctor seal, like every verb \
              that writes, then ends it",
             store_path::quoted(folder)
         );
-        add(CheckState::Problem, "erasure", detail.to_owned(), Some(next));
+        let detail = "begun and not ended: texts that are on record as erased may still be on the disk";
+        findings.problem("erasure", detail, next);
     }
-    let (files, bytes) = held(folder).unwrap_or_else(|error| {
-        let next = "see whether the folder can be read by this user".to_owned();
-        add(CheckState::Problem, "quarantine", error, Some(next));
-        (0, 0)
-    });
-    if files > 0 {
-        let detail = format!(
-            "{} in {}, from unfinished writes",
-            describe::bytes(bytes),
-            describe::count(files, "file")
-        );
-        let next = "nothing in it was ever acknowledged; delete it when you like".to_owned();
-        add(CheckState::Note, "quarantine", detail, Some(next));
+    match held(folder) {
+        Err(error) => {
+            findings.problem("quarantine", error, "see whether the folder can be read by this user");
+        }
+        Ok((0, _)) => {}
+        Ok((files, bytes)) => {
+            let files = describe::count(files, "file");
+            let detail = format!("{} in {files}, from unfinished writes", describe::bytes(bytes));
+            findings.note(
+                "quarantine",
+                detail,
+                "nothing in it was ever acknowledged; delete it when you like",
+            );
+        }
     }
-    (findings, code)
+    code
 }
 
 /// Why no key at hand opens the store: sound bytes that their owner cannot read are no healthy store.
@@ -194,84 +219,73 @@ fn unopened(folder: &Path, global: &Global) -> Option<Failure> {
 }
 
 /// Adds whether git would take the store.
-fn git(folder: &Path, add: &mut impl FnMut(CheckState, &'static str, String, Option<String>)) {
-    let store = store_path::quoted(folder);
+fn git(folder: &Path, findings: &mut DoctorFindings) {
     match doctor_git::standing(folder) {
         GitStanding::Apart => {}
-        GitStanding::WouldTake => {
-            let next = format!("echo '*' > {}", store_path::quoted(&folder.join(".gitignore")));
-            let detail = "git add would take it, and a commit would publish what sessions hold".to_owned();
-            add(CheckState::Note, "git", detail, Some(next));
-        }
+        GitStanding::WouldTake => findings.note(
+            "git",
+            "git add would take it, and a commit would publish what sessions hold",
+            format!("echo '*' > {}", store_path::quoted(&folder.join(".gitignore"))),
+        ),
         GitStanding::Taken => {
-            let next =
-                format!("git rm -r -q --cached {store}; commits that hold it stay until you rewrite them");
-            let detail = "git has taken it: each commit publishes what sessions hold".to_owned();
-            add(CheckState::Problem, "git", detail, Some(next));
+            let store = store_path::quoted(folder);
+            findings.problem(
+                "git",
+                "git has taken it: each commit publishes what sessions hold",
+                format!("git rm -r -q --cached {store}; commits that hold it stay until you rewrite them"),
+            );
         }
     }
 }
 
 /// Adds the state of each host to which acpdb is attached.
-fn hosts(add: &mut impl FnMut(CheckState, &'static str, String, Option<String>)) {
+fn hosts(findings: &mut DoctorFindings) {
     match super::attach::standings() {
         Ok(standings) => {
             for standing in standings {
                 let state = if standing.next.is_some() { CheckState::Problem } else { CheckState::Ok };
-                add(state, standing.host, standing.detail, standing.next);
+                findings.add(state, standing.host, standing.detail, standing.next);
             }
         }
-        Err(failure) => add(CheckState::Problem, "hosts", failure.message, failure.hint),
+        Err(failure) => findings.failed("hosts", failure),
     }
 }
 
 /// The state of the log, and the remedy.
-fn log(
-    report: &VerifyReport,
-    folder: &Path,
-    add: &mut impl FnMut(CheckState, &'static str, String, Option<String>),
-) -> Code {
+fn log(report: &VerifyReport, folder: &Path, findings: &mut DoctorFindings) -> Code {
     let events = describe::count(report.events, "event");
     let are = if report.events == 1 { "is" } else { "are" };
     let (path, store) = (folder.display(), store_path::quoted(folder));
     match report.verdict() {
-        Verdict::Sound => add(CheckState::Ok, "log", format!("{events}, every digest and link holds"), None),
-        Verdict::Damaged if report.violations.is_empty() && report.has_no_tail() => {
-            let next = format!(
+        Verdict::Sound => findings.ok("log", format!("{events}, every digest and link holds")),
+        Verdict::Damaged if report.violations.is_empty() && report.has_no_tail() => findings.problem(
+            "log",
+            format!("{events} {are} sound, and the file that says where the log ends is gone: later ones may be lost"),
+            format!(
                 "look for the file tail, in a backup or on the disk; without it acpdb --db {store} doctor seal, like every verb that writes, \
                  makes one from what is there"
-            );
-            let detail = format!(
-                "{events} {are} sound, and the file that says where the log ends is gone: later ones may be lost"
-            );
-            add(CheckState::Problem, "log", detail, Some(next));
-        }
+            ),
+        ),
         Verdict::Damaged => {
             let places = describe::count(report.violations.len() as u64, "place");
+            let detail = if report.lost_texts_alone() {
+                format!("texts are damaged in {places}; {events} {are} readable but for these")
+            } else {
+                format!("damaged in {places}; {events} {are} sound and readable")
+            };
             let next = format!(
                 "copy {path} elsewhere; acpdb verify lists the damage; acpdb --db {store} doctor salvage --into NEW saves \
                  the rest"
             );
-            add(
-                CheckState::Problem,
-                "log",
-                if report.lost_texts_alone() {
-                    format!("texts are damaged in {places}; {events} {are} readable but for these")
-                } else {
-                    format!("damaged in {places}; {events} {are} sound and readable")
-                },
-                Some(next),
-            );
+            findings.problem("log", detail, next);
         }
-        Verdict::Unreadable => {
-            let why = report.not_proven.join("; ");
-            let next =
-                "see whether this user may read the folder and its files, and whether the disk is sound"
-                    .to_owned();
-            add(CheckState::Problem, "log", format!("cannot be read: {why}"), Some(next));
-        }
+        Verdict::Unreadable => findings.problem(
+            "log",
+            format!("cannot be read: {}", report.not_proven.join("; ")),
+            "see whether this user may read the folder and its files, and whether the disk is sound",
+        ),
         Verdict::Contradicted => {
-            add(CheckState::Problem, "fold", "what this program concludes cannot be".to_owned(), None);
+            findings.add(CheckState::Problem, "fold", "what this program concludes cannot be", None);
         }
         Verdict::TailLost => {
             let range = report.missing.map(|(first, last)| format!("{first} to {last}")).unwrap_or_default();
@@ -279,37 +293,29 @@ fn log(
                 "a disk that lied, or a folder put back from an older copy: look for a newer one; without one, \
                  acpdb --db {store} doctor salvage --into NEW goes on from what is there"
             );
-            add(
-                CheckState::Problem,
-                "log",
-                format!("acknowledged events {range} are missing at the end"),
-                Some(next),
-            );
+            findings.problem("log", format!("acknowledged events {range} are missing at the end"), next);
         }
     }
     if report.torn_bytes > 0 || report.unconfirmed_events > 0 {
         let detail = format!("{} of an unfinished write", describe::bytes(report.torn_bytes));
-        add(CheckState::Note, "end", detail, Some("the next append sets it aside by itself".to_owned()));
+        findings.note("end", detail, "the next append sets it aside by itself");
     }
     let notes: &[String] = if report.verdict() == Verdict::Unreadable { &[] } else { &report.not_proven };
     for note in notes {
-        add(CheckState::Note, "not proven", note.clone(), None);
+        findings.add(CheckState::Note, "not proven", note.as_str(), None);
     }
     verdict::code_of(report)
 }
 
 /// Compares the log with its signed checkpoints, and adds the remedy.
-fn signed(
-    report: &VerifyReport,
-    folder: &Path,
-    add: &mut impl FnMut(CheckState, &'static str, String, Option<String>),
-) -> Code {
+fn signed(report: &VerifyReport, folder: &Path, findings: &mut DoctorFindings) -> Code {
     let judged = match super::verify::signed(report, folder, &[]) {
         Ok(None) => return Code::Ok,
         Ok(Some(judged)) => judged,
         Err(failure) => {
-            add(CheckState::Problem, "signed", failure.message, failure.hint);
-            return failure.code;
+            let code = failure.code;
+            findings.failed("signed", failure);
+            return code;
         }
     };
     let (agreeing, others): (Vec<_>, Vec<_>) =
@@ -317,7 +323,7 @@ fn signed(
     if !agreeing.is_empty() {
         let agree = if agreeing.len() == 1 { "agrees" } else { "agree" };
         let count = describe::count(agreeing.len() as u64, "checkpoint");
-        add(CheckState::Ok, "signed", format!("{count} {agree} with the log"), None);
+        findings.ok("signed", format!("{count} {agree} with the log"));
     }
     let mut code = Code::Ok;
     for claim in others.iter().take(CLAIM_COUNT_MAX) {
@@ -332,19 +338,15 @@ fn signed(
             _ => Some("acpdb checkpoint show compares all that was signed with the log"),
         };
         let state = if is_remark { CheckState::Note } else { CheckState::Problem };
-        add(state, "signed", claims::line(claim), next.map(str::to_owned));
+        findings.add(state, "signed", claims::line(claim), next.map(str::to_owned));
     }
     for claim in others.iter().filter(|claim| claim.standing != CheckpointStatus::Unproven) {
         code = verdict::worse(code, claims::code_of(claim.standing));
     }
     if others.len() > CLAIM_COUNT_MAX {
         let more = others.len() - CLAIM_COUNT_MAX;
-        add(
-            CheckState::Note,
-            "signed",
-            format!("{more} more that do not agree; acpdb verify lists them"),
-            None,
-        );
+        let detail = format!("{more} more that do not agree; acpdb verify lists them");
+        findings.add(CheckState::Note, "signed", detail, None);
     }
     code
 }

@@ -195,13 +195,7 @@ impl Listing<'_> {
         ask::searched(scanned, output);
         let next = next.filter(|_| has_more);
         if output.json {
-            #[derive(serde::Serialize)]
-            struct HistoryPage<'a> {
-                items: &'a [serde_json::Value],
-                #[serde(skip_serializing_if = "Option::is_none")]
-                next_cursor: Option<PageCursor>,
-            }
-            return output.json_object(SCHEMA, &HistoryPage { items: &json, next_cursor: next });
+            return output.json_page(SCHEMA, &json, next);
         }
         if row_count == 0 && self.after.is_none() {
             if !self.question.is_empty() {

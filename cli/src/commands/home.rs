@@ -15,6 +15,7 @@ use acpdb_query::cost::{self, BillFilter, BilledRequest, By, PriceTable, Request
 use acpdb_query::filter::Filter;
 use acpdb_query::{SessionRow, SessionSketch, SessionsAsked};
 
+use super::cost::Saving;
 use super::describe::{dollars, dollars_in_words};
 use super::lines::{clip, one_line};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
@@ -98,63 +99,84 @@ struct Stale {
     input: f64,
     /// Dollars of that input, paid for stale items.
     wasted: f64,
-    /// The way that would have saved most, in words.
+    /// The way that would have saved most.
     #[serde(skip_serializing_if = "Option::is_none")]
-    saving: Option<String>,
+    saving: Option<Saving>,
 }
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "acpdb without a verb")?;
-    if global.several.is_some() {
-        return of_several(global, output);
+    if global.several.is_none() {
+        let folder = store_path::find(global)?.folder;
+        let is_there = folder.join("acpdb.json").is_file();
+        if !is_there {
+            crate::own_stores::check_encrypted(&folder)?;
+        }
+        // A folder that is there and names no store is told by the reading below, unless no option named it.
+        if !folder.exists() || global.db.is_none() && !is_there {
+            return first(&folder, output);
+        }
     }
-    let folder = store_path::find(global)?.folder;
-    let is_there = folder.join("acpdb.json").is_file();
-    if !is_there {
-        crate::own_stores::check_encrypted(&folder)?;
-    }
-    // A folder that is there and names no store is told by the reading below, unless no option named it.
-    if !folder.exists() || global.db.is_none() && !is_there {
-        return first(&folder, output);
-    }
-    let store = store_path::read(global, output)?;
+    let stores = ReadStores::open(global, output)?;
     let table = super::prices::table(global, None)?;
-    let (home, rows) = look(&store, &table, output)?;
+    let (home, rows, code) = look(&stores, &table, output)?;
     if output.json {
-        return output.json_object("acpdb.home/1", &home);
+        return output.json_object("acpdb.home/1", &home).map(|_| code);
     }
     draw(&home, &rows, output)?;
-    Ok(Code::Ok)
+    Ok(code)
 }
 
-fn look(store: &Store, table: &PriceTable, output: &Output) -> Result<(Home, Vec<SessionRow>), Failure> {
-    let head = store.head()?;
-    let asked = SessionsAsked::new(store, head, &Filter::default())?;
-    let main: Vec<_> = asked.names.iter().filter(|name| name.parent.is_none()).collect();
-    let sessions = main.len();
-    let found = spread::each(&main, "sessions", output, |name| asked.sketch(name))?;
-    let mut sketches: Vec<SessionSketch> = found.into_iter().flatten().collect();
-    sketches.sort_by_key(|sketch| age(&sketch.summary));
-    let newest: Vec<StreamId> =
-        sketches.iter().take(STALE_COUNT).map(|sketch| sketch.summary.name.id).collect();
-    let rows = whole(&asked, sketches)?;
-    let requests = &asked.requests;
-    let (cost, cost_lately) = costs(requests, table);
-    let home = Home {
-        store: Some(store.root().display().to_string()),
-        stores: None,
-        found: None,
-        bytes: store.info()?.log_bytes,
-        sessions: sessions as u64,
-        subagents: (asked.names.len() - sessions) as u64,
-        events: head.get(),
-        cost,
-        cost_lately,
+/// The stores at a glance, and the newest sessions. The share of stale items is that of a store alone.
+fn look(
+    stores: &ReadStores,
+    table: &PriceTable,
+    output: &Output,
+) -> Result<(Home, Vec<SessionRow>, Code), Failure> {
+    let progress = stores.only().map(|_| output.progress);
+    let (found, code) = stores.each(output, |store| {
+        let head = store.head()?;
+        let ask = |asked: &SessionsAsked| {
+            let main: Vec<_> = asked.names.iter().filter(|name| name.parent.is_none()).collect();
+            let sketches = spread::each_of_one(progress, &main, "sessions", |name| asked.sketch(name))?;
+            let mut sketches: Vec<SessionSketch> = sketches.into_iter().flatten().collect();
+            sketches.sort_by_key(|sketch| age(&sketch.summary));
+            let newest = sketches.iter().take(STALE_COUNT).map(|sketch| sketch.summary.name.id).collect();
+            Ok::<(_, Vec<StreamId>, _), Failure>((
+                whole(asked, sketches)?,
+                newest,
+                (main.len(), asked.names.len()),
+            ))
+        };
+        let (told, requests) = SessionsAsked::with_requests(store, head, &Filter::default(), ask)?;
+        Ok((told, requests, head, store.info()?.log_bytes))
+    })?;
+    let mut home = Home {
+        store: stores.only().map(|store| store.root().display().to_string()),
+        stores: stores.only().is_none().then_some(stores.count()),
         cost_days: LATELY,
-        stale: stale(store, requests, table, &newest, head, output)?,
-        newest: rows.iter().map(|row| Newest::of(row, None)).collect(),
+        ..Home::default()
     };
-    Ok((home, rows))
+    let (mut rows, mut parts): (Vec<(usize, SessionRow)>, Vec<StoreRequests>) = (Vec::new(), Vec::new());
+    let (mut newest, mut end) = (Vec::new(), Seq::ZERO);
+    for (place, ((own, newest_here, (main, names)), told, head, bytes)) in found {
+        home.sessions += main as u64;
+        home.subagents += (names - main) as u64;
+        home.events += head.get();
+        home.bytes += bytes;
+        rows.extend(own.into_iter().map(|row| (place, row)));
+        parts.push(told);
+        (newest, end) = (newest_here, head);
+    }
+    let requests = Requests::joined(parts).0;
+    (home.cost, home.cost_lately) = costs(&requests, table);
+    if let Some(store) = stores.only() {
+        home.stale = stale(store, &requests, table, &newest, end, output)?;
+    }
+    rows.sort_by_key(|(place, row)| (age(&row.summary), *place));
+    rows.truncate(LISTED_COUNT);
+    home.newest = rows.iter().map(|(place, row)| Newest::of(row, stores.label(*place))).collect();
+    Ok((home, rows.into_iter().map(|(_, row)| row).collect(), code))
 }
 
 /// The order of sessions in the list: the newest first.
@@ -180,44 +202,6 @@ fn costs(requests: &Requests, table: &PriceTable) -> (f64, f64) {
     (sum(&|_| true), sum(&|request| request.at.is_some_and(|at| at >= lately && at <= now)))
 }
 
-/// Several stores at a glance. The share of stale items is that of a store alone.
-fn of_several(global: &Global, output: &mut Output) -> Result<Code, Failure> {
-    let stores = ReadStores::open(global, output)?;
-    let table = super::prices::table(global, None)?;
-    let (found, code) = stores.each(output, |store| {
-        let head = store.head()?;
-        let ask = |asked: &SessionsAsked| {
-            let main: Vec<_> = asked.names.iter().filter(|name| name.parent.is_none()).collect();
-            let sketches = main.iter().map(|name| asked.sketch(name)).collect::<Result<Vec<_>, _>>()?;
-            let mut sketches: Vec<SessionSketch> = sketches.into_iter().flatten().collect();
-            sketches.sort_by_key(|sketch| age(&sketch.summary));
-            Ok::<_, Failure>((whole(asked, sketches)?, main.len(), asked.names.len()))
-        };
-        let (told, requests) = SessionsAsked::with_requests(store, head, &Filter::default(), ask)?;
-        Ok((told, requests, head, store.info()?.log_bytes))
-    })?;
-    let mut home = Home { stores: Some(stores.count()), cost_days: LATELY, ..Home::default() };
-    let (mut rows, mut requests): (Vec<(usize, SessionRow)>, Vec<StoreRequests>) = (Vec::new(), Vec::new());
-    for (place, ((own, main, names), told, head, bytes)) in found {
-        home.sessions += main as u64;
-        home.subagents += (names - main) as u64;
-        home.events += head.get();
-        home.bytes += bytes;
-        rows.extend(own.into_iter().map(|row| (place, row)));
-        requests.push(told);
-    }
-    (home.cost, home.cost_lately) = costs(&Requests::joined(requests).0, &table);
-    rows.sort_by_key(|(place, row)| (age(&row.summary), *place));
-    rows.truncate(LISTED_COUNT);
-    home.newest = rows.iter().map(|(place, row)| Newest::of(row, stores.label(*place))).collect();
-    if output.json {
-        output.json_object("acpdb.home/1", &home)?;
-        return Ok(code);
-    }
-    draw(&home, &rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>(), output)?;
-    Ok(code)
-}
-
 /// The share of stale items in the input of these sessions; `None` if no request of theirs has a price.
 fn stale(
     store: &Store,
@@ -232,7 +216,7 @@ fn stale(
     let (by_request, waste) = super::cost::wasted(store, &own, table, head, output)?;
     let wasted = to_the_millionth(by_request.values().sum());
     let sessions = newest.len() as u64;
-    let saving = super::cost::saving(&waste);
+    let saving = Saving::of(&waste);
     Ok((waste.input > 0.0).then_some(Stale { sessions, input: waste.input, wasted, saving }))
 }
 

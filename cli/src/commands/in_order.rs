@@ -85,15 +85,8 @@ impl InOrder<'_> {
                 print(&recorded, of_store, output)?;
             }
         }
-        match next {
-            Some(next) if output.json => {
-                output.json_object("acpdb.page/1", &serde_json::json!({"next_cursor": next})).map(|_| code)
-            }
-            next => {
-                ask::more(next, output);
-                Ok(code)
-            }
-        }
+        ask::next_page(next, output)?;
+        Ok(code)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Items in a line each: shared by the commands that list them.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use acpdb_engine::View;
 use acpdb_engine::event::Role;
@@ -94,6 +95,46 @@ pub(crate) fn clip_path(text: &str, width: usize) -> String {
     }
     let mark = if width > 0 { "…" } else { "" };
     format!("{mark}{}", text.get(start..).unwrap_or_default())
+}
+
+/// At most `width` columns of a text: its beginning and its end.
+fn clip_middle(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut short = clip(text, width / 2);
+    let mut left = width - short.width();
+    let is_left = |(_, c): &(usize, char)| {
+        let columns = c.width().unwrap_or(0);
+        let fits = columns <= left;
+        left -= if fits { columns } else { left };
+        fits
+    };
+    let start = text.char_indices().rev().take_while(is_left).last().map_or(text.len(), |(place, _)| place);
+    short.push_str(text.get(start..).unwrap_or_default());
+    short
+}
+
+/// Recorded names in columns of one width that stay apart: cut at the end, else in the middle, else not at all.
+pub(crate) struct NamesApart {
+    width: usize,
+    cut: fn(&str, usize) -> String,
+}
+
+impl NamesApart {
+    pub(crate) fn new<'a>(names: impl Iterator<Item = &'a str>, width: usize) -> Self {
+        let names: BTreeSet<String> = names.map(one_line).collect();
+        let stay_apart = |cut: &fn(&str, usize) -> String| {
+            names.iter().map(|name| cut(name, width)).collect::<BTreeSet<_>>().len() == names.len()
+        };
+        let cuts: [fn(&str, usize) -> String; 2] = [clip, clip_middle];
+        let cut = cuts.into_iter().find(stay_apart).unwrap_or(|name, _| name.to_owned());
+        Self { width, cut }
+    }
+
+    pub(crate) fn short(&self, name: &str) -> String {
+        (self.cut)(&one_line(name), self.width)
+    }
 }
 
 /// Joins the cells of a line: two blanks between them for people, a tab for a program. For people, the line is cut at the
@@ -269,6 +310,21 @@ pub(crate) fn standing_painted(row: &ItemRow, output: &Output) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A session and its subagents begin alike: cut at the end, two rows had one name.
+    #[test]
+    fn names_that_differ_stay_apart_when_they_are_cut() {
+        for (names, shown) in [
+            (["one", "two"], ["one", "two"]),
+            (["a-long-name", "b-long-name"], ["a-long…", "b-long…"]),
+            (["session-1", "session-2"], ["se…on-1", "se…on-2"]),
+            (["session-1-of-a", "session-2-of-a"], ["session-1-of-a", "session-2-of-a"]),
+            (["文件文件文件1", "文件文件文件2"], ["文…件1", "文…件2"]),
+        ] {
+            let apart = NamesApart::new(names.into_iter(), 7);
+            assert_eq!(names.map(|name| apart.short(name)), shown);
+        }
+    }
 
     #[test]
     fn texts_fit_into_columns_whatever_they_are_made_of() {

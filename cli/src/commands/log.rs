@@ -217,12 +217,7 @@ pub(crate) fn finish(
         output.note("0 events matched");
     }
     ask::searched(rows.scanned(), output);
-    let Some(cursor) = (if paged { rows.next_cursor() } else { None }) else { return Ok(()) };
-    if output.json {
-        return output.json_object("acpdb.page/1", &serde_json::json!({"next_cursor": cursor})).map(drop);
-    }
-    ask::more(Some(cursor), output);
-    Ok(())
+    ask::next_page(if paged { rows.next_cursor() } else { None }, output)
 }
 
 /// Prints one event. Returns 1 if a text of it is damaged: then nothing of it is printed.

@@ -8,11 +8,10 @@ use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundred
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{MemoryKind, Payload};
 use acpdb_engine::fold::memory::{MemoryNamed, MemoryStatus, kind_label, spelled_key};
-use acpdb_engine::{MemoryScope, Store};
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{RememberedItem, RowWords as _};
-use super::memory_scope::{ScopeMemory, all_of, by_edge, by_key, miss, named, said, whose, whose_new};
+use super::memory_scope::{ScopeMemory, by_edge, by_key, each_store, miss, named, said, whose, whose_new};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemorySupersede};
 use crate::several::{self, ReadStores};
@@ -33,10 +32,9 @@ pub(crate) fn run(global: &Global, act: &MemoryAct, output: &mut Output) -> Resu
         MemoryAct::Insights(args) => super::memory_learn::insights(global, args, output),
         MemoryAct::Import(args) => super::memory_file::import(global, args, output),
         MemoryAct::Export(args) => {
-            let store = store_path::read(global, output)?;
-            let rows =
-                everyones(&store, global, args, output)?.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
-            super::memory_file::export(&rows, output)
+            let stores = ReadStores::One(store_path::read(global, output)?);
+            let (rows, _) = everyones(&stores, global, args, output)?;
+            super::memory_file::export(&rows.into_iter().map(|(_, _, row)| row).collect::<Vec<_>>(), output)
         }
     }
 }
@@ -156,21 +154,29 @@ fn listed(opened: &ScopeMemory<'_>, args: &MemoryList) -> Vec<RememberedItem> {
     rows
 }
 
-/// The rows for the arguments, of several projects each with the project's name. An item of no project stands once.
+/// A row with the place of its store, and with its project where there are several.
+type PlacedItem = (usize, Option<String>, RememberedItem);
+
+/// The rows for the arguments. An item of no project stands once in its store.
 fn everyones(
-    store: &Store,
+    stores: &ReadStores,
     global: &Global,
     args: &MemoryList,
     output: &Output,
-) -> Result<Vec<(Option<String>, RememberedItem)>, Failure> {
-    let mut rows: Vec<(Option<String>, RememberedItem)> = Vec::new();
-    for (project, scope) in all_of(store, &args.scope, output)? {
-        let found = listed(&ScopeMemory::of(store, global, &scope)?, args);
-        rows.extend(found.into_iter().map(|row| (project.clone(), row)));
-    }
-    let mut seen = BTreeSet::new();
-    rows.retain(|(_, row)| seen.insert((row.stream, row.item)));
-    Ok(rows)
+) -> Result<(Vec<PlacedItem>, Code), Failure> {
+    let (found, code) = each_store(stores, global, &args.scope, output, |_, scopes, open| {
+        let mut rows: Vec<(Option<String>, RememberedItem)> = Vec::new();
+        for (project, scope) in scopes {
+            rows.extend(listed(&open(&scope)?, args).into_iter().map(|row| (project.clone(), row)));
+        }
+        let mut seen = BTreeSet::new();
+        rows.retain(|(_, row)| seen.insert((row.stream, row.item)));
+        Ok(rows)
+    })?;
+    let placed = |(place, rows): (usize, Vec<(Option<String>, RememberedItem)>)| {
+        rows.into_iter().map(move |(project, row)| (place, project, row))
+    };
+    Ok((found.into_iter().flat_map(placed).collect(), code))
 }
 
 fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code, Failure> {
@@ -178,21 +184,9 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         kind(given)?;
     }
     let stores = ReadStores::open(global, output)?;
-    let (mut rows, mut code) = (Vec::new(), Code::Ok);
-    if let Some(store) = stores.only() {
-        let found = everyones(store, global, args, output)?;
-        rows.extend(found.into_iter().map(|(project, row)| (0, project, row)));
-    } else {
-        let moment = several::moment(global)?;
-        let (found, part) = stores.each(output, |store| of_projects(store, args, moment))?;
-        code = part;
-        let placed = |(place, rows): (usize, Vec<(String, RememberedItem)>)| {
-            rows.into_iter().map(move |(project, row)| (place, Some(project), row))
-        };
-        rows.extend(found.into_iter().flat_map(placed));
-    }
+    let (rows, code) = everyones(&stores, global, args, output)?;
     if output.json {
-        let row = |(place, _, row): &(usize, Option<String>, RememberedItem)| {
+        let row = |(place, _, row): &PlacedItem| {
             Ok(several::with_store(describe::timed(row, &[])?, stores.label(*place)))
         };
         let rows = rows.iter().map(row).collect::<Result<Vec<_>, Failure>>()?;
@@ -236,31 +230,6 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
     }
     output.line(table.to_string())?;
     Ok(code)
-}
-
-/// The rows of all projects of one of several stores, or of the one that is named; an item of no project stands once.
-fn of_projects(
-    store: &Store,
-    args: &MemoryList,
-    at: Option<acpdb_engine::ids::Micros>,
-) -> Result<Vec<(String, RememberedItem)>, Failure> {
-    let Some(end) = several::end(store, at)? else { return Ok(Vec::new()) };
-    let projects = match &args.scope.project {
-        Some(project) => vec![project.clone()],
-        None => store.project_names()?,
-    };
-    let mut rows: Vec<(String, RememberedItem)> = Vec::new();
-    for project in projects {
-        let opened = ScopeMemory::at(
-            store,
-            &MemoryScope::project(&project),
-            (end, at.unwrap_or_else(super::at::now)),
-        )?;
-        rows.extend(listed(&opened, args).into_iter().map(|row| (project.clone(), row)));
-    }
-    let mut seen = BTreeSet::new();
-    rows.retain(|(_, row)| seen.insert((row.stream, row.item)));
-    Ok(rows)
 }
 
 /// Refuses `#seq` of an item in another project's or session's memory.

@@ -1,13 +1,13 @@
 //! Suggestions for memory: `acpdb memory propose` from messages, `acpdb memory insights` from the history of items.
 
+use acpdb_engine::MemoryScope;
 use acpdb_engine::fold::memory::{MemoryInsights, kind_label, lifespan_label};
 use acpdb_engine::ids::StreamId;
-use acpdb_engine::{MemoryScope, Store};
 use acpdb_query::propose::{self as proposals, SessionProposal};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use super::memory_scope::{ScopeMemory, all_of, by_edge, said};
+use super::memory_scope::{by_edge, each_store, said};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryPropose, MemoryScopeArgs as ScopeArgs};
 use crate::several::{self, ReadStores};
@@ -126,49 +126,29 @@ fn chosen(accept: &[String], found: &[SessionProposal]) -> Result<Vec<SessionPro
 /// The insights into the memory of a stream, with the stream's name.
 type Insight = (StreamId, String, MemoryInsights);
 
-/// The insights into the memory of these scopes of a store. Items of no project are seen from each, and told once.
-fn insights_in<'s>(
-    store: &Store,
-    scopes: &[MemoryScope],
-    open: &dyn Fn(&MemoryScope) -> Result<ScopeMemory<'s>, Failure>,
-) -> Result<Vec<Insight>, Failure> {
-    let names = describe::StreamNames::new(store);
-    let mut all: Vec<Insight> = Vec::new();
-    for scope in scopes {
-        all.extend(open(scope)?.read(|view| {
-            let insights = view
-                .streams()
-                .map(|(layer, memory)| (layer.stream, names.full(layer.stream), memory.insights(view.now())));
-            insights.collect::<Vec<_>>()
-        }));
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    all.retain(|(stream, ..)| seen.insert(*stream));
-    Ok(all)
-}
-
 pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -> Result<Code, Failure> {
     let stores = ReadStores::open(global, output)?;
-    let moment = several::moment_of(global, &stores)?;
-    let (all, code, scope_count) = if let Some(store) = stores.only() {
-        let scopes = all_of(store, args, output)?;
-        let scopes: Vec<MemoryScope> = scopes.into_iter().map(|(_, scope)| scope).collect();
-        let found = insights_in(store, &scopes, &|scope| ScopeMemory::of(store, global, scope))?;
-        (vec![(0, found)], Code::Ok, scopes.len())
-    } else {
-        let (found, code) = stores.each(output, |store| {
-            let Some(end) = several::end(store, moment)? else { return Ok(Vec::new()) };
-            let projects =
-                args.project.as_ref().map_or_else(|| store.project_names(), |one| Ok(vec![one.clone()]))?;
-            let scopes: Vec<MemoryScope> = projects.into_iter().map(MemoryScope::project).collect();
-            let at = (end, moment.unwrap_or_else(super::at::now));
-            insights_in(store, &scopes, &|scope| ScopeMemory::at(store, scope, at))
-        })?;
-        let count = stores.count();
-        (found, code, count)
-    };
-    let all: Vec<(usize, Insight)> =
-        all.into_iter().flat_map(|(place, found)| found.into_iter().map(move |one| (place, one))).collect();
+    let (found, code) = each_store(&stores, global, args, output, |store, scopes, open| {
+        let names = describe::StreamNames::new(store);
+        let mut all: Vec<Insight> = Vec::new();
+        for (_, scope) in &scopes {
+            all.extend(open(scope)?.read(|view| {
+                let insights = view.streams().map(|(layer, memory)| {
+                    (layer.stream, names.full(layer.stream), memory.insights(view.now()))
+                });
+                insights.collect::<Vec<_>>()
+            }));
+        }
+        // Items of no project are seen from each, and told once.
+        let mut seen = std::collections::BTreeSet::new();
+        all.retain(|(stream, ..)| seen.insert(*stream));
+        Ok((all, scopes.len()))
+    })?;
+    let is_of_many = stores.count() > 1 || found.iter().any(|(_, (_, scopes))| *scopes > 1);
+    let all: Vec<(usize, Insight)> = found
+        .into_iter()
+        .flat_map(|(place, (all, _))| all.into_iter().map(move |one| (place, one)))
+        .collect();
     if output.json {
         let item = |(place, (stream, name, insights)): &(usize, Insight)| {
             let item = describe::with(json!(insights), json!({"stream": stream, "name": name}));
@@ -180,7 +160,7 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
     let ids = |list: &[String]| list.iter().map(|id| one_line(id)).collect::<Vec<_>>();
     let mut any = false;
     for (place, (_, name, insights)) in &all {
-        let mut heading = (scope_count > 1).then(|| one_line(&stores.qualified(*place, name)));
+        let mut heading = is_of_many.then(|| one_line(&stores.qualified(*place, name)));
         let mut section = |title: &str, lines: Vec<String>| -> Result<(), Failure> {
             if lines.is_empty() {
                 return Ok(());

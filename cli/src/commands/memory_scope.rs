@@ -11,6 +11,7 @@ use super::lines::{clip, one_line, some_of};
 use super::memory_rows::{RememberedItem, RowWords as _};
 use super::{Code, Failure, Global, Output, describe};
 use crate::args::MemoryScopeArgs as ScopeArgs;
+use crate::several::{self, ReadStores};
 
 /// Memory of a scope as of `--at`, ready to be read.
 pub(crate) struct ScopeMemory<'s> {
@@ -135,6 +136,32 @@ pub(crate) fn all_of(
         }
     }
     Ok(vec![(None, whose(store, given, output)?)])
+}
+
+/// Opens the memory of a scope as of the point that a question is about.
+pub(crate) type OpenScope<'a, 's> = &'a dyn Fn(&MemoryScope) -> Result<ScopeMemory<'s>, Failure>;
+
+/// Asks the scopes that a question is about: of the only store those of [`all_of`], of each of several those of all projects, or of the one that is named.
+pub(crate) fn each_store<R: Default + Send>(
+    stores: &ReadStores,
+    global: &Global,
+    given: &ScopeArgs,
+    output: &Output,
+    ask: impl Fn(&Store, Vec<(Option<String>, MemoryScope)>, OpenScope<'_, '_>) -> Result<R, Failure> + Sync,
+) -> Result<(Vec<(usize, R)>, Code), Failure> {
+    if let Some(store) = stores.only() {
+        let open = |scope: &MemoryScope| ScopeMemory::of(store, global, scope);
+        return Ok((vec![(0, ask(store, all_of(store, given, output)?, &open)?)], Code::Ok));
+    }
+    let moment = several::moment(global)?;
+    stores.each(output, |store| {
+        let Some(end) = several::end(store, moment)? else { return Ok(R::default()) };
+        let named = given.project.as_ref().map(|one| vec![one.clone()]);
+        let projects = named.map_or_else(|| store.project_names(), Ok)?;
+        let scopes = projects.into_iter().map(|name| (Some(name.clone()), MemoryScope::project(name)));
+        let at = (end, moment.unwrap_or_else(super::at::now));
+        ask(store, scopes.collect(), &|scope| ScopeMemory::at(store, scope, at))
+    })
 }
 
 /// Whether an item that was recorded took the place of another one.

@@ -121,17 +121,30 @@ fn of_item(
     if seqs.len() == 1 {
         return of_event(store, seq, with_body);
     }
+    match of_covered(store, seqs, with_body, output)? {
+        (Some(proof), newest) => Ok((proof, newest)),
+        (None, _) => of_event(store, seq, with_body),
+    }
+}
+
+/// Those of several events that the newest checkpoint covers, and that checkpoint; `None`: none of them.
+fn of_covered(
+    store: &Store,
+    mut seqs: Vec<Seq>,
+    with_body: bool,
+    output: &Output,
+) -> Result<(Option<String>, Checkpoint), Failure> {
     let (note, newest) = named(store, None)?;
     let all = seqs.len();
     seqs.retain(|seq| *seq <= newest.seq);
     if seqs.is_empty() {
-        return of_event(store, seq, with_body);
+        return Ok((None, newest));
     }
     if seqs.len() < all {
         let left = describe::count((all - seqs.len()) as u64, "event");
         output.note(format!("{left} of it after {}, up to which was signed, left out", newest.seq));
     }
-    Ok((of_events(store, seqs, &note, &newest, with_body)?, newest))
+    Ok((Some(of_events(store, seqs, &note, &newest, with_body)?), newest))
 }
 
 fn of_event(store: &Store, seq: Seq, with_body: bool) -> Result<(String, Checkpoint), Failure> {
@@ -176,23 +189,15 @@ fn of_session(
     output: &mut Output,
 ) -> Result<(String, Checkpoint), Failure> {
     let name = session::find(store, session)?;
-    let (note, newest) = named(store, None)?;
-    let mut seqs = Vec::new();
-    for recorded in store.stream_events(name.id, Seq(1), store.head()?)? {
-        seqs.push(recorded?.seq);
+    let events = store.stream_events(name.id, Seq(1), store.head()?)?;
+    let seqs = events.map(|recorded| Ok::<_, Failure>(recorded?.seq)).collect::<Result<Vec<_>, _>>()?;
+    match of_covered(store, seqs, with_body, output)? {
+        (Some(proof), newest) => Ok((proof, newest)),
+        (None, Checkpoint { seq, .. }) => {
+            let message = format!("no checkpoint covers an event of {session}; the newest ends at {seq}");
+            Err(Failure::not_found(message).hint("acpdb checkpoint sign signs all events up to now"))
+        }
     }
-    let all = seqs.len();
-    seqs.retain(|seq| *seq <= newest.seq);
-    if seqs.is_empty() {
-        let message =
-            format!("no checkpoint covers an event of {session}; the newest ends at {}", newest.seq);
-        return Err(Failure::not_found(message).hint("acpdb checkpoint sign signs all events up to now"));
-    }
-    if seqs.len() < all {
-        let left = describe::count((all - seqs.len()) as u64, "event");
-        output.note(format!("{left} of it after {}, up to which was signed, left out", newest.seq));
-    }
-    Ok((of_events(store, seqs, &note, &newest, with_body)?, newest))
 }
 
 /// Longest distance of two shown events at which the events between them are read, too: a look-up of the second one would cost

@@ -1,27 +1,21 @@
 //! URLs below which stores are shipped: `file:///FOLDER`, on any mounted disk, and `s3://BUCKET/PREFIX`. Others are refused by name.
 
 use std::path::Path;
-#[cfg(feature = "s3")]
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use acpdb_engine::ids::StoreId;
-use acpdb_engine::storage::{Entropy, SystemEntropy};
 #[cfg(feature = "s3")]
 use acpdb_remote::RemoteError;
-#[cfg(feature = "s3")]
-use acpdb_remote::s3::{S3Remote, S3Settings};
-use acpdb_remote::{
-    ChainError, FolderRemote, RehearsedCount, Remote, RemotePlace, RemoteUrlError, repair, stores, url_scheme,
-};
+use acpdb_remote::{ChainError, RehearsedCount, Remote, RemotePlace, RemoteUrlError, stores, url_scheme};
 
 use super::{Code, EscapeLevel, Failure, Global, describe, escape, store_path};
 use serde_json::{Value, json};
 
-#[cfg(feature = "s3")]
-use crate::settings::variable;
 use crate::storage_prices::{StoragePrices, shown};
 use crate::verdict;
+
+/// The consequence where a store's file `secret` is not at a URL.
+pub(crate) const WITHOUT_SECRET: &str = "what is restored can be read, and nothing can be appended to it";
 
 /// The mark of a first shipping.
 const MARK: &str = "acpdb-remote.json";
@@ -36,19 +30,6 @@ pub(crate) struct RemoteUrl {
     /// As it was typed.
     typed: String,
     place: RemotePlace,
-}
-
-/// The remote of a URL.
-pub(crate) struct OpenedUrl {
-    pub(crate) remote: Arc<dyn Remote>,
-    versions: Box<dyn Fn() -> bool>,
-}
-
-impl OpenedUrl {
-    /// Whether old versions of objects stay there, as far as its answers have said.
-    pub(crate) fn has_versions(&self) -> bool {
-        (self.versions)()
-    }
 }
 
 /// The name before `:`, if the argument is a URL and no folder.
@@ -123,32 +104,23 @@ impl RemoteUrl {
     /// # Errors
     /// [`Code::NotFound`] if there is none.
     pub(crate) fn stores(&self) -> Result<(Arc<dyn Remote>, Vec<StoreId>), Failure> {
-        let remote = self.open(false)?.remote;
+        let remote = self.open()?;
         let found = stores(&*remote).map_err(|error| self.failed(error, Code::Failure))?;
         if found.is_empty() { Err(self.without_store()) } else { Ok((remote, found)) }
     }
 
-    /// The remote. Makes no request. `is_alone`: a bucket need not keep conditions.
-    pub(crate) fn open(&self, is_alone: bool) -> Result<OpenedUrl, Failure> {
-        match &self.place {
-            RemotePlace::Folder(_) if is_alone => Err(Failure::usage(
-                "--alone is for a bucket that keeps no conditions: a folder needs no such",
-            )),
-            RemotePlace::Folder(folder) => {
-                Ok(OpenedUrl { remote: Arc::new(FolderRemote::new(folder)), versions: Box::new(|| false) })
-            }
-            #[cfg(feature = "s3")]
-            RemotePlace::Bucket(place) => {
-                let failed = |error: RemoteError| self.failed(error.into(), Code::Failure);
-                // A user without a home has no profiles.
-                let home = variable("HOME").map(PathBuf::from);
-                let settings = S3Settings::read(&variable, home.as_deref()).map_err(failed)?;
-                let remote = S3Remote::new(place.clone(), &settings.alone(is_alone)).map_err(failed)?;
-                let bucket = Arc::new(remote);
-                let remote = Arc::<S3Remote>::clone(&bucket);
-                Ok(OpenedUrl { remote, versions: Box::new(move || bucket.has_versions()) })
-            }
+    /// The remote. Makes no request.
+    pub(crate) fn open(&self) -> Result<Arc<dyn Remote>, Failure> {
+        self.place.open().map_err(|error| self.failed(error.into(), Code::Failure))
+    }
+
+    /// The same, of a bucket that need not keep conditions.
+    pub(crate) fn open_alone(&self) -> Result<Arc<dyn Remote>, Failure> {
+        if matches!(self.place, RemotePlace::Folder(_)) {
+            let what = "--alone is for a bucket that keeps no conditions: a folder needs no such";
+            return Err(Failure::usage(what));
         }
+        self.place.open_alone().map_err(|error| self.failed(error.into(), Code::Failure))
     }
 
     /// Refuses a place that is another one's, or a part of the store, or on a disk that is not there.
@@ -261,22 +233,4 @@ impl RemoteUrl {
         };
         Failure::new(code, crate::failure::chained(&error)).hint(hint)
     }
-}
-
-/// Does what needs the head of a store; if that was lost, makes it anew in `remote`, and does it again.
-pub(crate) fn with_head<T>(
-    remote: &dyn Remote,
-    store: StoreId,
-    warn: impl FnOnce(),
-    mut act: impl FnMut() -> Result<T, ChainError>,
-) -> Result<T, ChainError> {
-    match act() {
-        Err(ChainError::HeadLost { .. }) => {}
-        done => return done,
-    }
-    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
-    if repair(remote, &entropy, store)? {
-        warn();
-    }
-    act()
 }

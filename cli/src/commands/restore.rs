@@ -1,14 +1,12 @@
 //! `acpdb restore`: a store made anew from what was shipped.
 
-use std::path::Path;
-
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::store::identity_of;
-use acpdb_remote::{ChainError, RehearsedRemote, RestoreOptions, restore, stores, to_fetch};
+use acpdb_remote::{ChainError, RehearsedRemote, RestoreOptions, restore, stores, to_fetch, with_head};
 use serde_json::json;
 
 use super::lines::some_of;
-use super::remote_url::{RemoteUrl, with_head};
+use super::remote_url::{RemoteUrl, WITHOUT_SECRET};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
 use crate::args::RestoreArgs;
 
@@ -18,11 +16,13 @@ const NAMED_COUNT_MAX: usize = 50;
 pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "restore")?;
     let url = RemoteUrl::read(&args.url)?;
-    let remote = url.open(false)?.remote;
+    let remote = url.open()?;
     let found = stores(&*remote).map_err(|error| url.failed(error, Code::Failure))?;
     let store = chosen(&url, &found, args.store.as_deref())?;
+    let remote = RehearsedRemote::new(remote);
     if args.dry_run {
-        let count = to_fetch(&*remote, store).map_err(|error| url.failed(error, Code::Failure))?;
+        let count = with_found_head(&remote, store, output, || to_fetch(&remote, store));
+        let count = count.map_err(|error| url.failed(error, Code::Failure))?;
         let (line, count) = url.estimate(global, &count, true)?;
         if output.json {
             let value = json!({"schema": "acpdb.to_fetch/1", "store": store, "url": url.typed()});
@@ -32,8 +32,8 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
         return Ok(Code::Ok);
     }
     let spinner = super::progress::spinner("restoring", output);
-    let remote = RehearsedRemote::new(remote);
-    let done = restored(&remote, store, &args.folder, output);
+    let made = || restore(&remote, store, &args.folder, RestoreOptions::default());
+    let done = with_found_head(&remote, store, output, made);
     drop(spinner);
     let done = done.map_err(|error| url.failed(error, Code::Failure))?;
     let key = done.path.join("key");
@@ -47,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
     let code = if done.report.lacks_secret_alone() {
         let secret = store_path::quoted(&done.path.join("secret"));
         output.warn(format!(
-            "the store was shipped without its file secret: it can be read, and nothing can be appended to it; put the file of the store, or of a backup, at {secret}"
+            "the store was shipped without its file secret: {WITHOUT_SECRET}; put the file of the store, or of a backup, at {secret}"
         ));
         Code::Partial
     } else {
@@ -63,15 +63,15 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
     Ok(code)
 }
 
-/// Restores; if the head was lost, with one that is made anew in memory.
-fn restored(
+/// Reads a store there; if its head was lost, with one that is made anew in memory.
+fn with_found_head<T>(
     remote: &RehearsedRemote,
     store: StoreId,
-    folder: &Path,
     output: &Output,
-) -> Result<acpdb_engine::store::Backup, ChainError> {
+    mut read: impl FnMut() -> Result<T, ChainError>,
+) -> Result<T, ChainError> {
     let warn = || output.warn("the head of the store is lost; it was found from the other objects");
-    with_head(remote, store, warn, || match restore(remote, store, folder, RestoreOptions::default()) {
+    with_head(remote, store, warn, || match read() {
         // There may be objects without a head.
         Err(ChainError::NoStore { store }) => Err(ChainError::HeadLost { store }),
         done => done,

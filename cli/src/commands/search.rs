@@ -46,14 +46,11 @@ pub(crate) fn run(global: &Global, args: &SearchArgs, output: &mut Output) -> Re
     })?;
     let filter = ask::filter(&conditions)?;
     let stores = ReadStores::open(global, output)?;
-    let (parts, code) = match stores.only() {
-        Some(store) => {
-            let only = session::named(store, args.session.as_deref())?;
-            let at = super::at::end(store, global, only.as_ref())?.unwrap_or(store.head()?);
-            (vec![(0, StoreSearch::of(store, only, &filter, at)?)], Code::Ok)
-        }
-        None => parts_of(&stores, global, &filter, output)?,
-    };
+    let only =
+        stores.only().map(|store| session::named(store, args.session.as_deref())).transpose()?.flatten();
+    let (parts, code) = ask::each_until(&stores, global, only.as_ref(), output, |store, at| {
+        StoreSearch::of(store, only.clone(), &filter, at)
+    })?;
     let asked = Everywhere::new(&stores, parts, &patterns, args);
     let mut show = HitView::new(&stores, args.limit);
     let scanned = if args.sort == SearchSort::Time {
@@ -130,21 +127,6 @@ impl StoreSearch {
         let streams = streams(store, only, &filter)?;
         Ok(Self { at, filter, streams })
     }
-}
-
-/// The parts of a search of several stores.
-fn parts_of(
-    stores: &ReadStores,
-    global: &Global,
-    filter: &Filter,
-    output: &Output,
-) -> Result<(Vec<(usize, StoreSearch)>, Code), Failure> {
-    let moment = several::moment(global)?;
-    let (found, code) = stores.each(output, |store| {
-        let Some(at) = several::end(store, moment)? else { return Ok(None) };
-        StoreSearch::of(store, None, filter, at).map(Some)
-    })?;
-    Ok((found.into_iter().filter_map(|(place, part)| Some((place, part?))).collect(), code))
 }
 
 /// The size by which hits are sorted.

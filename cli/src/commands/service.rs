@@ -80,17 +80,28 @@ const VARIABLES: [&str; 10] = [
     "XDG_DATA_HOME",
 ];
 
-/// The answer for programs.
+/// The answer for programs: the services that were asked for, in one document.
 #[derive(Debug, Serialize)]
 struct ServiceResult<'a> {
     manager: Manager,
+    items: &'a [ServiceUnit],
+}
+
+/// A service's file, and what is known of it.
+#[derive(Debug, Serialize)]
+struct ServiceUnit {
+    #[serde(skip)]
+    manager: Manager,
+    #[serde(skip)]
+    kind: ServiceKind,
     #[serde(serialize_with = "acpdb_engine::text::paths::serialize_shown")]
-    path: &'a Path,
+    path: PathBuf,
     installed: bool,
     /// The manager's own word for the state; absent if the manager was not asked, or cannot be.
     state: Option<String>,
+    /// The file that would be written.
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
+    text: Option<String>,
 }
 
 pub(crate) fn run(global: &Global, args: &Service, output: &mut Output) -> Result<Code, Failure> {
@@ -99,37 +110,36 @@ pub(crate) fn run(global: &Global, args: &Service, output: &mut Output) -> Resul
         "macos" => Manager::Launchd,
         _ => Manager::Systemd,
     });
+    let [import, backup] = ServiceKind::ALL.map(|kind| ServiceUnit::of(manager, kind));
+    let (import, backup) = (import?, backup?);
+    let (is_alone, is_there) = (!import.installed, backup.installed);
+    let mut units: Vec<ServiceUnit> = match &args.act {
+        ServiceAct::Install(install) if install.backup => vec![import, backup],
+        // The one for backups is told of only where it is, and alone if it is the only one.
+        ServiceAct::Remove if is_there && is_alone => vec![backup],
+        ServiceAct::Remove | ServiceAct::Status if is_there => vec![import, backup],
+        _ => vec![import],
+    };
+    if let ServiceAct::Install(install) = &args.act {
+        // Whatever is refused is refused before anything is written.
+        for unit in &mut units {
+            let words = words(global, install, unit.kind, output)?;
+            unit.text = Some(text(manager, unit.kind, &words)?);
+        }
+    }
     let mut code = Code::Ok;
-    match &args.act {
-        ServiceAct::Install(install) => {
-            // Whatever is refused is refused before anything is written.
-            let kinds = if install.backup { ServiceKind::ALL.as_slice() } else { &[ServiceKind::Import] };
-            let words: Vec<_> =
-                kinds.iter().map(|kind| words(global, install, *kind, output)).collect::<Result<_, _>>()?;
-            for (kind, words) in kinds.iter().zip(words) {
-                let path = path_of(manager, *kind)?;
-                code = verdict::worse(code, put(install, (manager, *kind, &path), &words, output)?);
-            }
-        }
-        ServiceAct::Remove => {
-            let paths = ServiceKind::ALL.map(|kind| path_of(manager, kind).map(|path| (kind, path)));
-            let [import, backup] = paths;
-            let (import, backup) = (import?, backup?);
-            let has_backup = backup.1.is_file();
-            if import.1.is_file() || !has_backup {
-                code = remove((manager, import.0, &import.1), output)?;
-            }
-            if has_backup {
-                code = verdict::worse(code, remove((manager, backup.0, &backup.1), output)?);
-            }
-        }
-        ServiceAct::Status => {
-            code = status((manager, ServiceKind::Import, &path_of(manager, ServiceKind::Import)?), output)?;
-            let backup = path_of(manager, ServiceKind::Backup)?;
-            if backup.is_file() {
-                code = verdict::worse(code, status((manager, ServiceKind::Backup, &backup), output)?);
-            }
-        }
+    for unit in &mut units {
+        code = verdict::worse(
+            code,
+            match &args.act {
+                ServiceAct::Install(install) => unit.put(install, output)?,
+                ServiceAct::Remove => unit.remove(output)?,
+                ServiceAct::Status => unit.ask(output)?,
+            },
+        );
+    }
+    if output.json {
+        output.json_object("acpdb.service/1", &ServiceResult { manager, items: &units })?;
     }
     Ok(code)
 }
@@ -150,39 +160,93 @@ fn path_of(manager: Manager, kind: ServiceKind) -> Result<PathBuf, Failure> {
     })
 }
 
-fn put(
-    args: &ServiceInstall,
-    (manager, kind, path): (Manager, ServiceKind, &Path),
-    words: &[String],
-    output: &mut Output,
-) -> Result<Code, Failure> {
-    let text = text(manager, kind, words)?;
-    if args.dry_run {
-        return show((manager, path), &text, output);
+impl ServiceUnit {
+    fn of(manager: Manager, kind: ServiceKind) -> Result<Self, Failure> {
+        let path = path_of(manager, kind)?;
+        let installed = path.is_file();
+        Ok(Self { manager, kind, path, installed, state: None, text: None })
     }
-    settings::replace(path, &text)?;
-    output.note(format!("written: {}", path.display()));
-    let start: &[&[&str]] = match manager {
-        Manager::Systemd => &[
-            &["systemctl", "--user", "daemon-reload"],
-            &["systemctl", "--user", "enable", "--now", kind.unit()],
-        ],
-        Manager::Launchd => &[&["launchctl", "load", "-w", "{path}"]],
-    };
-    let mut code = Code::Ok;
-    for command in start {
-        let words = with_path(command, path);
-        if args.no_start {
-            output.note(format!("to start it: {}", typed(&words)));
-        } else if let Err(trouble) = call(&words) {
-            output.warn(format!("{trouble}; to start it: {}", typed(&words)));
+
+    /// Writes the file, and starts the service.
+    fn put(&mut self, args: &ServiceInstall, output: &mut Output) -> Result<Code, Failure> {
+        if args.dry_run {
+            if let (Some(text), false) = (&self.text, output.json) {
+                output.note(format!("would write {}:", self.path.display()));
+                output.bytes(text.as_bytes())?;
+            }
+            return Ok(Code::Ok);
+        }
+        settings::replace(&self.path, &self.text.take().unwrap_or_default())?;
+        self.installed = true;
+        output.note(format!("written: {}", self.path.display()));
+        let start: &[&[&str]] = match self.manager {
+            Manager::Systemd => &[
+                &["systemctl", "--user", "daemon-reload"],
+                &["systemctl", "--user", "enable", "--now", self.kind.unit()],
+            ],
+            Manager::Launchd => &[&["launchctl", "load", "-w", "{path}"]],
+        };
+        let mut code = Code::Ok;
+        for command in start {
+            let words = with_path(command, &self.path);
+            if args.no_start {
+                output.note(format!("to start it: {}", typed(&words)));
+            } else if let Err(trouble) = call(&words) {
+                output.warn(format!("{trouble}; to start it: {}", typed(&words)));
+                code = Code::Partial;
+            }
+        }
+        Ok(code)
+    }
+
+    /// Stops the service, and removes the file.
+    fn remove(&mut self, output: &Output) -> Result<Code, Failure> {
+        if !self.installed {
+            let failure = Failure::not_found(format!("there is no service at {}", self.path.display()));
+            return Err(failure.hint("acpdb service install writes one"));
+        }
+        let stop: &[&str] = match self.manager {
+            Manager::Systemd => &["systemctl", "--user", "disable", "--now", self.kind.unit()],
+            Manager::Launchd => &["launchctl", "unload", "-w", "{path}"],
+        };
+        let mut code = Code::Ok;
+        if let Err(trouble) = call(&with_path(stop, &self.path)) {
+            output.warn(format!("{trouble}; if it runs, it runs until you log out"));
             code = Code::Partial;
         }
+        std::fs::remove_file(&self.path).map_err(Failure::io("remove", self.path.display()))?;
+        self.installed = false;
+        output.note(format!("removed: {}", self.path.display()));
+        if self.manager == Manager::Systemd && code == Code::Ok {
+            // The unit is stopped and its file is gone: systemd forgets it at its next reload, even if this call fails.
+            let _ = call(&["systemctl", "--user", "daemon-reload"].map(str::to_owned));
+        }
+        Ok(code)
     }
-    if output.json {
-        tell((manager, path), true, None, output)?;
+
+    /// Says whether the service is there, and its state.
+    fn ask(&mut self, output: &mut Output) -> Result<Code, Failure> {
+        let path = self.path.display();
+        if !self.installed {
+            if !output.json {
+                output.line(format!("not installed: {path}"))?;
+            }
+            return Ok(Code::NotFound);
+        }
+        let ask: &[&str] = match self.manager {
+            Manager::Systemd => &["systemctl", "--user", "is-active", self.kind.unit()],
+            Manager::Launchd => &["launchctl", "list", self.kind.label()],
+        };
+        let state = state(self.manager, ask);
+        if !output.json {
+            let said = state.as_deref().unwrap_or("not known: the service manager cannot be asked");
+            output.line(format!("installed: {path}"))?;
+            output
+                .line(format!("state: {}", crate::output::escape(said, crate::output::EscapeLevel::Line)))?;
+        }
+        self.state = state;
+        Ok(Code::Ok)
     }
-    Ok(code)
 }
 
 /// The words of the service's command.
@@ -316,57 +380,6 @@ fn agent(kind: ServiceKind, words: &[String], variables: &[(&str, String)]) -> S
     )
 }
 
-fn remove(
-    (manager, kind, path): (Manager, ServiceKind, &Path),
-    output: &mut Output,
-) -> Result<Code, Failure> {
-    if !path.is_file() {
-        let failure = Failure::not_found(format!("there is no service at {}", path.display()));
-        return Err(failure.hint("acpdb service install writes one"));
-    }
-    let stop: &[&str] = match manager {
-        Manager::Systemd => &["systemctl", "--user", "disable", "--now", kind.unit()],
-        Manager::Launchd => &["launchctl", "unload", "-w", "{path}"],
-    };
-    let mut code = Code::Ok;
-    if let Err(trouble) = call(&with_path(stop, path)) {
-        output.warn(format!("{trouble}; if it runs, it runs until you log out"));
-        code = Code::Partial;
-    }
-    std::fs::remove_file(path).map_err(Failure::io("remove", path.display()))?;
-    output.note(format!("removed: {}", path.display()));
-    if manager == Manager::Systemd && code == Code::Ok {
-        // The unit is stopped and its file is gone: systemd forgets it at its next reload, even if this call fails.
-        let _ = call(&["systemctl", "--user", "daemon-reload"].map(str::to_owned));
-    }
-    if output.json {
-        tell((manager, path), false, None, output)?;
-    }
-    Ok(code)
-}
-
-fn status(
-    (manager, kind, path): (Manager, ServiceKind, &Path),
-    output: &mut Output,
-) -> Result<Code, Failure> {
-    let installed = path.is_file();
-    let ask: &[&str] = match manager {
-        Manager::Systemd => &["systemctl", "--user", "is-active", kind.unit()],
-        Manager::Launchd => &["launchctl", "list", kind.label()],
-    };
-    let state = if installed { state(manager, ask) } else { None };
-    if output.json {
-        tell((manager, path), installed, state, output)?;
-    } else if installed {
-        let state = state.unwrap_or_else(|| "not known: the service manager cannot be asked".to_owned());
-        output.line(format!("installed: {}", path.display()))?;
-        output.line(format!("state: {}", crate::output::escape(&state, crate::output::EscapeLevel::Line)))?;
-    } else {
-        output.line(format!("not installed: {}", path.display()))?;
-    }
-    Ok(if installed { Code::Ok } else { Code::NotFound })
-}
-
 /// The state of the service, by its manager.
 fn state(manager: Manager, words: &[&str]) -> Option<String> {
     let (program, rest) = words.split_first()?;
@@ -379,26 +392,6 @@ fn state(manager: Manager, words: &[&str]) -> Option<String> {
         Manager::Launchd if done.status.success() => Some("loaded".to_owned()),
         Manager::Launchd => Some("not loaded".to_owned()),
     }
-}
-
-fn show((manager, path): (Manager, &Path), text: &str, output: &mut Output) -> Result<Code, Failure> {
-    if output.json {
-        let said = ServiceResult { manager, path, installed: path.is_file(), state: None, text: Some(text) };
-        return output.json_object("acpdb.service/1", &said);
-    }
-    output.note(format!("would write {}:", path.display()));
-    output.bytes(text.as_bytes())?;
-    Ok(Code::Ok)
-}
-
-fn tell(
-    (manager, path): (Manager, &Path),
-    installed: bool,
-    state: Option<String>,
-    output: &mut Output,
-) -> Result<(), Failure> {
-    let said = ServiceResult { manager, path, installed, state, text: None };
-    output.json_object("acpdb.service/1", &said).map(drop)
 }
 
 fn with_path(words: &[&str], path: &Path) -> Vec<String> {

@@ -53,36 +53,30 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     let named = only.as_ref().map_or("", |only| only.name.as_str());
     let all = if is_of_all(args) { "all" } else { "" };
     let (after, digest) = args.ask.page(&["sessions", filter.text(), named, all, &typed(&args.sort)])?;
-    let ((rows, subagents), end, code) = if let Some(store) = stores.only() {
-        let at = match after {
-            Some(cursor) => cursor.at,
-            None => super::at::end(store, global, only.as_ref())?.unwrap_or(store.head()?),
+    let is_alone = stores.only().is_some();
+    let progress = is_alone.then_some(output.progress);
+    // The first page says up to where the others read; over several stores they read anew.
+    let pinned = after.filter(|_| is_alone).map(|cursor| cursor.at);
+    let (found, code) = ask::each_until(&stores, global, only.as_ref(), output, |store, end| {
+        let at = pinned.unwrap_or(end);
+        Ok((look(store, args, only.as_ref(), &filter, at, progress)?, at))
+    })?;
+    let (mut rows, mut subagents, mut end) = (Vec::new(), 0, Seq::ZERO);
+    for (place, ((own, left_out), at)) in found {
+        let listed = |row| SessionListRow {
+            store: stores.label(place).map(str::to_owned),
+            mark: stores.mark(place),
+            row,
         };
-        let each = |asked: &SessionsAsked, is_left_out: &(dyn Fn(&StreamName) -> bool + Sync)| {
-            spread::each(&asked.names, "sessions", output, |name| {
-                if is_left_out(name) { Ok(None) } else { asked.row(name) }
-            })
-        };
-        let (rows, subagents) = look(store, args, only.as_ref(), &filter, at, &each)?;
-        let listed = |row| SessionListRow { store: None, mark: None, row };
-        ((rows.into_iter().map(listed).collect(), subagents), at, Code::Ok)
-    } else {
-        let (found, code) = of_several(&stores, global, args, &filter, output)?;
-        (found, Seq::ZERO, code)
-    };
-    let mut rows: Vec<SessionListRow> = rows;
+        rows.extend(own.into_iter().map(listed));
+        subagents += left_out;
+        end = if is_alone { at } else { end };
+    }
     sort(&mut rows, args.sort);
     let next = page(&mut rows, after, args.ask.limit, end, digest)?;
     if output.json {
-        #[derive(serde::Serialize)]
-        struct SessionsPage<'a> {
-            items: &'a [serde_json::Value],
-            #[serde(skip_serializing_if = "Option::is_none")]
-            next_cursor: Option<PageCursor>,
-        }
         let items: Vec<serde_json::Value> = rows.iter().map(for_programs).collect::<Result<_, _>>()?;
-        output.json_object("acpdb.sessions/1", &SessionsPage { items: &items, next_cursor: next })?;
-        return Ok(code);
+        return output.json_page("acpdb.sessions/1", &items, next).map(|_| code);
     }
     if rows.is_empty() {
         let which = if filter.is_empty() { "" } else { " that match" };
@@ -115,43 +109,6 @@ const fn is_of_all(args: &Sessions) -> bool {
     args.all || args.graph
 }
 
-/// The rows of several stores.
-fn of_several(
-    stores: &ReadStores,
-    global: &Global,
-    args: &Sessions,
-    filter: &Filter,
-    output: &Output,
-) -> Result<((Vec<SessionListRow>, u64), Code), Failure> {
-    let moment = several::moment(global)?;
-    // The stores are spread over the cores, and not their sessions.
-    let each = |asked: &SessionsAsked, is_left_out: &(dyn Fn(&StreamName) -> bool + Sync)| {
-        let row = |name| if is_left_out(name) { Ok(None) } else { asked.row(name) };
-        Ok(asked.names.iter().map(row).collect::<Result<Vec<_>, acpdb_engine::Error>>()?)
-    };
-    let (found, code) = stores.each(output, |store| match several::end(store, moment)? {
-        Some(at) => look(store, args, None, filter, at, &each),
-        None => Ok(Rows::default()),
-    })?;
-    let (mut rows, mut subagents) = (Vec::new(), 0);
-    for (place, (own, left_out)) in found {
-        let listed = |row| SessionListRow {
-            store: stores.label(place).map(str::to_owned),
-            mark: stores.mark(place),
-            row,
-        };
-        rows.extend(own.into_iter().map(listed));
-        subagents += left_out;
-    }
-    Ok(((rows, subagents), code))
-}
-
-/// Reads the rows of sessions that are not left out.
-type ReadRows<'a> = &'a dyn Fn(
-    &SessionsAsked,
-    &(dyn Fn(&StreamName) -> bool + Sync),
-) -> Result<Vec<Option<SessionRow>>, Failure>;
-
 /// The rows of one store as of `at`.
 fn look(
     store: &Store,
@@ -159,14 +116,16 @@ fn look(
     only: Option<&StreamName>,
     filter: &Filter,
     at: Seq,
-    read: ReadRows<'_>,
+    progress: Option<bool>,
 ) -> Result<Rows, Failure> {
     let mut asked = SessionsAsked::new(store, at, filter)?;
     asked.names.retain(|name: &StreamName| only.is_none_or(|only| only.id == name.id));
     let is_hidden = |name: &StreamName| !is_of_all(args) && only.is_none() && name.parent.is_some();
     // Hidden sessions are only counted, unless a filter or an earlier point needs their rows.
     let is_counted = filter.is_empty() && at == store.head()?;
-    let found = read(&asked, &|name| is_hidden(name) && is_counted)?;
+    let found = spread::each_of_one(progress, &asked.names, "sessions", |name| {
+        if is_hidden(name) && is_counted { Ok(None) } else { asked.row(name) }
+    })?;
     let hidden = asked.names.iter().zip(&found);
     let hidden = hidden.filter(|(name, row)| is_hidden(name) && (is_counted || row.is_some()));
     let subagents = hidden.count() as u64;

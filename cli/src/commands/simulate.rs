@@ -15,7 +15,9 @@ use acpdb_query::simulate::{
     self, HostCould, PolicyRow, PriceList, SessionRecording, Setup, SimulationResult,
 };
 
-use super::{Code, Failure, Global, Output, describe, policy_file, session, simulate_parts, store_path};
+use super::lines::{NamesApart, one_line};
+use super::simulate_parts::{self, RowNames, mode};
+use super::{Code, Failure, Global, Output, describe, policy_file, session, store_path};
 use crate::args::{Simulate, SimulateBy, SimulateMode};
 use crate::spread;
 
@@ -38,7 +40,8 @@ struct Simulated {
 pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "simulate")?;
     let store = store_path::read(global, output)?;
-    let (list, prices) = prices(global, args)?;
+    let table = super::prices::table(global, None)?;
+    let (list, prices) = prices(global, args, &table)?;
     let by_model = price_name(global, args) == BY_MODEL;
     let setups = setups(args, prices)?;
     let streams = if args.all {
@@ -53,10 +56,9 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         let failure = Failure::not_found("the store holds no such session");
         return Err(failure.hint("acpdb sessions lists those it holds; acpdb import reads some"));
     }
-    let models = by_model.then(|| Models::read(global, &store)).transpose()?;
-    let counts = super::prices::table(global, None)?;
+    let models = by_model.then(|| Models::read(&table, &store)).transpose()?;
     let given =
-        SimulationSettings { prices, table: &counts, models: models.as_ref(), prefix_tokens: args.prefix };
+        SimulationSettings { prices, table: &table, models: models.as_ref(), prefix_tokens: args.prefix };
     let simulated = each(&store, &streams, &setups, given, output)?;
     let mut rows: Vec<PolicyRow> = Vec::new();
     for (of, sessions) in grouped(&simulated, args.by) {
@@ -67,16 +69,17 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     if output.json {
         return output.json_items("acpdb.simulate/1", &rows);
     }
+    let names = RowNames::new(&rows);
     if args.parts {
-        simulate_parts::tables(&rows, output)?;
+        simulate_parts::tables(&rows, &names, output)?;
     } else {
-        table(&rows, output)?;
+        print(&rows, &names, output)?;
         if args.by.is_none() {
             best(&rows, output);
         }
     }
     if args.missed {
-        missed(&rows, output)?;
+        missed(&rows, &names, output)?;
     }
     // By host or session, each row has a figure of its own.
     if let Some(row) = rows.first().filter(|_| args.by.is_none()) {
@@ -89,9 +92,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     if args.warm > 0 {
         for row in &rows {
             let count = describe::count(row.warm_requests, "request");
-            let mode = row.mode.replace('_', "-");
-            output
-                .note(format!("{}, {mode}: {count} kept the cache warm, paid for in the price", row.policy));
+            output.note(format!("{}: {count} kept the cache warm, paid for in the price", names.whole(row)));
         }
     }
     if by_model {
@@ -166,7 +167,7 @@ fn bills(simulated: &[Simulated], output: &mut Output) {
 }
 
 /// Says what the bill of a session has beside its own requests: each subagent is a session of its own here.
-fn left_out(models: &Models, session: StreamId, output: &Output) {
+fn left_out(models: &Models<'_>, session: StreamId, output: &Output) {
     let of_subagent = |stream: &&StreamId| **stream != session && models.roots.get(stream) == Some(&session);
     let subagents: Vec<StreamId> = models.requests.keys().filter(of_subagent).copied().collect();
     if subagents.is_empty() {
@@ -184,16 +185,15 @@ fn left_out(models: &Models, session: StreamId, output: &Output) {
 const BY_MODEL: &str = "model";
 
 /// Providers' reports of the sessions, and the prices of their models.
-struct Models {
-    table: PriceTable,
+struct Models<'a> {
+    table: &'a PriceTable,
     requests: BTreeMap<StreamId, Vec<BilledRequest>>,
     /// The sessions that their costs belong to.
     roots: BTreeMap<StreamId, StreamId>,
 }
 
-impl Models {
-    fn read(global: &Global, store: &Store) -> Result<Self, Failure> {
-        let table = super::prices::table(global, None)?;
+impl<'a> Models<'a> {
+    fn read(table: &'a PriceTable, store: &Store) -> Result<Self, Failure> {
         let mut requests: BTreeMap<StreamId, Vec<BilledRequest>> = BTreeMap::new();
         let mut told = cost::requests(store, Seq::MAX)?;
         for request in std::mem::take(&mut told.all) {
@@ -211,12 +211,12 @@ impl Models {
             _ => "anthropic",
         };
         // A user's table may lack it, or hold prices that cannot be used: then the given ones hold.
-        PriceList::of(&self.table, provider).ok()?.prices().ok()
+        PriceList::of(self.table, provider).ok()?.prices().ok()
     }
 
     fn reported(&self, stream: StreamId) -> Option<Reported> {
         let requests: Vec<&BilledRequest> = self.requests.get(&stream)?.iter().collect();
-        cost::reported(&self.table, &requests)
+        cost::reported(self.table, &requests)
     }
 }
 
@@ -225,7 +225,7 @@ fn price_name<'a>(global: &'a Global, args: &'a Simulate) -> &'a str {
 }
 
 /// The conditions of the figures: one price list for all sessions, or prices by model and a list for the sessions of other models.
-fn conditions(list: &PriceList, models: Option<&Models>, simulated: &[Simulated]) -> String {
+fn conditions(list: &PriceList, models: Option<&Models<'_>>, simulated: &[Simulated]) -> String {
     let rates = |list: &PriceList| {
         format!(
             "reading {}, writing {}, cold after {} s ({}, {})",
@@ -251,7 +251,7 @@ fn conditions(list: &PriceList, models: Option<&Models>, simulated: &[Simulated]
     format!("price of all input, doing nothing = 1; {prices}; the sessions were recorded without pruning")
 }
 
-fn prices(global: &Global, args: &Simulate) -> Result<(PriceList, Prices), Failure> {
+fn prices(global: &Global, args: &Simulate, table: &PriceTable) -> Result<(PriceList, Prices), Failure> {
     let name = match price_name(global, args) {
         BY_MODEL => "anthropic",
         name => name,
@@ -261,7 +261,7 @@ fn prices(global: &Global, args: &Simulate) -> Result<(PriceList, Prices), Failu
         let text = std::fs::read_to_string(path).map_err(Failure::io("read", name))?;
         PriceList::from_toml(&text)
     } else {
-        PriceList::of(&super::prices::table(global, None)?, name)
+        PriceList::of(table, name)
     };
     let list = list.map_err(|error| Failure::usage(error.to_string()))?;
     let prices = list.prices().map_err(|error| Failure::usage(error.to_string()))?;
@@ -318,7 +318,7 @@ struct SimulationSettings<'a> {
     prices: Prices,
     /// How models count tokens.
     table: &'a PriceTable,
-    models: Option<&'a Models>,
+    models: Option<&'a Models<'a>>,
     /// Tokens of the system prompt and the tools; `None`: as each session tells them.
     prefix_tokens: Option<u64>,
 }
@@ -350,7 +350,7 @@ fn each(
             setups.iter().map(|setup| Setup { prices: Some(prices), ..setup.clone() }).collect();
         let outcomes = simulate::run_all(&recording, &setups);
         let told = std::iter::once(&nothing).chain(&outcomes).map(|it| recording.told_price(it)).collect();
-        let could = recording.host_could(&nothing);
+        let could = recording.host_could(store, &nothing)?;
         let SessionRecording { host, session, .. } = recording;
         Ok(Simulated { host, session, could, reported, told, nothing, outcomes })
     })
@@ -361,7 +361,7 @@ fn rounded(tokens: f64) -> u64 {
     tokens.round() as u64
 }
 
-fn table(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
+fn print(rows: &[PolicyRow], names: &RowNames, output: &mut Output) -> Result<(), Failure> {
     let mut headings = Vec::new();
     let is_of_some = rows.iter().any(|row| row.of.is_some());
     headings.extend(is_of_some.then_some("of"));
@@ -383,8 +383,8 @@ fn table(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
         one.of.cmp(&other.of).then(by_price)
     });
     for row in ranked {
-        let mut cells: Vec<String> = row.of.iter().map(|of| super::simulate_parts::named(of)).collect();
-        cells.extend([super::lines::clip(&row.policy, 24), row.mode.replace('_', "-")]);
+        let mut cells: Vec<String> = row.of.iter().map(|of| names.of(of)).collect();
+        cells.extend([names.policy(row), mode(row)]);
         let dollars = row.dollars.map_or_else(|| "-".to_owned(), describe::dollars);
         cells.extend(is_told.then_some(dollars));
         cells.extend([
@@ -408,7 +408,7 @@ fn best(rows: &[PolicyRow], output: &mut Output) {
         .iter()
         .min_by(|one, other| one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches));
     let Some(row) = cheapest else { return };
-    let mode = row.mode.replace('_', "-");
+    let mode = mode(row);
     let saved = (1.0 - row.price_ratio_with_fetches) * 100.0;
     output.note(if saved >= 0.05 {
         format!(
@@ -424,7 +424,9 @@ fn best(rows: &[PolicyRow], output: &mut Output) {
 const WORD_COUNT_MAX: usize = 3;
 
 /// The cases in which the model used a hidden text.
-fn missed(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
+fn missed(rows: &[PolicyRow], names: &RowNames, output: &mut Output) -> Result<(), Failure> {
+    let cases = rows.iter().flat_map(|row| &row.missed);
+    let sessions = NamesApart::new(cases.map(|case| case.session.as_str()), 12);
     let mut table =
         super::table::new(output, &["policy", "session", "turn", "item", "rule", "age", "tokens", "words"]);
     for row in rows {
@@ -434,14 +436,14 @@ fn missed(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
                 words = format!("{words} +{}", case.words.len() - WORD_COUNT_MAX);
             }
             table.row([
-                super::lines::clip(&row.policy, 24),
-                super::lines::clip(&super::lines::one_line(&case.session), 12),
+                names.policy(row),
+                sessions.short(&case.session),
                 format!("t{}", case.turn),
                 format!("{} {}", case.item.seq, face_label(case.face)),
                 case.rule.clone(),
                 case.age.to_string(),
                 super::table::tokens(output, case.tokens),
-                super::lines::one_line(&words),
+                one_line(&words),
             ]);
         }
     }

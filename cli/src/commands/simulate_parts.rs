@@ -2,10 +2,53 @@
 
 use acpdb_query::simulate::{BillParts, PolicyRow, YOUNG_STEP_COUNT};
 
+use super::lines::NamesApart;
 use super::{Failure, Output};
 
 /// The name of the row that hides nothing.
 const NOTHING: &str = "nothing";
+
+/// Names of rows.
+pub(super) struct RowNames {
+    of: NamesApart,
+    policies: NamesApart,
+}
+
+impl RowNames {
+    pub(super) fn new(rows: &[PolicyRow]) -> Self {
+        Self {
+            of: NamesApart::new(rows.iter().filter_map(|row| row.of.as_deref()), 16),
+            policies: NamesApart::new(rows.iter().map(|row| row.policy.as_str()), 24),
+        }
+    }
+
+    /// A host or a session, for a cell.
+    pub(super) fn of(&self, of: &str) -> String {
+        self.of.short(of)
+    }
+
+    /// A policy, for a cell.
+    pub(super) fn policy(&self, row: &PolicyRow) -> String {
+        self.policies.short(&row.policy)
+    }
+
+    /// A policy and its mode, unless that is the usual one.
+    fn policy_in_mode(&self, row: &PolicyRow) -> String {
+        let mode = if row.mode == "batched" { String::new() } else { format!(", {}", mode(row)) };
+        format!("{}{mode}", self.policy(row))
+    }
+
+    /// The beginning of a remark on one row.
+    pub(super) fn whole(&self, row: &PolicyRow) -> String {
+        let of = row.of.as_deref().map(|of| format!("{}, ", self.of(of))).unwrap_or_default();
+        format!("{of}{}, {}", self.policy(row), mode(row))
+    }
+}
+
+/// The mode of a row, as it is typed.
+pub(super) fn mode(row: &PolicyRow) -> String {
+    row.mode.replace('_', "-")
+}
 
 /// A row of both tables: the host or session, the policy, and its parts.
 struct Line<'a> {
@@ -15,24 +58,21 @@ struct Line<'a> {
 }
 
 /// Prints the parts, of doing nothing first, and says what a host could do about those that no policy touches.
-pub(super) fn tables(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
+pub(super) fn tables(rows: &[PolicyRow], names: &RowNames, output: &mut Output) -> Result<(), Failure> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for row in rows {
         let of = row.of.as_deref();
         if lines.last().is_none_or(|line| line.of != of) {
             lines.push(Line { of, policy: NOTHING.to_owned(), parts: &row.parts_unpruned });
         }
-        let mode =
-            if row.mode == "batched" { String::new() } else { format!(", {}", row.mode.replace('_', "-")) };
-        let policy = format!("{}{mode}", super::lines::clip(&row.policy, 24));
-        lines.push(Line { of, policy, parts: &row.parts });
+        lines.push(Line { of, policy: names.policy_in_mode(row), parts: &row.parts });
     }
-    print(&lines, &["price", "prefix", "young", "old", "rewrites", "fetched"], output, |parts| {
+    print(&lines, names, &["price", "prefix", "young", "old", "rewrites", "fetched"], output, |parts| {
         vec![parts.total(), parts.prefix, parts.young, parts.old, parts.rewrites, parts.fetched]
     })?;
     output.line("")?;
     let kinds = ["old: prompts", "answers", "reasoning", "reads", "searches", "outputs", "changes", "inputs"];
-    print(&lines, &kinds, output, |parts| {
+    print(&lines, names, &kinds, output, |parts| {
         let old = &parts.old_items;
         vec![
             old.prompts,
@@ -47,13 +87,14 @@ pub(super) fn tables(rows: &[PolicyRow], output: &mut Output) -> Result<(), Fail
     })?;
     output
         .note(format!("of the price of doing nothing; young: items of the newest {YOUNG_STEP_COUNT} steps"));
-    could(rows, output);
-    marks(rows, output);
+    could(rows, names, output);
+    marks(rows, names, output);
     Ok(())
 }
 
 fn print(
     lines: &[Line<'_>],
+    names: &RowNames,
     parts: &[&'static str],
     output: &mut Output,
     values: impl Fn(&BillParts) -> Vec<f64>,
@@ -67,7 +108,7 @@ fn print(
     table.right(first..headings.len());
     table.tight(first..headings.len());
     for line in lines {
-        let mut cells: Vec<String> = line.of.map(named).into_iter().collect();
+        let mut cells: Vec<String> = line.of.map(|of| names.of(of)).into_iter().collect();
         cells.push(line.policy.clone());
         cells.extend(values(line.parts).into_iter().map(|value| format!("{value:.3}")));
         table.row(cells);
@@ -76,7 +117,7 @@ fn print(
 }
 
 /// Says what no policy can touch, and what a host could leave out of it.
-fn could(rows: &[PolicyRow], output: &Output) {
+fn could(rows: &[PolicyRow], names: &RowNames, output: &Output) {
     let mut told: Option<&str> = None;
     for row in rows {
         let of = row.of.as_deref().unwrap_or("all sessions");
@@ -88,7 +129,7 @@ fn could(rows: &[PolicyRow], output: &Output) {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let mut line = format!(
             "{}: no policy touches the prefix ({}) and young items ({})",
-            named(of),
+            names.of(of),
             percent(parts.prefix),
             percent(parts.young)
         );
@@ -109,19 +150,13 @@ fn could(rows: &[PolicyRow], output: &Output) {
 }
 
 /// Says what the marks for the provider's cache are worth, which exports and requests bear: at most four, where they pay.
-fn marks(rows: &[PolicyRow], output: &Output) {
+fn marks(rows: &[PolicyRow], names: &RowNames, output: &Output) {
     for row in rows {
-        let of = row.of.as_deref().map(|of| format!("{}, ", named(of))).unwrap_or_default();
         output.note(format!(
-            "{of}{}: {:.3} with marks for the provider's cache, {:.3} without any",
-            super::lines::clip(&row.policy, 24),
+            "{}: {:.3} with marks for the provider's cache, {:.3} without any",
+            names.whole(row),
             row.price_ratio,
             row.price_ratio_without_cache
         ));
     }
-}
-
-/// A host or a session, for a cell.
-pub(super) fn named(of: &str) -> String {
-    super::lines::clip(&super::lines::one_line(of), 16)
 }

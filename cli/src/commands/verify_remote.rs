@@ -4,7 +4,7 @@ use acpdb_engine::ids::StoreId;
 use acpdb_remote::{ChainError, Remote, RemoteReport, RemoteViolation, check};
 use serde::Serialize;
 
-use super::remote_url::RemoteUrl;
+use super::remote_url::{RemoteUrl, WITHOUT_SECRET};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape};
 use crate::args::Verify;
 use crate::verdict::worse;
@@ -119,8 +119,7 @@ fn print(url: &RemoteUrl, found: &Found, output: &mut Output) -> Result<(), Fail
             ))?;
         }
         if report.lacks_secret {
-            let text = "not there: what is restored can be read, and nothing can be appended to it";
-            output.line(line("secret", text.to_owned()))?;
+            output.line(line("secret", format!("not there: {WITHOUT_SECRET}")))?;
         }
     }
     for violation in violations {

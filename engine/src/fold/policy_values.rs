@@ -523,6 +523,15 @@ impl Prices {
         Ok(self)
     }
 
+    /// The price of a request of so many tokens, of which so many are read from the cache; the others are written to it.
+    pub fn of(&self, tokens: u64, read: u64) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
+        let float = |tokens: u64| tokens as f64;
+        // No more is read than is sent.
+        let read = read.min(tokens);
+        self.read * float(read) + self.write * float(tokens - read)
+    }
+
     /// The cost of rewriting a token beyond reading it, in readings of it.
     pub fn kappa(&self) -> f64 {
         if self.read > 0.0 { ((self.write - self.read) / self.read).max(0.0) } else { 0.0 }

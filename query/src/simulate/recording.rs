@@ -10,7 +10,7 @@ use acpdb_engine::{Error, Store};
 use acpdb_serve::point::TextLines;
 
 use super::edits::Replaced;
-use super::untouched::Untouched;
+use super::untouched::{BodyOf, Untouched};
 use super::{HostCould, SimulatedRequest, SimulationResult};
 use crate::cost::{ModelPrice, PriceTable, RequestLengths, float};
 use crate::lineage;
@@ -120,8 +120,6 @@ pub struct SessionRecording {
     told: Vec<Option<(u64, u64)>>,
     /// By step, the share of readable tokens that the cache gave; none: all.
     pub(super) answers: Vec<CacheShare>,
-    /// Tokens that no policy can touch and a host could leave out.
-    untouched: Untouched,
 }
 
 impl SessionRecording {
@@ -138,24 +136,11 @@ impl SessionRecording {
             events.push(recorded?);
         }
         events.sort_by_key(|recorded| recorded.seq);
-        let failed = RefCell::new(None);
-        let text = |body| match or_lost(store.body(body)) {
-            // A lost text has no words that an item could need again.
-            Ok(read) => read.ok(),
-            Err(error) => {
-                failed.borrow_mut().get_or_insert(error);
-                None
-            }
-        };
-        let recording = Self::of(stream, events, &text);
-        match failed.into_inner() {
-            Some(error) => Err(error),
-            None => Ok(recording),
-        }
+        with_texts(store, |text| Self::of(stream, events, text))
     }
 
     /// Makes the same from events and bodies at hand.
-    pub fn of(stream: StreamId, events: Vec<Recorded>, body: &dyn Fn(BodyId) -> Option<Vec<u8>>) -> Self {
+    pub fn of(stream: StreamId, events: Vec<Recorded>, body: BodyOf<'_>) -> Self {
         let mut recording = Self {
             stream,
             session: String::new(),
@@ -171,14 +156,13 @@ impl SessionRecording {
             first_told: None,
             told: Vec::new(),
             answers: Vec::new(),
-            untouched: Untouched::default(),
         };
         recording.look(body);
         recording
     }
 
     /// Folds once, to know the items and their bodies, and the prefix that the usage figures give.
-    fn look(&mut self, body: &dyn Fn(BodyId) -> Option<Vec<u8>>) {
+    fn look(&mut self, body: BodyOf<'_>) {
         let mut world = World::default();
         let mut words = Vocabulary::default();
         let mut tokens_at_step: HashMap<&str, u64> = HashMap::new();
@@ -231,7 +215,6 @@ impl SessionRecording {
             self.host.clone_from(&info.host);
         }
         self.learn_prefix();
-        self.untouched = Untouched::of(state, body);
         // The lines that edits replace must be known before they can be found in texts that were shown earlier.
         let mut replaced = Replaced::default();
         let mut edits: HashMap<BodyId, Vec<u32>> = HashMap::new();
@@ -322,10 +305,27 @@ impl SessionRecording {
     }
 
     /// The texts that the host of this session could leave out, in the unit of the prices. `nothing` is the session with nothing hidden.
-    pub fn host_could(&self, nothing: &SimulationResult) -> HostCould {
+    ///
+    /// Cost: a fold of the session; prompts of equal length are read.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn host_could(&self, store: &Store, nothing: &SimulationResult) -> Result<HostCould, Error> {
+        with_texts(store, |text| self.host_could_by(text, nothing))
+    }
+
+    /// The same, with bodies at hand.
+    pub(super) fn host_could_by(&self, body: BodyOf<'_>, nothing: &SimulationResult) -> HostCould {
+        let mut world = World::default();
+        for recorded in &self.events {
+            // Its effects are not needed: the state at the end is looked at.
+            let _ = world.apply(recorded);
+        }
+        let Some(state) = world.stream(self.stream) else { return HostCould::default() };
+        let untouched = Untouched::of(state, body);
         let whole = float(self.prefix_tokens);
-        let unused = float(self.as_model_counts(self.untouched.unused_tokens));
-        self.untouched.priced(nothing, if whole > 0.0 { unused / whole } else { 0.0 })
+        let unused = float(self.as_model_counts(untouched.unused_tokens));
+        untouched.priced(nothing, if whole > 0.0 { unused / whole } else { 0.0 })
     }
 
     /// The price of the steps whose usage the provider told: to be compared with its bill. Without requests that keep the cache
@@ -349,6 +349,20 @@ impl SessionRecording {
     pub(super) fn time(recorded: &Recorded) -> Option<Micros> {
         recorded.event.host_time
     }
+}
+
+/// Looks at texts of a store.
+fn with_texts<R>(store: &Store, look: impl FnOnce(BodyOf<'_>) -> R) -> Result<R, Error> {
+    let failed = RefCell::new(None);
+    let found = look(&|body| match or_lost(store.body(body)) {
+        // A lost text has no words that an item could need again.
+        Ok(read) => read.ok(),
+        Err(error) => {
+            failed.borrow_mut().get_or_insert(error);
+            None
+        }
+    });
+    failed.into_inner().map_or(Ok(found), Err)
 }
 
 /// Bodies of an item: id, whether it is parameters, whether it is text.

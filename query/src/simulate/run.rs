@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use acpdb_engine::event::{Actor, Face, Payload, PolicySet, Recorded, Stamp, ToolClass, TurnKind};
 use acpdb_engine::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
-use acpdb_engine::fold::{CauseView, FaceState, ItemKind, Ix, Policy, State, World};
+use acpdb_engine::fold::{FaceState, ItemKind, Ix, Policy, State, World};
 use acpdb_engine::ids::{ItemId, Micros, Origin, Seq, StreamId};
-use acpdb_serve::plan::{Advice, Bound, Cache, PlanCandidate, bound_before, is_cold, plan};
+use acpdb_serve::plan::{Advice, Bound, Cache, PlanCandidate, is_cold, plan};
 use acpdb_serve::point::SeenTexts;
 
 use priced::RequestTokens;
@@ -297,17 +297,7 @@ impl<'r> Simulation<'r> {
         let whole = self.recording.as_model_counts(view.tokens);
         let current = if in_context { self.recording.as_model_counts(view.tokens_shown) } else { 0 };
         let left = if in_context { self.words_left(state, ix, face, at) } else { Vec::new() };
-        let host = matches!(
-            view.cause,
-            Some(
-                CauseView::ClearedByHost { .. }
-                    | CauseView::Erased { .. }
-                    | CauseView::Lost { .. }
-                    | CauseView::Left { .. }
-                    | CauseView::Abandoned { .. }
-                    | CauseView::OffBranch { .. }
-            )
-        );
+        let host = state.recorded_placeholder(ix, face, at).is_some();
         // Without any rule the model sees what its host shows.
         let unhidden = if host || !in_context { current } else { whole };
         if let Some(place) = self.places.get(&(item, face)).copied() {
@@ -411,21 +401,18 @@ impl<'r> Simulation<'r> {
         let besides = self.cache.prefix_tokens.saturating_add(self.step_tokens(self.steps.len()));
         let total = besides.saturating_add(self.sent_tokens);
         self.steps.push(self.slots.len());
+        let readable = self.cache.kept_before(usize::MAX, now, self.prices.ttl_seconds).0;
         // Texts that left are not read, wherever they stood.
-        let uncut = self.readable(now).saturating_sub(removed).min(total);
+        let uncut = readable.saturating_sub(removed).min(total);
         let read = self.read(cut, now, total);
         let answer = self.recording.answers.get(self.outcome.requests.len()).copied().unwrap_or_default();
         let read = answer.read(read, total);
-        let price = |read: u64, total: u64| {
-            // No more is read than is sent: `Answer::read` sees to that.
-            self.prices.read * float(read) + self.prices.write * float(total.saturating_sub(read))
-        };
         let fetched = self.prices.read * float(self.fetched.iter().map(|(_, tokens)| tokens).sum());
-        let cost = price(read, total);
+        let cost = self.prices.of(total, read);
         let whole = besides.saturating_add(self.whole_tokens);
         let seen_before = if self.cache.cold { 0 } else { self.last_whole.min(whole) };
         self.cache.paid += cost;
-        self.cache.paid_unhidden += price(answer.read(seen_before, whole), whole);
+        self.cache.paid_unhidden += self.prices.of(whole, answer.read(seen_before, whole));
         self.last_whole = whole;
         let uncut = if cut.is_some() { answer.read(uncut, total).max(read) } else { read };
         self.count_parts(RequestTokens { total, read, uncut });
@@ -455,10 +442,8 @@ impl<'r> Simulation<'r> {
             return 0;
         }
         let position = cut.unwrap_or(usize::MAX);
-        let bound = bound_before(&self.cache, position, now, self.prices.ttl_seconds);
-        let mut read = self.cache.prefix_tokens;
+        let (mut read, bound) = self.cache.kept_before(position, now, self.prices.ttl_seconds);
         if let Some(bound) = bound.and_then(|bound| self.cache.bounds.get_mut(bound)) {
-            read = bound.tokens;
             bound.used_at = now;
         }
         if let Some(cut) = cut {

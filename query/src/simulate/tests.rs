@@ -297,7 +297,7 @@ fn prompts_that_repeat_are_found_by_their_texts() {
         tape.entry(Entry::message(format!("a{step}"), Role::Assistant, "Done."));
     }
     let recording = SessionRecording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body));
-    let could = recording.host_could(&run(&recording, &Setup::nothing(None)));
+    let could = recording.host_could_by(&|body| tape.body(body), &run(&recording, &Setup::nothing(None)));
     assert_eq!(could.prompts_repeated, 1);
     assert!(could.repeated > 0.0, "{could:?}");
 }

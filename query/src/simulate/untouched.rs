@@ -46,6 +46,9 @@ impl HostCould {
     }
 }
 
+/// A body by its id; one that is damaged or erased is none.
+pub(super) type BodyOf<'a> = &'a dyn Fn(BodyId) -> Option<Vec<u8>>;
+
 /// Tokens of a session that no policy can touch, counted once each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Untouched {
@@ -59,7 +62,7 @@ pub(super) struct Untouched {
 
 impl Untouched {
     /// Of a session that was folded to its end.
-    pub(super) fn of(state: &State, body: &dyn Fn(BodyId) -> Option<Vec<u8>>) -> Self {
+    pub(super) fn of(state: &State, body: BodyOf<'_>) -> Self {
         let mut found = Self::default();
         let mut called: BTreeSet<String> = BTreeSet::new();
         let mut texts: HashMap<u64, Vec<BodyId>> = HashMap::new();

@@ -194,6 +194,29 @@ fn an_erased_text_leaves_the_remote() {
     }
 }
 
+/// Who follows was never told that texts which were erased had left the remote.
+#[test]
+fn a_follower_tells_of_the_segments_that_an_erasure_replaced() {
+    let mut bench = Bench::new();
+    let remote: Arc<dyn Remote> = Arc::new(MemoryRemote::new());
+    let item = bench.message("swordfish 7319").unwrap();
+    bench.say(200);
+    let mut shipper = bench.shipper(&remote);
+    let _ = ship(&mut shipper);
+    let _ = bench.store.erase(item, "ada", "it leaked").unwrap();
+    let (mut asked, mut told) = (0, Vec::new());
+    let followed = shipper.follow(Duration::from_millis(1), &mut |progress| {
+        asked += 1;
+        if progress.there == progress.until {
+            told.push(progress.erased);
+        }
+        // It is told again while nothing is new.
+        asked < 2000 && told.len() < 5
+    });
+    followed.unwrap();
+    assert_eq!(told.last(), Some(&1), "{told:?}");
+}
+
 #[test]
 fn a_folder_that_was_set_back_or_went_on_elsewhere_ships_nothing() {
     let mut bench = Bench::new();

@@ -111,9 +111,11 @@ fn a_bound_that_has_gone_cold_is_not_read() {
     let second = 1_000_000;
     cache.bounds[0].used_at = Some(Micros(0));
     cache.bounds[1].used_at = Some(Micros(400 * second));
-    assert_eq!(bound_before(&cache, 9, Some(Micros(500 * second)), 300), Some(1));
-    assert_eq!(bound_before(&cache, 8, Some(Micros(500 * second)), 300), None);
-    assert_eq!(bound_before(&cache, 8, Some(Micros(100 * second)), 300), Some(0));
+    assert_eq!(cache.kept_before(9, Some(Micros(500 * second)), 300), (9_000, Some(1)));
+    assert_eq!(cache.kept_before(8, Some(Micros(500 * second)), 300), (cache.prefix_tokens, None));
+    assert_eq!(cache.kept_before(8, Some(Micros(100 * second)), 300), (5_000, Some(0)));
+    cache.cold = true;
+    assert_eq!(cache.kept_before(9, Some(Micros(500 * second)), 300).0, 0);
 }
 
 #[test]

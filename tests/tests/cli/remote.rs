@@ -144,6 +144,8 @@ fn damage_there_is_named_and_leaves_no_store_and_a_lost_head_is_found_again() {
     let kept = std::fs::read(&head_file).unwrap();
     std::fs::write(&head_file, &kept[..9]).unwrap();
     world.run(&["backup", &url, "--status"]).says(3, &["no head"]);
+    // A rehearsal finds the store as the restore does.
+    world.run(&["restore", &url, "torn", "--dry-run"]).says(0, &["head of the store is lost"]);
     world.run(&["restore", &url, "torn"]).says(0, &["head of the store is lost"]);
     std::fs::remove_file(&head_file).unwrap();
     world.run(&["restore", &url, "gone", "--store", &store]).ok();
@@ -452,7 +454,19 @@ fn the_setting_says_where_a_store_is_shipped_and_no_password_is_written() {
     );
     assert!(out.contains("AWS_PROFILE=team") && !out.contains("AKIA0") && !out.contains("geheim"), "{out}");
     assert!(err.contains("AWS_ACCESS_KEY_ID"), "{err}");
-    world.run(&["service", "--manager", "systemd", "install", "--no-start", "--backup"]).ok();
+    // The first service was written, and the second one refused: a half of what was asked for.
+    let mut half = world.command();
+    half.args(["service", "--manager", "systemd", "install", "--no-start", "--backup"]);
+    let half = half.env("AWS_CONFIG_FILE", "a\nb").output().unwrap();
+    assert_eq!(half.status.code(), Some(2), "{half:?}");
+    assert!(!world.path("home/.config/systemd/user/acpdb-import.service").exists());
+    // Two services are one answer: it was two documents, which no program reads as one.
+    let install = ["service", "--manager", "systemd", "install", "--no-start", "--backup", "--json"];
+    let written = json(world.run(&install));
+    let items = written["items"].as_array().unwrap();
+    assert!(items.len() == 2 && items.iter().all(|item| item["installed"] == true), "{written}");
+    let told = json(world.run(&["service", "--manager", "systemd", "status", "--json"]));
+    assert_eq!(told["items"].as_array().map(Vec::len), Some(2), "{told}");
     assert!(world.path("home/.config/systemd/user/acpdb-backup.service").is_file());
     let removed = world.run(&["service", "--manager", "systemd", "remove"]);
     assert!(matches!(removed.code, 0 | 8), "{}", removed.err);

@@ -356,7 +356,8 @@ fn service(world: &World, answers: &mut Answers) {
         assert!(!ran.text().is_empty(), "{}", ran.err);
         keep(&ran.text(), &format!("service {line}"), answers);
     }
-    let states: Vec<&Value> = answers["acpdb.service/1"].iter().map(|(_, answer)| &answer["state"]).collect();
+    let states: Vec<&Value> =
+        answers["acpdb.service/1"].iter().map(|(_, answer)| &answer["items"][0]["state"]).collect();
     assert!(states.iter().any(|state| *state == "active"), "{states:?}");
 }
 

@@ -261,6 +261,39 @@ impl State {
         if is_hosts { self.placeholder(ix, face, at) } else { None }
     }
 
+    /// Tokens that the host and erasures took out of the context, without acpdb's conclusions: each seq up to `at` from which on the number is
+    /// another one, in order. Below zero: a placeholder has more tokens than the text that it stands for.
+    pub fn left_out(&self, at: Seq) -> Vec<(Seq, i64)> {
+        let by_others = |row: &CauseRow| matches!(row.cause, Cause::Erased { .. } | Cause::Cleared { .. });
+        let rows = self.history.rows.iter().filter(by_others);
+        let mut faces: Vec<(Ix, Face)> = rows.map(|row| (row.ix, row.face)).collect();
+        faces.sort_unstable();
+        faces.dedup();
+        let signed = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        let mut changes: Vec<(Seq, i64)> = Vec::new();
+        for (ix, face) in faces {
+            let mut before = 0;
+            for seq in self.turning_points(ix, at) {
+                let placeholder = self.recorded_placeholder(ix, face, seq);
+                let left_out = placeholder.filter(|_| self.is_in_context(ix, seq)).map_or(0, |placeholder| {
+                    let size = self.face_size(ix, face, seq).map_or(0, |size| size.tokens);
+                    // Signed: the difference may be below 0.
+                    signed(size).saturating_sub(signed(placeholder.tokens))
+                });
+                // As above.
+                changes.push((seq, left_out.saturating_sub(before)));
+                before = left_out;
+            }
+        }
+        changes.sort_unstable_by_key(|(seq, _)| *seq);
+        let mut sum = 0_i64;
+        for (_, change) in &mut changes {
+            sum = sum.saturating_add(*change);
+            *change = sum;
+        }
+        changes
+    }
+
     /// An item as the host had it at `at`: acpdb's conclusions about it do not count.
     pub fn recorded_item(&self, ix: Ix, at: Seq) -> Option<ItemView> {
         let mut item = self.item(ix, at)?;

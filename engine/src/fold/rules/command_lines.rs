@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use super::Look;
-use super::shorten::{Acts, AgesKey, Cuts, Cutting, Room, ShortenedContent, Shortening, Subject, TextCut};
+use super::shorten::{Acts, AgesKey, Cuts, Cutting, ShortenedContent, Shortening, Subject, TextCut, fitting};
 use crate::event::{Face, KeyKind, ToolClass};
 use crate::fold::policy_values::Ages;
 use crate::text::estimate;
@@ -97,16 +97,13 @@ impl Cuts for TellingLines {
     fn cut(&self, bytes: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(bytes);
         let lines: Vec<&str> = text.split('\n').collect();
-        let mut room = Room::share(HEAD_TOKENS_MAX, 1.0);
-        let head = lines.iter().take_while(|line| room.take_with_feed(line)).count();
+        // Many short lines are mostly line feeds.
+        let head = fitting(lines.iter().copied(), HEAD_TOKENS_MAX.into(), "\n").len();
         let behind = lines.get(head..)?;
-        let mut room = Room::share(TAIL_TOKENS_MAX, 1.0);
-        let tail = behind.iter().rev().take_while(|line| room.take_with_feed(line)).count();
+        let tail = fitting(behind.iter().rev().copied(), TAIL_TOKENS_MAX.into(), "\n").len();
         let (between, tail) = behind.split_at_checked(behind.len().checked_sub(tail)?)?;
-        let mut room = Room::share(FAILURE_TOKENS_MAX, 1.0);
-        let failures = between.iter().filter(|line| tells_of_failure(line));
-        let mut failures: Vec<&str> =
-            failures.take_while(|line| room.take_with_feed(line)).copied().collect();
+        let failures = between.iter().copied().filter(|line| tells_of_failure(line));
+        let mut failures = fitting(failures, FAILURE_TOKENS_MAX.into(), "\n");
         loop {
             let left_out = between.len().checked_sub(failures.len()).filter(|count| *count > 0)?;
             let mut short = String::new();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Look;
 use super::shorten::{
-    Acts, Cuts, Cutting, Room, ShortenedContent, Shortening, Subject, TextCut, lines_of_long, whole_tokens,
+    Acts, Cuts, Cutting, ShortenedContent, Shortening, Subject, TextCut, fitting, lines_of_long, whole_tokens,
 };
 use crate::event::Face;
 use crate::fold::facts::ItemKind;
@@ -89,20 +89,18 @@ impl Cuts for Conclusions {
     fn cut(&self, bytes: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(bytes);
         let lines = lines_of_long(&text, self.max_tokens, LINES_MAX)?;
-        let mut room = Room::share(self.max_tokens, HEAD_RATIO);
-        let head = lines.iter().take(HEAD_LINES_MAX).take_while(|line| room.take(line)).count();
+        let share = |ratio: f64| f64::from(self.max_tokens) * ratio;
+        let head = fitting(lines.iter().take(HEAD_LINES_MAX).copied(), share(HEAD_RATIO), "").len();
         // Fewer lines are all kept.
         let last = lines.len().saturating_sub(LAST_LINES);
-        let mut room = Room::share(self.max_tokens, TAIL_RATIO);
-        let mut tail: Vec<&str> = lines
+        let telling = lines
             .iter()
             .enumerate()
             .skip(head)
             .rev()
             .filter(|(index, line)| *index >= last || is_telling(line))
-            .map(|(_, line)| *line)
-            .take_while(|line| room.take(line))
-            .collect();
+            .map(|(_, line)| *line);
+        let mut tail = fitting(telling, share(TAIL_RATIO), "");
         tail.reverse();
         let left_out = lines.len().checked_sub(head + tail.len()).filter(|count| *count > 0)?;
         let mut short = lines.get(..head)?.join("\n");

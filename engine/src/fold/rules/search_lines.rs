@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::Look;
-use super::shorten::{Acts, AgesKey, Cuts, Cutting, Room, ShortenedContent, Shortening, Subject, TextCut};
+use super::shorten::{Acts, AgesKey, Cuts, Cutting, ShortenedContent, Shortening, Subject, TextCut, fitting};
 use crate::event::{Face, ToolClass};
 use crate::fold::policy_values::Ages;
 
@@ -67,13 +67,10 @@ impl Cuts for FirstAndTouched {
     fn cut(&self, bytes: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(bytes);
         let lines: Vec<&str> = text.split('\n').collect();
-        let mut room = Room::share(HEAD_TOKENS_MAX, 1.0);
-        let head = lines.iter().take_while(|line| room.take(line)).count();
-        let mut room = Room::share(NAMED_TOKENS_MAX, 1.0);
+        let head = fitting(lines.iter().copied(), HEAD_TOKENS_MAX.into(), "").len();
         let behind = lines.get(head..)?;
-        let is_named = |line: &&&str| self.files.iter().any(|file| names_file(line, file));
-        let named: Vec<&str> =
-            behind.iter().filter(is_named).take_while(|line| room.take(line)).copied().collect();
+        let is_named = |line: &&str| self.files.iter().any(|file| names_file(line, file));
+        let named = fitting(behind.iter().copied().filter(is_named), NAMED_TOKENS_MAX.into(), "");
         let left_out = behind.len().checked_sub(named.len()).filter(|count| *count > 0)?;
         let mut short = lines.get(..head)?.join("\n");
         for line in named {

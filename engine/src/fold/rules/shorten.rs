@@ -147,30 +147,20 @@ pub(crate) fn lines_of_long(text: &str, tokens: u32, lines: usize) -> Option<Vec
     is_long.then(|| text.split('\n').collect()).filter(|all: &Vec<&str>| all.len() > lines)
 }
 
-/// Tokens that lines may still use. A text is cut at line feeds, and its lines are measured one by one.
-pub(crate) struct Room {
-    used: f64,
-    max: f64,
-}
-
-impl Room {
-    pub(crate) fn share(max_tokens: u32, ratio: f64) -> Self {
-        Self { used: 0.0, max: f64::from(max_tokens) * ratio }
-    }
-
-    /// Takes the line in, if there is room for it.
-    pub(crate) fn take(&mut self, line: &str) -> bool {
-        self.used += f64::from(estimate(line.as_bytes()));
-        self.used <= self.max
-    }
-}
-
-impl Room {
-    /// As [`take`](Self::take), with the line feed behind the line: many short lines are mostly feeds.
-    pub(crate) fn take_with_feed(&mut self, line: &str) -> bool {
-        self.used += f64::from(estimate_pieces(&[line, "\n"]));
-        self.used <= self.max
-    }
+/// The first of some lines that have so many tokens together at most. Each is measured with the text behind it, and alone: a text is
+/// cut at line feeds.
+pub(crate) fn fitting<'a>(
+    lines: impl Iterator<Item = &'a str>,
+    tokens_max: f64,
+    behind: &str,
+) -> Vec<&'a str> {
+    let mut used = 0.0;
+    lines
+        .take_while(|line| {
+            used += f64::from(estimate_pieces(&[line, behind]));
+            used <= tokens_max
+        })
+        .collect()
 }
 
 /// A share of tokens as a whole number.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Look;
 use super::shorten::{
-    Acts, Cuts, Cutting, Room, ShortenedContent, Shortening, Subject, TextCut, lines_of_long, whole_tokens,
+    Acts, Cuts, Cutting, ShortenedContent, Shortening, Subject, TextCut, fitting, lines_of_long, whole_tokens,
 };
 use crate::event::Face;
 use crate::fold::policy_values::Ages;
@@ -67,11 +67,10 @@ impl Cuts for HeadAndTail {
     fn cut(&self, bytes: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(bytes);
         let lines = lines_of_long(&text, self.max_tokens, LINES_MAX)?;
-        let mut room = Room::share(self.max_tokens, self.head_ratio);
-        let head = lines.iter().take_while(|line| room.take(line)).count();
+        let share = |ratio: f64| f64::from(self.max_tokens) * ratio;
+        let head = fitting(lines.iter().copied(), share(self.head_ratio), "").len();
         let behind = lines.get(head..)?;
-        let mut room = Room::share(self.max_tokens, self.tail_ratio);
-        let tail = behind.iter().rev().take_while(|line| room.take(line)).count();
+        let tail = fitting(behind.iter().rev().copied(), share(self.tail_ratio), "").len();
         let left_out = behind.len().checked_sub(tail).filter(|count| *count > 0)?;
         let mark = format!("\n\n[... {left_out} lines truncated to save context ...]\n\n");
         let short = [lines.get(..head)?.join("\n"), mark, behind.get(left_out..)?.join("\n")].concat();

@@ -1,7 +1,7 @@
 //! The parts of the price of a request, by the places of its texts.
 
 use super::super::parts::{BillParts, OldItems, YOUNG_STEP_COUNT};
-use super::{Micros, Simulation, bound_before, float};
+use super::{Simulation, float};
 
 /// The tokens of a request that is priced.
 #[derive(Clone, Copy)]
@@ -15,16 +15,6 @@ pub(super) struct RequestTokens {
 }
 
 impl Simulation<'_> {
-    /// Tokens that can be read from the cache if no sent text changes.
-    pub(super) fn readable(&self, now: Option<Micros>) -> u64 {
-        if self.cache.cold {
-            return 0;
-        }
-        let bound = bound_before(&self.cache, usize::MAX, now, self.prices.ttl_seconds);
-        let bound = bound.and_then(|bound| self.cache.bounds.get(bound));
-        bound.map_or(self.cache.prefix_tokens, |bound| bound.tokens)
-    }
-
     /// Sends so many tokens of a slot.
     pub(super) fn set_sent(&mut self, place: usize, tokens: u64) {
         let Some(slot) = self.slots.get_mut(place) else { return };
@@ -59,7 +49,7 @@ impl Simulation<'_> {
         let mut price = |tokens: u64| {
             let read = tokens.min(readable);
             readable -= read;
-            self.prices.read * float(read) + self.prices.write * float(tokens - read)
+            self.prices.of(tokens, read)
         };
         let (prefix, old_price, young) = (price(prefix), price(old), price(young));
         // A cache that was kept by another session gives more than this one wrote.
