@@ -160,3 +160,27 @@ fn marks(rows: &[PolicyRow], names: &RowNames, output: &Output) {
         ));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Remarks on marks left the mode out, and those on requests that keep the cache warm the group: two of them said the same of different rows.
+    #[test]
+    fn a_remark_says_of_whom_under_which_policy_and_in_which_mode() {
+        let row = |of: &str, mode| PolicyRow {
+            of: Some(of.to_owned()),
+            policy: "acp".to_owned(),
+            mode,
+            ..PolicyRow::default()
+        };
+        let rows = ["2026-11-29-abcdef-1", "2026-11-29-abcdef-2"]
+            .into_iter()
+            .flat_map(|of| [row(of, "batched"), row(of, "append_only")]);
+        let rows: Vec<PolicyRow> = rows.collect();
+        let names = RowNames::new(&rows);
+        let told: std::collections::BTreeSet<String> = rows.iter().map(|row| names.whole(row)).collect();
+        assert_eq!(told.len(), rows.len(), "{told:?}");
+        assert!(told.contains("2026-11…abcdef-2, acp, append-only"), "{told:?}");
+    }
+}
