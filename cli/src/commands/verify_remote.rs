@@ -95,7 +95,11 @@ fn print(url: &RemoteUrl, found: &Found, output: &mut Output) -> Result<(), Fail
     let line = |name: &str, text: String| format!("  {name:<10} {text}");
     if let Found::Checked(report) = found {
         let reach = if report.is_quick { "at least " } else { "" };
-        output.line(line("head", format!("{reach}#{}  link {}", report.head_seq.get(), report.head_link)))?;
+        // A quick look reads no entry, and knows no more than the segments and packs that are named.
+        if report.head_seq.get() > 0 {
+            let head = format!("{reach}#{}  link {}", report.head_seq.get(), report.head_link);
+            output.line(line("head", head))?;
+        }
         let chunks = if report.is_quick { "entry" } else { "chunk" };
         let mut parts = vec![
             describe::count(report.segments, "segment"),
@@ -109,7 +113,9 @@ fn print(url: &RemoteUrl, found: &Found, output: &mut Output) -> Result<(), Fail
         output.line(line("checked", parts.join(", ")))?;
         if report.torn > 0 {
             let torn = describe::count(report.torn, "entry");
-            output.line(line("torn", format!("{torn}, passed over: never acknowledged, no damage")))?;
+            // Behind damage an entry that is torn may be the one that was acknowledged.
+            let told = if report.is_sound { "passed over: never acknowledged, no damage" } else { "unsound" };
+            output.line(line("torn", format!("{torn}, {told}")))?;
         }
         if report.left_over > 0 {
             let left = describe::count(report.left_over, "object");
