@@ -70,14 +70,16 @@ impl Waiting {
     /// Whether a record is to wait. An answer ends the wait; but a host tells an answer with several calls in several records, with
     /// results between them, and then no request is between them.
     pub(super) fn takes(&self, text: Option<&str>) -> bool {
-        let kind = kind_of(text);
+        let [kind, version, message] =
+            text.and_then(|text| json::pick(text, ["type", "version", "message"])).unwrap_or_default();
+        let kind = json::string(kind).unwrap_or_default();
         if kind == "assistant" {
             return !self.records.is_empty() && self.has_requests && self.requests.is_empty();
         }
         let is_said = matches!(&*kind, "user" | "attachment" | "system");
         let is_sent = matches!(&*kind, "api-request-blob" | "api-request");
-        let tells = || !self.grows && (self.has_requests || tells_requests(text));
-        !self.records.is_empty() || (is_sent && !self.grows) || (is_said && (tells() || is_notice(text)))
+        let tells = || !self.grows && (self.has_requests || tells_requests(version));
+        !self.records.is_empty() || (is_sent && !self.grows) || (is_said && (tells() || is_notice(message)))
     }
 
     /// Lets a record wait; gives all, if they are too many.
@@ -164,14 +166,13 @@ impl Waiting {
 }
 
 /// Whether a record is of a version that records its requests.
-fn tells_requests(text: Option<&str>) -> bool {
-    json::string(json::member(text, "version")).is_some_and(|version| !is_before(&version, REQUESTS_SINCE))
+fn tells_requests(version: Option<&str>) -> bool {
+    json::string(version).is_some_and(|version| !is_before(&version, REQUESTS_SINCE))
 }
 
-/// Whether a record is a notification: it is never sent in its own words.
-fn is_notice(text: Option<&str>) -> bool {
-    let content = json::member(json::member(text, "message"), "content");
-    json::string(content).is_some_and(|it| it.starts_with(NOTICE))
+/// Whether a record's message is a notification: it is never sent in its own words.
+fn is_notice(message: Option<&str>) -> bool {
+    json::string(json::member(message, "content")).is_some_and(|it| it.starts_with(NOTICE))
 }
 
 /// Whether a version is older than another; what is no version is older than all.
