@@ -335,6 +335,9 @@ impl<'a> Edits<'a> {
 
     /// Takes blocks of reasoning out of a message, unless nothing would be left of it.
     fn drop_stale(&mut self, blocks: &[&'a str]) {
+        if self.changes.signatures.is_empty() {
+            return;
+        }
         let is_stale = |block: &&str| {
             let [kind, signature] = json::pick(block, ["type", "signature"]).unwrap_or_default();
             let is_thinking = json::string(kind).as_deref() == Some("thinking");
