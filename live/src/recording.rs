@@ -357,10 +357,13 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use acpdb_engine::Store;
+    use acpdb_engine::entry::{Entry, StreamInfo};
+    use acpdb_engine::event::Role;
 
     use super::{AGENT_COUNT_MAX, Agents, ImportFormat, agents, beside, import, import_agent};
     use crate::hook::HookEvent;
     use crate::host::{AttachMode, Host};
+    use crate::mcp::tools::Tools;
 
     const RECORD: &str = r#"{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"Look."}}"#;
 
@@ -391,6 +394,43 @@ mod tests {
                 let error = read.unwrap_err().to_string();
                 assert!(error.contains("id_ed25519 is no recording of claude-code"), "{said}: {error}");
                 assert!(store.stream_names().unwrap().is_empty(), "{said}");
+            }
+        }
+    }
+
+    /// A recording that could not be read took the texts with it that were due.
+    #[test]
+    fn texts_are_due_whatever_the_recording_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
+        let project = Some("/w".to_owned());
+        let before =
+            StreamInfo { project: project.clone(), cwd: project, ..StreamInfo::session("claude-code", "s0") };
+        let _ = store.append(&before, vec![Entry::message("m", Role::User, "Look.")]).unwrap();
+        let remembered = serde_json::json!({"kind": "decision", "text": "Jobs wait in Postgres"});
+        let tools = Tools::new(store.clone(), Some("s0".to_owned()), None);
+        let _ = tools.call("memory_remember", remembered.as_object().unwrap()).unwrap();
+        let path = folder.path().join("id_ed25519");
+        std::fs::write(&path, "root:x:0:0:root:/root:/bin/bash\n").unwrap();
+        for (event, is_due) in [("SessionStart", true), ("Stop", false)] {
+            let told =
+                format!(r#"{{"hook_event_name":"{event}","source":"startup","session_id":"s1","cwd":"/w"}}"#);
+            let told = crate::dialect::parse(Host::ClaudeCode, &told, None).unwrap();
+            let hook = HookEvent {
+                host: Host::ClaudeCode,
+                mode: AttachMode::Suggest,
+                told: &told,
+                transcript: Some(&path),
+            };
+            let done = hook.run(&store).map_err(|error| error.to_string());
+            let said = "is no recording of claude-code";
+            match done {
+                Ok(done) => {
+                    assert!(is_due, "{event}");
+                    assert!(done.answer.context.unwrap().contains("Jobs wait in Postgres"));
+                    assert!(done.left_out.unwrap().contains(said));
+                }
+                Err(error) => assert!(!is_due && error.contains(said), "{event}: {error}"),
             }
         }
     }
