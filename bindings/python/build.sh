@@ -26,9 +26,9 @@ fi
 "$scratch/build/bin/pip" install -q "$maturin>=1.9,<2"
 rm -rf target/wheels target/sdist
 # What is linked asks for its notices; they are not kept in the repository, since each new version of a crate changes them.
-"$python" ../../.ci/notices.py Cargo.toml --target "${TARGET:-}" >NOTICES
 notices=$PWD/NOTICES
 trap 'rm -rf "$scratch" "$notices"' EXIT
+"$python" ../../.ci/notices.py Cargo.toml --target "${TARGET:-}" >"$notices"
 "$scratch/build/bin/maturin" build --release --locked --out target/wheels "${links[@]}"
 "$scratch/build/bin/maturin" sdist --out "$scratch"
 # The lock file names what the package for Node alone needs. Without that package a build with `--locked` would refuse it.

@@ -8,7 +8,7 @@
 //!
 //! Nothing is lost in the log: each row has the id by which its text comes back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use acpdb_engine::event::{ContextReplaced, Payload, ReplaceCause, Role, ToolClass};
 use acpdb_engine::fold::{FaceState, ItemKind, ItemView, Ix, Status};
@@ -89,7 +89,7 @@ pub struct LostRow {
     pub tokens: u64,
     /// `read`, `written`, `edited`, `deleted` for a file; a todo's status.
     pub state: Option<String>,
-    /// The items that it stands for: views and changes of one file.
+    /// The items that it stands for: views and changes of one file, prompts and failures in the same words.
     pub count: u64,
     /// The file, the todo, the sentence, the call, or the beginning of the text.
     pub text: String,
@@ -141,12 +141,30 @@ pub fn lost(store: &Store, view: &View, name: &StreamName) -> Result<LostItems, 
     let reader = LostReader { store, view, session: &name.name, taken: &taken };
     let (mut rows, listed) = reader.files();
     rows.extend(reader.todos()?);
-    rows.extend(reader.texts()?);
-    rows.extend(reader.failed()?);
+    let mut said = reader.texts()?;
+    said.extend(reader.failed()?);
+    once(&mut said);
+    rows.extend(said);
     rows.extend(reader.outputs(&listed));
     // Within a kind the order of each stays.
     rows.sort_by_key(|row| row.kind);
     Ok(LostItems { compactions, rows })
+}
+
+/// Leaves of rows of one kind that say the same the first, which is the newest: hosts say the same words again at each compaction, and a call fails
+/// the same way twice. Beginnings of longer texts may be alike and the rest not.
+fn once(rows: &mut Vec<LostRow>) {
+    let mut counts: HashMap<(LostKind, String), u64> = HashMap::new();
+    let key = |row: &LostRow| (row.kind, row.text.clone());
+    let is_whole = |row: &LostRow| row.text.chars().count() < TEXT_CHARS_MAX;
+    for row in rows.iter().filter(|row| is_whole(row)) {
+        *counts.entry(key(row)).or_default() += row.count;
+    }
+    rows.retain_mut(|row| {
+        let Some(count) = counts.get_mut(&key(row)).filter(|_| is_whole(row)) else { return true };
+        row.count = std::mem::take(count);
+        row.count > 0
+    });
 }
 
 /// The newest compaction that took something, without what it took.
@@ -468,101 +486,5 @@ impl LostRow {
 }
 
 #[cfg(test)]
-mod tests {
-    use acpdb_engine::entry::{StreamInfo, fact};
-    use expect_test::{Expect, expect};
-
-    use super::*;
-    use crate::testing::{play, store};
-
-    fn compact(store: &Store, cause: ReplaceCause) {
-        let replaced = fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None };
-        let _ = store.append(&StreamInfo::session("acpdb", "s"), vec![replaced.into()]).unwrap();
-    }
-
-    fn told(lost: &LostItems) -> String {
-        let mut text = String::new();
-        for one in &lost.compactions {
-            text.push_str(&format!("{} by {}: {} items\n", one.seq, one.by, one.items));
-        }
-        for row in &lost.rows {
-            let state = row.state.as_deref().unwrap_or("-");
-            text.push_str(&format!("{:?} {} {state} x{} {}\n", row.kind, row.item, row.count, row.text));
-        }
-        text
-    }
-
-    #[track_caller]
-    fn check(before: &str, after: &str, want: &Expect) -> LostItems {
-        let store = store();
-        let _ = play(&store, "s", before);
-        compact(&store, ReplaceCause::Compaction);
-        let name = play(&store, "s", after);
-        let lost = lost(&store, &store.view(name.id).unwrap(), &name).unwrap();
-        want.assert_eq(&told(&lost));
-        lost
-    }
-
-    #[test]
-    fn what_left_is_listed_and_what_came_back_is_not() {
-        check(
-            "user Fix the parser.
-             turn
-             read src/a.rs ok
-             read src/b.rs ok
-             edit src/a.rs ok
-             read src/c.rs failed
-             say We decided to use PostgreSQL for the store.",
-            "turn
-             read src/b.rs ok",
-            &expect![[r#"
-                #14 by host: 6 items
-                File #9 edited x2 src/a.rs
-                Decision #13 - x1 We decided to use PostgreSQL for the store.
-                Failed #11 - x1 read src/c.rs: src/c.rs line of output
-                Prompt #3 - x1 Fix the parser.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn a_replacement_that_is_no_compaction_loses_nothing() {
-        let store = store();
-        let _ = play(&store, "s", "user Fix it.\nturn\nread src/a.rs ok");
-        compact(&store, ReplaceCause::Host);
-        let name = store.find_stream("s").unwrap();
-        let view = store.view(name.id).unwrap();
-        assert_eq!(lost(&store, &view, &name).unwrap(), LostItems::default());
-        assert_eq!(last_compaction(&store, &view, &name).unwrap(), None);
-        assert_eq!(LostItems::default().index(800), None);
-    }
-
-    /// However much left, the model is told within its bound, and something of each kind.
-    #[test]
-    fn the_index_keeps_its_bound_and_crowds_nothing_out() {
-        let mut script = "turn\n".to_owned();
-        for number in 0..300 {
-            script.push_str(&format!(
-                "user Prompt number {number} asks for a change to the module that reads lines.\nread src/deep/folder/name_{number}.rs ok\n\
-                 read src/gone_{number}.rs failed\nsay We decided to use library{number} for the store.\n"
-            ));
-        }
-        let store = store();
-        let _ = play(&store, "s", &script);
-        compact(&store, ReplaceCause::Compaction);
-        let name = store.find_stream("s").unwrap();
-        let lost = lost(&store, &store.view(name.id).unwrap(), &name).unwrap();
-        for tokens_max in [120, 300, 800] {
-            let index = lost.index(tokens_max).unwrap();
-            assert!(estimate(index.as_bytes()) <= tokens_max, "{tokens_max}: {index}");
-        }
-        let index = lost.index(800).unwrap();
-        for kind in [LostKind::File, LostKind::Failed, LostKind::Prompt, LostKind::Decision] {
-            assert!(index.contains(kind.heading()), "{kind:?}: {index}");
-        }
-        assert!(
-            index.contains("src/deep/folder/name_299.rs") && !index.contains("name_1.rs"),
-            "newest first: {index}"
-        );
-    }
-}
+#[path = "lost_tests.rs"]
+mod tests;

@@ -10,12 +10,13 @@
 //! may leave it torn then, and the chain passes over it. The lock must be one that all machines see which share the folder.
 
 use std::collections::BTreeSet;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use acpdb_engine::locks::steady;
 use acpdb_engine::storage::{Entropy as _, SystemEntropy};
@@ -31,6 +32,9 @@ const OBJECT_BYTES_MAX: u64 = (1 << 30) + (1 << 16);
 const DRAW_COUNT: u32 = 16;
 /// The file whose lock guards swaps.
 const SWAP_LOCK: &str = ".swap";
+/// How long a swap waits for that lock, and how often it looks.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
 
 /// Objects below a folder.
 #[derive(Debug)]
@@ -40,12 +44,14 @@ pub struct FolderRemote {
     sync: fn(&Path) -> io::Result<()>,
     /// Folders of which that failed: what is found there may be lost yet.
     unsynced: Mutex<BTreeSet<PathBuf>>,
+    /// How long a swap waits for the lock of all swaps.
+    lock_wait: Duration,
 }
 
 impl FolderRemote {
     /// Objects below `root`, which is made when something is put there. Touches nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), sync: sync_folder, unsynced: Mutex::default() }
+        Self { root: root.into(), sync: sync_folder, unsynced: Mutex::default(), lock_wait: LOCK_WAIT }
     }
 
     /// The folder.
@@ -148,6 +154,21 @@ impl FolderRemote {
         Ok(Created::Here(ObjectTag::of(bytes)))
     }
 
+    /// Takes the lock, or gives up: a process that was stopped between its look and its change keeps it.
+    fn lock(&self, lock: &File) -> io::Result<()> {
+        let until = Instant::now() + self.lock_wait;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(()),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+                    return Err(ErrorKind::WouldBlock.into());
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            }
+        }
+    }
+
     fn swap_file(
         &self,
         key: &str,
@@ -164,7 +185,7 @@ impl FolderRemote {
             .write(true)
             .mode(0o600)
             .open(self.root.join(SWAP_LOCK))?;
-        lock.lock()?;
+        self.lock(&lock)?;
         let found = read_object(path)?;
         if found.is_none_or(|found| ObjectTag::of(&found) != *was) {
             return Ok(Swapped::Moved);
@@ -273,6 +294,8 @@ fn failed(call: &str, key: &str) -> impl FnOnce(io::Error) -> RemoteError {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             RemoteError::Refused { what: format!("{what}: {error}") }
         }
+        // Another process holds the lock.
+        ErrorKind::WouldBlock => RemoteError::Slow { what },
         // A write or a sync that failed may have happened.
         ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::StaleNetworkFileHandle => {
             RemoteError::Doubt { what }
@@ -347,6 +370,21 @@ mod tests {
         }
         SYNCED.set(SYNCED.get() + 1);
         sync_folder(folder)
+    }
+
+    /// A process that was stopped with the lock held up all others for ever.
+    #[test]
+    fn a_swap_waits_for_the_lock_of_others_and_not_for_ever() {
+        let root = tempfile::tempdir().unwrap();
+        let remote = FolderRemote { lock_wait: Duration::ZERO, ..FolderRemote::new(root.path()) };
+        let Ok(Created::Here(tag)) = remote.create("heads/1", b"first") else { panic!("it is new") };
+        let open =
+            || OpenOptions::new().create(true).truncate(false).write(true).open(root.path().join(SWAP_LOCK));
+        let held = open().unwrap();
+        held.lock().unwrap();
+        assert!(matches!(remote.swap("heads/1", b"second", &tag), Err(RemoteError::Slow { .. })));
+        drop(held);
+        assert!(matches!(remote.swap("heads/1", b"second", &tag), Ok(Swapped::Here(_))));
     }
 
     /// A sync of a folder timed out; the next try found its own link, and said that the object was there, which no sync had made durable.

@@ -7,6 +7,7 @@
 After each scene a plain import of the host's recording must add nothing to the store, and a store that was made by that
 import alone must show the same. Then acpdb is missing, killed, locked out or damaged: the host ends its task each time.
 """
+import contextlib
 import fcntl
 import glob
 import json
@@ -14,6 +15,7 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 
@@ -72,6 +74,13 @@ def shown(scene, store, name):
              (row.get("output") or {}).get("text")) for row in answer.get("items", []) if row.get("kind") != "injected"]
 
 
+def told_later(database):
+    """Records of prompts that opencode has written again."""
+    asked = "select count(*) from message where json_extract(data, '$.role') = 'user' and json_extract(data, '$.summary') is not null"
+    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % database, uri=True)) as rows:
+        return rows.execute(asked).fetchone()[0]
+
+
 def compare(scene):
     """The store of hooks against an import of what the host recorded."""
     recording = scene.home + RECORDINGS[scene.host]
@@ -81,8 +90,9 @@ def compare(scene):
     names = [row["id"] for row in json.loads(acpdb(scene, "fresh", "sessions", "--all", "--json") or "{}").get("items", [])]
     if not names:
         fault(scene, "the host recorded no session")
-    # The document of a session is put together by its import alone.
-    new -= len(names) if scene.host == "opencode" else 0
+    # The document of a session is put together by its import alone; and once a turn has ended, opencode writes its changes of files
+    # into the record of its prompt.
+    new -= len(names) + told_later(recording) if scene.host == "opencode" else 0
     # Gemini CLI's hooks end before its last lines are written.
     if new > 0 and scene.host != "gemini":
         fault(scene, "an import adds %d events to what hooks recorded" % new)
@@ -290,7 +300,9 @@ def commanded(scene):
 def compacted(scene):
     """opencode compacts: the request for the summary carries open todos and distilled facts."""
     attach(scene, "prune")
-    ends(scene, hosts.opencode(scene, prompt="Distil it. <play:distil>", window=17000, model=scene.model))
+    # What opencode sends before any message takes half of this window; in one that it fills, opencode compacts for ever.
+    ends(scene, hosts.opencode(scene, prompt="Distil it. <play:distil>", window=200000, model=scene.model))
+    ends(scene, hosts.opencode(scene, "--continue", prompt="Count. <play:bulk>", window=20000, model=scene.model))
     ends(scene, hosts.opencode(scene, "--continue", prompt="Look at it again. <play:second>", window=200000, model=scene.model))
     asked = []
     for path in sorted(glob.glob(scene.wire + "/*.body")):

@@ -67,6 +67,14 @@ export class ForkedError extends AcpdbError {
 export class LockedError extends AcpdbError {
   static override readonly code = "locked";
 }
+/** Another worker took the store over. What was not acknowledged may be kept or not. Open the store again to take it back. */
+export class FencedError extends AcpdbError {
+  static override readonly code = "fenced";
+}
+/** Recorded here, and not known to be at the remote. The next commit that is acknowledged brings it there, too. */
+export class UnshippedError extends AcpdbError {
+  static override readonly code = "unshipped";
+}
 /** The folder is on a file system whose locks and syncs cannot be relied on. Use a local disk. */
 export class UntrustedFileSystemError extends AcpdbError {
   static override readonly code = "untrusted_file_system";
@@ -98,9 +106,9 @@ export class StorageError extends AcpdbError {
 
 const classes: Record<string, typeof AcpdbError> = Object.fromEntries(
   [
-    AmbiguousError, BusyError, ClosedError, CorruptError, ErasedError, ForkedError, HeadMovedError, InvalidError,
+    AmbiguousError, BusyError, ClosedError, CorruptError, ErasedError, FencedError, ForkedError, HeadMovedError, InvalidError,
     LockedError, NewerFormatError, NoSpaceError, NotAStoreError, NotFoundError, PoisonedError, ReadOnlyError, RejectedError,
-    ReplacedError, StorageError, TooLargeError, UntrustedFileSystemError, UpgradedError,
+    ReplacedError, StorageError, TooLargeError, UnshippedError, UntrustedFileSystemError, UpgradedError,
   ].map((each) => [each.code, each]),
 );
 

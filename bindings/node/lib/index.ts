@@ -11,9 +11,9 @@
 
 export { Entry, Part, type Parts } from "./entry.js";
 export {
-  AcpdbError, AmbiguousError, BusyError, ClosedError, CorruptError, ErasedError, ForkedError, HeadMovedError, InvalidError,
+  AcpdbError, AmbiguousError, BusyError, ClosedError, CorruptError, ErasedError, FencedError, ForkedError, HeadMovedError, InvalidError,
   LockedError, NewerFormatError, NoSpaceError, NotAStoreError, NotFoundError, PoisonedError, ReadOnlyError, RejectedError,
-  ReplacedError, StorageError, TooLargeError, UntrustedFileSystemError, UpgradedError,
+  ReplacedError, StorageError, TooLargeError, UnshippedError, UntrustedFileSystemError, UpgradedError,
 } from "./errors.js";
 export type { Receipt } from "./native.js";
 export { Session, Step, Ticket, type AtOption, type ServeOptions, type Served } from "./session.js";

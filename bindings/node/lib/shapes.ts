@@ -308,6 +308,8 @@ export interface SimulationRow {
   request_count: number;
   price_ratio: number;
   price_ratio_with_fetches: number;
+  price_ratio_without_cache: number;
+  price_unpruned: number;
   tokens_ratio: number;
   tokens_per_turn: number;
   tokens_per_turn_unpruned: number;
@@ -320,6 +322,9 @@ export interface SimulationRow {
   blind_edits: number;
   blind_edits_unpruned: number;
   steps_affected: number;
+  parts: Record<string, Json>;
+  parts_unpruned: Record<string, Json>;
+  host_could: Record<string, Json>;
 }
 
 /** What a verification found. */

@@ -54,6 +54,8 @@ const fn code(error: &Error) -> &'static str {
         Error::Corrupt { .. } => "corrupt",
         Error::Erased { .. } => "erased",
         Error::Locked { .. } => "locked",
+        Error::Fenced { .. } => "fenced",
+        Error::Unshipped { .. } => "unshipped",
         Error::Io { .. } => "storage",
         _ => "error",
     }
@@ -121,4 +123,20 @@ impl From<ExportError> for Fault {
 pub fn word<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Fault> {
     serde_json::from_value(Value::String(text.to_owned()))
         .map_err(|error| Fault::invalid(format!("{what}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both came out as plain errors: a caller could not tell a store that another worker has from a remote that is away.
+    #[test]
+    fn errors_of_a_store_that_is_acknowledged_elsewhere_have_codes_of_the_list() {
+        let listed = include_str!("../../surface.toml");
+        let away = Error::Unshipped { detail: "the bucket is away".to_owned() };
+        for (error, expected) in [(Error::Fenced { epoch: 2 }, "fenced"), (away, "unshipped")] {
+            assert_eq!(Fault::from(&error).code, expected);
+            assert!(listed.contains(&format!("Error = \"{expected}\"\n")), "{expected} is in no list");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use acpdb_engine::fold::memory::MemoryStatus;
 use acpdb_engine::fold::policy::ServeMode;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::{
-    Commit, Error, MemoryScope, Store,
+    Commit, Error, Memory, MemoryScope, Store,
     store::{StreamName, VerifyOptions},
 };
 use acpdb_hosts::export::Format;
@@ -198,13 +198,19 @@ pub fn memory(
 
 /// The newest event that a project's memory may rest on; 0 if there is none.
 pub fn memory_head(store: &Store, project: Option<String>) -> Result<Seq, Fault> {
-    match store.memory(&scope(store, project)?, Seq::MAX) {
-        Err(Error::NotFound { what: "project", .. }) => Ok(Seq::ZERO),
-        found => Ok(found?.head()?),
+    let memory = memory_if_there(store, &scope(store, project)?, Seq::MAX)?;
+    Ok(memory.map_or(Ok(Seq::ZERO), |memory| memory.head())?)
+}
+
+/// The memory of a scope as of a seq. A project without memory does not exist yet.
+fn memory_if_there(store: &Store, scope: &MemoryScope, at: Seq) -> Result<Option<Memory>, Error> {
+    match store.memory(scope, at) {
+        Err(Error::NotFound { what: "project", .. }) => Ok(None),
+        found => found.map(Some),
     }
 }
 
-/// The items that a scope remembers as of a seq, or with `all` ever did. A project without memory does not exist yet.
+/// The items that a scope remembers as of a seq, or with `all` ever did.
 pub(crate) fn remembered(
     store: &Store,
     scope: &MemoryScope,
@@ -212,10 +218,8 @@ pub(crate) fn remembered(
     now: Micros,
     all: bool,
 ) -> Result<Vec<RememberedItem>, Error> {
-    let mut rows = match store.memory(scope, at) {
-        Err(Error::NotFound { what: "project", .. }) => Vec::new(),
-        found => memory::rows(store, &found?, now),
-    };
+    let found = memory_if_there(store, scope, at)?;
+    let mut rows = found.map_or_else(Vec::new, |found| memory::rows(store, &found, now));
     rows.retain(|row| all || (row.standing == MemoryStatus::Current && !row.shadowed));
     Ok(rows)
 }

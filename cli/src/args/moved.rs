@@ -4,23 +4,23 @@ use std::ffi::OsString;
 
 /// Such a word, the words that do its work, and whether these simply run in its place, as scripts call it.
 const MOVED: &[(&str, &str, bool)] = &[
-    ("accept", "memory propose --accept", false),
-    ("at", "context --summary --at", false),
+    ("accept", "memory propose --accept", true),
+    ("at", "context --summary --at", true),
     ("audit", "export audit", true),
     ("check", "checkpoint check", true),
-    ("discard", "context discard", false),
-    ("distill", "context distill", false),
+    ("discard", "context discard", true),
+    ("distill", "context distill", true),
     ("head", "verify --head", true),
-    ("hosts", "info --hosts", false),
-    ("insights", "memory insights", false),
-    ("lint", "context lint", false),
+    ("hosts", "info --hosts", true),
+    ("insights", "memory insights", true),
+    ("lint", "context lint", true),
     ("list", "log --texts", true),
     ("list-sessions", "sessions", false),
     ("ls", "sessions", false),
     ("open", "ui", false),
-    ("pin", "context pin", false),
+    ("pin", "context pin", true),
     ("presets", "policy presets", false),
-    ("propose", "memory propose", false),
+    ("propose", "memory propose", true),
     ("prove", "checkpoint prove", true),
     ("redo", "undo --redo", false),
     ("reindex", "doctor reindex", true),
@@ -29,8 +29,8 @@ const MOVED: &[(&str, &str, bool)] = &[
     ("serve", "ui", false),
     ("status", "attach --status", false),
     ("todos", "todo list", false),
-    ("trust", "config trust", false),
-    ("unpin", "context unpin", false),
+    ("trust", "config trust", true),
+    ("unpin", "context unpin", true),
     ("web", "ui", false),
 ];
 
@@ -52,15 +52,21 @@ pub(crate) fn verb(words: &[OsString]) -> Option<usize> {
     None
 }
 
-/// Puts the words of today in the place of a verb that scripts still call by its old name.
+/// Puts the words of today in the place of a verb, or of an option, that scripts still call by its old name.
 pub(super) fn renamed(mut words: Vec<OsString>) -> Vec<OsString> {
-    let runs = verb(&words).and_then(|place| {
-        let word = words.get(place)?;
-        let (_, meant, _) = MOVED.iter().find(|(name, _, runs)| *runs && word == name)?;
-        Some((place, *meant))
-    });
-    if let Some((place, meant)) = runs {
+    let Some(place) = verb(&words) else { return words };
+    let named =
+        |(name, _, runs): &&(&str, _, bool)| *runs && words.get(place).is_some_and(|word| word == name);
+    if let Some((_, meant, _)) = MOVED.iter().find(named) {
         words.splice(place..=place, meant.split(' ').map(OsString::from));
+    }
+    // An option that is a condition of the filter today.
+    if words.get(place).is_some_and(|word| word == "log")
+        && let Some(option) = words.iter().position(|word| word == "--kind")
+        && let Some(kind) = words.get(option.saturating_add(1)).and_then(|word| word.to_str())
+    {
+        let condition = format!("kind:{kind}");
+        words.splice(option..=option.saturating_add(1), [OsString::from(condition)]);
     }
     words
 }
@@ -83,6 +89,15 @@ mod tests {
             assert_eq!(Args::read(words(word)).is_err_and(|error| is_unknown(&error)), !runs, "{word}");
             assert!(!Args::read(words(meant)).is_err_and(|error| is_unknown(&error)), "{meant}");
             assert_eq!(renamed(words(word)), words(if *runs { meant } else { word }));
+        }
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (former, today) in [
+            ("acpdb log --json --kind tool_call_started", "acpdb log --json kind:tool_call_started"),
+            ("acpdb list --kind message -q", "acpdb log --texts kind:message -q"),
+            ("acpdb log --kind", "acpdb log --kind"),
+            ("acpdb memory list --kind fact", "acpdb memory list --kind fact"),
+        ] {
+            assert_eq!(renamed(words(former)), words(today));
         }
     }
 }

@@ -152,6 +152,12 @@ pub fn edited(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     out
 }
 
+/// Whether a word stands anywhere in a text: a text without the name of a member has no such member. A name that is written with escapes is not found;
+/// no host writes its own names so.
+pub fn is_in(text: &str, word: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some()
+}
+
 /// One member of an object.
 pub fn member<'a>(object: Option<&'a str>, name: &str) -> Option<&'a str> {
     let [found] = pick(object?, [name])?;
@@ -304,7 +310,7 @@ pub fn escape(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// How many bytes come before the first one that is escaped.
-fn plain_count(text: &[u8]) -> usize {
+pub(super) fn plain_count(text: &[u8]) -> usize {
     let (words, tail) = text.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
         let found = specials(u64::from_le_bytes(*word));

@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead};
 
-use memchr::memchr3;
+use memchr::memchr2;
 
 use super::ImportError;
 use super::limits::{Exceeded, Limits, exceeded};
@@ -285,21 +285,19 @@ impl ValueScan {
         }
         while let Some(&byte) = chunk.get(at) {
             if self.in_string {
-                if self.escaped {
-                    self.escaped = false;
-                    if byte != b'\n' {
-                        at += 1;
-                        continue;
-                    }
+                // A byte behind a backslash ends no string; a line feed ends the record all the same.
+                let from = if self.escaped && byte != b'\n' { at + 1 } else { at };
+                self.escaped = false;
+                let rest = chunk.get(from..).unwrap_or_default();
+                let Some(next) = memchr2(b'"', b'\n', rest) else {
+                    self.escaped = ends_escaping(rest);
+                    return (chunk.len(), None);
+                };
+                at = from + next;
+                if rest.get(next) == Some(&b'\n') {
+                    return (at, Some(Shape::Broken(torn::ENDS_IN_STRING)));
                 }
-                let rest = chunk.get(at..).unwrap_or_default();
-                let Some(next) = memchr3(b'"', b'\\', b'\n', rest) else { return (chunk.len(), None) };
-                at += next;
-                match rest.get(next) {
-                    Some(b'"') => self.in_string = false,
-                    Some(b'\\') => self.escaped = true,
-                    _ => return (at, Some(Shape::Broken(torn::ENDS_IN_STRING))),
-                }
+                self.in_string = ends_escaping(rest.get(..next).unwrap_or_default());
                 at += 1;
                 continue;
             }
@@ -362,6 +360,11 @@ impl ValueScan {
     }
 }
 
+/// Whether the next byte is escaped, behind a part of a string that begins with none that is: an odd number of backslashes ends it.
+pub(super) fn ends_escaping(part: &[u8]) -> bool {
+    part.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
 const NOT_A_RECORD: Shape = Shape::Broken("not a JSON object or array");
 pub(super) const TOO_DEEP: Shape = Shape::Broken("nested more than 128 levels deep");
 
@@ -411,6 +414,15 @@ mod tests {
                 2:23 "{\n \"c\":\n{\n}\n}" Whole
                 7:37 "{\"d\"" Cut
             "#]],
+        );
+        check(
+            b"{\"a\":\"\\\\\"}{\"b\":\"\\\\\\\"}\"}\n{\"c\":\"\\\n\"}",
+            &expect![[r#"
+            1:0 "{\"a\":\"\\\\\"}" Whole
+            1:10 "{\"b\":\"\\\\\\\"}\"}" Whole
+            2:24 "{\"c\":\"\\" Broken("a line ends inside a string")
+            3:32 "\"}" Broken("not a JSON object or array")
+        "#]],
         );
         check(
             b"{\"a\":\"x\n{\"b\":2}\n{\"c\":1,\n{\"d\":4}\nhello {\n{\"e\":5}",

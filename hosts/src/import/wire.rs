@@ -12,9 +12,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, WirePiece, fact};
-use memchr::memchr2;
+use memchr::memchr;
 
-use super::json::{escape, escape_of};
+use super::json::{escape, escape_of, plain_count};
+use super::values::ends_escaping;
 
 /// Shortest string or value that is worth a reference.
 pub const REFERENCE_BYTES_MIN: usize = 64;
@@ -172,8 +173,7 @@ pub fn is_escaped(inner: &[u8], body: &[u8]) -> bool {
     let mut from = 0;
     while from < body.len() {
         let rest = body.get(from..).unwrap_or_default();
-        let plain =
-            rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\').unwrap_or(rest.len());
+        let plain = plain_count(rest);
         if inner.get(at..at + plain) != rest.get(..plain) {
             return false;
         }
@@ -192,14 +192,16 @@ pub fn is_escaped(inner: &[u8], body: &[u8]) -> bool {
 }
 
 /// The end of the string that begins at `at` (after its quote): the offset of its closing quote, or the end of `raw`.
-fn string_end(raw: &[u8], mut at: usize) -> usize {
+fn string_end(raw: &[u8], start: usize) -> usize {
+    let mut at = start;
     loop {
         let rest = raw.get(at..).unwrap_or_default();
-        match memchr2(b'"', b'\\', rest) {
-            None => return raw.len(),
-            Some(next) if rest.get(next) == Some(&b'"') => return at + next,
-            Some(next) => at = at + next + 2,
+        let Some(next) = memchr(b'"', rest) else { return raw.len() };
+        // Between two quotes no backslash is looked at twice.
+        if !ends_escaping(rest.get(..next).unwrap_or_default()) {
+            return at + next;
         }
+        at = at + next + 1;
     }
 }
 

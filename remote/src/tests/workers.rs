@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::store::{VerifyOptions, verify_store};
@@ -253,11 +254,12 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
-/// Takes note of what workers say until `count` texts were acknowledged.
+/// Takes note of what workers say until `count` texts were acknowledged, or no more comes.
 fn gather(said: &Receiver<String>, acked: &mut Vec<String>, fenced: &mut usize, count: usize) {
     let until = acked.len() + count;
+    // A worker that was stopped with the lock of the folder holds up all others: then it is woken without more from them.
     while acked.len() < until {
-        let line = said.recv().unwrap();
+        let Ok(line) = said.recv_timeout(Duration::from_secs(2)) else { return };
         // The harness says its own lines around those of the worker.
         if let Some((_, name)) = line.split_once("ACKED ") {
             acked.push(name.to_owned());

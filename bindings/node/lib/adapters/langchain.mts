@@ -13,7 +13,7 @@
 import { AIMessage, ToolMessage, createMiddleware, type BaseMessage, type Runtime } from "langchain";
 
 import { Entry, InvalidError, Part, type Session, type Store } from "../index.js";
-import { dumped, ended, kept, said, sorted, started, whole } from "./records.mjs";
+import { ended, said, sorted, started, whole } from "./records.mjs";
 import { Tolds, type Unit } from "./told.mjs";
 
 const HOST = "langchain-agents";
@@ -50,7 +50,11 @@ export function acpdbMiddleware(store: Store, options?: MiddlewareOptions) {
       const system = request.systemMessage?.content ? unitsOf(request.systemMessage) : [];
       const each = request.messages.map(unitsOf);
       const begins = begun.delete(key);
-      const shown = await told.tell([...system, ...each.flat()], begins);
+      const shown = await told.tell([...system, ...each.flat()], begins).catch((error: unknown) => {
+        // The request may be sent again; that a run began is still to be told then.
+        if (begins) begun.add(key);
+        throw error;
+      });
       let place = system.length;
       const messages = request.messages.map((message, number) => {
         // A result is one unit.
@@ -107,7 +111,7 @@ function unitsOf(message: BaseMessage): Unit[] {
   }
   if (kind === "human") return [{ kind: "user", says: content, make: () => said("user", content) }];
   if (kind === "system") return [{ kind: "system", says: content, make: () => said("system", content) }];
-  return [{ kind: "other", says: [kind, content], make: () => kept(JSON.parse(dumped(message)) as object, kind) }];
+  return [{ kind: "other", says: [kind, content], make: () => Entry.hostRecord(whole(kind)) }];
 }
 
 /** What a model said: its texts and thoughts. Calls stand beside its content, too. */

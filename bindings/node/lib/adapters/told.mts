@@ -178,10 +178,8 @@ export class Tolds {
     const told = this.#held.get(key) ?? new Told(this.#session(key));
     this.#held.delete(key);
     this.#held.set(key, told);
-    for (const oldest of this.#held.keys()) {
-      if (this.#held.size <= HELD_MAX) break;
-      this.#held.delete(oldest);
-    }
+    const [oldest] = this.#held.keys();
+    if (this.#held.size > HELD_MAX && oldest !== undefined) this.#held.delete(oldest);
     return told;
   }
 }

@@ -3,10 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { ChatMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph-checkpoint";
+import { BusyError, Session } from "acpdb";
 import { acpdbMiddleware, sessionOfThread } from "acpdb/adapters/langchain";
 import { AcpdbSaver } from "acpdb/adapters/langgraph";
-import { AIMessage, HumanMessage, createAgent, fakeModel, tool } from "langchain";
+import { AIMessage, HumanMessage, createAgent, createMiddleware, fakeModel, tool } from "langchain";
 import { z } from "zod";
 
 import { opened } from "../help.mjs";
@@ -69,6 +71,31 @@ test("each run of a thread is recorded once", async () => {
   await store.close();
 });
 
+test("a prompt is recorded though its request had to be sent again", async () => {
+  // The run was taken for begun when its first request had failed: its prompt, which an earlier run had said, was not recorded.
+  const store = await opened();
+  const middleware = acpdbMiddleware(store);
+  const again = createMiddleware({ name: "again", wrapModelCall: (request, handler) => handler(request).catch(() => handler(request)) });
+  const { append } = Session.prototype;
+  const fails = [false, false, true, false, false];
+  Session.prototype.append = async function (...entries) {
+    if (fails.shift()) throw new BusyError("another process writes");
+    return append.apply(this, entries);
+  };
+  try {
+    for (let number = 0; number < 2; number += 1) {
+      const model = fakeModel().respond(new AIMessage("done"));
+      const messages = [new HumanMessage({ content: "look", id: "m" })];
+      await createAgent({ model, tools: [], middleware: [again, middleware] }).invoke({ messages }, on("t"));
+    }
+  } finally {
+    Session.prototype.append = append;
+  }
+  assert.deepEqual(fails, []);
+  assert.deepEqual((await sessionOfThread(store, "t").history()).map(({ role }) => role), ["user", "assistant", "user", "assistant"]);
+  await store.close();
+});
+
 test("threads are sessions of their own, also at once, and a run without one is told how to name it", async () => {
   const store = await opened();
   const middleware = acpdbMiddleware(store);
@@ -114,6 +141,27 @@ test("thoughts, texts and halves of pairs are recorded", async () => {
   assert.deepEqual((await session.history()).map(({ role }) => role), ["system", "user", ...Array(4).fill("assistant")]);
   for (const said of ["half of a pair", "I will."]) assert.equal((await session.search(said)).items.length, 1);
   assert.equal((await store.verify({ deep: true })).verdict, "sound");
+  await store.close();
+});
+
+test("messages of other kinds are recorded as such", async () => {
+  // Each was made a record that was thrown away; one that JSON has no form for ended the run.
+  const store = await opened();
+  const middleware = acpdbMiddleware(store);
+  const by = {
+    toJSON() {
+      throw new Error("no form");
+    },
+  };
+  for (let number = 0; number < 2; number += 1) {
+    const other = new ChatMessage({ content: "look \ud83d", role: "critic", id: "m", additional_kwargs: { by } });
+    await agent(middleware, [new AIMessage("done")]).agent.invoke({ messages: [other, new HumanMessage("look")] }, on("t"));
+  }
+  const session = sessionOfThread(store, "t");
+  const marks = (await session.records()).map(({ bytes }) => JSON.parse(bytes.toString()));
+  assert.deepEqual(marks.map(({ unit }) => unit), ["system", "other", "user", "assistant", "user", "assistant"]);
+  assert.deepEqual(Object.keys(marks[1]), ["unit", "is"], "the mark alone is kept");
+  assert.deepEqual((await session.history()).map(({ role }) => role), ["system", ...Array(2).fill(["user", "assistant"]).flat()]);
   await store.close();
 });
 

@@ -103,6 +103,18 @@ class LockedError(Error):
     code = "locked"
 
 
+class FencedError(Error):
+    """Another worker took the store over. What was not acknowledged may be kept or not. Open the store again to take it back."""
+
+    code = "fenced"
+
+
+class UnshippedError(Error):
+    """Recorded here, and not known to be at the remote. The next commit that is acknowledged brings it there, too."""
+
+    code = "unshipped"
+
+
 class UntrustedFileSystemError(Error):
     """The folder is on a file system whose locks and syncs cannot be relied on. Use a local disk."""
 

@@ -334,6 +334,8 @@ class SimulationRow(TypedDict):
     request_count: int
     price_ratio: float
     price_ratio_with_fetches: float
+    price_ratio_without_cache: float
+    price_unpruned: float
     tokens_ratio: float
     tokens_per_turn: float
     tokens_per_turn_unpruned: float
@@ -346,6 +348,9 @@ class SimulationRow(TypedDict):
     blind_edits: float
     blind_edits_unpruned: float
     steps_affected: float
+    parts: dict[str, Json]
+    parts_unpruned: dict[str, Json]
+    host_could: dict[str, Json]
 
 
 class Report(TypedDict):

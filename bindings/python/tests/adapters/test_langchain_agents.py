@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import acpdb
 import pytest
 from acpdb.adapters.langchain_agents import AcpdbMiddleware
 from langchain.agents import create_agent
+from langchain.agents.middleware import ModelRetryMiddleware
 from langchain.tools import tool
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 
@@ -90,6 +92,25 @@ def test_each_run_of_a_thread_is_recorded_once(store: acpdb.Store) -> None:
     assert len(AcpdbMiddleware(store).session("t").history(tool="read")) == 3
 
 
+def test_a_prompt_is_recorded_though_its_request_had_to_be_sent_again(store: acpdb.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run was taken for begun when its first request had failed: its prompt, which an earlier run had said, was not recorded."""
+    middleware = AcpdbMiddleware(store)
+    append, fails = acpdb.Session.append, iter([False, False, True, False, False])
+
+    def busy(self: acpdb.Session, *entries: acpdb.Entry) -> acpdb.Receipt:
+        if next(fails):
+            raise acpdb.BusyError("another process writes")
+        return append(self, *entries)
+
+    monkeypatch.setattr(acpdb.Session, "append", busy)
+    for _ in range(2):
+        model = Model(messages=iter([AIMessage("done")]), sent=[])
+        again: Any = ModelRetryMiddleware(max_retries=1, initial_delay=0, on_failure="error")
+        create_agent(model, [], middleware=[again, middleware]).invoke({"messages": [HumanMessage("look")]}, CONFIG)
+    assert [*fails] == []
+    assert [row["role"] for row in middleware.session("t").history()] == ["user", "assistant"] * 2
+
+
 def test_threads_are_sessions_of_their_own_also_at_once(store: acpdb.Store) -> None:
     middleware = AcpdbMiddleware(store)
 
@@ -139,6 +160,20 @@ def test_thoughts_texts_and_halves_of_pairs_are_recorded(store: acpdb.Store) -> 
     assert [row["role"] for row in session.history()] == ["system", "user", *["assistant"] * 4]
     assert session.search("half of a pair")["items"] and session.search("I will.")["items"]
     assert store.verify(deep=True)["verdict"] == "sound"
+
+
+def test_messages_of_other_kinds_are_recorded_as_such(store: acpdb.Store) -> None:
+    """Each was made a record that was thrown away; one that JSON has no form for ended the run."""
+    middleware = AcpdbMiddleware(store)
+    for _ in range(2):
+        made, _ = agent(middleware, AIMessage("done"))
+        other = ChatMessage("look \ud83d", role="critic", additional_kwargs={"by": object()})
+        made.invoke({"messages": [other, HumanMessage("look")]}, CONFIG)
+    session = middleware.session("t")
+    marks = [json.loads(raw) for _, raw in session.records()]
+    assert [mark["unit"] for mark in marks] == ["system", "other", "user", "assistant", "user", "assistant"]
+    assert set(marks[1]) == {"unit", "is"}, "the mark alone is kept"
+    assert [row["role"] for row in session.history()] == ["system", *["user", "assistant"] * 2]
 
 
 def test_a_run_without_a_thread_is_told_how_to_name_one(tmp_path: Path, store: acpdb.Store) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import acpdb
+import pytest
 from acpdb.adapters.pydantic_ai import AcpdbHistory
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import ProcessHistory
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 LONG = "fn main() {}\n" * 100
@@ -63,3 +66,24 @@ def test_as_a_capability_it_records_the_answer_and_leaves_the_runs_messages_whol
     said = [row["role"] for row in session.history() if row["call"] is None]
     assert said == ["user", "assistant"] * 3
     assert [row["rule"] for row in session.history(tool="read")].count(None) == 1
+
+
+def test_a_prompt_is_recorded_though_its_request_had_to_be_sent_again(store: acpdb.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run was taken for begun when its first request had failed: its prompt, which an earlier run had said, was not recorded."""
+    session = store.session("run-1")
+    history = AcpdbHistory(session)
+
+    def ask(run: str) -> None:
+        of_run: Any = SimpleNamespace(run_id=run)
+        asyncio.run(history(of_run, [ModelRequest.user_text_prompt("look")]))
+
+    def busy(self: acpdb.Session, *entries: acpdb.Entry) -> acpdb.Receipt:
+        raise acpdb.BusyError("another process writes")
+
+    ask("first")
+    with monkeypatch.context() as patch, pytest.raises(acpdb.BusyError):
+        patch.setattr(acpdb.Session, "append", busy)
+        ask("second")
+    ask("second")
+    ask("second")
+    assert [row["role"] for row in session.history()] == ["user", "user"]

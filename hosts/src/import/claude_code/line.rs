@@ -481,7 +481,9 @@ impl LineState {
         let output = sent.unwrap_or_else(|| block.result_parts());
         let failed = json::boolean(block.is_error) == Some(true);
         let text = output.first().map_or_else(|| Bytes::from([]), |part| Bytes::clone(&part.bytes));
-        let kind = record.result.and_then(|result| json::string(json::member(Some(result), "type")));
+        // Results are long, and few are of this type.
+        let result = record.result.filter(|result| json::is_in(result, "file_unchanged"));
+        let kind = json::string(json::member(result, "type"));
         let is_nothing_new = kind.as_deref() == Some("file_unchanged") || is_pointer(&text);
         let outcome = if !failed && is_nothing_new {
             // Nothing was read: the earlier result, which this one refers to, has to stay.

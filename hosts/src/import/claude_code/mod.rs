@@ -56,7 +56,7 @@ pub(crate) use self::attached::{ATTACHED, SENT, untagged};
 use self::line::LineState;
 use self::names::SeenBefore;
 use self::record::{Record, RecordWords};
-use self::sent::{Flushed, Waiting};
+use self::sent::{Flushed, Pending, RecordPosition, Waiting};
 pub use self::started::{META, SESSION, WORKFLOW};
 pub use self::todo::todo_change;
 use super::marks::marks;
@@ -144,37 +144,6 @@ pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<
     }
     importer.context.report.kept_raw.sort_by_key(|note| note.line);
     importer.finish(values.offset())
-}
-
-/// The place of a record in the input.
-#[derive(Clone, Copy)]
-struct RecordPosition {
-    line: u64,
-    offset: u64,
-    end: u64,
-}
-
-/// A record that waits until more is known.
-struct Pending {
-    raw: Vec<u8>,
-    place: RecordPosition,
-    /// It is text that may be parsed.
-    is_text: bool,
-    /// That text, if the record was mended.
-    mended: Option<String>,
-}
-
-impl Pending {
-    fn of(raw: &[u8], text: Option<&str>, place: RecordPosition) -> Self {
-        let mended = text.filter(|text| text.as_bytes() != raw).map(str::to_owned);
-        Self { raw: raw.to_vec(), place, is_text: text.is_some(), mended }
-    }
-
-    fn text(&self) -> Option<&str> {
-        // `is_text` says whether it was one when it came.
-        let own = || std::str::from_utf8(&self.raw).ok().filter(|_| self.is_text);
-        self.mended.as_deref().or_else(own)
-    }
 }
 
 struct Importer<'c, 'x> {
@@ -273,13 +242,15 @@ impl Importer<'_, '_> {
         text: Option<&str>,
         place: RecordPosition,
     ) -> Result<(), ImportError> {
-        if self.waiting.takes(text) {
-            let full = self.waiting.push(Pending::of(raw, text, place));
+        let record = text.and_then(Record::parse);
+        if self.waiting.takes(record.as_ref()) {
+            let kind = record.as_ref().map_or("", |record| &*record.kind);
+            let full = self.waiting.push(kind, Pending::of(raw, text, place));
             return full.map_or(Ok(()), |full| self.catch_up(home, full, place.end));
         }
         let waited = self.waiting.take();
         self.catch_up(home, waited, place.offset)?;
-        self.record(home, raw, text, place)
+        self.record(home, (raw, text.is_some()), record, place)
     }
 
     /// Imports records from before the one that named the session.
@@ -294,7 +265,9 @@ impl Importer<'_, '_> {
     fn catch_up(&mut self, home: usize, waited: Flushed, end: u64) -> Result<(), ImportError> {
         for (waiting, words) in waited.records {
             self.sent = words;
-            self.record(home, &waiting.raw, waiting.text(), waiting.place)?;
+            let text = waiting.text();
+            let record = text.and_then(Record::parse);
+            self.record(home, (&waiting.raw, text.is_some()), record, waiting.place)?;
         }
         if waited.beside.is_empty() {
             return Ok(());
@@ -302,18 +275,18 @@ impl Importer<'_, '_> {
         self.emit(home, waited.beside, end)
     }
 
-    /// Imports one record.
+    /// Imports one record: its bytes, whether they are text, and its fields.
     fn record(
         &mut self,
         home: usize,
-        raw: &[u8],
-        text: Option<&str>,
+        (raw, is_text): (&[u8], bool),
+        record: Option<Record<'_>>,
         place: RecordPosition,
     ) -> Result<(), ImportError> {
         self.context.line = place.line;
-        let Some(mut record) = text.and_then(Record::parse) else {
+        let Some(mut record) = record else {
             // A record that is no text has been noted before.
-            if text.is_some() {
+            if is_text {
                 let reason = "not an object with a type; kept as it is";
                 self.context.report.keep_raw(place.line, place.offset, reason);
             }
@@ -364,7 +337,9 @@ impl Importer<'_, '_> {
 
     /// The whole of a result of which the model was shown the beginning: the host deletes the result's file in time.
     fn persisted(&self, record: &Record<'_>) -> Option<Entry> {
-        let path = json::string(json::member(record.result, "persistedOutputPath"))?;
+        // Results are long, and few have it.
+        let result = record.result.filter(|result| json::is_in(result, "persistedOutputPath"));
+        let path = json::string(json::member(result, "persistedOutputPath"))?;
         let beside = self.context.options.beside.as_ref()?;
         let raw = bytes_of(beside, &path)?;
         let call = json::member(record.message, "content").and_then(json::elements)?;

@@ -15,7 +15,6 @@ use acpdb_engine::entry::{Entry, PartEntry, fact};
 use acpdb_engine::event::Role;
 
 use super::super::json;
-use super::Pending;
 use super::attached::{Attachment, AttachmentPosition, SENT, told, untagged};
 use super::blocks::MessageBlocks;
 use super::record::{Record, RecordWords, SentPlace};
@@ -26,6 +25,37 @@ const REQUESTS_SINCE: [u32; 3] = [2, 1, 198];
 /// Most records that wait, and most of their bytes.
 const WAITING_MAX: usize = 256;
 const WAITING_BYTES_MAX: usize = 32 << 20;
+
+/// The place of a record in the input.
+#[derive(Clone, Copy)]
+pub(super) struct RecordPosition {
+    pub(super) line: u64,
+    pub(super) offset: u64,
+    pub(super) end: u64,
+}
+
+/// A record that waits until more is known.
+pub(super) struct Pending {
+    pub(super) raw: Vec<u8>,
+    pub(super) place: RecordPosition,
+    /// It is text that may be parsed.
+    is_text: bool,
+    /// That text, if the record was mended.
+    mended: Option<String>,
+}
+
+impl Pending {
+    pub(super) fn of(raw: &[u8], text: Option<&str>, place: RecordPosition) -> Self {
+        let mended = text.filter(|text| text.as_bytes() != raw).map(str::to_owned);
+        Self { raw: raw.to_vec(), place, is_text: text.is_some(), mended }
+    }
+
+    pub(super) fn text(&self) -> Option<&str> {
+        // `is_text` says whether it was one when it came.
+        let own = || std::str::from_utf8(&self.raw).ok().filter(|_| self.is_text);
+        self.mended.as_deref().or_else(own)
+    }
+}
 
 /// Records that wait, from the first one behind an answer on.
 #[derive(Default)]
@@ -69,23 +99,22 @@ impl Waiting {
 
     /// Whether a record is to wait. An answer ends the wait; but a host tells an answer with several calls in several records, with
     /// results between them, and then no request is between them.
-    pub(super) fn takes(&self, text: Option<&str>) -> bool {
-        let [kind, version, message] =
-            text.and_then(|text| json::pick(text, ["type", "version", "message"])).unwrap_or_default();
-        let kind = json::string(kind).unwrap_or_default();
+    pub(super) fn takes(&self, record: Option<&Record<'_>>) -> bool {
+        let Some(record) = record else { return !self.records.is_empty() };
+        let kind = &*record.kind;
         if kind == "assistant" {
             return !self.records.is_empty() && self.has_requests && self.requests.is_empty();
         }
-        let is_said = matches!(&*kind, "user" | "attachment" | "system");
-        let is_sent = matches!(&*kind, "api-request-blob" | "api-request");
-        let tells = || !self.grows && (self.has_requests || tells_requests(version));
-        !self.records.is_empty() || (is_sent && !self.grows) || (is_said && (tells() || is_notice(message)))
+        let is_said = matches!(kind, "user" | "attachment" | "system");
+        let is_sent = matches!(kind, "api-request-blob" | "api-request");
+        let tells = || !self.grows && (self.has_requests || tells_requests(record));
+        !self.records.is_empty() || (is_sent && !self.grows) || (is_said && (tells() || is_notice(record)))
     }
 
     /// Lets a record wait; gives all, if they are too many.
-    pub(super) fn push(&mut self, record: Pending) -> Option<Flushed> {
+    pub(super) fn push(&mut self, kind: &str, record: Pending) -> Option<Flushed> {
         let text = record.text().unwrap_or_default();
-        match &*kind_of(Some(text)) {
+        match kind {
             "api-request-blob" => {
                 let [hash, message] = json::pick(text, ["hash", "message"]).unwrap_or_default();
                 let [role, content] =
@@ -166,23 +195,20 @@ impl Waiting {
 }
 
 /// Whether a record is of a version that records its requests.
-fn tells_requests(version: Option<&str>) -> bool {
-    json::string(version).is_some_and(|version| !is_before(&version, REQUESTS_SINCE))
+fn tells_requests(record: &Record<'_>) -> bool {
+    json::string(record.version).is_some_and(|version| !is_before(&version, REQUESTS_SINCE))
 }
 
-/// Whether a record's message is a notification: it is never sent in its own words.
-fn is_notice(message: Option<&str>) -> bool {
-    json::string(json::member(message, "content")).is_some_and(|it| it.starts_with(NOTICE))
+/// Whether a record is a notification: it is never sent in its own words.
+fn is_notice(record: &Record<'_>) -> bool {
+    let content = json::member(record.message, "content");
+    json::string(content).is_some_and(|it| it.starts_with(NOTICE))
 }
 
 /// Whether a version is older than another; what is no version is older than all.
 fn is_before(version: &str, other: [u32; 3]) -> bool {
     let numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
     numbers.chain([0; 3]).take(3).lt(other)
-}
-
-fn kind_of(text: Option<&str>) -> std::borrow::Cow<'_, str> {
-    json::string(json::member(text, "type")).unwrap_or_default()
 }
 
 /// A text of a record that waited.

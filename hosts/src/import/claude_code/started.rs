@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use memchr::memmem;
 
 use super::super::Beside;
-use super::super::json::{elements, member, owned, pick, string};
+use super::super::json::{elements, is_in, member, owned, pick, string};
 
 /// The name under which a reader of files beside a subagent's file is asked for what its host noted about the subagent.
 pub const META: &str = "agent:meta";
@@ -83,6 +83,8 @@ fn by_prompt(session: &[u8], prompt: &str) -> Option<String> {
 
 /// The calls of a message that gave a prompt, behind their prompts.
 fn calls_with_prompts(message: Option<&str>) -> Vec<(String, String)> {
+    // Most messages have no such call.
+    let message = message.filter(|message| is_in(message, "prompt"));
     let content = member(message, "content").and_then(elements).unwrap_or_default();
     let call = |block: &str| {
         let [id, input] = pick(block, ["id", "input"])?;

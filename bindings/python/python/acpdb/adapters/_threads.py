@@ -109,12 +109,8 @@ class Thread:
         """Whether the log was read before: what is recorded rests on that, unless another writer came since."""
         return self._last > 0
 
-    def record(self, maker: Maker, record: dict[str, Any]) -> None:
-        """Records what was made, if the thread is as it was known, and folds it."""
-        made = [(record, maker.fresh)]
-        if record["op"] == "keep":
-            # The next `keep` spends this one: the names of what went are told beside it.
-            made = [({"op": "drop", "ids": record["gone"]}, b""), ({**record, "gone": []}, maker.fresh)]
+    def record(self, *made: tuple[dict[str, Any], bytes]) -> None:
+        """Records what was made, each with its bytes that are new, if the thread is as it was known, and folds it."""
         entries = (
             Entry.host_record(f"checkpoint_{it['op']}", FORM + json.dumps(it, separators=(",", ":")).encode()[1:] + b"\n" + fresh)
             for it, fresh in made

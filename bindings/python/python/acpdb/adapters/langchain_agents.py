@@ -65,8 +65,7 @@ class AcpdbMiddleware(AgentMiddleware[State, Any, Any]):
 
     def before_agent(self, state: State, runtime: Runtime[Any]) -> None:
         """A run begins: its prompt is new, whatever it says."""
-        with self._lock:
-            self._begun.add(self._session_of(runtime))
+        self._begins(self._session_of(runtime))
 
     async def abefore_agent(self, state: State, runtime: Runtime[Any]) -> None:
         self.before_agent(state, runtime)
@@ -84,14 +83,24 @@ class AcpdbMiddleware(AgentMiddleware[State, Any, Any]):
         await asyncio.to_thread(self._tolds.of(key).answered, _answer(response))
         return response
 
+    def _begins(self, key: str) -> None:
+        with self._lock:
+            self._begun.add(key)
+
     def _asked(self, key: str, request: Request) -> Request:
         told: Told = self._tolds.of(key)
+        system = [] if request.system_message is None else [*_units(request.system_message)]
+        each = [[*_units(message)] for message in request.messages]
         with self._lock:
             begins = key in self._begun
             self._begun.discard(key)
-        system = [] if request.system_message is None else [*_units(request.system_message)]
-        each = [[*_units(message)] for message in request.messages]
-        shown = told.tell([*system, *(unit for some in each for unit in some)], begins=begins)
+        try:
+            shown = told.tell([*system, *(unit for some in each for unit in some)], begins=begins)
+        except BaseException:
+            # The request may be sent again; that a run began is still to be told then.
+            if begins:
+                self._begins(key)
+            raise
         if not self.pruned or not shown:
             return request
         messages, at = [], len(system)
@@ -136,7 +145,7 @@ def _units(message: BaseMessage) -> Iterator[Unit]:
         case SystemMessage():
             yield Unit("system", lambda _: _records.said("system", content), content)
         case _:
-            yield Unit("other", lambda _: _records.kept(message.model_dump(mode="json"), message.type), (message.type, content))
+            yield Unit("other", lambda _: Entry.host_record(_records.whole(message.type)), (message.type, content))
 
 
 def _call(call: Any, *, begins: bool) -> Unit:

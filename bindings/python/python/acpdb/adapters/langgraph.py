@@ -16,7 +16,7 @@ import builtins
 import random
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from threading import Lock
@@ -165,13 +165,13 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
         saved = self.serde.dumps_typed({key: value for key, value in checkpoint.items() if key != "channel_values"})
         meta = self.serde.dumps_typed(get_checkpoint_metadata(config, metadata))
 
-        def decide() -> Record | None:
+        def decide() -> Iterator[Record]:
             if parent is not None and (space, parent) in thread.deleted:
                 thread.deleted.add((space, checkpoint["id"]))
-                return None
+                return
             kept = [(channel, version, blobs[channel]) for channel, version in new_versions.items()]
             record: Record = {"op": "put", "ns": space, "id": checkpoint["id"], "parent": parent, "blobs": kept}
-            return record | {"checkpoint": saved, "metadata": meta}
+            yield record | {"checkpoint": saved, "metadata": meta}
 
         self._record(thread, decide, hopes=True)
         return _config(thread, space, checkpoint["id"])
@@ -186,12 +186,11 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
             for index, (channel, value) in enumerate(writes)
         ]
 
-        def decide() -> Record | None:
+        def decide() -> Iterator[Record]:
             known = thread.writes.get((space, id), {})
             new = [(*it, task_path) for it in given if it[0] < 0 or (task_id, it[0]) not in known]
-            if not new or (space, id) in thread.deleted | thread.dropped:
-                return None
-            return {"op": "writes", "ns": space, "id": id, "task": task_id, "writes": new}
+            if new and (space, id) not in thread.deleted | thread.dropped:
+                yield {"op": "writes", "ns": space, "id": id, "task": task_id, "writes": new}
 
         self._record(thread, decide, hopes=True)
 
@@ -256,7 +255,7 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
             source.catch_up()
             records = [*self._whole(source, lambda _: True)]
         copied: Record = {"op": "thread", "records": records}
-        self._record(target, lambda: copied if records else None)
+        self._record(target, lambda: [copied] if records else [])
 
     # The same for event loops: the disk is waited for in a thread.
 
@@ -311,7 +310,7 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
 
     # What both need.
 
-    def _record(self, thread: Thread, decide: Callable[[], Record | None], *, hopes: bool = False) -> None:
+    def _record(self, thread: Thread, decide: Callable[[], Iterable[Record]], *, hopes: bool = False) -> None:
         """Records what is decided of a thread as it is, and decides again if another writer came between. Other threads are not waited for.
 
         What `hopes` is decided of the thread as it was known: a write that another writer overtook is refused."""
@@ -321,12 +320,10 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
                     thread.catch_up()
                 hopes = False
                 try:
-                    record = decide()
-                    if record is None:
-                        return
-                    # What is kept is made from nothing before it.
-                    maker = Maker(Thread(thread.session) if record["op"] == "keep" else thread)
-                    return thread.record(maker, _made(record, maker))
+                    made = [_made(thread, record) for record in decide()]
+                    if made:
+                        thread.record(*made)
+                    return
                 except HeadMovedError:
                     continue
                 except CorruptError:
@@ -335,10 +332,11 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
                         raise
 
     def _delete(self, thread: Thread) -> None:
-        def decide() -> Record | None:
+        def decide() -> Iterator[Record]:
             ids = [[space, id] for space, checkpoints in thread.spaces.items() for id in checkpoints]
             dropped = [[*it] for it in sorted(thread.dropped)]
-            return {"op": "delete", "ids": ids + dropped} if ids or thread.writes else None
+            if ids or thread.writes:
+                yield {"op": "delete", "ids": ids + dropped}
 
         self._record(thread, decide)
 
@@ -346,15 +344,14 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
         """Drops checkpoints of threads. What is left is recorded anew, so that the records before can be erased."""
         for thread in threads:
 
-            def decide(thread: Thread = thread, whole: bool = self.erase) -> Record | None:
+            def decide(thread: Thread = thread, whole: bool = self.erase) -> Iterator[Record]:
                 dropped = gone(thread)
-                ids = [[*id] for id in sorted(dropped)]
-                if not ids:
-                    return None
-                if not whole:
-                    return {"op": "drop", "ids": ids}
-                records = [*self._whole(thread, lambda id: id not in dropped)]
-                return {"op": "keep", "gone": ids, "records": records}
+                if not dropped:
+                    return
+                yield {"op": "drop", "ids": [[*id] for id in sorted(dropped)]}
+                if whole:
+                    # The next `keep` spends this one: the names of what went are told beside it.
+                    yield {"op": "keep", "gone": [], "records": [*self._whole(thread, lambda id: id not in dropped)]}
 
             try:
                 self._record(thread, decide)
@@ -468,8 +465,14 @@ class AcpdbSaver(BaseCheckpointSaver[str]):
         return needed
 
 
-def _made(record: Record, maker: Maker) -> Record:
-    """The record with its values as what changed."""
+def _made(thread: Thread, record: Record) -> tuple[Record, bytes]:
+    """The record with its values as what changed, and the bytes that are new."""
+    # What is kept is made from nothing before it.
+    maker = Maker(Thread(thread.session) if record["op"] == "keep" else thread)
+    return _pieces(record, maker), maker.fresh
+
+
+def _pieces(record: Record, maker: Maker) -> Record:
     space = record.get("ns", "")
     match record["op"]:
         case "put":
@@ -479,7 +482,7 @@ def _made(record: Record, maker: Maker) -> Record:
         case "writes":
             return {**record, "writes": [[index, of, maker.piece(it), path] for index, of, it, path in record["writes"]]}
         case "thread" | "keep":
-            return {**record, "records": [_made(part, maker) for part in record["records"]]}
+            return {**record, "records": [_pieces(part, maker) for part in record["records"]]}
         case _:
             return record
 

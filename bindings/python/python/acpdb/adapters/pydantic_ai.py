@@ -63,10 +63,11 @@ class AcpdbHistory(AbstractCapability[Any]):
 
     async def __call__(self, ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
         begins = ctx.run_id != self._run if ctx.run_id is not None else None
-        self._run = ctx.run_id
         units = [[*_units(message)] for message in messages]
         flat = [unit for some in units for unit in some]
         shown = await asyncio.to_thread(lambda: self._told.tell(flat, begins=begins))
+        # A request that failed may be sent again: its prompt is still new then.
+        self._run = ctx.run_id
         if not self.pruned:
             return messages
         sent: list[ModelMessage] = []
