@@ -23,6 +23,7 @@ pub mod dialect;
 pub mod due;
 pub mod files;
 pub mod gather;
+pub mod growing;
 pub mod hook;
 pub mod host;
 pub mod journal;

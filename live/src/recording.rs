@@ -3,16 +3,14 @@
 //! The importers give every fact an origin, so a recording may be read again after each event: known facts are skipped, new
 //! ones are added. A fact that a hook told before the recording had it bears the same origin.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::import::{self, Beside, ImportError, ImportFormat, ImportOptions, ImportReport, Limits};
+use acpdb_hosts::import::{self, Beside, ImportError, ImportFormat, ImportNote, ImportOptions, Limits};
 
 use crate::below::{self, Links};
 use crate::gather::Gather;
@@ -21,9 +19,6 @@ use crate::gather::Gather;
 const BESIDE_BYTES_MAX: u64 = 64 << 20;
 /// Most recordings of subagents that are read at once.
 const AGENT_COUNT_MAX: usize = 256;
-
-/// Recordings whose stamps are kept.
-const READ_COUNT_MAX: usize = 64;
 
 /// Why a recording could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -84,41 +79,6 @@ pub fn import(store: &Store, path: &Path, format: ImportFormat) -> Result<Record
     }
 }
 
-/// Recordings as they were when they were last read, for a program that lives on: one that did not change is not read again.
-#[derive(Debug, Default)]
-pub struct ReadRecordings(Mutex<VecDeque<(PathBuf, FileStamp)>>);
-
-/// A file's inode, length and time of its last change. A host adds to its recording, or puts another file in its place.
-type FileStamp = (u64, u64, i64, i64);
-
-impl ReadRecordings {
-    /// As [`import`](fn@import). Cost: nothing, if the file did not change.
-    ///
-    /// # Errors
-    /// As [`import`](fn@import).
-    pub fn import(
-        &self,
-        store: &Store,
-        path: &Path,
-        format: ImportFormat,
-    ) -> Result<RecordingReport, RecordingError> {
-        // Without a stamp it is read. The stamp is older than what is read: a change meanwhile is seen the next time.
-        let stamp = std::fs::metadata(path).ok();
-        let stamp = stamp.map(|it| (it.ino(), it.len(), it.ctime(), it.ctime_nsec()));
-        if stamp.is_some_and(|stamp| steady(&self.0).contains(&(path.to_owned(), stamp))) {
-            return Ok(RecordingReport::default());
-        }
-        let report = import(store, path, format)?;
-        let mut all = steady(&self.0);
-        all.retain(|(known, _)| known != path);
-        all.extend(stamp.map(|stamp| (path.to_owned(), stamp)));
-        while all.len() > READ_COUNT_MAX {
-            all.pop_front();
-        }
-        Ok(report)
-    }
-}
-
 /// As [`import`], for a subagent's recording beside the session's own at `session`: no part of its name below the session's folder is
 /// a link, since the maker of that folder would choose the files that are recorded.
 ///
@@ -160,9 +120,19 @@ fn import_opened(
     let mut gather = Gather::new(store);
     let read = import::read(format, &stem(path), head.as_slice().chain(input), &options, &mut gather);
     // An error is returned below.
-    let left_out = read.as_ref().ok().and_then(|report| left_out(path, report));
+    let left_out = read.as_ref().ok().and_then(|report| left_out(path, &report.skipped));
     let read = read.map_err(|source| RecordingError::Import { path: path.to_owned(), source });
     Ok(RecordingReport { event_count: ended(gather, read)?, left_out })
+}
+
+/// A recording from its beginning, if it is there, has begun, and is not packed. Otherwise [`import`](fn@import) says what it is.
+pub(crate) fn opened(path: &Path, format: ImportFormat) -> Option<File> {
+    let mut head = Vec::new();
+    // `import` tells the fault of a file that cannot be read, here and below.
+    let file = below::regular(path).ok()?;
+    // As above.
+    (&file).take(import::HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
+    (!import::is_own_export(&head) && import::detect(path, &head) == Some(format)).then_some(file)
 }
 
 /// Whether the beginning of a file may become a recording: it is empty, or its last value is JSON that is not whole yet.
@@ -175,10 +145,10 @@ fn is_begun(head: &[u8]) -> bool {
 }
 
 /// A sentence about the records of a file that were left out.
-fn left_out(path: &Path, report: &ImportReport) -> Option<String> {
-    let first = report.skipped.first()?;
+pub(crate) fn left_out(path: &Path, skipped: &[ImportNote]) -> Option<String> {
+    let first = skipped.first()?;
     // At least one is there.
-    let more = match report.skipped.len() - 1 {
+    let more = match skipped.len() - 1 {
         0 => String::new(),
         count => format!(" and {count} more"),
     };
@@ -387,12 +357,13 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use acpdb_engine::Store;
+    use acpdb_engine::entry::{Entry, StreamInfo};
+    use acpdb_engine::event::Role;
 
-    use super::{
-        AGENT_COUNT_MAX, Agents, ImportFormat, ReadRecordings, agents, beside, import, import_agent,
-    };
+    use super::{AGENT_COUNT_MAX, Agents, ImportFormat, agents, beside, import, import_agent};
     use crate::hook::HookEvent;
     use crate::host::{AttachMode, Host};
+    use crate::mcp::tools::Tools;
 
     const RECORD: &str = r#"{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"Look."}}"#;
 
@@ -427,28 +398,40 @@ mod tests {
         }
     }
 
-    /// With each prompt the whole recording was read, though nothing in it was new.
+    /// A recording that could not be read took the texts with it that were due.
     #[test]
-    fn a_recording_that_did_not_change_is_not_read_again() {
+    fn texts_are_due_whatever_the_recording_is() {
         let folder = tempfile::tempdir().unwrap();
-        let store = |name: &str| Store::builder(folder.path().join(name)).any_file_system().open().unwrap();
-        let path = folder.path().join("s1.jsonl");
-        let (read, one) = (ReadRecordings::default(), store("one"));
-        let count = |store: &Store| read.import(store, &path, ImportFormat::ClaudeCode).unwrap().event_count;
-        assert_eq!(count(&one), 0, "it is not there yet");
-        std::fs::write(&path, format!("{RECORD}\n")).unwrap();
-        assert_eq!(count(&one), 3);
-        // Another store would have all of it, if it were read.
-        let other = store("other");
-        assert_eq!(count(&other), 0);
-        std::fs::write(&path, format!("{RECORD}\n{}\n", RECORD.replace("\"u1\"", "\"u2\""))).unwrap();
-        assert!(count(&other) > 3);
-        std::fs::write(&path, "no recording\n").unwrap();
-        for _ in 0..2 {
-            assert!(
-                read.import(&other, &path, ImportFormat::ClaudeCode).is_err(),
-                "a fault is told each time"
-            );
+        let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
+        let project = Some("/w".to_owned());
+        let before =
+            StreamInfo { project: project.clone(), cwd: project, ..StreamInfo::session("claude-code", "s0") };
+        let _ = store.append(&before, vec![Entry::message("m", Role::User, "Look.")]).unwrap();
+        let remembered = serde_json::json!({"kind": "decision", "text": "Jobs wait in Postgres"});
+        let tools = Tools::new(store.clone(), Some("s0".to_owned()), None);
+        let _ = tools.call("memory_remember", remembered.as_object().unwrap()).unwrap();
+        let path = folder.path().join("id_ed25519");
+        std::fs::write(&path, "root:x:0:0:root:/root:/bin/bash\n").unwrap();
+        for (event, is_due) in [("SessionStart", true), ("Stop", false)] {
+            let told =
+                format!(r#"{{"hook_event_name":"{event}","source":"startup","session_id":"s1","cwd":"/w"}}"#);
+            let told = crate::dialect::parse(Host::ClaudeCode, &told, None).unwrap();
+            let hook = HookEvent {
+                host: Host::ClaudeCode,
+                mode: AttachMode::Suggest,
+                told: &told,
+                transcript: Some(&path),
+            };
+            let done = hook.run(&store).map_err(|error| error.to_string());
+            let said = "is no recording of claude-code";
+            match done {
+                Ok(done) => {
+                    assert!(is_due, "{event}");
+                    assert!(done.answer.context.unwrap().contains("Jobs wait in Postgres"));
+                    assert!(done.left_out.unwrap().contains(said));
+                }
+                Err(error) => assert!(!is_due && error.contains(said), "{event}: {error}"),
+            }
         }
     }
 

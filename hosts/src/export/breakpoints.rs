@@ -16,6 +16,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memmem;
+
 use crate::import::json;
 
 /// Most blocks of a request that may have a mark.
@@ -38,6 +40,10 @@ struct MessageBlock<'a> {
 
 impl<'a> MessageBlock<'a> {
     fn of(text: &'a str, ends_request: bool) -> Self {
+        // These quotes never come from a text: there they have a backslash before them. Most blocks have no mark.
+        if memmem::find(text.as_bytes(), NAME.as_bytes()).is_none() {
+            return Self { text, mark: None, inner_count: 0, ends_request };
+        }
         let [mark, content] = json::pick(text, ["cache_control", "content"]).unwrap_or_default();
         let inner = content.and_then(json::elements).unwrap_or_default();
         let inner_count = inner.iter().filter(|block| mark_of(block).is_some()).count();
@@ -63,6 +69,9 @@ impl<'a> MessageBlock<'a> {
     /// Whether two blocks are the same but for their marks.
     fn is_same(&self, other: &MessageBlock<'_>) -> bool {
         let bytes = |(one, two): (&'_ str, &'_ str)| one.len() + two.len();
+        if self.mark.is_none() && other.mark.is_none() {
+            return self.text == other.text;
+        }
         let (own, others) = (self.plain(), other.plain());
         bytes(own) == bytes(others)
             && own.0.bytes().chain(own.1.bytes()).eq(others.0.bytes().chain(others.1.bytes()))
@@ -115,6 +124,11 @@ pub fn with_breakpoints<'b>(body: &'b str, before: Option<&str>) -> Cow<'b, str>
     let inner_count: usize = blocks.iter().map(|block| block.inner_count).sum();
     // A `cache_control` of the body itself leaves the block to the provider: it counts as a mark.
     let marked = marks.len() + inner_count + usize::from(automatic.is_some());
+    // A body that has more marks than the provider takes gets none from here.
+    let left = BREAKPOINT_COUNT_MAX.saturating_sub(marked);
+    if left == 0 {
+        return Cow::Borrowed(body);
+    }
     // A head that is marked is kept already.
     let is_head_kept = head.iter().any(|block| mark_of(block).is_some());
     let wanted = wanted(&blocks, before.and_then(messages_of).as_deref());
@@ -129,8 +143,6 @@ pub fn with_breakpoints<'b>(body: &'b str, before: Option<&str>) -> Cow<'b, str>
     } else {
         prefix_mark(body, system, head.last().copied(), marks.first().map_or(MARK, |(_, mark)| mark))
     };
-    // A body that has more marks than the provider takes gets none from here.
-    let left = BREAKPOINT_COUNT_MAX.saturating_sub(marked);
     let edits: Vec<Edit> = new.chain(prefix).take(left).collect();
     if edits.is_empty() { Cow::Borrowed(body) } else { Cow::Owned(json::edited(body, edits)) }
 }

@@ -45,7 +45,7 @@ pub fn pick_with_nulls<'a, const N: usize>(
             Ok(found)
         }
     }
-    parse(object, |deserializer| deserializer.deserialize_map(Picker(names)))
+    parse(object, '{', |deserializer| deserializer.deserialize_map(Picker(names)))
 }
 
 /// Reads a member's name as its place in the list of wanted names.
@@ -89,7 +89,7 @@ pub fn members(object: &str) -> Option<Vec<(String, &str)>> {
             Ok(found)
         }
     }
-    parse(object, |deserializer| deserializer.deserialize_map(AllMembers))
+    parse(object, '{', |deserializer| deserializer.deserialize_map(AllMembers))
 }
 
 /// The elements of an array as JSON text.
@@ -110,13 +110,18 @@ pub fn elements(array: &str) -> Option<Vec<&str>> {
             Ok(found)
         }
     }
-    parse(array, |deserializer| deserializer.deserialize_seq(AllElements))
+    parse(array, '[', |deserializer| deserializer.deserialize_seq(AllElements))
 }
 
 fn parse<'a, T>(
     text: &'a str,
+    begins_with: char,
     read: impl FnOnce(&mut serde_json::Deserializer<serde_json::de::StrRead<'a>>) -> serde_json::Result<T>,
 ) -> Option<T> {
+    // An error about a text of another type would hold all of it.
+    if !text.trim_ascii_start().starts_with(begins_with) {
+        return None;
+    }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     // Wrong types give `None`, as the module says; text behind a value makes it no value.
     let value = read(&mut deserializer).ok()?;

@@ -38,10 +38,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::growing::GrowingRecordings;
 use crate::host::{AttachMode, Host};
 use crate::mcp::catalog;
 use crate::mcp::tools::{ToolError, Tools};
-use crate::recording::{self, ReadRecordings, RecordingError};
+use crate::recording::{self, RecordingError};
 use crate::{damage, lost};
 use acpdb_hosts::surrogates::without_halves;
 use shown::PluginRenderer;
@@ -158,7 +159,7 @@ pub struct PluginSession {
     store: Option<Store>,
     /// Sessions with told messages that are not recorded.
     behind: HashSet<String>,
-    read: ReadRecordings,
+    recordings: GrowingRecordings,
 }
 
 impl std::fmt::Debug for PluginSession {
@@ -174,7 +175,14 @@ impl std::fmt::Debug for PluginSession {
 impl PluginSession {
     /// A desk for a host's plug-in. `open` is called once something needs the store.
     pub fn new(host: Host, mode: AttachMode, open: Box<Open>) -> Self {
-        Self { host, mode, open, store: None, behind: HashSet::new(), read: ReadRecordings::default() }
+        Self {
+            host,
+            mode,
+            open,
+            store: None,
+            behind: HashSet::new(),
+            recordings: GrowingRecordings::default(),
+        }
     }
 
     /// The store, if it is open.
@@ -393,7 +401,7 @@ impl PluginSession {
         done.session = session_name(request, done)?;
         let lacks = || PluginError::Lacks { op: request.op.clone(), member: "recording" };
         let path = request.recording.as_deref().ok_or_else(lacks)?;
-        let recorded = self.read.import(store, path, format)?;
+        let recorded = self.recordings.import(store, path, format)?;
         (done.event_count, done.error) = (recorded.event_count, recorded.left_out);
         Ok(())
     }

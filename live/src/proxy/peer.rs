@@ -6,6 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use acpdb_engine::storage::effective_user;
+use memchr::memmem;
 
 /// Connections that are served at once.
 pub const CONNECTION_COUNT_MAX: usize = 256;
@@ -36,7 +37,7 @@ pub fn is_of_this_user(peer: SocketAddr, own: SocketAddr) -> bool {
 /// The user of the socket that is bound to `peer` and connected to `own`.
 fn user_in(table: &str, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     let (peers, owns) = (forms(peer), forms(own));
-    table.lines().find_map(|line| {
+    peers.iter().flat_map(|form| rows_with(table, form)).find_map(|line| {
         let columns: Vec<&str> = line.split_whitespace().collect();
         let [_, local, remote, state, ..] = columns.as_slice() else { return None };
         let is_it = *state == OPEN
@@ -45,6 +46,15 @@ fn user_in(table: &str, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
         // A row without a number of a user is none.
         columns.get(USER_COLUMN).filter(|_| is_it)?.parse().ok()
     })
+}
+
+/// The rows in which an address stands: a table has thousands of rows.
+fn rows_with<'t>(table: &'t str, form: &str) -> Vec<&'t str> {
+    let row = |place| {
+        let start = table.get(..place)?.rfind('\n').map_or(0, |end| end + 1);
+        table.get(start..)?.lines().next()
+    };
+    memmem::find_iter(table.as_bytes(), form.as_bytes()).filter_map(row).collect()
 }
 
 /// An address as the tables write it: words in the machine's order, as it is and as one of the newer kind.

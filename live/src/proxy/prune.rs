@@ -26,6 +26,7 @@ use acpdb_hosts::export::{self, preserves_thinking, with_breakpoints};
 use acpdb_hosts::import::{ImportFormat, json};
 use acpdb_query::cost::PriceTable;
 use acpdb_serve::{ServeOptions, Step};
+use memchr::memmem;
 use serde::Serialize;
 
 use super::hold::Hold;
@@ -33,9 +34,9 @@ use super::identity::RequestIdentity;
 use super::sent::LastRequests;
 use super::talk::{AnsweredRequest, Talks, is_told};
 use crate::compaction;
+use crate::growing::GrowingRecordings;
 use crate::plugin::chained;
 use crate::plugin::shown::{self, PluginRenderer};
-use crate::recording;
 use crate::told::CallChange;
 
 /// Most folders that are looked through for a recording.
@@ -84,6 +85,8 @@ pub struct HostValues<'a> {
     pub talks: &'a Talks,
     /// Whether the request still waits.
     pub hold: &'a Hold,
+    /// The recordings that were read.
+    pub recordings: &'a GrowingRecordings,
 }
 
 /// The parts of a request that matter here.
@@ -103,7 +106,7 @@ impl<'a> PrunedRequest<'a> {
         let messages = json::elements(messages?)?;
         // These quotes never come from a text: there they have a backslash before them.
         let keeps_long =
-            api.has_marks() && [r#""ttl":"1h""#, r#""ttl": "1h""#].iter().any(|ttl| body.contains(ttl));
+            api.has_marks() && [r#""ttl":"1h""#, r#""ttl": "1h""#].iter().any(|ttl| holds(body, ttl));
         let model = api.model_in(path).map(Cow::Borrowed).or_else(|| json::string(model)).unwrap_or_default();
         Some(Self { model, has_tools, keeps_long, messages })
     }
@@ -136,10 +139,15 @@ impl<'a> PrunedRequest<'a> {
     }
 }
 
+/// Whether a text holds another, as the processor finds it fastest in all builds.
+fn holds(text: &str, other: &str) -> bool {
+    memmem::find(text.as_bytes(), other.as_bytes()).is_some()
+}
+
 /// The body of a request as it is to be sent; `None`: unchanged. The changes are told either way.
 ///
-/// Durable when it returns, if anything was recorded. Cost: a pass over the body and over the host's recording, and a fold of
-/// the session (kept by snapshots).
+/// Durable when it returns, if anything was recorded. Cost: a pass over the body and over what is new in the host's recording,
+/// and a fold of the session (kept by snapshots).
 pub fn prune(
     store: &Store,
     identity: &RequestIdentity,
@@ -157,7 +165,7 @@ pub fn prune(
         return untouched(pruned, "the body is not understood");
     };
     // These quotes never come from a text, as above.
-    if api.binds_reasoning() && text.contains(r#""previous_message_id""#) {
+    if api.binds_reasoning() && holds(text, r#""previous_message_id""#) {
         let talk = exchange::request(api, asked.path, text);
         if talk.is_some_and(|talk| talk.extent == Extent::Added) {
             return untouched(pruned, "a request that adds to a conversation that the provider keeps");
@@ -199,7 +207,7 @@ fn marked<'a>(
     pruned: &mut Pruned,
 ) -> Cow<'a, str> {
     let before = sent.take(identity);
-    let marks = |body: &str| body.matches(r#""cache_control":"#).count();
+    let marks = |body: &str| memmem::find_iter(body.as_bytes(), r#""cache_control":"#).count();
     let marked = match with_breakpoints(&made, before.as_deref()) {
         Cow::Borrowed(_) => None,
         Cow::Owned(marked) => {
@@ -232,7 +240,7 @@ fn changes(
 ) -> Result<(Changes, u64), Error> {
     if let Some((format, path)) = known.places.recording(identity) {
         // A recording that cannot be read now is tried again by the next request.
-        let read = recording::import(store, &path, format);
+        let read = known.recordings.import(store, &path, format);
         pruned.recording = read.err().map(|error| chained(&error));
     } else if is_told(identity) {
         let said =
@@ -327,6 +335,9 @@ impl<'a> Edits<'a> {
 
     /// Takes blocks of reasoning out of a message, unless nothing would be left of it.
     fn drop_stale(&mut self, blocks: &[&'a str]) {
+        if self.changes.signatures.is_empty() {
+            return;
+        }
         let is_stale = |block: &&str| {
             let [kind, signature] = json::pick(block, ["type", "signature"]).unwrap_or_default();
             let is_thinking = json::string(kind).as_deref() == Some("thinking");

@@ -2,6 +2,7 @@
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::{Error, Store};
+use acpdb_hosts::import::json;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -92,17 +93,20 @@ fn told(store: &Store, identity: &RequestIdentity, exchange: &Exchange, talks: &
 /// The record of an exchange itself: no text of the conversation, no header.
 pub fn summary(exchange: &Exchange) -> Value {
     // A body that is no JSON has no model and no messages: these members are null, and its digest is kept.
-    let body: Value =
-        exchange.request.as_deref().and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
-    let count = |name: &str| body.get(name).and_then(Value::as_array).map(Vec::len);
-    let messages = ["messages", "input", "contents"].iter().find_map(|name| count(name));
+    let body = exchange.request.as_deref().and_then(|body| std::str::from_utf8(body).ok());
+    let names = ["model", "tools", "messages", "input", "contents"];
+    let [model, tools, lists @ ..] = body.and_then(|body| json::pick(body, names)).unwrap_or_default();
+    let count = |list| json::elements(list).map(|list| list.len());
+    let messages = lists.into_iter().flatten().find_map(count);
+    // A slice of valid JSON is valid.
+    let model: Option<Value> = model.and_then(|model| serde_json::from_str(model).ok());
     let digest = exchange.request.as_deref().map(|body| blake3::hash(body).to_hex().to_string());
     let (usage, edits) = exchange.answer.as_deref().map(told_in).unwrap_or_default();
     json!({
         "path": exchange.path,
-        "model": body.get("model"),
+        "model": model,
         "messages": messages,
-        "tools": count("tools"),
+        "tools": tools.and_then(count),
         "request_bytes": exchange.request_bytes,
         "request_blake3": digest,
         "status": exchange.status,

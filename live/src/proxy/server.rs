@@ -33,6 +33,7 @@ use super::sent::LastRequests;
 use super::talk::Talks;
 use super::tunnel::UpgradeRequest;
 use super::{ProxyError, may_listen, peer, tunnel};
+use crate::growing::GrowingRecordings;
 use crate::plugin::chained;
 use crate::requests::{last, two_meanings};
 
@@ -95,6 +96,7 @@ pub(super) struct ProxyState {
     unrecorded: Unrecorded,
     sent: Arc<LastRequests>,
     talks: Arc<Talks>,
+    recordings: Arc<GrowingRecordings>,
     client: Outgoing,
     flow: Arc<Flow>,
 }
@@ -218,6 +220,7 @@ impl ProxyState {
             unrecorded: options.unrecorded.clone(),
             sent: Arc::default(),
             talks: Arc::default(),
+            recordings: Arc::default(),
             client,
             flow,
         })
@@ -433,9 +436,10 @@ impl ProxyState {
             let (store, identity, places) = (store.clone(), identity.clone(), places.clone());
             let (path, number, body) = (exchange.path.clone(), exchange.number, body.clone());
             let (sent, talks) = (Arc::clone(&self.sent), Arc::clone(&self.talks));
-            let hold = Arc::clone(&hold);
+            let (hold, recordings) = (Arc::clone(&hold), Arc::clone(&self.recordings));
             tokio::task::spawn_blocking(move || {
-                let known = HostValues { places: &places, sent: &sent, talks: &talks, hold: &hold };
+                let (sent, talks, hold) = (&*sent, &*talks, &*hold);
+                let known = HostValues { places: &places, sent, talks, hold, recordings: &recordings };
                 prune(&store, &identity, OriginalRequest { number, path: &path, body: &body }, known)
             })
         };

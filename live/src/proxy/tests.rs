@@ -147,6 +147,7 @@ mod pruning {
     use acpdb_engine::fold::Policy;
     use serde_json::{Value, json};
 
+    use crate::growing::GrowingRecordings;
     use crate::proxy::hold::Hold;
     use crate::proxy::identity::RequestIdentity;
     use crate::proxy::prune::{HostValues, OriginalRequest, Pruned, RecordingFolders};
@@ -186,6 +187,7 @@ mod pruning {
             sent,
             talks: &Talks::default(),
             hold: &Hold::default(),
+            recordings: &GrowingRecordings::default(),
         };
         let asked = OriginalRequest { number: 1, path, body: body.as_bytes() };
         crate::proxy::prune::prune(store, identity, asked, known)
@@ -213,7 +215,13 @@ mod pruning {
         let body = body.to_string();
         let asked = OriginalRequest { number: 1, path: "/v1/messages", body: body.as_bytes() };
         let (sent, talks) = (LastRequests::default(), Talks::default());
-        let known = HostValues { places: &places, sent: &sent, talks: &talks, hold: &Hold::default() };
+        let known = HostValues {
+            places: &places,
+            sent: &sent,
+            talks: &talks,
+            hold: &Hold::default(),
+            recordings: &GrowingRecordings::default(),
+        };
         let (_, pruned) = crate::proxy::prune::prune(&store, &identity, asked, known);
         assert!(pruned.recording.as_deref().is_some_and(|why| why.contains("one.jsonl")), "{pruned:?}");
         assert_eq!(pruned.untouched, None);

@@ -6,6 +6,7 @@ use acpdb_engine::fold::Policy;
 use acpdb_hosts::export::{ExportChoices, Format, Selection, export};
 use serde_json::{Value, json};
 
+use crate::growing::GrowingRecordings;
 use crate::mcp::tools::Tools;
 use crate::proxy::hold::Hold;
 use crate::proxy::identity::RequestIdentity;
@@ -90,6 +91,7 @@ impl Desk {
             sent: &self.sent,
             talks: &self.talks,
             hold: &Hold::default(),
+            recordings: &GrowingRecordings::default(),
         };
         let asked = OriginalRequest { number: self.talks.number(), path: self.path, body: body.as_bytes() };
         let (made, pruned) = prune(&self.store, &self.identity, asked, known);
