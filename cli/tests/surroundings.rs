@@ -72,7 +72,7 @@ fn answers_for_programs_show_a_name_that_is_no_utf8() {
         (&["info", "--hosts"], "/items", String::new()),
         (
             &["service", "status", "--manager", "systemd"],
-            "/path",
+            "/items/0/path",
             odd("home/.config/systemd/user/acpdb-import.service"),
         ),
     ] {

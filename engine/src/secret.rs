@@ -359,24 +359,38 @@ const fn low_64(block: u128) -> u64 {
 const LABEL_ROUNDS: usize = 8;
 /// Values of a half.
 const HALVES: usize = 1 << 12;
+/// Numbers that are made together: one block of the hash.
+const BLOCK_NUMBERS: usize = 32;
 
-/// The permutation of the 24 bits of a short hash: a Feistel network whose rounds are tables of random numbers.
+/// The permutation of the 24 bits of a short hash: a Feistel network whose rounds are tables of random numbers. A block of them is made when it
+/// is first looked at: a process that sees few calls needs few.
 struct Labels {
-    rounds: Vec<u16>,
+    numbers: blake3::OutputReader,
+    blocks: Vec<OnceLock<[u16; BLOCK_NUMBERS]>>,
 }
 
 impl Labels {
     fn new(secret: &[u8; 32]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 secret label v1");
         hasher.update(secret);
-        let mut bytes = vec![0; LABEL_ROUNDS * HALVES * 2];
-        hasher.finalize_xof().fill(&mut bytes);
-        let pairs = bytes.chunks_exact(2).filter_map(|pair| pair.first_chunk().copied());
-        Self { rounds: pairs.map(|pair| u16::from_le_bytes(pair) & 0x0fff).collect() }
+        let count = LABEL_ROUNDS * HALVES / BLOCK_NUMBERS;
+        Self { numbers: hasher.finalize_xof(), blocks: (0..count).map(|_| OnceLock::new()).collect() }
+    }
+
+    fn block(&self, number: usize) -> [u16; BLOCK_NUMBERS] {
+        let mut numbers = self.numbers.clone();
+        numbers.set_position((number * BLOCK_NUMBERS * 2) as u64);
+        let mut bytes = [0; BLOCK_NUMBERS * 2];
+        numbers.fill(&mut bytes);
+        let (pairs, _) = bytes.as_chunks::<2>();
+        std::array::from_fn(|at| pairs.get(at).map_or(0, |pair| u16::from_le_bytes(*pair) & 0x0fff))
     }
 
     fn round(&self, round: usize, half: u32) -> u32 {
-        self.rounds.get(round * HALVES + half as usize).copied().map_or(0, u32::from)
+        let at = round * HALVES + half as usize;
+        let number = at / BLOCK_NUMBERS;
+        let block = self.blocks.get(number).map(|block| block.get_or_init(|| self.block(number)));
+        block.and_then(|block| block.get(at % BLOCK_NUMBERS)).copied().map_or(0, u32::from)
     }
 
     fn forward(&self, bits: u32) -> u32 {
@@ -424,6 +438,15 @@ mod tests {
         assert_eq!(one.name(&name), None, "{name} means itself");
         let differ = |bits: &u32| one.seal_label(*bits) != other.seal_label(*bits);
         assert!((0..1000).filter(differ).count() > 990);
+    }
+
+    /// Labels stand in logs: the same secret gives the same ones for ever.
+    #[test]
+    fn the_permutation_of_labels_stays() {
+        let secret = Secret::new([7; 32]);
+        let sealed = [0, 1, 0xfff, 0x1000, 0x12_3456, 0xff_ffff].map(|bits| secret.seal_label(bits));
+        expect_test::expect!["[be1cba, 2c8a14, e92d87, 9b7346, 2ace4e, 95f19f]"]
+            .assert_eq(&format!("{sealed:x?}"));
     }
 
     #[test]
