@@ -4,23 +4,23 @@ use std::ffi::OsString;
 
 /// Such a word, the words that do its work, and whether these simply run in its place, as scripts call it.
 const MOVED: &[(&str, &str, bool)] = &[
-    ("accept", "memory propose --accept", true),
+    ("accept", "memory propose --accept", false),
     ("at", "context --summary --at", true),
     ("audit", "export audit", true),
     ("check", "checkpoint check", true),
-    ("discard", "context discard", true),
-    ("distill", "context distill", true),
+    ("discard", "context discard", false),
+    ("distill", "context distill", false),
     ("head", "verify --head", true),
     ("hosts", "info --hosts", true),
-    ("insights", "memory insights", true),
+    ("insights", "memory insights", false),
     ("lint", "context lint", true),
     ("list", "log --texts", true),
     ("list-sessions", "sessions", false),
     ("ls", "sessions", false),
     ("open", "ui", false),
-    ("pin", "context pin", true),
+    ("pin", "context pin", false),
     ("presets", "policy presets", false),
-    ("propose", "memory propose", true),
+    ("propose", "memory propose", false),
     ("prove", "checkpoint prove", true),
     ("redo", "undo --redo", false),
     ("reindex", "doctor reindex", true),
@@ -30,7 +30,7 @@ const MOVED: &[(&str, &str, bool)] = &[
     ("status", "attach --status", false),
     ("todos", "todo list", false),
     ("trust", "config trust", true),
-    ("unpin", "context unpin", true),
+    ("unpin", "context unpin", false),
     ("web", "ui", false),
 ];
 
