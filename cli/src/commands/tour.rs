@@ -4,9 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use acpdb_engine::fold::memory::kind_label;
 use acpdb_engine::verify::{Verdict, VerifyReport};
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::cost::{BilledRequest, PriceTable};
+use acpdb_query::propose::{SessionProposal, of_session};
 use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
@@ -15,7 +17,7 @@ use super::lines::{about, clip, one_line};
 use super::{Failure, Global, Output, describe, history};
 
 /// Most rules that are shown.
-const RULE_COUNT_MAX: usize = 6;
+const RULE_COUNT_MAX: usize = 5;
 /// Most members of a chain that are shown.
 const MEMBER_COUNT_MAX: usize = 4;
 /// Longest bar, in columns.
@@ -68,7 +70,34 @@ pub(crate) struct Tour {
     half_time: HalfTime,
     verified: VerifyReport,
     money: Option<Money>,
+    memory: Vec<WorthRemembering>,
     next: Vec<(String, &'static str)>,
+}
+
+/// A sentence of the session that is worth telling to later ones.
+#[derive(Clone, Debug, serde::Serialize)]
+struct WorthRemembering {
+    item: String,
+    kind: &'static str,
+    category: String,
+    key: Option<String>,
+    value: String,
+    sentence: String,
+}
+
+impl WorthRemembering {
+    fn of(found: SessionProposal) -> Self {
+        let SessionProposal { source, proposal, .. } = found;
+        let (item, sentence) = (proposal.item, proposal.sentence);
+        Self {
+            item: source.to_string(),
+            kind: kind_label(item.kind),
+            category: item.category,
+            key: item.key,
+            value: item.value,
+            sentence,
+        }
+    }
 }
 
 /// Cost of a session, with its subagents.
@@ -117,8 +146,23 @@ pub(crate) fn look(
     let title = acpdb_query::titles::title_of(store, session, title.as_deref())?;
     let next = next(keep, global, &source, &short_name(store, session), chain.as_ref());
     let money = money(store, session)?;
+    let memory = of_session(store, session.id)?.into_iter().map(WorthRemembering::of).collect();
     let (session, host) = (session.name.clone(), session.host.clone());
-    Ok(Tour { source, session, host, title, turns, prompts, stats, chain, half_time, verified, money, next })
+    Ok(Tour {
+        source,
+        session,
+        host,
+        title,
+        turns,
+        prompts,
+        stats,
+        chain,
+        half_time,
+        verified,
+        money,
+        memory,
+        next,
+    })
 }
 
 /// The shortest prefix of a session's id, of 8 or 16 characters, that still names it; else the whole id.
@@ -252,6 +296,7 @@ impl Tour {
             "chain": self.chain,
             "half_time": {"half": self.half_time.half, "now": self.half_time.now},
             "money": self.money,
+            "memory": self.memory,
             "verify": self.verified,
             "next": self.next.iter().map(|(command, _)| command).collect::<Vec<_>>(),
         })
@@ -289,6 +334,7 @@ impl Tour {
             ))?;
             output.line("")?;
         }
+        self.remembered(output)?;
         self.soundness(output)?;
         output.line("")?;
         let title = output.paint(describe::BOLD, "Try next");
@@ -304,6 +350,30 @@ impl Tour {
             output.line(format!("  {command}{blanks}  {words}").trim_end())?;
         }
         Ok(())
+    }
+
+    /// The first thing that later sessions could be told, in its own words.
+    fn remembered(&self, output: &mut Output) -> Result<(), Failure> {
+        let Some(first) = self.memory.first() else { return Ok(()) };
+        let title = output.paint(describe::BOLD, "Memory");
+        let things = describe::count(self.memory.len() as u64, "thing");
+        output.line(format!(
+            "{title}  {things} said here that later sessions could be told: acpdb memory propose"
+        ))?;
+        let place = first
+            .key
+            .as_ref()
+            .map_or_else(|| first.category.clone(), |key| format!("{}/{key}", first.category));
+        let lead = format!(
+            "  {}  {} {} = {}, as in: ",
+            first.item,
+            first.kind,
+            one_line(&place),
+            one_line(&first.value)
+        );
+        let words = clip(&one_line(&first.sentence), output.room(lead.width()));
+        output.line(clip(&format!("{lead}{words}"), output.width))?;
+        output.line("")
     }
 
     fn heading(&self, output: &mut Output) -> Result<(), Failure> {
