@@ -148,7 +148,8 @@ fn open_bucket(place: &S3Place, is_alone: bool) -> Result<Arc<dyn Remote>, Remot
 /// Whether a user or a password stands before the host, or where the host would be.
 fn has_user(url: &str) -> bool {
     let rest = url.split_once(':').map_or("", |(_, rest)| rest);
-    rest.trim_start_matches('/').split('/').next().is_some_and(|host| host.contains('@'))
+    let rest = rest.strip_prefix("//").unwrap_or(rest);
+    rest.split('/').next().is_some_and(|host| host.contains('@'))
 }
 
 /// The bytes that a text with `%` and two digits in it stands for.
@@ -177,6 +178,7 @@ mod tests {
             ("file:///mnt/nas", Some("/mnt/nas")),
             ("file://localhost/mnt/nas", Some("/mnt/nas")),
             ("file:///a%20b/%c3%A4", Some("/a b/ä")),
+            ("file:///@snapshots/disk", Some("/@snapshots/disk")),
             ("file:/mnt", None),
             ("file://host/mnt", None),
             ("file://", None),
