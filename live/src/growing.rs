@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! import: unchanged    nothing
-//!         read before  its thread is asked: GrowingFile: bytes .. end of file: record, answer, wait for the next one that asks
+//!         read before  its thread is asked: AskedFile: bytes .. end of file: record, answer, wait for the next one that asks
 //!         else, or other bytes lie at its path    a thread that reads from the beginning
 //! ```
 //!
@@ -10,27 +10,32 @@
 //! twice, and a record that is half written is waited for. A thread ends with its recording's place in the list, or on a fault: then the file
 //! is read anew.
 
+mod file;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Store, StreamInfo};
 use acpdb_hosts::import::{self, ImportFormat, ImportNote, ImportOptions};
 
+pub use self::file::{FileChange, GrowingFile};
 use crate::gather::Gather;
 use crate::recording::{self, RecordingError, RecordingReport, beside, left_out, stem};
 
 /// Recordings that are kept open.
 const RECORDING_COUNT_MAX: usize = 16;
-/// Bytes before the end that are compared, to see whether the file still has the bytes that were read.
-const MARK_BYTES: usize = 256;
+/// Time without one that asks after which a recording is closed.
+const STILL_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// A file's inode, length and time of its last change. A host adds to its recording, or puts another file in its place.
 type FileStamp = (u64, u64, i64, i64);
@@ -40,7 +45,21 @@ type Asker = Sender<ReadOutcome>;
 
 /// Recordings that were read, the newest last.
 #[derive(Debug, Default)]
-pub struct GrowingRecordings(Mutex<VecDeque<GrowingRecording>>);
+pub struct GrowingRecordings {
+    open: Mutex<VecDeque<GrowingRecording>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Its threads end before it does: each has the store open.
+impl Drop for GrowingRecordings {
+    fn drop(&mut self) {
+        steady(&self.open).clear();
+        for thread in steady(&self.threads).drain(..) {
+            // A panic was told by the thread; what it had recorded stays recorded.
+            let _ = thread.join();
+        }
+    }
+}
 
 #[derive(Clone, Debug)]
 struct GrowingRecording {
@@ -59,16 +78,16 @@ impl GrowingRecordings {
         // Without a stamp it is read. The stamp is older than what is read: a change meanwhile is seen the next time.
         let stamp = std::fs::metadata(path).ok();
         let stamp = stamp.map(|it| (it.ino(), it.len(), it.ctime(), it.ctime_nsec()));
-        let known = steady(&self.0).iter().find(|known| known.path == path).cloned();
+        let known = steady(&self.open).iter().find(|known| known.path == path).cloned();
         if known.as_ref().is_some_and(|known| known.stamp.is_some() && known.stamp == stamp) {
             return Ok(RecordingReport::default());
         }
         let asked = |asks: Sender<Asker>| ask(&asks).map(|read| (Some(asks), read));
         let read = known.and_then(|known| known.asks).and_then(asked);
-        let read = read.or_else(|| begun(store, path, format).and_then(asked));
+        let read = read.or_else(|| self.begun(store, path, format).and_then(asked));
         // One that does not grow line by line, or of which nothing is understood yet, is read as it stands.
         let (asks, read) = read.unwrap_or_else(|| (None, recording::import(store, path, format)));
-        let mut all = steady(&self.0);
+        let mut all = steady(&self.open);
         all.retain(|known| known.path != path);
         if read.is_ok() {
             all.push_back(GrowingRecording { path: path.to_owned(), stamp, asks });
@@ -77,6 +96,23 @@ impl GrowingRecordings {
             all.pop_front();
         }
         read
+    }
+
+    /// A thread that reads a recording, if it is one that grows line by line and is there.
+    fn begun(&self, store: &Store, path: &Path, format: ImportFormat) -> Option<Sender<Asker>> {
+        // Claude Code tells behind its rows in which words they were sent: only a reading of all gives them together.
+        let is_lines = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("jsonl"));
+        let grows = matches!(format, ImportFormat::Codex | ImportFormat::Pi);
+        let file = if is_lines && grows { recording::opened(path, format)? } else { return None };
+        let (asks, asked) = channel();
+        let (store, path) = (store.clone(), path.to_owned());
+        let thread = std::thread::Builder::new().name("recording".to_owned());
+        // Without a thread it is read as it stands.
+        let thread = thread.spawn(move || read(&store, &path, file, format, asked)).ok()?;
+        let mut threads = steady(&self.threads);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
+        Some(asks)
     }
 }
 
@@ -88,25 +124,14 @@ fn ask(asks: &Sender<Asker>) -> Option<ReadOutcome> {
     told.recv().ok() // as above
 }
 
-/// A thread that reads a recording, if it is one that grows line by line and is there.
-fn begun(store: &Store, path: &Path, format: ImportFormat) -> Option<Sender<Asker>> {
-    let is_lines = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("jsonl"));
-    let grows = matches!(format, ImportFormat::ClaudeCode | ImportFormat::Codex | ImportFormat::Pi);
-    let file = if is_lines && grows { recording::opened(path, format)? } else { return None };
-    let (asks, asked) = channel();
-    let (store, path) = (store.clone(), path.to_owned());
-    let thread = std::thread::Builder::new().name("recording".to_owned());
-    // Without a thread it is read as it stands.
-    thread.spawn(move || read(&store, &path, file, format, asked)).ok()?;
-    Some(asks)
-}
-
 /// Reads a recording until other bytes lie at its path, none asks any more, or something fails.
 fn read(store: &Store, path: &Path, file: File, format: ImportFormat, asked: Receiver<Asker>) {
-    let progress =
-        ReadProgress { gather: Gather::new(store), path, asked, asker: None, told: 0, left_out: Vec::new() };
+    // It is begun for one that asks.
+    let asker = asked.recv().ok();
+    let gather = Gather::new(store);
+    let progress = ReadProgress { gather, path, asked, asker, told: 0, left_out: Vec::new() };
     let progress = Rc::new(RefCell::new(progress));
-    let input = GrowingFile { file, position: 0, mark: Vec::new(), progress: Rc::clone(&progress) };
+    let input = AskedFile { file: GrowingFile::new(file), has_ended: false, progress: Rc::clone(&progress) };
     let options = ImportOptions { beside: Some(beside(path)), grows: true, ..ImportOptions::default() };
     let mut sink = SharedProgress(Rc::clone(&progress));
     let result = import::decompressed(BufReader::with_capacity(64 << 10, input), &options.limits)
@@ -152,9 +177,8 @@ impl ReadProgress<'_> {
     /// Tells the one that asked of the fault that ended the reading, if there was one.
     fn end(&mut self, error: Option<RecordingError>) {
         let error = self.gather.error.take().map(RecordingError::Store).or(error);
-        let Some(error) = error else { return };
         // Without one that asks the fault is met again when the file is read anew.
-        if let Some(asker) = self.asker.take().or_else(|| self.asked.recv().ok()) {
+        if let Some((error, asker)) = error.zip(self.asker.take()) {
             // One that gave up is not told.
             let _ = asker.send(Err(error));
         }
@@ -178,68 +202,68 @@ impl import::Sink for SharedProgress<'_> {
     }
 }
 
-/// The bytes of a file that grows.
-struct GrowingFile<'s> {
-    file: File,
-    position: u64,
-    /// The last bytes that were read.
-    mark: Vec<u8>,
+/// The bytes of a recording. At their end it answers, and waits for the next one that asks.
+struct AskedFile<'s> {
+    file: GrowingFile,
+    /// Its end was told: no more comes, though the file may have grown since.
+    has_ended: bool,
     progress: Rc<RefCell<ReadProgress<'s>>>,
 }
 
-impl Read for GrowingFile<'_> {
+impl Read for AskedFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        loop {
-            let count = self.file.read_at(buffer, self.position)?;
+        while !self.has_ended {
+            let count = self.file.read_on(buffer)?;
             if count > 0 {
-                self.position = self.position.saturating_add(count as u64);
-                let bytes = buffer.get(..count).unwrap_or_default();
-                self.mark
-                    .extend_from_slice(bytes.get(count.saturating_sub(MARK_BYTES)..).unwrap_or_default());
-                // A mark that is not full yet has no surplus.
-                self.mark.drain(..self.mark.len().saturating_sub(MARK_BYTES));
                 return Ok(count);
             }
-            let mut progress = self.progress.borrow_mut();
-            if !progress.answer() {
-                return Ok(0);
-            }
-            let Ok(asker) = progress.asked.recv() else { return Ok(0) };
-            if !self.is_same(progress.path) {
-                return Ok(0);
-            }
-            progress.asker = Some(asker);
+            self.has_ended = !self.goes_on();
         }
+        Ok(0)
     }
 }
 
-impl GrowingFile<'_> {
-    /// Whether the bytes that were read still lie at the path.
-    fn is_same(&self, path: &Path) -> bool {
-        let place = |it: &std::fs::Metadata| (it.dev(), it.ino());
-        let (Ok(now), Ok(open)) = (std::fs::metadata(path), self.file.metadata()) else { return false };
-        if place(&now) != place(&open) || now.len() < self.position {
+impl AskedFile<'_> {
+    /// Answers the one that asked, and takes the next one. `false`: none asks for long, or the file is to be read anew.
+    fn goes_on(&self) -> bool {
+        let mut progress = self.progress.borrow_mut();
+        if !progress.answer() {
             return false;
         }
-        let mut mark = vec![0; self.mark.len()];
-        // The mark holds the last bytes that were read, so it is not longer than the position.
-        let before = self.position.saturating_sub(mark.len() as u64);
-        self.file.read_exact_at(&mut mark, before).is_ok() && mark == self.mark
+        // One that asks as the time is over sees the channel closed, here and below.
+        let Ok(asker) = progress.asked.recv_timeout(STILL_MAX) else { return false };
+        let is_same = self.file.change(progress.path).is_none();
+        progress.asker = Some(asker).filter(|_| is_same);
+        is_same
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::os::unix::fs::FileExt as _;
+
+    use acpdb_engine::Seq;
+    use acpdb_engine::event::Payload;
 
     use super::*;
 
-    /// A prompt, as Claude Code writes it.
+    /// The first row of a recording of Pi's.
+    const HEAD: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s1\",\"timestamp\":\"2026-01-01T00:00:00Z\",\"cwd\":\"/p\"}\n";
+
+    /// A prompt, as Pi writes it.
     fn row(number: usize) -> String {
+        let parent =
+            number.checked_sub(1).map_or_else(|| "null".to_owned(), |number| format!("\"u{number}\""));
         format!(
-            "{{\"type\":\"user\",\"uuid\":\"u{number}\",\"sessionId\":\"s1\",\"cwd\":\"/p\",\"timestamp\":\"2026-01-01T00:00:00Z\",\
-             \"message\":{{\"role\":\"user\",\"content\":\"Look {number}.\"}}}}\n"
+            "{{\"type\":\"message\",\"id\":\"u{number}\",\"parentId\":{parent},\"timestamp\":\"2026-01-01T00:00:00Z\",\
+             \"message\":{{\"role\":\"user\",\"content\":\"Look {number}.\",\"timestamp\":1767225600000}}}}\n"
         )
+    }
+
+    /// A recording with these prompts.
+    fn recording_of(numbers: std::ops::Range<usize>) -> String {
+        HEAD.to_owned() + &numbers.map(row).collect::<String>()
     }
 
     struct Desk {
@@ -260,7 +284,7 @@ mod tests {
         }
 
         fn read(&self) -> ReadOutcome {
-            self.recordings.import(&self.store, &self.path(), ImportFormat::ClaudeCode)
+            self.recordings.import(&self.store, &self.path(), ImportFormat::Pi)
         }
 
         fn add(&self, text: &str) {
@@ -270,7 +294,7 @@ mod tests {
 
         fn prompts(&self) -> usize {
             let view = self.store.view(self.store.find_stream("s1").unwrap().id).unwrap();
-            view.current().len()
+            view.history().len()
         }
     }
 
@@ -279,6 +303,7 @@ mod tests {
     fn only_what_is_new_is_read() {
         let desk = Desk::new();
         assert_eq!(desk.read().unwrap(), RecordingReport::default(), "it is not there yet");
+        desk.add(HEAD);
         for number in 0..40 {
             desk.add(&row(number));
             assert!(desk.read().unwrap().event_count > 0, "{number}");
@@ -300,14 +325,35 @@ mod tests {
         assert_eq!(desk.prompts(), 41);
     }
 
+    /// A row that was cut was read on from its middle, once its reading had ended and the host had written the rest: a record of half a row for ever.
+    #[test]
+    fn a_row_that_was_half_there_is_not_read_on_from_its_middle() {
+        let desk = Desk::new();
+        let row_1 = row(1);
+        let (half, rest) = row_1.split_at(60);
+        desk.add(&(recording_of(0..1) + half));
+        assert!(desk.read().unwrap().event_count > 0);
+        desk.add(rest);
+        let Desk { folder, store, recordings } = desk;
+        // Its thread ends: none asks any more.
+        drop(recordings);
+        let desk = Desk { folder, store, recordings: GrowingRecordings::default() };
+        assert!(desk.read().unwrap().event_count > 0);
+        let events = desk.store.events(Seq(1), Seq::MAX).unwrap();
+        let kept = events
+            .map(Result::unwrap)
+            .filter(|it| matches!(&it.event.payload, Payload::HostRecorded(kept) if kept.record == "raw"));
+        assert_eq!((kept.count(), desk.prompts()), (0, 2));
+    }
+
     #[test]
     fn a_file_that_is_cut_or_replaced_is_read_anew_and_a_fault_is_told_each_time() {
         let desk = Desk::new();
-        desk.add(&(row(0) + &row(1)));
+        desk.add(&recording_of(0..2));
         assert!(desk.read().unwrap().event_count > 0);
-        std::fs::write(desk.path(), row(2)).unwrap();
+        std::fs::write(desk.path(), recording_of(2..3)).unwrap();
         assert!(desk.read().unwrap().event_count > 0, "cut, and written anew");
-        std::fs::write(desk.folder.path().join("new"), row(0) + &row(1) + &row(2) + &row(3)).unwrap();
+        std::fs::write(desk.folder.path().join("new"), recording_of(0..4)).unwrap();
         std::fs::rename(desk.folder.path().join("new"), desk.path()).unwrap();
         assert!(desk.read().unwrap().event_count > 0, "another file");
         assert_eq!(desk.prompts(), 4);
@@ -317,7 +363,7 @@ mod tests {
         }
         std::fs::remove_file(desk.path()).unwrap();
         assert_eq!(desk.read().unwrap(), RecordingReport::default());
-        desk.add(&row(4));
+        desk.add(&recording_of(4..5));
         assert!(desk.read().unwrap().event_count > 0);
     }
 }

@@ -11,7 +11,6 @@
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_hosts::import::{self, ImportFormat, ImportOptions, Retold, Sink as _};
 use acpdb_live::gather::Gather;
+use acpdb_live::growing::{FileChange, GrowingFile};
 use acpdb_live::recording::{beside, stem};
 
 use super::FollowMessage;
@@ -29,8 +29,6 @@ use crate::reader::{self, FileReport, ReadError, Skipped};
 
 /// Time without a change after which a file is closed. Its host may add to it later; then it is read anew.
 const STILL_MAX: Duration = Duration::from_secs(60 * 60);
-/// Bytes before the end that are compared, to see whether the file still has the bytes that were read.
-const MARK_BYTES: usize = 256;
 
 /// The reason why the reading of a file ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,11 +66,10 @@ pub(crate) fn run(job: TailJob) {
             stream: None,
         }));
         let tail = FileTail {
-            file,
+            file: GrowingFile::new(file),
             path: path.clone(),
             format,
             position: Rc::clone(&position),
-            mark: Vec::new(),
             wakes,
             grown: Instant::now(),
             told: 0,
@@ -167,12 +164,10 @@ impl PendingFacts<'_> {
 
 /// The bytes of a file that grows.
 struct FileTail<'s> {
-    file: File,
+    file: GrowingFile,
     path: PathBuf,
     format: ImportFormat,
     position: Rc<Cell<u64>>,
-    /// The last bytes that were read.
-    mark: Vec<u8>,
     wakes: Receiver<()>,
     /// The time at which bytes were read last.
     grown: Instant,
@@ -186,11 +181,9 @@ struct FileTail<'s> {
 impl Read for FileTail<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         while self.end.get().is_none() {
-            let count = self.file.read_at(buffer, self.position.get())?;
+            let count = self.file.read_on(buffer)?;
             if count > 0 {
-                self.position.set(self.position.get().saturating_add(count as u64));
-                let bytes = buffer.get(..count).unwrap_or_default();
-                self.remember(bytes);
+                self.position.set(self.file.position());
                 self.grown = Instant::now();
                 return Ok(count);
             }
@@ -208,13 +201,6 @@ impl Read for FileTail<'_> {
 }
 
 impl FileTail<'_> {
-    fn remember(&mut self, bytes: &[u8]) {
-        self.mark.extend_from_slice(bytes.get(bytes.len().saturating_sub(MARK_BYTES)..).unwrap_or_default());
-        // A mark that is not full yet has no surplus.
-        let surplus = self.mark.len().saturating_sub(MARK_BYTES);
-        self.mark.drain(..surplus);
-    }
-
     /// Records all that was read so far, and sends the number of new events.
     fn commit(&mut self) {
         let mut gathered = self.gather.borrow_mut();
@@ -237,18 +223,10 @@ impl FileTail<'_> {
 
     /// The reason to stop reading the open file; `None`: the reading goes on.
     fn found(&self) -> Option<End> {
-        let Ok(now) = std::fs::metadata(&self.path) else { return Some(End::Gone) };
-        let Ok(open) = self.file.metadata() else { return Some(End::Replaced) };
-        let is_other = (now.dev(), now.ino()) != (open.dev(), open.ino());
-        let position = self.position.get();
-        if is_other || now.len() < position {
-            return Some(End::Replaced);
-        }
-        let mut mark = vec![0; self.mark.len()];
-        // The mark holds the last bytes that were read, so it is not longer than the position.
-        let before = position.saturating_sub(mark.len() as u64);
-        let is_same = self.file.read_exact_at(&mut mark, before).is_ok() && mark == self.mark;
-        (!is_same).then_some(End::Replaced)
+        self.file.change(&self.path).map(|change| match change {
+            FileChange::Replaced => End::Replaced,
+            FileChange::Gone => End::Gone,
+        })
     }
 
     /// Waits for a notice that the file may have changed.

@@ -187,6 +187,8 @@ impl PluginSession {
 
     /// The store, if it is open.
     pub fn into_store(self) -> Option<Store> {
+        // Their threads have it open.
+        drop(self.recordings);
         self.store
     }
 
