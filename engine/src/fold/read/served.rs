@@ -153,7 +153,7 @@ impl<'s> ServedMarks<'s> {
     /// The moment that a face shows, and whether it was never sent.
     fn face(&self, ix: Ix, face: Face) -> (Seq, bool) {
         let Some(item) = self.state.facts.item(ix) else { return (self.at, true) };
-        let [input, output] = self.moves(item.id.seq, ix);
+        let [input, output] = self.moves(item.id, ix);
         match face {
             Face::Input => self.moment(item.id, input),
             Face::Output => self.moment(item.id, output),
@@ -161,8 +161,8 @@ impl<'s> ServedMarks<'s> {
     }
 
     /// Moves of an item's parameters and of its result. Both in one walk: most items are calls, for which both are needed.
-    fn moves(&self, recorded: Seq, ix: Ix) -> [Moves; 2] {
-        let mut both = [Moves { born: recorded, breaks: Seq::ZERO }; 2];
+    fn moves(&self, id: ItemId, ix: Ix) -> [Moves; 2] {
+        let mut both = [Moves { born: id.seq, breaks: Seq::ZERO }; 2];
         let history = &self.state.history;
         let rows = history.facts_of(ix).chain(history.rows_of(ix));
         for row in rows.filter(|row| row.since <= self.at) {
@@ -181,6 +181,8 @@ impl<'s> ServedMarks<'s> {
                 Cause::Left | Cause::OffBranch if !is_before(self.at, row.until) => {
                     *breaks = row.until.max(*breaks);
                 }
+                // A task goes on whose eviction the model was never sent: nothing of it is taken back.
+                Cause::Evicted { .. } if !self.may_have_sent(id, *born, row.since) => {}
                 cause if cause.is_restorable() && !is_before(self.at, row.until) => {
                     *breaks = row.until.max(*breaks);
                 }
@@ -190,11 +192,21 @@ impl<'s> ServedMarks<'s> {
         both
     }
 
-    /// The moment that a face shows, and whether it was never sent.
-    fn moment(&self, id: ItemId, Moves { born, breaks }: Moves) -> (Seq, bool) {
+    /// The last rebase of an item alone.
+    fn named(&self, id: ItemId) -> Seq {
         let named = self.named.partition_point(|(named, _)| *named <= id);
         let named = named.checked_sub(1).and_then(|last| self.named.get(last));
-        let named = named.filter(|(named, _)| *named == id).map_or(Seq::ZERO, |(_, seq)| *seq);
+        named.filter(|(named, _)| *named == id).map_or(Seq::ZERO, |(_, seq)| *seq)
+    }
+
+    /// Whether a face was sent first, or in a rebase, from a seq on.
+    fn may_have_sent(&self, id: ItemId, born: Seq, since: Seq) -> bool {
+        self.whole.max(self.named(id)) >= since || self.first_served(born).is_some_and(|first| first >= since)
+    }
+
+    /// The moment that a face shows, and whether it was never sent.
+    fn moment(&self, id: ItemId, Moves { born, breaks }: Moves) -> (Seq, bool) {
+        let named = self.named(id);
         let first = self.first_served(born);
         let marks = [self.whole, named, breaks];
         let moved = marks.into_iter().filter(|mark| *mark >= born).max();
@@ -256,7 +268,7 @@ impl State {
             if injected == Some(InjectedKind::Memory) && item.id.seq < marks.memory_from {
                 continue;
             }
-            let [input, output] = marks.moves(item.id.seq, ix);
+            let [input, output] = marks.moves(item.id, ix);
             let (output_at, is_new) = marks.moment(item.id, output);
             let input_at =
                 if item.kind == ItemKind::Call { marks.moment(item.id, input).0 } else { output_at };

@@ -180,6 +180,31 @@ fn the_bearer_of_a_summary_is_known_to_have_gone_along() {
     assert_eq!(seen("c2"), ["t3 Whole", "t5 Tombstone"]);
 }
 
+/// A later call had hidden the read of a completed task, too. The task went on, and the read became a tombstone at once, though the model had never
+/// been sent the summary.
+#[test]
+fn a_task_that_goes_on_changes_nothing_that_was_sent_whole() {
+    let script = Script::parse(
+        "1 task T start
+         1 read a ok
+         1 serve
+         1 task T done
+         1 serve
+         1 read a ok
+         1 serve
+         1 task T start
+         1 serve
+         2 flush
+         2 serve",
+    );
+    let played = script.play(&Policy::preset("dcp").unwrap());
+    let state = played.tape.state();
+    let seen = state.served_changes(played.ix("c1").unwrap(), Seq::MAX);
+    let seen: Vec<_> = seen.iter().map(|change| format!("{} {:?}", change.turn, change.state)).collect();
+    assert_eq!(seen, ["t1 Whole", "t2 Tombstone"]);
+    assert_prefixes(&script, &played);
+}
+
 /// Verbs that change sent text without a rebase: the host or a request asked for it.
 const AT_ONCE: &[&str] = &["restore", "keep", "clear", "compact", "order", "rewind", "erase", "finish"];
 
@@ -196,25 +221,29 @@ fn with_serves(script: &Script, flushes: &[bool]) -> Script {
     Script { steps }
 }
 
-/// Between two rebases each served context begins with the one before it.
+/// Between two rebases each served context begins with the one before it. A completed task that goes on shows again what it hid, and takes back nothing
+/// that was sent whole.
 fn assert_prefixes(script: &Script, played: &Played) {
     let state = played.tape.state();
-    let mut at_once = false;
+    let (mut at_once, mut goes_on) = (false, false);
     let mut before: Vec<String> = Vec::new();
     let mut served = state.served(Seq::MAX).iter();
     for step in &script.steps {
         let verb = step.what.split(' ').next().unwrap_or_default();
         at_once |= AT_ONCE.contains(&verb) || verb == "flush";
+        goes_on |= verb == "task" && !step.what.ends_with("done");
         if verb != "serve" {
             continue;
         }
         let (seq, _) = served.next().unwrap();
         let now = sent(state, *seq);
-        if !at_once {
-            assert!(now.starts_with(&before), "at {seq}:\n{before:#?}\n{now:#?}\n{}", text_of(script));
-        }
+        let stays = |(one, other): (&String, &String)| {
+            one == other || goes_on && !one.ends_with("Whole None | Whole None")
+        };
+        let begins = now.len() >= before.len() && before.iter().zip(&now).all(stays);
+        assert!(at_once || begins, "at {seq}:\n{before:#?}\n{now:#?}\n{}", text_of(script));
         before = now;
-        at_once = false;
+        (at_once, goes_on) = (false, false);
     }
 }
 
