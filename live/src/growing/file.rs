@@ -51,7 +51,7 @@ impl GrowingFile {
         Ok(count)
     }
 
-    /// What became of the file; `None`: the bytes that were read still lie at its path.
+    /// The change that the file went through; `None`: the bytes that were read still lie at its path.
     pub fn change(&self, path: &Path) -> Option<FileChange> {
         let place = |it: &std::fs::Metadata| (it.dev(), it.ino());
         let Ok(now) = std::fs::metadata(path) else { return Some(FileChange::Gone) };
