@@ -89,7 +89,7 @@ pub struct LostRow {
     pub tokens: u64,
     /// `read`, `written`, `edited`, `deleted` for a file; a todo's status.
     pub state: Option<String>,
-    /// The items that it stands for: views and changes of one file, prompts and failures in the same words.
+    /// The items that it stands for: views and changes of one file; prompts, decisions and failures in the same words.
     pub count: u64,
     /// The file, the todo, the sentence, the call, or the beginning of the text.
     pub text: String,
@@ -143,28 +143,26 @@ pub fn lost(store: &Store, view: &View, name: &StreamName) -> Result<LostItems, 
     rows.extend(reader.todos()?);
     let mut said = reader.texts()?;
     said.extend(reader.failed()?);
-    once(&mut said);
-    rows.extend(said);
+    rows.extend(once(said));
     rows.extend(reader.outputs(&listed));
     // Within a kind the order of each stays.
     rows.sort_by_key(|row| row.kind);
     Ok(LostItems { compactions, rows })
 }
 
-/// Leaves of rows of one kind that say the same the first, which is the newest: hosts say the same words again at each compaction, and a call fails
-/// the same way twice. Beginnings of longer texts may be alike and the rest not.
-fn once(rows: &mut Vec<LostRow>) {
-    let mut counts: HashMap<(LostKind, String), u64> = HashMap::new();
-    let key = |row: &LostRow| (row.kind, row.text.clone());
-    let is_whole = |row: &LostRow| row.text.chars().count() < TEXT_CHARS_MAX;
-    for row in rows.iter().filter(|row| is_whole(row)) {
-        *counts.entry(key(row)).or_default() += row.count;
+/// Of rows of one kind with the same words the first, which is the newest: hosts say the same again at each compaction, and a call fails the same way
+/// twice. The words are whole ones: a row has the beginning of them.
+fn once(rows: Vec<(String, LostRow)>) -> Vec<LostRow> {
+    let mut places = HashMap::new();
+    let mut kept: Vec<LostRow> = Vec::new();
+    for (said, row) in rows {
+        let place = *places.entry((row.kind, said)).or_insert(kept.len());
+        match kept.get_mut(place) {
+            Some(first) => first.count += row.count,
+            None => kept.push(row),
+        }
     }
-    rows.retain_mut(|row| {
-        let Some(count) = counts.get_mut(&key(row)).filter(|_| is_whole(row)) else { return true };
-        row.count = std::mem::take(count);
-        row.count > 0
-    });
+    kept
 }
 
 /// The newest compaction that took something, without what it took.
@@ -340,8 +338,8 @@ impl LostReader<'_> {
         Ok(rows.collect())
     }
 
-    /// Prompts, and what was decided in texts.
-    fn texts(&self) -> Result<Vec<LostRow>, Error> {
+    /// Prompts, and what was decided in texts, each with its whole words.
+    fn texts(&self) -> Result<Vec<(String, LostRow)>, Error> {
         let mut rows = Vec::new();
         let scope = MemoryScope::session(self.view.stream());
         let memory = self.store.memory(&scope, Seq::MAX)?;
@@ -353,25 +351,27 @@ impl LostReader<'_> {
             if item.role == Role::User
                 && let Some(prompt) = prompt_in(&text)
             {
-                rows.push(self.row(LostKind::Prompt, &item, seq, &prompt));
+                rows.push((text.clone(), self.row(LostKind::Prompt, &item, seq, &prompt)));
             }
             let proposals = memory.read(self.store.now(), |memory| propose(item.role, &text, memory));
             let decided = proposals.into_iter().filter(|it| it.rule != ProposalRule::Fact);
             // One sentence may be several things to remember.
             let sentences: BTreeSet<String> = decided.map(|it| it.sentence).collect();
-            rows.extend(sentences.iter().map(|it| self.row(LostKind::Decision, &item, seq, it)));
+            let row = |said: String| (said.clone(), self.row(LostKind::Decision, &item, seq, &said));
+            rows.extend(sentences.into_iter().map(row));
         }
         Ok(rows)
     }
 
-    /// Calls that failed, with the beginning of what they said.
-    fn failed(&self) -> Result<Vec<LostRow>, Error> {
+    /// Calls that failed, with the beginning of what they said; each with all of it.
+    fn failed(&self) -> Result<Vec<(String, LostRow)>, Error> {
         let failed: Vec<_> = self.items().filter(|(item, _)| item.status == Some(Status::Failed)).collect();
         let mut rows = Vec::new();
         for ((item, seq), name) in failed.iter().zip(self.named(&failed)) {
             let said = self.text(item)?.unwrap_or_default();
-            let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-            rows.push(self.row(LostKind::Failed, item, *seq, &format!("{name}: {said}")));
+            let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+            let row = self.row(LostKind::Failed, item, *seq, &format!("{name}: {line}"));
+            rows.push((format!("{name}: {said}"), row));
         }
         Ok(rows)
     }

@@ -1,6 +1,6 @@
 //! Tests of [`super`].
 
-use acpdb_engine::entry::{StreamInfo, fact};
+use acpdb_engine::entry::{Entry, StreamInfo, fact};
 use expect_test::{Expect, expect};
 
 use super::*;
@@ -121,4 +121,17 @@ fn the_index_keeps_its_bound_and_crowds_nothing_out() {
         index.contains("src/deep/folder/name_299.rs") && !index.contains("name_1.rs"),
         "newest first: {index}"
     );
+}
+
+/// Of prompts that share their first lines one was left, and the id of the other was gone.
+#[test]
+fn prompts_that_begin_alike_are_two() {
+    let store = store();
+    let said = |id: &str, text: &str| Entry::message(id, Role::User, text);
+    let entries = vec![said("a", "Fix this:\n\nerror 1"), said("b", "Fix this:\n\nerror 2"), said("c", "Fix this:\n\nerror 2")];
+    let _ = store.append(&StreamInfo::session("acpdb", "s"), entries).unwrap();
+    compact(&store, ReplaceCause::Compaction);
+    let name = store.find_stream("s").unwrap();
+    let lost = lost(&store, &store.view(name.id).unwrap(), &name).unwrap();
+    assert_eq!(lost.rows.iter().map(|row| row.count).collect::<Vec<_>>(), [2, 1]);
 }

@@ -52,21 +52,13 @@ pub(crate) fn verb(words: &[OsString]) -> Option<usize> {
     None
 }
 
-/// Puts the words of today in the place of a verb, or of an option, that scripts still call by its old name.
+/// Puts the words of today in the place of a verb that scripts still call by its old name.
 pub(super) fn renamed(mut words: Vec<OsString>) -> Vec<OsString> {
     let Some(place) = verb(&words) else { return words };
     let named =
         |(name, _, runs): &&(&str, _, bool)| *runs && words.get(place).is_some_and(|word| word == name);
     if let Some((_, meant, _)) = MOVED.iter().find(named) {
         words.splice(place..=place, meant.split(' ').map(OsString::from));
-    }
-    // An option that is a condition of the filter today.
-    if words.get(place).is_some_and(|word| word == "log")
-        && let Some(option) = words.iter().position(|word| word == "--kind")
-        && let Some(kind) = words.get(option.saturating_add(1)).and_then(|word| word.to_str())
-    {
-        let condition = format!("kind:{kind}");
-        words.splice(option..=option.saturating_add(1), [OsString::from(condition)]);
     }
     words
 }
@@ -89,15 +81,6 @@ mod tests {
             assert_eq!(Args::read(words(word)).is_err_and(|error| is_unknown(&error)), !runs, "{word}");
             assert!(!Args::read(words(meant)).is_err_and(|error| is_unknown(&error)), "{meant}");
             assert_eq!(renamed(words(word)), words(if *runs { meant } else { word }));
-        }
-        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
-        for (former, today) in [
-            ("acpdb log --json --kind tool_call_started", "acpdb log --json kind:tool_call_started"),
-            ("acpdb list --kind message -q", "acpdb log --texts kind:message -q"),
-            ("acpdb log --kind", "acpdb log --kind"),
-            ("acpdb memory list --kind fact", "acpdb memory list --kind fact"),
-        ] {
-            assert_eq!(renamed(words(former)), words(today));
         }
     }
 }

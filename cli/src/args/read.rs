@@ -26,7 +26,7 @@ acp counts    tokens as the acp plug-in counts them: whole parameters and output
               and restored items take nothing off";
 
 /// Which rows are asked for, and which page of them.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Ask {
     /// A filter, such as kind:tool tool:read state:superseded (see below); a session may come first: latest, or the beginning of an id
     #[arg(value_name = "QUERY")]
@@ -117,7 +117,7 @@ pub(crate) enum HistorySort {
     Shown,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_help = QUERY_HELP)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct LogArgs {
@@ -138,6 +138,9 @@ pub(crate) struct LogArgs {
     /// At most N events, the newest ones
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["limit", "after"])]
     pub(crate) last: Option<usize>,
+    /// The condition kind:K of the filter, as scripts wrote it before
+    #[arg(long, value_name = "K", hide = true)]
+    pub(crate) kind: Option<String>,
     /// Newest first
     #[arg(long)]
     pub(crate) reverse: bool,

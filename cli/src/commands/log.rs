@@ -50,6 +50,9 @@ impl LogForm {
 }
 
 pub(crate) fn run(global: &Global, args: &LogArgs, output: &mut Output) -> Result<Code, Failure> {
+    let mut args = args.clone();
+    args.ask.query.extend(args.kind.take().map(|kind| format!("kind:{kind}")));
+    let args = &args;
     ask::check(&args.ask.query, args.session.as_deref())?;
     let stores = ReadStores::open(global, output)?;
     let Some(store) = stores.only() else { return of_several(&stores, global, args, output) };

@@ -133,3 +133,20 @@ fn what_does_another_thing_than_was_meant_names_the_next_step() {
     world.run(&["info", "--hosts", "--at", "3"]).says(2, &["info looks at the store as it is"]);
     world.run(&["export", "audit", "-o", "audit.json"]).says(0, &["gap at #1: no checkpoint"]);
 }
+
+/// Scripts have the option of before, with the session behind it or ahead of it.
+#[test]
+fn the_kind_of_events_is_an_option_too() {
+    let world = imported();
+    let lines = |words: &[&str]| world.run(words).ok().lines().count();
+    let meant = lines(&["log", "latest", "kind:message", "--json"]);
+    assert!(meant > 0 && meant < lines(&["log", "latest", "--json"]));
+    for words in [
+        &["log", "--kind", "message", "latest", "--json"] as &[&str],
+        &["log", "latest", "--kind=message", "--json"],
+        &["log", "--json", "latest", "--kind", "message"],
+        &["list", "latest", "--kind", "message", "--json"],
+    ] {
+        assert_eq!(lines(words), meant, "{words:?}");
+    }
+}
