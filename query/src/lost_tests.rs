@@ -128,7 +128,11 @@ fn the_index_keeps_its_bound_and_crowds_nothing_out() {
 fn prompts_that_begin_alike_are_two() {
     let store = store();
     let said = |id: &str, text: &str| Entry::message(id, Role::User, text);
-    let entries = vec![said("a", "Fix this:\n\nerror 1"), said("b", "Fix this:\n\nerror 2"), said("c", "Fix this:\n\nerror 2")];
+    let entries = vec![
+        said("a", "Fix this:\n\nerror 1"),
+        said("b", "Fix this:\n\nerror 2"),
+        said("c", "Fix this:\n\nerror 2"),
+    ];
     let _ = store.append(&StreamInfo::session("acpdb", "s"), entries).unwrap();
     compact(&store, ReplaceCause::Compaction);
     let name = store.find_stream("s").unwrap();
