@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::describe;
 use crate::failure::{Code, Failure};
 use crate::keys;
+use crate::verdict::worse;
 
 /// Most checkpoints beside a log that are looked at.
 const KEPT_COUNT_MAX: usize = 10_000;
@@ -28,8 +29,7 @@ pub(crate) const fn code_of(standing: CheckpointStatus) -> Code {
 
 /// The worst code of all claims: a mismatch is worse than a missing tail, and that is worse than a claim whose key is not known.
 pub(crate) fn code(judged: &Judged) -> Code {
-    let has = |code: Code| judged.claims.iter().any(|claim| code_of(claim.standing) == code);
-    [Code::Damage, Code::LostTail, Code::Partial].into_iter().find(|code| has(*code)).unwrap_or(Code::Ok)
+    judged.claims.iter().map(|claim| code_of(claim.standing)).fold(Code::Ok, worse)
 }
 
 /// A claim in a line.

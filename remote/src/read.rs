@@ -81,12 +81,11 @@ pub(crate) fn read_past_faults(
             head = again;
             continue;
         }
-        if reading.place.position < head.place.position && std::mem::take(&mut reading.is_lost) {
-            reading.place = head.place;
-        }
         if reading.place.position < head.place.position {
-            let what = "what it names ends before the place that it names".to_owned();
-            (reading.fault)(ChainError::Unsound { key: head_key(store), what })?;
+            if !std::mem::take(&mut reading.is_lost) {
+                let what = "what it names ends before the place that it names".to_owned();
+                (reading.fault)(ChainError::Unsound { key: head_key(store), what })?;
+            }
             reading.place = head.place;
         }
         let mut tail = ChainTail::of(&head);
@@ -128,18 +127,17 @@ impl Reading<'_> {
         store: StoreId,
         behind: Option<WrittenPlace>,
     ) -> Result<(), ChainError> {
-        let wrong = || ChainError::Unsound {
-            key: name.key(store),
-            what: "it ends at another place than the head says".to_owned(),
+        let wrong = "it ends at another place than the head says";
+        let found = match found {
+            Ok(Some(run)) if behind.is_none_or(|behind| behind == run.behind) => Ok(run),
+            Ok(Some(_)) => Err(ChainError::Unsound { key: name.key(store), what: wrong.to_owned() }),
+            Ok(None) => Err(ChainError::Missing { key: name.key(store) }),
+            Err(error) => Err(error),
         };
         let run = match found {
-            Ok(Some(run)) if behind.is_none_or(|behind| behind == run.behind) => run,
-            found => {
-                (self.fault)(match found {
-                    Ok(Some(_)) => wrong(),
-                    Ok(None) => ChainError::Missing { key: name.key(store) },
-                    Err(error) => error,
-                })?;
+            Ok(run) => run,
+            Err(error) => {
+                (self.fault)(error)?;
                 match behind {
                     Some(behind) => (self.place, self.is_lost) = (behind, false),
                     None => self.is_lost = true,

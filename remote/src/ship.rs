@@ -114,7 +114,8 @@ impl Shipper {
 
     /// Gives it a chain that was taken over, which it takes from no other from here on.
     pub(crate) fn hold(&mut self, chain: RemoteChain, claim: ChainClaim) -> Result<(), ChainError> {
-        self.check(&chain.place())?;
+        let here = self.log.refresh()?;
+        self.check(&chain.place(), &here)?;
         self.put_small_files()?;
         (self.chain, self.claim) = (Some(chain), Some(claim));
         Ok(())
@@ -165,7 +166,7 @@ impl Shipper {
                 ControlFlow::Break(there) => return Ok(Shipped { there, ..Shipped::default() }),
             },
         };
-        let (head, is_erasing) = self.look()?;
+        let (head, is_erasing) = self.look_here()?;
         // An error leaves open what is there: then the chain is dropped, and taken over by the next call.
         let (shipped, is_all) = self.ship_to(&mut chain, head, keep_on)?;
         self.settled = Some(head.seq).filter(|_| is_all && !is_erasing);
@@ -175,7 +176,7 @@ impl Shipper {
 
     /// Where the log ends now, and whether an erasure is under way. It is asked after the remote: what is there may have been recorded and
     /// shipped by another one meanwhile.
-    fn look(&self) -> Result<(Head, bool), ChainError> {
+    fn look_here(&self) -> Result<(Head, bool), ChainError> {
         let head = self.log.refresh()?;
         // An erasure is noted before its event is there, and until its segments have another generation. So what is looked at from here on is
         // of after it, or it is noted still.
@@ -194,8 +195,8 @@ impl Shipper {
             if self.claim.as_ref().is_some_and(|claim| !claim.allows(&there)) {
                 return Err(ChainError::Fenced { epoch: there.epoch });
             }
-            self.check(&tail.place)?;
-            let (head, is_erasing) = self.look()?;
+            let (head, is_erasing) = self.look_here()?;
+            self.check(&tail.place, &head)?;
             let kept: Vec<_> =
                 there.segments.iter().map(|kept| (kept.name.number, kept.name.generation)).collect();
             if tail.place.position == head.position
@@ -216,15 +217,14 @@ impl Shipper {
             .map(ControlFlow::Continue)
     }
 
-    /// Whether the folder holds what is there.
-    fn check(&self, there: &Head) -> Result<(), ChainError> {
-        let head = self.log.refresh()?;
+    /// Whether the folder, whose log ends at `here`, holds what is there.
+    fn check(&self, there: &Head, here: &Head) -> Result<(), ChainError> {
         let is_ours = there.position == Position::default()
-            || there.position <= head.position && self.log.holds(there)?;
+            || there.position <= here.position && self.log.holds(there)?;
         if is_ours {
             return Ok(());
         }
-        Err(ChainError::Diverged { there: there.seq.0, here: head.seq.0 })
+        Err(ChainError::Diverged { there: there.seq.0, here: here.seq.0 })
     }
 
     /// The first segment of which bodies were erased since it was kept.
@@ -250,7 +250,7 @@ impl Shipper {
         head: Head,
         keep_on: &mut dyn FnMut(&ShipProgress) -> bool,
     ) -> Result<(Shipped, bool), ChainError> {
-        self.check(&chain.place())?;
+        self.check(&chain.place(), &head)?;
         let mut shipped = Shipped::default();
         // First what was erased, then what is new.
         let mut is_erased = true;

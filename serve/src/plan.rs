@@ -13,7 +13,7 @@
 //!
 //! The cost of a rewrite is certain, its saving is a guess about how long the context goes on: so it has to promise twice
 //! its cost. On recorded sessions that is a quarter fewer rewrites for the same bill, and no host's bill is higher than
-//! without any (`docs/COMPARE.md`, *What serving costs*).
+//! without any (`docs/COMPARE.md`, *What the presets save*).
 //!
 //! Most supersession is near the end, where a rewrite is cheap; half of all hiding can wait for a cold cache and
 //! then costs nothing. Pure; figures are estimated tokens.

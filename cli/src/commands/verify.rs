@@ -121,7 +121,7 @@ fn checked(report: &VerifyReport) -> String {
         "{} in {}, {}, {}",
         describe::count(report.events, "event"),
         describe::count(report.frames, "frame"),
-        describe::count(report.bodies, "body").replace("bodys", "bodies"),
+        describe::count(report.bodies, "body"),
         describe::bytes(report.bytes)
     )
 }

@@ -235,7 +235,8 @@ impl Policy {
     }
 }
 
-/// Keys that are absent from policies recorded by the first version. Their defaults hide nothing, and stay for ever.
+/// Keys that are absent from policies recorded by the first version. Their defaults hide nothing, and stay for ever, but for `serve.debt_max`: it was 0 before
+/// the first release.
 fn is_late(key: &str) -> bool {
     key.split('.').next().is_some_and(|group| matches!(group, "shelf" | "serve" | "idle"))
         || switches().any(|(_, switch)| switch.is_late && switch.key == key)
