@@ -467,3 +467,87 @@ fn a_hash_that_is_shown_for_one_call_means_that_call() {
     let reply = session.tool("discard", &serde_json::json!([[first]]));
     assert_eq!(reply.text, "「 🗑️ discard ✓ 1 manual 」\npruned: glob");
 }
+
+/// The item of each text that is shown whole, and the placeholders of the others.
+fn told(session: &Session) -> Vec<String> {
+    session
+        .shown()
+        .iter()
+        .map(|text| if text.contains(LONG) { "whole".to_owned() } else { text.clone() })
+        .collect()
+}
+
+#[test]
+fn a_range_goes_behind_one_summary_and_comes_back() {
+    let session = Session::new();
+    let first = session.call("read", r#"{"filePath":"a.rs"}"#, &long());
+    session.say("a short remark");
+    let _ = session.append(vec![Entry::message("p", Role::User, "a prompt in the middle")]);
+    let _ = session.call("bash", r#"{"command":"make"}"#, &long());
+    let last = session.call("grep", r#"{"pattern":"x"}"#, &long());
+    session.say("after it");
+    let before = session.shown();
+
+    let target = format!("{first}..{last}");
+    let reply = session.tool("distill", &serde_json::json!([[target, "make fails in a.rs"]]));
+    let items: Vec<String> = reply.hidden.iter().map(ToString::to_string).collect();
+    let (from, to) = (&items[0], &items[2]);
+    assert_eq!(reply.text, format!("Distilled 4 item(s) of {target}; the summary stands at {from}"));
+    assert_eq!(
+        session.shown(),
+        [
+            &*format!("[distilled: 4 items, {from} to {to}] make fails in a.rs"),
+            "[removed]",
+            "a prompt in the middle",
+            "[Output removed to save context - information superseded or no longer needed]\nbash({command: \"make\"}) → completed",
+            "[Output removed to save context - information superseded or no longer needed]\ngrep({pattern: \"x\"}) → completed",
+            "after it",
+        ]
+    );
+    // The same range again hides nothing more than the summary that it would replace.
+    assert!(
+        session.refused("distill", &serde_json::json!([[target, long()]])).starts_with("the summary has ")
+    );
+
+    let reply = session.tool("restore", &serde_json::json!([[format!("{from} .. {to}")]]));
+    assert_eq!(reply.text, format!("Restored 4 item(s) of {from} .. {to}"));
+    assert_eq!(session.shown(), before);
+    // Whichever end comes first.
+    let reply = session.tool("discard", &serde_json::json!([[format!("{to}..{from}")]]));
+    assert_eq!(reply.text, format!("Discarded 4 item(s) of {to}..{from}"));
+    assert_eq!(session.states(), [Tombstone, Tombstone, Whole, Tombstone, Tombstone, Whole]);
+}
+
+#[test]
+fn a_range_may_hold_another_and_leaves_alone_what_is_protected() {
+    let session = Session::new();
+    let hashes: Vec<String> = ["a", "b", "c", "d"]
+        .iter()
+        .map(|file| session.call("read", &format!(r#"{{"filePath":"/src/{file}.rs"}}"#), &long()))
+        .collect();
+    let _ = session.call("todowrite", r#"{"todos":[]}"#, &long());
+    let _ = session.tool("distill", &serde_json::json!([[format!("{}..{}", hashes[1], hashes[2]), "inner"]]));
+    let inner = told(&session);
+    assert!(inner[1].ends_with("] inner") && inner[1].starts_with("[distilled: 2 items"), "{inner:?}");
+    let outer = serde_json::json!([[format!("{}..{}", hashes[0], session.view().at()), "outer"]]);
+    assert!(session.refused("distill", &outer).starts_with("nothing in this stream is called"));
+
+    let outer = serde_json::json!([[format!("{}..{}", hashes[0], hashes[3]), "outer"]]);
+    let reply = session.tool("distill", &outer);
+    assert_eq!(reply.hidden.len(), 3, "one of the inner range has its tombstone already");
+    let shown = told(&session);
+    assert!(shown[0].ends_with("] outer"), "{shown:?}");
+    assert!(!shown.iter().any(|text| text.contains("inner")), "{shown:?}");
+    assert_eq!(shown[4], "whole", "a tool that is protected");
+
+    let reply = session.tool("restore", &serde_json::json!([[format!("{}..{}", hashes[0], hashes[3])]]));
+    assert_eq!(reply.shown.len(), 4);
+    assert_eq!(told(&session), ["whole"; 5]);
+    // A text with dots is a pattern, and a range needs a summary as all others do.
+    assert_eq!(
+        session.refused("distill", &serde_json::json!([[format!("{}..{}", hashes[0], hashes[3])]])),
+        format!("Summary required for distill action on target: {}..{}", hashes[0], hashes[3])
+    );
+    let reply = session.tool("discard", &serde_json::json!([["this..that"]]));
+    assert_eq!(reply.text, "No matching messages found");
+}

@@ -153,8 +153,8 @@ fn unchanged(typed: &Typed<'_>, verb: ActVerb, given: &Targets) -> Result<String
             if verb == ActVerb::Context(ContextAction::Restore) { "hidden by" } else { "shown that matches" };
         let failure = Failure::not_found(format!("no message is {what} {}", given.targets.join(", ")));
         return Err(failure.hint(
-            "a target is an item (812), a hash (r_a1b2c), a call's id, or start...end of a text of the assistant; \
-             acpdb context lists them",
+            "a target is an item (812), a range of items (812..840), a hash (r_a1b2c), a call's id, or start...end of a text of \
+             the assistant; acpdb context lists them",
         ));
     };
     let how = match verb {

@@ -1,10 +1,10 @@
 //! Targets of acts on a context, as users type them.
 //!
-//! A target is a hash (`r_a1b2c`), a pattern (`start...end`), an item (`#812.2`, and `812.2` or `@812.2`, as a shell takes `#` for
+//! A target is a hash (`r_a1b2c`), a range (`812..840`, `r_a1b2c..e_4c5d6`), a pattern (`start...end`), an item (`#812.2`, and `812.2` or `@812.2`, as a shell takes `#` for
 //! a comment), the id of a call, or the beginning of a hash or of such an id. Agents type hashes and patterns, and the engine
 //! decides them; a text counts as a call's id only if it is neither. Other forms are those of `explain`.
 
-use acpdb_engine::command::Target;
+use acpdb_engine::command::{Target, range_ends};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::store::StreamName;
 use acpdb_engine::text::{HashTarget, Pattern};
@@ -58,7 +58,7 @@ pub(crate) fn is_hash(text: &str) -> bool {
 
 /// Whether a text is in a form that agents type; the engine decides it.
 fn is_typed(text: &str) -> bool {
-    text.contains("...") || is_hash(text)
+    text.contains("...") || is_hash(text) || range_ends(text).is_some()
 }
 
 /// The item that `#812`, `@812` or `812` names. Bare digits above the newest seq may be a hash or a host's id.
@@ -67,7 +67,9 @@ fn numbered(text: &str, head: Seq) -> Result<Option<ItemId>, Failure> {
     let is_marked = plain.starts_with(['#', '@']);
     match plain.strip_prefix('@').unwrap_or(plain).parse::<ItemId>() {
         Ok(item) if is_marked || item.seq <= head => Ok(Some(item)),
-        Err(error) if plain.starts_with('#') => Err(Failure::usage(format!("{text:?} is no item: {error}"))),
+        Err(error) if plain.starts_with('#') && range_ends(plain).is_none() => {
+            Err(Failure::usage(format!("{text:?} is no item: {error}")))
+        }
         _ => Ok(None),
     }
 }
@@ -95,8 +97,11 @@ pub(crate) fn split_summary<'t>(text: &'t str, is_call: &dyn Fn(&str) -> bool) -
     };
     let (name, summary) = halves(0);
     let is_number = matches!(numbered(name, Seq::MAX), Ok(Some(_)));
-    let is_name =
-        is_number || name.starts_with('#') || HashTarget::parse(name.trim()).is_some() || is_call(name);
+    let is_name = is_number
+        || range_ends(name).is_some()
+        || name.starts_with('#')
+        || HashTarget::parse(name.trim()).is_some()
+        || is_call(name);
     match text.find("...") {
         Some(dots) if !is_name => halves(dots),
         _ => (name, summary),
@@ -125,6 +130,8 @@ mod tests {
             ("@812", "item #812"),
             ("@901", "item #901"),
             ("901", "shown 901"),
+            ("812..840", "shown 812..840"),
+            ("r_a1b2c..#840", "shown r_a1b2c..#840"),
             ("call_1", "call call_1"),
             ("call_2", "shown call_2"),
             ("r_a1b2c", "shown r_a1b2c"),

@@ -14,13 +14,15 @@
 use std::collections::BTreeSet;
 
 use super::draft::{Bodies, EventDraft};
+use super::named::{ContextRejection, hash_of, named, shown_as};
+use super::range::{self, range_ends};
 use super::target::{ContextAction, Target};
 use crate::event::{
     Body, Discarded, Distilled, Face, Hidden, Payload, Pinned, PolicySet, Restored, Rewound, Role, Text,
     Unpinned,
 };
 use crate::fold::policy::Policy;
-use crate::fold::{CauseView, FaceState, HashForm, ItemKind, Ix, State, Status};
+use crate::fold::{CauseView, FaceState, ItemKind, Ix, State, Status};
 use crate::ids::{BodyId, ItemId, Seq, Signature};
 use crate::text::shorten::{first_three, preview};
 use crate::text::{HashTarget, Pattern, Signer};
@@ -88,68 +90,6 @@ impl Decision {
     }
 }
 
-/// Why a command is refused. The text is the exact error.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ContextRejection {
-    /// Nothing to act on was given.
-    #[error("No targets provided. Provide an array of [target] or [target, summary] tuples.")]
-    NoTargets,
-    /// A distillation needs a summary.
-    #[error("Summary required for distill action on {kind}: {target}")]
-    SummaryRequired {
-        /// `target` or `pattern`.
-        kind: &'static str,
-        /// As given.
-        target: String,
-    },
-    /// The calls are not in the context any more.
-    #[error("Invalid hash provided. The tool may have already been discarded.")]
-    HasLeft,
-    /// The tool is protected.
-    #[error("Cannot {verb}: '{tool}' is a protected tool.\nProtected tools: {list}")]
-    Protected {
-        /// `discard` or `distill`.
-        verb: &'static str,
-        /// The tool.
-        tool: String,
-        /// The list.
-        list: String,
-    },
-    /// No such item or call.
-    #[error("nothing in this stream is called `{target}`")]
-    Unknown {
-        /// As given.
-        target: String,
-    },
-    /// The hash could mean several calls.
-    #[error("`{target}` names {} calls: {}", .calls.len(), .calls.join(", "))]
-    Ambiguous {
-        /// As given.
-        target: String,
-        /// Each call: the hash that it is shown with, its id and its tool.
-        calls: Vec<String>,
-    },
-    /// More than a limit allows.
-    #[error("{what}: {given}, at most {max}")]
-    TooMuch {
-        /// Name of the limited number.
-        what: &'static str,
-        /// How much was given.
-        given: usize,
-        /// The limit.
-        max: usize,
-    },
-    /// A point after the head.
-    #[error("cannot rewind to {to}: the stream ends at {head}")]
-    AfterHead {
-        /// As given.
-        to: Seq,
-        /// The head of the stream.
-        head: Seq,
-    },
-}
-
 /// Gives the texts of message parts.
 pub trait TextSource {
     /// The text of a body; `None` if it is erased or cannot be read.
@@ -207,70 +147,6 @@ pub fn decide(
     }
 }
 
-/// Items that targets name, each once; hashes name their newest call in the context.
-fn named(state: &State, targets: &[Target]) -> Result<Vec<ItemId>, ContextRejection> {
-    if targets.is_empty() {
-        return Err(ContextRejection::NoTargets);
-    }
-    let mut items = Vec::new();
-    for target in targets {
-        let unknown = || ContextRejection::Unknown { target: target.text() };
-        let found: Vec<Ix> = match target {
-            Target::Auto(text) | Target::Shown(text) => match hash_of(state, text) {
-                Some(hash) => shown_as(state, &hash, text)?
-                    .iter()
-                    .filter_map(|calls| {
-                        calls.iter().rev().copied().find(|ix| state.is_in_context(*ix, Seq::MAX))
-                    })
-                    .collect(),
-                None => text.parse().ok().and_then(|item| state.find(item)).into_iter().collect(),
-            },
-            Target::Item(item) => state.find(*item).into_iter().collect(),
-            Target::Call(call) => {
-                state.calls_by_host_id(call, Seq::MAX).last().copied().into_iter().collect()
-            }
-        };
-        if found.is_empty() {
-            return Err(unknown());
-        }
-        for item in found.into_iter().filter_map(|ix| state.item_id(ix)) {
-            if !items.contains(&item) {
-                items.push(item);
-            }
-        }
-    }
-    Ok(items)
-}
-
-/// The calls that a hash means to a person: as [`State::calls_shown_as`], and a hash that could mean several is refused.
-fn shown_as(state: &State, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, ContextRejection> {
-    let groups = state.calls_shown_as(hash, text);
-    if groups.len() < 2 {
-        return Ok(groups);
-    }
-    let text = text.trim().to_lowercase();
-    let shown = |ix: &Ix| state.hash(*ix, Seq::MAX, HashForm::Shown);
-    let newest = groups.iter().filter_map(|calls| calls.last());
-    let named = newest.map(|ix| {
-        let item = state.item_id(*ix).map(|item| item.to_string()).unwrap_or_default();
-        let tool = state.tool(*ix).unwrap_or_default();
-        format!("{} ({item} {tool})", shown(ix).unwrap_or_default())
-    });
-    Err(ContextRejection::Ambiguous { target: text, calls: named.collect() })
-}
-
-/// The text as a hash, if it is a hash and not a pattern.
-fn hash_of(state: &State, text: &str) -> Option<HashTarget> {
-    let text = text.trim();
-    if state.policy(Seq::MAX).bare_hashes()
-        && let Some(hash) = HashTarget::parse_bare(text)
-    {
-        return Some(hash);
-    }
-    let hash = HashTarget::parse(text)?;
-    (!hash.is_doubtful() || state.knows_hash(&hash)).then_some(hash)
-}
-
 /// One command, with the state, texts and signer that decide it.
 struct CommandInput<'a> {
     state: &'a State,
@@ -293,6 +169,9 @@ struct TargetItems {
     asked_calls: bool,
     asked_parts: bool,
     matched: bool,
+    /// Items of ranges, and what the reply says of each range.
+    ranged: Vec<Ix>,
+    range_lines: Vec<String>,
 }
 
 impl CommandInput<'_> {
@@ -311,7 +190,8 @@ impl CommandInput<'_> {
             let blank = summary.as_deref().is_none_or(|summary| summary.trim().is_empty());
             if self.action == ContextAction::Distill && blank {
                 let is_pattern = matches!(target, Target::Auto(text) | Target::Shown(text) if hash_of(self.state, text).is_none());
-                let kind = if is_pattern { "pattern" } else { "target" };
+                let is_range = range_ends(&target.text()).is_some();
+                let kind = if is_pattern && !is_range { "pattern" } else { "target" };
                 return Err(ContextRejection::SummaryRequired { kind, target: target.text() });
             }
         }
@@ -323,6 +203,10 @@ impl CommandInput<'_> {
         gathered.targets = gathered.bodies.add_copied(typed(targets));
         for (target, summary) in targets {
             let summary = summary.as_deref().filter(|_| self.action == ContextAction::Distill);
+            if let Some(range) = self.range(target)? {
+                self.take_range(&mut gathered, &range, target, summary)?;
+                continue;
+            }
             match target {
                 Target::Auto(text) | Target::Shown(text) => {
                     if let Some(hash) = hash_of(self.state, text) {
@@ -353,6 +237,49 @@ impl CommandInput<'_> {
             }
         }
         Ok(self.hidden(gathered))
+    }
+
+    /// The items of the context that a target means as a range; `None`: it is no range.
+    fn range(&self, target: &Target) -> Result<Option<Vec<Ix>>, ContextRejection> {
+        let (Target::Auto(text) | Target::Shown(text)) = target else { return Ok(None) };
+        let Some((first, last)) = range_ends(text) else { return Ok(None) };
+        let end = |text: &str| {
+            let target = text.parse().map_or_else(|_| Target::Shown(text.to_owned()), Target::Item);
+            let items = named(self.state, &[target])?;
+            let found = items.into_iter().find_map(|item| self.state.find(item));
+            let in_context = found.filter(|ix| self.state.is_in_context(*ix, Seq::MAX));
+            in_context.ok_or_else(|| ContextRejection::NotInContext { target: text.to_owned() })
+        };
+        Ok(range::between(self.state, end(first)?, end(last)?))
+    }
+
+    /// Hides what a range shows: the summary stands in the first place with room for it.
+    fn take_range(
+        &self,
+        gathered: &mut TargetItems,
+        range: &[Ix],
+        target: &Target,
+        summary: Option<&str>,
+    ) -> Result<(), ContextRejection> {
+        let items = range.iter().filter(|ix| !gathered.seen.contains(*ix));
+        let items = items.filter_map(|ix| self.state.item(*ix, Seq::MAX));
+        let mut items: Vec<_> = items.filter(|item| range::is_hideable(self.state, item)).collect();
+        let mut said = format!("{} {} item(s) of {}", self.action.past(), items.len(), target.text());
+        if let Some(summary) = summary.filter(|_| !items.is_empty()) {
+            let place = range::place_of(&items, summary)?;
+            items.get_mut(..=place).unwrap_or_default().rotate_right(1);
+        }
+        for (item, place) in items.iter().zip(0..) {
+            let body = summary.filter(|_| place == 0).map(|summary| gathered.bodies.add_copied(summary));
+            if body.is_some() {
+                said = format!("{said}; the summary stands at {}", item.item);
+            }
+            gathered.hidden.push(Hidden { item: item.item, pattern: None, summary: body });
+            gathered.seen.insert(item.ix);
+            gathered.ranged.push(item.ix);
+        }
+        gathered.range_lines.push(said);
+        Ok(())
     }
 
     /// Calls that a hash names, by signature.
@@ -474,6 +401,7 @@ impl CommandInput<'_> {
                 (false, false) => "No matching messages found".to_owned(),
             });
         }
+        lines.append(&mut gathered.range_lines);
         let mut drafts = Vec::new();
         if !gathered.hidden.is_empty() {
             let (targets, bodies) = (gathered.targets, std::mem::take(&mut gathered.bodies));
@@ -488,14 +416,24 @@ impl CommandInput<'_> {
     }
 
     fn decision(&self, drafts: Vec<EventDraft>, reply: String, gathered: &TargetItems) -> Decision {
-        let ids = |list: &[Ix]| list.iter().filter_map(|ix| self.state.item_id(*ix)).collect();
-        Decision { drafts, reply, calls: ids(&gathered.calls), parts: ids(&gathered.parts) }
+        let (calls, parts): (Vec<Ix>, Vec<Ix>) =
+            gathered.ranged.iter().partition(|ix| self.state.tool(**ix).is_some());
+        let ids = |list: &[Ix], ranged: &[Ix]| {
+            list.iter().chain(ranged).filter_map(|ix| self.state.item_id(*ix)).collect()
+        };
+        Decision { drafts, reply, calls: ids(&gathered.calls, &calls), parts: ids(&gathered.parts, &parts) }
     }
 
     fn restore(&self, targets: &[(Target, Option<String>)], pin: bool) -> Result<Decision, ContextRejection> {
         let mut gathered = TargetItems::default();
         let mut pinned = Vec::new();
         for (target, _) in targets {
+            if let Some(mut range) = self.range(target)? {
+                range.retain(|ix| range::is_hidden_by_act(self.state, *ix) && gathered.seen.insert(*ix));
+                gathered.range_lines.push(format!("Restored {} item(s) of {}", range.len(), target.text()));
+                gathered.ranged.extend(range);
+                continue;
+            }
             let found: Vec<Ix> = match target {
                 Target::Auto(text) | Target::Shown(text) => {
                     if let Some(hash) = hash_of(self.state, text) {
@@ -548,6 +486,7 @@ impl CommandInput<'_> {
         if gathered.asked_parts {
             lines.push(format!("Restored {} message(s)", gathered.parts.len()));
         }
+        lines.append(&mut gathered.range_lines);
         let items: Vec<ItemId> = gathered.seen.iter().filter_map(|ix| self.state.item_id(*ix)).collect();
         let mut drafts = Vec::new();
         if pin {

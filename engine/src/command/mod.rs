@@ -4,12 +4,16 @@ pub mod context;
 pub mod draft;
 pub mod ingest_state;
 pub mod memory;
+mod named;
+mod range;
 pub mod record;
 pub mod target;
 pub mod task;
 pub mod validate;
 
-pub use context::{Command, ContextRejection, Decision, TextSource, decide};
+pub use context::{Command, Decision, TextSource, decide};
+pub use named::ContextRejection;
+pub use range::range_ends;
 pub use target::{ContextAction, Target};
 
 /// Why a command was refused. Nothing was recorded.

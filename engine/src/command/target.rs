@@ -44,6 +44,14 @@ impl ContextAction {
             Self::Restore => "restore",
         }
     }
+
+    pub(super) const fn past(self) -> &'static str {
+        match self {
+            Self::Discard => "Discarded",
+            Self::Distill => "Distilled",
+            Self::Restore => "Restored",
+        }
+    }
 }
 
 /// The items that a command means.
@@ -71,7 +79,7 @@ impl ContextAction {
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Target {
-    /// As an agent types it: a hash, else a pattern `start...end`. A hash means the call that is shown with it; if none is, all calls
+    /// As an agent types it: a hash, a range `#12..#40` of the context, else a pattern `start...end`. A hash means the call that is shown with it; if none is, all calls
     /// whose hash begins so.
     Auto(String),
     /// As a person types it: the same, but a hash means the call that is shown with it, and is refused if it could mean

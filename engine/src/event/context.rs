@@ -75,7 +75,7 @@ impl EventKind for Discarded {
 pub struct Distilled {
     /// The targets as typed, a JSON array.
     pub targets: Body,
-    /// The hidden items, each with its summary.
+    /// The hidden items, each with its summary; those without one are behind the summary before them.
     pub items: Vec<Hidden>,
 }
 

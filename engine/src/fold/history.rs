@@ -202,8 +202,15 @@ impl History {
     pub(crate) fn standing(&self, ix: Ix, face: Face, at: Seq) -> (bool, Option<CauseRow>) {
         let mut is_out = false;
         let mut first: Option<(u8, CauseRow)> = None;
+        let mut is_acted_on = false;
         for row in self.rows_of(ix).filter(|row| row.holds(at)) {
             is_out |= matches!(row.cause, Cause::OffBranch | Cause::Left);
+            let is_distilled = matches!(row.cause, Cause::Distilled { .. });
+            // A later act takes the place of a summary: a range may hold an earlier one.
+            if is_distilled && is_acted_on {
+                continue;
+            }
+            is_acted_on |= is_distilled || matches!(row.cause, Cause::Discarded { .. });
             let Some(rank) = row.cause.rank().filter(|_| row.face == face) else { continue };
             if first.as_ref().is_none_or(|(known, shown)| (rank, row.since) < (*known, shown.since)) {
                 first = Some((rank, row));

@@ -5,7 +5,7 @@
 //! 2 finish c1 ok                a call that was left open ends; calls are c1, c2, .. in order
 //! 2 say The plan is this.       also: think, user
 //! 3 turn                        time passes                   4 prompt         the person moves
-//! 3 discard c1                  also: distill, restore, pin, unpin, clear (by the host), erase
+//! 3 discard c1                  also: distill, restore, pin, unpin, clear (by the host), erase; the first three also: c1..c4
 //! 4 compact                     4 order c1 c2       the host's context is empty, or these
 //! 4 changed src/app.ts      4 rewind c2      4 remind      4 reflect
 //! 5 task T start                5 task T done             5 policy {"todo":false}
@@ -86,6 +86,9 @@ impl Script {
                 39 => format!("think about {}", rest % 5),
                 40 => "user do automata".to_owned(),
                 41 | 42 => format!("discard c{call}"),
+                43 if rest % 2 == 0 => {
+                    format!("distill c{call}..c{}", 1 + u32::from(rest / 3) % calls.max(1))
+                }
                 43 => format!("distill c{call}"),
                 44..=46 => format!("restore c{call}"),
                 47 => format!("pin c{call}"),
@@ -337,15 +340,21 @@ impl Played {
     }
 
     fn context(&mut self, verb: &str, rest: &str) {
-        let Some(item) = self.call(rest) else { return };
+        let target = match rest.split_once("..") {
+            Some((first, last)) => self
+                .call(first)
+                .zip(self.call(last))
+                .map(|(first, last)| Target::Auto(format!("{first}..{last}"))),
+            None => self.call(rest).map(Target::Item),
+        };
+        let Some(target) = target else { return };
         let action = match verb {
             "discard" => ContextAction::Discard,
             "distill" => ContextAction::Distill,
             _ => ContextAction::Restore,
         };
         let summary = (verb == "distill").then(|| format!("summary of {rest}"));
-        let command =
-            Command::Context { action, targets: vec![(Target::Item(item), summary)], pin: verb == "keep" };
+        let command = Command::Context { action, targets: vec![(target, summary)], pin: verb == "keep" };
         let _ = self.tape.command(&command);
     }
 

@@ -56,7 +56,7 @@ fn held() -> Value {
 /// All tools, in the order in which they are listed.
 #[expect(clippy::too_many_lines, reason = "one tool after the other")]
 pub fn tools() -> Vec<ToolDescription> {
-    let target = "What: a hash such as r_a1b2c, an item such as #812, or `beginning...end` of a text";
+    let target = "What: a hash such as r_a1b2c, an item such as #812, a range such as #812..#840 or r_a1b2c..e_4c5d6, or `beginning...end` of a text";
     vec![
         ToolDescription {
             name: "context_discard",
@@ -69,7 +69,7 @@ pub fn tools() -> Vec<ToolDescription> {
         ToolDescription {
             name: "context_distill",
             title: "Distill into a summary",
-            description: "Hides results behind a summary of what matters in them. The originals can be restored.",
+            description: "Hides results behind a summary of what matters in them, each or a whole range. The originals can be restored.",
             input: input(
                 json!({"targets": {"type": "array", "minItems": 1, "items": object(
                     &json!({"target": text(target), "summary": text("What stays in its place")}),

@@ -350,16 +350,25 @@ impl State {
 
     fn distilled(&self, act: u32, at: u32, size: Size) -> Placeholder {
         let act = self.facts.rare.acts.get(act as usize);
-        let summary = act.and_then(|act| Some((act.seq, act.items.get(at as usize)?.summary?)));
-        let Some((seq, summary)) = summary else { return Self::removed(size) };
+        let summary = act.and_then(|act| Some((act.seq, act.items.get(at as usize..)?)));
+        let Some((seq, [hidden, others @ ..])) = summary else { return Self::removed(size) };
+        let Some(summary) = hidden.summary else { return Self::removed(size) };
+        // The items behind it that have no summary are those of its range.
+        let range = others.iter().take_while(|other| other.summary.is_none()).map(|other| other.item);
+        let (first, last) = range
+            .clone()
+            .fold((hidden.item, hidden.item), |(first, last), item| (first.min(item), last.max(item)));
+        let mark = match range.count() {
+            0 => DISTILLED.to_owned(),
+            count => format!("[distilled: {} items, {first} to {last}] ", count.saturating_add(1)),
+        };
         // A short text may leave room for its summary alone, or be the better summary itself.
-        let marks = [DISTILLED, ""];
-        let fits = |mark: &&str| summary.bytes.saturating_add(mark.len() as u64) <= size.bytes;
-        let Some(mark) = marks.into_iter().find(fits) else { return Self::whole(size) };
+        let fits = |mark: &String| summary.bytes.saturating_add(mark.len() as u64) <= size.bytes;
+        let Some(before) = [mark, String::new()].into_iter().find(fits) else { return Self::whole(size) };
         Placeholder {
             state: FaceState::Summary,
-            tokens: u64::from(summary.tokens).saturating_add(tokens_of(mark)),
-            render: Render::Around { before: mark.to_owned(), body: summary.id(seq), after: String::new() },
+            tokens: u64::from(summary.tokens).saturating_add(tokens_of(&before)),
+            render: Render::Around { before, body: summary.id(seq), after: String::new() },
             signature: None,
         }
     }
