@@ -43,7 +43,7 @@ pub mod answers {
     pub use acpdb_engine::answers::*;
     pub use acpdb_serve::{
         FlushPlan, Injection, Obstacle, OverBudget, Reflection, Reminder, Rendered, Served, ServedAgain,
-        ServedItem, flush, inject, plan_flush,
+        ServedItem, SizeNotice, flush, inject, plan_flush,
     };
 }
 

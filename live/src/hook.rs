@@ -3,7 +3,7 @@
 //! | event | recorded | answered |
 //! |---|---|---|
 //! | session begins | the recording, if it goes on | the text that is due in the project, unless the context has it already; behind a compaction an index of what left |
-//! | prompt | the recording so far | the reminder that is due; the index, if it was not given yet |
+//! | prompt | the recording so far | the reminder and the notice of size that are due; the index, if it was not given yet |
 //! | call ended | nothing, or the original of a replaced result | a pointer, if the model still sees the result |
 //! | row added | the recording so far, and the original of a replaced result | likewise |
 //! | fold asked | the recording so far | a shorter conversation |
@@ -127,7 +127,7 @@ impl HookEvent<'_> {
                 done.answer.context = joined(lost, self.due(store)?);
             }
             HostEventKind::Prompted { .. } if self.mode != AttachMode::Record => {
-                done.answer.context = joined(self.lost(store)?, self.reminder(store)?);
+                done.answer.context = joined(self.lost(store)?, self.reminders(store)?);
             }
             HostEventKind::CallEnded(call) | HostEventKind::RowAdded(Some(call)) if self.may_replace() => {
                 self.replace(store, call, &mut done)?;
@@ -269,9 +269,11 @@ impl HookEvent<'_> {
         Ok(lost::give(store, &self.info())?)
     }
 
-    fn reminder(&self, store: &Store) -> Result<Option<String>, HookError> {
-        let view = if_there(store.view(self.info().id()))?;
-        Ok(view.as_ref().and_then(acpdb_serve::Reminder::due).map(|reminder| reminder.text))
+    /// The reminder and the notice of the context's size that are due with a prompt.
+    fn reminders(&self, store: &Store) -> Result<Option<String>, HookError> {
+        let Some(view) = if_there(store.view(self.info().id()))? else { return Ok(None) };
+        let reminder = acpdb_serve::Reminder::due(&view).map(|due| due.text);
+        Ok(joined(reminder, acpdb_serve::SizeNotice::due_with_prompt(&view).map(|due| due.text)))
     }
 
     /// Puts a pointer in place of a result that the model still sees; the original is recorded before.

@@ -1,4 +1,4 @@
-//! Texts that are due to be put into a context: a reminder, a reflection, memory.
+//! Texts that are due to be put into a context: a reminder, a reflection, a notice of its size, memory.
 //!
 //! ```text
 //! memory:   epoch begins --> block of all that holds --> changes, one block each --> .. --> epoch ends, a new block
@@ -18,6 +18,7 @@ use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::{Error, MemoryScope, Receipt, Session, View};
 
 use crate::reminder::{Reflection, Reminder};
+use crate::size_notice::SizeNotice;
 
 /// A text that is due.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
@@ -46,6 +47,8 @@ impl Injection {
         due.extend(reminder.map(|due| Self { what: InjectedKind::Reminder, text: due.text }));
         let reflection = Reflection::due(&view);
         due.extend(reflection.map(|due| Self { what: InjectedKind::Reflection, text: due.text }));
+        let notice = SizeNotice::due(&view);
+        due.extend(notice.map(|due| Self { what: InjectedKind::Size, text: due.text }));
         Ok(due)
     }
 }

@@ -18,6 +18,7 @@ pub mod point;
 mod pointing;
 mod reminder;
 mod served;
+mod size_notice;
 mod step;
 
 #[cfg(test)]
@@ -28,4 +29,5 @@ pub use injections::{Injection, inject};
 pub use plan::FlushPlan;
 pub use reminder::{Reflection, Reminder};
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
+pub use size_notice::SizeNotice;
 pub use step::{Context, ServeOptions, ServedAgain, Step, flush, plan_flush};

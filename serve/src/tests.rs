@@ -334,6 +334,67 @@ fn nothing_is_injected_while_a_call_is_open() {
     assert_eq!(due.iter().map(|due| due.what).collect::<Vec<_>>(), [InjectedKind::Memory]);
 }
 
+/// Two sizes are passed at once, then one comes back behind a compaction: each is told of once.
+#[test]
+fn each_size_is_told_of_once() {
+    let fixture = fixture();
+    let told = || {
+        let due = Injection::due(&fixture.session).unwrap();
+        let _ = crate::inject(&fixture.session).unwrap();
+        due.into_iter().map(|due| due.text.lines().nth(1).unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let long = "some words of a text that is long, and ".repeat(100);
+    fixture.say(&long);
+    assert_eq!(told(), [String::new(); 0], "no size is named");
+    let policy = r#"{"preset":"acp","size_notice.tokens":[700, "1500", 3000]}"#;
+    let policy = acpdb_engine::fold::Policy::from_json(policy).unwrap();
+    let _ = fixture.session.store().set_policy(Some(fixture.session.id()), &policy, None).unwrap();
+    fixture.say(&long);
+    let first = told();
+    assert!(first.len() == 1 && first[0].contains("more than 1500)"), "{first:?}");
+    assert_eq!(told(), [String::new(); 0]);
+    let replaced = acpdb_engine::entry::fact::ContextReplaced {
+        cause: acpdb_engine::event::ReplaceCause::Compaction,
+        order: Vec::new(),
+        tokens_before: None,
+    };
+    let _ = fixture.session.append([Entry::from(replaced)]).unwrap();
+    fixture.say(&long);
+    fixture.say(&long);
+    assert_eq!(told(), [String::new(); 0], "it was told of before");
+    fixture.say(&long);
+    fixture.say(&long);
+    let last = told();
+    assert!(last.len() == 1 && last[0].contains("more than 3000)"), "{last:?}");
+}
+
+/// A host that tells of it with a prompt keeps no record of its own: the first prompt behind the size has the notice, no later one.
+#[test]
+fn a_size_is_told_of_with_the_first_prompt_behind_it() {
+    let fixture = fixture();
+    let policy =
+        acpdb_engine::fold::Policy::from_json(r#"{"preset":"acp","size_notice.tokens":700}"#).unwrap();
+    let prompt = |key: &str, text: &str| {
+        let message = Entry::message(key, Role::User, text);
+        let _ = fixture.session.append([Entry::prompt(key), message]).unwrap();
+        crate::SizeNotice::due_with_prompt(&fixture.session.view().unwrap()).is_some()
+    };
+    let _ = fixture.session.append([Entry::prompt("p0")]).unwrap();
+    let _ = fixture.session.store().set_policy(Some(fixture.session.id()), &policy, None).unwrap();
+    assert!(!prompt("p1", "a few words"));
+    let long = "some words of a text that is long, and ".repeat(100);
+    let _ = fixture
+        .session
+        .append([Entry::step("s1"), Entry::message("m1", Role::Assistant, long.as_str())])
+        .unwrap();
+    assert!(prompt("p2", "and now?"));
+    let _ = fixture
+        .session
+        .append([Entry::step("s2"), Entry::message("m2", Role::Assistant, long.as_str())])
+        .unwrap();
+    assert!(!prompt("p3", "and now?"));
+}
+
 #[test]
 fn what_the_model_still_sees_is_pointed_at_and_is_text_again_when_it_is_hidden() {
     let fixture = fixture();

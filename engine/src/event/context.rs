@@ -199,9 +199,11 @@ pub enum InjectedKind {
     Memory,
     /// Another text of the host.
     Other,
+    /// A notice that the context has passed a size.
+    Size,
 }
 
-numbers!(InjectedKind { Reminder = 0, Reflection = 1, Memory = 2, Other = 3 });
+numbers!(InjectedKind { Reminder = 0, Reflection = 1, Memory = 2, Other = 3, Size = 4 });
 
 /// The host put a text into the context.
 #[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]

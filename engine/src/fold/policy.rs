@@ -238,7 +238,7 @@ impl Policy {
 /// Keys that are absent from policies recorded by the first version. Their defaults hide nothing, and stay for ever, but for `serve.debt_max`: it was 0 before
 /// the first release.
 fn is_late(key: &str) -> bool {
-    key.split('.').next().is_some_and(|group| matches!(group, "shelf" | "serve" | "idle"))
+    key.split('.').next().is_some_and(|group| matches!(group, "shelf" | "serve" | "idle" | "size_notice"))
         || switches().any(|(_, switch)| switch.is_late && switch.key == key)
 }
 
@@ -490,6 +490,7 @@ impl Default for Policy {
             turn_protection: TurnProtection { enabled: false, turns: 4 },
             reminder: ReminderSettings::default(),
             automata: ReflectionSettings::default(),
+            size_notices: Vec::new(),
             task_outputs_max: 20,
             task_archive: TaskArchive::Command,
         }

@@ -365,6 +365,8 @@ pub struct Policy {
     pub reminder: ReminderSettings,
     /// Reflection.
     pub automata: ReflectionSettings,
+    /// Tokens of a context of which the model is told once it passes them, in order.
+    pub size_notices: Vec<u32>,
     /// Outputs of the active task that stay; older ones are hidden.
     pub task_outputs_max: u32,
     /// The place where, as tombstones say, an evicted output can be read.

@@ -149,6 +149,7 @@ fn others() -> impl IntoIterator<Item = PolicyKey> {
     "todo_reminder.stuck_task_turns" reminder.stuck_task_turns: count;
     "automata" automata.enabled: flag;
     "automata.initial_turns" automata.initial_turns: count;
+    "size_notice.tokens" size_notices: sizes;
     "task.outputs_max" task_outputs_max: count;
     "task.archive" task_archive: word;
     "shelf" shelf.on: flag;
@@ -271,6 +272,24 @@ fn files(place: &mut Globs, value: &Value) -> Result<(), KeyError> {
 fn classes(place: &mut Vec<ToolClass>, value: &Value) -> Result<(), KeyError> {
     *place = Vec::deserialize(value)
         .map_err(|_| KeyError::Kind("a list of `read`, `write`, `edit`, `delete`, `search`"))?;
+    Ok(())
+}
+
+fn sizes(place: &mut Vec<u32>, value: &Value) -> Result<(), KeyError> {
+    let size = |value: &Value| {
+        let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+        number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
+    };
+    let all = match value {
+        Value::Array(values) => values.iter().map(size).collect(),
+        Value::Bool(false) => Some(Vec::new()),
+        one if one.as_str() == Some("off") => Some(Vec::new()),
+        one => size(one).map(|size| vec![size]),
+    };
+    let mut all: Vec<u32> = all.ok_or(KeyError::Kind("a list of numbers of tokens, or off"))?;
+    all.sort_unstable();
+    all.dedup();
+    *place = all;
     Ok(())
 }
 

@@ -53,6 +53,24 @@ impl State {
         crate::fold::number::index(self.history.prompts.partition_point(|seq| *seq <= at))
     }
 
+    /// Estimated tokens of the items of the context at `at`, without system prompt and tools: as the rules show them in a session that acpdb serves,
+    /// else as the host sends them.
+    pub fn context_tokens(&self, at: Seq) -> u64 {
+        let total = self.history.total(at);
+        if self.served(at).is_empty() { total.whole } else { total.shown }
+    }
+
+    /// Whether the context has passed a size by the end of an answered prompt up to `at`: a host that tells of sizes with prompts told of it.
+    pub fn had_passed(&self, tokens: u64, at: Seq) -> bool {
+        let turns = self.history.turns.partition_point(|(seq, _)| *seq <= at);
+        let last_turn = turns
+            .checked_sub(1)
+            .and_then(|last| self.history.turns.get(last))
+            .map_or(Seq::ZERO, |(seq, _)| *seq);
+        let answered = self.history.prompts.iter().take_while(|seq| **seq < last_turn);
+        answered.into_iter().any(|seq| self.context_tokens(*seq) >= tokens)
+    }
+
     /// The policy in force at `at`: the stream's own, else the store's.
     pub fn policy(&self, at: Seq) -> &Arc<Policy> {
         let count = self.policies.partition_point(|(since, _)| *since <= at);
