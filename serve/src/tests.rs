@@ -345,14 +345,14 @@ fn each_size_is_told_of_once() {
     };
     let long = "some words of a text that is long, and ".repeat(100);
     fixture.say(&long);
-    assert_eq!(told(), [String::new(); 0], "no size is named");
+    assert_eq!(told(), Vec::<String>::new(), "no size is named");
     let policy = r#"{"preset":"acp","size_notice.tokens":[700, "1500", 3000]}"#;
     let policy = acpdb_engine::fold::Policy::from_json(policy).unwrap();
     let _ = fixture.session.store().set_policy(Some(fixture.session.id()), &policy, None).unwrap();
     fixture.say(&long);
     let first = told();
     assert!(first.len() == 1 && first[0].contains("more than 1500)"), "{first:?}");
-    assert_eq!(told(), [String::new(); 0]);
+    assert_eq!(told(), Vec::<String>::new());
     let replaced = acpdb_engine::entry::fact::ContextReplaced {
         cause: acpdb_engine::event::ReplaceCause::Compaction,
         order: Vec::new(),
@@ -361,7 +361,7 @@ fn each_size_is_told_of_once() {
     let _ = fixture.session.append([Entry::from(replaced)]).unwrap();
     fixture.say(&long);
     fixture.say(&long);
-    assert_eq!(told(), [String::new(); 0], "it was told of before");
+    assert_eq!(told(), Vec::<String>::new(), "it was told of before");
     fixture.say(&long);
     fixture.say(&long);
     let last = told();
