@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Outcome, Role};
+use acpdb_engine::fold::{ItemView, Status};
 use acpdb_engine::{Error, Store, View};
 use acpdb_hosts::import::ImportFormat;
 
@@ -278,27 +279,33 @@ impl HookEvent<'_> {
 
     /// Puts a pointer in place of a result that the model still sees; the original is recorded before.
     fn replace(&self, store: &Store, call: &CallWithResult, done: &mut HookOutcome) -> Result<(), HookError> {
-        let Some(id) = call.id.as_ref().filter(|_| birth::is_worth_a_look(call)) else { return Ok(()) };
+        if !birth::is_worth_a_look(call) {
+            return Ok(());
+        }
         let Some(view) = if_there(store.view(self.info().id()))? else { return Ok(()) };
-        if has_ended(&view, id) {
+        if call.id.as_ref().is_some_and(|id| has_ended(&view, id)) {
             // The host writes a row again: its content was decided before.
             return Ok(());
         }
         let Some(pointer) = birth::pointer(&view, call)? else { return Ok(()) };
-        if !self.has_begun(store, id, done)? {
-            return Ok(());
-        }
+        let Some(id) = self.begun(store, call, done)? else { return Ok(()) };
         // The model reads the pointer, so the call is no newer view of the file: the earlier one has to stay.
-        let receipt = store.append(&self.info(), vec![finished(id, Outcome::Aborted, call)])?;
+        let receipt = store.append(&self.info(), vec![finished(&id, Outcome::Aborted, call)])?;
         done.event_count = done.event_count.saturating_add(receipt.event_count);
         done.answer.replacement = Some(pointer);
         Ok(())
     }
 
-    /// Whether the start of a call is in the log: without the start, the end would belong to no call.
+    /// The id of a call whose start is in the log: without the start, the end would belong to no call. Of a call that the host does not name, the
+    /// oldest open one with its tool and parameters.
     ///
     /// A host writes its recording behind its work, so the start may be a moment late.
-    fn has_begun(&self, store: &Store, id: &str, done: &mut HookOutcome) -> Result<bool, HookError> {
+    fn begun(
+        &self,
+        store: &Store,
+        call: &CallWithResult,
+        done: &mut HookOutcome,
+    ) -> Result<Option<String>, HookError> {
         for wait in 0..=LATE_WAIT_COUNT {
             if wait > 0 {
                 std::thread::sleep(LATE_WAIT);
@@ -307,13 +314,32 @@ impl HookEvent<'_> {
                 }
             }
             let view = store.view(self.info().id())?;
-            let has_begun = !view.state().calls_by_host_id(id, view.at()).is_empty();
-            if has_begun {
-                return Ok(true);
+            let found = match &call.id {
+                Some(id) => {
+                    let is_there = !view.state().calls_by_host_id(id, view.at()).is_empty();
+                    is_there.then(|| id.clone())
+                }
+                None => open_call(&view, call),
+            };
+            if found.is_some() {
+                return Ok(found);
             }
         }
-        Ok(false)
+        Ok(None)
     }
+}
+
+/// The oldest open call with the tool and the parameters of `call`.
+fn open_call(view: &View, call: &CallWithResult) -> Option<String> {
+    let params: serde_json::Value = serde_json::from_str(&call.params).ok()?;
+    let is_it = |item: &ItemView| {
+        // Parameters that cannot be read are not those of the call.
+        let text = item.params.and_then(|body| view.text(body).ok());
+        item.status == Some(Status::Pending)
+            && item.tool.as_deref() == Some(&*call.tool)
+            && text.and_then(|text| serde_json::from_str(&text).ok()) == Some(params.clone())
+    };
+    view.current().into_iter().find(is_it)?.call.map(|id| id.to_string())
 }
 
 /// Two texts for the model, as one; Claude Code passes on 10,000 characters.

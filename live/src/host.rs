@@ -107,7 +107,7 @@ impl Host {
 
     /// Whether a result can be replaced there without becoming an error.
     pub const fn can_replace(self) -> bool {
-        matches!(self, Self::ClaudeCode | Self::Codex | Self::Opencode | Self::Pi)
+        matches!(self, Self::ClaudeCode | Self::Codex | Self::CopilotCli | Self::Opencode | Self::Pi)
     }
 
     /// Whether it reads settings with comments. Others leave such settings aside, and so their hooks.

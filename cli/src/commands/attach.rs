@@ -217,7 +217,7 @@ fn remarks(host: Host, mode: AttachMode) -> Vec<&'static str> {
         all.push("in a project (--project) Copilot CLI runs hooks only if its folder is trusted there");
     }
     if mode == AttachMode::Prune && host == Host::CopilotCli {
-        all.push("Copilot CLI names no call to a hook: results of a provider of yours go with acpdb run --mode prune -- copilot");
+        all.push("hooks change new results alone; what becomes stale later goes, with a provider of yours, with acpdb run --mode prune -- copilot");
     }
     if mode == AttachMode::Prune && !host.can_replace() {
         all.push("this host cannot replace a result: nothing is pruned there, all else works");

@@ -92,7 +92,7 @@ fn events(host: Host) -> impl Iterator<Item = &'static str> {
         }
         Host::Codex => "SessionStart UserPromptSubmit PostToolUse PreCompact Stop SubagentStop SessionEnd",
         Host::GeminiCli => "SessionStart BeforeAgent AfterAgent SessionEnd",
-        Host::CopilotCli => "sessionStart userPromptSubmitted agentStop subagentStop sessionEnd",
+        Host::CopilotCli => "sessionStart userPromptSubmitted postToolUse agentStop subagentStop sessionEnd",
         Host::Cursor => {
             "sessionStart beforeSubmitPrompt postToolUse postToolUseFailure afterAgentResponse stop sessionEnd"
         }

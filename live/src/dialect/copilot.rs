@@ -1,4 +1,4 @@
-//! Copilot CLI. Its JSON does not name the event: the command of each hook does.
+//! Copilot CLI. Its JSON does not name the event, the command of each hook does; nor the call that a result is of.
 
 use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
@@ -34,8 +34,11 @@ fn call(value: &Value) -> CallWithResult {
 
 /// The answer to the host.
 pub(super) fn render(answer: &HostReply) -> Value {
-    match &answer.context {
-        Some(text) => json!({"additionalContext": text}),
-        None => json!({}),
+    match answer {
+        HostReply { replacement: Some(text), .. } => {
+            json!({"modifiedResult": {"resultType": "success", "textResultForLlm": text}})
+        }
+        HostReply { context: Some(text), .. } => json!({"additionalContext": text}),
+        _ => json!({}),
     }
 }

@@ -252,3 +252,67 @@ fn a_store_that_is_named_lies_where_the_host_runs_the_hook() {
         assert_eq!(std::fs::read_dir(world.path(folder)).unwrap().count(), 0, "{folder}");
     }
 }
+
+/// Copilot CLI names no call to a hook, and its recording has the pointer: the first result had to stay, and was hidden as the older of two equal ones.
+#[test]
+fn a_result_of_copilot_becomes_a_pointer_and_the_original_is_kept() {
+    let world = World::new();
+    let long: String = (0..60).map(|n| format!("value_{n} = compute({n})\n")).collect();
+    let event = |number: u32, kind: &str, data: &Value| {
+        let at = format!("2026-03-01T10:00:{number:02}.000Z");
+        format!("{}\n", json!({"type": kind, "id": format!("e{number}"), "timestamp": at, "data": data}))
+    };
+    let started = |number: u32, call: &str| {
+        event(
+            number,
+            "tool.execution_start",
+            &json!({"toolCallId": call, "toolName": "view", "arguments": {"path": "a.py"}}),
+        )
+    };
+    let finished = |number: u32, call: &str, text: &str| {
+        event(
+            number,
+            "tool.execution_complete",
+            &json!({"toolCallId": call, "success": true, "result": {"content": text}}),
+        )
+    };
+    let folder = world.path(".").to_str().unwrap().to_owned();
+    let recording = format!("{folder}/.copilot/session-state/s1/events.jsonl");
+    let mut told = event(1, "session.start", &json!({"sessionId": "s1", "context": {"cwd": folder}}));
+    told += &event(2, "user.message", &json!({"content": "Read it twice."}));
+    told += &(started(3, "c1") + &finished(4, "c1", &long) + &started(5, "c2"));
+    std::fs::create_dir_all(world.path(".copilot/session-state/s1")).unwrap();
+    world.write(".copilot/session-state/s1/events.jsonl", told.clone());
+    let hook = |event: &str, path: &str, text: &str| {
+        let input = json!({"sessionId": "s1", "cwd": folder, "toolName": "view", "toolArgs": {"path": path},
+            "toolResult": {"resultType": "success", "textResultForLlm": text}});
+        let words = ["--db", "store", "hook", "copilot-cli", "--mode", "prune", "--event", event];
+        let ran = run(&world, &folder, &folder, &words, input.to_string().as_bytes());
+        serde_json::from_str::<Value>(&ran.ok()).unwrap()
+    };
+    assert_eq!(hook("postToolUse", "b.py", &long), json!({}), "no such call is open");
+    let answer = hook("postToolUse", "a.py", &long);
+    let pointer = answer["modifiedResult"]["textResultForLlm"].as_str().unwrap();
+    assert_eq!(pointer, "[60 lines, the same as lines 1-60 of view a.py above]");
+    assert_eq!(answer["modifiedResult"]["resultType"], "success");
+    world.write(".copilot/session-state/s1/events.jsonl", told + &finished(6, "c2", pointer));
+    hook("agentStop", "", "");
+    let context = |store: &str| {
+        let shown = world.run(&["--db", store, "context", "s1", "--json"]).ok();
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        let rows = shown["items"].as_array().unwrap().iter();
+        rows.map(|row| json!([row["tool"], row["status"], row["output"]["text"]])).collect::<Vec<_>>()
+    };
+    world.run(&["--db", "fresh", "import", &recording]).ok();
+    assert_eq!(context("store"), context("fresh"));
+    assert_eq!(
+        context("store")[1..],
+        [json!(["view", "completed", long]), json!(["view", "aborted", pointer])]
+    );
+    let log = world.run(&["--db", "store", "log", "--json"]).ok();
+    assert_eq!(
+        log.lines().filter(|line| line.contains("tool_call_finished")).count(),
+        2,
+        "the original is in the log"
+    );
+}

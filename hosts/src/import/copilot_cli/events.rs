@@ -2,7 +2,7 @@
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Usage};
-
+use acpdb_serve::point::is_pointer;
 use sha2::{Digest as _, Sha256};
 
 use super::super::json::{count, elements, member, owned, pick};
@@ -284,9 +284,17 @@ impl EventLine {
         let Some(id) = owned(id) else { return };
         let failed = success == Some("false") || (result.is_none() && error.is_some());
         let shown = if failed { error.or(result) } else { result.or(error) };
-        let outcome = if failed { Outcome::Failed } else { Outcome::Completed };
+        let parts = output(shown);
+        let outcome = if failed {
+            Outcome::Failed
+        } else if parts.iter().any(|part| is_pointer(&part.bytes)) {
+            // The text that the result points to has to stay: nothing was read.
+            Outcome::Aborted
+        } else {
+            Outcome::Completed
+        };
         let finish = self.calls.finish(&id);
-        let mut entry = Entry::tool_finished(id, outcome, output(shown)).origin(finish);
+        let mut entry = Entry::tool_finished(id, outcome, parts).origin(finish);
         if let Some(telemetry) = telemetry.filter(|object| *object != "{}") {
             entry = entry.details(telemetry);
         }
