@@ -278,7 +278,12 @@ fn cause_sentence(state: &State, cause: &CauseView, why: &Explanation, at: Seq) 
         CauseView::Evicted { seq, task, .. } => {
             format!("It was evicted in {seq} with its completed task {task}.")
         }
-        CauseView::Discarded { seq } => format!("It was discarded on request in {seq}."),
+        CauseView::Discarded { seq, behind: Some(head) } => {
+            format!(
+                "It is in a range that was distilled in {seq}: the summary stands in the place of {head}."
+            )
+        }
+        CauseView::Discarded { seq, behind: None } => format!("It was discarded on request in {seq}."),
         CauseView::Superseded { seq, turn, by, rule } => {
             let by = by.map_or_else(|| format!("the event {seq}"), |by| describe(state, by, at));
             let key = why.edge.as_ref().and_then(|edge| edge.key.as_ref());

@@ -8,7 +8,7 @@
 use acpdb_engine::command::Rejection;
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Face, Role};
-use acpdb_engine::fold::{FaceState, HashForm, Ix, Policy, RuleKind};
+use acpdb_engine::fold::{CauseView, FaceState, HashForm, Ix, Policy, RuleKind};
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{ActReply, Error, Store, View};
 use tempfile::TempDir;
@@ -504,6 +504,10 @@ fn a_range_goes_behind_one_summary_and_comes_back() {
             "after it",
         ]
     );
+    let view = session.view();
+    let why = view.state().face(view.state().find(reply.hidden[1]).unwrap(), Face::Output, Seq::MAX).cause;
+    let behind = Some(reply.hidden[0]);
+    assert!(matches!(why, Some(CauseView::Discarded { behind: head, .. }) if head == behind), "{why:?}");
     // The same range again hides nothing more than the summary that it would replace.
     assert!(
         session.refused("distill", &serde_json::json!([[target, long()]])).starts_with("the summary has ")

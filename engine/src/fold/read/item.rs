@@ -79,6 +79,9 @@ pub enum CauseView {
     Discarded {
         /// The act.
         seq: Seq,
+        /// The item that shows the summary of its range; absent if the item was hidden without one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        behind: Option<ItemId>,
     },
     /// A rule shortened it.
     Shortened {
@@ -332,13 +335,20 @@ impl State {
                 },
                 None => CauseView::Left { seq },
             },
-            Cause::Discarded { .. } => CauseView::Discarded { seq },
+            Cause::Discarded { act, at } => CauseView::Discarded { seq, behind: self.range_head(act, at) },
             Cause::Shortened { rule, .. } => CauseView::Shortened { seq, turn: row.turn, rule },
             Cause::Left if !self.history.is_ordered_in(seq) => CauseView::Abandoned { seq },
             Cause::Left | Cause::Answered { .. } | Cause::Revised { .. } | Cause::Pinned => {
                 CauseView::Left { seq }
             }
         }
+    }
+
+    /// The item that shows the summary for an item of a range: the nearest one before it that has a summary.
+    fn range_head(&self, act: u32, at: u32) -> Option<ItemId> {
+        let act = self.facts.rare.acts.get(act as usize)?;
+        let before = act.items.get(..at as usize)?;
+        before.iter().rev().find(|hidden| hidden.summary.is_some()).map(|hidden| hidden.item)
     }
 
     pub(crate) fn act_body(&self, act: u32, at: u32) -> Option<BodyId> {
