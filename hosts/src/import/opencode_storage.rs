@@ -34,7 +34,7 @@ pub struct StoredMessage {
 pub fn read_storage(
     id: &str,
     info: &[u8],
-    (ids, messages): (Vec<String>, &mut dyn Iterator<Item = std::io::Result<StoredMessage>>),
+    (list, messages): (Vec<(String, Vec<String>)>, &mut dyn Iterator<Item = std::io::Result<StoredMessage>>),
     options: &ImportOptions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
@@ -47,7 +47,7 @@ pub fn read_storage(
     let info = info.trim();
     let mut session = opencode::SessionReader::open(info, &mut context);
     let stream = std::sync::Arc::clone(&session.stream);
-    session.present(ids.into_iter(), &mut context);
+    session.present(list.into_iter().map(|(id, parts)| (id, Some(parts))), &mut context);
     session.literal(&format!("{{\"info\":{info},\"messages\":["));
     let (mut end, mut is_first) = (0_u64, true);
     let mut broken = Broken::default();
@@ -69,7 +69,7 @@ pub fn read_storage(
         }
     }
     session.literal("]}");
-    session.revert(end, &mut context)?;
+    session.revert(&mut context);
     session.close(end, &mut context)?;
     Ok(context.finish())
 }
