@@ -339,12 +339,16 @@ fn a_copied_sum_counts_once() {
         &session("copied"),
         &[sums[0], sums[1], "event:3/x claude-opus-5-5 1 1000 0 0 0 0 tier=total"],
     );
-    check(&store, By::Session, &expect![[r#"
+    check(
+        &store,
+        By::Session,
+        &expect![[r#"
         one: 0 (0 unpriced) [2000, 0, 0, 0, 0] $8
         copied: 0 (0 unpriced) [1000, 0, 0, 0, 0] $4
         sum: 0 (0 unpriced) [3000, 0, 0, 0, 0] $12
         copies 0, without input 0
-    "#]]);
+    "#]],
+    );
 }
 
 /// Forks of some hosts begin with their parent's records under new times and keys.
