@@ -87,14 +87,9 @@ pub(crate) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
                 let store = opened_for(&mut opened, &mut known, (&how, &folder), (global, args, output))?;
                 match begun.record(store, &candidate.path) {
                     Ok(report) if report.report.is_empty => {
-                        // What is refused is told at each import.
-                        match nothing_in(candidate, &report) {
-                            Some(told) => skipped.push(told),
-                            None => {
-                                known.keep(&candidate.path, &reading, None);
-                                other_count += 1;
-                            }
-                        }
+                        let told = nothing_in(candidate, &report, (&mut known, &reading));
+                        other_count += u64::from(told.is_none());
+                        skipped.extend(told);
                     }
                     Ok(report) => {
                         known.keep(&candidate.path, &reading, Some(&report));
@@ -171,10 +166,16 @@ fn close(
     Ok(())
 }
 
-/// The line for a file of which nothing was understood; none, where its host leaves such files.
-fn nothing_in(candidate: &ImportFile, report: &FileReport) -> Option<Skipped> {
+/// The line for a file of which nothing was understood; none, where its host leaves such files, which is known from then on. A refused file is
+/// told of at each import.
+fn nothing_in(
+    candidate: &ImportFile,
+    report: &FileReport,
+    (known, reading): (&mut KnownFiles, &known::PendingFile),
+) -> Option<Skipped> {
     let found = &report.report;
     if found.skipped.is_empty() && found.cut.is_none() && reader::may_be_empty(candidate) {
+        known.keep(&candidate.path, reading, None);
         return None;
     }
     let places = notes(report);

@@ -99,7 +99,7 @@ impl FileInProgress {
                     }
                 }
                 Ok(FileMessage::Present(stream, messages)) => {
-                    import::Sink::present(&mut gather, &stream, messages)
+                    import::Sink::present(&mut gather, &stream, messages);
                 }
                 Ok(FileMessage::End(end)) => {
                     let (bytes, result) = end.map_err(ReadError::File)?;

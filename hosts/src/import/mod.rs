@@ -62,7 +62,7 @@ pub use detect::{HEAD_BYTES, decompressed, detect, foreign, is_own_export};
 pub use gemini_cli::{AGENT_FOLDER, LOG as SESSION_LOG};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database, session_ids};
-pub use opencode_storage::{StoredMessage, read_storage};
+pub use opencode_storage::{ListedMessages, StoredMessage, read_storage};
 pub use report::{ImportError, ImportNote, ImportReport};
 pub use retold::Retold;
 pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, step};

@@ -16,6 +16,9 @@ use super::{
     report::Admitted,
 };
 
+/// The ids of the messages of a session, each with those of its parts.
+pub type ListedMessages = Vec<(String, Vec<String>)>;
+
 /// A message of a session, with its parts in their order: ids and contents of files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredMessage {
@@ -27,14 +30,14 @@ pub struct StoredMessage {
     pub parts: Vec<(String, Vec<u8>)>,
 }
 
-/// Imports a session of opencode's storage. `id` is its name, `info` the content of its file; `ids` are those of the messages.
+/// Imports a session of opencode's storage. `id` is its name, `info` the content of its file; the list names what follows.
 ///
 /// # Errors
 /// The info is no JSON object, a message cannot be read (as an error of `messages`), or the sink stopped.
 pub fn read_storage(
     id: &str,
     info: &[u8],
-    (list, messages): (Vec<(String, Vec<String>)>, &mut dyn Iterator<Item = std::io::Result<StoredMessage>>),
+    (list, messages): (ListedMessages, &mut dyn Iterator<Item = std::io::Result<StoredMessage>>),
     options: &ImportOptions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
