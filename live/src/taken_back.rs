@@ -92,7 +92,7 @@ pub(crate) fn taken_back(
         if let (Some(telling), Some(items)) = (newest.get_mut(key.as_str()), items) {
             let there: HashSet<Seq> =
                 session.events_of(numbered(items, telling.number))?.into_iter().collect();
-            // What a rewind left and is there again does not come back: the whole message is told anew.
+            // Items that a rewind left do not come back as themselves: if the host has one again, the whole message is told anew.
             telling.is_again = telling.items.iter().any(|(seq, is_off)| *is_off && there.contains(seq));
             telling.is_off = telling.is_again;
             let gone = telling.items.iter().filter(|(seq, _)| telling.is_again || !there.contains(seq));
@@ -288,7 +288,7 @@ mod tests {
             (&["a", "b", "c", "d"][..], &["a", "|b", "c", "d"][..], &["a", "b", "c", "|d"][..]);
         assert_eq!(contexts(&[at_d, all, at_b]), ["a b c", "a b c d", "a"]);
         assert_eq!(contexts(&[all, at_b, all, at_d, all]), ["a b c d", "a", "a b c d", "a b c", "a b c d"]);
-        // What came and was reverted between two imports is told, and taken back.
+        // Messages that came and were reverted between two imports are told, and taken back.
         assert_eq!(
             contexts(&[&["a", "b"], all, at_b, &["a", "b", "c", "d", "|e"]]),
             ["a b", "a b c d", "a", "a b c d"]

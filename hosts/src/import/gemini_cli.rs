@@ -35,10 +35,7 @@ use super::report::Admitted;
 use super::retold::Retold;
 use super::turns::{self, Occurrences, digest, not_for_the_model, prompt, step};
 use super::values::ValueReader;
-use super::{
-    Exceeded, ImportContext, ImportError, ImportFormat, ImportOptions, Input, PresentMessage, is_uuid, time,
-    wire,
-};
+use super::{Exceeded, ImportContext, ImportError, ImportFormat, ImportOptions, Input, is_uuid, time, wire};
 
 const HOST: &str = "gemini-cli";
 
@@ -214,8 +211,7 @@ impl FileSession {
             let stream = self.stream.insert(opened(info.clone(), context));
             let beside = context.options.beside.as_ref();
             if beside.is_some_and(|beside| (beside.0)(LOG, 0).is_none()) {
-                let message = |message: &&str| PresentMessage { key: id_of(message), items: None };
-                context.sink.present(stream, messages.iter().map(message).collect());
+                context.sink.present(stream, messages.iter().map(|message| id_of(message).into()).collect());
             }
         }
         let mut records: Vec<(&str, String)> = Vec::new();

@@ -215,6 +215,12 @@ pub struct PresentMessage {
     pub items: Option<Vec<String>>,
 }
 
+impl From<String> for PresentMessage {
+    fn from(key: String) -> Self {
+        Self { key, items: None }
+    }
+}
+
 /// The sink wants no more batches; it knows the reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SinkStop;

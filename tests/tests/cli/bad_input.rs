@@ -250,7 +250,7 @@ fn a_refused_file_has_one_line_at_each_import() {
         assert!(warnings[0].contains("(line 1: ") && warnings[0].contains(" more)"), "{warnings:?}");
         assert!(warnings[1].contains("title.jsonl: nothing in it was understood"), "{warnings:?}");
     }
-    // What a power cut leaves in the folder of a host is no alarm.
+    // Zeros that a power cut leaves in the folder of a host are no alarm.
     let ran = world.run(&["import", sessions]);
     assert!(
         ran.code == 0 && ran.text().contains("2 files of other kinds left alone"),
