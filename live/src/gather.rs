@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acpdb_engine::{Atomicity, Batch, Error, Store, StreamInfo};
-use acpdb_hosts::import::{self, SinkStop};
+use acpdb_hosts::import::{self, PresentMessage, SinkStop};
 
 use crate::taken_back::{RetoldMessages, taken_back};
 
@@ -121,12 +121,12 @@ fn second_half(batches: &mut Vec<Batch>) -> Vec<Batch> {
 }
 
 impl import::Sink for Gather<'_> {
-    fn present(&mut self, stream: &Arc<StreamInfo>, keys: Vec<String>) {
+    fn present(&mut self, stream: &Arc<StreamInfo>, messages: Vec<PresentMessage>) {
         self.flush();
         if self.error.is_some() {
             return;
         }
-        match taken_back(self.store, stream, &keys) {
+        match taken_back(self.store, stream, messages) {
             Ok((rewind, again)) => {
                 self.again = again;
                 if let Some(entry) = rewind {

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use acpdb_engine::locks::steady;
 use acpdb_engine::{Store, StreamInfo};
-use acpdb_hosts::import::{self, ImportFormat, ImportNote, ImportOptions};
+use acpdb_hosts::import::{self, ImportFormat, ImportNote, ImportOptions, PresentMessage};
 
 pub use self::file::{FileChange, GrowingFile};
 use crate::gather::Gather;
@@ -193,8 +193,8 @@ impl import::Sink for SharedProgress<'_> {
         self.0.borrow_mut().gather.batch(batch)
     }
 
-    fn present(&mut self, stream: &Arc<StreamInfo>, keys: Vec<String>) {
-        self.0.borrow_mut().gather.present(stream, keys);
+    fn present(&mut self, stream: &Arc<StreamInfo>, messages: Vec<PresentMessage>) {
+        self.0.borrow_mut().gather.present(stream, messages);
     }
 
     fn left_out(&mut self, note: &ImportNote) {

@@ -24,6 +24,8 @@ pub struct SessionFacts {
     pub models: Vec<String>,
     /// Dollars, its subagents included; `None` if no table prices any of its requests.
     pub cost: Option<f64>,
+    /// Requests of other sessions stand in it, as in one that was resumed in a new file.
+    pub has_copies: bool,
     /// Seconds from its first event to its newest, as far as times are known.
     pub duration_seconds: Option<u64>,
     /// The event that gave it its newest title after it began.
@@ -72,6 +74,9 @@ fn of_requests(requests: &Requests, table: Option<&PriceTable>) -> BTreeMap<Stre
                 known.models.insert(place, model.to_owned());
             }
         }
+    }
+    for copy in &requests.copies {
+        facts.entry(copy.stream).or_default().has_copies = true;
     }
     for cost in facts.values_mut().filter_map(|known| known.cost.as_mut()) {
         *cost = (*cost * 1e6).round() / 1e6;

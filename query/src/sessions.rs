@@ -39,6 +39,9 @@ pub struct SessionRow {
     pub models: Vec<String>,
     /// Dollars, its subagents included; absent if no request of it has a price.
     pub cost: Option<f64>,
+    /// Requests of other sessions stand in it, and count there.
+    #[serde(skip)]
+    pub has_copies: bool,
     /// Seconds from its first event to its newest, as far as times are known.
     pub duration_seconds: Option<u64>,
 }
@@ -158,7 +161,7 @@ impl SessionsAsked {
         let SessionSketch { mut summary, figures, matches } = sketch;
         let name = summary.name.clone();
         let known = self.facts.get(&name.id).cloned().unwrap_or_default();
-        let SessionFacts { models, cost, duration_seconds, titled } = known;
+        let SessionFacts { models, cost, has_copies, duration_seconds, titled } = known;
         if name.head > self.at {
             let earlier = self.store.stream_events(name.id, summary.first, self.at)?;
             // A damaged event is passed over: the row says where the readable ones end.
@@ -174,6 +177,7 @@ impl SessionsAsked {
             matches,
             models,
             cost,
+            has_copies,
             duration_seconds,
         })
     }

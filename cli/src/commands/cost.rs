@@ -107,6 +107,8 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
         let is_timed = args.since.is_some() || args.until.is_some();
         output.note(if let Some(newest) = newest.filter(|_| is_timed) {
             format!("no request in that time; the newest is of {}", describe::time(newest))
+        } else if bill.copies > 0 {
+            format!("{}, and none of its own: they count in the sessions that sent them", copied(bill.copies))
         } else if silent.is_empty() {
             "no such request in the store; hosts tell of requests with the messages of the model".to_owned()
         } else {
@@ -213,7 +215,8 @@ impl Asking {
         // The newest request says whether another time was meant.
         let of_asked = requests.all.iter().filter(|request| is_asked(request.stream));
         let newest = of_asked.filter_map(|request| request.at).max();
-        let wanted = requests.all.iter().filter(|request| is_of(request)).map(|request| request.seq);
+        let each = requests.all.iter().chain(&requests.copies);
+        let wanted = each.filter(|request| is_of(request)).map(|request| request.seq);
         let wanted = wanted.collect();
         Ok(StoreBill { requests: found, wanted, silent, newest, to })
     }
@@ -480,13 +483,14 @@ fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> 
     Ok(())
 }
 
+fn copied(count: u64) -> String {
+    describe::count(count, "copied request")
+}
+
 /// Tells the requests that the sums leave out, and the sources of the sums.
 fn remarks(bill: &Bill, args: &Cost, output: &Output) {
     if bill.copies > 0 {
-        output.note(format!(
-            "{} of resumed and forked sessions left out",
-            describe::count(bill.copies, "copied request")
-        ));
+        output.note(format!("{} of resumed and forked sessions left out", copied(bill.copies)));
     }
     if !bill.unpriced.is_empty() {
         let name = |row: &cost::Unpriced| {

@@ -1,6 +1,6 @@
 //! `acpdb import [PATH..]`: reads sessions of every host into the store; a second import adds nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -87,9 +87,8 @@ pub(crate) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
                 let store = opened_for(&mut opened, &mut known, (&how, &folder), (global, args, output))?;
                 match begun.record(store, &candidate.path) {
                     Ok(report) if report.report.is_empty => {
-                        let told = nothing_in(candidate, &report);
-                        known.keep(&candidate.path, &reading, Some(&report).filter(|_| !told.is_empty()));
-                        other_count += u64::from(told.is_empty());
+                        let told = nothing_in(candidate, &report, (&mut known, &reading));
+                        other_count += u64::from(told.is_none());
                         skipped.extend(told);
                     }
                     Ok(report) => {
@@ -167,16 +166,28 @@ fn close(
     Ok(())
 }
 
-/// The words for a file of which nothing was understood; none, where its host leaves such files.
-fn nothing_in(candidate: &ImportFile, report: &FileReport) -> Vec<Skipped> {
-    let cut = &report.report.cut;
-    if !report.report.skipped.is_empty() || cut.is_some() {
-        return notes(report);
+/// The line for a file of which nothing was understood; none, where its host leaves such files, which is known from then on. A refused file is
+/// told of at each import.
+fn nothing_in(
+    candidate: &ImportFile,
+    report: &FileReport,
+    (known, reading): (&mut KnownFiles, &known::PendingFile),
+) -> Option<Skipped> {
+    let found = &report.report;
+    if found.skipped.is_empty() && found.cut.is_none() && reader::may_be_empty(candidate) {
+        known.keep(&candidate.path, reading, None);
+        return None;
     }
-    if reader::may_be_empty(candidate) {
-        return Vec::new();
-    }
-    vec![Skipped { path: candidate.path.clone(), line: None, reason: reader::NOTHING.to_owned() }]
+    let places = notes(report);
+    let reason = match places.as_slice() {
+        [] => reader::NOTHING.to_owned(),
+        [first, others @ ..] => {
+            let line = first.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            let more = if others.is_empty() { String::new() } else { format!(", and {} more", others.len()) };
+            format!("{} ({line}{}{more})", reader::NOTHING, first.reason)
+        }
+    };
+    Some(Skipped { path: candidate.path.clone(), line: None, reason })
 }
 
 fn warn_of(file: &Skipped, output: &mut Output) {
@@ -565,8 +576,10 @@ fn render(
         output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
     }
     if !skipped.is_empty() {
-        // A file without a line is refused as a whole.
-        let refused = skipped.iter().filter(|file| file.line.is_none()).count();
+        // A file that is among those that were read is not refused, though a place in it has no line, as in a database.
+        let read: HashSet<&Path> = reports.iter().map(|report| report.path.as_path()).collect();
+        let is_refused = |file: &&Skipped| file.line.is_none() && !read.contains(file.path.as_path());
+        let refused = skipped.iter().filter(is_refused).count();
         let said = |count: usize, one: &str, many: &str| match count {
             0 => None,
             1 => Some(format!("1 {one}")),

@@ -213,7 +213,7 @@ fn table(rows: &[SessionListRow], output: &mut Output) -> Result<(), Failure> {
     let number = |heading, rank| Column { right: true, ..text(heading, rank) };
     // An empty column is left out.
     let has_matches = rows.iter().any(|row| row.matches.is_some());
-    let has_cost = rows.iter().any(|row| row.cost.is_some());
+    let has_cost = rows.iter().any(|row| row.cost.is_some() || row.has_copies);
     let has_stores = rows.iter().any(|row| row.store.is_some());
     let folder = |row: &SessionListRow| row.summary.name.folder.clone().unwrap_or_default();
     // One project for all says nothing.
@@ -248,7 +248,7 @@ fn table(rows: &[SessionListRow], output: &mut Output) -> Result<(), Failure> {
             super::table::tokens(output, session.tokens),
             super::table::tokens(output, session.tokens_shown),
             session.superseded.to_string(),
-            row.cost.map_or_else(|| "-".to_owned(), dollars),
+            row.cost.map_or_else(|| if row.has_copies { "copied" } else { "-" }.to_owned(), dollars),
             session.ended.map_or_else(|| describe::NO_TIME.to_owned(), when),
             sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)),
         ]

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
-use acpdb_hosts::import::{self, ImportFormat, ImportOptions, Retold, Sink as _};
+use acpdb_hosts::import::{self, ImportFormat, ImportOptions, PresentMessage, Retold, Sink as _};
 use acpdb_live::gather::Gather;
 use acpdb_live::growing::{FileChange, GrowingFile};
 use acpdb_live::recording::{beside, stem};
@@ -127,8 +127,8 @@ impl import::Sink for GatheredFacts<'_> {
         }
     }
 
-    fn present(&mut self, stream: &Arc<StreamInfo>, keys: Vec<String>) {
-        self.gathered.borrow_mut().gather.present(stream, keys);
+    fn present(&mut self, stream: &Arc<StreamInfo>, messages: Vec<PresentMessage>) {
+        self.gathered.borrow_mut().gather.present(stream, messages);
     }
 
     /// The report comes only at the end of the file, an hour after its last change.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use acpdb_engine::{Store, StreamInfo};
-use acpdb_hosts::import::{self, ImportError, ImportOptions, ImportReport, SinkStop};
+use acpdb_hosts::import::{self, ImportError, ImportOptions, ImportReport, PresentMessage, SinkStop};
 use acpdb_live::gather::{GATHER_BYTES, Gather, weight};
 use indicatif::ProgressBar;
 
@@ -29,7 +29,7 @@ const PARCEL_COUNT: usize = GATHER_BYTES / PARCEL_BYTES;
 enum FileMessage {
     Found(Recognised),
     Facts(Vec<import::ImportBatch>),
-    Present(Arc<StreamInfo>, Vec<String>),
+    Present(Arc<StreamInfo>, Vec<PresentMessage>),
     End(std::io::Result<(u64, Result<ImportReport, ImportError>)>),
 }
 
@@ -98,7 +98,9 @@ impl FileInProgress {
                         }
                     }
                 }
-                Ok(FileMessage::Present(stream, keys)) => import::Sink::present(&mut gather, &stream, keys),
+                Ok(FileMessage::Present(stream, messages)) => {
+                    import::Sink::present(&mut gather, &stream, messages);
+                }
                 Ok(FileMessage::End(end)) => {
                     let (bytes, result) = end.map_err(ReadError::File)?;
                     return report(&mut gather, path, bytes, result);
@@ -152,11 +154,11 @@ impl Parcel<'_> {
 }
 
 impl import::Sink for Parcel<'_> {
-    fn present(&mut self, stream: &Arc<StreamInfo>, keys: Vec<String>) {
+    fn present(&mut self, stream: &Arc<StreamInfo>, messages: Vec<PresentMessage>) {
         // An import that was interrupted takes no more; the next facts say so.
         if self.send().is_ok() {
             // The receiver is gone with the import.
-            let _ = self.to.send(FileMessage::Present(Arc::clone(stream), keys));
+            let _ = self.to.send(FileMessage::Present(Arc::clone(stream), messages));
         }
     }
 

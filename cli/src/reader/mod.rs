@@ -185,9 +185,10 @@ fn recognise_any(candidate: &ImportFile, format: Option<ImportFormat>) -> Recogn
     let path = &candidate.path;
     let skip = |reason: String| Recognised::Skipped(Skipped { path: path.clone(), line: None, reason });
     let worth_a_word = candidate.named || looks_like_a_session(path);
+    let empty = || if candidate.named { skip("the file is empty".to_owned()) } else { Recognised::Other };
     // Hosts leave empty files.
     if candidate.bytes == 0 {
-        return if candidate.named { skip("the file is empty".to_owned()) } else { Recognised::Other };
+        return empty();
     }
     match stored(path) {
         Some(StorageFile::Session(session)) if session.is_in_a_database() => {
@@ -216,6 +217,9 @@ fn recognise_any(candidate: &ImportFile, format: Option<ImportFormat>) -> Recogn
         Ok(head) => head,
         Err(error) => return skip(format!("cannot be read: {error}")),
     };
+    if is_blank(&head) {
+        return empty();
+    }
     if head.starts_with(sqlite::MAGIC) {
         return match database(path, |file, log| import::is_opencode(file, log)) {
             Ok(Ok(true)) if format.is_none_or(|format| format == ImportFormat::Opencode) => {
@@ -264,6 +268,12 @@ fn recognise_any(candidate: &ImportFile, format: Option<ImportFormat>) -> Recogn
         }
         None => Recognised::Other,
     }
+}
+
+/// Whether a file is white space, or the zeros that a power cut leaves, to its end.
+fn is_blank(head: &[u8]) -> bool {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    head.len() < import::HEAD_BYTES && text.iter().all(|byte| *byte == 0 || byte.is_ascii_whitespace())
 }
 
 /// Whether a file begins with JSON: it is no session that was damaged.

@@ -147,9 +147,10 @@ impl StoredSession {
     ) -> io::Result<Result<ImportReport, ImportError>> {
         let info = self.content(&self.info)?;
         let files = in_order(&self.messages);
-        let ids = files.iter().map(|path| name_of(path)).collect();
+        let parts = |path: &Path| in_order(&self.parts_of(path)).iter().map(|part| name_of(part)).collect();
+        let list = files.iter().map(|path| (name_of(path), parts(path))).collect();
         let mut messages = files.into_iter().map(|path| self.message(&path));
-        Ok(import::read_storage(&self.id, &info, (ids, &mut messages), options, sink))
+        Ok(import::read_storage(&self.id, &info, (list, &mut messages), options, sink))
     }
 }
 

@@ -181,6 +181,12 @@ impl IngestState {
         self.seen.get(&origin).copied().or_else(|| saved_in(&self.base, origin))
     }
 
+    /// The events whose items the fact with this origin made.
+    pub fn events_of(&self, origin: Origin) -> Vec<Seq> {
+        let added = self.added.get(&origin).into_iter().flatten().map(|(seq, _)| *seq);
+        self.seen(origin).into_iter().map(|seen| seen.item).chain(added).collect()
+    }
+
     /// The items of a message's parts, in order, with the parts that revisions added.
     pub fn part_items(&self, origin: Origin) -> Vec<ItemId> {
         let Some(seen) = self.seen(origin) else { return Vec::new() };

@@ -124,6 +124,21 @@ impl Session {
         Ok(writer.open_calls())
     }
 
+    /// The events that recorded the facts with these origins, as far as they are known.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    #[doc(hidden)]
+    pub fn events_of(&self, origins: impl IntoIterator<Item = String>) -> Result<Vec<Seq>, Error> {
+        let inner = &self.store.inner;
+        let writer = inner.writer_of(self.id());
+        let mut writer = inner.lock_writer(&writer)?;
+        inner.catch_up(self.id(), &mut writer)?;
+        let secret = inner.log.secret();
+        let events = |origin: String| writer.ingest_state.events_of(secret.origin(&origin));
+        Ok(origins.into_iter().flat_map(events).collect())
+    }
+
     /// A frozen view at the head.
     ///
     /// # Errors

@@ -47,12 +47,32 @@ fn spelled(folder: &str) -> Cow<'_, str> {
         let whole = folder.trim_end_matches('/');
         // The root keeps its slash; a name that is no folder is as it is.
         let is_folder = folder.starts_with('/') && !whole.is_empty();
-        return Cow::Borrowed(if is_folder { whole } else { folder });
+        let Some(below) = whole.strip_prefix('/').filter(|below| is_folder && has_idle_names(below, '/'))
+        else {
+            return Cow::Borrowed(if is_folder { whole } else { folder });
+        };
+        return Cow::Owned(format!("/{}", without_idle_names(below, '/')));
     }
     let spelled = folder.to_lowercase().replace('/', "\\");
-    let whole = spelled.trim_end_matches('\\');
+    // The form of long paths, in which some programs write all.
+    let spelled = match spelled.strip_prefix(r"\\?\unc\") {
+        Some(share) => format!(r"\\{share}"),
+        None => spelled.strip_prefix(r"\\?\").unwrap_or(&spelled).to_owned(),
+    };
+    let (server, below) = spelled.strip_prefix(r"\\").map_or(("", &*spelled), |below| (r"\\", below));
+    let whole = format!("{server}{}", without_idle_names(below, '\\'));
     // A drive keeps its slash.
-    Cow::Owned(if whole.ends_with(':') { format!("{whole}\\") } else { whole.to_owned() })
+    Cow::Owned(if whole.ends_with(':') { format!("{whole}\\") } else { whole })
+}
+
+/// Whether a path has names that lead nowhere: two separators in a row, a dot.
+fn has_idle_names(path: &str, separator: char) -> bool {
+    path.split(separator).any(|name| matches!(name, "" | "."))
+}
+
+fn without_idle_names(path: &str, separator: char) -> String {
+    let names: Vec<&str> = path.split(separator).filter(|name| !matches!(*name, "" | ".")).collect();
+    names.join(&separator.to_string())
 }
 
 /// The projects that go by another name, by what was told of them in the order of telling.
@@ -157,6 +177,10 @@ mod tests {
             (r"D:\", r"d:\"),
             (r"C:\app\.claude\worktrees\x", r"c:\app"),
             (r"\\Server\Share\P", r"\\server\share\p"),
+            (r"\\?\D:\LD\P", r"d:\ld\p"),
+            (r"\\?\UNC\Server\Share\P", r"\\server\share\p"),
+            (r"D:\\LD\.\P\.", r"d:\ld\p"),
+            ("/home/ada//./app/.", "/home/ada/app"),
             ("shop", "shop"),
             ("", ""),
         ] {

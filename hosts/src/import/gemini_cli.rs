@@ -211,7 +211,7 @@ impl FileSession {
             let stream = self.stream.insert(opened(info.clone(), context));
             let beside = context.options.beside.as_ref();
             if beside.is_some_and(|beside| (beside.0)(LOG, 0).is_none()) {
-                context.sink.present(stream, messages.iter().map(|message| id_of(message)).collect());
+                context.sink.present(stream, messages.iter().map(|message| id_of(message).into()).collect());
             }
         }
         let mut records: Vec<(&str, String)> = Vec::new();

@@ -62,13 +62,13 @@ pub use detect::{HEAD_BYTES, decompressed, detect, foreign, is_own_export};
 pub use gemini_cli::{AGENT_FOLDER, LOG as SESSION_LOG};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database, session_ids};
-pub use opencode_storage::{StoredMessage, read_storage};
+pub use opencode_storage::{ListedMessages, StoredMessage, read_storage};
 pub use report::{ImportError, ImportNote, ImportReport};
 pub use retold::Retold;
 pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
-pub const READERS: u32 = 8;
+pub const READERS: u32 = 9;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -206,6 +206,21 @@ pub struct ImportBatch {
     pub offset: u64,
 }
 
+/// A message that a host's session has now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PresentMessage {
+    /// Its key.
+    pub key: String,
+    /// The origins that items of its parts may have, if parts of it can be taken back alone.
+    pub items: Option<Vec<String>>,
+}
+
+impl From<String> for PresentMessage {
+    fn from(key: String) -> Self {
+        Self { key, items: None }
+    }
+}
+
 /// The sink wants no more batches; it knows the reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SinkStop;
@@ -218,9 +233,9 @@ pub trait Sink {
     /// To end the import. [`read`] then gives [`ImportError::Stopped`].
     fn batch(&mut self, batch: ImportBatch) -> Result<(), SinkStop>;
 
-    /// Hears which messages a host's session has now, by their keys, before their facts are told: others that were told earlier
-    /// have been taken back, and one that was taken back and is there again has to be told anew.
-    fn present(&mut self, _stream: &Arc<StreamInfo>, _keys: Vec<String>) {}
+    /// Hears which messages a host's session has now, before their facts are told: others that were told earlier have been taken back, and
+    /// one that was taken back and is there again has to be told anew. Hears it once more behind facts that the session has and does not send.
+    fn present(&mut self, _stream: &Arc<StreamInfo>, _messages: Vec<PresentMessage>) {}
 
     /// Hears at once of a record that is left out because it is too much. The report names it as well.
     fn left_out(&mut self, _note: &ImportNote) {}

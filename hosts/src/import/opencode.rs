@@ -22,8 +22,7 @@
 //! | record with an entry of its own | `record:<message or part id>` |
 //! | compaction, and the question before the summary | `replaced:`, `question:` + id of the summary message |
 //! | cleared output | `cleared:<part id>` |
-//! | a revert by the user: the message, or part, and all behind it | `reverted:<message or part id>` |
-//! | document | `document:<session id>` |
+//! //! | document | `document:<session id>` |
 //!
 //! A part or message without id is named by its message and place. Another one under a known id is told under `<id>+<n>`: a
 //! redactor may have put one word in place of many ids. The same one is told once.
@@ -44,7 +43,8 @@ use super::retold::Retold;
 use super::turns;
 use super::values::ValueReader;
 use super::{
-    ImportContext, ImportError, ImportFormat, Input, bytes, digest_origin, json, millis, small_fields, wire,
+    ImportContext, ImportError, ImportFormat, Input, PresentMessage, bytes, digest_origin, json, millis,
+    small_fields, wire,
 };
 use crate::lines::NOISE_BYTES;
 
@@ -131,6 +131,8 @@ pub(super) struct SessionReader {
     /// Messages that have been read.
     message_count: usize,
     undo: RevertPoint,
+    /// Messages that the host would send.
+    present: Vec<PresentMessage>,
 }
 
 impl SessionReader {
@@ -138,7 +140,8 @@ impl SessionReader {
     pub(super) fn open(info: &str, context: &mut ImportContext<'_>) -> Self {
         let stream = Arc::new(stream_of(info, context));
         let (origins, contents, pieces) = (HashSet::new(), HashMap::new(), Vec::new());
-        Self { stream, origins, contents, pieces, message_count: 0, undo: RevertPoint::of(info) }
+        let undo = RevertPoint::of(info);
+        Self { stream, origins, contents, pieces, message_count: 0, undo, present: Vec::new() }
     }
 
     /// The name under which a record with this id is told: the id, unless another record was told under it. A record that is
@@ -237,8 +240,7 @@ fn document(
     context.check_noise(messages, NOISE_BYTES)?;
     let mut session = SessionReader::open(info, context);
     let stream = Arc::clone(&session.stream);
-    let id_of = |message: &&str| json::owned(json::member(json::member(Some(message), "info"), "id"));
-    session.present(messages.iter().filter_map(id_of), context);
+    session.present(messages.iter().filter_map(|message| undo::listed(message)), context);
     let mut document = Document { text, start, done: 0, session: &mut session };
     // A message may be told twice, with other content: each import would revise the facts that the import before recorded
     // last.
@@ -250,7 +252,7 @@ fn document(
         context.emit(&stream, entries, offset)?;
     }
     document.close();
-    session.revert(end, context)?;
+    session.revert(context);
     session.close(end, context)
 }
 
@@ -361,13 +363,11 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Import
         };
         if document.refer(part, wired.origin.as_deref().unwrap_or_default()) {
             wired.wire = wire::build(part.as_bytes(), &bodies);
-            document.session.undo.note(&id, &facts);
             entries.append(&mut facts);
         } else {
             context.report.duplicates += 1;
         }
     }
-    document.session.undo.note(&head.id, &entries);
     entries.extend(head.finished());
     entries
 }

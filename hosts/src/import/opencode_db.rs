@@ -269,9 +269,13 @@ impl SessionRows {
         let mut is_first = true;
         let mut out = Vec::new();
         let mut broken = Broken::default();
-        let ids = self.messages.of(id).iter().map(|row| self.messages.id(row).to_owned());
-        let next = self.next_messages.of(id).iter().map(|row| self.next_messages.id(row).to_owned());
-        session.present(ids.chain(next), context);
+        let own = self.messages.of(id).iter().map(|row| {
+            let message = self.messages.id(row);
+            let parts = self.parts.of(message).iter().map(|part| self.parts.id(part).to_owned());
+            (message.to_owned(), Some(parts.collect()))
+        });
+        let next = self.next_messages.of(id).iter().map(|row| (self.next_messages.id(row).to_owned(), None));
+        session.present(own.chain(next), context);
         for message in self.messages.of(id) {
             // Each row is looked at only if they make no document together.
             for is_strict in [false, true] {
@@ -298,7 +302,7 @@ impl SessionRows {
         }
         session.literal("]}");
         next::import(self, database, id, &mut session, end, context)?;
-        session.revert(end, context)?;
+        session.revert(context);
         states::import(self, database, id, &stream, end, context)?;
         Ok((session, end))
     }

@@ -16,6 +16,9 @@ use super::{
     report::Admitted,
 };
 
+/// The ids of the messages of a session, each with those of its parts.
+pub type ListedMessages = Vec<(String, Vec<String>)>;
+
 /// A message of a session, with its parts in their order: ids and contents of files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredMessage {
@@ -27,14 +30,14 @@ pub struct StoredMessage {
     pub parts: Vec<(String, Vec<u8>)>,
 }
 
-/// Imports a session of opencode's storage. `id` is its name, `info` the content of its file; `ids` are those of the messages.
+/// Imports a session of opencode's storage. `id` is its name, `info` the content of its file; the list names what follows.
 ///
 /// # Errors
 /// The info is no JSON object, a message cannot be read (as an error of `messages`), or the sink stopped.
 pub fn read_storage(
     id: &str,
     info: &[u8],
-    (ids, messages): (Vec<String>, &mut dyn Iterator<Item = std::io::Result<StoredMessage>>),
+    (list, messages): (ListedMessages, &mut dyn Iterator<Item = std::io::Result<StoredMessage>>),
     options: &ImportOptions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
@@ -47,7 +50,7 @@ pub fn read_storage(
     let info = info.trim();
     let mut session = opencode::SessionReader::open(info, &mut context);
     let stream = std::sync::Arc::clone(&session.stream);
-    session.present(ids.into_iter(), &mut context);
+    session.present(list.into_iter().map(|(id, parts)| (id, Some(parts))), &mut context);
     session.literal(&format!("{{\"info\":{info},\"messages\":["));
     let (mut end, mut is_first) = (0_u64, true);
     let mut broken = Broken::default();
@@ -69,7 +72,7 @@ pub fn read_storage(
         }
     }
     session.literal("]}");
-    session.revert(end, &mut context)?;
+    session.revert(&mut context);
     session.close(end, &mut context)?;
     Ok(context.finish())
 }

@@ -1,9 +1,9 @@
-//! Whole records behind broken bytes, on the same line; and a record that raw line feeds stand in.
+//! Whole records behind broken bytes, on the same line; and records in whose strings raw control characters stand.
 //!
 //! ```text
 //! {"type":"user","mess{"type":"user",..}\n      half a record, then a whole one: both are given
 //! \0\0\0\0{"type":"user",..}\n                 bytes that a power cut left before it
-//! {"type":"user",.."one\ntwo\n"}\n             a writer that did not escape: read as if it had
+//! {"type":"user",.."one\ntwo\n"}\n             a writer that did not escape: read as if it had (tabs and zeros as well)
 //! ```
 //!
 //! A piece counts as a record only if it is JSON, has the marks of its host's records, and is no part of a larger value:
@@ -22,7 +22,7 @@ pub(super) type IsRecord = fn(&str) -> bool;
 
 pub(super) const ENDS_IN_STRING: &str = "a line ends inside a string";
 pub(super) const ENDS_EARLY: &str = "a value ends in the middle of a line";
-const MENDED: &str = "raw line feeds stand in a string; it is read as if they were escaped";
+const MENDED: &str = "raw control characters stand in a string; it is read as if they were escaped";
 
 /// Most bytes of an input that are read ahead in vain, to see whether a record goes on behind a line feed.
 pub(super) const AHEAD_BYTES_MAX: usize = 256 << 20;
@@ -132,6 +132,7 @@ impl<R: BufRead> ValueReader<R> {
             Shape::Whole if serde_json::from_slice::<serde::de::IgnoredAny>(&self.buffer).is_ok() => {
                 return Ok(false);
             }
+            Shape::Whole if self.mend(is_record, place) => return Ok(true),
             Shape::Broken(reason) => reason,
             Shape::Cut | Shape::Whole => ENDS_EARLY,
         };
@@ -181,6 +182,18 @@ impl<R: BufRead> ValueReader<R> {
         });
     }
 
+    /// Escapes the control characters in the strings of the value that was just read, if it is a record then.
+    fn mend(&mut self, is_record: IsRecord, (line, offset): (u64, u64)) -> bool {
+        let Some(bytes) =
+            escaped(&self.buffer).filter(|bytes| is_whole_record(bytes, bytes.len(), is_record))
+        else {
+            return false;
+        };
+        let raw = std::mem::take(&mut self.buffer);
+        self.found.push_back(FoundValue { bytes, raw, line, offset, shape: Shape::Mended(MENDED) });
+        true
+    }
+
     /// Joins a line that ends inside a string with the lines behind it, if they make a record together.
     fn join(&mut self, is_record: IsRecord, (line, offset): (u64, u64)) -> io::Result<bool> {
         let mut joined = self.buffer.clone();
@@ -202,10 +215,6 @@ impl<R: BufRead> ValueReader<R> {
                 break;
             }
             let at = joined.len();
-            if joined.ends_with(b"\r") {
-                joined.pop();
-                joined.extend_from_slice(b"\\r");
-            }
             joined.extend_from_slice(if scan.escaped { b"n" } else { b"\\n" });
             joined.extend_from_slice(next);
             let fed = joined.get(at..).unwrap_or_default();
@@ -216,21 +225,47 @@ impl<R: BufRead> ValueReader<R> {
                 None => {}
             }
         }
-        let Some((end, taken)) = end.filter(|(end, _)| is_whole_record(&joined, *end, is_record)) else {
+        let whole = end.map(|(end, _)| joined.get(..end).unwrap_or_default());
+        let whole = whole.map(|bytes| escaped(bytes).unwrap_or_else(|| bytes.to_vec()));
+        let whole = whole.filter(|bytes| is_whole_record(bytes, bytes.len(), is_record));
+        let (Some(bytes), Some((_, taken))) = (whole, end) else {
             // At 0 nothing is read ahead any more.
             self.ahead_max = self.ahead_max.saturating_sub(read.len());
             self.input.give_back(read);
             return Ok(false);
         };
-        joined.truncate(end);
         let behind = read.split_off(taken);
         self.line = self.line.saturating_add(line_feeds(&read));
         self.offset = self.offset.saturating_add(read.len() as u64);
         self.input.give_back(behind);
         let raw = [&*self.buffer, &*read].concat();
-        self.found.push_back(FoundValue { bytes: joined, raw, line, offset, shape: Shape::Mended(MENDED) });
+        self.found.push_back(FoundValue { bytes, raw, line, offset, shape: Shape::Mended(MENDED) });
         Ok(true)
     }
+}
+
+/// A text with the control characters in its strings escaped; none if there is none.
+fn escaped(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (mut out, mut scan, mut done) = (Vec::new(), (false, false), 0);
+    for (at, &byte) in bytes.iter().enumerate() {
+        let (in_string, is_escaped) = scan;
+        if in_string && byte < 0x20 {
+            out.extend_from_slice(bytes.get(done..at).unwrap_or_default());
+            if !is_escaped {
+                out.push(b'\\');
+            }
+            match byte {
+                b'\n' => out.push(b'n'),
+                b'\r' => out.push(b'r'),
+                b'\t' => out.push(b't'),
+                _ => out.extend_from_slice(format!("u{byte:04x}").as_bytes()),
+            }
+            done = at + 1;
+        }
+        scan = (in_string != (byte == b'"' && !is_escaped), in_string && byte == b'\\' && !is_escaped);
+    }
+    out.extend_from_slice(bytes.get(done..).unwrap_or_default());
+    (done > 0).then_some(out)
 }
 
 fn line_feeds(bytes: &[u8]) -> u64 {
@@ -338,13 +373,14 @@ mod tests {
         .assert_eq(&told.join("\n"));
     }
 
-    /// A program wrote line feeds into a string as they are: each of its records was three broken lines.
+    /// A program wrote line feeds into a string as they are: each of its records was three broken lines. With a tab the whole record was lost.
     #[test]
-    fn a_record_with_raw_line_feeds_is_read_as_if_they_were_escaped() {
+    fn a_record_with_raw_control_characters_is_read_as_if_they_were_escaped() {
         use expect_test::expect;
         let table = [
             "{\"t\":1,\"n\":\"a\nb\n{ c }\r\n\nd\"}{\"t\":2,\"n\":2}\n{\"t\":1,\"n\":3}\n",
             "{\"t\":1,\"n\":\"a\\\nb\"}\n",
+            "{\"t\":1,\"n\":\"a\tb\0\\\"\u{b}\"}\n{\"t\":1,\"n\":\"\t\n\"}\n",
             // Torn for good: the next line is a record of its own, or the file ends.
             "{\"t\":1,\"n\":\"a\n{\"t\":1,\"n\":3}\n",
             "{\"t\":1,\"n\":\"a\nb\nc\n",
@@ -356,6 +392,9 @@ mod tests {
             6:41 whole "{\"t\":1,\"n\":3}"
 
             1:0 mended "{\"t\":1,\"n\":\"a\\nb\"}"
+
+            1:0 mended "{\"t\":1,\"n\":\"a\\tb\\u0000\\\"\\u000b\"}"
+            2:22 mended "{\"t\":1,\"n\":\"\\t\\n\"}"
 
             1:0 broken "{\"t\":1,\"n\":\"a"
             2:14 whole "{\"t\":1,\"n\":3}"

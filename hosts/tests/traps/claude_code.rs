@@ -202,6 +202,23 @@ fn a_call_id_may_come_again() {
     );
 }
 
+/// Only in files with records of requests was it more than a record that is kept.
+#[test]
+fn what_a_command_of_the_hosts_own_put_out_is_told() {
+    let output = r#"{"type":"system","subtype":"local_command","uuid":"c1","parentUuid":"u1","sessionId":"s","cwd":"/w","timestamp":"2026-01-01T00:00:00.000Z","content":"<local-command-stdout>12 %</local-command-stdout>"}"#;
+    let text = format!("{}{output}\n", records(&["user u1 - do it"]));
+    super::check(
+        ImportFormat::ClaudeCode,
+        &text,
+        expect![[r#"
+        [s]
+          prompt u1 <prompt:u1>
+          User u1: Text "do it" <msg:u1#0> *
+          User c1: Text "<local-command-stdout>12 %</local-command-stdout>" <msg:c1#0> *
+    "#]],
+    );
+}
+
 #[test]
 fn a_repeated_record_is_kept_and_says_nothing() {
     check(

@@ -662,14 +662,13 @@ fn what_is_reverted_in_version_2_is_taken_back_at_the_first_reading() {
     let session = vec![text("ses_9"), text("/w"), text("nine"), text("2.0.1"), text(r#"{"messageID":"m3"}"#)];
     let columns = "CREATE TABLE session_v2(id, directory, title, version, revert)";
     made.tables[0] = ("session_v2", columns, vec![session]);
-    let (mut batches, file) = (Vec::new(), made.bytes());
+    let (mut told, file) = (super::Told::default(), made.bytes());
     let mut read = ReadSessions::default();
-    let _ = read_changed(&&file[..], None, "x", &ImportOptions::default(), &mut read, &mut batches).unwrap();
-    let origins: Vec<&str> =
-        batches.iter().flat_map(|batch| &batch.entries).filter_map(|entry| entry.origin.as_deref()).collect();
-    let place = |name: &str| origins.iter().position(|origin| *origin == name);
-    assert!(place("msg:m3") < place("reverted:m3"), "{origins:?}");
-    assert_eq!(origins.iter().filter(|origin| origin.starts_with("reverted:")).count(), 1);
+    let _ = read_changed(&&file[..], None, "x", &ImportOptions::default(), &mut read, &mut told).unwrap();
+    assert!(told.0.contains(&"msg:m3".to_owned()), "{told:?}");
+    // Before the facts, and behind those of what is reverted.
+    let ends = [told.0.first(), told.0.iter().rev().find(|line| !line.starts_with("document:"))];
+    assert_eq!(ends.map(|line| line.map(String::as_str)), [Some("present: m1 m2"); 2], "{told:?}");
 }
 
 /// A message that stands in the tables of both versions is told once.

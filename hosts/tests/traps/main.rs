@@ -20,6 +20,26 @@ use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, WirePiece, fact};
 use acpdb_engine::event::{Report, TurnKind};
 use acpdb_hosts::import::{self, ImportBatch, ImportFormat, ImportOptions, ImportReport, wire};
 
+/// The origins of what a sink is told, and the messages that a session has.
+#[derive(Default, Debug)]
+struct Told(Vec<String>);
+
+impl import::Sink for Told {
+    fn batch(&mut self, batch: ImportBatch) -> Result<(), import::SinkStop> {
+        self.0.extend(batch.entries.into_iter().filter_map(|entry| entry.origin));
+        Ok(())
+    }
+
+    fn present(
+        &mut self,
+        _: &std::sync::Arc<acpdb_engine::StreamInfo>,
+        messages: Vec<import::PresentMessage>,
+    ) {
+        let keys: Vec<String> = messages.into_iter().map(|message| message.key).collect();
+        self.0.push(format!("present: {}", keys.join(" ")));
+    }
+}
+
 fn read(format: ImportFormat, input: &[u8]) -> (Vec<ImportBatch>, ImportReport) {
     let mut batches = Vec::new();
     let report = import::read(format, "file", input, &ImportOptions::default(), &mut batches).unwrap();

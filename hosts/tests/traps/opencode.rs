@@ -227,17 +227,19 @@ fn a_storage_is_put_together_and_what_is_reverted_is_taken_back() {
         message("msg_2", "assistant", "two"),
         message("msg_3", "user", "three"),
     ];
-    let ids = messages.iter().map(|message| message.id.clone()).collect();
+    let parts = |message: &acpdb_hosts::import::StoredMessage| {
+        message.parts.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>()
+    };
+    let list = messages.iter().map(|message| (message.id.clone(), parts(message))).collect();
     let info = br#"{"id":"ses_1","directory":"/w","revert":{"messageID":"msg_3"}}"#;
-    let mut batches = Vec::new();
+    let mut told = super::Told::default();
     let options = acpdb_hosts::import::ImportOptions::default();
     let mut each = messages.into_iter().map(Ok);
     let report =
-        acpdb_hosts::import::read_storage("ses_1", info, (ids, &mut each), &options, &mut batches).unwrap();
+        acpdb_hosts::import::read_storage("ses_1", info, (list, &mut each), &options, &mut told).unwrap();
     assert_eq!((report.sessions, report.kept_raw.len()), (1, 3));
-    let entries = batches.iter().flat_map(|batch| &batch.entries);
-    let origins: Vec<&str> = entries.filter_map(|entry| entry.origin.as_deref()).collect();
     expect![[r#"
+        present: msg_1 msg_2
         broken:part/prt_msg_1x
         prompt:msg_1
         msg:msg_1
@@ -255,7 +257,7 @@ fn a_storage_is_put_together_and_what_is_reverted_is_taken_back() {
         record:msg_3
         part:prt_msg_3
         record:prt_msg_3
-        reverted:msg_3
+        present: msg_1 msg_2
         document:ses_1"#]]
-    .assert_eq(&origins.join("\n"));
+    .assert_eq(&told.0.join("\n"));
 }

@@ -186,7 +186,7 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &BillFilter<
         by: by.label(),
         within: asked.within.map(By::label),
         prices_checked: table.checked.clone(),
-        copies: requests.copies,
+        copies: requests.copies.iter().filter(|copy| (asked.wanted)(copy)).count() as u64,
         ..Bill::default()
     };
     let mut rows: BTreeMap<String, BTreeMap<String, CostRow>> = BTreeMap::new();

@@ -25,7 +25,7 @@ pub struct Requests {
     /// In the order of the log.
     pub all: Vec<BilledRequest>,
     /// Requests that were left out: copies of others.
-    pub copies: u64,
+    pub copies: Vec<BilledRequest>,
     /// Sessions by their streams.
     pub streams: BTreeMap<StreamId, StreamName>,
     /// The times of each session's first and last events, as far as times are known.
@@ -126,9 +126,9 @@ impl Requests {
         let sums = read.sums(&told.all);
         // There may be a hundred thousand: only those that are no copies are cloned.
         let RequestReader { all: kept, copies, .. } = read;
-        let kept = kept.into_iter().flatten();
-        let mut all: Vec<BilledRequest> =
-            kept.filter_map(|number| Some(told.all.get(number)?.request.clone())).collect();
+        let request = |number: usize| Some(told.all.get(number)?.request.clone());
+        let mut all: Vec<BilledRequest> = kept.into_iter().flatten().filter_map(request).collect();
+        let copies = copies.into_iter().filter_map(request).filter(BilledRequest::counts).collect();
         let span = |(stream, times): (&StreamId, &Times)| {
             let is_dated = streams.get(stream)?.began.is_some();
             Some((*stream, times.host.or(times.recorded.filter(|_| is_dated))?))
@@ -188,7 +188,8 @@ struct RequestReader {
     forked: HashSet<StreamId>,
     /// Requests of each of these streams as they were told, copies included.
     told: HashMap<StreamId, Vec<(Usage, usize)>>,
-    copies: u64,
+    /// The numbers of tellings that were left out as copies.
+    copies: Vec<usize>,
 }
 
 /// A telling's store, stream and message.
@@ -210,7 +211,7 @@ impl RequestReader {
             if known.is_some_and(|known| known.store != *store)
                 && self.elsewhere.insert((*store, stream, key))
             {
-                self.copies += u64::from(request.counts());
+                self.copies.push(number);
             }
             if let Some(known) = self.all.get_mut(place).filter(|_| !is_less) {
                 *known = Some(number);
@@ -229,7 +230,7 @@ impl RequestReader {
         if first
             .is_some_and(|first| first != own && ((first.0, first.1) != (*store, stream) || first.2 == key))
         {
-            self.copies += u64::from(request.counts());
+            self.copies.push(number);
             self.copied.insert(stream);
             if self.forked.contains(&stream) {
                 self.told.entry(stream).or_default().push((usage, COPY));
@@ -283,10 +284,7 @@ impl RequestReader {
                 if *other_place == COPY {
                     continue;
                 }
-                if let Some(request) = self.all.get_mut(*place).filter(|request| request.is_some()) {
-                    *request = None;
-                    self.copies += 1;
-                }
+                self.copies.extend(self.all.get_mut(*place).and_then(Option::take));
             }
         }
     }

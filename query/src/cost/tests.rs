@@ -325,6 +325,32 @@ fn a_copy_that_lost_a_name_counts_once() {
     );
 }
 
+/// A session that was copied with the sum of its tokens, as Copilot CLI tells it at the end, was paid twice.
+#[test]
+fn a_copied_sum_counts_once() {
+    let store = store();
+    let sums = [
+        "event:1/x claude-opus-5-5 0 1000 0 0 0 0 tier=total",
+        "event:2/x claude-opus-5-5 0 1000 0 0 0 0 tier=total",
+    ];
+    record(&store, &session("one"), &sums);
+    record(
+        &store,
+        &session("copied"),
+        &[sums[0], sums[1], "event:3/x claude-opus-5-5 1 1000 0 0 0 0 tier=total"],
+    );
+    check(
+        &store,
+        By::Session,
+        &expect![[r#"
+        one: 0 (0 unpriced) [2000, 0, 0, 0, 0] $8
+        copied: 0 (0 unpriced) [1000, 0, 0, 0, 0] $4
+        sum: 0 (0 unpriced) [3000, 0, 0, 0, 0] $12
+        copies 0, without input 0
+    "#]],
+    );
+}
+
 /// Forks of some hosts begin with their parent's records under new times and keys.
 #[test]
 fn what_a_fork_copied_counts_once() {

@@ -203,7 +203,7 @@ impl RequestTellings {
 /// copies may have other keys. The ids that Anthropic gives its answers are names, too.
 fn identity(key: &str, report: &Report, name: &StreamName, at: Option<Micros>) -> Option<Mark> {
     let host = name.host.as_bytes();
-    if matches!(report.service_tier.as_deref(), Some(SUM_TIER | TOTAL_TIER)) {
+    if report.service_tier.as_deref() == Some(SUM_TIER) {
         return None;
     }
     if let Some(request) = &report.request {
@@ -215,6 +215,11 @@ fn identity(key: &str, report: &Report, name: &StreamName, at: Option<Micros>) -
     let counts: Vec<u8> = counts(&report.usage).into_iter().flat_map(count_bytes).collect();
     let model = report.model.as_deref().map_or(&b""[..], str::as_bytes);
     let cost = count_bytes(report.cost);
+    // A sum of several requests may come again; that of a copied event bears its name.
+    if report.service_tier.as_deref() == Some(TOTAL_TIER) {
+        let at = count_bytes(at.map(Micros::get).and_then(|at| u64::try_from(at).ok()));
+        return Some(mark(&[b"total", host, key.as_bytes(), &at, model, &counts]));
+    }
     // Too short to be one of Anthropic's own: it is a name together with what was told under it.
     if key.starts_with("msg_") && report.provider.is_none() && name.host == "claude-code" {
         return Some(mark(&[b"short", host, key.as_bytes(), model, &counts, &cost]));

@@ -17,7 +17,7 @@ use crate::{SessionRow, sessions};
 fn shown(store: &Store, at: Seq) -> (Vec<SessionRow>, Vec<cost::BilledRequest>, String) {
     let rows = sessions(store, at, &Filter::default()).unwrap().map(Result::unwrap).collect();
     let Requests { all, copies, streams, spans, titles } = cost::requests(store, at).unwrap();
-    (rows, all, format!("{copies} {streams:?} {spans:?} {titles:?}"))
+    (rows, all, format!("{copies:?} {streams:?} {spans:?} {titles:?}"))
 }
 
 /// The bytes that would be kept of a store now.

@@ -229,6 +229,37 @@ fn files_that_are_no_sessions_fail_and_make_no_store() {
     assert!(world.list().lines().count() > 200);
 }
 
+/// A refused file had a line for each of its messages and was in no count; one without such notes was told of once, and never again.
+#[test]
+fn a_refused_file_has_one_line_at_each_import() {
+    let world = World::new();
+    let sessions = "home/.claude/projects/-app";
+    for folder in ["fixtures", sessions] {
+        std::fs::create_dir_all(world.path(folder)).unwrap();
+    }
+    world.write("fixtures/roles.json", r#"[{"role":"user","wat":1},{"role":"assistant","wat":2}]"#);
+    world.write("fixtures/title.jsonl", r#"{"type":"summary","summary":"a title","leafUuid":"l"}"#);
+    world.write(&format!("{sessions}/5e551011-0000-4000-8000-000000000001.jsonl"), [0; 5000]);
+    world.write(&format!("{sessions}/5e551011-0000-4000-8000-000000000002.jsonl"), "\u{feff}\r\n");
+    for _ in 0..2 {
+        let ran = world.run(&["import", "fixtures", "session.jsonl"]);
+        ran.says(8, &["2 files are refused (see the warnings above)"]);
+        let warnings: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("warning: ")).collect();
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings[0].contains("roles.json: nothing in it was understood"), "{warnings:?}");
+        assert!(warnings[0].contains("(line 1: ") && warnings[0].contains(" more)"), "{warnings:?}");
+        assert!(warnings[1].contains("title.jsonl: nothing in it was understood"), "{warnings:?}");
+    }
+    // Zeros that a power cut leaves in the folder of a host are no alarm.
+    let ran = world.run(&["import", sessions]);
+    assert!(
+        ran.code == 0 && ran.text().contains("2 files of other kinds left alone"),
+        "{}{}",
+        ran.text(),
+        ran.err
+    );
+}
+
 #[test]
 fn damage_inside_a_session_costs_only_what_is_damaged() {
     let good = World::new();

@@ -227,6 +227,30 @@ fn a_session_has_one_price_in_every_mouth() {
     assert_eq!(tour["money"]["requests"], count("requests") - count("requests_unpriced"), "{tour}");
 }
 
+/// A session of copied requests alone cost `-`, and its host was said to record none; a bill of one session counted the copies of all.
+#[test]
+fn copies_are_told_of_the_sessions_that_are_asked_for() {
+    let world = told();
+    let main = std::fs::read_to_string(world.path("home/.claude/projects/w/main.jsonl")).unwrap();
+    let lines: Vec<Value> = main.lines().take(3).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut resumed = lines.clone();
+    for line in &mut resumed {
+        line["sessionId"] = json!("resumed");
+    }
+    file(&world, "resumed.jsonl", &resumed);
+    assert!(world.run(&["import", "-q"]).code % 8 == 0);
+    // The fork was read first: the session that it was made of has the copies.
+    for (asked_for, count) in [(&["cost"][..], 4), (&["cost", "-s", "fork"], 0), (&["cost", "-s", "main"], 2)]
+    {
+        assert_eq!(asked(&world, "UTC", asked_for)["copies"], count, "{asked_for:?}");
+    }
+    let ran = world.run(&["cost", "-s", "resumed"]);
+    ran.says(0, &["2 copied requests, and none of its own"]);
+    let list = world.run(&["sessions"]).text();
+    let row = list.lines().find(|line| line.starts_with("resumed"));
+    assert!(row.is_some_and(|row| row.contains("copied")), "{list}");
+}
+
 /// Rows were days of UTC, while a condition asked for local days.
 #[test]
 fn rows_and_conditions_read_one_clock() {

@@ -72,14 +72,14 @@ pub(super) fn told(record: &Record<'_>) -> Option<Attachment> {
 }
 
 impl LineState {
-    /// Facts of what a command of the host's own put out; false if it was not sent: versions that record their requests send it.
+    /// Facts of what a command of the host's own put out: it is sent with the next prompt. Versions that do not record their requests leave
+    /// some of it out (2.1.197: that of `/context`), and their records do not say which.
     pub(super) fn commanded(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> bool {
-        self.records_requests |= record.kind.starts_with("api-request");
         let is_output = json::string(record.subtype).as_deref() == Some("local_command");
         let (Some(uuid), Some(said)) = (record.uuid.as_deref(), json::string(record.content)) else {
             return false;
         };
-        if !is_output || !self.records_requests || said.is_empty() {
+        if !is_output || said.is_empty() {
             return false;
         }
         self.link(record);

@@ -61,8 +61,6 @@ pub(super) struct LineState {
     pub(super) answered: HashSet<Box<str>>,
     /// The user gave the session its title.
     pub(super) is_titled: bool,
-    /// The host records the requests that it sends.
-    pub(super) records_requests: bool,
     /// The cost of the session, as its host tells it.
     pub(super) costs: Costs,
     /// Records without id: how often each was there, by digest.

@@ -26,7 +26,8 @@ pub const WORKFLOW: &str = "agent:workflow";
 pub(super) fn call(beside: &Beside, agent: &str, prompt: Option<&str>) -> Option<String> {
     // Bytes that are no text say nothing about the call.
     let read = |name: &str| String::from_utf8((beside.0)(name, 0)?).ok();
-    let named = read(META).and_then(|meta| owned(member(Some(&meta), "toolUseId")));
+    let named =
+        read(META).and_then(|meta| owned(member(Some(meta.trim_start_matches('\u{feff}')), "toolUseId")));
     if let Some(call) = named.filter(|call| !call.is_empty()) {
         return Some(call);
     }

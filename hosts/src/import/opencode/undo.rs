@@ -1,17 +1,12 @@
-//! Messages that the user took back: `session.revert{messageID, partID}`, and messages that are gone.
+//! Messages that the user took back: `session.revert{messageID, partID}`, and messages and parts that are gone.
 
-use acpdb_engine::entry::{Entry, PointRef, fact};
+use std::collections::HashSet;
 
-use super::super::{ImportContext, ImportError, json};
+use super::super::{ImportContext, PresentMessage, json};
 use super::SessionReader;
 
 /// The message that a session is reverted to, and the part, if it is reverted: they and all behind are not sent.
-#[derive(Default)]
-pub(super) struct RevertPoint {
-    to: Option<(String, Option<String>)>,
-    /// The first fact of what is reverted.
-    first: Option<String>,
-}
+pub(super) struct RevertPoint(Option<(String, Option<String>)>);
 
 impl RevertPoint {
     /// Reads the revert of a session's info.
@@ -20,56 +15,68 @@ impl RevertPoint {
             .and_then(|revert| json::pick(revert, ["messageID", "partID"]))
             .unwrap_or_default()
             .map(json::owned);
-        Self { to: message.map(|message| (message, part)), first: None }
-    }
-
-    /// Notes the first fact of a message, or of a part, if that is what is reverted.
-    pub(super) fn note(&mut self, id: &str, entries: &[Entry]) {
-        let is_it = |(message, part): &(String, Option<String>)| part.as_ref().unwrap_or(message) == id;
-        if self.to.as_ref().is_some_and(is_it) && self.first.is_none() {
-            self.first = entries.iter().find_map(|entry| entry.origin.clone());
-        }
+        Self(message.map(|message| (message, part)))
     }
 }
 
+/// A message in a host's list, and the ids of its parts where they have facts of their own.
+pub(in crate::import) type ListedMessage = (String, Option<Vec<String>>);
+
+/// A message in a document's list.
+pub(super) fn listed(message: &str) -> Option<ListedMessage> {
+    let [info, parts] = json::pick(message, ["info", "parts"])?;
+    let id = json::owned(json::member(info, "id"))?;
+    let parts = parts.and_then(json::elements).unwrap_or_default().into_iter().enumerate();
+    let named = |(place, part): (usize, &str)| {
+        json::owned(json::member(Some(part), "id")).unwrap_or_else(|| format!("{id}/{place}"))
+    };
+    let parts = parts.map(named).collect();
+    Some((id, Some(parts)))
+}
+
 impl SessionReader {
-    /// Says which messages the session has: those of the list, up to the one that it is reverted to.
+    /// Says which messages and parts the session has: those of the list, up to what it is reverted to.
     pub(in crate::import) fn present(
-        &self,
-        ids: impl Iterator<Item = String>,
+        &mut self,
+        list: impl Iterator<Item = ListedMessage>,
         context: &mut ImportContext<'_>,
     ) {
-        let mut keys = Vec::new();
-        for id in ids {
-            let reverted = self.undo.to.as_ref().filter(|(message, _)| *message == id);
-            match reverted {
-                Some((_, None)) => break,
-                // A part of it is not.
-                Some((_, Some(_))) => {
-                    keys.push(id);
-                    break;
-                }
-                None => keys.push(id),
+        let list: Vec<ListedMessage> = list.collect();
+        // Where a redactor put one word in place of ids, parts cannot be told apart.
+        let mut ids = HashSet::new();
+        let mut each = list.iter().flat_map(|(id, parts)| std::iter::once(id).chain(parts.iter().flatten()));
+        let is_clear = each.all(|id| ids.insert(id));
+        let mut messages = Vec::new();
+        for (key, parts) in &list {
+            let mut parts = parts.as_deref().filter(|_| is_clear);
+            let reverted = self.undo.0.as_ref().filter(|(message, _)| message == key);
+            let Some(is_last) = reverted.map_or(Some(false), |(_, part)| part.as_ref().map(|_| true)) else {
+                break;
+            };
+            if let (Some((_, Some(part))), Some(before)) = (reverted, &mut parts)
+                && let Some(place) = before.iter().position(|id| id == part)
+            {
+                *before = before.get(..place).unwrap_or_default();
+            }
+            let items = |id: &String| [format!("part:{id}"), format!("call:{id}:start")];
+            let items = parts.map(|parts| parts.iter().flat_map(items).collect());
+            messages.push(PresentMessage { key: key.clone(), items });
+            if is_last {
+                break;
             }
         }
-        context.sink.present(&self.stream, keys);
+        self.present = messages;
+        self.say_present(context);
     }
 
-    /// Takes note of the facts of a message: it may be the one that is reverted to.
-    pub(in crate::import) fn note(&mut self, id: &str, entries: &[Entry]) {
-        self.undo.note(id, entries);
+    /// Takes back what is reverted and was told just now.
+    pub(in crate::import) fn revert(&self, context: &mut ImportContext<'_>) {
+        if self.undo.0.is_some() {
+            self.say_present(context);
+        }
     }
 
-    /// Takes back what is reverted, once it has been told.
-    pub(in crate::import) fn revert(
-        &self,
-        end: u64,
-        context: &mut ImportContext<'_>,
-    ) -> Result<(), ImportError> {
-        let (Some((message, part)), Some(origin)) = (&self.undo.to, &self.undo.first) else { return Ok(()) };
-        let name = part.as_ref().unwrap_or(message);
-        let rewound = fact::Rewound { to: PointRef::Before(origin.clone()) };
-        let entry = Entry::from(rewound).origin(format!("reverted:{name}"));
-        context.emit(&self.stream, vec![entry], end)
+    fn say_present(&self, context: &mut ImportContext<'_>) {
+        context.sink.present(&self.stream, self.present.clone());
     }
 }

@@ -62,7 +62,6 @@ pub(super) fn import(
         if !is_told && !message.facts(kind, &mut entries) {
             context.report.unknown(&format!("session_message/{kind}"));
         }
-        session.note(id, &entries);
         let bodies = wire::bodies(&entries);
         let record = format!("session_message/{kind}");
         let fact = fact::HostRecorded { record, about: Some(id.to_owned()), raw: None };
