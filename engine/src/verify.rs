@@ -325,8 +325,7 @@ fn report(found: LogReport, contradictions: Vec<Contradiction>, log_is_closed: b
             )
     };
     if log_is_closed {
-        let text =
-            "without the key, zeros in the place of a text are taken for an erasure, and no event was read";
+        let text = "without the key, zeros in the place of a text are taken for an erasure, and no event was read or compared with what was signed";
         not_proven.push(text.to_owned());
     }
     if !found.witnesses.iter().any(testifies) {
