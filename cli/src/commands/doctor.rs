@@ -332,7 +332,10 @@ fn signed(report: &VerifyReport, folder: &Path, ring: Option<&Ring>, findings: &
     let mut code = Code::Ok;
     for claim in others.iter().take(CLAIM_COUNT_MAX) {
         // A key that is not known here, or a clock that was wrong, is no fault of the store.
-        let is_remark = matches!(claim.standing, CheckpointStatus::Unproven | CheckpointStatus::Misdated);
+        let is_remark = matches!(
+            claim.standing,
+            CheckpointStatus::Unproven | CheckpointStatus::Misdated | CheckpointStatus::Newer
+        );
         let next = match claims::code_of(claim.standing) {
             _ if claim.standing == CheckpointStatus::Misdated => Some(
                 "see whether the clock of this machine is right; the log is as it was signed, and signing goes on",
