@@ -314,17 +314,16 @@ fn what_was_signed_is_compared_with_any_key_that_opens_the_store() {
     let world = World::new();
     let key = world.path("elsewhere.key");
     let key = key.to_str().unwrap();
-    let ways: [(&str, Vec<&str>, Vec<&str>, Vec<(&str, &str)>); 2] = [
-        ("a", vec!["--key-file", key], vec![], vec![]),
-        ("b", vec![], vec!["--passphrase"], vec![("ACPDB_PASSPHRASE", PASSPHRASE)]),
-    ];
+    let file = ["--key-file", key];
+    let passphrase = [("ACPDB_PASSPHRASE", PASSPHRASE)];
+    let ways = [("a", &[][..], &["--passphrase"][..], &passphrase[..]), ("b", &file, &[], &[])];
     world.run(&["key", "new"]).ok();
     for (store, options, made, said) in ways {
         let run = |verb: &[&str], typed: &str| {
-            let arguments = [&["--db", store][..], &options, verb].concat();
-            with(&world, &said, &arguments, typed)
+            let arguments = [&["--db", store][..], options, verb].concat();
+            with(&world, said, &arguments, typed)
         };
-        run(&[&["init", "--encrypt"][..], &made].concat(), "").ok();
+        run(&[&["init", "--encrypt"][..], made].concat(), "").ok();
         run(&["append", "--stdin"], &line("the first zebra")).ok();
         let before = contents(&world.path(store));
         run(&["append", "--stdin"], &line("the second zebra")).ok();
