@@ -338,6 +338,7 @@ pub(crate) fn remember_backup(store: StoreId, seq: Seq, link: Link, folder: &Pat
     let place = |line: &str| line.splitn(3, ' ').nth(2).map(str::to_owned);
     let others = known.lines().filter(|known| place(known) != place(&line));
     let mut lines: Vec<&str> = others.chain([line.as_str()]).collect();
+    // Up to the limit none is too many.
     lines.drain(..lines.len().saturating_sub(BACKUP_COUNT_MAX));
     write(&path, &(lines.join("\n") + "\n"), false)
 }

@@ -243,7 +243,7 @@ fn places(named: &[PathBuf], warnings: &mut Vec<String>) -> Result<(Option<PathB
     for path in &all {
         let found = if is_store(path) || !path.is_dir() { Ok(Vec::new()) } else { stores_in(path) };
         let below = match found {
-            // What this user may not read is told by the verb, which may have a verdict for it.
+            // The verb tells of what this user may not read: it may have a verdict for it.
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => Vec::new(),
             found => found?,
         };

@@ -41,7 +41,7 @@ pub fn word(variant: &dyn std::fmt::Debug) -> String {
 }
 
 /// A text as one entry of a list for a model: its further lines are indented. Else one of them could look like an entry of its own, and like one
-/// that somebody else said.
+/// that another said.
 pub fn entry(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

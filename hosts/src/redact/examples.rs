@@ -58,7 +58,7 @@ pub(super) const EXAMPLES: &[(&str, &str, &str)] = &[
     ("sonar-token", "sqp_{40:h}", "sqp_{12:h}"),
     ("sourcegraph-token", "sgp_{16:h}_{40:h}", "sgp_{16:h}"),
     ("nuget-key", "oy2{43:v}", "oy2{20:v}"),
-    ("clojars-token", "CLOJARS_{60:v}", "CLOJARS_USERNAME"),
+    ("clojars-token", "CLOJARS_{60:v}", "CLOJARS_{9:v}"),
     ("pulumi-token", "pul-{40:h}", "pul-{12:h}"),
     ("prefect-key", "pnu_{36:a}", "pnu_{9:a}"),
     ("octopus-key", "API-{26:u}", "API-{10:u}"),
