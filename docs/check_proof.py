@@ -168,6 +168,7 @@ def checkpoint(note, key):
     text, lines = note[: at + 1], note[at + 2 : -1].split("\n")
     need(len(lines) <= 100 and all(line.startswith("\u2014 ") and line.count(" ") == 2 for line in lines), "no signatures")
     signed = [(line.split(" ")[1], unbase64(line.split(" ")[2])) for line in lines]
+    need(len({(signer, data[:4]) for signer, data in signed}) == len(signed), "two signatures of one key")
     own = [data[4:] for signer, data in signed if signer == name and data[:4].hex() == key_id]
     need(own, "it is not signed with that key, or of another store")
     need(signature_holds(public[1:], text.encode(), own[0]), "the signature is wrong")

@@ -20,7 +20,7 @@ const KEPT_COUNT_MAX: usize = 10_000;
 /// remark: the log is as it was signed.
 pub(crate) const fn code_of(standing: CheckpointStatus) -> Code {
     match standing {
-        CheckpointStatus::Agrees => Code::Ok,
+        CheckpointStatus::Agrees | CheckpointStatus::Newer => Code::Ok,
         CheckpointStatus::Unproven | CheckpointStatus::Misdated => Code::Partial,
         CheckpointStatus::Ahead | CheckpointStatus::Replayed => Code::LostTail,
         _ => Code::Damage,
@@ -46,6 +46,7 @@ pub(crate) fn line(claim: &Claim) -> String {
             "proves nothing here: it fits the log, and its key is not known (acpdb key trust KEY makes it known)"
         }
         CheckpointStatus::Ahead => "is ahead: the log was set back",
+        CheckpointStatus::Newer => "was signed after this backup was made",
         CheckpointStatus::Replayed => "was replayed: a newer one was seen here",
         CheckpointStatus::Rewritten => "contradicts the log: it was rewritten, or forked",
         CheckpointStatus::Misdated => "agrees; a clock was wrong: an event after it bears an earlier time",
@@ -131,7 +132,8 @@ pub(crate) fn judge_with(
         })
         .collect();
     let head = store.head()?;
-    let claims = Claims { pin, kept, keys, is_signer_known };
+    let is_backup = pin.is_some() && keys::is_backup(store)?;
+    let claims = Claims { pin, kept, keys, is_signer_known, is_backup };
     let judged = claims.judge_with(store.id(), store.leaves(Seq(1), head)?, each)?;
     if judged.head == head {
         return Ok(judged);

@@ -146,8 +146,8 @@ fn store() -> Option<Store> {
         settings: crate::settings::read().unwrap_or_default(),
         ..Global::default()
     };
-    // Without a store nothing is suggested.
-    let found = store_path::find(&global).ok()?;
+    // Without a store nothing is suggested. The shell asks unasked: what a stranger's store says stands in no suggestion.
+    let found = store_path::find_unasked(&global).ok()?;
     let builder = Store::builder(&found.folder).registry(acpdb_hosts::registry()).read_only();
     let builder = match crate::rings::at_hand(&found.folder) {
         Some(ring) => builder.keys(ring),

@@ -6,6 +6,7 @@
 //! keys/trusted      a public key a line
 //! keys/*.store-key  keys that open encrypted stores (`rings`)
 //! pins/STORE.note   the newest checkpoint of a store that was seen here
+//! pins/STORE.backups  its backups that were made here, a line each: seq and link of their end, their folder
 //! ```
 //!
 //! None of these files is in a store's folder: a folder that is set back to an old copy does not set them back.
@@ -14,7 +15,8 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::ids::StoreId;
+use acpdb_engine::Store;
+use acpdb_engine::ids::{Link, Seq, StoreId};
 use acpdb_engine::keys::{KeyRing as _, Zeroizing};
 use acpdb_proof::{SignerKey, VerifierKey, origin};
 
@@ -310,6 +312,43 @@ pub(crate) fn pinned(store: StoreId) -> Result<Option<(PathBuf, String)>, Failur
 /// Remembers a checkpoint as the one that was seen last.
 pub(crate) fn pin(store: StoreId, note: &str) -> Result<(), Failure> {
     write(&pin_path(store)?, note, false)
+}
+
+/// Most backups of a store that are remembered.
+const BACKUP_COUNT_MAX: usize = 1000;
+
+fn backups_path(store: StoreId) -> Result<PathBuf, Failure> {
+    below(&format!("pins/{store}.backups"))
+}
+
+fn backup_line(seq: Seq, link: Link, folder: &Path) -> String {
+    // A folder that cannot be resolved has the name by which it was opened.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    format!("{} {link} {}", seq.get(), folder.display())
+}
+
+/// Remembers a backup: what is signed later makes it no log that was set back.
+pub(crate) fn remember_backup(store: StoreId, seq: Seq, link: Link, folder: &Path) -> Result<(), Failure> {
+    let line = backup_line(seq, link, folder);
+    if settings::path().is_none() || line.contains('\n') {
+        return Ok(());
+    }
+    let path = backups_path(store)?;
+    let known = read(&path)?.unwrap_or_default();
+    let place = |line: &str| line.splitn(3, ' ').nth(2).map(str::to_owned);
+    let others = known.lines().filter(|known| place(known) != place(&line));
+    let mut lines: Vec<&str> = others.chain([line.as_str()]).collect();
+    // Up to the limit none is too many.
+    lines.drain(..lines.len().saturating_sub(BACKUP_COUNT_MAX));
+    write(&path, &(lines.join("\n") + "\n"), false)
+}
+
+/// Whether a store is a backup that was made here, and nothing else than it was then.
+pub(crate) fn is_backup(store: &Store) -> Result<bool, Failure> {
+    let Some(known) = read(&backups_path(store.id())?)? else { return Ok(false) };
+    let Some(head) = store.head_place(None)? else { return Ok(false) };
+    let line = backup_line(head.seq, head.link, store.root());
+    Ok(known.lines().any(|known| known == line))
 }
 
 /// The failure of an operation that should not fail.

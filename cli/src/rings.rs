@@ -47,9 +47,18 @@ pub(crate) fn is_encrypted(folder: &Path) -> bool {
 /// As [`of`], for a store that is opened to record or to show. A passphrase that is given means an encrypted store, as a key file does: for a folder
 /// without a store, or with a plain one, it comes back as a ring, which the engine refuses by name.
 pub(crate) fn of_store(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
-    let ring = of(folder, key_file)?;
-    if ring.is_some() || ring_id(folder).is_some() {
-        return Ok(ring);
+    meant(folder, of(folder, key_file)?)
+}
+
+/// As [`of_store`], without a question on the terminal.
+pub(crate) fn given_for_store(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
+    meant(folder, given(folder, key_file)?)
+}
+
+/// The ring that was found, else a passphrase that can only mean a store.
+fn meant(folder: &Path, found: Option<Ring>) -> Result<Option<Ring>, Failure> {
+    if found.is_some() || ring_id(folder).is_some() {
+        return Ok(found);
     }
     // Where a key that signs is under a passphrase, a plain store may be meant; a new one is not.
     let is_there = acpdb_engine::store::is_store(folder);

@@ -9,9 +9,11 @@
 //! ```
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use acpdb_engine::Error;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::store::{StoreMember, Stores, is_store, stores_in};
 use acpdb_query::when::{self, Point};
@@ -239,7 +241,12 @@ fn places(named: &[PathBuf], warnings: &mut Vec<String>) -> Result<(Option<PathB
     }
     let has_url = !several.is_empty();
     for path in &all {
-        let below = if is_store(path) || !path.is_dir() { Vec::new() } else { stores_in(path)? };
+        let found = if is_store(path) || !path.is_dir() { Ok(Vec::new()) } else { stores_in(path) };
+        let below = match found {
+            // The verb tells of what this user may not read: it may have a verdict for it.
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => Vec::new(),
+            found => found?,
+        };
         if below.is_empty() { several.push(path.clone()) } else { several.extend(below) }
     }
     match (all.as_slice(), several.as_slice()) {

@@ -519,7 +519,7 @@ fn what_cannot_be_read_is_neither_sound_nor_damaged() {
     append(&store, &message(1));
     let kept = folder.path().join("kept");
     // Something that no user can read as a file: the machine's owner may read every file.
-    for name in ["acpdb.json", "tail", "checkpoint", "log/000000000001.seg"] {
+    for name in ["acpdb.json", "tail", "checkpoint", "secret", "log/000000000001.seg"] {
         std::fs::rename(store.join(name), &kept).unwrap();
         std::fs::create_dir(store.join(name)).unwrap();
         for args in [&["verify"][..], &["verify", "--deep"], &["doctor"]] {

@@ -246,6 +246,35 @@ fn a_mebibyte_of_values_that_say_nothing_ends_soon_by_every_door() {
     }
 }
 
+/// Messages that all begin the session anew: each takes the one before off the branch. The policies of each two were compared for each of them.
+#[test]
+fn a_mebibyte_of_beginnings_ends_soon() {
+    const BYTES: usize = 1 << 20;
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("beginnings.jsonl");
+    let mut text = String::new();
+    for number in 0.. {
+        let line = format!(
+            "{{\"type\":\"user\",\"uuid\":\"u{number}\",\"parentUuid\":null,\"sessionId\":\"s1\",\"cwd\":\"/w\",\"timestamp\":\"2026-01-01T00:00:00Z\",\"message\":{{\"role\":\"user\",\"content\":\"x\"}}}}\n"
+        );
+        if text.len() + line.len() > BYTES {
+            break;
+        }
+        text.push_str(&line);
+    }
+    std::fs::write(&file, text).unwrap();
+    for door in [&["import", &file.to_string_lossy()][..], &["context"]] {
+        let done = bounded(folder.path(), door, &file);
+        assert_eq!(
+            done.status.code(),
+            Some(0),
+            "{door:?}: {:?} {}",
+            done.status,
+            String::from_utf8_lossy(&done.stderr)
+        );
+    }
+}
+
 /// One mebibyte of JSON that is deep, wide, long or broken, by each way in: it ends with its error, within two seconds and 100 MB.
 #[test]
 fn a_mebibyte_of_hostile_json_ends_with_its_error_by_every_door() {

@@ -9,13 +9,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::codec::{BodyRow, DamagedPart};
+use crate::codec::{BodyRow, DamagedPart, SECRET_FILE_BYTES};
 use crate::error::Error;
 use crate::event::{Face, Payload};
 use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
-use crate::log::{Log, LogError, LogReport, Violation, Witness, WitnessKind, WitnessStatus};
-use crate::storage::{FileStorage, Storage};
+use crate::log::{Log, LogError, LogReport, SECRET, Violation, Witness, WitnessKind, WitnessStatus};
+use crate::storage::{FileStorage, Storage, read_file};
 use crate::vault::{KeyUse, key_fault};
 
 mod erasures;
@@ -266,6 +266,14 @@ pub(crate) fn verify_expecting(
     let is_unopened = !deep && matches!(keys, KeyUse::None);
     let keys = if is_unopened { KeyUse::Bytes } else { keys.clone() };
     verify_opened(storage, deep, keys, expected, |log, report| {
+        // A file that this user may not read is not for that damaged.
+        if report.lacks_secret_alone()
+            && let Err(error) = read_file(&**log.storage(), SECRET, SECRET_FILE_BYTES)
+        {
+            let path = log.storage().path(SECRET);
+            *report =
+                VerifyReport::unreadable(log.store(), format!("cannot read {}: {error}", path.display()));
+        }
         if report.verdict != Verdict::Sound || !log.is_encrypted() {
             return;
         }
@@ -325,8 +333,7 @@ fn report(found: LogReport, contradictions: Vec<Contradiction>, log_is_closed: b
             )
     };
     if log_is_closed {
-        let text =
-            "without the key, zeros in the place of a text are taken for an erasure, and no event was read";
+        let text = "without the key, zeros in the place of a text are taken for an erasure, and no event was read or compared with what was signed";
         not_proven.push(text.to_owned());
     }
     if !found.witnesses.iter().any(testifies) {

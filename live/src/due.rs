@@ -27,9 +27,10 @@ const LINE_CHARS_MAX: usize = 400;
 pub fn text(store: &Store, project: &str, session: StreamId) -> Result<Option<String>, Error> {
     let mut text = String::new();
     if let Some((name, todos)) = open_todos(store, project, session)? {
+        let name = line(&name);
         let _ = writeln!(text, "Open todos of the last session here ({name}), as its model wrote them:");
         for (content, status) in todos.iter().take(TODO_COUNT_MAX) {
-            let _ = writeln!(text, "- [{status}] {}", line(content));
+            let _ = writeln!(text, "- {}", line(&format!("[{status}] {content}")));
         }
     }
     let remembered = remembered(store, project)?;
@@ -51,7 +52,10 @@ pub fn text(store: &Store, project: &str, session: StreamId) -> Result<Option<St
 }
 
 fn line(text: &str) -> String {
-    let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let flat: String = text
+        .chars()
+        .map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c })
+        .collect();
     match flat.char_indices().nth(LINE_CHARS_MAX) {
         Some((end, _)) => format!("{}..", flat.get(..end).unwrap_or_default()),
         None => flat,

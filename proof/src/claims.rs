@@ -30,6 +30,8 @@ pub enum CheckpointStatus {
     Unproven,
     /// It knows events that the log does not have.
     Ahead,
+    /// It knows events that this backup does not have: it was signed after the backup was made.
+    Newer,
     /// A newer checkpoint was seen here.
     Replayed,
     /// The log has other events up to its end.
@@ -114,6 +116,8 @@ pub struct Claims {
     pub keys: Vec<VerifierKey>,
     /// Whether the signer of the store is known: then a note of another key is refused, not only unproven.
     pub is_signer_known: bool,
+    /// Whether the log is known to be a backup, as it was made: then it may be older than what was seen last.
+    pub is_backup: bool,
 }
 
 /// All claims about a store, with the head and the root of its log.
@@ -182,7 +186,9 @@ impl Claims {
             match walk.roots.get(&checkpoint.seq) {
                 None => {
                     let why = format!("the log ends at {}", walk.head);
-                    claim.refuse(CheckpointStatus::Ahead, Detail::Text(why));
+                    let is_newer = self.is_backup && claim.source == ClaimSource::SeenLast;
+                    let standing = if is_newer { CheckpointStatus::Newer } else { CheckpointStatus::Ahead };
+                    claim.refuse(standing, Detail::Text(why));
                 }
                 Some(root) if *root != checkpoint.root => {
                     let why = format!("events up to {} are others now", checkpoint.seq);
@@ -198,7 +204,9 @@ impl Claims {
                 }
             }
         }
-        name_replayed(&mut claims);
+        if !self.is_backup {
+            name_replayed(&mut claims);
+        }
         Ok(Judged { claims, head: walk.head, root: walk.root })
     }
 }

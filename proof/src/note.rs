@@ -220,7 +220,15 @@ impl Note {
             let Some((id, signature)) = signed.split_first_chunk::<4>() else {
                 return wrong("a signature is cut");
             };
-            signatures.push(Signed { name: name.to_owned(), id: *id, signature: signature.to_vec() });
+            let signed = Signed { name: name.to_owned(), id: *id, signature: signature.to_vec() };
+            // A note has one form: with a line repeated it would be another file that proves the same.
+            if signatures
+                .iter()
+                .any(|earlier: &Signed| earlier.id == signed.id && earlier.name == signed.name)
+            {
+                return wrong("the signed note has two signatures of one key");
+            }
+            signatures.push(signed);
         }
         Ok(Self { text: text.to_owned(), signatures })
     }

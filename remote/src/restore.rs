@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use acpdb_engine::Error;
 use acpdb_engine::codec::{SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX, StoreFile};
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::{CopyParts, Head};
@@ -20,6 +21,8 @@ use crate::remote::Remote;
 pub struct RestoreOptions {
     /// Keep what was read even if the verification finds damage, such as bodies that were damaged before they were shipped.
     pub damaged: bool,
+    /// Refuse a store that is not encrypted.
+    pub encrypted: bool,
 }
 
 /// The stores that a remote has, in order. Names that are no store's are passed over.
@@ -42,7 +45,8 @@ pub fn stores(remote: &dyn Remote) -> Result<Vec<StoreId>, ChainError> {
 ///
 /// # Errors
 /// [`ChainError::NoStore`], [`ChainError::HeadLost`], [`ChainError::Missing`], [`ChainError::Unsound`], [`ChainError::Newer`], [`ChainError::Damaged`],
-/// [`ChainError::Remote`]; [`ChainError::Store`] for bytes of the log that do not continue each other, and for the folder.
+/// [`ChainError::Remote`]; [`ChainError::Store`] for bytes of the log that do not continue each other, for the folder, and for a plain store where an
+/// encrypted one is asked for.
 pub fn restore(
     remote: &dyn Remote,
     store: StoreId,
@@ -63,6 +67,12 @@ pub(crate) fn restored(
         return Err(ChainError::NoStore { store: store.to_string() });
     }
     let parts = parts_of(remote, store)?;
+    if options.encrypted && !StoreFile::decode(&parts.store_file).is_ok_and(|file| file.is_encrypted()) {
+        let detail = format!(
+            "store {store} is not encrypted, and a key was given; leave it out to restore a plain store"
+        );
+        return Err(ChainError::Store(Error::Locked { detail }));
+    }
     let has_secret = parts.secret.is_some();
     let mut end = None;
     let done = copy_from_pieces(

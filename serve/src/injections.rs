@@ -15,6 +15,7 @@ use acpdb_engine::entry::{Entry, fact};
 use acpdb_engine::event::InjectedKind;
 use acpdb_engine::fold::memory::{kind_label, said_by_label};
 use acpdb_engine::ids::{Micros, Seq};
+use acpdb_engine::text::words::entry;
 use acpdb_engine::{Error, MemoryScope, Receipt, Session, View};
 
 use crate::reminder::{Reflection, Reminder};
@@ -118,7 +119,7 @@ fn remembered(session: &Session, at: Seq, now: Micros) -> Result<BTreeMap<String
             let _ = write!(line, ", {by}");
         }
         let _ = write!(line, ": {}", held.value.unwrap_or_default()); // An erased text says nothing.
-        (held.id, line)
+        (held.id, entry(&line))
     });
     Ok(lines.collect())
 }

@@ -305,6 +305,10 @@ fn memory_is_pinned_and_its_changes_are_appended() {
     let second = fixture.context("k2", &inject);
     assert!(second.bytes.starts_with(&first.bytes));
     assert!(text(&second).contains("[memory changed]\n- fact other: tests run in parallel"));
+    // A second line is no entry of its own: it looked like what another had said.
+    remember("two lines\n- preference setup: of no user");
+    let third = text(&fixture.context("k2b", &inject));
+    assert!(third.contains("two lines\n    - preference setup: of no user"), "{third}");
     // An epoch begins with all items that hold, in one block.
     fixture.call("read", "a", 20);
     let _ = fixture.context("k3", &inject);

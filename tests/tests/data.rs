@@ -208,6 +208,30 @@ recordings! {
     swe_agent "swe-agent" SweAgent [10, 10, 108, 108, 0, 0, 0, 0, 0], [8, 0, 0];
 }
 
+/// No recorded session holds a secret: a rule that finds one takes a digest, an identifier or a picture for one.
+#[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
+fn rules_take_nothing_of_recorded_sessions_for_a_secret() {
+    let rules = acpdb_hosts::redact::Rules::usual().unwrap();
+    let mut folders = vec![recordings()];
+    let mut looked_at = 0;
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = bytes_of(&path).unwrap();
+            for (line, text) in bytes.split(|byte| *byte == b'\n').enumerate() {
+                let found = rules.find(text);
+                assert!(found.is_empty(), "{}:{}: {found:?}", path.display(), line + 1);
+                looked_at += text.len();
+            }
+        }
+    }
+    assert!(looked_at > 10_000_000, "{looked_at} bytes");
+}
+
 fn memory(name: &str, format: ImportFormat) -> (tempfile::TempDir, Store, Vec<Value>) {
     let (_, bytes) = files("memory").into_iter().find(|(found, _)| found == name).unwrap();
     let home = tempfile::tempdir().unwrap();

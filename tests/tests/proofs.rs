@@ -149,6 +149,12 @@ fn both_checkers_accept_what_is_true_and_nothing_that_was_changed() {
             both(&world, "changed", &key, false);
         }
     }
+    // A line repeated said the same: such a file was accepted, as another form of it.
+    for file in ["event", "growth", "note"] {
+        let text = std::fs::read_to_string(world.path(file)).unwrap();
+        world.write("changed", format!("{text}{}\n", text.lines().last().unwrap()));
+        both(&world, "changed", &key, false);
+    }
     // The checker says what an event is by the tables of FORMAT alone.
     let (_, text) = python(&world, "whole", &key);
     for words in [
@@ -318,6 +324,39 @@ fn a_folder_that_was_set_back_with_all_that_it_says_of_itself_is_named() {
     copy(&world.path("whole"), &world.path("store"));
     tells(&world.run(&["verify"]), 0, &["agrees"]);
     tells(&world.run(&["doctor"]), 0, &["agree with the log", "Nothing needs to be done"]);
+}
+
+/// Each backup was told to be a log that was set back, once more had been signed on the machine that made it.
+#[test]
+fn a_backup_that_was_made_here_is_sound_though_more_was_signed_later() {
+    let world = World::fed();
+    world.run(&["key", "new"]).ok();
+    world.run(&["checkpoint", "sign"]).ok();
+    for folder in ["night", "other"] {
+        world.run(&["backup", folder]).ok();
+    }
+    world.run_with(&["append", "--stdin"], said("k1", "one")).ok();
+    world.run(&["checkpoint", "sign"]).ok();
+    for folder in ["night", "./night", "other"] {
+        tells(
+            &world.run(&["--db", folder, "verify"]),
+            0,
+            &["sound", "was signed after this backup was made"],
+        );
+        tells(&world.run(&["--db", folder, "doctor"]), 0, &["note     signed"]);
+        tells(&world.run(&["--db", folder, "checkpoint", "show"]), 0, &["after this backup"]);
+    }
+    tells(&world.run(&["--db", "night", "verify", "--json"]), 0, &["\"standing\":\"newer\""]);
+    // It goes on as a store of its own: that is no backup any more.
+    world.run_with(&["--db", "other", "append", "--stdin"], said("k2", "two")).ok();
+    let words = ["is ahead: the log was set back"];
+    tells(&world.run(&["--db", "other", "verify"]), 3, &["rewritten, or forked"]);
+    tells(&world.run(&["--db", "night", "checkpoint", "sign"]), 3, &["nothing was signed"]);
+    // In the place of the store it sets that back, and a copy elsewhere is not known.
+    copy(&world.path("night"), &world.path("store"));
+    tells(&world.run(&["verify"]), 4, &words);
+    copy(&world.path("night"), &world.path("elsewhere"));
+    tells(&world.run(&["--db", "elsewhere", "verify"]), 4, &words);
 }
 
 #[test]

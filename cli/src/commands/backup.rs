@@ -12,7 +12,7 @@ use serde_json::json;
 use super::remote_url::{self, RemoteUrl, WITHOUT_SECRET};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, progress, store_path};
 use crate::args::BackupArgs;
-use crate::verdict;
+use crate::{keys, verdict};
 
 pub(crate) fn run(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
@@ -39,6 +39,13 @@ pub(crate) fn run(global: &Global, args: &BackupArgs, output: &mut Output) -> Re
     let done = store.backup(&target, &mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let done = done.map_err(|error| Failure::taken(error, "backup"))?;
+    let report = &done.report;
+    if let Err(failure) = keys::remember_backup(report.store, report.head_seq, report.head_link, &done.path) {
+        output.warn(format!(
+            "once more is signed here, verify will take the backup for a log that was set back: {}",
+            failure.message
+        ));
+    }
     let code = verdict::code_of(&done.report);
     if output.json {
         output.json_line(&done)?;

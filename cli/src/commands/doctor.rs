@@ -17,6 +17,7 @@ use super::doctor_git::{self, GitStanding};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{Doctor, DoctorAct};
 use crate::claims;
+use crate::rings::Ring;
 use crate::verdict;
 
 /// Free bytes on the disk. With fewer, appends will soon fail; reading still works.
@@ -160,9 +161,12 @@ fn look(folder: &Path, global: &Global, findings: &mut DoctorFindings) -> Code {
     {
         Ok(report) => {
             let code = log(&report, folder, findings);
-            let code = verdict::worse(code, signed(&report, folder, findings));
+            let ring = crate::rings::given_for_store(folder, global.key_file.as_deref());
+            // Why there is no key is told of below.
+            let given = ring.as_ref().ok().and_then(Option::as_ref);
+            let code = verdict::worse(code, signed(&report, folder, given, findings));
             // A store that cannot be read for another reason is told of above.
-            let locked = if code == Code::Ok { unopened(folder, global) } else { None };
+            let locked = if code == Code::Ok { unopened(folder, ring) } else { None };
             locked.map_or(code, |failure| {
                 let code = failure.code;
                 findings.failed("key", failure);
@@ -207,9 +211,9 @@ fn look(folder: &Path, global: &Global, findings: &mut DoctorFindings) -> Code {
 }
 
 /// Why no key at hand opens the store: sound bytes that their owner cannot read are no healthy store.
-fn unopened(folder: &Path, global: &Global) -> Option<Failure> {
+fn unopened(folder: &Path, ring: Result<Option<Ring>, Failure>) -> Option<Failure> {
     let open = || -> Result<(), Failure> {
-        let ring = crate::rings::given(folder, global.key_file.as_deref())?;
+        let ring = ring?;
         let builder = acpdb_engine::Store::builder(folder).read_only();
         let builder = ring.into_iter().fold(builder, acpdb_engine::Builder::keys);
         builder.open()?;
@@ -308,8 +312,8 @@ fn log(report: &VerifyReport, folder: &Path, findings: &mut DoctorFindings) -> C
 }
 
 /// Compares the log with its signed checkpoints, and adds the remedy.
-fn signed(report: &VerifyReport, folder: &Path, findings: &mut DoctorFindings) -> Code {
-    let judged = match super::verify::signed(report, folder, &[]) {
+fn signed(report: &VerifyReport, folder: &Path, ring: Option<&Ring>, findings: &mut DoctorFindings) -> Code {
+    let judged = match super::verify::signed(report, folder, ring, &[]) {
         Ok(None) => return Code::Ok,
         Ok(Some(judged)) => judged,
         Err(failure) => {
@@ -328,7 +332,10 @@ fn signed(report: &VerifyReport, folder: &Path, findings: &mut DoctorFindings) -
     let mut code = Code::Ok;
     for claim in others.iter().take(CLAIM_COUNT_MAX) {
         // A key that is not known here, or a clock that was wrong, is no fault of the store.
-        let is_remark = matches!(claim.standing, CheckpointStatus::Unproven | CheckpointStatus::Misdated);
+        let is_remark = matches!(
+            claim.standing,
+            CheckpointStatus::Unproven | CheckpointStatus::Misdated | CheckpointStatus::Newer
+        );
         let next = match claims::code_of(claim.standing) {
             _ if claim.standing == CheckpointStatus::Misdated => Some(
                 "see whether the clock of this machine is right; the log is as it was signed, and signing goes on",

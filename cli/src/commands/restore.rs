@@ -32,7 +32,10 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
         return Ok(Code::Ok);
     }
     let spinner = super::progress::spinner("restoring", output);
-    let made = || restore(&remote, store, &args.folder, RestoreOptions::default());
+    // A key that is given means an encrypted store.
+    let encrypted = global.key_file.is_some() || crate::rings::passphrase_is_for_stores()?;
+    let options = RestoreOptions { encrypted, ..RestoreOptions::default() };
+    let made = || restore(&remote, store, &args.folder, options);
     let done = with_found_head(&remote, store, output, made);
     drop(spinner);
     let done = done.map_err(|error| url.failed(error, Code::Failure))?;

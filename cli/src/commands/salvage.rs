@@ -14,7 +14,7 @@ pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Resul
     super::at::refuse_now(global, "salvage")?;
     let folder = store_path::folder(global, output)?;
     let bar = if output.progress { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    let keys = rings::used(rings::of(&folder, global.key_file.as_deref())?);
+    let keys = rings::used(rings::of_store(&folder, global.key_file.as_deref())?);
     let progress = &mut |events| bar.set_message(format!("{events} events"));
     let done = salvage_with(&folder, &args.into, &keys, progress);
     bar.finish_and_clear();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use acpdb_engine::ItemId;
 use acpdb_engine::ids::StoreId;
@@ -43,7 +44,8 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
     }
     let expected = kept.iter().map(|(expected, _)| *expected).collect();
     let key_file = global.key_file.as_deref();
-    let keys = if args.without_key { KeyUse::Bytes } else { rings::used(rings::of(&folder, key_file)?) };
+    let ring = if args.without_key { None } else { rings::of_store(&folder, key_file)? };
+    let keys = if args.without_key { KeyUse::Bytes } else { rings::used(ring.clone()) };
     let report = {
         let _spinner = super::progress::spinner("verifying", output);
         verify_store(&folder, &VerifyOptions { deep: args.deep, expected, keys })?
@@ -62,7 +64,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
     }
     let given = args.key.as_deref().map_or_else(|| Ok(Vec::new()), |key| given(key, report.store))?;
     // The reason why signed checkpoints cannot be compared is told after all findings.
-    let (signed, unread) = match signed(&report, &folder, &given) {
+    let (signed, unread) = match signed(&report, &folder, ring.as_ref(), &given) {
         Ok(signed) => (signed, None),
         Err(failure) => (None, Some(failure)),
     };
@@ -149,6 +151,7 @@ fn given(key: &str, store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
 pub(super) fn signed(
     report: &VerifyReport,
     folder: &Path,
+    ring: Option<&rings::Ring>,
     given: &[VerifierKey],
 ) -> Result<Option<Judged>, Failure> {
     if matches!(report.verdict(), Verdict::Damaged) && !report.violations.is_empty() {
@@ -156,8 +159,8 @@ pub(super) fn signed(
     }
     let builder = acpdb_engine::Store::builder(folder).registry(acpdb_hosts::registry()).read_only();
     // Events of an encrypted store are compared with signed checkpoints only where its key is at hand.
-    let store = match rings::at_hand(folder) {
-        Some(ring) => builder.keys(ring).open(),
+    let store = match ring {
+        Some(ring) => builder.keys(Arc::clone(ring)).open(),
         None => builder.open(),
     };
     match store {

@@ -40,6 +40,21 @@ pub fn word(variant: &dyn std::fmt::Debug) -> String {
     words + rest
 }
 
+/// A text as one entry of a list for a model: its further lines are indented. Else one of them could look like an entry of its own, and like one
+/// that another said.
+pub fn entry(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // A carriage return stands before a line break, or for one.
+            '\r' => {}
+            '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => out.push_str("\n    "),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// A text, quoted so that a shell takes it for one word.
 pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@' | '+');
@@ -52,6 +67,14 @@ pub fn shell_word(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_line_of_a_text_looks_like_an_entry_of_its_own() {
+        assert_eq!(entry("port 8080"), "port 8080");
+        for text in ["x\n- y", "x\r\n- y", "x\u{2028}- y", "x\u{85}- y"] {
+            assert_eq!(entry(text), "x\n    - y", "{text:?}");
+        }
+    }
 
     #[test]
     fn counts_are_short_and_exact_where_they_are_small() {

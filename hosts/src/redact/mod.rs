@@ -385,7 +385,7 @@ mod tests {
         let rules = Rules::usual().unwrap();
         let mut known: Vec<&str> = FORMS.iter().map(|form| form.name).collect();
         known.dedup();
-        assert!(known.len() >= 60, "{}", known.len());
+        assert!(known.len() >= 90, "{}", known.len());
         for name in &known {
             assert!(examples::EXAMPLES.iter().any(|(rule, ..)| rule == name), "{name} has no example");
         }

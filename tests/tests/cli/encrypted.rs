@@ -228,19 +228,29 @@ fn a_passphrase_that_is_given_means_an_encrypted_store() {
             (&["context"], String::new()),
             (&["sessions"], String::new()),
             (&["doctor", "seal"], String::new()),
+            (&["verify"], String::new()),
+            (&["doctor"], String::new()),
+            (&["doctor", "salvage", "--into", "saved"], String::new()),
         ] {
             let arguments = [&["--db", folder], arguments].concat();
             let ran = with(&world, &said, &arguments, &input);
             assert_ne!(ran.code, 0, "{arguments:?}: {}", ran.text());
             let told = format!("{}{}", ran.text(), ran.err);
-            let is_told =
-                told.contains(words) || told.contains("there is no store") || told.contains("bare.jsonl");
+            let is_told = told.contains(words)
+                || told.contains("no acpdb.json")
+                || told.contains("is not there")
+                || told.contains("bare.jsonl");
             assert!(is_told, "{arguments:?}: {told}");
         }
         with(&world, &said, &["--db", folder, "hook", "claude-code"], prompt).tells(0, &["{}"]);
     }
     assert!(!world.path("gone").exists());
     assert!(contents(&world.path("plain")) == plain, "the plain store is as it was");
+    // Nor is a plain store made from what was shipped.
+    let disk = format!("file://{}", world.path("disk").display());
+    std::fs::create_dir(world.path("disk")).unwrap();
+    world.run(&["--db", "plain", "backup", &disk]).ok();
+    with(&world, &said, &["restore", &disk, "gone"], "").tells(9, &["is not encrypted, and a key was given"]);
     with(&world, &said, &["--db", "gone", "init"], "").tells(2, &["add --encrypt"]);
     assert!(!world.path("gone").exists());
     // Where a key that signs is under a passphrase, the same variable opens that one.
@@ -296,6 +306,39 @@ fn an_encrypted_store_that_is_away_is_not_replaced_by_a_plain_one() {
     world.run_with(&["append", "--stdin"], line("another horse")).ok();
     std::fs::remove_dir_all(world.path("store")).unwrap();
     world.run_with(&["append", "--stdin"], line("a third horse")).ok();
+}
+
+/// A log was set back, and its key was given by hand: `verify` and `doctor` did not open the store with it, compared no checkpoint, and said "sound".
+#[test]
+fn what_was_signed_is_compared_with_any_key_that_opens_the_store() {
+    let world = World::new();
+    let key = world.path("elsewhere.key");
+    let key = key.to_str().unwrap();
+    let file = ["--key-file", key];
+    let passphrase = [("ACPDB_PASSPHRASE", PASSPHRASE)];
+    let ways = [("a", &[][..], &["--passphrase"][..], &passphrase[..]), ("b", &file, &[], &[])];
+    world.run(&["key", "new"]).ok();
+    for (store, options, made, said) in ways {
+        let run = |verb: &[&str], typed: &str| {
+            let arguments = [&["--db", store][..], options, verb].concat();
+            with(&world, said, &arguments, typed)
+        };
+        run(&[&["init", "--encrypt"][..], made].concat(), "").ok();
+        run(&["append", "--stdin"], &line("the first zebra")).ok();
+        let before = contents(&world.path(store));
+        run(&["append", "--stdin"], &line("the second zebra")).ok();
+        run(&["checkpoint", "sign"], "").ok();
+        run(&["verify"], "").tells(0, &["sound", "seen last", "agrees"]);
+        run(&["doctor"], "").tells(0, &["agree with the log"]);
+        std::fs::remove_dir_all(world.path(store).join("checkpoints")).unwrap();
+        for (path, bytes) in before {
+            std::fs::write(path, bytes).unwrap();
+        }
+        for verb in ["verify", "doctor"] {
+            run(&[verb], "").tells(4, &["is ahead: the log was set back"]);
+        }
+        run(&["verify", "--without-key"], "").tells(0, &["not proven", "compared with what was signed"]);
+    }
 }
 
 /// `doctor` found nothing to do where the owner's key had gone.

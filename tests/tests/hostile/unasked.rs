@@ -36,9 +36,20 @@ impl Machine {
     }
 
     fn run_in(&self, folder: &str, home: &str, args: &[&str], input: &str) -> (i32, String, String) {
+        self.run_with(folder, home, args, input, &[])
+    }
+
+    fn run_with(
+        &self,
+        folder: &str,
+        home: &str,
+        args: &[&str],
+        input: &str,
+        variables: &[(&str, &str)],
+    ) -> (i32, String, String) {
         let mut command = Command::new(binary().unwrap());
         command.args(args).current_dir(self.at(folder)).env_clear().env("TZ", "UTC");
-        command.env("HOME", self.at(home)).env("ACPDB_ANY_FILE_SYSTEM", "1");
+        command.env("HOME", self.at(home)).env("ACPDB_ANY_FILE_SYSTEM", "1").envs(variables.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // A program that reads nothing closes its end.
@@ -197,6 +208,12 @@ fn what_a_repository_brings_is_passed_over_by_programs_that_run_unasked() {
         assert_eq!(said.contains("is passed over"), *is_told, "{name}: {said}");
         let (_, unit, _) = machine.run(&["service", "--manager", "systemd", "install", "--dry-run"], "");
         assert!(!unit.contains("repo/.acpdb"), "{name}: {unit}");
+        // A shell that completes a line asks unasked, too: a title of the stranger's stood among the suggestions.
+        let asks = [("ACPDB_COMPLETE", "zsh"), ("_CLAP_COMPLETE_INDEX", "2")];
+        let line = ["--", "acpdb", "context", ""];
+        let (_, suggested, _) = machine.run_with("repo/src", "home", &line, "", &asks);
+        assert!(suggested.contains("n1") || !is_told, "{name}: {suggested}");
+        assert!(!suggested.contains("script of this repository"), "{name}: {suggested}");
         assert_eq!(files(&machine.at("repo")), before, "{name}");
         for verb in [&["attach", "--status"][..], &["doctor"]] {
             let (_, out, said) = machine.run(verb, "");

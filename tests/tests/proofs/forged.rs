@@ -121,7 +121,8 @@ impl Truth {
     fn accepts(&self, leaves: &[Leaf], kept: Vec<(Seq, String)>, pin: bool) -> bool {
         let kept = kept.into_iter().map(|(seq, note)| (seq, Ok(note))).collect();
         let pin = pin.then(|| self.new.1.clone());
-        let claims = Claims { pin, kept, keys: vec![self.key.clone()], is_signer_known: true };
+        let claims =
+            Claims { pin, kept, keys: vec![self.key.clone()], is_signer_known: true, is_backup: false };
         let judged = claims.judge(self.id, leaves.iter().cloned().map(Ok::<_, ()>)).unwrap();
         let agrees = |claim: &acpdb_proof::claims::Claim| claim.standing == CheckpointStatus::Agrees;
         let covers = judged.claims.iter().any(|claim| agrees(claim) && claim.seq() == Some(self.new.0));

@@ -112,8 +112,8 @@ fn nothing_in_a_folder_of_checkpoints_leads_out_of_it_or_passes() {
         (
             "hundreds of signatures",
             |_, _, newest| {
-                let line = "\u{2014} a AAAAAAAA\n";
-                std::fs::write(newest, note(newest) + &line.repeat(100)).unwrap();
+                let lines = (0..100).map(|number| format!("\u{2014} a{number} AAAAAAAA\n"));
+                std::fs::write(newest, note(newest) + &lines.collect::<String>()).unwrap();
             },
             3,
             &["is damaged", "more than 100 signatures"],

@@ -219,9 +219,10 @@ impl State {
                 break;
             }
             active.extend(next..place);
-            let kept =
-                active.partition_point(|place| self.ops.seq(*place).is_some_and(|seq| seq <= rewind.to));
-            active.truncate(kept);
+            // Each operation leaves once: a search for each of thousands of rewinds took longer.
+            while active.last().is_some_and(|last| self.ops.seq(*last).is_none_or(|seq| seq > rewind.to)) {
+                active.pop();
+            }
             next = place;
         }
         active.extend(

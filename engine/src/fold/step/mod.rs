@@ -63,7 +63,10 @@ impl FoldStep<'_> {
             Op::Clear(act) => self.clear(*act),
             Op::Rewound(rewind) => {
                 self.core.turn = self.core.turn.max(rewind.turn);
-                if self.core.policy != rewind.policy || self.core.own_policy != rewind.own {
+                // Mostly it is the very policy: a file of thousands of rewinds spent most of its time on comparing them.
+                let policy = &self.core.policy;
+                let is_same = Arc::ptr_eq(policy, &rewind.policy) || *policy == rewind.policy;
+                if !is_same || self.core.own_policy != rewind.own {
                     self.policy(&rewind.policy, rewind.own);
                 }
             }

@@ -5,6 +5,7 @@ use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{Actor, MemoryKind};
 use acpdb_engine::fold::memory::{MemoryNamed, kind_label, said_by_label};
 use acpdb_engine::ids::Seq;
+use acpdb_engine::text::words::entry;
 use acpdb_engine::{Error, Memory};
 use acpdb_query::memory::RememberedItem;
 use serde_json::{Map, Value, json};
@@ -119,7 +120,7 @@ impl Tools {
                 item.get("said_by").and_then(Value::as_str).map(|by| format!(", {by}")).unwrap_or_default();
             let key = item.get("key").and_then(Value::as_str);
             let key = key.map(|key| format!(" {}/{key}", part("category"))).unwrap_or_default();
-            format!("{} {}{key}{by}: {}", part("id"), part("kind"), part("text"))
+            entry(&format!("{} {}{key}{by}: {}", part("id"), part("kind"), part("text")))
         };
         let said: Vec<String> = items.iter().map(line).collect();
         let nothing =
