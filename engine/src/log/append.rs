@@ -20,7 +20,7 @@ use super::recovery_scan::{CheckpointFile, is_anchored, read_checkpoint};
 use super::settle::{PlacedCommit, Stretch};
 use super::tail::{Lost, WriteLock};
 use super::{Appended, Condition, LeaderState, Log, Prepared};
-use crate::codec::{DurablePoint, SEGMENT_HEADER_BYTES, WriteMark};
+use crate::codec::{DurablePoint, SEGMENT_HEADER_BYTES, WriteMark, WrittenPlace};
 use crate::ids::Seq;
 use crate::storage::write_file;
 
@@ -194,6 +194,19 @@ impl Log {
         let mut writer = self.writer()?;
         let writer = &mut *writer;
         let Ok(tail) = self.check_appendable() else { return Ok(()) };
+        let is_witnessed = |place: &WrittenPlace| {
+            let checkpoint = read_checkpoint(&self.segments)?;
+            let reaches = |known: DurablePoint| known.written.position >= place.position;
+            Ok::<_, LogError>(matches!(checkpoint, CheckpointFile::Sound(known) if reaches(known)))
+        };
+        // Another program may hold the lock for long: where there is nothing to write it is not waited for.
+        let page = tail.read()?;
+        if page.store == Some(self.segments.store)
+            && let Some(place) = page.clean()
+            && is_witnessed(place)?
+        {
+            return Ok(());
+        }
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         let page = tail.read()?;
         // If another process left things unsettled, its recovery will write the next checkpoint. But a page that says nothing
@@ -205,9 +218,7 @@ impl Log {
         self.catch_up(tail, writer, &page)?;
         self.make_durable(tail, writer)?;
         let place = writer.place;
-        if let CheckpointFile::Sound(known) = read_checkpoint(&self.segments)?
-            && known.written.position >= place.position
-        {
+        if is_witnessed(&place)? {
             return Ok(());
         }
         self.write_segment(tail, writer)?.give_back(place.position.offset());

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::locks::steady;
+use crate::log::recovery_scan::{CheckpointFile, read_checkpoint};
 use crate::storage::{Access, FileStorage, SystemClock, SystemEntropy};
 
 struct Place(tempfile::TempDir);
@@ -145,6 +146,26 @@ fn a_condition_counts_what_is_written_and_not_yet_durable() {
     assert_eq!(basis, Seq(2));
     assert_eq!(held.append(on(&two, 5), &condition(0, basis)).unwrap().first_seq, Seq(3));
     assert!(one.append(on(&one, 6), &condition(0, Seq(2))).is_ok());
+}
+
+/// A hook that had nothing to record waited at its end for a lock that a stopped program held.
+#[test]
+fn a_handle_that_wrote_nothing_closes_while_another_holds_the_lock() {
+    let place = Place::new();
+    let one = place.open();
+    let _ = append(&one, 0).unwrap();
+    one.close().unwrap();
+    let (two, three) = (place.open(), place.open());
+    let held = three.exclusive().unwrap();
+    // Without the look at the checkpoint it would wait for five seconds, and be refused.
+    two.close().unwrap();
+    let _ = held.append(three.prepare(&[event(&three, 1, 0)]).unwrap(), &[]).unwrap();
+    three.close().unwrap();
+    let page = place.open().read_page().unwrap();
+    let CheckpointFile::Sound(checkpoint) = read_checkpoint(&place.open().segments).unwrap() else {
+        panic!("no checkpoint")
+    };
+    assert_eq!(page.clean().map(|place| place.position), Some(checkpoint.written.position));
 }
 
 #[test]
