@@ -90,6 +90,11 @@ pub(crate) fn signed(store: &Store, name: &str, output: &Output) -> Result<(Chec
     let mut made = tiles::TilePass::new();
     let judged = claims::judge_with(store, &[], |leaf| made.push(store, leaf))?;
     agreed(&judged).map_err(|failure| failure.in_place("nothing was signed"))?;
+    // A second end, signed by the same key, would tell others of a fork.
+    if let Some(newer) = judged.claims.iter().find(|claim| claim.standing == CheckpointStatus::Newer) {
+        let failure = Failure::new(Code::Damage, format!("nothing was signed: {}", claims::line(newer)));
+        return Err(failure.hint("sign the store that this is a backup of"));
+    }
     if judged.head == Seq::ZERO {
         return Err(Failure::not_found("nothing was recorded that could be signed"));
     }
