@@ -37,6 +37,11 @@ const RECORDING_COUNT_MAX: usize = 16;
 /// Time without one that asks after which a recording is closed.
 const STILL_MAX: Duration = Duration::from_secs(60 * 60);
 
+/// Time between two looks at a recording that is behind.
+const BEHIND_WAIT: Duration = Duration::from_millis(5);
+/// Looks at a recording that is behind, at most: a tenth of a second.
+const BEHIND_LOOK_COUNT: u32 = 20;
+
 /// A file's inode, length and time of its last change. A host adds to its recording, or puts another file in its place.
 type FileStamp = (u64, u64, i64, i64);
 type ReadOutcome = Result<RecordingReport, RecordingError>;
@@ -47,6 +52,8 @@ type Asker = Sender<ReadOutcome>;
 #[derive(Debug, Default)]
 pub struct GrowingRecordings {
     open: Mutex<VecDeque<GrowingRecording>>,
+    /// Recordings that were waited for in vain.
+    late: Mutex<VecDeque<PathBuf>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -96,6 +103,39 @@ impl GrowingRecordings {
             all.pop_front();
         }
         read
+    }
+
+    /// As [`GrowingRecordings::import`], until `is_told`: some hosts write a moment behind their requests. A recording that did not follow in time is
+    /// not waited for again until it does. Cost: up to a tenth of a second more.
+    ///
+    /// # Errors
+    /// As [`crate::recording::import`].
+    pub fn import_until(
+        &self,
+        store: &Store,
+        path: &Path,
+        format: ImportFormat,
+        is_told: &mut dyn FnMut() -> bool,
+    ) -> ReadOutcome {
+        let mut looks =
+            if steady(&self.late).iter().any(|late| late == path) { 0 } else { BEHIND_LOOK_COUNT };
+        loop {
+            let read = self.import(store, path, format);
+            let is_there = read.is_ok() && is_told();
+            if is_there || read.is_err() || looks == 0 {
+                let mut late = steady(&self.late);
+                late.retain(|late| late != path);
+                if !is_there {
+                    late.push_back(path.to_owned());
+                }
+                while late.len() > RECORDING_COUNT_MAX {
+                    late.pop_front();
+                }
+                return read;
+            }
+            looks = looks.saturating_sub(1);
+            std::thread::sleep(BEHIND_WAIT);
+        }
     }
 
     /// A thread that reads a recording, if it is one that grows line by line and is there.
@@ -296,6 +336,34 @@ mod tests {
             let view = self.store.view(self.store.find_stream("s1").unwrap().id).unwrap();
             view.history().len()
         }
+    }
+
+    /// A host wrote its results a moment behind the request that has them: what acpdb took for sent was always one step behind, and hardly
+    /// anything was pruned, the less the busier the machine was.
+    #[test]
+    fn a_recording_that_is_a_moment_late_is_waited_for_and_one_that_never_follows_once() {
+        let desk = Desk::new();
+        desk.add(&recording_of(0..1));
+        let looks = |told_at: usize| {
+            let mut looks = 0;
+            let mut is_told = || {
+                looks += 1;
+                // The host writes between two looks.
+                if looks == told_at {
+                    desk.add(&row(desk.prompts()));
+                }
+                looks > told_at
+            };
+            desk.recordings.import_until(&desk.store, &desk.path(), ImportFormat::Pi, &mut is_told).unwrap();
+            (looks, desk.prompts())
+        };
+        assert_eq!(looks(0), (1, 1), "it is there");
+        assert_eq!(looks(3), (4, 2));
+        let all = BEHIND_LOOK_COUNT as usize + 1;
+        assert_eq!(looks(1000), (all, 2), "the tenth of a second is over");
+        assert_eq!(looks(1000), (1, 2), "and not waited for again");
+        assert_eq!(looks(0), (1, 2), "until it follows");
+        assert_eq!(looks(2), (3, 3));
     }
 
     /// With each request and each prompt the whole recording was read.

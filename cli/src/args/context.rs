@@ -32,9 +32,9 @@ pub(crate) struct ContextArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextAct {
     #[expect(clippy::doc_markdown, reason = "it is the text of --help")]
-    /// Hide calls and messages: by hash (r_a1b2c), pattern ("start...end"), #seq or call id
+    /// Hide calls and messages: by hash (r_a1b2c), range (#12..#40), pattern ("start...end"), #seq or call id
     Discard(Targets),
-    /// Hide calls and messages behind summaries: TARGET=SUMMARY
+    /// Hide calls and messages, or a range of them, behind summaries: TARGET=SUMMARY
     Distill(Targets),
     /// Show hidden items again
     Restore(RestoreTargets),

@@ -484,8 +484,8 @@ fn context_tool() -> Value {
     json!({
         "name": "context",
         "description": "Makes room in the context. discard hides, distill hides behind a summary of what matters, restore shows \
-            again. A target is the hash under a result, such as r_a1b2c, or `beginning...end` of a text of yours; distill \
-            takes a summary with each. Nothing is lost: everything stays in the history.",
+            again. A target is the hash under a result, such as r_a1b2c, a range of work from one to another, such as \
+            r_a1b2c..e_4c5d6, or `beginning...end` of a text of yours; distill takes a summary with each. Nothing is lost: everything stays in the history.",
         "input": {
             "type": "object",
             "properties": {

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::fold::ItemKind;
 use acpdb_engine::fold::policy::{Prices, ServeMode};
-use acpdb_engine::{Error, Store};
+use acpdb_engine::{Error, Store, View};
 use acpdb_hosts::exchange::{self, Extent, Talk};
 use acpdb_hosts::export::{self, preserves_thinking, with_breakpoints};
 use acpdb_hosts::import::{ImportFormat, json};
@@ -120,6 +120,30 @@ impl<'a> PrunedRequest<'a> {
         price.relative(self.keeps_long).checked().ok()
     }
 
+    /// The ids of the calls whose results end the request.
+    fn answers(&self) -> Vec<Cow<'a, str>> {
+        let ids = |message: &'a str| -> Vec<Cow<'a, str>> {
+            let names = ["type", "call_id", "role", "tool_call_id", "content"];
+            let [kind, call, role, tool_call, content] = json::pick(message, names).unwrap_or_default();
+            let is_output = json::string(kind).is_some_and(|kind| kind.ends_with("_output"));
+            let is_tool = json::string(role).as_deref() == Some("tool");
+            let named = call.filter(|_| is_output).or(tool_call.filter(|_| is_tool));
+            let blocks = content.and_then(json::elements).unwrap_or_default().into_iter();
+            let of_block = |block: &'a str| {
+                let [id] = json::pick(block, ["tool_use_id"]).unwrap_or_default();
+                json::string(id)
+            };
+            json::string(named).into_iter().chain(blocks.filter_map(of_block)).collect()
+        };
+        // A host may put words of its own behind the results.
+        let is_system = |message: &&&str| {
+            let [role] = json::pick(message, ["role"]).unwrap_or_default();
+            json::string(role).as_deref() == Some("system")
+        };
+        let all = self.messages.iter().rev().skip_while(is_system).map(|message| ids(message));
+        all.take_while(|ids| !ids.is_empty()).flatten().collect()
+    }
+
     /// Whether the user speaks last: nothing of this turn was sent yet.
     fn is_prompt(&self) -> bool {
         let spoken = self
@@ -137,6 +161,16 @@ impl<'a> PrunedRequest<'a> {
         });
         json::string(role).as_deref() == Some("user") && !has_result
     }
+}
+
+/// Whether the store has the results of calls.
+fn knows(store: &Store, view: &View, calls: &[Cow<'_, str>]) -> bool {
+    let state = view.state();
+    calls.iter().all(|call| {
+        let found = state.calls_by_host_id(&store.recorded_id(call), view.at());
+        let newest = found.last().and_then(|ix| state.item(*ix, view.at()));
+        newest.is_some_and(|item| item.finished.is_some())
+    })
 }
 
 /// Whether a text holds another, as the processor finds it fastest in all builds.
@@ -238,9 +272,13 @@ fn changes(
     (asked, known): (OriginalRequest<'_>, HostValues<'_>),
     pruned: &mut Pruned,
 ) -> Result<(Changes, u64), Error> {
+    let session = store.session(StreamInfo::session(identity.host, identity.session.as_str()));
     if let Some((format, path)) = known.places.recording(identity) {
+        let answers = request.answers();
+        // A view that cannot be had is told of below.
+        let mut is_told = || session.view().map_or(true, |view| knows(store, &view, &answers));
         // A recording that cannot be read now is tried again by the next request.
-        let read = known.recordings.import(store, &path, format);
+        let read = known.recordings.import_until(store, &path, format, &mut is_told);
         pruned.recording = read.err().map(|error| chained(&error));
     } else if is_told(identity) {
         let said =
@@ -248,7 +286,6 @@ fn changes(
         // The record of the exchange tells the left-out parts, once its answer is here.
         let _ = known.talks.tell(store, identity, said)?;
     }
-    let session = store.session(StreamInfo::session(identity.host, identity.session.as_str()));
     let view = session.view()?;
     let is_bound = api.binds_reasoning() && preserves_thinking(&request.model);
     let has_reasoning = || view.current().iter().any(|item| item.kind == ItemKind::Reasoning);
@@ -474,4 +511,38 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
         .collect();
     folders.sort();
     folders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_results_that_end_a_request_are_found_in_each_api() {
+        for (path, body, wanted) in [
+            (
+                "/v1/messages",
+                r#"{"model":"m","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]},{"role":"assistant","content":"x"},
+                    {"role":"user","content":[{"type":"tool_result","tool_use_id":"b"},{"type":"text","text":"y"},{"type":"tool_result","tool_use_id":"c"}]},
+                    {"role":"system","content":"z"}]}"#,
+                "b c",
+            ),
+            ("/v1/messages", r#"{"model":"m","messages":[{"role":"user","content":"a prompt"}]}"#, ""),
+            (
+                "/v1/chat/completions",
+                r#"{"model":"m","messages":[{"role":"assistant","content":null},{"role":"tool","tool_call_id":"a","content":"1"},{"role":"tool","tool_call_id":"b","content":"2"}]}"#,
+                "a b",
+            ),
+            (
+                "/v1/responses",
+                r#"{"model":"m","input":[{"type":"function_call","call_id":"a"},{"type":"function_call_output","call_id":"a","output":"1"}]}"#,
+                "a",
+            ),
+        ] {
+            let api = export::Format::of_path(path).unwrap();
+            let mut answers = PrunedRequest::parse(api, path, body).unwrap().answers();
+            answers.sort();
+            assert_eq!(answers.join(" "), wanted, "{body}");
+        }
+    }
 }
