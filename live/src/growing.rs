@@ -133,6 +133,7 @@ impl GrowingRecordings {
                 }
                 return read;
             }
+            // It is above 0 here.
             looks = looks.saturating_sub(1);
             std::thread::sleep(BEHIND_WAIT);
         }
