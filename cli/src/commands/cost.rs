@@ -5,6 +5,7 @@ use std::path::Path;
 
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::{Store, store::StreamName};
+use acpdb_live::host::Host;
 use acpdb_query::Filter;
 use acpdb_query::cost::{
     self, Bill, BillFilter, BilledRequest, By, CostRow, PriceTable, Requests, StoreRequests, Waste,
@@ -119,7 +120,9 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     }
     rows(&bill, units, output)?;
     if let Some(waste) = waste {
-        ways(&bill, waste, output)?;
+        let asked = requests.all.iter().filter(|request| is_of(request));
+        let hosts = asked.filter_map(|request| requests.streams.get(&request.stream));
+        ways(&bill, waste, &hosts.map(|name| name.host.as_str()).collect(), output)?;
     }
     if cut > 0 {
         output.note(format!(
@@ -436,13 +439,22 @@ pub(super) struct Saving {
     share: f64,
     /// The share of steps that would have missed a text.
     risk: f64,
+    /// The command by which these hosts prune.
+    #[serde(skip)]
+    by: String,
 }
 
 impl Saving {
-    pub(super) fn of(waste: &Waste) -> Option<Self> {
+    /// `hosts`: those of the sessions. A host whose plug-in prunes is not changed by `run`.
+    pub(super) fn of(waste: &Waste, hosts: &BTreeSet<&str>) -> Option<Self> {
         let way = waste.best()?;
         let (policy, dollars, share) = (way.policy, way.saved, way.saved / waste.input);
-        Some(Self { policy, dollars, share, risk: way.affected_share() })
+        let plugin = hosts.first().filter(|_| hosts.len() == 1).and_then(|name| Host::from_name(name));
+        let by = match plugin.filter(|host| host.takes_plugin()) {
+            Some(host) => format!("acpdb attach {host} --mode prune"),
+            None => "acpdb run --mode prune".to_owned(),
+        };
+        Some(Self { policy, dollars, share, risk: way.affected_share(), by })
     }
 }
 
@@ -452,18 +464,18 @@ impl std::fmt::Display for Saving {
         let [share, risk] = [self.share, self.risk].map(|share| share * 100.0);
         write!(
             f,
-            "acpdb policy set {}, then acpdb run --mode prune, saves {dollars} ({share:.1} %), risks {risk:.1} % of steps",
-            self.policy
+            "acpdb policy set {}, then {}, saves {dollars} ({share:.1} %), risks {risk:.1} % of steps",
+            self.policy, self.by
         )
     }
 }
 
-fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> {
+fn ways(bill: &Bill, waste: &Waste, hosts: &BTreeSet<&str>, output: &mut Output) -> Result<(), Failure> {
     let stale = bill.sum.stale.unwrap_or_default();
     output.line("")?;
     let share = |part: f64| if waste.input > 0.0 { part / waste.input * 100.0 } else { 0.0 };
-    let saving =
-        Saving::of(waste).map_or_else(|| "no policy saves anything".to_owned(), |saving| saving.to_string());
+    let saving = Saving::of(waste, hosts)
+        .map_or_else(|| "no policy saves anything".to_owned(), |saving| saving.to_string());
     output.line(format!(
         "{} of {} ({:.1} %) went to stale items; {saving}",
         describe::dollars_in_words(stale),
@@ -526,4 +538,36 @@ fn remarks(bill: &Bill, args: &Cost, output: &Output) {
     let own = args.prices.as_deref().map(Path::display);
     let own = own.map(|path| format!(" and {path}")).unwrap_or_default();
     output.note(format!("prices of {}{own}, before discounts and taxes", bill.prices_checked));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a session of opencode it said `acpdb run`, which changes no request of that host.
+    #[test]
+    fn the_command_that_saves_is_one_that_changes_the_requests_of_these_hosts() {
+        let way = cost::ServingPolicy {
+            name: "safe",
+            policy: "safe",
+            mode: "batched",
+            input: 1.0,
+            saved: 1.0,
+            steps: 10,
+            steps_affected: 0,
+        };
+        let waste = Waste { input: 2.0, ways: vec![way] };
+        for (hosts, by) in [
+            (&["opencode"][..], "acpdb attach opencode --mode prune"),
+            (&["pi"], "acpdb attach pi --mode prune"),
+            (&["claude-code"], "acpdb run --mode prune"),
+            (&["codex", "opencode"], "acpdb run --mode prune"),
+            (&["my-own"], "acpdb run --mode prune"),
+        ] {
+            let saving = Saving::of(&waste, &hosts.iter().copied().collect()).unwrap().to_string();
+            let wanted =
+                format!("acpdb policy set safe, then {by}, saves $1.00 (50.0 %), risks 0.0 % of steps");
+            assert_eq!(saving, wanted, "{hosts:?}");
+        }
+    }
 }

@@ -216,7 +216,8 @@ fn stale(
     let (by_request, waste) = super::cost::wasted(store, &own, table, head, output)?;
     let wasted = to_the_millionth(by_request.values().sum());
     let sessions = newest.len() as u64;
-    let saving = Saving::of(&waste);
+    let hosts = newest.iter().filter_map(|stream| requests.streams.get(stream));
+    let saving = Saving::of(&waste, &hosts.map(|name| name.host.as_str()).collect());
     Ok((waste.input > 0.0).then_some(Stale { sessions, input: waste.input, wasted, saving }))
 }
 
