@@ -45,7 +45,10 @@ pub(crate) fn run(global: &Global, args: &ProxyArgs, output: &mut Output) -> Res
     let mut told = Ok(());
     let served = serve(store.clone(), &options, &mut |address| {
         told = output
-            .line(format!("http://{address} passes on to {}", without_name(&options.upstream)))
+            .line(format!(
+                "http://{address} passes on to {}",
+                acpdb_live::proxy::without_name(&options.upstream)
+            ))
             .and_then(|()| output.flush());
         output.note(format!(
             "clients show a token, such as: ANTHROPIC_BASE_URL=\"http://{address}/key/{}\" claude",
@@ -59,31 +62,8 @@ pub(crate) fn run(global: &Global, args: &ProxyArgs, output: &mut Output) -> Res
     Ok(Code::Ok)
 }
 
-/// A URL without the name and the password before its host: those are not passed on either.
-#[cfg(feature = "proxy")]
-fn without_name(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = host.rsplit('@').next().unwrap_or(host);
-    format!("{scheme}://{host}{path}")
-}
-
 #[cfg(not(feature = "proxy"))]
 pub(crate) fn run(_: &Global, _: &ProxyArgs, _: &mut Output) -> Result<Code, Failure> {
     let failure = Failure::usage("this program was built without the proxy");
     Err(failure.hint("build it with --features proxy"))
-}
-
-#[cfg(all(test, feature = "proxy"))]
-mod tests {
-    #[test]
-    fn a_password_is_not_shown() {
-        for (url, shown) in [
-            ("https://ada:secret@gateway:8443/v1/@x", "https://gateway:8443/v1/@x"),
-            ("https://api.anthropic.com", "https://api.anthropic.com"),
-            ("http://127.0.0.1:1/a", "http://127.0.0.1:1/a"),
-        ] {
-            assert_eq!(super::without_name(url), shown);
-        }
-    }
 }

@@ -55,6 +55,20 @@ pub enum ProxyError {
     Start(#[source] std::io::Error),
 }
 
+/// A URL without the name and the password before its host.
+///
+/// ```
+/// # use acpdb_live::proxy::without_name;
+/// assert_eq!(without_name("https://ada:secret@gateway:8443/v1/@x"), "https://gateway:8443/v1/@x");
+/// assert_eq!(without_name("https://api.anthropic.com?to=@x"), "https://api.anthropic.com?to=@x");
+/// ```
+pub fn without_name(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let host = host.rsplit('@').next().unwrap_or(host);
+    if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") }
+}
+
 /// Checks whether a proxy may listen on an address.
 ///
 /// # Errors

@@ -32,7 +32,7 @@ use super::record::{Exchange, KEPT_BYTES_MAX, Tunnel, record};
 use super::sent::LastRequests;
 use super::talk::Talks;
 use super::tunnel::UpgradeRequest;
-use super::{ProxyError, may_listen, peer, tunnel};
+use super::{ProxyError, may_listen, peer, tunnel, without_name};
 use crate::growing::GrowingRecordings;
 use crate::plugin::chained;
 use crate::requests::{last, two_meanings};
@@ -203,12 +203,12 @@ impl ProxyState {
         client: Outgoing,
         flow: Arc<Flow>,
     ) -> Result<Self, ProxyError> {
-        let wrong = || ProxyError::Upstream(options.upstream.clone());
-        let upstream: Uri = options.upstream.parse().map_err(|_| wrong())?;
+        // A name and a password before the host are no part of the host.
+        let upstream = without_name(&options.upstream);
+        let wrong = || ProxyError::Upstream(upstream.clone());
+        let upstream: Uri = upstream.parse().map_err(|_| wrong())?;
         let scheme = upstream.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https"));
         let authority = upstream.authority().ok_or_else(wrong)?.as_str();
-        // A name and a password before the host are no part of the host.
-        let authority = authority.rsplit('@').next().unwrap_or(authority);
         Ok(Self {
             store,
             scheme: scheme.ok_or_else(wrong)?.to_owned(),
