@@ -88,10 +88,13 @@ pub(crate) fn taken_back(
     // Items of parts that a message has no more.
     let mut gone_parts: HashSet<Seq> = HashSet::new();
     let mut present: HashSet<String> = HashSet::new();
+    let origins = messages.iter().filter_map(|PresentMessage { key, items }| {
+        Some(numbered(items.as_deref()?, newest.get(key.as_str())?.number))
+    });
+    // Of all messages at once: each look catches up with the log.
+    let there: HashSet<Seq> = session.events_of(origins.flatten())?.into_iter().collect();
     for PresentMessage { key, items } in messages {
-        if let (Some(telling), Some(items)) = (newest.get_mut(key.as_str()), items) {
-            let there: HashSet<Seq> =
-                session.events_of(numbered(items, telling.number))?.into_iter().collect();
+        if let (Some(telling), Some(_)) = (newest.get_mut(key.as_str()), items) {
             // Items that a rewind left do not come back as themselves: if the host has one again, the whole message is told anew.
             telling.is_again = telling.items.iter().any(|(seq, is_off)| *is_off && there.contains(seq));
             telling.is_off = telling.is_again;
@@ -130,8 +133,9 @@ pub(crate) fn taken_back(
 }
 
 /// Origins of the telling of this number.
-fn numbered(origins: Vec<String>, number: u32) -> impl Iterator<Item = String> {
-    origins.into_iter().map(move |origin| if number > 1 { format!("{origin}@{number}") } else { origin })
+fn numbered(origins: &[String], number: u32) -> impl Iterator<Item = String> {
+    let named = move |origin: &String| if number > 1 { format!("{origin}@{number}") } else { origin.clone() };
+    origins.iter().map(named)
 }
 
 /// The point before an item; if its message begins with it, the point before the message.

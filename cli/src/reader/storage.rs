@@ -109,19 +109,23 @@ impl StoredSession {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let messages = in_order(&self.messages);
-        let parts = messages.iter().flat_map(|message| in_order(&self.parts_of(message)));
-        let parts: Vec<PathBuf> = parts.collect();
-        messages.into_iter().chain(parts).collect()
+        self.messages_with_parts()
+            .into_iter()
+            .flat_map(|(message, parts)| [vec![message], parts].concat())
+            .collect()
     }
 
-    fn parts_of(&self, message: &Path) -> PathBuf {
-        self.parts.join(message.file_stem().unwrap_or_default())
+    fn messages_with_parts(&self) -> Vec<(PathBuf, Vec<PathBuf>)> {
+        let with_parts = |message: PathBuf| {
+            let parts = in_order(&self.parts.join(message.file_stem().unwrap_or_default()));
+            (message, parts)
+        };
+        in_order(&self.messages).into_iter().map(with_parts).collect()
     }
 
-    fn message(&self, path: &Path) -> io::Result<StoredMessage> {
+    fn message(&self, path: &Path, parts: Vec<PathBuf>) -> io::Result<StoredMessage> {
         let part = |path: PathBuf| Ok((name_of(&path), self.content(&path)?));
-        let parts = in_order(&self.parts_of(path)).into_iter().map(part).collect::<io::Result<_>>()?;
+        let parts = parts.into_iter().map(part).collect::<io::Result<_>>()?;
         Ok(StoredMessage { id: name_of(path), info: self.content(path)?, parts })
     }
 
@@ -146,10 +150,11 @@ impl StoredSession {
         sink: &mut dyn Sink,
     ) -> io::Result<Result<ImportReport, ImportError>> {
         let info = self.content(&self.info)?;
-        let files = in_order(&self.messages);
-        let parts = |path: &Path| in_order(&self.parts_of(path)).iter().map(|part| name_of(part)).collect();
-        let list = files.iter().map(|path| (name_of(path), parts(path))).collect();
-        let mut messages = files.into_iter().map(|path| self.message(&path));
+        // Looked at once: a part that comes later is in neither.
+        let files = self.messages_with_parts();
+        let names = |parts: &[PathBuf]| parts.iter().map(|part| name_of(part)).collect();
+        let list = files.iter().map(|(path, parts)| (name_of(path), names(parts))).collect();
+        let mut messages = files.into_iter().map(|(path, parts)| self.message(&path, parts));
         Ok(import::read_storage(&self.id, &info, (list, &mut messages), options, sink))
     }
 }

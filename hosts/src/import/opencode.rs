@@ -22,7 +22,7 @@
 //! | record with an entry of its own | `record:<message or part id>` |
 //! | compaction, and the question before the summary | `replaced:`, `question:` + id of the summary message |
 //! | cleared output | `cleared:<part id>` |
-//! //! | document | `document:<session id>` |
+//! | document | `document:<session id>` |
 //!
 //! A part or message without id is named by its message and place. Another one under a known id is told under `<id>+<n>`: a
 //! redactor may have put one word in place of many ids. The same one is told once.
@@ -332,7 +332,7 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Import
     }
     for (place, (part, read)) in parts.iter().enumerate() {
         let Some(read) = read else {
-            let origin = format!("part:{}/{place}", head.id);
+            let origin = format!("part:{}", undo::part_id(None, &head.id, place));
             let reason = format!("part {} of {} is no object; kept as it is", place + 1, head.id);
             document.note(part, reason, context);
             if document.refer(part, &origin) {
@@ -340,7 +340,7 @@ fn read_message(document: &mut Document<'_>, message: &str, context: &mut Import
             }
             continue;
         };
-        let id = json::owned(read.id).unwrap_or_else(|| format!("{}/{place}", head.id));
+        let id = undo::part_id(read.id, &head.id, place);
         let id = document.session.name(&id, part);
         let mut facts = read_part(&head, &id, read, part, document, context);
         let bodies = wire::bodies(&facts);

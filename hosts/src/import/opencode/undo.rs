@@ -22,14 +22,17 @@ impl RevertPoint {
 /// A message in a host's list, and the ids of its parts where they have facts of their own.
 pub(in crate::import) type ListedMessage = (String, Option<Vec<String>>);
 
+/// The name of a part: its own, else its message and place.
+pub(super) fn part_id(own: Option<&str>, message: &str, place: usize) -> String {
+    json::owned(own).unwrap_or_else(|| format!("{message}/{place}"))
+}
+
 /// A message in a document's list.
 pub(super) fn listed(message: &str) -> Option<ListedMessage> {
     let [info, parts] = json::pick(message, ["info", "parts"])?;
     let id = json::owned(json::member(info, "id"))?;
     let parts = parts.and_then(json::elements).unwrap_or_default().into_iter().enumerate();
-    let named = |(place, part): (usize, &str)| {
-        json::owned(json::member(Some(part), "id")).unwrap_or_else(|| format!("{id}/{place}"))
-    };
+    let named = |(place, part): (usize, &str)| part_id(json::member(Some(part), "id"), &id, place);
     let parts = parts.map(named).collect();
     Some((id, Some(parts)))
 }
@@ -50,9 +53,9 @@ impl SessionReader {
         for (key, parts) in &list {
             let mut parts = parts.as_deref().filter(|_| is_clear);
             let reverted = self.undo.0.as_ref().filter(|(message, _)| message == key);
-            let Some(is_last) = reverted.map_or(Some(false), |(_, part)| part.as_ref().map(|_| true)) else {
+            if matches!(reverted, Some((_, None))) {
                 break;
-            };
+            }
             if let (Some((_, Some(part))), Some(before)) = (reverted, &mut parts)
                 && let Some(place) = before.iter().position(|id| id == part)
             {
@@ -61,22 +64,20 @@ impl SessionReader {
             let items = |id: &String| [format!("part:{id}"), format!("call:{id}:start")];
             let items = parts.map(|parts| parts.iter().flat_map(items).collect());
             messages.push(PresentMessage { key: key.clone(), items });
-            if is_last {
+            if reverted.is_some() {
                 break;
             }
         }
-        self.present = messages;
-        self.say_present(context);
+        if self.undo.0.is_some() {
+            self.present.clone_from(&messages);
+        }
+        context.sink.present(&self.stream, messages);
     }
 
     /// Takes back what is reverted and was told just now.
     pub(in crate::import) fn revert(&self, context: &mut ImportContext<'_>) {
         if self.undo.0.is_some() {
-            self.say_present(context);
+            context.sink.present(&self.stream, self.present.clone());
         }
-    }
-
-    fn say_present(&self, context: &mut ImportContext<'_>) {
-        context.sink.present(&self.stream, self.present.clone());
     }
 }
