@@ -120,9 +120,9 @@ impl GrowingRecordings {
         let mut looks =
             if steady(&self.late).iter().any(|late| late == path) { 0 } else { BEHIND_LOOK_COUNT };
         loop {
-            let read = self.import(store, path, format);
-            let is_there = read.is_ok() && is_told();
-            if is_there || read.is_err() || looks == 0 {
+            let read = self.import(store, path, format)?;
+            let is_there = is_told();
+            if is_there || looks == 0 {
                 let mut late = steady(&self.late);
                 late.retain(|late| late != path);
                 if !is_there {
@@ -131,7 +131,7 @@ impl GrowingRecordings {
                 while late.len() > RECORDING_COUNT_MAX {
                     late.pop_front();
                 }
-                return read;
+                return Ok(read);
             }
             // It is above 0 here.
             looks = looks.saturating_sub(1);

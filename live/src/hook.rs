@@ -332,14 +332,13 @@ impl HookEvent<'_> {
 /// The oldest open call with the tool and the parameters of `call`.
 fn open_call(view: &View, call: &CallWithResult) -> Option<String> {
     // Parameters that cannot be read, or are no JSON, are not those of the call.
-    let params: serde_json::Value = serde_json::from_str(&call.params).ok()?;
+    let value = |text: String| serde_json::from_str::<serde_json::Value>(&text).ok();
+    let params = value(call.params.clone())?;
     let is_it = |item: &ItemView| {
-        // As above.
-        let text = item.params.and_then(|body| view.text(body).ok());
         item.status == Some(Status::Pending)
             && item.tool.as_deref() == Some(&*call.tool)
             // As above.
-            && text.and_then(|text| serde_json::from_str(&text).ok()) == Some(params.clone())
+            && item.params.and_then(|body| view.text(body).ok()).and_then(value).as_ref() == Some(&params)
     };
     view.current().into_iter().find(is_it)?.call.map(|id| id.to_string())
 }

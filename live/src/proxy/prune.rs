@@ -135,25 +135,22 @@ impl<'a> PrunedRequest<'a> {
             };
             json::string(named).into_iter().chain(blocks.filter_map(of_block)).collect()
         };
-        // A host may put words of its own behind the results.
-        let is_system = |message: &&&str| {
+        self.newest_first().map(ids).take_while(|ids| !ids.is_empty()).flatten().collect()
+    }
+
+    /// The messages, the last one first. A host may put words of its own behind it: they are left out.
+    fn newest_first(&self) -> impl Iterator<Item = &'a str> {
+        let is_system = |message: &&str| {
             let [role] = json::pick(message, ["role"]).unwrap_or_default();
             json::string(role).as_deref() == Some("system")
         };
-        let all = self.messages.iter().rev().skip_while(is_system).map(|message| ids(message));
-        all.take_while(|ids| !ids.is_empty()).flatten().collect()
+        self.messages.iter().rev().copied().skip_while(is_system)
     }
 
     /// Whether the user speaks last: nothing of this turn was sent yet.
     fn is_prompt(&self) -> bool {
-        let spoken = self
-            .messages
-            .iter()
-            .rev()
-            .map(|message| json::pick(message, ["role", "content"]).unwrap_or_default());
-        // A host may put words of its own behind the user's.
-        let mut spoken = spoken.filter(|[role, _]| json::string(*role).as_deref() != Some("system"));
-        let Some([role, content]) = spoken.next() else { return false };
+        let Some(message) = self.newest_first().next() else { return false };
+        let [role, content] = json::pick(message, ["role", "content"]).unwrap_or_default();
         let blocks = content.and_then(json::elements).unwrap_or_default();
         let has_result = blocks.iter().any(|block| {
             let [kind] = json::pick(block, ["type"]).unwrap_or_default();
@@ -276,7 +273,8 @@ fn changes(
     if let Some((format, path)) = known.places.recording(identity) {
         let answers = request.answers();
         // A view that cannot be had is told of below.
-        let mut is_told = || session.view().map_or(true, |view| knows(store, &view, &answers));
+        let mut is_told =
+            || answers.is_empty() || session.view().map_or(true, |view| knows(store, &view, &answers));
         // A recording that cannot be read now is tried again by the next request.
         let read = known.recordings.import_until(store, &path, format, &mut is_told);
         pruned.recording = read.err().map(|error| chained(&error));
