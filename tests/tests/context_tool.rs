@@ -59,6 +59,12 @@ impl Session {
         view.state().hash(ix, Seq::MAX, HashForm::Shown).unwrap_or_default()
     }
 
+    /// Four files that were read: the hashes of the calls.
+    fn four_reads(&self) -> Vec<String> {
+        let files = ["a", "b", "c", "d"].iter();
+        files.map(|file| self.call("read", &format!(r#"{{"filePath":"/src/{file}.rs"}}"#), &long())).collect()
+    }
+
     fn say(&self, text: &str) {
         let _ = self.append(vec![Entry::message("", Role::Assistant, text)]);
     }
@@ -229,10 +235,7 @@ fn test_08_symmetric_restore_by_pattern() {
 #[test]
 fn test_09_batch_of_mixed_targets_is_one_commit() {
     let session = Session::new();
-    let hashes: Vec<String> = ["a", "b", "c", "d"]
-        .iter()
-        .map(|file| session.call("read", &format!(r#"{{"filePath":"/src/{file}.rs"}}"#), &long()))
-        .collect();
+    let hashes = session.four_reads();
     session.say("First I looked at all the files of the source.");
     session.say("Then I compared them with their tests and ran those.");
     let before = session.store.head().unwrap();
@@ -525,10 +528,7 @@ fn a_range_goes_behind_one_summary_and_comes_back() {
 #[test]
 fn a_range_may_hold_another_and_leaves_alone_what_is_protected() {
     let session = Session::new();
-    let hashes: Vec<String> = ["a", "b", "c", "d"]
-        .iter()
-        .map(|file| session.call("read", &format!(r#"{{"filePath":"/src/{file}.rs"}}"#), &long()))
-        .collect();
+    let hashes = session.four_reads();
     let _ = session.call("todowrite", r#"{"todos":[]}"#, &long());
     let _ = session.tool("distill", &serde_json::json!([[format!("{}..{}", hashes[1], hashes[2]), "inner"]]));
     let inner = told(&session);

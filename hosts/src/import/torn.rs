@@ -246,9 +246,9 @@ impl<R: BufRead> ValueReader<R> {
 
 /// A text with the control characters in its strings escaped; none if there is none.
 fn escaped(bytes: &[u8]) -> Option<Vec<u8>> {
-    let (mut out, mut scan, mut done) = (Vec::new(), (false, false), 0);
+    let (mut out, mut done) = (Vec::new(), 0);
+    let (mut in_string, mut is_escaped) = (false, false);
     for (at, &byte) in bytes.iter().enumerate() {
-        let (in_string, is_escaped) = scan;
         if in_string && byte < 0x20 {
             out.extend_from_slice(bytes.get(done..at).unwrap_or_default());
             if !is_escaped {
@@ -262,7 +262,12 @@ fn escaped(bytes: &[u8]) -> Option<Vec<u8>> {
             }
             done = at + 1;
         }
-        scan = (in_string != (byte == b'"' && !is_escaped), in_string && byte == b'\\' && !is_escaped);
+        if in_string {
+            in_string = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
+        } else {
+            in_string = byte == b'"';
+        }
     }
     out.extend_from_slice(bytes.get(done..).unwrap_or_default());
     (done > 0).then_some(out)

@@ -124,7 +124,7 @@ impl Requests {
         }
         read.leave_out_beginnings_of_forks(&told.forks);
         let sums = read.sums(&told.all);
-        // There may be a hundred thousand: only those that are no copies are cloned.
+        // There may be a hundred thousand: only those that count are cloned, and copies of them, which are counted.
         let RequestReader { all: kept, copies, .. } = read;
         let request = |number: usize| Some(told.all.get(number)?.request.clone());
         let mut all: Vec<BilledRequest> = kept.into_iter().flatten().filter_map(request).collect();
