@@ -27,7 +27,7 @@ pub(super) enum Gap {
     Break,
 }
 
-/// A word, or a mark of one character.
+/// A word, or a mark: one character, a quotation, or a block of code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WordToken<'t> {
     pub(super) text: &'t str,
@@ -170,10 +170,11 @@ impl<'t> TokenScan<'t> {
         while let Some(first) = rest.chars().next() {
             let start = text.len() - rest.len();
             if let Some(len) = quoted_len(rest, start == 0 || gap == Gap::Break) {
-                // Quoted words are of another speaker.
-                scan.push(WordToken { text: "\"", start, is_word: false, gap, sentence: 0 });
+                // Quoted words are of another speaker: one mark.
+                let (quoted, after) = rest.split_at_checked(len).unwrap_or((rest, ""));
+                scan.push(WordToken { text: quoted, start, is_word: false, gap, sentence: 0 });
                 gap = Gap::Space;
-                rest = rest.get(len..).unwrap_or_default();
+                rest = after;
                 continue;
             }
             if is_space(first) {
