@@ -474,15 +474,16 @@ impl<'r> Simulation<'r> {
         let runs = self.runs();
         let mut candidates: Vec<PlanCandidate> = Vec::new();
         let mut forced: Option<usize> = None;
+        let all = self.settings.mode == ServeMode::Eager || self.cache.cold;
         for place in &self.pending {
             let Some(slot) = self.slots.get(*place) else { continue };
             if slot.forced {
                 forced = forced.or(Some(*place));
             }
-            // Below 0 if a summary is longer: the slot is no candidate then.
+            // Below 0 if a summary is longer: the slot is a candidate only where it need not pay, as a step has it.
             let gain =
                 signed(slot.sent).saturating_sub(signed(slot.current)).saturating_sub(self.taken_back(slot));
-            if gain > 0 {
+            if gain > 0 || all {
                 let position = runs.get(&slot.run).copied().unwrap_or(*place);
                 candidates.push(PlanCandidate { position, gain, waited: slot.waited });
             }
