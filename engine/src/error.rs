@@ -284,7 +284,14 @@ impl From<LogError> for Error {
             LogError::Forked { owner, .. } => Self::Forked { owner },
             LogError::Erased { .. } => Self::Erased { detail: text, lost: false },
             LogError::Moved { path } => Self::ReadOnly { path, detail: text },
-            LogError::Io { action, path, source } => Self::Io { action, path, source },
+            LogError::Io { action, path, source } => {
+                // An error that others wait for, too, is told by its number.
+                let same = |source: std::sync::Arc<std::io::Error>| {
+                    let number = source.raw_os_error();
+                    number.map_or_else(|| source.kind().into(), std::io::Error::from_raw_os_error)
+                };
+                Self::Io { action, path, source: std::sync::Arc::try_unwrap(source).unwrap_or_else(same) }
+            }
             LogError::Corrupt(damage) => Self::Corrupt {
                 detail: text,
                 damage: Box::new(Damage {

@@ -530,6 +530,7 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
     found
 }
 
+#[cfg(any(test, feature = "testing"))]
 /// Invariant 9 for one payload: it decodes to the encoded value, and encodes to the same bytes again.
 pub fn payload_round_trip(stamp: &crate::event::Stamp, payload: &Payload) -> Result<(), String> {
     let (version, bytes) =

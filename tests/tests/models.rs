@@ -187,10 +187,6 @@ impl commit_queue::Stages for Shaky {
         placed > other
     }
 
-    fn again(&self, failure: &&'static str) -> &'static str {
-        failure
-    }
-
     fn unwound(&self) -> &'static str {
         "unwound"
     }

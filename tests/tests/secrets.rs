@@ -344,7 +344,7 @@ fn what_is_erased_is_nowhere_in_the_folder() {
     plant(&store, &secret);
     let _ = store.seal(false).unwrap();
     assert!(traces(&folder).len() >= COUNT, "the test finds what is there");
-    let report = store.erase_bodies(&scanned(&store), "me", "planted").unwrap();
+    let report = store.erase_spans(&[], &scanned(&store), "me", "planted").unwrap();
     assert!(report.recorded.is_some());
     drop(store);
     assert_eq!(traces(&folder), Vec::<String>::new());
@@ -499,7 +499,7 @@ fn a_dictionary_finds_nothing_in_the_log() {
     let folder = home.path().join("store");
     let store = open(&folder, false);
     plant(&store, &secret);
-    let _ = store.erase_bodies(&scanned(&store), "me", "planted").unwrap();
+    let _ = store.erase_spans(&[], &scanned(&store), "me", "planted").unwrap();
     let labels: Vec<(u32, String)> = events(&store)
         .unwrap()
         .iter()

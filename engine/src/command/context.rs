@@ -18,10 +18,8 @@ use super::named::{ContextRejection, hash_of, named, shown_as};
 use super::range::{self, range_ends};
 use super::target::{ContextAction, Target};
 use crate::event::{
-    Body, Discarded, Distilled, Face, Hidden, Payload, Pinned, PolicySet, Restored, Rewound, Role, Text,
-    Unpinned,
+    Body, Discarded, Distilled, Face, Hidden, Payload, Pinned, Restored, Rewound, Role, Unpinned,
 };
-use crate::fold::policy::Policy;
 use crate::fold::{CauseView, FaceState, ItemKind, Ix, State, Status};
 use crate::ids::{BodyId, ItemId, Seq, Signature};
 use crate::text::shorten::{first_three, preview};
@@ -55,13 +53,6 @@ pub enum Command {
     Unpin {
         /// The targets.
         targets: Vec<Target>,
-    },
-    /// Follow this policy from here on.
-    SetPolicy {
-        /// The policy, whole.
-        policy: Box<Policy>,
-        /// The reason, if one is given.
-        reason: Option<String>,
     },
     /// Take everything after a point off the branch.
     Rewind {
@@ -133,10 +124,6 @@ pub fn decide(
             let items = named(state, targets)?;
             let reply = format!("Unpinned {} item(s)", items.len());
             Ok(Decision::one(Unpinned { items }, reply))
-        }
-        Command::SetPolicy { policy, reason } => {
-            let set = PolicySet { policy: policy.to_json(), reason: reason.as_ref().map(Text::from) };
-            Ok(Decision::one(set, format!("Policy set: {}", policy.compact())))
         }
         Command::Rewind { to } => {
             if *to > state.head() {

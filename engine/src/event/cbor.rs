@@ -3,7 +3,7 @@
 //! ```text
 //! record!(TurnStarted { 4 kind, 5 key, 6 number })     ->  map(n): 4 kind, 5 key, 6 number; what has its default is left out
 //! array!(Body { first, chunks, bytes, tokens, lines }) ->  array(5)
-//! numbers!(TurnKind { Step = 0, Prompt = 1 })          ->  unsigned integer
+//! numbers! { pub enum TurnKind { Step = 0, Prompt = 1 } }  ->  unsigned integer
 //! ```
 //!
 //! The reader takes the shortest integers, definite lengths and rising keys only, and no value that the writer would leave out. So
@@ -516,9 +516,26 @@ macro_rules! array {
 }
 pub(crate) use array;
 
-/// The numbers of an enum, from 0. They never change; 0 is the default.
+/// An enum with its numbers, from 0. They never change; 0 is the default.
 macro_rules! numbers {
-    ($name:ident { $zero:ident = 0 $(, $variant:ident = $number:literal )* $(,)? }) => {
+    (
+        $(#[$about:meta])*
+        pub enum $name:ident {
+            $(#[$about_zero:meta])* $zero:ident = 0 $(, $(#[$about_one:meta])* $variant:ident = $number:literal )* $(,)?
+        }
+    ) => {
+        #[derive(
+            rkyv::Archive, rkyv::Serialize, rkyv::Deserialize, serde::Serialize, serde::Deserialize,
+            Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug,
+        )]
+        #[serde(rename_all = "snake_case")]
+        $(#[$about])*
+        pub enum $name {
+            $(#[$about_zero])*
+            $zero,
+            $( $(#[$about_one])* $variant, )*
+        }
+
         impl $crate::event::cbor::CborField for $name {
             fn blank() -> Self {
                 Self::$zero

@@ -173,37 +173,21 @@ record!(Unpinned { 4 items });
 
 names_items!(Unpinned);
 
-/// The kind of an injected text.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum InjectedKind {
-    /// A reminder of the todo list.
-    Reminder,
-    /// A reflection, in automata mode.
-    Reflection,
-    /// Current memory.
-    Memory,
-    /// Another text of the host.
-    Other,
-    /// A notice that the context has passed a size.
-    Size,
+numbers! {
+    /// The kind of an injected text.
+    pub enum InjectedKind {
+        /// A reminder of the todo list.
+        Reminder = 0,
+        /// A reflection, in automata mode.
+        Reflection = 1,
+        /// Current memory.
+        Memory = 2,
+        /// Another text of the host.
+        Other = 3,
+        /// A notice that the context has passed a size.
+        Size = 4,
+    }
 }
-
-numbers!(InjectedKind { Reminder = 0, Reflection = 1, Memory = 2, Other = 3, Size = 4 });
 
 /// The host put a text into the context.
 #[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
@@ -237,21 +221,19 @@ impl EventKind for Injected {
     }
 }
 
-/// The cause of a rebase.
-#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[serde(rename_all = "snake_case")]
-pub enum RebaseCause {
-    /// The provider's cache was cold.
-    Cold,
-    /// It pays within the horizon.
-    Pays,
-    /// The token budget.
-    Budget,
-    /// A user or the model asked.
-    Asked,
+numbers! {
+    /// The cause of a rebase.
+    pub enum RebaseCause {
+        /// The provider's cache was cold.
+        Cold = 0,
+        /// It pays within the horizon.
+        Pays = 1,
+        /// The token budget.
+        Budget = 2,
+        /// A user or the model asked.
+        Asked = 3,
+    }
 }
-
-numbers!(RebaseCause { Cold = 0, Pays = 1, Budget = 2, Asked = 3 });
 
 /// From here on served contexts show conclusions that were pending.
 #[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]

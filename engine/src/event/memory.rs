@@ -9,67 +9,35 @@ use super::{Body, Text};
 use crate::ids::{ItemId, Micros, Signature};
 use crate::text::words::word;
 
-/// The kind of a memory item.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryKind {
-    /// A statement that holds.
-    #[default]
-    Fact,
-    /// A wish of the user: category and key to value.
-    Preference,
-    /// A choice that was made.
-    Decision,
-    /// A remark.
-    Note,
+numbers! {
+    /// The kind of a memory item.
+    #[derive(Default)]
+    pub enum MemoryKind {
+        /// A statement that holds.
+        #[default]
+        Fact = 0,
+        /// A wish of the user: category and key to value.
+        Preference = 1,
+        /// A choice that was made.
+        Decision = 2,
+        /// A remark.
+        Note = 3,
+    }
 }
 
-numbers!(MemoryKind { Fact = 0, Preference = 1, Decision = 2, Note = 3 });
-
-/// How long an item lives.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Lifespan {
-    /// Until its session ends.
-    #[default]
-    Session,
-    /// As long as the project.
-    Project,
-    /// For ever.
-    Permanent,
+numbers! {
+    /// How long an item lives.
+    #[derive(Default)]
+    pub enum Lifespan {
+        /// Until its session ends.
+        #[default]
+        Session = 0,
+        /// As long as the project.
+        Project = 1,
+        /// For ever.
+        Permanent = 2,
+    }
 }
-
-numbers!(Lifespan { Session = 0, Project = 1, Permanent = 2 });
 
 /// Where an item comes from.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -94,80 +94,48 @@ impl Body {
     }
 }
 
-/// The speaker of a message.
-///
-/// ```
-/// use acpdb_engine::Role;
-///
-/// assert_eq!(serde_json::to_string(&Role::Assistant)?, r#""assistant""#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Instructions of the host.
-    System,
-    /// The person, or the host in the person's place.
-    #[default]
-    User,
-    /// The model.
-    Assistant,
-    /// A tool, in formats where results are messages.
-    Tool,
+numbers! {
+    /// The speaker of a message.
+    ///
+    /// ```
+    /// use acpdb_engine::Role;
+    ///
+    /// assert_eq!(serde_json::to_string(&Role::Assistant)?, r#""assistant""#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[derive(Default)]
+    pub enum Role {
+        /// Instructions of the host.
+        System = 0,
+        /// The person, or the host in the person's place.
+        #[default]
+        User = 1,
+        /// The model.
+        Assistant = 2,
+        /// A tool, in formats where results are messages.
+        Tool = 3,
+    }
 }
 
-numbers!(Role { System = 0, User = 1, Assistant = 2, Tool = 3 });
-
-/// The kind of a part.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum PartKind {
-    /// Text.
-    #[default]
-    Text,
-    /// The model's reasoning, possibly with a provider's signature.
-    Reasoning,
-    /// An image, audio or document.
-    Media,
-    /// A tool call, in hosts that record it as part of the message only.
-    Call,
-    /// A tool result, in hosts that record it as part of the message only.
-    Result,
-    /// Something the host sends to the model that acpdb does not interpret.
-    Opaque,
+numbers! {
+    /// The kind of a part.
+    #[derive(Default)]
+    pub enum PartKind {
+        /// Text.
+        #[default]
+        Text = 0,
+        /// The model's reasoning, possibly with a provider's signature.
+        Reasoning = 1,
+        /// An image, audio or document.
+        Media = 2,
+        /// A tool call, in hosts that record it as part of the message only.
+        Call = 3,
+        /// A tool result, in hosts that record it as part of the message only.
+        Result = 4,
+        /// Something the host sends to the model that acpdb does not interpret.
+        Opaque = 5,
+    }
 }
-
-numbers!(PartKind { Text = 0, Reasoning = 1, Media = 2, Call = 3, Result = 4, Opaque = 5 });
 
 /// Tokens that a picture or a document counts at most. Providers do not bill its bytes: Anthropic scales a picture to about
 /// 1,600 tokens (width * height / 750) at most, other providers to fewer.
@@ -219,90 +187,58 @@ pub struct Part {
 
 part!(Part { 0 kind, 1 body, 2 media_type, 3 signature, 4 task, 5 automata });
 
-/// A side of an item. Calls have both; everything else has only an output.
-///
-/// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
-/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
-/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
-/// # let read = session.append([
-/// #     acpdb_engine::Entry::step("step-1"),
-/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
-/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
-/// # ])?;
-/// # let item = read.items[1].ok_or("it is new")?;
-/// use acpdb_engine::{At, Face};
-///
-/// let view = session.view()?;
-/// let call = view.history().into_iter().find(|it| it.item == item).ok_or("there")?;
-/// for (face, shown) in [(Face::Input, &call.input), (Face::Output, &call.output)] {
-///     println!("{face:?}: {:?}, {} tokens", shown.state, shown.tokens);
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Face {
-    /// A call's parameters.
-    Input,
-    /// A call's result; the content of any other item.
-    #[default]
-    Output,
+numbers! {
+    /// A side of an item. Calls have both; everything else has only an output.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+    /// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+    /// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+    /// # let read = session.append([
+    /// #     acpdb_engine::Entry::step("step-1"),
+    /// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+    /// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+    /// # ])?;
+    /// # let item = read.items[1].ok_or("it is new")?;
+    /// use acpdb_engine::{At, Face};
+    ///
+    /// let view = session.view()?;
+    /// let call = view.history().into_iter().find(|it| it.item == item).ok_or("there")?;
+    /// for (face, shown) in [(Face::Input, &call.input), (Face::Output, &call.output)] {
+    ///     println!("{face:?}: {:?}, {} tokens", shown.state, shown.tokens);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[derive(Default)]
+    pub enum Face {
+        /// A call's parameters.
+        Input = 0,
+        /// A call's result; the content of any other item.
+        #[default]
+        Output = 1,
+    }
 }
 
-numbers!(Face { Input = 0, Output = 1 });
-
-/// The actor behind an event.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Actor {
-    /// The person.
-    User,
-    /// The model.
-    Assistant,
-    /// A tool.
-    Tool,
-    /// The program that runs the agent.
-    #[default]
-    Host,
-    /// acpdb itself, by policy.
-    Policy,
+numbers! {
+    /// The actor behind an event.
+    #[derive(Default)]
+    pub enum Actor {
+        /// The person.
+        User = 0,
+        /// The model.
+        Assistant = 1,
+        /// A tool.
+        Tool = 2,
+        /// The program that runs the agent.
+        #[default]
+        Host = 3,
+        /// acpdb itself, by policy.
+        Policy = 4,
+    }
 }
-
-numbers!(Actor { User = 0, Assistant = 1, Tool = 2, Host = 3, Policy = 4 });
 
 /// The fields that every event carries besides its payload.
 #[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]

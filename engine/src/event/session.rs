@@ -9,36 +9,20 @@ use super::{Body, Text};
 use crate::ids::{ItemId, Seq, StreamId};
 use crate::text::words::{count, word};
 
-/// The kind of a stream.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
-)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum Scope {
-    /// One conversation.
-    #[default]
-    Session = 0,
-    /// A project: memory that its sessions share.
-    Project = 1,
-    /// A user: memory that outlives projects.
-    User = 2,
+numbers! {
+    /// The kind of a stream.
+    #[derive(Default)]
+    #[repr(u8)]
+    pub enum Scope {
+        /// One conversation.
+        #[default]
+        Session = 0,
+        /// A project: memory that its sessions share.
+        Project = 1,
+        /// A user: memory that outlives projects.
+        User = 2,
+    }
 }
-
-numbers!(Scope { Session = 0, Project = 1, User = 2 });
 
 /// The session that started this session, and the call that did it.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
@@ -202,20 +186,17 @@ impl EventKind for SessionClosed {
     }
 }
 
-/// The counter that advanced.
-#[derive(
-    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnKind {
-    /// One step of the model: the turn of the rules.
-    #[default]
-    Step,
-    /// One prompt of the user: a second counter; the turn stays.
-    Prompt,
+numbers! {
+    /// The counter that advanced.
+    #[derive(Default)]
+    pub enum TurnKind {
+        /// One step of the model: the turn of the rules.
+        #[default]
+        Step = 0,
+        /// One prompt of the user: a second counter; the turn stays.
+        Prompt = 1,
+    }
 }
-
-numbers!(TurnKind { Step = 0, Prompt = 1 });
 
 /// A step of the model, or a prompt of the user, began. The only event that makes turns pass.
 #[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -283,20 +264,19 @@ impl EventKind for PromptSet {
     }
 }
 
-/// The cause of a replaced context.
-#[derive(ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[serde(rename_all = "snake_case")]
-pub enum ReplaceCause {
-    /// The host summarised the context.
-    #[default]
-    Compaction,
-    /// The host set a new list of messages.
-    Host,
-    /// The user cleared the conversation.
-    Cleared,
+numbers! {
+    /// The cause of a replaced context.
+    #[derive(Default)]
+    pub enum ReplaceCause {
+        /// The host summarised the context.
+        #[default]
+        Compaction = 0,
+        /// The host set a new list of messages.
+        Host = 1,
+        /// The user cleared the conversation.
+        Cleared = 2,
+    }
 }
-
-numbers!(ReplaceCause { Compaction = 0, Host = 1, Cleared = 2 });
 
 /// The host replaced its context: items that `order` does not name leave it, the named ones stay, in that order.
 ///

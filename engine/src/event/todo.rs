@@ -173,24 +173,21 @@ impl EventKind for TodoChanged {
     }
 }
 
-/// The status of a task.
-#[derive(
-    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskStatus {
-    /// Not begun.
-    #[default]
-    Pending,
-    /// The active task.
-    InProgress,
-    /// Given to a subagent.
-    Delegated,
-    /// Done.
-    Completed,
+numbers! {
+    /// The status of a task.
+    #[derive(Default)]
+    pub enum TaskStatus {
+        /// Not begun.
+        #[default]
+        Pending = 0,
+        /// The active task.
+        InProgress = 1,
+        /// Given to a subagent.
+        Delegated = 2,
+        /// Done.
+        Completed = 3,
+    }
 }
-
-numbers!(TaskStatus { Pending = 0, InProgress = 1, Delegated = 2, Completed = 3 });
 
 /// One task of an accepted update. Absent fields keep their value.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]

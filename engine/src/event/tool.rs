@@ -10,77 +10,45 @@ use crate::ids::Signature;
 use crate::text::signature::is_masked;
 use crate::text::words::{tokens, word};
 
-/// A tool's action on the things that its keys name.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolClass {
-    /// Shows a file.
-    Read,
-    /// Replaces a whole file.
-    Write,
-    /// Changes part of a file.
-    Edit,
-    /// Removes a file.
-    Delete,
-    /// Lists or searches.
-    Search,
-    /// Anything else.
-    #[default]
-    Other,
+numbers! {
+    /// A tool's action on the things that its keys name.
+    #[derive(Default)]
+    pub enum ToolClass {
+        /// Shows a file.
+        Read = 0,
+        /// Replaces a whole file.
+        Write = 1,
+        /// Changes part of a file.
+        Edit = 2,
+        /// Removes a file.
+        Delete = 3,
+        /// Lists or searches.
+        Search = 4,
+        /// Anything else.
+        #[default]
+        Other = 5,
+    }
 }
 
-numbers!(ToolClass { Read = 0, Write = 1, Edit = 2, Delete = 3, Search = 4, Other = 5 });
-
-/// The kind of thing that a key names. Keys of different kinds never meet.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyKind {
-    /// A file: its path.
-    File,
-    /// A search: `glob:{path}:{pattern}` and the like; fields are compared one by one ([`Key::fields`]).
-    Search,
-    /// A web address or web query.
-    Url,
-    /// A command line.
-    Exec,
-    /// A question about state: `bash:git:status` and its operands.
-    State,
-    /// A task.
-    Task,
-    /// A check that a command line runs: `cargo test` and its operands.
-    Check,
+numbers! {
+    /// The kind of thing that a key names. Keys of different kinds never meet.
+    pub enum KeyKind {
+        /// A file: its path.
+        File = 0,
+        /// A search: `glob:{path}:{pattern}` and the like; fields are compared one by one ([`Key::fields`]).
+        Search = 1,
+        /// A web address or web query.
+        Url = 2,
+        /// A command line.
+        Exec = 3,
+        /// A question about state: `bash:git:status` and its operands.
+        State = 4,
+        /// A task.
+        Task = 5,
+        /// A check that a command line runs: `cargo test` and its operands.
+        Check = 6,
+    }
 }
-
-numbers!(KeyKind { File = 0, Search = 1, Url = 2, Exec = 3, State = 4, Task = 5, Check = 6 });
 
 /// A thing that a call is about.
 #[derive(ToJson, FromJson, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -99,33 +67,17 @@ pub struct Key {
 
 part!(Key { 0 kind, 1 class, 2 given, 3 resolved, 4 fields });
 
-/// Which parameters a signature covers, and how.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum SignatureForm {
-    /// As given, without top-level nulls.
-    NoNulls,
-    /// File paths resolved.
-    Resolved,
-    /// File paths resolved, without top-level nulls.
-    ResolvedNoNulls,
+numbers! {
+    /// Which parameters a signature covers, and how.
+    pub enum SignatureForm {
+        /// As given, without top-level nulls.
+        NoNulls = 0,
+        /// File paths resolved.
+        Resolved = 1,
+        /// File paths resolved, without top-level nulls.
+        ResolvedNoNulls = 2,
+    }
 }
-
-numbers!(SignatureForm { NoNulls = 0, Resolved = 1, ResolvedNoNulls = 2 });
 
 /// Sizes of the parameters as a placeholder shows them; the texts themselves come from the body.
 #[derive(
@@ -144,24 +96,21 @@ pub struct Shown {
 
 array!(Shown { line_bytes, line_tokens, object_bytes, object_tokens });
 
-/// A tool's role in the todo rule.
-#[derive(
-    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum TodoRole {
-    /// No role.
-    #[default]
-    None,
-    /// Writes the whole list.
-    Write,
-    /// Reads the list.
-    Read,
-    /// Changes one entry: no rule touches it.
-    Delta,
+numbers! {
+    /// A tool's role in the todo rule.
+    #[derive(Default)]
+    pub enum TodoRole {
+        /// No role.
+        #[default]
+        None = 0,
+        /// Writes the whole list.
+        Write = 1,
+        /// Reads the list.
+        Read = 2,
+        /// Changes one entry: no rule touches it.
+        Delta = 3,
+    }
 }
-
-numbers!(TodoRole { None = 0, Write = 1, Read = 2, Delta = 3 });
 
 /// A tool was called.
 #[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -252,35 +201,19 @@ impl EventKind for ToolCallStarted {
     }
 }
 
-/// How a call ended.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    ToJson,
-    FromJson,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It did its work.
-    #[default]
-    Completed,
-    /// It failed; the output is the error.
-    Failed,
-    /// It was cancelled, refused or interrupted. Rules treat it as failed.
-    Aborted,
+numbers! {
+    /// How a call ended.
+    #[derive(Default)]
+    pub enum Outcome {
+        /// It did its work.
+        #[default]
+        Completed = 0,
+        /// It failed; the output is the error.
+        Failed = 1,
+        /// It was cancelled, refused or interrupted. Rules treat it as failed.
+        Aborted = 2,
+    }
 }
-
-numbers!(Outcome { Completed = 0, Failed = 1, Aborted = 2 });
 
 /// A call ended. Pairs with the nearest earlier unanswered start of the same call id in the stream.
 #[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -334,22 +267,21 @@ impl EventKind for ToolCallFinished {
     }
 }
 
-/// The cause of a file's change.
-#[derive(ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[serde(rename_all = "snake_case")]
-pub enum FileChanger {
-    /// The person.
-    #[default]
-    User,
-    /// A command.
-    Shell,
-    /// A subagent.
-    Subagent,
-    /// The host program.
-    Host,
+numbers! {
+    /// The cause of a file's change.
+    #[derive(Default)]
+    pub enum FileChanger {
+        /// The person.
+        #[default]
+        User = 0,
+        /// A command.
+        Shell = 1,
+        /// A subagent.
+        Subagent = 2,
+        /// The host program.
+        Host = 3,
+    }
 }
-
-numbers!(FileChanger { User = 0, Shell = 1, Subagent = 2, Host = 3 });
 
 /// A file changed and no call shows how. Supersedes nothing; earlier views of the file are stale.
 #[derive(ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]

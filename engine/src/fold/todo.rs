@@ -76,11 +76,6 @@ impl TodoEntry {
     pub fn is_deleted(&self) -> bool {
         self.status == DELETED
     }
-
-    /// Turns in progress at `now`, if in progress.
-    pub fn in_progress_turns(&self, now: Turn) -> Option<u32> {
-        self.in_progress_since.map(|since| now.since(since))
-    }
 }
 
 /// The list as of some seq.

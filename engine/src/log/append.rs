@@ -37,7 +37,7 @@ impl Stages for Log {
     fn write(&self, group: Vec<CommitRequest>) -> Vec<Result<PlacedCommit, LogError>> {
         match self.writer() {
             Ok(mut writer) => self.write_requests(&mut writer, group),
-            Err(error) => group.iter().map(|_| Err(error.again())).collect(),
+            Err(error) => group.iter().map(|_| Err(error.clone())).collect(),
         }
     }
 
@@ -47,10 +47,6 @@ impl Stages for Log {
 
     fn is_beyond(&self, placed: &PlacedCommit, other: &PlacedCommit) -> bool {
         placed.is_beyond(other)
-    }
-
-    fn again(&self, failure: &LogError) -> LogError {
-        failure.again()
     }
 
     fn unwound(&self) -> LogError {

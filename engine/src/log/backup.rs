@@ -136,7 +136,7 @@ impl Log {
                 Ok(frame) if frame.is_closed() => return Ok(true),
                 Ok(frame) => frame.events().filter(|event| event.seq > after),
                 Err(LogError::Corrupt(_)) => continue,
-                Err(error) => return Err(error.again()),
+                Err(error) => return Err(error.clone()),
             };
             if kinds.any(|event| event.envelope.kind == ERASED) {
                 return Ok(true);

@@ -59,7 +59,7 @@ pub(crate) enum Until {
 pub(crate) trait Stages {
     type Request;
     type Placed;
-    type Failure;
+    type Failure: Clone;
 
     /// Writes a group; an answer for each, in order.
     fn write(&self, group: Vec<Self::Request>) -> Vec<Result<Self::Placed, Self::Failure>>;
@@ -67,8 +67,6 @@ pub(crate) trait Stages {
     fn settle(&self, placed: &Self::Placed) -> Result<(), Self::Failure>;
     /// Whether `placed` ends after `other`.
     fn is_beyond(&self, placed: &Self::Placed, other: &Self::Placed) -> bool;
-    /// A copy of a failure, for another caller.
-    fn again(&self, failure: &Self::Failure) -> Self::Failure;
     /// The failure of a group whose leader panicked. The outcome of its commits is unknown.
     fn unwound(&self) -> Self::Failure;
     /// Waits a short time until `all_here` says that the expected callers are here.
@@ -223,7 +221,7 @@ impl<S: Stages> CommitQueue<S> {
             slot.tell(match &settled {
                 None => QueueProgress::Written(placed),
                 Some(Ok(())) => QueueProgress::Done(Ok(placed)),
-                Some(Err(failure)) => QueueProgress::Done(Err(stages.again(failure))),
+                Some(Err(failure)) => QueueProgress::Done(Err(failure.clone())),
             });
         }
         led.ended = true;

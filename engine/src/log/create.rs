@@ -183,10 +183,7 @@ pub(crate) fn make(
     entropy: &Arc<dyn Entropy>,
     options: &LogOptions,
 ) -> Result<StoreFile, LogError> {
-    let fail = |action, name: &str| {
-        let path = storage.path(name);
-        move |error| LogError::io(action, path, error)
-    };
+    let fail = |action, name: &str| LogError::of(action, &**storage, name);
     storage.create_dir("").map_err(fail("create", ""))?;
     storage.create_dir(LOG_DIR).map_err(fail("create", LOG_DIR))?;
     let file = storage.open(TAIL, Access::Create).map_err(fail("create", TAIL))?;

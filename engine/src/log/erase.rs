@@ -239,10 +239,7 @@ impl Erasing<'_> {
             };
             for name in names.iter().filter(|name| is_copy_name(directory, name)) {
                 let name = format!("{directory}/{name}");
-                let fail = |action| {
-                    let path = storage.path(&name);
-                    move |error| LogError::io(action, path, error)
-                };
+                let fail = |action| LogError::of(action, &**storage, &name);
                 // Zeros first: another program may have the file open, and a disk may keep the blocks of removed files.
                 match storage.open(&name, Access::Write) {
                     Ok(file) => {

@@ -53,10 +53,7 @@ impl Log {
     ) -> Result<(), LogError> {
         let name = segment_name(number);
         let temporary = format!("{name}.tmp");
-        let fail = |action| {
-            let path = self.storage.path(&name);
-            move |error| LogError::io(action, path, error)
-        };
+        let fail = |action| LogError::of(action, &*self.storage, &name);
         let length = segment.file.len().map_err(fail("inspect"))?;
         let mut changes = Changes::new();
         let mut is_there = false;
@@ -117,10 +114,7 @@ impl Log {
         changes: &Changes,
         length: u64,
     ) -> Result<(), LogError> {
-        let fail = |action| {
-            let path = self.storage.path(temporary);
-            move |error| LogError::io(action, path, error)
-        };
+        let fail = |action| LogError::of(action, &*self.storage, temporary);
         let of_old = |error| LogError::io("read", sealed.path(), error);
         let file = self.storage.open(temporary, Access::Replace).map_err(fail("create"))?;
         let mut writer = SealWriter::new(&*file).map_err(fail("write"))?;

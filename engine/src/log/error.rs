@@ -2,9 +2,11 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::codec::{BodyPlace, DamagedPart, EncodeError, FrameHeader, Invalid};
 use crate::ids::{Seq, StreamId};
+use crate::storage::Storage;
 
 /// The one that holds a lock. A program that locks the file and is no writer leaves no number.
 fn holder(process: u32) -> String {
@@ -16,7 +18,7 @@ fn holder(process: u32) -> String {
 }
 
 /// The reason why the log did not do as asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
     /// Another process is writing; wait and try again.
@@ -54,7 +56,7 @@ pub enum LogError {
         /// The file.
         path: PathBuf,
         /// The system's error.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
     /// The store was opened for reading only, or lies on a read-only disk.
     #[error("{} is open for reading only", path.display())]
@@ -139,13 +141,14 @@ pub enum LogError {
         /// The file.
         path: PathBuf,
         /// The system's error.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
 }
 
 impl LogError {
     /// An error of the storage; a full disk is told apart.
     pub(crate) fn io(action: &'static str, path: PathBuf, source: io::Error) -> Self {
+        let source = Arc::new(source);
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Self::NoSpace { action, path, source }
@@ -154,44 +157,18 @@ impl LogError {
         }
     }
 
-    pub(crate) fn corrupt(corruption: Corruption) -> Self {
-        Self::Corrupt(Box::new(corruption))
+    /// As [`LogError::io`], of a file of the storage.
+    pub(crate) fn of(
+        action: &'static str,
+        storage: &dyn Storage,
+        name: &str,
+    ) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = storage.path(name);
+        move |error| Self::io(action, path, error)
     }
 
-    /// The same error once more, for another caller of the same group.
-    pub(crate) fn again(&self) -> Self {
-        let repeat = |source: &io::Error| {
-            source.raw_os_error().map_or_else(|| io::Error::from(source.kind()), io::Error::from_raw_os_error)
-        };
-        match self {
-            Self::Busy { process, path } => Self::Busy { process: *process, path: path.clone() },
-            Self::HeadMoved { stream, expected, actual } => {
-                Self::HeadMoved { stream: *stream, expected: *expected, actual: *actual }
-            }
-            Self::Poisoned { path } => Self::Poisoned { path: path.clone() },
-            Self::NoSpace { action, path, source } => {
-                Self::NoSpace { action, path: path.clone(), source: repeat(source) }
-            }
-            Self::ReadOnly { path } => Self::ReadOnly { path: path.clone() },
-            Self::Encode(error) => Self::Encode(*error),
-            Self::NewerFormat { found, path } => {
-                Self::NewerFormat { found: found.clone(), path: path.clone() }
-            }
-            Self::FormerFormat { found, path } => {
-                Self::FormerFormat { found: found.clone(), path: path.clone() }
-            }
-            Self::Upgraded { path } => Self::Upgraded { path: path.clone() },
-            Self::Corrupt(corruption) => Self::Corrupt(corruption.clone()),
-            Self::NotAStore { path } => Self::NotAStore { path: path.clone() },
-            Self::Locked { detail } => Self::Locked { detail: detail.clone() },
-            Self::Erased { place } => Self::Erased { place: *place },
-            Self::Moved { path } => Self::Moved { path: path.clone() },
-            Self::Replaced { path } => Self::Replaced { path: path.clone() },
-            Self::Forked { owner, process } => Self::Forked { owner: *owner, process: *process },
-            Self::Io { action, path, source } => {
-                Self::Io { action, path: path.clone(), source: repeat(source) }
-            }
-        }
+    pub(crate) fn corrupt(corruption: Corruption) -> Self {
+        Self::Corrupt(Box::new(corruption))
     }
 }
 

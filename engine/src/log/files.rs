@@ -15,7 +15,7 @@ use crate::codec::{
 use crate::failpoints::failpoint;
 use crate::ids::{Position, Seq, StoreId};
 use crate::locks::steady;
-use crate::storage::{Access, Storage, StoredFile, read_up_to};
+use crate::storage::{Access, Storage, StoredFile, list_if_there, read_up_to};
 use crate::vault::Vault;
 
 pub(crate) const STORE_FILE: &str = "acpdb.json";
@@ -133,11 +133,9 @@ impl Segments {
 
     /// Numbers of the segments that exist, rising.
     pub(crate) fn numbers(&self) -> Result<Vec<u32>, LogError> {
-        match self.storage.list(LOG_DIR) {
-            Ok(names) => Ok(names.iter().filter_map(|name| segment_number(name)).collect()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(LogError::io("list", self.storage.path(LOG_DIR), error)),
-        }
+        let names = list_if_there(&*self.storage, LOG_DIR);
+        let names = names.map_err(|error| LogError::io("list", self.storage.path(LOG_DIR), error))?;
+        Ok(names.iter().filter_map(|name| segment_number(name)).collect())
     }
 
     pub(crate) fn path(&self, number: u32) -> PathBuf {
@@ -365,10 +363,7 @@ pub(crate) struct WriteSegment {
 impl WriteSegment {
     pub(crate) fn open(storage: &dyn Storage, number: u32) -> Result<Self, LogError> {
         let name = segment_name(number);
-        let fail = |action| {
-            let path = storage.path(&name);
-            move |error| LogError::io(action, path, error)
-        };
+        let fail = |action| LogError::of(action, &*storage, &name);
         let file = storage.open(&name, Access::Write).map_err(fail("open"))?;
         if is_sealed_file(&*file).map_err(fail("read"))? {
             let text = "it is sealed, so there was a segment after it, which is missing";

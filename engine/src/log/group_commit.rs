@@ -71,7 +71,7 @@ impl Log {
         });
         match held {
             Ok(_lock) => self.write_held(writer, group),
-            Err(error) => group.iter().map(|_| Err(error.again())).collect(),
+            Err(error) => group.iter().map(|_| Err(error.clone())).collect(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Log {
                 match self.admit(writer, &run, &request) {
                     Ok(()) => run.add(index, request),
                     Err(error) => answers.get_mut(index).into_iter().for_each(|answer| {
-                        *answer = Some(Err(error.again()));
+                        *answer = Some(Err(error.clone()));
                     }),
                 }
             }
@@ -111,7 +111,7 @@ impl Log {
             failure = done.err();
         }
         let failure = failure.unwrap_or_else(|| LogError::ReadOnly { path: self.storage.path("") });
-        answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(failure.again()))).collect()
+        answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(failure.clone()))).collect()
     }
 
     /// Brings the writer to the end of the log; repairs a dead writer's unfinished end. Call under the write lock.

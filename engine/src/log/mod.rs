@@ -69,7 +69,9 @@ pub(crate) use cursor::Windows;
 pub(crate) use erase::{ERASED, ERASING};
 pub use erase::{ErasedFigures, Erasing};
 pub use error::{Corruption, LogError};
-pub(crate) use files::{SECRET, STORE_FILE, is_copy_name};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use files::is_copy_name;
+pub(crate) use files::{SECRET, STORE_FILE};
 pub use frames::Frames;
 pub use handle::{Appended, Condition, Log, LogOptions, Prepared, Recovery};
 use handle::{LeaderState, ReadState};

@@ -9,7 +9,7 @@ use super::create::{
 };
 use super::cursor::FrameCursor;
 use super::error::LogError;
-use super::files::{SCAN_WINDOW_BYTES, SECRET, STORE_FILE, Segments};
+use super::files::{SCAN_WINDOW_BYTES, SECRET, Segments};
 use super::recovery_scan::{CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, torn};
 use super::tail::TailState;
 use super::{Head, LeaderState, Log, LogOptions, ReadState, Recovery};
@@ -18,7 +18,7 @@ use crate::failpoints::failpoint;
 use crate::ids::{Seq, StoreId};
 use crate::locks::steady;
 use crate::secret::Secret;
-use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, SystemClock, SystemEntropy, write_file};
+use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, SystemClock, SystemEntropy};
 use crate::vault::{KeyUse, open_vault};
 
 /// How often a reader looks again at bytes that may be damage, or the unfinished write of another process.
@@ -170,12 +170,15 @@ impl Log {
         Ok(log)
     }
 
+    #[cfg(any(test, feature = "testing"))]
     /// Names the features that a program must know to read the store, or to write to it, from now on. Every handle, this one included, then has to be
     /// opened again. Durable when it returns.
     ///
     /// # Errors
     /// [`LogError::Busy`], [`LogError::Io`], [`LogError::NoSpace`].
     pub fn name_features(&self, needs: &[&str], writes: &[&str]) -> Result<(), LogError> {
+        use super::files::STORE_FILE;
+
         // The lock of a file does not tell threads apart.
         let _writer = self.writer()?;
         let tail = self.check_appendable()?;
@@ -190,7 +193,7 @@ impl Log {
         }
         // The count of upgrades comes first: a handle that misses the change would write bytes that the file does not announce.
         tail.raise_upgrades()?;
-        write_file(&*self.storage, STORE_FILE, &file.encode())
+        crate::storage::write_file(&*self.storage, STORE_FILE, &file.encode())
             .map_err(|error| LogError::io("write", self.storage.path(STORE_FILE), error))
     }
 

@@ -242,10 +242,7 @@ impl<'a> CopyTarget<'a> {
                 found: invalid.found,
             })
         })?;
-        let fail = |action| {
-            let path = self.storage.path(&name);
-            move |error| LogError::io(action, path, error)
-        };
+        let fail = |action| LogError::of(action, &*self.storage, &name);
         if self.file.as_ref().is_none_or(|(number, _)| *number != segment) {
             self.sync()?;
             let file = self.storage.open(&name, Access::CreateNew).map_err(fail("create"))?;

@@ -109,10 +109,7 @@ impl Log {
                 };
             }
         };
-        let fail = |action, name: &str| {
-            let path = self.storage.path(name);
-            move |error| LogError::io(action, path, error)
-        };
+        let fail = |action, name: &str| LogError::of(action, &*self.storage, name);
         self.storage.rename(&temporary, &name).map_err(fail("rename", &temporary))?;
         self.storage.sync_dir(LOG_DIR).map_err(fail("sync", LOG_DIR))?;
         self.segments.forget_one(number);

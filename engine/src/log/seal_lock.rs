@@ -50,10 +50,7 @@ impl Log {
 
     /// Overwrites a file with zeros, durably, and removes it. Call under SEAL.
     pub(super) fn zero_away(&self, name: &str) -> Result<(), LogError> {
-        let fail = |action| {
-            let path = self.storage.path(name);
-            move |error| LogError::io(action, path, error)
-        };
+        let fail = |action| LogError::of(action, &*self.storage, name);
         let file = self.storage.open(name, Access::Write).map_err(fail("open"))?;
         let length = file.len().map_err(fail("inspect"))?;
         zero(&*file, 0, length).map_err(fail("zero"))?;

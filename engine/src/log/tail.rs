@@ -185,6 +185,7 @@ impl TailState {
     }
 
     /// Publishes durably that the store's file is about to name a new feature. Call under the write lock.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn raise_upgrades(&self) -> Result<(), LogError> {
         let next = self.read()?.upgrades.wrapping_add(1);
         self.write(&next.to_le_bytes(), TailPage::UPGRADES_OFFSET)?;

@@ -141,6 +141,14 @@ pub fn sync(file: &dyn StoredFile) -> io::Result<()> {
     }
 }
 
+/// The names in a folder; none if there is no folder.
+pub fn list_if_there(storage: &dyn Storage, folder: &str) -> io::Result<Vec<String>> {
+    match storage.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
 /// Reads a whole small file, or `None` if there is none. More than `bytes_max` is an error.
 pub fn read_file(storage: &dyn Storage, name: &str, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
     let file = match storage.open(name, Access::Read) {

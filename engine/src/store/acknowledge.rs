@@ -48,20 +48,10 @@ impl From<Unacknowledged> for Error {
 }
 
 /// The reason why a commit is not settled.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum SettleFailure {
     Log(LogError),
     Refused(Unacknowledged),
-}
-
-impl SettleFailure {
-    /// A copy, for another caller.
-    pub(super) fn again(&self) -> Self {
-        match self {
-            Self::Log(error) => Self::Log(error.again()),
-            Self::Refused(refused) => Self::Refused(refused.clone()),
-        }
-    }
 }
 
 impl From<LogError> for SettleFailure {

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::fold::World;
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
 use crate::log::LogError;
-use crate::storage::{FileStorage, Storage};
+use crate::storage::{FileStorage, Storage, list_if_there};
 use crate::vault::KeyUse;
 use crate::verify::{Expected, SavedFault, Verdict, VerifyReport, verify_expecting};
 
@@ -85,10 +85,8 @@ fn shows_the_same(left: &World, right: &World, end: Seq) -> bool {
 
 /// The streams of which something is saved beside the log.
 fn streams_in(storage: &dyn Storage) -> Result<BTreeSet<StreamId>, LogError> {
-    let names = match storage.list(FOLDER) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        names => names.map_err(|error| LogError::io("list", storage.path(FOLDER), error))?,
-    };
+    let names = list_if_there(storage, FOLDER);
+    let names = names.map_err(|error| LogError::io("list", storage.path(FOLDER), error))?;
     let stream = |name: &String| StreamId::from_hex(name.strip_suffix(".ingest").unwrap_or(name));
     Ok(names.iter().filter_map(stream).collect())
 }

@@ -87,12 +87,8 @@ impl CommitProgress {
 
     /// The outcome, if there is one.
     pub(super) fn outcome(&self) -> Option<Result<(), SettleFailure>> {
-        self.known().outcome.as_ref().map(again)
+        self.known().outcome.clone()
     }
-}
-
-pub(super) fn again(outcome: &Result<(), SettleFailure>) -> Result<(), SettleFailure> {
-    outcome.as_ref().copied().map_err(SettleFailure::again)
 }
 
 /// A placed commit that is handed to the settler.
@@ -176,7 +172,7 @@ fn settle_all(
                 // A failed sync says nothing about commits that were durable before it.
                 progress.tell(match &all {
                     Err(SettleFailure::Log(_)) => settle(&job.placed),
-                    all => again(all),
+                    all => all.clone(),
                 });
             }
         }

@@ -24,6 +24,7 @@ use crate::event::{Actor, Payload, TaskStatus};
 use crate::fold::{Ix, Policy};
 use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::index::FramePlace;
+use crate::text::lossy;
 
 use super::write::{CommandDrafts, unsigned};
 use super::{Store, StoreInner, View};
@@ -343,10 +344,6 @@ impl StoreInner {
             None => self.frame_of(id.seq).ok()??,
         };
         // As above.
-        let bytes = self.body_in(&frame, id).ok()?;
-        Some(
-            String::from_utf8(bytes)
-                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-        )
+        self.body_in(&frame, id).ok().map(lossy)
     }
 }

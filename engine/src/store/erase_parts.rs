@@ -54,26 +54,7 @@ struct Marked {
 type TakeBodyRow<'a> = dyn FnMut((Seq, u32), &BodyRow, Option<Vec<u8>>) + 'a;
 
 impl Store {
-    /// Erases these bodies for good, with every body of equal bytes and the hosts' records that quote them. Rows that do not
-    /// exist, or are erased already, are left out. The report's item is the first event's.
-    ///
-    /// # Errors
-    /// As [`Store::erase`].
-    #[doc(hidden)]
-    pub fn erase_bodies(&self, bodies: &[BodyAddress], by: &str, reason: &str) -> Result<EraseReport, Error> {
-        self.erase_wanted(first_of(bodies), (by, reason), &|inner| inner.wanted_rows(bodies), None)
-    }
-
-    /// The content that [`Store::erase_bodies`] would hit now. Changes nothing.
-    ///
-    /// # Errors
-    /// As [`Store::erase_preview`].
-    #[doc(hidden)]
-    pub fn erase_bodies_preview(&self, bodies: &[BodyAddress]) -> Result<EraseReport, Error> {
-        self.preview_wanted(first_of(bodies), self.inner.wanted_rows(bodies)?)
-    }
-
-    /// Gives back the stored bytes of these bodies. Unlike [`Store::erase_bodies`], this keeps no secret: a body whose stored bytes an event
+    /// Gives back the stored bytes of these bodies. Unlike [`Store::erase_spans`], this keeps no secret: a body whose stored bytes an event
     /// beside these shares stays whole, and equal content may be stored again.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Payload, Recorded, wire};
 use crate::ids::{BodyId, Origin, Position, Seq};
 use crate::log::{self, LogError};
+use crate::text::lossy;
 
 use super::StoreInner;
 use super::fetch::unreadable;
@@ -58,10 +59,7 @@ impl StoreInner {
                     return;
                 }
                 match self.body_in(frame, text.body().id(event.seq)) {
-                    Ok(bytes) => text.fill(
-                        String::from_utf8(bytes)
-                            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-                    ),
+                    Ok(bytes) => text.fill(lossy(bytes)),
                     Err(Error::Erased { lost, .. }) => {
                         text.fill(if lost { DAMAGED_TEXT } else { ERASED_TEXT }.to_owned());
                     }

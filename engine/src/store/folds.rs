@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::erasures::ERASED;
-use super::kept::{FOLDER, FoldSlot, Loaded};
+use super::kept::{FoldSlot, Loaded};
 use super::saved::SavedName;
 use super::saving::fold_archive;
 use super::{Store, StoreInner};
@@ -20,7 +20,7 @@ use crate::event::{Lifespan, Payload, Scope, stream_id};
 use crate::ids::{Seq, StreamId};
 use crate::index::SESSION_OPENED;
 use crate::locks::steady;
-use crate::log::{Looks, is_copy_name};
+use crate::log::Looks;
 
 /// The streams and beginnings that a fold turns out to need and does not have.
 struct Missing {
@@ -265,21 +265,22 @@ impl Store {
         Ok(archive.is_some_and(|archive| inner.put_saved(&name, footing, &archive)))
     }
 
+    #[cfg(any(test, feature = "testing"))]
     /// Removes the snapshots of a stream; `None`: of all.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`] if one is there and cannot be removed.
     #[doc(hidden)]
     pub fn forget_snapshots(&self, stream: Option<StreamId>) -> Result<(), Error> {
+        use super::kept::FOLDER;
+        use crate::log::is_copy_name;
+
         let inner = &self.inner;
         inner.check_writable()?;
         inner.snapshots.finish();
         let storage = &inner.snapshots.storage;
         let wanted = stream.map(|stream| stream.to_hex());
-        let names = match storage.list(FOLDER) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            names => names,
-        };
+        let names = crate::storage::list_if_there(&**storage, FOLDER);
         let failed = |source| Error::Io { action: "remove snapshots in", path: storage.path(FOLDER), source };
         for file in names.map_err(failed)? {
             let is_wanted = wanted.as_ref().is_none_or(|wanted| file.starts_with(wanted.as_str()));

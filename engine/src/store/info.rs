@@ -9,6 +9,7 @@ use crate::fold::{State, StreamFacts};
 use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
 use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
 use crate::log::LogError;
+use crate::storage::list_if_there;
 
 use super::fetch::bare;
 use super::{At, Store, StoreInner, View};
@@ -509,12 +510,8 @@ impl StoreInner {
     fn files(&self, folder: &str, ending: &str) -> Result<(u64, u64), Error> {
         let storage = self.log.storage();
         let failed = |source| Error::Io { action: "read", path: storage.path(folder), source };
-        let names = match storage.list(folder) {
-            Ok(names) => names,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((0, 0)),
-            Err(error) => return Err(failed(error)),
-        };
-        let names: Vec<String> = names.into_iter().filter(|name| name.ends_with(ending)).collect();
+        let mut names = list_if_there(&**storage, folder).map_err(failed)?;
+        names.retain(|name| name.ends_with(ending));
         let mut bytes = 0;
         for name in &names {
             let file =

@@ -12,7 +12,7 @@ use crate::codec::{Frame, SALT_BYTES, leaf_bytes};
 use crate::error::Error;
 use crate::ids::{Micros, Seq};
 use crate::log::LogError;
-use crate::storage::{put_file, read_file, sync, write_all};
+use crate::storage::{list_if_there, put_file, read_file, sync, write_all};
 
 /// Where signed checkpoints are kept, below the store's folder.
 const FOLDER: &str = "checkpoints";
@@ -216,12 +216,8 @@ impl Store {
     #[doc(hidden)]
     pub fn checkpoint_seqs(&self) -> Result<Vec<Seq>, Error> {
         let storage = self.inner.log.storage();
-        let names = match storage.list(FOLDER) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            listed => {
-                listed.map_err(|source| Error::Io { action: "list", path: storage.path(FOLDER), source })?
-            }
-        };
+        let failed = |source| Error::Io { action: "list", path: storage.path(FOLDER), source };
+        let names = list_if_there(&**storage, FOLDER).map_err(failed)?;
         // Under any other name, such as one with a sign, there is no checkpoint of ours.
         let is_own =
             |name: &str, seq: Seq| checkpoint_name(seq).strip_prefix(FOLDER) == Some(&format!("/{name}"));

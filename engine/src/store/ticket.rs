@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use crate::error::Error;
 use crate::log::PlacedCommit;
 
-use super::behind::{CommitProgress, SettleJob, again};
+use super::behind::{CommitProgress, SettleJob};
 use super::{Receipt, Store};
 
 /// A commit that was submitted: it has its place in the log, and becomes durable whether a thread waits for it or not.
@@ -82,7 +82,7 @@ impl Future for Ticket {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.placed.is_some() {
             let mut known = self.progress.known();
-            let Some(outcome) = known.outcome.as_ref().map(again) else {
+            let Some(outcome) = known.outcome.clone() else {
                 known.waker = Some(context.waker().clone());
                 return Poll::Pending;
             };

@@ -12,6 +12,7 @@ use crate::fold::{
     render,
 };
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
+use crate::text::lossy;
 
 use super::kept::Loaded;
 use super::{Erasure, Store, StoreInner};
@@ -242,9 +243,7 @@ impl View {
     /// # Errors
     /// As [`View::body`].
     pub fn text(&self, id: BodyId) -> Result<String, Error> {
-        let bytes = self.inner.body(id)?;
-        let text = String::from_utf8(bytes);
-        Ok(text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+        self.inner.body(id).map(lossy)
     }
 
     /// The text of a placeholder, of bodies that `read` gives; `None` where the face is shown whole after all.
@@ -379,9 +378,7 @@ impl ShowPlan {
                 let media_type = media_type.unwrap_or_else(|| "of unknown type".to_owned());
                 let _ = write!(text, "[media {media_type}, {bytes} B]");
             } else {
-                let part = body(id)?;
-                let part = String::from_utf8(part)
-                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+                let part = lossy(body(id)?);
                 if text.is_empty() {
                     text = part;
                 } else {

@@ -34,6 +34,11 @@ pub use shorten::ShownParams;
 pub use signature::{HashTarget, Label, Signer};
 pub use tokens::{ESTIMATOR_VERSION, estimate};
 
+/// Bytes as text; those that are not UTF-8 are replaced. Costs nothing if all are.
+pub fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 /// Whether `character` is white space to the rules: Unicode's, and the byte order mark U+FEFF.
 pub fn is_space(character: char) -> bool {
     character.is_whitespace() || character == '\u{feff}'

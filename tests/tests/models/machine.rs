@@ -389,8 +389,6 @@ impl Stages for Process {
         placed.end > other.end
     }
 
-    fn again(&self, (): &()) {}
-
     fn unwound(&self) {}
 
     fn wait_for_others(&self, all_here: impl FnMut() -> bool) {
