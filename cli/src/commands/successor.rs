@@ -96,12 +96,31 @@ pub(crate) fn run(output: &Output) -> Result<Code, Failure> {
         prune: None,
         unrecorded: Unrecorded(Arc::new(|_| {})),
     });
-    let options: Vec<ProxyOptions> = options.collect();
-    let _inside = begin(None, &options).map_err(|error| Failure::new(Code::Failure, chained(&error)))?;
-    output.warn(
-        "acpdb run was killed: requests of its program go straight to the provider, and are not recorded",
-    );
+    let mut without: Vec<ProxyOptions> = options.collect();
+    let mut inside = Vec::new();
+    let mut is_told = false;
     while lives(program) {
+        // Another process may hold one of the ports for a while: the others cannot wait for it.
+        let (mut taken, mut failed) = (Vec::new(), None);
+        for options in without {
+            match begin(None, std::slice::from_ref(&options)) {
+                Ok(proxy) => inside.push(proxy),
+                Err(error) => {
+                    failed = Some(chained(&error));
+                    taken.push(options);
+                }
+            }
+        }
+        without = taken;
+        if !is_told {
+            output.warn(
+                "acpdb run was killed: requests of its program go straight to the provider, and are not recorded",
+            );
+            if let Some(failed) = failed {
+                output.warn(&format!("{failed}; it is tried again while the program goes on"));
+            }
+            is_told = true;
+        }
         std::thread::sleep(LOOK_WAIT);
     }
     Ok(Code::Ok)

@@ -91,45 +91,7 @@ impl Running {
 
     /// The same, with another method, more headers and another wish for the connection.
     fn ask_with(&self, method: &str, path: &str, more: &str, connection: &str, body: &str) -> Vec<u8> {
-        self.try_ask(method, path, more, connection, body).unwrap()
-    }
-
-    /// An answer, asked for until there is one, as hosts do.
-    fn ask_until(&self, path: &str, body: &str) -> Vec<u8> {
-        loop {
-            match self.try_ask("POST", path, "", "close", body) {
-                Ok(answer) if !answer.is_empty() => return answer,
-                _ => std::thread::sleep(std::time::Duration::from_millis(20)),
-            }
-        }
-    }
-
-    fn try_ask(
-        &self,
-        method: &str,
-        path: &str,
-        more: &str,
-        connection: &str,
-        body: &str,
-    ) -> std::io::Result<Vec<u8>> {
-        let rest = self.address.strip_prefix("http://").unwrap();
-        let (host, key) = rest.split_once('/').unwrap();
-        let mut stream = TcpStream::connect(host)?;
-        let head = format!(
-            "{method} /{key}{path} HTTP/1.1\r\nHost: {host}\r\nX-Claude-Code-Session-Id: c1\r\nContent-Length: {}\r\n{more}Connection: {connection}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(body.as_bytes())?;
-        let mut answer = Vec::new();
-        // An end that asked for another protocol keeps the connection.
-        if connection != "close" {
-            let mut lines = BufReader::new(&stream);
-            lines.read_until(b'\n', &mut answer)?;
-            return Ok(answer);
-        }
-        stream.read_to_end(&mut answer)?;
-        Ok(answer)
+        try_ask(&self.address, method, path, more, connection, body).unwrap()
     }
 
     fn end(mut self) -> Done {
@@ -139,6 +101,44 @@ impl Running {
         let code = self.child.wait().unwrap().code().unwrap();
         Done { out: self.address, err, code }
     }
+}
+
+/// An answer, asked for until there is one, as hosts do.
+fn ask_until(address: &str, path: &str, body: &str) -> Vec<u8> {
+    loop {
+        match try_ask(address, "POST", path, "", "close", body) {
+            Ok(answer) if !answer.is_empty() => return answer,
+            _ => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    }
+}
+
+fn try_ask(
+    address: &str,
+    method: &str,
+    path: &str,
+    more: &str,
+    connection: &str,
+    body: &str,
+) -> std::io::Result<Vec<u8>> {
+    let rest = address.strip_prefix("http://").unwrap();
+    let (host, key) = rest.split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host)?;
+    let head = format!(
+        "{method} /{key}{path} HTTP/1.1\r\nHost: {host}\r\nX-Claude-Code-Session-Id: c1\r\nContent-Length: {}\r\n{more}Connection: {connection}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())?;
+    let mut answer = Vec::new();
+    // An end that asked for another protocol keeps the connection.
+    if connection != "close" {
+        let mut lines = BufReader::new(&stream);
+        lines.read_until(b'\n', &mut answer)?;
+        return Ok(answer);
+    }
+    stream.read_to_end(&mut answer)?;
+    Ok(answer)
 }
 
 /// Tells its address and waits.
@@ -305,7 +305,7 @@ fn a_program_goes_on_if_acpdb_is_killed() {
     let (upstream, got) = provider(short());
     let words = ["run", "--", "sh", "-c", "echo \"$ANTHROPIC_BASE_URL\"; cat > /dev/null"];
     let mut running = Running::new(place.command(&words).env("ANTHROPIC_BASE_URL", &upstream));
-    running.ask_until("/v1/messages", BODY);
+    running.ask("/v1/messages", BODY);
     got.recv().unwrap();
     let held = running.child.stdin.take();
     running.child.kill().unwrap();
@@ -315,8 +315,7 @@ fn a_program_goes_on_if_acpdb_is_killed() {
     while TcpStream::connect(&host).is_err() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    // While the port changes hands, a connection may break.
-    let answer = String::from_utf8(running.ask_until("/v1/messages", BODY)).unwrap();
+    let answer = String::from_utf8(running.ask("/v1/messages", BODY)).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\"ABCDE\"}"), "{answer}");
     assert!(got.recv().unwrap().ends_with(BODY));
     // Both ends of standard error are closed when the last process has ended.
@@ -325,6 +324,39 @@ fn a_program_goes_on_if_acpdb_is_killed() {
     running.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!(err.matches("acpdb run was killed").count(), 1, "{err}");
     assert!(TcpStream::connect(&host).is_err(), "nothing is left");
+}
+
+/// A run has a port for each provider. One that another process holds kept the successor from listening at any of them.
+#[test]
+fn a_port_that_is_taken_keeps_no_other_from_its_program() {
+    let place = Place::new();
+    let (upstream, got) = provider(short());
+    // Both are free once they are let go; the second is held while the successor begins.
+    let [free, held] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
+    let ports = [port(&held), port(&free)];
+    let mut command = place.command(&["run", "--successor", "--", "none"]);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut program = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let named = ports.map(|port| serde_json::json!({"port": port, "upstream": upstream}));
+    let order = serde_json::json!({"token": "secret", "ports": named, "program": program.id()});
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{order}").unwrap();
+    drop((free, stdin));
+    let ask = |port: u16| ask_until(&format!("http://127.0.0.1:{port}/key/secret"), "/v1/messages", BODY);
+    let answer = ask(ports[1]);
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+    assert!(got.recv().unwrap().ends_with(BODY));
+    drop(held);
+    let answer = ask(ports[0]);
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+    drop(program.stdin.take());
+    program.wait().unwrap();
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(child.wait().unwrap().success(), "{err}");
+    let told = |words: &str| err.matches(words).count();
+    assert_eq!((told("acpdb run was killed"), told("it is tried again")), (1, 1), "{err}");
 }
 
 /// The maker of a cloned project would choose who gets the keys and the words of its users.
