@@ -102,10 +102,19 @@ fn tell_of_session(error: &mut clap::Error, words: &[String]) {
 
 /// An option that a verb does not have is seldom meant as a value of it.
 fn tell_of_option(error: &mut clap::Error) {
-    let is_option = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word.starts_with("--"));
-    let is_near = error.get(ContextKind::SuggestedArg).is_some();
-    if error.kind() == ErrorKind::UnknownArgument && is_option && !is_near {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return };
+    if error.kind() != ErrorKind::UnknownArgument || !word.starts_with("--") {
+        return;
+    }
+    let gone = args::gone(word);
+    if gone.is_some() {
+        error.remove(ContextKind::SuggestedArg);
+    }
+    if error.get(ContextKind::SuggestedArg).is_none() {
         error.remove(ContextKind::Suggested);
+    }
+    if let Some(meant) = gone {
+        tip(error, format!("it is gone; {meant} does its work"));
     }
 }
 

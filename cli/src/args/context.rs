@@ -18,7 +18,7 @@ pub(crate) struct ContextArgs {
     #[arg(long)]
     pub(crate) full: bool,
     /// The context as the host had it, instead of the one that acpdb would show
-    #[arg(long, conflicts_with_all = ["served", "mode", "server_side"])]
+    #[arg(long, conflicts_with_all = ["served", "mode"])]
     pub(crate) recorded: bool,
     /// The context that was sent through acpdb: the very bytes that were sent last (before --at, if given); their digest is checked
     #[arg(long, conflicts_with_all = ["last", "full", "format"])]

@@ -124,12 +124,6 @@ pub(crate) struct StepArgs {
     /// Most tokens of all items together
     #[arg(long, value_name = "N")]
     pub(crate) tokens_max: Option<u64>,
-    /// Tokens of system prompt and tools, which a rewrite reads again
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) prefix_tokens: u64,
-    /// The provider's cache is cold: another model, another account
-    #[arg(long)]
-    pub(crate) cold: bool,
     /// Record due texts (reminder, reflection, memory) as injected, and send them
     #[arg(long)]
     pub(crate) inject: bool,
@@ -201,11 +195,4 @@ pub(crate) struct Run {
     /// Wait for the end of a run, and go on for one that is killed
     #[arg(long, hide = true)]
     pub(crate) successor: bool,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Statusline {
-    /// The parts of the line [default: as set by config, else all: {context} · {session} · {today} · {stale} · {lost}]
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) template: Option<String>,
 }

@@ -93,9 +93,6 @@ pub(crate) struct MemoryList {
     /// Only this kind
     #[arg(long)]
     pub(crate) kind: Option<String>,
-    /// Only this category
-    #[arg(long)]
-    pub(crate) category: Option<String>,
     #[command(flatten)]
     pub(crate) scope: MemoryScopeArgs,
 }

@@ -36,7 +36,7 @@ pub(crate) use export::*;
 pub(crate) use live::*;
 pub(crate) use look::*;
 pub(crate) use memory::*;
-pub(crate) use moved::{moved, verb};
+pub(crate) use moved::{gone, moved, verb};
 pub(crate) use policy::*;
 pub(crate) use project::*;
 pub(crate) use proof::*;
@@ -92,7 +92,7 @@ pub(crate) enum Verb {
     #[command(hide = true)]
     Hook(HookArgs),
     /// A status line for Claude Code: context, dollars, stale tokens, the last compaction; its JSON on standard input
-    Statusline(Statusline),
+    Statusline,
     /// Answer the plug-in of a host: JSON lines on standard input; acpdb attach sets plug-ins up to run it
     #[command(hide = true)]
     Plugin(Plugin),

@@ -99,18 +99,9 @@ pub(crate) struct Push {
     /// The last event of the checkpoint [default: the newest checkpoint]
     #[arg(value_name = "SEQ")]
     pub(crate) seq: Option<String>,
-    /// Where a witness takes requests; http for this machine only
-    #[arg(long, value_name = "URL", requires = "witness_key", required_unless_present = "policy")]
-    pub(crate) witness: Option<String>,
-    /// The key of that witness
-    #[arg(long, value_name = "KEY", requires = "witness")]
-    pub(crate) witness_key: Option<String>,
     /// Witnesses, and how many are needed
-    #[arg(long, value_name = "FILE", conflicts_with = "witness")]
-    pub(crate) policy: Option<PathBuf>,
-    /// How long to wait for one witness
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
-    pub(crate) timeout: u64,
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

@@ -102,19 +102,6 @@ pub(crate) struct HistoryArgs {
     /// All sessions
     #[arg(long, conflicts_with_all = ["session", "chain", "todo"])]
     pub(crate) all: bool,
-    /// The order: largest first, or as it was recorded
-    #[arg(long, value_name = "WHAT", default_value = "time", conflicts_with_all = ["after", "chain", "todo"])]
-    pub(crate) sort: HistorySort,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum HistorySort {
-    /// As it was recorded
-    Time,
-    /// Everything recorded of an item
-    Tokens,
-    /// The part of it that the model still sees
-    Shown,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -132,9 +119,6 @@ pub(crate) struct LogArgs {
     /// Whole texts also on a terminal, and not their beginnings
     #[arg(long, requires = "texts")]
     pub(crate) full: bool,
-    /// From this seq on
-    #[arg(long, value_name = "SEQ")]
-    pub(crate) from: Option<String>,
     /// At most N events, the newest ones
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["limit", "after"])]
     pub(crate) last: Option<usize>,
@@ -230,18 +214,9 @@ pub(crate) struct Simulate {
     /// Tokens of the system prompt and the tools in each request [default: as the usage of a session tells, else 8000]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub(crate) prefix: Option<u64>,
-    /// Keep the cache warm by N tiny requests, each just before the cache would be cold; each costs a reading of the whole context
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=2))]
-    pub(crate) warm: u32,
-    /// Tell each case in which the model used hidden text: the item, the rule, the words
-    #[arg(long)]
-    pub(crate) missed: bool,
     /// A table for each host or each session, in place of one for all
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<SimulateBy>,
-    /// Tell the parts of the price: prefix, young items, old items, rewrites, fetched again
-    #[arg(long)]
-    pub(crate) parts: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

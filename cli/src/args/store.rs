@@ -48,20 +48,17 @@ pub(crate) struct Verify {
     pub(crate) without_key: bool,
     /// Only print the durable end, or that of the commit which holds an event, in a line to keep elsewhere: a link stands for all up to it
     #[arg(long, value_name = "SEQ", num_args = 0..=1, default_missing_value = "",
-        conflicts_with_all = ["deep", "without_key", "expect", "expect_file", "key", "host"])]
+        conflicts_with_all = ["deep", "without_key", "expect", "key", "host"])]
     pub(crate) head: Option<String>,
-    /// A link kept elsewhere: a line that --head printed, or SEQ=LINK; may be given several times
-    #[arg(long, value_name = "SEQ=LINK")]
+    /// Links kept elsewhere: a line that --head printed, SEQ=LINK, or a file of such lines; may be given several times
+    #[arg(long, value_name = "SEQ=LINK|FILE")]
     pub(crate) expect: Vec<String>,
-    /// A file of links kept elsewhere: lines that --head has printed, or its JSON
-    #[arg(long, value_name = "FILE")]
-    pub(crate) expect_file: Vec<PathBuf>,
     /// The key that acpdb key show printed for this store, or a file with it: finds another store in the place of this one
     #[arg(long, value_name = "KEY", conflicts_with = "host")]
     pub(crate) key: Option<String>,
     /// Only compare the requests of a session, or of all, with the digests that their host recorded
     #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "",
-        conflicts_with_all = ["deep", "expect", "expect_file"])]
+        conflicts_with_all = ["deep", "expect"])]
     pub(crate) host: Option<String>,
 }
 

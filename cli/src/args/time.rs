@@ -12,9 +12,6 @@ pub(crate) struct Diff {
     /// The session [default: the newest one of this folder, else of all]
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
-    /// Only the sums: a line for each kind of change
-    #[arg(long)]
-    pub(crate) stat: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -71,7 +71,7 @@ pub(crate) struct ScanArgs {
     pub(crate) session: Option<String>,
     /// Instead of known forms, these texts, one a line, in all events and in the bytes of all files of the store: proves that one is
     /// gone. - reads standard input, so that no shell keeps them
-    #[arg(long = "for", value_name = "FILE", conflicts_with_all = ["session", "redact", "redact_rule", "redact_entropy"])]
+    #[arg(long = "for", value_name = "FILE", conflicts_with_all = ["session", "redact", "redact_rule"])]
     pub(crate) sought: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) redact: RedactOptions,

@@ -64,6 +64,7 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
         }
         ConfigAct::Set { key, value } => {
             let key = settings::key(key)?;
+            let value = &if key.name == "prices" { super::prices::usable(value)? } else { value.clone() };
             settings::write(&path, key, Some(value))?;
             print_value(key.name, Some(value), output)?;
             output.note(format!("{} = {value} in {}", key.name, path.display()));

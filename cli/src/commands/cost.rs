@@ -39,9 +39,6 @@ struct CostResult<'a> {
 }
 
 pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<Code, Failure> {
-    if let Some(file) = &args.take_prices {
-        return super::prices::take(global, file, output);
-    }
     if args.show_prices {
         output.bytes(cost::BUILT_IN.as_bytes())?;
         return Ok(Code::Ok);
@@ -69,7 +66,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
             "session:, host:, project:, title:, model:, cost:, duration:, since: and until: narrow it down",
         ));
     }
-    let asking = Asking { filter, only, host: args.host.clone(), since, until };
+    let asking = Asking { filter, only, since, until };
     let Joined { requests, ends, silent, newest, code } = asking.ask_all(&stores, global, output)?;
     let is_of = |request: &BilledRequest| {
         let end = ends.iter().rev().find(|end| end.before < request.seq);
@@ -155,7 +152,6 @@ impl Units {
 struct Asking {
     filter: Filter,
     only: Option<StreamName>,
-    host: Option<String>,
     since: Option<Micros>,
     until: Option<Micros>,
 }
@@ -203,11 +199,8 @@ impl Asking {
         let found = cost::store_requests(store, to)?;
         let requests = &found.requests;
         let root = self.only.as_ref().map(|only| only.id);
-        let is_named = |stream: StreamId| {
-            let name = requests.streams.get(&stream);
-            let is_in = root.is_none_or(|root| stream == root || requests.root(stream) == root);
-            is_in && self.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host))
-        };
+        let is_named =
+            |stream: StreamId| root.is_none_or(|root| stream == root || requests.root(stream) == root);
         let is_asked = |stream: StreamId| is_named(stream) && requests.may_be_wanted(&filter, stream);
         let is_of = |request: &BilledRequest| {
             let is_since = self.since.is_none_or(|since| request.at.is_some_and(|at| at >= since));

@@ -149,7 +149,6 @@ fn listed(opened: &ScopeMemory<'_>, args: &MemoryList) -> Vec<RememberedItem> {
     rows.retain(|row| {
         (args.all || row.holds())
             && args.kind.as_ref().is_none_or(|kind| kind.eq_ignore_ascii_case(row.label()))
-            && args.category.as_ref().is_none_or(|category| *category == row.category)
     });
     rows
 }

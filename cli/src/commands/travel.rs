@@ -67,15 +67,6 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
         output.line("nothing changed in the context")?;
         return Ok(Code::Ok);
     }
-    if args.stat {
-        let mut table = super::table::new(output, &["change", "items", "tokens"]);
-        table.right(1..3);
-        for sum in &report.sums {
-            let change = meaning(sum.change).trim_end_matches(':').to_owned();
-            table.row([change, sum.count.to_string(), signed(sum.tokens)]);
-        }
-        return output.line(table.to_string()).map(|()| Code::Ok);
-    }
     let latest = if report.from > report.to { &from } else { &to };
     for sum in &report.sums {
         let rows: Vec<&DiffRow> = report.items.iter().filter(|row| row.change == sum.change).collect();

@@ -124,8 +124,7 @@ fn file_name(name: &StreamName) -> String {
 
 /// The redactor that takes secrets out, if the options ask for it.
 fn redactor(args: &ExportPage) -> Result<Option<Arc<dyn Redactor>>, Failure> {
-    let options =
-        RedactOptions { redact: args.redact, redact_rule: args.redact_rule.clone(), redact_entropy: false };
+    let options = RedactOptions { redact: args.redact, redact_rule: args.redact_rule.clone() };
     let rules = redaction::rules(&options, false)?;
     Ok(rules.map(|rules| Arc::new(rules) as Arc<dyn Redactor>))
 }
