@@ -11,7 +11,7 @@ pub(crate) fn explain(error: &mut clap::Error) {
     clean(error);
     tell_of_verb(error);
     tell_of_ids(error);
-    tell_of_session(error, &typed());
+    tell_of_session(error);
     tell_of_option(error);
 }
 
@@ -77,7 +77,7 @@ fn is_id(name: &str) -> bool {
 }
 
 /// `todo list 21a2`: many verbs take the session as an argument, and the others as an option.
-fn tell_of_session(error: &mut clap::Error, words: &[String]) {
+fn tell_of_session(error: &mut clap::Error) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return };
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if error.kind() != ErrorKind::UnknownArgument
@@ -88,14 +88,7 @@ fn tell_of_session(error: &mut clap::Error, words: &[String]) {
         return;
     }
     let word = word.clone();
-    let mut verb = args::command();
-    verb.build();
-    for name in words {
-        if let Some(below) = verb.find_subcommand(name) {
-            verb = below.clone();
-        }
-    }
-    if verb.get_arguments().any(|argument| argument.get_long() == Some("session")) {
+    if args::is_of_session(&std::env::args_os().collect::<Vec<_>>()) {
         tip(error, format!("did you mean --session {word}?"));
     }
 }

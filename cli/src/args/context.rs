@@ -47,14 +47,10 @@ pub(crate) enum ContextAct {
 }
 
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_field_names, reason = "what one calls them")]
 pub(crate) struct Targets {
     /// The items to act on
     #[arg(value_name = "TARGET", add = crate::complete::items())]
     pub(crate) targets: Vec<String>,
-    /// The session [default: the newest one of this folder, else of all]
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Read {"action":..,"targets":[[target, summary?]..]} from standard input
     #[arg(long, conflicts_with = "targets")]
     pub(crate) stdin: bool,

@@ -30,9 +30,6 @@ pub(crate) struct Cost {
     /// Only requests up to this time
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// Only this session, with its subagents; then all words are the query
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// The order [default: times by time, all else by cost]
     #[arg(long, value_name = "WHAT")]
     pub(crate) sort: Option<CostSort>,

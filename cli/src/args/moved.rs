@@ -63,7 +63,7 @@ pub(crate) fn moved(word: &str) -> Option<&'static str> {
 pub(crate) fn verb(words: &[OsString]) -> Option<usize> {
     let mut rest = words.iter().enumerate().skip(1);
     while let Some((place, word)) = rest.next() {
-        if ["--db", "--key-file", "--at", "--color"].iter().any(|option| word == option) {
+        if ["--db", "--key-file", "--at", "--color", "--session", "-s"].iter().any(|option| word == option) {
             rest.next();
         } else if !word.to_string_lossy().starts_with('-') {
             return Some(place);

@@ -16,9 +16,6 @@ pub(crate) struct SearchArgs {
     /// The words are regular expressions: '\\bid\\b' is a whole word, '(?-i)id' no ID
     #[arg(long, short = 'e')]
     pub(crate) regex: bool,
-    /// Only this session
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Lines before and after each match
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0)]
     pub(crate) context: usize,

@@ -26,8 +26,7 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
         ConfigAct::Trust(_) => {}
         ConfigAct::Path => {
             if output.json {
-                output
-                    .json_line(&serde_json::json!({"schema": "acpdb.config_path/1", "path": shown(&path)}))?;
+                output.json_line(&serde_json::json!({"schema": "acpdb.setting/1", "path": shown(&path)}))?;
             } else {
                 output.line(path.display().to_string())?;
             }
@@ -57,7 +56,7 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
                 Failure::not_found(format!("{} is not set", key.name))
                     .hint(format!("without it: {}", key.default))
             })?;
-            print_value(key.name, Some(&value), output)?;
+            print_value(&path, key.name, Some(&value), output)?;
             if !output.json {
                 output.line(value)?;
             }
@@ -66,13 +65,13 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
             let key = settings::key(key)?;
             let value = &if key.name == "prices" { super::prices::usable(value)? } else { value.clone() };
             settings::write(&path, key, Some(value))?;
-            print_value(key.name, Some(value), output)?;
+            print_value(&path, key.name, Some(value), output)?;
             output.note(format!("{} = {value} in {}", key.name, path.display()));
         }
         ConfigAct::Unset { key } => {
             let key = settings::key(key)?;
             settings::write(&path, key, None)?;
-            print_value(key.name, None, output)?;
+            print_value(&path, key.name, None, output)?;
             output.note(format!("{} is not set any more; without it: {}", key.name, key.default));
         }
     }
@@ -80,10 +79,16 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
 }
 
 /// Prints the value of a setting, for programs.
-fn print_value(key: &str, value: Option<&str>, output: &mut Output) -> Result<(), Failure> {
+fn print_value(
+    path: &std::path::Path,
+    key: &str,
+    value: Option<&str>,
+    output: &mut Output,
+) -> Result<(), Failure> {
     if output.json {
-        output
-            .json_line(&serde_json::json!({"schema": "acpdb.config_value/1", "key": key, "value": value}))?;
+        output.json_line(&serde_json::json!({
+            "schema": "acpdb.setting/1", "path": shown(path), "key": key, "value": value,
+        }))?;
     }
     Ok(())
 }

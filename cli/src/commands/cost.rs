@@ -57,9 +57,9 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     };
     let since = moment(&args.since, "--since")?.map(|stretch| stretch.from);
     let until = moment(&args.until, "--until")?.map(|stretch| stretch.to);
-    ask::check(&args.words, args.session.as_deref())?;
+    ask::check(&args.words, global.session.as_deref())?;
     let stores = ReadStores::open(global, output)?;
-    let (only, filter) = ask::placed_in(&stores, &args.words, args.session.as_deref(), output)?;
+    let (only, filter) = ask::placed_in(&stores, &args.words, global.session.as_deref(), output)?;
     if !cost::is_of_requests(&filter) {
         let told = "cost asks about requests and their sessions, and not about items or texts";
         return Err(Failure::usage(told).hint(

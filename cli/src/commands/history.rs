@@ -22,7 +22,7 @@ const STANDING_WIDTH: usize = 34;
 const LAST_WIDTH: usize = 14;
 
 pub(crate) fn run(global: &Global, args: &HistoryArgs, output: &mut Output) -> Result<Code, Failure> {
-    let session = args.session.as_deref();
+    let session = global.session.as_deref();
     if let Some(id) = &args.todo {
         return super::todo::history_of(global, id, session, output);
     }

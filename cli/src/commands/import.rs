@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
     super::at::refuse(global)?;
     check_places(args)?;
     let format = args.format.as_deref().map(format_of).transpose()?;
-    let options = options(args)?;
+    let options = options(global, args)?;
     let (piped, args) = piped(args)?;
     let args = args.as_ref();
     let (stores, files) = import_store::split(args)?;
@@ -251,13 +251,13 @@ impl<'c> Upcoming<'c> {
     }
 }
 
-fn options(args: &ImportArgs) -> Result<ImportOptions, Failure> {
+fn options(global: &Global, args: &ImportArgs) -> Result<ImportOptions, Failure> {
     let mut limits = Limits::default();
     for text in &args.limits {
         limits.set(text).map_err(|wrong| Failure::usage(format!("--limits: {wrong}")))?;
     }
     Ok(ImportOptions {
-        session: args.session.clone(),
+        session: global.session.clone(),
         project: args.project.clone(),
         memory: args.project.as_ref().map(StreamInfo::project),
         grows: false,

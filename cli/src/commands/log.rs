@@ -53,10 +53,10 @@ pub(crate) fn run(global: &Global, args: &LogArgs, output: &mut Output) -> Resul
     let mut args = args.clone();
     args.ask.query.extend(args.kind.take().map(|kind| format!("kind:{kind}")));
     let args = &args;
-    ask::check(&args.ask.query, args.session.as_deref())?;
+    ask::check(&args.ask.query, global.session.as_deref())?;
     let stores = ReadStores::open(global, output)?;
     let Some(store) = stores.only() else { return of_several(&stores, global, args, output) };
-    let (session, filter) = ask::placed(store, &args.ask.query, args.session.as_deref(), output)?;
+    let (session, filter) = ask::placed(store, &args.ask.query, global.session.as_deref(), output)?;
     let form = LogForm::of(args, output);
     let asked = session.as_ref().map_or("", |session| session.name.as_str());
     let order = if args.reverse { "reverse" } else { "" };

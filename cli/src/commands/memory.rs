@@ -11,29 +11,35 @@ use acpdb_engine::fold::memory::{MemoryNamed, MemoryStatus, kind_label, spelled_
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{RememberedItem, RowWords as _};
-use super::memory_scope::{ScopeMemory, by_edge, by_key, each_store, miss, named, said, whose, whose_new};
+use super::memory_scope::{
+    GivenScope, ScopeMemory, by_edge, by_key, each_store, miss, named, said, whose, whose_new,
+};
 use super::{Code, Failure, Global, Output, describe, store_path};
-use crate::args::{MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemorySupersede};
+use crate::args::{MemoryAct, MemoryAdd, MemoryArgs, MemoryKey, MemoryList, MemoryRetract, MemorySupersede};
 use crate::several::{self, ReadStores};
 
 /// Schema of items that are printed for programs.
 const SCHEMA: &str = "acpdb.memory/1";
 
-pub(crate) fn run(global: &Global, act: &MemoryAct, output: &mut Output) -> Result<Code, Failure> {
-    match act {
-        MemoryAct::Add(args) => add(global, args, output),
-        MemoryAct::Get(args) => get(global, args, output),
-        MemoryAct::List(args) => list(global, args, output),
-        MemoryAct::Supersede(args) => supersede(global, args, output),
-        MemoryAct::Retract(args) => retract(global, args, output),
-        MemoryAct::Restore(args) => restore(global, args, output),
-        MemoryAct::History(args) => super::memory_history::of_scope(global, args, output),
+pub(crate) fn run(global: &Global, memory: &MemoryArgs, output: &mut Output) -> Result<Code, Failure> {
+    let asked = &GivenScope { project: memory.project.as_deref(), session: global.session.as_deref() };
+    match &memory.act {
+        MemoryAct::Add(args) => add(global, asked, args, output),
+        MemoryAct::Get(args) => get(global, asked, args, output),
+        MemoryAct::List(args) => list(global, asked, args, output),
+        MemoryAct::Supersede(args) => supersede(global, asked, args, output),
+        MemoryAct::Retract(args) => retract(global, asked, args, output),
+        MemoryAct::Restore(args) => restore(global, asked, args, output),
+        MemoryAct::History(args) => super::memory_history::of_scope(global, asked, args, output),
+        MemoryAct::Propose(_) if asked.project.is_some() => {
+            Err(Failure::usage("proposals are of the messages of a session: --session, and no --project"))
+        }
         MemoryAct::Propose(args) => super::memory_learn::propose(global, args, output),
-        MemoryAct::Insights(args) => super::memory_learn::insights(global, args, output),
-        MemoryAct::Import(args) => super::memory_file::import(global, args, output),
+        MemoryAct::Insights => super::memory_learn::insights(global, asked, output),
+        MemoryAct::Import(args) => super::memory_file::import(global, asked.project, args, output),
         MemoryAct::Export(args) => {
             let stores = ReadStores::One(store_path::read(global, output)?);
-            let (rows, _) = everyones(&stores, global, args, output)?;
+            let (rows, _) = everyones(&stores, global, asked, args, output)?;
             super::memory_file::export(&rows.into_iter().map(|(_, _, row)| row).collect::<Vec<_>>(), output)
         }
     }
@@ -86,11 +92,16 @@ fn entry(args: &MemoryAdd) -> Result<MemoryEntry, Failure> {
     })
 }
 
-fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, Failure> {
+fn add(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryAdd,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::open(global, output)?;
     let mut entry = entry(args)?;
-    let scope = whose_new(&store, &args.scope, output)?;
+    let scope = whose_new(&store, asked, output)?;
     entry = acpdb_query::memory::placed(&store, &scope, entry)?;
     if entry.replaces.iter().any(|old| old.starts_with('#')) {
         // A project that does not exist yet has nothing to replace.
@@ -103,9 +114,14 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
     said(&store, global, &scope, &receipt, (what, by_edge), output)
 }
 
-fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+fn get(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryKey,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let opened = ScopeMemory::new(&store, global, &args.scope, output)?;
+    let opened = ScopeMemory::new(&store, global, asked, output)?;
     let rows = opened.rows();
     let found = named(&rows, &args.key);
     let holding: Vec<&&RememberedItem> = found.iter().filter(|row| row.holds()).collect();
@@ -160,10 +176,11 @@ type PlacedItem = (usize, Option<String>, RememberedItem);
 fn everyones(
     stores: &ReadStores,
     global: &Global,
+    asked: &GivenScope<'_>,
     args: &MemoryList,
     output: &Output,
 ) -> Result<(Vec<PlacedItem>, Code), Failure> {
-    let (found, code) = each_store(stores, global, &args.scope, output, |_, scopes, open| {
+    let (found, code) = each_store(stores, global, asked, output, |_, scopes, open| {
         let mut rows: Vec<(Option<String>, RememberedItem)> = Vec::new();
         for (project, scope) in scopes {
             rows.extend(listed(&open(&scope)?, args).into_iter().map(|row| (project.clone(), row)));
@@ -178,12 +195,17 @@ fn everyones(
     Ok((found.into_iter().flat_map(placed).collect(), code))
 }
 
-fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code, Failure> {
+fn list(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryList,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     if let Some(given) = &args.kind {
         kind(given)?;
     }
     let stores = ReadStores::open(global, output)?;
-    let (rows, code) = everyones(&stores, global, args, output)?;
+    let (rows, code) = everyones(&stores, global, asked, args, output)?;
     if output.json {
         let row = |(place, _, row): &PlacedItem| {
             Ok(several::with_store(describe::timed(row, &[])?, stores.label(*place)))
@@ -272,10 +294,15 @@ fn reference(opened: &ScopeMemory<'_>, text: &str) -> Result<MemoryRef, Failure>
     }
 }
 
-fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Result<Code, Failure> {
+fn supersede(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemorySupersede,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let scope = whose(&store, &args.scope, output)?;
+    let scope = whose(&store, asked, output)?;
     let opened = ScopeMemory::of(&store, global, &scope)?;
     let (old, new) = (reference(&opened, &args.old)?, reference(&opened, &args.new)?);
     let command = MemoryCommand::Supersede { old, new, reason: args.reason.clone() };
@@ -283,10 +310,15 @@ fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Re
     said(&store, global, &scope, &receipt, ("holds now", by_edge), output)
 }
 
-fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result<Code, Failure> {
+fn retract(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryRetract,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let scope = whose(&store, &args.scope, output)?;
+    let scope = whose(&store, asked, output)?;
     let item = reference(&ScopeMemory::of(&store, global, &scope)?, &args.id)?;
     let command = MemoryCommand::Retract { item, reason: args.reason.clone() };
     let receipt = store.remember(&scope, &command)?;
@@ -294,10 +326,15 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
 }
 
 /// Makes an item hold again: an item by id or `#seq`, or the last of a key's values that does not hold.
-fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+fn restore(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryKey,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let scope = whose(&store, &args.scope, output)?;
+    let scope = whose(&store, asked, output)?;
     let opened = ScopeMemory::of(&store, global, &scope)?;
     let rows = opened.rows();
     let found = named(&rows, &args.key);

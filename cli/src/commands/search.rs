@@ -49,7 +49,7 @@ pub(crate) fn run(global: &Global, args: &SearchArgs, output: &mut Output) -> Re
     let filter = ask::filter(&conditions)?;
     let stores = ReadStores::open(global, output)?;
     let only =
-        stores.only().map(|store| session::named(store, args.session.as_deref())).transpose()?.flatten();
+        stores.only().map(|store| session::named(store, global.session.as_deref())).transpose()?.flatten();
     let (parts, code) = ask::each_until(&stores, global, only.as_ref(), output, |store, at| {
         StoreSearch::of(store, only.clone(), &filter, at)
     })?;

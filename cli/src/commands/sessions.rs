@@ -47,9 +47,9 @@ impl std::ops::Deref for SessionListRow {
 type Rows = (Vec<SessionRow>, u64);
 
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
-    ask::check(&args.ask.query, args.session.as_deref())?;
+    ask::check(&args.ask.query, global.session.as_deref())?;
     let stores = ReadStores::open(global, output)?;
-    let (only, filter) = ask::placed_in(&stores, &args.ask.query, args.session.as_deref(), output)?;
+    let (only, filter) = ask::placed_in(&stores, &args.ask.query, global.session.as_deref(), output)?;
     let named = only.as_ref().map_or("", |only| only.name.as_str());
     let all = if is_of_all(args) { "all" } else { "" };
     let (after, digest) = args.ask.page(&["sessions", filter.text(), named, all, &typed(&args.sort)])?;

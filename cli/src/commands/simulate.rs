@@ -49,7 +49,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         };
         store.stream_names()?.into_iter().filter(meant).collect()
     } else {
-        vec![session::default_session_noted(&store, args.session.name(), output)?]
+        vec![session::default_session_noted(&store, args.session.name(global), output)?]
     };
     if streams.is_empty() {
         let failure = Failure::not_found("the store holds no such session");

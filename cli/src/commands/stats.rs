@@ -13,9 +13,9 @@ use crate::args::{StatsArgs, StatsStyle};
 const TOOL_COUNT_MAX: usize = 12;
 
 pub(crate) fn run(global: &Global, args: &StatsArgs, output: &mut Output) -> Result<Code, Failure> {
-    ask::check(&args.words, args.session.as_deref())?;
+    ask::check(&args.words, global.session.as_deref())?;
     let store = store_path::read(global, output)?;
-    let (session, filter) = ask::placed(&store, &args.words, args.session.as_deref(), output)?;
+    let (session, filter) = ask::placed(&store, &args.words, global.session.as_deref(), output)?;
     // Once, and not for each session.
     let filter = acpdb_query::settled(&store, filter)?;
     let only = session.as_ref().map(|session| session.name.clone());
