@@ -54,9 +54,9 @@ impl Verb {
             Self::Home => Naming { lists: true, ..Naming::default() },
             Self::Sessions(args) => Naming::question(session, &args.ask.query),
             Self::Log(args) => Naming::question(session, &args.ask.query),
-            Self::Search(_) => Naming::question(session, &[]),
             Self::Cost(args) => Naming::question(session, &args.words),
-            Self::Memory(MemoryArgs {
+            Self::Search(_)
+            | Self::Memory(MemoryArgs {
                 act: MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights,
                 ..
             }) => Naming::question(session, &[]),

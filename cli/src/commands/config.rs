@@ -3,6 +3,7 @@
 use acpdb_engine::text::paths::shown;
 use serde::Serialize;
 
+use super::table::{self, text};
 use super::{Code, Failure, Output};
 use crate::args::ConfigAct;
 use crate::settings::{self, KEYS};
@@ -41,13 +42,16 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
             if output.json {
                 return output.json_items("acpdb.config/1", &rows);
             }
-            let mut table = super::table::new(output, &["setting", "value", "what it is"]);
-            table.prose();
-            for row in rows {
-                let value = row.value.unwrap_or_else(|| format!("({})", row.default));
-                table.row([row.key.to_owned(), value, row.about.to_owned()]);
-            }
-            output.line(table.to_string())?;
+            // Cut off, a text would be useless.
+            let columns = vec![
+                text("setting", |row: &SettingRow| row.key.to_owned()).ranked(0, true),
+                text("value", |row: &SettingRow| {
+                    row.value.clone().unwrap_or_else(|| format!("({})", row.default))
+                })
+                .ranked(0, true),
+                text("what it is", |row: &SettingRow| row.about.to_owned()).ranked(0, true),
+            ];
+            table::print(output, columns, &rows)?;
         }
         ConfigAct::Get { key } => {
             let key = settings::key(key)?;

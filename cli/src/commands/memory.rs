@@ -14,6 +14,7 @@ use super::memory_rows::{RememberedItem, RowWords as _};
 use super::memory_scope::{
     GivenScope, ScopeMemory, by_edge, by_key, each_store, miss, named, said, whose, whose_new,
 };
+use super::table::{self, text};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::{MemoryAct, MemoryAdd, MemoryArgs, MemoryKey, MemoryList, MemoryRetract, MemorySupersede};
 use crate::several::{self, ReadStores};
@@ -222,34 +223,26 @@ fn list(
         });
         return Ok(code);
     }
-    let is_of_several = rows.iter().any(|(_, project, _)| project.is_some());
-    let mut heads = vec!["id", "kind", "category/key", "value", "since", "standing"];
-    if is_of_several {
-        heads.insert(0, "project");
-    }
-    if stores.only().is_none() {
-        heads.insert(0, "store");
-    }
-    let mut table = super::table::new(output, &heads);
     let room = output.room(76).max(20);
     // A program gets whole cells.
-    let short = |text: &str, width| if output.tabs { text.to_owned() } else { clip(text, width) };
-    for (place, project, row) in &rows {
-        let mut cells = vec![
-            short(&one_line(&row.id), 24),
-            row.label().to_owned(),
-            short(&row.place(), 32),
-            short(&row.text(), room),
-            row.day(),
-            short(&row.stands(), 32),
-        ];
-        if is_of_several {
-            cells.insert(0, short(&one_line(project.as_deref().unwrap_or_default()), 32));
-        }
-        cells.splice(0..0, stores.label(*place).map(str::to_owned));
-        table.row(cells);
-    }
-    output.line(table.to_string())?;
+    let whole = output.tabs;
+    let short = |text: &str, width| if whole { text.to_owned() } else { clip(text, width) };
+    let columns = vec![
+        text("store", |(place, ..): &PlacedItem| stores.label(*place).unwrap_or_default().to_owned())
+            .ranked(0, stores.only().is_none()),
+        text("project", |(_, project, _): &PlacedItem| {
+            short(&one_line(project.as_deref().unwrap_or_default()), 32)
+        })
+        .ranked(1, rows.iter().any(|(_, project, _)| project.is_some()))
+        .cut_to(14),
+        text("id", |(.., row): &PlacedItem| short(&one_line(&row.id), 24)).ranked(0, true).cut_to(14),
+        text("kind", |(.., row): &PlacedItem| row.label().to_owned()).ranked(4, true).cut_to(14),
+        text("category/key", |(.., row): &PlacedItem| short(&row.place(), 32)).ranked(3, true).cut_to(14),
+        text("value", |(.., row): &PlacedItem| short(&row.text(), room)).ranked(2, true).cut_to(14),
+        text("since", |(.., row): &PlacedItem| row.day()).ranked(5, true).cut_to(14),
+        text("standing", |(.., row): &PlacedItem| short(&row.stands(), 32)).ranked(0, true).cut_to(14),
+    ];
+    table::print(output, columns, &rows)?;
     Ok(code)
 }
 

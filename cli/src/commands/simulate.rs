@@ -16,6 +16,7 @@ use acpdb_query::simulate::{
 };
 
 use super::lines::NamesApart;
+use super::table::{self, number, text, tokens};
 use super::{Code, Failure, Global, Output, describe, policy_file, session, store_path};
 use crate::args::{Simulate, SimulateBy, SimulateMode};
 use crate::spread;
@@ -355,44 +356,40 @@ fn mode(row: &PolicyRow) -> String {
 fn print(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
     let of = NamesApart::new(rows.iter().filter_map(|row| row.of.as_deref()), 16);
     let policies = NamesApart::new(rows.iter().map(|row| row.policy.as_str()), 24);
-    let mut headings = Vec::new();
+    let percent = |share: f64| format!("{:.1}%", share * 100.0);
     let is_of_some = rows.iter().any(|row| row.of.is_some());
-    headings.extend(is_of_some.then_some("of"));
-    headings.extend(["policy", "mode"]);
-    let first = headings.len();
     // Without a price of their models, sessions have no dollars.
     let is_told = rows.iter().any(|row| row.dollars.is_some());
-    headings.extend(is_told.then_some("dollars"));
-    headings.extend(["price", "fetched", "tokens", "peak", "rewrites", "read", "needed", "blind"]);
-    let mut table = super::table::new(output, &headings);
-    table.right(first..headings.len());
+    let whole = output.tabs;
     // Narrow columns, so that the table fits a terminal of 80 columns.
-    table.tight(first..headings.len());
-    let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    let columns = vec![
+        text("of", |row: &PolicyRow| row.of.as_deref().map(|name| of.short(name)).unwrap_or_default())
+            .ranked(0, is_of_some),
+        text("policy", |row: &PolicyRow| policies.short(&row.policy)).ranked(0, true),
+        text("mode", mode).ranked(2, true),
+        number("dollars", |row: &PolicyRow| row.dollars.map_or_else(|| "-".to_owned(), describe::dollars))
+            .ranked(3, is_told)
+            .tight(),
+        number("price", |row: &PolicyRow| format!("{:.3}", row.price_ratio)).ranked(4, true).tight(),
+        number("fetched", |row: &PolicyRow| format!("{:.3}", row.price_ratio_with_fetches))
+            .ranked(5, true)
+            .tight(),
+        number("tokens", |row: &PolicyRow| tokens(whole, rounded(row.tokens_per_turn)))
+            .ranked(6, true)
+            .tight(),
+        number("peak", |row: &PolicyRow| tokens(whole, row.peak_tokens)).ranked(7, true).tight(),
+        number("rewrites", |row: &PolicyRow| row.rewrites.to_string()).ranked(8, true).tight(),
+        number("read", |row: &PolicyRow| percent(row.cache_read_share)).ranked(9, true).tight(),
+        number("needed", |row: &PolicyRow| percent(row.needed_again)).ranked(10, true).tight(),
+        number("blind", |row: &PolicyRow| format!("+{}", percent(row.blind_edits))).ranked(0, true).tight(),
+    ];
     // The cheapest comes first; equal ones stay as they were asked.
     let mut ranked: Vec<&PolicyRow> = rows.iter().collect();
     ranked.sort_by(|one, other| {
         let by_price = one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches);
         one.of.cmp(&other.of).then(by_price)
     });
-    for row in ranked {
-        let mut cells: Vec<String> = row.of.iter().map(|name| of.short(name)).collect();
-        cells.extend([policies.short(&row.policy), mode(row)]);
-        let dollars = row.dollars.map_or_else(|| "-".to_owned(), describe::dollars);
-        cells.extend(is_told.then_some(dollars));
-        cells.extend([
-            format!("{:.3}", row.price_ratio),
-            format!("{:.3}", row.price_ratio_with_fetches),
-            super::table::tokens(output, rounded(row.tokens_per_turn)),
-            super::table::tokens(output, row.peak_tokens),
-            row.rewrites.to_string(),
-            percent(row.cache_read_share),
-            percent(row.needed_again),
-            format!("+{}", percent(row.blind_edits)),
-        ]);
-        table.row(cells);
-    }
-    output.line(table.to_string())
+    table::print(output, columns, ranked)
 }
 
 /// Says in a sentence what the table says of the cheapest choice.
