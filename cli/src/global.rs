@@ -40,6 +40,9 @@ pub(crate) struct Global {
     /// The key of an encrypted store [default: beside your settings, else a passphrase]
     #[arg(help_heading = GLOBAL_OPTIONS, long, global = true, value_name = "FILE", env = "ACPDB_KEY_FILE", hide_env_values = true)]
     pub(crate) key_file: Option<PathBuf>,
+    /// The session, for verbs that are about one: its id, the beginning of one, or latest [default: as the verb says]
+    #[arg(help_heading = GLOBAL_OPTIONS, long, short, global = true, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
     /// Print JSON, for programs
     #[arg(help_heading = GLOBAL_OPTIONS, long, global = true)]
     pub(crate) json: bool,

@@ -97,7 +97,7 @@ fn main() -> ExitCode {
     // An interrupted hook has nothing to say: all that it committed is there. A program that is run has signals of its own.
     let is_beside = matches!(args.verb, Verb::Hook(_) | Verb::Run(_));
     // A host shows nothing of a status line that fails.
-    let is_unasked = is_beside || matches!(args.verb, Verb::Statusline(_));
+    let is_unasked = is_beside || matches!(args.verb, Verb::Statusline);
     if !is_beside {
         interrupt::listen();
     }
@@ -236,7 +236,7 @@ fn act(verb: &Verb, global: &Global, output: &mut Output) -> Result<Code, Failur
             commands::hook::run(global, args);
             Ok(Code::Ok)
         }
-        Verb::Statusline(args) => commands::statusline::run(global, args, output),
+        Verb::Statusline => commands::statusline::run(global, output),
         Verb::Plugin(args) => commands::plugin::run(global, args),
         Verb::Mcp(args) => commands::mcp::run(global, args, output),
         Verb::Proxy(args) => commands::proxy::run(global, args, output),

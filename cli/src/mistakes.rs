@@ -11,7 +11,7 @@ pub(crate) fn explain(error: &mut clap::Error) {
     clean(error);
     tell_of_verb(error);
     tell_of_ids(error);
-    tell_of_session(error, &typed());
+    tell_of_session(error);
     tell_of_option(error);
 }
 
@@ -77,7 +77,7 @@ fn is_id(name: &str) -> bool {
 }
 
 /// `todo list 21a2`: many verbs take the session as an argument, and the others as an option.
-fn tell_of_session(error: &mut clap::Error, words: &[String]) {
+fn tell_of_session(error: &mut clap::Error) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return };
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if error.kind() != ErrorKind::UnknownArgument
@@ -88,24 +88,26 @@ fn tell_of_session(error: &mut clap::Error, words: &[String]) {
         return;
     }
     let word = word.clone();
-    let mut verb = args::command();
-    verb.build();
-    for name in words {
-        if let Some(below) = verb.find_subcommand(name) {
-            verb = below.clone();
-        }
-    }
-    if verb.get_arguments().any(|argument| argument.get_long() == Some("session")) {
+    if args::is_of_session(&std::env::args_os().collect::<Vec<_>>()) {
         tip(error, format!("did you mean --session {word}?"));
     }
 }
 
 /// An option that a verb does not have is seldom meant as a value of it.
 fn tell_of_option(error: &mut clap::Error) {
-    let is_option = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word.starts_with("--"));
-    let is_near = error.get(ContextKind::SuggestedArg).is_some();
-    if error.kind() == ErrorKind::UnknownArgument && is_option && !is_near {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return };
+    if error.kind() != ErrorKind::UnknownArgument || !word.starts_with("--") {
+        return;
+    }
+    let gone = args::gone(word);
+    if gone.is_some() {
+        error.remove(ContextKind::SuggestedArg);
+    }
+    if error.get(ContextKind::SuggestedArg).is_none() {
         error.remove(ContextKind::Suggested);
+    }
+    if let Some(meant) = gone {
+        tip(error, format!("it is gone; {meant} does its work"));
     }
 }
 

@@ -52,6 +52,12 @@ pub(crate) struct Output {
     held: RefCell<Option<Vec<String>>>,
 }
 
+/// Columns of the terminal that standard output is, if it is one.
+fn terminal_width() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    Some(usize::from(width.0))
+}
+
 impl Output {
     pub(crate) fn new(global: &Global) -> Self {
         let terminal = io::stdout().is_terminal();
@@ -62,8 +68,7 @@ impl Output {
             ColorChoice::Auto => terminal && !no_color && std::env::var("TERM").as_deref() != Ok("dumb"),
         };
         let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-        let table_columns = comfy_table::Table::new().width();
-        let width = columns.or_else(|| table_columns.map(usize::from)).unwrap_or(100);
+        let width = columns.or_else(terminal_width).unwrap_or(100);
         Self {
             out: BufWriter::with_capacity(64 << 10, Box::new(io::stdout())),
             json: global.json,

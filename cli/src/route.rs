@@ -33,7 +33,7 @@ const NAMED_COUNT_MAX: usize = 8;
 /// Finds the stores that the words name, and the one that the verb means if it knows of one only. `words` are those of the command line.
 pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let has_url = args.global.named.iter().any(|named| mirrors::is_url(named));
-    match args.verb.reach() {
+    match args.verb.reach(&args.global) {
         // It checks the objects where they lie.
         Reach::Apart if has_url && matches!(args.verb, Verb::Verify(_)) => return Ok(()),
         Reach::Apart if has_url => {
@@ -49,7 +49,7 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
     if several.is_empty() {
         return Ok(());
     }
-    let naming = match (args.verb.reach(), several.as_slice()) {
+    let naming = match (args.verb.reach(&args.global), several.as_slice()) {
         (Reach::Without, _) => return Ok(()),
         (Reach::Apart, [only]) => {
             let failure = Failure::usage("the folder that is named is no store, but holds one");

@@ -118,7 +118,7 @@ pub(crate) const KEYS: &[SettingKey] = &[
         name: "statusline",
         kind: ValueKind::Text,
         default: "all parts",
-        about: "parts of the status line, of {context} · {session} · {today} · {stale} · {lost}; --template overrides it",
+        about: "parts of the status line, of {context} · {session} · {today} · {stale} · {lost}",
     },
     SettingKey {
         name: "backup",

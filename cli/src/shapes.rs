@@ -1,7 +1,7 @@
 //! The shapes of answers for programs, as JSON Schemas.
 //!
 //! ```text
-//! acpdb.undo/1 undo --session s1      the name of the shape, and a command that prints it
+//! acpdb.act/1 undo --session s1       the name of the shape, and a command that prints it
 //!   last_seq integer|null             a field, and its types
 //!   event? string                     a field that is not always there
 //!   items [object]                    a list of objects; their fields follow, two blanks further in

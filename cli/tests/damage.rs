@@ -256,20 +256,20 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
         let done = run(store, args);
         (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
     };
-    let (code, out) = judge(&store, &["verify", "--expect-file", &file, "--expect", &format!("3={link}")]);
+    let (code, out) = judge(&store, &["verify", "--expect", &file, "--expect", &format!("3={link}")]);
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(out.matches("the link that was kept agrees").count(), 3, "{out}");
     // The output of `head` is taken as an argument, too: `verify --expect "$(acpdb verify --head)"`.
     let (code, out) = judge(&store, &["verify", "--expect", text.lines().next().unwrap()]);
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(judge(&store, &["verify", "--expect", text.trim()]).0, Some(0));
-    let (code, out) = judge(&old, &["verify", "--expect-file", &file]);
+    let (code, out) = judge(&old, &["verify", "--expect", &file]);
     assert_eq!(code, Some(4), "{out}");
     assert!(out.contains("the link that was kept ahead at #5"), "{out}");
     // The same store, and another future.
     copy(&old, &other);
     append(&other, &(7..9).map(message).collect::<String>());
-    let (code, out) = judge(&other, &["verify", "--expect-file", &file]);
+    let (code, out) = judge(&other, &["verify", "--expect", &file]);
     assert_eq!(code, Some(3), "{out}");
     assert!(out.contains("inconsistent") && out.contains("the link that was kept forked at #5"), "{out}");
     let (code, out) = judge(&store, &["verify", "--expect", &format!("2={}", "0".repeat(64))]);
@@ -277,7 +277,7 @@ fn a_head_that_was_kept_elsewhere_is_compared() {
     // A link of another store says nothing about this one.
     let stranger = folder.path().join("stranger");
     append(&stranger, &message(0));
-    assert_eq!(judge(&stranger, &["verify", "--expect-file", &file]).0, Some(2));
+    assert_eq!(judge(&stranger, &["verify", "--expect", &file]).0, Some(2));
     assert_eq!(judge(&stranger, &["verify", "--expect", text.lines().next().unwrap()]).0, Some(2));
     for wrong in ["3", "x=y", "3=abc", ""] {
         assert_eq!(judge(&store, &["verify", "--expect", wrong]).0, Some(2), "{wrong}");

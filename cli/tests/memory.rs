@@ -109,7 +109,6 @@ fn what_is_remembered_can_be_listed_superseded_retracted_and_restored() {
     assert_eq!(ids(&[]), ["f1", "p2", "d1", "n1"]);
     assert_eq!(ids(&["--all"]), ["f1", "p1", "p2", "d1", "n1"]);
     assert_eq!(ids(&["--kind", "preference", "--all"]), ["p1", "p2"]);
-    assert_eq!(ids(&["--category", "implementation"]), ["d1"]);
     assert_eq!(ids(&["--at", &format!("#{before}")]), ["f1", "p1"]);
     for name in ["package_manager", "tooling/package_manager"] {
         assert_eq!(shell.out(&["memory", "get", name]), "pnpm\n");

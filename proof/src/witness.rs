@@ -251,13 +251,6 @@ impl WitnessPolicy {
         Ok(WitnessGroup { count, members: members.iter().map(|member| (*member).to_owned()).collect() })
     }
 
-    /// The policy that needs one witness.
-    pub fn of_one(key: WitnessKey, url: &str) -> Self {
-        let name = key.name().to_owned();
-        let member = PolicyMember { name: name.clone(), key, url: Some(url.to_owned()) };
-        Self { witnesses: vec![member], quorum: Some(name), ..Self::default() }
-    }
-
     /// Its witnesses.
     pub fn witnesses(&self) -> &[PolicyMember] {
         &self.witnesses

@@ -18,7 +18,7 @@ pub(crate) struct ContextArgs {
     #[arg(long)]
     pub(crate) full: bool,
     /// The context as the host had it, instead of the one that acpdb would show
-    #[arg(long, conflicts_with_all = ["served", "mode", "server_side"])]
+    #[arg(long, conflicts_with_all = ["served", "mode"])]
     pub(crate) recorded: bool,
     /// The context that was sent through acpdb: the very bytes that were sent last (before --at, if given); their digest is checked
     #[arg(long, conflicts_with_all = ["last", "full", "format"])]
@@ -47,14 +47,10 @@ pub(crate) enum ContextAct {
 }
 
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_field_names, reason = "what one calls them")]
 pub(crate) struct Targets {
     /// The items to act on
     #[arg(value_name = "TARGET", add = crate::complete::items())]
     pub(crate) targets: Vec<String>,
-    /// The session [default: the newest one of this folder, else of all]
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Read {"action":..,"targets":[[target, summary?]..]} from standard input
     #[arg(long, conflicts_with = "targets")]
     pub(crate) stdin: bool,

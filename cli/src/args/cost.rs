@@ -30,12 +30,6 @@ pub(crate) struct Cost {
     /// Only requests up to this time
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// Only this session, with its subagents; then all words are the query
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
-    /// Only sessions of this host
-    #[arg(long)]
-    pub(crate) host: Option<String>,
     /// The order [default: times by time, all else by cost]
     #[arg(long, value_name = "WHAT")]
     pub(crate) sort: Option<CostSort>,
@@ -48,9 +42,6 @@ pub(crate) struct Cost {
     /// Print the program's table of prices, as a file to change and give with --prices
     #[arg(long)]
     pub(crate) show_prices: bool,
-    /// Take a newer file of prices: show the prices that change, and use it from now on (the setting `prices`)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["prices", "show_prices", "waste"])]
-    pub(crate) take_prices: Option<std::path::PathBuf>,
     /// A TOML file of prices by model, which override the program's
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<std::path::PathBuf>,

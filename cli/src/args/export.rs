@@ -34,7 +34,7 @@ pub(crate) struct ExportPage {
     #[command(flatten)]
     pub(crate) session: super::SessionNamed,
     /// An index of all sessions, with filters and totals
-    #[arg(long, conflicts_with = "session")]
+    #[arg(long, conflicts_with_all = ["place", "session"])]
     pub(crate) all: bool,
     /// With --all: also each session's page, in this folder beside the index, which links to them
     #[arg(long, value_name = "FOLDER", requires = "all", requires = "output")]

@@ -115,7 +115,7 @@ pub(super) fn topic(name: &str) -> Option<&'static str> {
 /// The table of arguments whose help lists its verbs in groups.
 pub(super) fn with(command: clap::Command) -> clap::Command {
     let width = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let width = width.or_else(|| comfy_table::Table::new().width().map(usize::from));
+    let width = width.or_else(|| Some(usize::from(terminal_size::terminal_size_of(std::io::stdout())?.0.0)));
     let template = template(&command, width.unwrap_or(WIDTH_MAX).clamp(40, WIDTH_MAX));
     command.help_template(template)
 }

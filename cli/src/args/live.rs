@@ -113,7 +113,7 @@ pub(crate) struct Plugin {
 #[derive(Debug, clap::Args)]
 pub(crate) struct StepArgs {
     /// The session: its id, the beginning of one, or latest
-    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
+    #[arg(id = "place", value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: String,
     /// The provider's form
     #[arg(long, value_name = "FORMAT", value_parser = super::request::format())]
@@ -124,12 +124,6 @@ pub(crate) struct StepArgs {
     /// Most tokens of all items together
     #[arg(long, value_name = "N")]
     pub(crate) tokens_max: Option<u64>,
-    /// Tokens of system prompt and tools, which a rewrite reads again
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) prefix_tokens: u64,
-    /// The provider's cache is cold: another model, another account
-    #[arg(long)]
-    pub(crate) cold: bool,
     /// Record due texts (reminder, reflection, memory) as injected, and send them
     #[arg(long)]
     pub(crate) inject: bool,
@@ -140,9 +134,6 @@ pub(crate) struct StepArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Mcp {
-    /// The session that calls are about [default: as the environment says, else the newest of this folder]
-    #[arg(long, short, value_name = "SESSION", add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Let the model read sessions of all projects in the store, and not only those of this folder
     #[arg(long)]
     pub(crate) all_projects: bool,
@@ -192,20 +183,10 @@ pub(crate) struct Run {
     /// The variable by which the program finds its provider [default: those that acpdb knows]
     #[arg(long, value_name = "NAME")]
     pub(crate) variable: Option<String>,
-    /// The session of requests that name none [default: run-, and a random number]
-    #[arg(long, short, value_name = "SESSION")]
-    pub(crate) session: Option<String>,
     /// The program, such as claude, codex or gemini, and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
     /// Wait for the end of a run, and go on for one that is killed
     #[arg(long, hide = true)]
     pub(crate) successor: bool,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Statusline {
-    /// The parts of the line [default: as set by config, else all: {context} · {session} · {today} · {stale} · {lost}]
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) template: Option<String>,
 }

@@ -23,7 +23,7 @@ pub(crate) enum MemoryAct {
     /// Memory items that the messages of a session suggest
     Propose(MemoryPropose),
     /// Unstable preferences, reversed decisions, contradicted facts
-    Insights(MemoryScopeArgs),
+    Insights,
     /// Read items from a JSONL file
     Import(MemoryImport),
     /// Write items as JSONL
@@ -31,13 +31,12 @@ pub(crate) enum MemoryAct {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct MemoryScopeArgs {
+pub(crate) struct MemoryArgs {
     /// The project [default: the only one]
-    #[arg(long, short, value_parser = super::project::project_name())]
+    #[arg(long, short, global = true, value_parser = super::project::project_name())]
     pub(crate) project: Option<String>,
-    /// The session, for its own memory and its project's
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
+    #[command(subcommand)]
+    pub(crate) act: MemoryAct,
 }
 
 #[derive(Debug, clap::Args)]
@@ -72,8 +71,6 @@ pub(crate) struct MemoryAdd {
     /// An item that it supersedes; may be repeated
     #[arg(long = "replaces", value_name = "ID")]
     pub(crate) replaces: Vec<String>,
-    #[command(flatten)]
-    pub(crate) scope: MemoryScopeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -81,8 +78,6 @@ pub(crate) struct MemoryKey {
     /// KEY, CATEGORY/KEY or an item's id
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
-    #[command(flatten)]
-    pub(crate) scope: MemoryScopeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -93,11 +88,6 @@ pub(crate) struct MemoryList {
     /// Only this kind
     #[arg(long)]
     pub(crate) kind: Option<String>,
-    /// Only this category
-    #[arg(long)]
-    pub(crate) category: Option<String>,
-    #[command(flatten)]
-    pub(crate) scope: MemoryScopeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -111,8 +101,6 @@ pub(crate) struct MemorySupersede {
     /// Why
     #[arg(long)]
     pub(crate) reason: Option<String>,
-    #[command(flatten)]
-    pub(crate) scope: MemoryScopeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -123,8 +111,6 @@ pub(crate) struct MemoryRetract {
     /// Why
     #[arg(long)]
     pub(crate) reason: Option<String>,
-    #[command(flatten)]
-    pub(crate) scope: MemoryScopeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -141,7 +127,4 @@ pub(crate) struct MemoryImport {
     /// The file
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The project [default: the file's name]
-    #[arg(long, short, value_parser = super::project::project_name())]
-    pub(crate) project: Option<String>,
 }

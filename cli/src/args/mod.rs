@@ -36,7 +36,7 @@ pub(crate) use export::*;
 pub(crate) use live::*;
 pub(crate) use look::*;
 pub(crate) use memory::*;
-pub(crate) use moved::{moved, verb};
+pub(crate) use moved::{gone, moved, verb};
 pub(crate) use policy::*;
 pub(crate) use project::*;
 pub(crate) use proof::*;
@@ -92,7 +92,7 @@ pub(crate) enum Verb {
     #[command(hide = true)]
     Hook(HookArgs),
     /// A status line for Claude Code: context, dollars, stale tokens, the last compaction; its JSON on standard input
-    Statusline(Statusline),
+    Statusline,
     /// Answer the plug-in of a host: JSON lines on standard input; acpdb attach sets plug-ins up to run it
     #[command(hide = true)]
     Plugin(Plugin),
@@ -149,8 +149,7 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Todo(TodoAct),
     /// Facts, preferences and decisions
-    #[command(subcommand)]
-    Memory(MemoryAct),
+    Memory(MemoryArgs),
     /// Tasks, and the items that were evicted with them
     #[command(subcommand)]
     Task(TaskAct),
@@ -203,7 +202,8 @@ pub(crate) fn typed(value: &impl clap::ValueEnum) -> String {
 
 /// The table of arguments, with the examples of each verb.
 pub(crate) fn command() -> clap::Command {
-    groups::with(examples::with(bare()))
+    let of_session = |arg: clap::Arg| arg.add(crate::complete::sessions());
+    groups::with(examples::with(bare().mut_arg("session", of_session)))
 }
 
 /// The table of arguments alone. A variable that is set to nothing counts as one that is not set, as everywhere else: it gives no
@@ -276,6 +276,48 @@ fn shown(words: &[OsString]) -> Option<(usize, &'static str)> {
     is_alone.then_some((place + 1, shows))
 }
 
+/// Verbs, and acts of groups, that are about a session.
+const OF_SESSION: &[&str] = &[
+    "blame",
+    "checkpoint prove",
+    "context",
+    "cost",
+    "diff",
+    "erase",
+    "explain",
+    "export html",
+    "export poster",
+    "history",
+    "import",
+    "log",
+    "lost",
+    "mcp",
+    "memory",
+    "policy set",
+    "policy show",
+    "resume",
+    "rewind",
+    "run",
+    "scan",
+    "search",
+    "sessions",
+    "show",
+    "simulate",
+    "stats",
+    "task",
+    "todo",
+    "undo",
+];
+
+/// Whether the verb among these words is about a session.
+pub(crate) fn is_of_session(words: &[OsString]) -> bool {
+    let Some(place) = verb(words) else { return false };
+    let mut named = words.iter().skip(place).map(|word| word.to_string_lossy());
+    let verb = named.next().unwrap_or_default();
+    let act = format!("{verb} {}", named.find(|word| !word.starts_with('-')).unwrap_or_default());
+    OF_SESSION.iter().any(|of| *of == verb || *of == act)
+}
+
 impl Args {
     /// Reads the words of a command line, the program's name first.
     pub(crate) fn read<I, T>(words: I) -> Result<Self, clap::Error>
@@ -289,6 +331,10 @@ impl Args {
             Ok(matches) => {
                 // A mistake is told below, with the help.
                 if let Ok(args) = Self::from_arg_matches(&matches) {
+                    if args.global.session.is_some() && !is_of_session(&words) {
+                        let told = "this verb is about no session: it takes no --session\n";
+                        return Err(clap::Error::raw(ErrorKind::ArgumentConflict, told));
+                    }
                     return Ok(args);
                 }
             }
@@ -337,10 +383,10 @@ impl Verb {
             | Self::Cost(_)
             | Self::Stats(_)
             | Self::Todo(_) => true,
-            Self::Memory(act) => {
-                matches!(act, MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights(_))
+            Self::Memory(memory) => {
+                matches!(memory.act, MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights)
             }
-            Self::Task(act) => !matches!(act, TaskAct::Update(_)),
+            Self::Task(act) => !matches!(act, TaskAct::Update),
             Self::Project(act) => matches!(act, ProjectAct::List),
             Self::Policy(act) => !matches!(act, PolicyAct::Set(_) | PolicyAct::Import(_)),
             _ => false,

@@ -34,6 +34,26 @@ const MOVED: &[(&str, &str, bool)] = &[
     ("web", "ui", false),
 ];
 
+/// Options that are gone, and the words that do their work.
+const GONE: &[(&str, &str)] = &[
+    ("--case", "--regex '(?-i)WORD'"),
+    ("--expect-file", "--expect FILE"),
+    ("--missed", "--json"),
+    ("--parts", "--json"),
+    ("--redact-entropy", "--redact-rule entropy"),
+    ("--stat", "--json"),
+    ("--take-prices", "acpdb config set prices FILE"),
+    ("--template", "acpdb config set statusline TEXT"),
+    ("--witness", "--policy FILE"),
+    ("--witness-key", "--policy FILE"),
+    ("--word", "--regex '\\bWORD\\b'"),
+];
+
+/// The words that do the work of an option that is gone.
+pub(crate) fn gone(option: &str) -> Option<&'static str> {
+    GONE.iter().find(|(name, _)| *name == option).map(|(_, meant)| *meant)
+}
+
 /// The words that do the work of this one.
 pub(crate) fn moved(word: &str) -> Option<&'static str> {
     MOVED.iter().find(|(name, ..)| *name == word).map(|(_, meant, _)| *meant)
@@ -43,7 +63,7 @@ pub(crate) fn moved(word: &str) -> Option<&'static str> {
 pub(crate) fn verb(words: &[OsString]) -> Option<usize> {
     let mut rest = words.iter().enumerate().skip(1);
     while let Some((place, word)) = rest.next() {
-        if ["--db", "--key-file", "--at", "--color"].iter().any(|option| word == option) {
+        if ["--db", "--key-file", "--at", "--color", "--session", "-s"].iter().any(|option| word == option) {
             rest.next();
         } else if !word.to_string_lossy().starts_with('-') {
             return Some(place);
@@ -69,6 +89,18 @@ mod tests {
 
     use super::*;
     use crate::args::Args;
+
+    #[test]
+    fn an_option_that_is_gone_leads_to_another() {
+        for (option, _) in GONE {
+            let name = option.trim_start_matches('-');
+            let mut open = vec![super::super::command()];
+            while let Some(verb) = open.pop() {
+                assert!(verb.get_arguments().all(|argument| argument.get_long() != Some(name)), "{option}");
+                open.extend(verb.get_subcommands().cloned());
+            }
+        }
+    }
 
     #[test]
     fn a_word_that_is_no_verb_leads_to_one_and_only_some_run() {

@@ -2,8 +2,6 @@
 
 use clap::Subcommand;
 
-use super::SessionOption;
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyAct {
     /// The policy in force: on a terminal its preset and the keys that differ from it, else every key
@@ -21,8 +19,6 @@ pub(crate) struct PolicyShow {
     /// Every key, also on a terminal
     #[arg(long)]
     pub(crate) all: bool,
-    #[command(flatten)]
-    pub(crate) session: SessionOption,
 }
 
 #[derive(Debug, clap::Args)]
@@ -40,9 +36,6 @@ pub(crate) struct PolicySetArgs {
     /// PRESET, FILE.toml, or KEY=VALUE..
     #[arg(value_name = "WHAT", required = true, num_args = 1.., add = crate::complete::presets())]
     pub(crate) what: Vec<String>,
-    /// Only for this session
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Why
     #[arg(long)]
     pub(crate) reason: Option<String>,

@@ -90,37 +90,22 @@ pub(crate) enum CheckpointAct {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  acpdb checkpoint push --policy witnesses.txt   all witnesses of the file\n\n\
-    A policy is a file as C2SP tlog-policy has it: witness NAME KEY URL, group NAME 2 NAME NAME NAME, quorum NAME.\n\n\
-    Exit codes: 0: enough witnesses signed; 8: some signed; 1: none signed; 3: one saw another history; 4: one saw a longer history.\n\n\
-    Recording never waits for witnesses."
+    after_help = "A policy is a file as C2SP tlog-policy has it: witness NAME KEY URL, group NAME 2 NAME NAME NAME, quorum NAME.\n\nExit \
+    codes: 0: enough witnesses signed; 8: some signed; 1: none signed; 3: one saw another history; 4: one saw a longer \
+    history.\n\nRecording never waits for witnesses."
 )]
 pub(crate) struct Push {
     /// The last event of the checkpoint [default: the newest checkpoint]
     #[arg(value_name = "SEQ")]
     pub(crate) seq: Option<String>,
-    /// Where a witness takes requests; http for this machine only
-    #[arg(long, value_name = "URL", requires = "witness_key", required_unless_present = "policy")]
-    pub(crate) witness: Option<String>,
-    /// The key of that witness
-    #[arg(long, value_name = "KEY", requires = "witness")]
-    pub(crate) witness_key: Option<String>,
     /// Witnesses, and how many are needed
-    #[arg(long, value_name = "FILE", conflicts_with = "witness")]
-    pub(crate) policy: Option<PathBuf>,
-    /// How long to wait for one witness
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
-    pub(crate) timeout: u64,
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  acpdb checkpoint prove '#297' -o event.tlog-proof     a call from its start to its result, without texts\n  \
-    acpdb checkpoint prove '#297' --with-body             with them\n  \
-    acpdb checkpoint prove '#290..#297'                   several, in one file\n  \
-    acpdb checkpoint prove --session latest -o session.json   all that was signed of a session\n  \
-    acpdb checkpoint prove --from last-month.note -o grown.json   nothing was rewritten since\n\n\
-    A checkpoint has to cover the event: acpdb checkpoint sign. The file shows nothing of other events."
+    after_help = "A checkpoint has to cover the event: acpdb checkpoint sign. The file shows nothing of other events."
 )]
 pub(crate) struct Prove {
     /// The event, with its item a call from start to result; or the first and the last of several events
@@ -129,14 +114,11 @@ pub(crate) struct Prove {
     /// Only this event, and not the others of its item
     #[arg(long, requires = "seq")]
     pub(crate) event: bool,
-    /// All events of this session that the newest checkpoint covers
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["from", "to"])]
-    pub(crate) session: Option<String>,
     /// Show the texts of the events, too
     #[arg(long, conflicts_with = "from")]
     pub(crate) with_body: bool,
     /// An earlier checkpoint: its last event, or a file
-    #[arg(long, value_name = "A")]
+    #[arg(long, value_name = "A", conflicts_with = "session")]
     pub(crate) from: Option<String>,
     /// The later checkpoint [default: the newest]
     #[arg(long, value_name = "B", requires = "from")]
@@ -147,12 +129,11 @@ pub(crate) struct Prove {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  acpdb checkpoint check event.tlog-proof --key auditor.key\n  \
-    acpdb checkpoint check grown.json --key \"$(cat auditor.key)\"\n  \
-    acpdb checkpoint check now.note\n\n\
-    Exit codes: 0: the file proves the printed text; 3: it proves nothing, or contradicts a checkpoint seen here; 4: it is a checkpoint \
-    older than one seen here.\n\n\
-    The policy is the file of acpdb checkpoint push. docs/check_proof.py does the same without acpdb.")]
+#[command(
+    after_help = "Exit codes: 0: the file proves the printed text; 3: it proves nothing, or contradicts a checkpoint seen here; 4: it is \
+    a checkpoint older than one seen here.\n\nThe policy is the file of acpdb checkpoint push. docs/check_proof.py does \
+    the same without acpdb."
+)]
 pub(crate) struct CheckArgs {
     /// A file that acpdb checkpoint prove or acpdb checkpoint export wrote
     #[arg(value_name = "FILE")]
@@ -167,16 +148,13 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  acpdb export audit -o report.html                  the whole store, to be read or printed\n  \
-    acpdb export audit latest -o session.json          one session, for programs\n  \
-    acpdb export audit --since 2026-11-01 -o november.html\n\n\
-    The report holds recorded texts: give it only to people who may read them. It says itself which claims it proves, and which it \
-    does not.\n\n\
-    Exit codes: 0: the log agrees with all that was signed; 3, 4, 8: as of acpdb checkpoint show. The report is written in any case."
+    after_help = "The report holds recorded texts: give it only to people who may read them. It says itself which claims it proves, and \
+    which it does not.\n\nExit codes: 0: the log agrees with all that was signed; 3, 4, 8: as of acpdb checkpoint show. \
+    The report is written in any case."
 )]
 pub(crate) struct Audit {
     /// One session [default: all]
-    #[arg(value_name = "SESSION")]
+    #[arg(id = "place", value_name = "SESSION")]
     pub(crate) session: Option<String>,
     /// Events that were recorded after this time or event
     #[arg(long, value_name = "TIME")]

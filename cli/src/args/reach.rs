@@ -1,9 +1,10 @@
 //! How many stores a verb knows of, and the words by which it names a session, an item or a point.
 
 use super::{
-    CheckpointAct, CheckpointVerb, ContextAct, ContextArgs, ExportAct, MemoryAct, ServiceAct, TaskAct,
-    TodoAct, Verb,
+    CheckpointAct, CheckpointVerb, ContextAct, ContextArgs, ExportAct, MemoryAct, MemoryArgs, ServiceAct,
+    SessionNamed, TaskAct, Verb,
 };
+use crate::global::Global;
 
 /// The stores that a verb can answer from, where several are named.
 #[derive(Debug)]
@@ -30,63 +31,58 @@ pub(crate) struct Naming<'a> {
 }
 
 impl<'a> Naming<'a> {
-    fn of(session: Option<&'a String>, word: Option<&'a String>) -> Self {
-        Self { session: session.map(String::as_str), word: word.map(String::as_str), ..Self::default() }
+    fn of(session: Option<&'a str>, word: Option<&'a String>) -> Self {
+        Self { session, word: word.map(String::as_str), ..Self::default() }
     }
 
     /// Of a verb that lists: the first word of a question may be a session.
-    fn question(session: Option<&'a String>, words: &'a [String]) -> Self {
+    fn question(session: Option<&'a str>, words: &'a [String]) -> Self {
         Self { lists: true, ..Self::of(session, words.first().filter(|_| session.is_none())) }
     }
 
-    /// Of a session by its place or by an option.
-    fn named(session: &'a super::SessionNamed) -> Self {
-        Self { session: session.name(), ..Self::default() }
+    /// Of a session by its place or by the option.
+    fn named(named: &'a SessionNamed, global: &'a Global) -> Self {
+        Self { session: named.name(global), ..Self::default() }
     }
 }
 
 impl Verb {
     /// How far this verb reaches.
-    pub(crate) fn reach(&self) -> Reach<'_> {
+    pub(crate) fn reach<'a>(&'a self, global: &'a Global) -> Reach<'a> {
+        let session = global.session.as_deref();
         Reach::Naming(match self {
             Self::Home => Naming { lists: true, ..Naming::default() },
-            Self::Sessions(args) => Naming::question(args.session.as_ref(), &args.ask.query),
-            Self::Log(args) => Naming::question(args.session.as_ref(), &args.ask.query),
-            Self::Search(args) => Naming::question(args.session.as_ref(), &[]),
-            Self::Cost(args) => Naming::question(args.session.as_ref(), &args.words),
-            Self::Memory(MemoryAct::List(args)) => Naming::question(args.scope.session.as_ref(), &[]),
-            Self::Memory(MemoryAct::History(args)) => Naming::question(args.scope.session.as_ref(), &[]),
-            Self::Memory(MemoryAct::Insights(args)) => Naming::question(args.session.as_ref(), &[]),
-            Self::History(args) if args.todo.is_some() => Naming::of(args.session.as_ref(), None),
-            Self::History(args) if args.chain.is_some() => {
-                Naming::of(args.session.as_ref(), args.chain.as_ref())
-            }
+            Self::Sessions(args) => Naming::question(session, &args.ask.query),
+            Self::Log(args) => Naming::question(session, &args.ask.query),
+            Self::Cost(args) => Naming::question(session, &args.words),
+            Self::Search(_)
+            | Self::Memory(MemoryArgs {
+                act: MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights,
+                ..
+            }) => Naming::question(session, &[]),
+            Self::History(args) if args.todo.is_some() => Naming::of(session, None),
+            Self::History(args) if args.chain.is_some() => Naming::of(session, args.chain.as_ref()),
             Self::History(args) => {
                 // Without any condition it is about one session.
                 let is_bare = args.ask.query.is_empty() && args.file.is_none();
-                let asked = Naming::question(args.session.as_ref(), &args.ask.query);
+                let asked = Naming::question(session, &args.ask.query);
                 Naming { lists: !is_bare || args.all, ..asked }
             }
-            Self::Show(args) => Naming::of(args.session.as_ref(), Some(&args.id)),
-            Self::Explain(args) => Naming::of(args.session.as_ref(), Some(&args.id)),
-            Self::Blame(args) => Naming::of(args.session.as_ref(), Some(&args.what)),
+            Self::Show(args) => Naming::of(session, Some(&args.id)),
+            Self::Explain(args) => Naming::of(session, Some(&args.id)),
+            Self::Blame(args) => Naming::of(session, Some(&args.what)),
             Self::Diff(args) => {
                 let points = vec![args.from.as_str(), args.to.as_str()];
-                Naming { points, ..Naming::of(args.session.as_ref(), None) }
+                Naming { points, ..Naming::of(session, None) }
             }
-            Self::Stats(args) => {
-                Naming { lists: false, ..Naming::question(args.session.as_ref(), &args.words) }
-            }
-            Self::Context(args) if args.act.is_none() => Naming::named(&args.session),
-            Self::Resume(args) => Naming::named(&args.session),
-            Self::Lost(args) => Naming::named(&args.session),
-            Self::Simulate(args) if !args.all => Naming::named(&args.session),
-            Self::Export(ExportAct::Html(args)) if !args.all => Naming::named(&args.session),
-            Self::Export(ExportAct::Poster(args)) => Naming::named(&args.session),
-            Self::Todo(TodoAct::List(args) | TodoAct::Stuck(args) | TodoAct::History(args))
-            | Self::Task(TaskAct::List(args) | TaskAct::Scratchpad(args)) => {
-                Naming::of(args.session.as_ref(), None)
-            }
+            Self::Stats(args) => Naming { lists: false, ..Naming::question(session, &args.words) },
+            Self::Context(args) if args.act.is_none() => Naming::named(&args.session, global),
+            Self::Resume(args) => Naming::named(&args.session, global),
+            Self::Lost(args) => Naming::named(&args.session, global),
+            Self::Simulate(args) if !args.all => Naming::named(&args.session, global),
+            Self::Export(ExportAct::Html(args)) if !args.all => Naming::named(&args.session, global),
+            Self::Export(ExportAct::Poster(args)) => Naming::named(&args.session, global),
+            Self::Todo(_) | Self::Task(TaskAct::List | TaskAct::Scratchpad) => Naming::of(session, None),
             Self::Config(_)
             | Self::Completions(_)
             | Self::Man(_)

@@ -47,9 +47,6 @@ pub(crate) struct Sessions {
     /// Also subagents
     #[arg(long)]
     pub(crate) all: bool,
-    /// Only this session
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Draw subagents, forks and rewinds as a tree
     #[arg(long)]
     pub(crate) graph: bool,
@@ -96,25 +93,9 @@ pub(crate) struct HistoryArgs {
     /// The history of a todo entry
     #[arg(long, value_name = "ID", conflicts_with_all = ["chain", "file"])]
     pub(crate) todo: Option<String>,
-    /// Only this session [default: the newest one of this folder, else of all; with any condition, all sessions]
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// All sessions
     #[arg(long, conflicts_with_all = ["session", "chain", "todo"])]
     pub(crate) all: bool,
-    /// The order: largest first, or as it was recorded
-    #[arg(long, value_name = "WHAT", default_value = "time", conflicts_with_all = ["after", "chain", "todo"])]
-    pub(crate) sort: HistorySort,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum HistorySort {
-    /// As it was recorded
-    Time,
-    /// Everything recorded of an item
-    Tokens,
-    /// The part of it that the model still sees
-    Shown,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -123,18 +104,12 @@ pub(crate) enum HistorySort {
 pub(crate) struct LogArgs {
     #[command(flatten)]
     pub(crate) ask: Ask,
-    /// Only this session
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Their texts instead, one a line: seq, tab, text
     #[arg(long)]
     pub(crate) texts: bool,
     /// Whole texts also on a terminal, and not their beginnings
     #[arg(long, requires = "texts")]
     pub(crate) full: bool,
-    /// From this seq on
-    #[arg(long, value_name = "SEQ")]
-    pub(crate) from: Option<String>,
     /// At most N events, the newest ones
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["limit", "after"])]
     pub(crate) last: Option<usize>,
@@ -160,9 +135,6 @@ pub(crate) struct ShowArgs {
     /// Only the body of this row (from 0), byte for byte
     #[arg(long, value_name = "ROW", conflicts_with = "raw")]
     pub(crate) body: Option<u32>,
-    /// Only this session
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -170,9 +142,6 @@ pub(crate) struct Explain {
     /// #seq, short hash, call id or a unique prefix of one; or a file, for the newest view of it
     #[arg(value_name = "ID", add = crate::complete::items())]
     pub(crate) id: String,
-    /// Only this session
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -181,9 +150,6 @@ pub(crate) struct StatsArgs {
     /// A session [default: all of them], then a filter of items (see below); each may be left out
     #[arg(value_name = "[SESSION] QUERY", add = crate::complete::sessions())]
     pub(crate) words: Vec<String>,
-    /// Only this session; then all words are the query
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// How to show it
     #[arg(long, default_value = "table")]
     pub(crate) style: StatsStyle,
@@ -198,8 +164,7 @@ pub(crate) enum StatsStyle {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  acpdb simulate latest                  the presets on one session\n  \
-    acpdb simulate --all --policy economy --mode batched --price flat\n\n\
+#[command(after_help = "\
     dollars   of all input, as the provider reported it\n\
     price     of all input; doing nothing is 1\n\
     fetched   the same, and hidden results that were needed again are charged again\n\
@@ -213,7 +178,7 @@ pub(crate) struct Simulate {
     #[command(flatten)]
     pub(crate) session: SessionNamed,
     /// Every session of the store
-    #[arg(long, conflicts_with = "session")]
+    #[arg(long, conflicts_with_all = ["place", "session"])]
     pub(crate) all: bool,
     /// Only sessions of this host
     #[arg(long, requires = "all")]
@@ -230,18 +195,9 @@ pub(crate) struct Simulate {
     /// Tokens of the system prompt and the tools in each request [default: as the usage of a session tells, else 8000]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub(crate) prefix: Option<u64>,
-    /// Keep the cache warm by N tiny requests, each just before the cache would be cold; each costs a reading of the whole context
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=2))]
-    pub(crate) warm: u32,
-    /// Tell each case in which the model used hidden text: the item, the rule, the words
-    #[arg(long)]
-    pub(crate) missed: bool,
     /// A table for each host or each session, in place of one for all
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<SimulateBy>,
-    /// Tell the parts of the price: prefix, young items, old items, rewrites, fetched again
-    #[arg(long)]
-    pub(crate) parts: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -263,29 +219,19 @@ pub(crate) enum SimulateMode {
     Eager,
 }
 
-/// A session by its place on the command line, or by the option that all verbs take.
+/// A session by its place on the command line, or by the option.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct SessionNamed {
     /// The session: its id, a unique prefix, or `latest` [default: the newest one of this folder, else of all]
-    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
-    session: Option<String>,
-    /// The session, as other verbs take it
-    #[arg(long = "session", short, value_name = "SESSION", conflicts_with = "session", add = crate::complete::sessions())]
-    session_option: Option<String>,
+    #[arg(id = "place", value_name = "SESSION", conflicts_with = "session", add = crate::complete::sessions())]
+    place: Option<String>,
 }
 
 impl SessionNamed {
     /// The name it was given, if any.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.session.as_deref().or(self.session_option.as_deref())
+    pub(crate) fn name<'a>(&'a self, global: &'a super::Global) -> Option<&'a str> {
+        self.place.as_deref().or(global.session.as_deref())
     }
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct SessionOption {
-    /// The session [default: the newest one of this folder, else of all]
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -39,9 +39,6 @@ pub(crate) struct ExportOptions {
     /// Send calls without a result with a result that says so, instead of leaving these calls out
     #[arg(long, requires = "format")]
     pub(crate) synthetic_results: bool,
-    /// Send everything, and let the provider clear old results by itself
-    #[arg(long, requires = "format")]
-    pub(crate) server_side: bool,
     /// Set no marks for the cache in the body (anthropic; --recorded and --mode history never have any)
     #[arg(long, requires = "format")]
     pub(crate) no_breakpoints: bool,

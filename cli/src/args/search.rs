@@ -13,40 +13,13 @@ pub(crate) struct SearchArgs {
     /// Words to look for, and conditions such as tool:bash (see below)
     #[arg(value_name = "WORDS", required = true, allow_hyphen_values = false)]
     pub(crate) words: Vec<String>,
-    /// The words are regular expressions
+    /// The words are regular expressions: '\\bid\\b' is a whole word, '(?-i)id' no ID
     #[arg(long, short = 'e')]
     pub(crate) regex: bool,
-    /// Only whole words
-    #[arg(long, short = 'w')]
-    pub(crate) word: bool,
-    /// Tell capitals from small letters, also for words in lower case
-    #[arg(long)]
-    pub(crate) case: bool,
-    /// Only this session
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Lines before and after each match
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0)]
     pub(crate) context: usize,
     /// At most N items
     #[arg(long, value_name = "N", value_parser = super::limit)]
     pub(crate) limit: Option<usize>,
-    /// At most N lines that match in a text
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) places: usize,
-    /// The order: newest session first, or largest item first
-    #[arg(long, value_name = "WHAT", default_value = "time")]
-    pub(crate) sort: SearchSort,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum SearchSort {
-    /// The newest session first, its items as they were recorded
-    Time,
-    /// How often the words stand in an item
-    Matches,
-    /// Everything recorded of an item
-    Tokens,
-    /// The part of it that the model still sees
-    Shown,
 }

@@ -48,33 +48,26 @@ pub(crate) struct Verify {
     pub(crate) without_key: bool,
     /// Only print the durable end, or that of the commit which holds an event, in a line to keep elsewhere: a link stands for all up to it
     #[arg(long, value_name = "SEQ", num_args = 0..=1, default_missing_value = "",
-        conflicts_with_all = ["deep", "without_key", "expect", "expect_file", "key", "host"])]
+        conflicts_with_all = ["deep", "without_key", "expect", "key", "host"])]
     pub(crate) head: Option<String>,
-    /// A link kept elsewhere: a line that --head printed, or SEQ=LINK; may be given several times
-    #[arg(long, value_name = "SEQ=LINK")]
+    /// Links kept elsewhere: a line that --head printed, SEQ=LINK, or a file of such lines; may be given several times
+    #[arg(long, value_name = "SEQ=LINK|FILE")]
     pub(crate) expect: Vec<String>,
-    /// A file of links kept elsewhere: lines that --head has printed, or its JSON
-    #[arg(long, value_name = "FILE")]
-    pub(crate) expect_file: Vec<PathBuf>,
     /// The key that acpdb key show printed for this store, or a file with it: finds another store in the place of this one
     #[arg(long, value_name = "KEY", conflicts_with = "host")]
     pub(crate) key: Option<String>,
     /// Only compare the requests of a session, or of all, with the digests that their host recorded
     #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "",
-        conflicts_with_all = ["deep", "expect", "expect_file"])]
+        conflicts_with_all = ["deep", "expect"])]
     pub(crate) host: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  acpdb backup ~/backups/acpdb-today\n  \
-    acpdb --db ~/backups/acpdb-today verify           a backup is a store\n  \
-    acpdb backup file://$HOME/backups/disk             ship new events; acpdb restore makes a store of them\n  \
-    acpdb backup file://$HOME/backups/disk --follow    go on shipping, until interrupted\n  \
-    acpdb backup file://$HOME/backups/disk --status    how far it is\n  \
-    acpdb config set backup file://$HOME/backups/disk   then backup needs no URL\n\n\
-    Writers need not stop. A copy is verified before it gets its name; to restore it, open it. Below a URL a store is kept in pieces that are \
-    written once; several stores may be there. An encrypted store goes there as it is, without its key. s3:// needs a build with --features s3; \
-    credentials and endpoint are those of the variables AWS_* and of ~/.aws.")]
+#[command(
+    after_help = "Writers need not stop. A copy is verified before it gets its name; to restore it, open it. Below a URL a store is kept \
+    in pieces that are written once; several stores may be there. An encrypted store goes there as it is, without its key. \
+    s3:// needs a build with --features s3; credentials and endpoint are those of the variables AWS_* and of ~/.aws."
+)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct BackupArgs {
     /// A folder that is empty or does not exist, or holds an older backup of this store, whose place the new one takes; or
@@ -114,9 +107,10 @@ fn seconds(text: &str) -> Result<u32, String> {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  acpdb restore file://$HOME/backups/disk ~/restored\n\n\
-    Whatever fails, there is no store: the folder gets its name once all is there and verified. What is at the URL is only read. \
-    An item of a context is shown again by acpdb context restore.")]
+#[command(
+    after_help = "Whatever fails, there is no store: the folder gets its name once all is there and verified. What is at the URL is only \
+    read. An item of a context is shown again by acpdb context restore."
+)]
 pub(crate) struct RestoreArgs {
     /// Where acpdb backup shipped to: `file:///FOLDER`, `s3://BUCKET/PREFIX`
     #[arg(value_name = "URL")]
@@ -133,9 +127,9 @@ pub(crate) struct RestoreArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  acpdb verify                     damage, if there is any\n  \
-    acpdb doctor salvage --into ./saved     everything else, as a new store\n\n\
-    The damaged store is only read. Events keep their numbers; a note stands in place of each lost event.")]
+#[command(
+    after_help = "The damaged store is only read. Events keep their numbers; a note stands in place of each lost event."
+)]
 pub(crate) struct Salvage {
     /// A folder that is empty or does not exist, for the new store
     #[arg(long, value_name = "DIR")]
@@ -187,13 +181,7 @@ An erased text is not recorded again from any source: a note stands in its place
 
 Not erased: ids, names of tools, paths, and quotations inside other texts. acpdb scan and acpdb log 'text:WORD' find quotations; \
 --from-scan erases all that a scan finds. Copies outside of the store stay, too: backups, exports, the host's own files, overwritten \
-blocks that a disk keeps. If a secret leaked, have its issuer withdraw it.
-
-Examples:
-  acpdb erase '#297' --dry-run
-  acpdb erase r_3d86c --reason 'API key'
-  acpdb erase '#298' --span 120..164 --reason 'API key'
-  acpdb erase --from-scan --redact-rule 'pin=pin [0-9]{4}' --reason 'pins'")]
+blocks that a disk keeps. If a secret leaked, have its issuer withdraw it.")]
 // As in `Scan`.
 #[command(mut_arg("redact", |arg| arg.hide(true)))]
 pub(crate) struct Erase {
@@ -220,9 +208,6 @@ pub(crate) struct Erase {
     /// List the texts that would be erased, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Only look in this session
-    #[arg(long, short, value_name = "ID", add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
 }
 
 /// A stretch of a text, in bytes.

@@ -2,28 +2,26 @@
 
 use clap::Subcommand;
 
-use super::SessionOption;
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum TodoAct {
     /// The list
-    List(SessionOption),
+    List,
     /// Entries in progress for too long
-    Stuck(SessionOption),
+    Stuck,
     /// The list at each of its changes
-    History(SessionOption),
+    History,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskAct {
     /// The tasks of a session
-    List(SessionOption),
+    List,
     /// Change tasks, as JSON on standard input: {"tasks":[{"id":..,"status":..}]}
-    Update(SessionOption),
+    Update,
     /// The items that a completed task hid, as recorded
     Archive(TaskArchiveArgs),
     /// Summaries, facts and decisions of the session, as a note to work from
-    Scratchpad(SessionOption),
+    Scratchpad,
 }
 
 #[derive(Debug, clap::Args)]
@@ -31,6 +29,4 @@ pub(crate) struct TaskArchiveArgs {
     /// The task
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    #[command(flatten)]
-    pub(crate) session: SessionOption,
 }

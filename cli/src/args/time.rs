@@ -9,12 +9,6 @@ pub(crate) struct Diff {
     /// The second point
     #[arg(value_name = "B", allow_hyphen_values = true, default_value = "head")]
     pub(crate) to: String,
-    /// The session [default: the newest one of this folder, else of all]
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
-    /// Only the sums: a line for each kind of change
-    #[arg(long)]
-    pub(crate) stat: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -22,9 +16,6 @@ pub(crate) struct Blame {
     /// A file, or an item: #seq, short hash, call id
     #[arg(value_name = "FILE|ID", add = crate::complete::items())]
     pub(crate) what: String,
-    /// Only this session
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -32,9 +23,6 @@ pub(crate) struct RewindArgs {
     /// The last point that stays: #seq, t12, -1t, a time
     #[arg(value_name = "TO", allow_hyphen_values = true)]
     pub(crate) to: String,
-    /// The session [default: the newest one of this folder, else of all]
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Only say how many items would leave, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -43,7 +31,7 @@ pub(crate) struct RewindArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Fork {
     /// The session to go on from: its id, a unique prefix, or `latest`
-    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
+    #[arg(id = "place", value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: String,
     /// Id of the new session [default: the old session's id with a number]
     #[arg(long, value_name = "ID")]
@@ -58,9 +46,6 @@ pub(crate) struct UndoArgs {
     /// The act: #seq of a discard, distill, restore, pin or unpin [default: the next one]
     #[arg(value_name = "ACT")]
     pub(crate) act: Option<String>,
-    /// The session [default: the newest one of this folder, else of all]
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Apply an act again that was undone [default: the one undone last]
     #[arg(long)]
     pub(crate) redo: bool,

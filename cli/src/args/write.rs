@@ -23,9 +23,6 @@ pub(crate) struct ImportArgs {
     /// The format of the files [default: found by looking at each file]
     #[arg(long, value_name = "FORMAT", add = crate::complete::formats())]
     pub(crate) format: Option<String>,
-    /// The session's id, if the format has none
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
     /// The project whose memory the sessions share
     #[arg(long, value_name = "NAME", value_parser = super::project::project_name())]
     pub(crate) project: Option<String>,
@@ -66,12 +63,9 @@ pub(crate) struct Append {
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("redact", |arg| arg.hide(true)))]
 pub(crate) struct ScanArgs {
-    /// Only this session
-    #[arg(long, short, add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
     /// Instead of known forms, these texts, one a line, in all events and in the bytes of all files of the store: proves that one is
     /// gone. - reads standard input, so that no shell keeps them
-    #[arg(long = "for", value_name = "FILE", conflicts_with_all = ["session", "redact", "redact_rule", "redact_entropy"])]
+    #[arg(long = "for", value_name = "FILE", conflicts_with_all = ["session", "redact", "redact_rule"])]
     pub(crate) sought: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) redact: RedactOptions,

@@ -53,7 +53,7 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
     };
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let session = super::session::default_session_noted(&store, targets.session.as_deref(), output)?;
+    let session = super::session::default_session_noted(&store, global.session.as_deref(), output)?;
     let typed =
         Typed { store: &store, session: &session, view: store.view(session.id)?, head: store.head()? };
     let (reply, spoken) = if targets.stdin {
@@ -62,7 +62,7 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
         match from_arguments(&typed, verb, targets, pin)? {
             ActResult::Memory(reply) => (reply, None),
             ActResult::Context(reply) => {
-                let spoken = spoken(&typed, (verb, pin), targets, &reply)?;
+                let spoken = spoken(&typed, (verb, pin), global, targets, &reply)?;
                 (reply, Some(spoken))
             }
         }
@@ -83,6 +83,7 @@ const NAMED_COUNT_MAX: usize = 8;
 fn spoken(
     typed: &Typed<'_>,
     (verb, pin): (ActVerb, bool),
+    global: &Global,
     given: &Targets,
     reply: &ActReply,
 ) -> Result<String, Failure> {
@@ -108,7 +109,7 @@ fn spoken(
     if changed.len() > NAMED_COUNT_MAX {
         names.push(format!("and {} more", changed.len() - NAMED_COUNT_MAX));
     }
-    let session = given.session.as_ref().map(|typed| format!(" --session {typed}"));
+    let session = global.session.as_ref().map(|typed| format!(" --session {typed}"));
     let mut text = format!("{} {what}; undo: acpdb undo{}", names.join(", "), session.unwrap_or_default());
     if verb == ActVerb::Pin {
         for item in hidden_among(typed, &changed)?.into_iter().take(NAMED_COUNT_MAX) {

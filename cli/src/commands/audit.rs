@@ -86,7 +86,7 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
     if output.json {
         let gaps = report.gaps.len();
         let value = json!({ "path": shown(&path), "bytes": bytes, "calls": count, "gaps": gaps });
-        output.json_object("acpdb.audited/1", &value)?;
+        output.json_object("acpdb.exported/1", &value)?;
     } else {
         let (calls, gaps) =
             (describe::count(count as u64, "call"), describe::count(report.gaps.len() as u64, "gap"));

@@ -116,7 +116,7 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     if args.dry_run {
         let (line, count) = url.estimate(global, &rehearsed.count(), false)?;
         if output.json {
-            let value = json!({"schema": "acpdb.to_ship/1", "store": store, "url": url.typed(), "until": shipped.there});
+            let value = json!({"schema": "acpdb.estimate/1", "store": store, "url": url.typed(), "until": shipped.there});
             return output.json_line(&describe::with(value, count));
         }
         output.line(line)?;
@@ -277,7 +277,7 @@ impl<'o> FollowProgress<'o> {
         let replaced = erased - self.said.map_or(0, |(_, erased)| erased).min(erased);
         self.said = Some((there.0, erased));
         if self.output.json {
-            let value = json!({"schema": "acpdb.following/1", "url": self.url.typed(), "there": there, "erased": replaced});
+            let value = json!({"schema": "acpdb.shipped/1", "url": self.url.typed(), "there": there, "erased": replaced});
             self.output.json_line(&value)?;
         } else {
             let of_erased = of_erased(replaced);

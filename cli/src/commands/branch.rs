@@ -17,7 +17,7 @@ pub(crate) fn rewind(global: &Global, args: &RewindArgs, output: &mut Output) ->
     super::at::refuse(global)?;
     let open = if args.dry_run { store_path::read } else { store_path::write };
     let store = open(global, output)?;
-    let session = session::default_session_noted(&store, args.session.as_deref(), output)?;
+    let session = session::default_session_noted(&store, global.session.as_deref(), output)?;
     let to = find::view_at(&store, global, &session, Some(&args.to))?.at();
     let before = store.view(session.id)?;
     let name = one_line(&session.name);
@@ -37,7 +37,7 @@ pub(crate) fn rewind(global: &Global, args: &RewindArgs, output: &mut Output) ->
     }
     if output.json {
         return output.json_line(&json!({
-            "schema": "acpdb.rewind/1", "session": session.name, "to": to, "last_seq": last, "left": left,
+            "schema": "acpdb.act/1", "session": session.name, "to": to, "last_seq": last, "left": left,
             "dry_run": args.dry_run,
         }));
     }
@@ -71,7 +71,7 @@ pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<
     let count = forked.current().len();
     if output.json {
         return output.json_line(&json!({
-            "schema": "acpdb.fork/1", "session": name, "from": parent.name, "at": at, "items": count,
+            "schema": "acpdb.act/1", "session": name, "from": parent.name, "at": at, "items": count,
             "last_seq": receipt.last_seq,
         }));
     }
@@ -130,7 +130,7 @@ pub(crate) fn undo(global: &Global, args: &UndoArgs, output: &mut Output) -> Res
     let way = if args.redo { ActDirection::Redo } else { ActDirection::Undo };
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let session = session::default_session_noted(&store, args.session.as_deref(), output)?;
+    let session = session::default_session_noted(&store, global.session.as_deref(), output)?;
     let view = store.view(session.id)?;
     let seq = match &args.act {
         Some(text) => {
@@ -168,7 +168,7 @@ pub(crate) fn undo(global: &Global, args: &UndoArgs, output: &mut Output) -> Res
         let distilled: Vec<ItemId> = plan.distill.iter().map(|(item, _)| *item).collect();
         let is_undo = way == ActDirection::Undo;
         return output.json_line(&json!({
-            "schema": "acpdb.undo/1", "session": session.name, "undone": is_undo.then_some(seq),
+            "schema": "acpdb.act/1", "session": session.name, "undone": is_undo.then_some(seq),
             "redone": (!is_undo).then_some(seq), "event": label, "dry_run": args.dry_run,
             "restored": ids(&plan.restore), "discarded": ids(&plan.discard), "distilled": ids(&distilled),
             "pinned": ids(&plan.pin), "unpinned": ids(&plan.unpin), "last_seq": last,

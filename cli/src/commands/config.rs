@@ -3,6 +3,7 @@
 use acpdb_engine::text::paths::shown;
 use serde::Serialize;
 
+use super::table::{self, text};
 use super::{Code, Failure, Output};
 use crate::args::ConfigAct;
 use crate::settings::{self, KEYS};
@@ -26,8 +27,7 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
         ConfigAct::Trust(_) => {}
         ConfigAct::Path => {
             if output.json {
-                output
-                    .json_line(&serde_json::json!({"schema": "acpdb.config_path/1", "path": shown(&path)}))?;
+                output.json_line(&serde_json::json!({"schema": "acpdb.setting/1", "path": shown(&path)}))?;
             } else {
                 output.line(path.display().to_string())?;
             }
@@ -42,13 +42,16 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
             if output.json {
                 return output.json_items("acpdb.config/1", &rows);
             }
-            let mut table = super::table::new(output, &["setting", "value", "what it is"]);
-            table.prose();
-            for row in rows {
-                let value = row.value.unwrap_or_else(|| format!("({})", row.default));
-                table.row([row.key.to_owned(), value, row.about.to_owned()]);
-            }
-            output.line(table.to_string())?;
+            // Cut off, a text would be useless.
+            let columns = vec![
+                text("setting", |row: &SettingRow| row.key.to_owned()).ranked(0, true),
+                text("value", |row: &SettingRow| {
+                    row.value.clone().unwrap_or_else(|| format!("({})", row.default))
+                })
+                .ranked(0, true),
+                text("what it is", |row: &SettingRow| row.about.to_owned()).ranked(0, true),
+            ];
+            table::print(output, columns, &rows)?;
         }
         ConfigAct::Get { key } => {
             let key = settings::key(key)?;
@@ -57,21 +60,22 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
                 Failure::not_found(format!("{} is not set", key.name))
                     .hint(format!("without it: {}", key.default))
             })?;
-            print_value(key.name, Some(&value), output)?;
+            print_value(&path, key.name, Some(&value), output)?;
             if !output.json {
                 output.line(value)?;
             }
         }
         ConfigAct::Set { key, value } => {
             let key = settings::key(key)?;
+            let value = &if key.name == "prices" { super::prices::usable(value)? } else { value.clone() };
             settings::write(&path, key, Some(value))?;
-            print_value(key.name, Some(value), output)?;
+            print_value(&path, key.name, Some(value), output)?;
             output.note(format!("{} = {value} in {}", key.name, path.display()));
         }
         ConfigAct::Unset { key } => {
             let key = settings::key(key)?;
             settings::write(&path, key, None)?;
-            print_value(key.name, None, output)?;
+            print_value(&path, key.name, None, output)?;
             output.note(format!("{} is not set any more; without it: {}", key.name, key.default));
         }
     }
@@ -79,10 +83,16 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
 }
 
 /// Prints the value of a setting, for programs.
-fn print_value(key: &str, value: Option<&str>, output: &mut Output) -> Result<(), Failure> {
+fn print_value(
+    path: &std::path::Path,
+    key: &str,
+    value: Option<&str>,
+    output: &mut Output,
+) -> Result<(), Failure> {
     if output.json {
-        output
-            .json_line(&serde_json::json!({"schema": "acpdb.config_value/1", "key": key, "value": value}))?;
+        output.json_line(&serde_json::json!({
+            "schema": "acpdb.setting/1", "path": shown(path), "key": key, "value": value,
+        }))?;
     }
     Ok(())
 }

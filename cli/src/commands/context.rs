@@ -25,8 +25,8 @@ pub(crate) fn run(global: &Global, args: &ContextArgs, output: &mut Output) -> R
         return super::acts::run(global, act, output);
     }
     let store = store_path::read(global, output)?;
-    let session = session::default_session_noted(&store, args.session.name(), output)
-        .map_err(|failure| perhaps_an_act(failure, args.session.name()))?;
+    let session = session::default_session_noted(&store, args.session.name(global), output)
+        .map_err(|failure| perhaps_an_act(failure, args.session.name(global)))?;
     if args.served {
         return super::served::run(global, &store, &session, output);
     }

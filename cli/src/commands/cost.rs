@@ -14,7 +14,7 @@ use acpdb_query::when;
 
 use super::describe::dollars;
 use super::lines::{clip, clip_path, one_line};
-use super::table::{Column, fitted};
+use super::table::{self, number, text, tokens};
 use super::{Code, EscapeLevel, Failure, Global, Output, ask, describe, escape, session};
 use crate::args::{Cost, CostBy, CostSort};
 use crate::several::ReadStores;
@@ -39,9 +39,6 @@ struct CostResult<'a> {
 }
 
 pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<Code, Failure> {
-    if let Some(file) = &args.take_prices {
-        return super::prices::take(global, file, output);
-    }
     if args.show_prices {
         output.bytes(cost::BUILT_IN.as_bytes())?;
         return Ok(Code::Ok);
@@ -60,16 +57,16 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     };
     let since = moment(&args.since, "--since")?.map(|stretch| stretch.from);
     let until = moment(&args.until, "--until")?.map(|stretch| stretch.to);
-    ask::check(&args.words, args.session.as_deref())?;
+    ask::check(&args.words, global.session.as_deref())?;
     let stores = ReadStores::open(global, output)?;
-    let (only, filter) = ask::placed_in(&stores, &args.words, args.session.as_deref(), output)?;
+    let (only, filter) = ask::placed_in(&stores, &args.words, global.session.as_deref(), output)?;
     if !cost::is_of_requests(&filter) {
         let told = "cost asks about requests and their sessions, and not about items or texts";
         return Err(Failure::usage(told).hint(
             "session:, host:, project:, title:, model:, cost:, duration:, since: and until: narrow it down",
         ));
     }
-    let asking = Asking { filter, only, host: args.host.clone(), since, until };
+    let asking = Asking { filter, only, since, until };
     let Joined { requests, ends, silent, newest, code } = asking.ask_all(&stores, global, output)?;
     let is_of = |request: &BilledRequest| {
         let end = ends.iter().rev().find(|end| end.before < request.seq);
@@ -155,7 +152,6 @@ impl Units {
 struct Asking {
     filter: Filter,
     only: Option<StreamName>,
-    host: Option<String>,
     since: Option<Micros>,
     until: Option<Micros>,
 }
@@ -203,11 +199,8 @@ impl Asking {
         let found = cost::store_requests(store, to)?;
         let requests = &found.requests;
         let root = self.only.as_ref().map(|only| only.id);
-        let is_named = |stream: StreamId| {
-            let name = requests.streams.get(&stream);
-            let is_in = root.is_none_or(|root| stream == root || requests.root(stream) == root);
-            is_in && self.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host))
-        };
+        let is_named =
+            |stream: StreamId| root.is_none_or(|root| stream == root || requests.root(stream) == root);
         let is_asked = |stream: StreamId| is_named(stream) && requests.may_be_wanted(&filter, stream);
         let is_of = |request: &BilledRequest| {
             let is_since = self.since.is_none_or(|since| request.at.is_some_and(|at| at >= since));
@@ -335,7 +328,7 @@ fn titles(stores: &ReadStores, end: &StoreEnd, bill: &mut Bill) -> Result<(), Fa
     Ok(())
 }
 
-fn name(key: &str, by: CostBy, output: &Output) -> String {
+fn name(key: &str, by: CostBy, is_whole: bool) -> String {
     if key.is_empty() {
         let what = match by {
             CostBy::Hour | CostBy::Block | CostBy::Day | CostBy::Week | CostBy::Month => describe::NO_TIME,
@@ -350,7 +343,7 @@ fn name(key: &str, by: CostBy, output: &Output) -> String {
         // A printed day has the mark of UTC where it is one, as in all output.
         CostBy::Day if is_utc() => format!("{key}Z"),
         // Programs get whole cells.
-        _ if output.tabs => key.into_owned(),
+        _ if is_whole => key.into_owned(),
         CostBy::Session => key.chars().take(ID_WIDTH).collect(),
         CostBy::Project => clip_path(&key, NAME_WIDTH),
         _ => clip(&key, NAME_WIDTH),
@@ -362,72 +355,59 @@ fn is_utc() -> bool {
     jiff::tz::TimeZone::system().to_fixed_offset().is_ok_and(jiff::tz::Offset::is_zero)
 }
 
+/// A row, with its names.
+struct Named<'r> {
+    row: &'r CostRow,
+    name: String,
+    part: String,
+}
+
 fn rows(bill: &Bill, Units { by, within }: Units, output: &mut Output) -> Result<(), Failure> {
-    let is_session = by == CostBy::Session;
     let sum = &bill.sum;
     // An empty column is left out.
     let part = bill.within.unwrap_or("part");
-    let is_told = |heading: &str| match heading {
-        _ if heading == part => within.is_some(),
-        "store" => bill.items.iter().any(|row| row.store.is_some()),
-        "title" => is_session && bill.items.iter().any(|row| row.title.is_some()),
-        "input" => sum.dollars.input > 0.0,
-        "write" => sum.dollars.cache_write > 0.0,
-        "write 1h" => sum.dollars.cache_write_long > 0.0,
-        "searches" => sum.dollars.searches > 0.0,
-        "subagents" => sum.subagents > 0.0,
-        "host says" => sum.host_total.is_some(),
-        "stale" => sum.stale.is_some(),
-        _ => true,
-    };
-    let column = |heading, rank| Column { heading, right: true, rank, is_told: is_told(heading) };
-    let columns = [
-        Column { right: false, ..column(bill.by, 0) },
-        Column { right: false, ..column(part, 0) },
-        Column { right: false, ..column("store", 1) },
-        Column { right: false, ..column("title", 6) },
-        column("requests", 5),
-        column("tokens in", 9),
-        column("out", 8),
-        column("input", 7),
-        column("read", 2),
-        column("write", 3),
-        column("write 1h", 4),
-        column("output", 1),
-        column("searches", 4),
-        column("total", 0),
-        column("subagents", 11),
-        column("host says", 10),
-        column("stale", 0),
+    let titled = bill.items.iter().any(|row| row.title.is_some());
+    let stored = bill.items.iter().any(|row| row.store.is_some());
+    let whole = output.tabs;
+    let columns = vec![
+        text(bill.by, |row: &Named<'_>| row.name.clone()).ranked(0, true),
+        text(part, |row: &Named<'_>| row.part.clone()).ranked(0, within.is_some()),
+        text("store", |row: &Named<'_>| row.row.store.clone().unwrap_or_default()).ranked(1, stored),
+        text("title", |row: &Named<'_>| row.row.title.as_deref().map(one_line).unwrap_or_default())
+            .ranked(6, by == CostBy::Session && titled)
+            .cut_to(TITLE_WIDTH_MIN),
+        number("requests", |row: &Named<'_>| row.row.requests.to_string()).ranked(5, true),
+        number("tokens in", |row: &Named<'_>| {
+            let read = &row.row.tokens;
+            let read = [read.input, read.cache_read, read.cache_write, read.cache_write_long];
+            tokens(whole, read.into_iter().fold(0, u64::saturating_add))
+        })
+        .ranked(9, true),
+        number("out", |row: &Named<'_>| tokens(whole, row.row.tokens.output)).ranked(8, true),
+        number("input", |row: &Named<'_>| dollars(row.row.dollars.input)).ranked(7, sum.dollars.input > 0.0),
+        number("read", |row: &Named<'_>| dollars(row.row.dollars.cache_read)).ranked(2, true),
+        number("write", |row: &Named<'_>| dollars(row.row.dollars.cache_write))
+            .ranked(3, sum.dollars.cache_write > 0.0),
+        number("write 1h", |row: &Named<'_>| dollars(row.row.dollars.cache_write_long))
+            .ranked(4, sum.dollars.cache_write_long > 0.0),
+        number("output", |row: &Named<'_>| dollars(row.row.dollars.output)).ranked(1, true),
+        number("searches", |row: &Named<'_>| dollars(row.row.dollars.searches))
+            .ranked(4, sum.dollars.searches > 0.0),
+        number("total", |row: &Named<'_>| dollars(row.row.total)).ranked(0, true),
+        number("subagents", |row: &Named<'_>| dollars(row.row.subagents)).ranked(11, sum.subagents > 0.0),
+        number("host says", |row: &Named<'_>| or_none(row.row.host_total))
+            .ranked(10, sum.host_total.is_some()),
+        number("stale", |row: &Named<'_>| or_none(row.row.stale)).ranked(0, sum.stale.is_some()),
     ];
-    let line = |row: &CostRow, name: String, part: String| {
-        let (tokens, paid) = (&row.tokens, &row.dollars);
-        let read = [tokens.input, tokens.cache_read, tokens.cache_write, tokens.cache_write_long];
-        vec![
-            name,
-            part,
-            row.store.clone().unwrap_or_default(),
-            row.title.as_deref().map(one_line).unwrap_or_default(),
-            row.requests.to_string(),
-            super::table::tokens(output, read.into_iter().fold(0, u64::saturating_add)),
-            super::table::tokens(output, tokens.output),
-            dollars(paid.input),
-            dollars(paid.cache_read),
-            dollars(paid.cache_write),
-            dollars(paid.cache_write_long),
-            dollars(paid.output),
-            dollars(paid.searches),
-            dollars(row.total),
-            dollars(row.subagents),
-            row.host_total.map_or_else(|| "-".to_owned(), dollars),
-            row.stale.map_or_else(|| "-".to_owned(), dollars),
-        ]
-    };
-    let part_of = |row: &CostRow| row.part.as_deref().zip(within).map(|(key, by)| name(key, by, output));
-    let named = |row: &CostRow| line(row, name(&row.key, by, output), part_of(row).unwrap_or_default());
-    let mut cells: Vec<Vec<String>> = bill.items.iter().map(named).collect();
-    cells.push(line(sum, "sum".to_owned(), String::new()));
-    output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
+    let part_of = |row: &CostRow| row.part.as_deref().zip(within).map(|(key, by)| name(key, by, whole));
+    let named = |row| Named { row, name: name(&row.key, by, whole), part: part_of(row).unwrap_or_default() };
+    let mut rows: Vec<Named<'_>> = bill.items.iter().map(named).collect();
+    rows.push(Named { row: sum, name: "sum".to_owned(), part: String::new() });
+    table::print(output, columns, &rows)
+}
+
+fn or_none(amount: Option<f64>) -> String {
+    amount.map_or_else(|| "-".to_owned(), dollars)
 }
 
 /// The way that would have saved most. A policy alone saves nothing: something has to prune by it.

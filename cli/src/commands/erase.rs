@@ -28,7 +28,7 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
     let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
     let reason = args.reason.as_deref().unwrap_or_default();
     let report = if let Some(id) = &args.id {
-        let (item, stream) = target(&store, id, args)?;
+        let (item, stream) = target(&store, id, global.session.as_deref())?;
         match (&args.span, args.dry_run) {
             (None, true) => store.erase_preview(item)?,
             (None, false) => store.erase(item, &by, reason)?,
@@ -43,7 +43,7 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
         }
     } else {
         let rules = crate::redaction::rules(&args.redact, true)?.unwrap_or_default();
-        let found = super::scan::look(&store, args.session.as_deref(), &rules)?;
+        let found = super::scan::look(&store, global.session.as_deref(), &rules)?;
         for seq in found.kept() {
             output.note(format!("{seq} holds one in an id, a name or a path, which stays"));
         }
@@ -111,8 +111,8 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
 }
 
 /// The item for an id: for a call's end the call, for an event without an item the event.
-fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<StreamId>), Failure> {
-    let found = super::find::item(store, id, args.session.as_deref());
+fn target(store: &Store, id: &str, session: Option<&str>) -> Result<(ItemId, Option<StreamId>), Failure> {
+    let found = super::find::item(store, id, session);
     match found {
         Ok(found) => {
             let stream = store.event(found.item.seq)?.map(|recorded| recorded.event.stream);
@@ -127,7 +127,7 @@ fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<Strea
         }
         // Some events, such as those of the store's own stream, belong to no session that could be searched.
         Err(failure) => match id.parse::<ItemId>() {
-            Ok(item) if args.session.is_none() && store.event(item.seq)?.is_some() => Ok((item, None)),
+            Ok(item) if session.is_none() && store.event(item.seq)?.is_some() => Ok((item, None)),
             _ => Err(failure),
         },
     }

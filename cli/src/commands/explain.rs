@@ -9,9 +9,9 @@ use crate::args::Explain;
 
 pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let found = match find::item(&store, &args.id, args.session.as_deref()) {
+    let found = match find::item(&store, &args.id, global.session.as_deref()) {
         Err(failure) if failure.code == Code::NotFound => match of_file(&store, global, args, output)? {
-            Some(item) => find::item(&store, &item, args.session.as_deref())?,
+            Some(item) => find::item(&store, &item, global.session.as_deref())?,
             None => return Err(failure),
         },
         found => found?,
@@ -66,7 +66,7 @@ fn of_file(
     args: &Explain,
     output: &mut Output,
 ) -> Result<Option<String>, Failure> {
-    let session = session::named(store, args.session.as_deref())?;
+    let session = session::named(store, global.session.as_deref())?;
     let mut streams = session::asked(store, session)?;
     streams.sort_by_key(|stream| std::cmp::Reverse(stream.head));
     let is_only = streams.len() == 1;

@@ -45,7 +45,6 @@ pub(crate) fn run(
         selection,
         unfinished,
         model: args.model.clone(),
-        server_side: args.server_side,
         // The host's context is exported without changes; a history is no request.
         breakpoints: !args.no_breakpoints && !recorded && args.mode != Some(ExportMode::History),
         ..ExportChoices::default()

@@ -1,7 +1,5 @@
 //! `acpdb history`: all items that ever were, and the chains of superseding.
 
-mod sorted;
-
 use acpdb_engine::fold::FaceState;
 use acpdb_engine::ids::ItemId;
 use acpdb_engine::{Store, View, store::StreamName};
@@ -11,7 +9,7 @@ use acpdb_query::{ChainEdge, ChainReport, Filter, ItemRow, PageCursor, Scanned, 
 
 use super::lines::{Widths, about, behind, cut, joined, one_line, standing, standing_painted};
 use super::{Code, Failure, Global, Output, ask, describe, find, session, store_path};
-use crate::args::{HistoryArgs, HistorySort};
+use crate::args::HistoryArgs;
 use crate::several::{self, ReadStores};
 
 /// Schema of the output for programs.
@@ -24,7 +22,7 @@ const STANDING_WIDTH: usize = 34;
 const LAST_WIDTH: usize = 14;
 
 pub(crate) fn run(global: &Global, args: &HistoryArgs, output: &mut Output) -> Result<Code, Failure> {
-    let session = args.session.as_deref();
+    let session = global.session.as_deref();
     if let Some(id) = &args.todo {
         return super::todo::history_of(global, id, session, output);
     }
@@ -45,14 +43,8 @@ pub(crate) fn run(global: &Global, args: &HistoryArgs, output: &mut Output) -> R
     let (after, digest) = args.ask.page(&question)?;
     let (streams, code) = places(&stores, global, only.as_ref(), &filter, output)?;
     let limit = args.ask.limit.unwrap_or(usize::MAX);
-    let done = if args.sort == HistorySort::Time {
-        let list = Listing { question: filter.text().to_owned(), which, after, digest, left: limit };
-        list.print(&stores, global, &streams, output)
-    } else {
-        let sorted = sorted::Sorted { which, by: args.sort, limit };
-        sorted.print(&stores, global, &streams, output)
-    };
-    done.map(|done| if done == Code::Ok { code } else { done })
+    let list = Listing { question: filter.text().to_owned(), which, after, digest, left: limit };
+    list.print(&stores, global, &streams, output).map(|done| if done == Code::Ok { code } else { done })
 }
 
 /// A session of a question, in the store that holds it, with the filter as it is there.
@@ -180,7 +172,7 @@ impl Listing<'_> {
                         heading(stores, *place, stream, output)?;
                     }
                     // The first rows set the widths of columns, so that they are printed at once.
-                    let columns = *widths.get_or_insert_with(|| columns(&ready, 0, output));
+                    let columns = *widths.get_or_insert_with(|| columns(&ready, output));
                     for row in ready.drain(..) {
                         let line = columns.line(&row, &about(&view, &row)?, output);
                         output.line(joined(&[&line, &standing_painted(&row, output)], output))?;
@@ -232,10 +224,10 @@ fn ended(stores: &ReadStores, streams: &[SessionQuery], cursor: PageCursor) -> R
     Ok(streams.iter().position(is_it).unwrap_or(0))
 }
 
-/// Columns for these rows; `more` columns are kept beside those for an item's standing.
-fn columns(rows: &[ItemRow], more: usize, output: &Output) -> Widths {
+/// Columns for these rows.
+fn columns(rows: &[ItemRow], output: &Output) -> Widths {
     let stands = rows.iter().map(|row| standing(row).into());
-    Widths::of(rows, output, behind(stands, STANDING_WIDTH, output) + more)
+    Widths::of(rows, output, behind(stands, STANDING_WIDTH, output))
 }
 
 /// The items that `--file` or `--tool` names; `None`: all.

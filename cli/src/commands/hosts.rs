@@ -12,6 +12,7 @@ use acpdb_engine::text::paths::shown;
 use acpdb_hosts::import::ImportFormat;
 use acpdb_live::below::Links;
 
+use super::table::{self, number, text};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, store_path};
 use crate::follow::Root;
 use crate::known::{HostFiles, KnownFiles};
@@ -109,25 +110,18 @@ fn of_store(store: &Store, rows: &mut BTreeMap<String, HostEntry>) -> Result<(),
 }
 
 fn print(rows: &[HostEntry], output: &mut Output) -> Result<(), Failure> {
-    let headings = ["host", "versions", "files", "read", "sessions", "last import", "not understood"];
-    let mut table = super::table::new(output, &headings);
-    table.right(2..5);
-    for row in rows {
-        let sessions = match row.subagents {
-            0 => row.sessions.to_string(),
-            subagents => format!("{} +{subagents}", row.sessions),
-        };
-        table.row([
-            row.host.clone(),
-            versions(&row.versions),
-            row.files.to_string(),
-            row.files_read.to_string(),
-            sessions,
-            row.last_import.map_or_else(|| "never".to_owned(), describe::time),
-            not_understood(row),
-        ]);
-    }
-    output.line(table.to_string())?;
+    let columns = vec![
+        text("host", |row: &HostEntry| row.host.clone()),
+        text("versions", |row: &HostEntry| versions(&row.versions)),
+        number("files", |row: &HostEntry| row.files.to_string()),
+        number("read", |row: &HostEntry| row.files_read.to_string()),
+        number("sessions", |row: &HostEntry| table::with_subagents(row.sessions, row.subagents)),
+        text("last import", |row: &HostEntry| {
+            row.last_import.map_or_else(|| "never".to_owned(), describe::time)
+        }),
+        text("not understood", not_understood),
+    ];
+    table::print(output, columns, rows)?;
     if rows.iter().all(|row| row.files_read == 0) {
         output.note("nothing was imported yet, or what was read of files is forgotten: acpdb import");
     }

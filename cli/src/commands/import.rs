@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::import_store::{self, ImportedStore, TakenParts};
+use super::table::{self, number, text};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::ImportArgs;
 use crate::follow::{self, FollowPlan, Root};
@@ -26,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
     super::at::refuse(global)?;
     check_places(args)?;
     let format = args.format.as_deref().map(format_of).transpose()?;
-    let options = options(args)?;
+    let options = options(global, args)?;
     let (piped, args) = piped(args)?;
     let args = args.as_ref();
     let (stores, files) = import_store::split(args)?;
@@ -251,13 +252,13 @@ impl<'c> Upcoming<'c> {
     }
 }
 
-fn options(args: &ImportArgs) -> Result<ImportOptions, Failure> {
+fn options(global: &Global, args: &ImportArgs) -> Result<ImportOptions, Failure> {
     let mut limits = Limits::default();
     for text in &args.limits {
         limits.set(text).map_err(|wrong| Failure::usage(format!("--limits: {wrong}")))?;
     }
     Ok(ImportOptions {
-        session: args.session.clone(),
+        session: global.session.clone(),
         project: args.project.clone(),
         memory: args.project.as_ref().map(StreamInfo::project),
         grows: false,
@@ -542,24 +543,17 @@ fn render(
     for store in imported {
         store.say(output)?;
     }
-    let mut table = super::table::new(
-        output,
-        &["format", "sessions", "records", "calls", "failed", "no result", "new events"],
-    );
-    table.right(1..7);
-    for sum in sums.values() {
-        let calls = if sum.calls_subagent > 0 {
-            format!("{} +{}", sum.calls, sum.calls_subagent)
-        } else {
-            sum.calls.to_string()
-        };
-        let row = [sum.sessions, sum.records, sum.failed, sum.without_result, sum.events_new]
-            .map(|count| count.to_string());
-        let [sessions, records, failed, without, events] = row;
-        table.row([sum.format.clone(), sessions, records, calls, failed, without, events]);
-    }
     if !reports.is_empty() {
-        output.line(table.to_string())?;
+        let columns = vec![
+            text("format", |sum: &FormatSum| sum.format.clone()),
+            number("sessions", |sum: &FormatSum| sum.sessions.to_string()),
+            number("records", |sum: &FormatSum| sum.records.to_string()),
+            number("calls", |sum: &FormatSum| table::with_subagents(sum.calls, sum.calls_subagent)),
+            number("failed", |sum: &FormatSum| sum.failed.to_string()),
+            number("no result", |sum: &FormatSum| sum.without_result.to_string()),
+            number("new events", |sum: &FormatSum| sum.events_new.to_string()),
+        ];
+        table::print(output, columns, sums.values())?;
     }
     let new: u64 = sums.values().map(|sum| sum.events_new).sum();
     let said = if new == 0 {

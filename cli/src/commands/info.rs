@@ -3,7 +3,7 @@
 use acpdb_engine::Store;
 use serde_json::json;
 
-use super::{Code, Failure, Global, Output, describe, store_path};
+use super::{Code, Failure, Global, Output, describe, store_path, table};
 use crate::args::Info;
 
 pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<Code, Failure> {
@@ -77,13 +77,13 @@ fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
         let (spine, bodies) = (describe::bytes(kind.spine_bytes), describe::bytes(kind.body_bytes));
         vec![name.clone(), kind.events.to_string(), spine, bodies, describe::bytes(kind.shared_bytes)]
     });
-    table(&["kind", "events", "spine", "bodies", "repeated"], kind, output)?;
+    of_cells(&["kind", "events", "spine", "bodies", "repeated"], kind, output)?;
     let mut states: Vec<_> = space.states.iter().collect();
     states.sort_by_key(|(_, state)| std::cmp::Reverse(state.bytes));
     let state = states
         .into_iter()
         .map(|(name, state)| vec![name.clone(), state.faces.to_string(), describe::bytes(state.bytes)]);
-    table(&["state", "faces", "bytes"], state, output)?;
+    of_cells(&["state", "faces", "bytes"], state, output)?;
     let segment = space.segments.iter().map(|segment| {
         vec![
             format!("{}{}", segment.segment, if segment.sealed { " sealed" } else { "" }),
@@ -94,19 +94,20 @@ fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
             describe::bytes(segment.body_bytes),
         ]
     });
-    table(&["segment", "file", "unpacked", "events", "spines", "bodies"], segment, output)?;
+    of_cells(&["segment", "file", "unpacked", "events", "spines", "bodies"], segment, output)?;
     Ok(Code::Ok)
 }
 
 /// Prints a table of a name and numbers, below an empty line.
-fn table(
+fn of_cells(
     headings: &[&str],
     rows: impl Iterator<Item = Vec<String>>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let mut table = super::table::new(output, headings);
-    table.right(1..headings.len());
-    rows.for_each(|cells| table.row(cells));
     output.line("")?;
-    output.line(table.to_string())
+    let columns = headings.iter().enumerate().map(|(place, heading)| {
+        let cell = move |cells: &Vec<String>| cells.get(place).cloned().unwrap_or_default();
+        if place == 0 { table::text(heading, cell) } else { table::number(heading, cell) }
+    });
+    table::print(output, columns.collect(), &rows.collect::<Vec<_>>())
 }

@@ -23,7 +23,7 @@ pub(crate) fn run(global: &Global, act: &KeyAct, output: &mut Output) -> Result<
             };
             let path = keys::make(name, kept)?;
             if output.json {
-                output.json_object("acpdb.key_new/1", &json!({ "name": name, "path": shown(&path) }))?;
+                output.json_object("acpdb.key/1", &json!({ "name": name, "path": shown(&path) }))?;
             } else {
                 output.line(format!("{} is a new key", path.display()))?;
                 output.note(if kept == KeyLocation::InKeyring {

@@ -53,15 +53,11 @@ pub(crate) fn run(global: &Global, args: &LogArgs, output: &mut Output) -> Resul
     let mut args = args.clone();
     args.ask.query.extend(args.kind.take().map(|kind| format!("kind:{kind}")));
     let args = &args;
-    ask::check(&args.ask.query, args.session.as_deref())?;
+    ask::check(&args.ask.query, global.session.as_deref())?;
     let stores = ReadStores::open(global, output)?;
     let Some(store) = stores.only() else { return of_several(&stores, global, args, output) };
-    let (session, filter) = ask::placed(store, &args.ask.query, args.session.as_deref(), output)?;
+    let (session, filter) = ask::placed(store, &args.ask.query, global.session.as_deref(), output)?;
     let form = LogForm::of(args, output);
-    let from = match &args.from {
-        Some(text) => text.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?,
-        None => Seq(1),
-    };
     let asked = session.as_ref().map_or("", |session| session.name.as_str());
     let order = if args.reverse { "reverse" } else { "" };
     let (after, digest) = args.ask.page(&[form.name(), filter.text(), asked, order])?;
@@ -69,7 +65,7 @@ pub(crate) fn run(global: &Global, args: &LogArgs, output: &mut Output) -> Resul
     let question = EventsQuestion {
         filter,
         stream: session.map(|session| session.id),
-        from,
+        from: Seq(1),
         to,
         // The newest events are found from the end, and printed in order.
         reverse: args.reverse || args.last.is_some(),
@@ -100,7 +96,7 @@ pub(crate) fn run(global: &Global, args: &LogArgs, output: &mut Output) -> Resul
     };
     finish(&mut rows, seen, output, args.last.is_none())?;
     if args.follow {
-        follow(store, &followed, from.max(to.unwrap_or(Seq::ZERO).next()), names, form, output)?;
+        follow(store, &followed, to.unwrap_or(Seq::ZERO).next(), names, form, output)?;
     }
     Ok(if seen.damaged + unread > 0 { Code::Damage } else { Code::Ok })
 }
@@ -112,9 +108,8 @@ fn of_several(
     args: &LogArgs,
     output: &mut Output,
 ) -> Result<Code, Failure> {
-    if args.follow || args.from.is_some() {
-        let option = if args.follow { "--follow" } else { "--from" };
-        return Err(Failure::usage(format!("{option} is of one store, and there are several"))
+    if args.follow {
+        return Err(Failure::usage("--follow is of one store, and there are several")
             .hint("name one folder with --db"));
     }
     let (filter, form) = (ask::filter(&args.ask.query)?, LogForm::of(args, output));

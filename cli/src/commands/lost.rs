@@ -37,7 +37,7 @@ fn listed(row: &LostRow) -> Listed<'_> {
 }
 
 pub(crate) fn run(global: &Global, args: &LostArgs, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session, view) = find::opened(global, args.session.name(), output)?;
+    let (store, session, view) = find::opened(global, args.session.name(global), output)?;
     let found = lost(&store, &view, &session)?;
     if args.index {
         let index = found.index(TOKENS_MAX).unwrap_or_default();

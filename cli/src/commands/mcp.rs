@@ -19,7 +19,7 @@ pub(crate) fn run(global: &Global, args: &Mcp, output: &mut Output) -> Result<Co
     };
     let store = store_path::open_live(global, output)?;
     let set = |name: &&str| crate::settings::variable(name).filter(|value| !value.is_empty());
-    let session = args.session.clone().or_else(|| SESSION_VARIABLES.iter().find_map(set));
+    let session = global.session.clone().or_else(|| SESSION_VARIABLES.iter().find_map(set));
     // Without a folder, a call that names no session means the newest session of all.
     let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
     let reach = if args.all_projects { ProjectReach::All } else { ProjectReach::Own };

@@ -11,29 +11,36 @@ use acpdb_engine::fold::memory::{MemoryNamed, MemoryStatus, kind_label, spelled_
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{RememberedItem, RowWords as _};
-use super::memory_scope::{ScopeMemory, by_edge, by_key, each_store, miss, named, said, whose, whose_new};
+use super::memory_scope::{
+    GivenScope, ScopeMemory, by_edge, by_key, each_store, miss, named, said, whose, whose_new,
+};
+use super::table::{self, text};
 use super::{Code, Failure, Global, Output, describe, store_path};
-use crate::args::{MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemorySupersede};
+use crate::args::{MemoryAct, MemoryAdd, MemoryArgs, MemoryKey, MemoryList, MemoryRetract, MemorySupersede};
 use crate::several::{self, ReadStores};
 
 /// Schema of items that are printed for programs.
 const SCHEMA: &str = "acpdb.memory/1";
 
-pub(crate) fn run(global: &Global, act: &MemoryAct, output: &mut Output) -> Result<Code, Failure> {
-    match act {
-        MemoryAct::Add(args) => add(global, args, output),
-        MemoryAct::Get(args) => get(global, args, output),
-        MemoryAct::List(args) => list(global, args, output),
-        MemoryAct::Supersede(args) => supersede(global, args, output),
-        MemoryAct::Retract(args) => retract(global, args, output),
-        MemoryAct::Restore(args) => restore(global, args, output),
-        MemoryAct::History(args) => super::memory_history::of_scope(global, args, output),
+pub(crate) fn run(global: &Global, memory: &MemoryArgs, output: &mut Output) -> Result<Code, Failure> {
+    let asked = &GivenScope { project: memory.project.as_deref(), session: global.session.as_deref() };
+    match &memory.act {
+        MemoryAct::Add(args) => add(global, asked, args, output),
+        MemoryAct::Get(args) => get(global, asked, args, output),
+        MemoryAct::List(args) => list(global, asked, args, output),
+        MemoryAct::Supersede(args) => supersede(global, asked, args, output),
+        MemoryAct::Retract(args) => retract(global, asked, args, output),
+        MemoryAct::Restore(args) => restore(global, asked, args, output),
+        MemoryAct::History(args) => super::memory_history::of_scope(global, asked, args, output),
+        MemoryAct::Propose(_) if asked.project.is_some() => {
+            Err(Failure::usage("proposals are of the messages of a session: --session, and no --project"))
+        }
         MemoryAct::Propose(args) => super::memory_learn::propose(global, args, output),
-        MemoryAct::Insights(args) => super::memory_learn::insights(global, args, output),
-        MemoryAct::Import(args) => super::memory_file::import(global, args, output),
+        MemoryAct::Insights => super::memory_learn::insights(global, asked, output),
+        MemoryAct::Import(args) => super::memory_file::import(global, asked.project, args, output),
         MemoryAct::Export(args) => {
             let stores = ReadStores::One(store_path::read(global, output)?);
-            let (rows, _) = everyones(&stores, global, args, output)?;
+            let (rows, _) = everyones(&stores, global, asked, args, output)?;
             super::memory_file::export(&rows.into_iter().map(|(_, _, row)| row).collect::<Vec<_>>(), output)
         }
     }
@@ -86,11 +93,16 @@ fn entry(args: &MemoryAdd) -> Result<MemoryEntry, Failure> {
     })
 }
 
-fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, Failure> {
+fn add(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryAdd,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::open(global, output)?;
     let mut entry = entry(args)?;
-    let scope = whose_new(&store, &args.scope, output)?;
+    let scope = whose_new(&store, asked, output)?;
     entry = acpdb_query::memory::placed(&store, &scope, entry)?;
     if entry.replaces.iter().any(|old| old.starts_with('#')) {
         // A project that does not exist yet has nothing to replace.
@@ -103,9 +115,14 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
     said(&store, global, &scope, &receipt, (what, by_edge), output)
 }
 
-fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+fn get(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryKey,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let opened = ScopeMemory::new(&store, global, &args.scope, output)?;
+    let opened = ScopeMemory::new(&store, global, asked, output)?;
     let rows = opened.rows();
     let found = named(&rows, &args.key);
     let holding: Vec<&&RememberedItem> = found.iter().filter(|row| row.holds()).collect();
@@ -149,7 +166,6 @@ fn listed(opened: &ScopeMemory<'_>, args: &MemoryList) -> Vec<RememberedItem> {
     rows.retain(|row| {
         (args.all || row.holds())
             && args.kind.as_ref().is_none_or(|kind| kind.eq_ignore_ascii_case(row.label()))
-            && args.category.as_ref().is_none_or(|category| *category == row.category)
     });
     rows
 }
@@ -161,10 +177,11 @@ type PlacedItem = (usize, Option<String>, RememberedItem);
 fn everyones(
     stores: &ReadStores,
     global: &Global,
+    asked: &GivenScope<'_>,
     args: &MemoryList,
     output: &Output,
 ) -> Result<(Vec<PlacedItem>, Code), Failure> {
-    let (found, code) = each_store(stores, global, &args.scope, output, |_, scopes, open| {
+    let (found, code) = each_store(stores, global, asked, output, |_, scopes, open| {
         let mut rows: Vec<(Option<String>, RememberedItem)> = Vec::new();
         for (project, scope) in scopes {
             rows.extend(listed(&open(&scope)?, args).into_iter().map(|row| (project.clone(), row)));
@@ -179,12 +196,17 @@ fn everyones(
     Ok((found.into_iter().flat_map(placed).collect(), code))
 }
 
-fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code, Failure> {
+fn list(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryList,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     if let Some(given) = &args.kind {
         kind(given)?;
     }
     let stores = ReadStores::open(global, output)?;
-    let (rows, code) = everyones(&stores, global, args, output)?;
+    let (rows, code) = everyones(&stores, global, asked, args, output)?;
     if output.json {
         let row = |(place, _, row): &PlacedItem| {
             Ok(several::with_store(describe::timed(row, &[])?, stores.label(*place)))
@@ -201,34 +223,26 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         });
         return Ok(code);
     }
-    let is_of_several = rows.iter().any(|(_, project, _)| project.is_some());
-    let mut heads = vec!["id", "kind", "category/key", "value", "since", "standing"];
-    if is_of_several {
-        heads.insert(0, "project");
-    }
-    if stores.only().is_none() {
-        heads.insert(0, "store");
-    }
-    let mut table = super::table::new(output, &heads);
     let room = output.room(76).max(20);
     // A program gets whole cells.
-    let short = |text: &str, width| if output.tabs { text.to_owned() } else { clip(text, width) };
-    for (place, project, row) in &rows {
-        let mut cells = vec![
-            short(&one_line(&row.id), 24),
-            row.label().to_owned(),
-            short(&row.place(), 32),
-            short(&row.text(), room),
-            row.day(),
-            short(&row.stands(), 32),
-        ];
-        if is_of_several {
-            cells.insert(0, short(&one_line(project.as_deref().unwrap_or_default()), 32));
-        }
-        cells.splice(0..0, stores.label(*place).map(str::to_owned));
-        table.row(cells);
-    }
-    output.line(table.to_string())?;
+    let whole = output.tabs;
+    let short = |text: &str, width| if whole { text.to_owned() } else { clip(text, width) };
+    let columns = vec![
+        text("store", |(place, ..): &PlacedItem| stores.label(*place).unwrap_or_default().to_owned())
+            .ranked(0, stores.only().is_none()),
+        text("project", |(_, project, _): &PlacedItem| {
+            short(&one_line(project.as_deref().unwrap_or_default()), 32)
+        })
+        .ranked(1, rows.iter().any(|(_, project, _)| project.is_some()))
+        .cut_to(14),
+        text("id", |(.., row): &PlacedItem| short(&one_line(&row.id), 24)).ranked(0, true).cut_to(14),
+        text("kind", |(.., row): &PlacedItem| row.label().to_owned()).ranked(4, true).cut_to(14),
+        text("category/key", |(.., row): &PlacedItem| short(&row.place(), 32)).ranked(3, true).cut_to(14),
+        text("value", |(.., row): &PlacedItem| short(&row.text(), room)).ranked(2, true).cut_to(14),
+        text("since", |(.., row): &PlacedItem| row.day()).ranked(5, true).cut_to(14),
+        text("standing", |(.., row): &PlacedItem| short(&row.stands(), 32)).ranked(0, true).cut_to(14),
+    ];
+    table::print(output, columns, &rows)?;
     Ok(code)
 }
 
@@ -273,10 +287,15 @@ fn reference(opened: &ScopeMemory<'_>, text: &str) -> Result<MemoryRef, Failure>
     }
 }
 
-fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Result<Code, Failure> {
+fn supersede(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemorySupersede,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let scope = whose(&store, &args.scope, output)?;
+    let scope = whose(&store, asked, output)?;
     let opened = ScopeMemory::of(&store, global, &scope)?;
     let (old, new) = (reference(&opened, &args.old)?, reference(&opened, &args.new)?);
     let command = MemoryCommand::Supersede { old, new, reason: args.reason.clone() };
@@ -284,10 +303,15 @@ fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Re
     said(&store, global, &scope, &receipt, ("holds now", by_edge), output)
 }
 
-fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result<Code, Failure> {
+fn retract(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryRetract,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let scope = whose(&store, &args.scope, output)?;
+    let scope = whose(&store, asked, output)?;
     let item = reference(&ScopeMemory::of(&store, global, &scope)?, &args.id)?;
     let command = MemoryCommand::Retract { item, reason: args.reason.clone() };
     let receipt = store.remember(&scope, &command)?;
@@ -295,10 +319,15 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
 }
 
 /// Makes an item hold again: an item by id or `#seq`, or the last of a key's values that does not hold.
-fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+fn restore(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryKey,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let scope = whose(&store, &args.scope, output)?;
+    let scope = whose(&store, asked, output)?;
     let opened = ScopeMemory::of(&store, global, &scope)?;
     let rows = opened.rows();
     let found = named(&rows, &args.key);

@@ -190,13 +190,18 @@ fn is_own(line: &[u8]) -> bool {
         || serde_json::from_slice::<KindColumn>(line).is_ok_and(|line| line.kind.is_some())
 }
 
-pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn import(
+    global: &Global,
+    project: Option<&str>,
+    args: &MemoryImport,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let name = args.file.display().to_string();
     let failed = super::policy_file::unread(&name);
     let stem = args.file.file_name().unwrap_or_default().to_string_lossy();
     let stem = stem.split('.').next().unwrap_or_default().to_owned();
-    let project = args.project.clone().unwrap_or(stem);
+    let project = project.map_or(stem, str::to_owned);
     let stream = StreamInfo::project(&project);
     let mut file = BufReader::new(File::open(&args.file).map_err(&failed)?);
     // The bytes that were read to find the file's format: a pipe gives them only once.

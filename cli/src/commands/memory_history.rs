@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::lines::{clip, one_line, pad};
 use super::memory_rows::{RememberedItem, RowWords as _};
-use super::memory_scope::{ScopeMemory, all_of, miss, named, scopes};
+use super::memory_scope::{GivenScope, ScopeMemory, all_of, miss, named, scopes};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::MemoryKey;
 use crate::several::{self, ReadStores};
@@ -36,13 +36,18 @@ struct NamedChain {
 }
 
 /// `acpdb memory history KEY`.
-pub(crate) fn of_scope(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn of_scope(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    args: &MemoryKey,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     let stores = ReadStores::open(global, output)?;
-    let Some(store) = stores.only() else { return of_several(&stores, global, args, output) };
-    if all_of(store, &args.scope, output)?.len() > 1 {
+    let Some(store) = stores.only() else { return of_several(&stores, global, asked, args, output) };
+    if all_of(store, asked, output)?.len() > 1 {
         return history(global, &args.key, None, output);
     }
-    let opened = ScopeMemory::new(store, global, &args.scope, output)?;
+    let opened = ScopeMemory::new(store, global, asked, output)?;
     let chains = chains(&opened, &args.key);
     if chains.is_empty() {
         return Err(miss(&opened.rows(), &args.key));
@@ -54,13 +59,14 @@ pub(crate) fn of_scope(global: &Global, args: &MemoryKey, output: &mut Output) -
 fn of_several(
     stores: &ReadStores,
     global: &Global,
+    asked: &GivenScope<'_>,
     args: &MemoryKey,
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let moment = several::moment(global)?;
     let (told, code) = stores.each(output, |store| {
         let Some(end) = several::end(store, moment)? else { return Ok((Vec::new(), Vec::new())) };
-        let scopes = match &args.scope.project {
+        let scopes = match asked.project {
             Some(project) => vec![MemoryScope::project(project)],
             None => scopes(store, None)?,
         };

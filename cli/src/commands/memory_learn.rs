@@ -7,9 +7,9 @@ use acpdb_query::propose::{self as proposals, SessionProposal};
 use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
-use super::memory_scope::{by_edge, each_store, said};
+use super::memory_scope::{GivenScope, by_edge, each_store, said};
 use super::{Code, Failure, Global, Output, describe, store_path};
-use crate::args::{MemoryPropose, MemoryScopeArgs as ScopeArgs};
+use crate::args::MemoryPropose;
 use crate::several::{self, ReadStores};
 
 /// Most proposals that are listed.
@@ -44,7 +44,7 @@ pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output
     super::at::refuse(global)?;
     let open = if args.accept.is_empty() { store_path::read } else { store_path::write };
     let store = open(global, output)?;
-    let session = super::session::default_session_noted(&store, args.session.name(), output)?;
+    let session = super::session::default_session_noted(&store, args.session.name(global), output)?;
     let mut found = proposals::of_session(&store, session.id)?;
     if found.len() > PROPOSAL_COUNT_MAX {
         output.note(format!("the first {PROPOSAL_COUNT_MAX} of {} proposals", found.len()));
@@ -126,9 +126,13 @@ fn chosen(accept: &[String], found: &[SessionProposal]) -> Result<Vec<SessionPro
 /// The insights into the memory of a stream, with the stream's name.
 type Insight = (StreamId, String, MemoryInsights);
 
-pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn insights(
+    global: &Global,
+    asked: &GivenScope<'_>,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     let stores = ReadStores::open(global, output)?;
-    let (found, code) = each_store(&stores, global, args, output, |store, scopes, open| {
+    let (found, code) = each_store(&stores, global, asked, output, |store, scopes, open| {
         let names = describe::StreamNames::new(store);
         let mut all: Vec<Insight> = Vec::new();
         for (_, scope) in &scopes {

@@ -10,8 +10,13 @@ use serde_json::json;
 use super::lines::{clip, one_line, some_of};
 use super::memory_rows::{RememberedItem, RowWords as _};
 use super::{Code, Failure, Global, Output, describe};
-use crate::args::MemoryScopeArgs as ScopeArgs;
 use crate::several::{self, ReadStores};
+
+/// The scope that the options name.
+pub(crate) struct GivenScope<'a> {
+    pub(crate) project: Option<&'a str>,
+    pub(crate) session: Option<&'a str>,
+}
 
 /// Memory of a scope as of `--at`, ready to be read.
 pub(crate) struct ScopeMemory<'s> {
@@ -24,7 +29,7 @@ impl<'s> ScopeMemory<'s> {
     pub(crate) fn new(
         store: &'s Store,
         global: &Global,
-        scope: &ScopeArgs,
+        scope: &GivenScope<'_>,
         output: &Output,
     ) -> Result<Self, Failure> {
         let scope = whose(store, scope, output)?;
@@ -73,12 +78,12 @@ fn moment(store: &Store, global: &Global, scope: &MemoryScope) -> Result<(Seq, M
 }
 
 /// The scope: as given, else the only project, else the newest session.
-pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result<MemoryScope, Failure> {
-    let session = super::session::named(store, given.session.as_deref())?;
+pub(crate) fn whose(store: &Store, given: &GivenScope<'_>, output: &Output) -> Result<MemoryScope, Failure> {
+    let session = super::session::named(store, given.session)?;
     if session.is_some() || given.project.is_some() {
         return Ok(MemoryScope {
             session: session.map(|session| session.id),
-            project: given.project.clone(),
+            project: given.project.map(str::to_owned),
         });
     }
     let projects = store.project_names()?;
@@ -112,7 +117,11 @@ fn folder_project(projects: &[String]) -> Option<&str> {
 }
 
 /// The scope for a new item: as [`whose`]; in a store without any project, that of the working folder.
-pub(crate) fn whose_new(store: &Store, given: &ScopeArgs, output: &Output) -> Result<MemoryScope, Failure> {
+pub(crate) fn whose_new(
+    store: &Store,
+    given: &GivenScope<'_>,
+    output: &Output,
+) -> Result<MemoryScope, Failure> {
     let is_named = given.session.is_some() || given.project.is_some();
     if is_named || store.stream_names()?.iter().any(|name| name.scope != Scope::User) {
         return whose(store, given, output);
@@ -125,7 +134,7 @@ pub(crate) fn whose_new(store: &Store, given: &ScopeArgs, output: &Output) -> Re
 /// The scopes that a question is about: as [`whose`], and of several projects each, with its name.
 pub(crate) fn all_of(
     store: &Store,
-    given: &ScopeArgs,
+    given: &GivenScope<'_>,
     output: &Output,
 ) -> Result<Vec<(Option<String>, MemoryScope)>, Failure> {
     if given.session.is_none() && given.project.is_none() {
@@ -145,7 +154,7 @@ pub(crate) type OpenScope<'a, 's> = &'a dyn Fn(&MemoryScope) -> Result<ScopeMemo
 pub(crate) fn each_store<R: Default + Send>(
     stores: &ReadStores,
     global: &Global,
-    given: &ScopeArgs,
+    given: &GivenScope<'_>,
     output: &Output,
     ask: impl Fn(&Store, Vec<(Option<String>, MemoryScope)>, OpenScope<'_, '_>) -> Result<R, Failure> + Sync,
 ) -> Result<(Vec<(usize, R)>, Code), Failure> {
@@ -156,7 +165,7 @@ pub(crate) fn each_store<R: Default + Send>(
     let moment = several::moment(global)?;
     stores.each(output, |store| {
         let Some(end) = several::end(store, moment)? else { return Ok(R::default()) };
-        let named = given.project.as_ref().map(|one| vec![one.clone()]);
+        let named = given.project.map(|one| vec![one.to_owned()]);
         let projects = named.map_or_else(|| store.project_names(), Ok)?;
         let scopes = projects.into_iter().map(|name| (Some(name.clone()), MemoryScope::project(name)));
         let at = (end, moment.unwrap_or_else(super::at::now));

@@ -6,7 +6,7 @@ use acpdb_engine::fold::{Policy as Rules, PolicyError, policy_keys};
 use acpdb_engine::ids::{Seq, StreamId};
 use serde_json::{Map, Value, json};
 
-use super::policy_file::{from_file, refused};
+use super::policy_file::{answer, from_file, refused};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, store_path};
 use crate::args::{PolicyAct, PolicySetArgs, PolicyShow};
 
@@ -32,7 +32,7 @@ pub(crate) fn set_json(
 
 fn show(global: &Global, args: &PolicyShow, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let (at, session) = match &args.session.session {
+    let (at, session) = match &global.session {
         Some(name) => {
             let session = super::session::find(&store, name)?;
             (super::find::view(&store, global, &session)?.at(), Some(session))
@@ -42,13 +42,7 @@ fn show(global: &Global, args: &PolicyShow, output: &mut Output) -> Result<Code,
     let policy = store.policy(session.as_ref().map(|session| session.id), at)?;
     let changed = policy.compact();
     if output.json {
-        return output.json_line(&json!({
-            "schema": "acpdb.policy/1",
-            "session": session.map(|session| session.name),
-            "preset": policy.preset,
-            "changed": changed,
-            "policy": policy.to_value(),
-        }));
+        return output.json_line(&answer(&policy, session.as_ref(), None));
     }
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let heading = format!("# policy of {whose}: preset {}", policy.preset);
@@ -187,7 +181,7 @@ fn set(global: &Global, args: &PolicySetArgs, output: &mut Output) -> Result<Cod
     super::at::refuse(global)?;
     let wanted = wanted(&args.what)?;
     let store = store_path::open(global, output)?;
-    let session = super::session::named(&store, args.session.as_deref())?;
+    let session = super::session::named(&store, global.session.as_deref())?;
     let stream = session.as_ref().map(|session| session.id);
     // Checked before anything is recorded, so that a refusal tells its real reason.
     wanted.policy(&*store.policy(stream, Seq::MAX)?).map_err(refused)?;
@@ -196,12 +190,7 @@ fn set(global: &Global, args: &PolicySetArgs, output: &mut Output) -> Result<Cod
     // Under another policy no figure holds any more.
     crate::kept::leave(&store);
     if output.json {
-        return output.json_line(&json!({
-            "schema": "acpdb.policy_set/1",
-            "seq": seq,
-            "session": session.map(|session| session.name),
-            "policy": policy.to_value(),
-        }));
+        return output.json_line(&answer(&policy, session.as_ref(), Some(seq)));
     }
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let text = format!("{seq} policy of {whose} from here on: {}", policy.compact());

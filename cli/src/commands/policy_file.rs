@@ -3,11 +3,26 @@
 use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::fold::PolicyError;
 use acpdb_engine::fold::policy::PRESETS;
+use acpdb_engine::ids::Seq;
+use acpdb_engine::store::StreamName;
+use serde_json::{Value, json};
 
 use super::{Code, Failure};
 
 /// Largest policy file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// A policy for programs, with the event that set it, if this command did.
+pub(super) fn answer(policy: &Rules, session: Option<&StreamName>, seq: Option<Seq>) -> Value {
+    json!({
+        "schema": "acpdb.policy/1",
+        "seq": seq,
+        "session": session.map(|session| &session.name),
+        "preset": policy.preset,
+        "changed": policy.compact(),
+        "policy": policy.to_value(),
+    })
+}
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(crate) fn refused(error: PolicyError) -> Failure {

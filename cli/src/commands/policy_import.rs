@@ -81,12 +81,8 @@ pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> 
         Some(seq)
     };
     if output.json {
-        return output.json_line(&json!({
-            "schema": "acpdb.policy_import/1",
-            "seq": seq,
-            "changed": policy.compact(),
-            "left": imported.left,
-        }));
+        let answer = super::policy_file::answer(&policy, None, seq);
+        return output.json_line(&super::describe::with(answer, json!({"left": imported.left})));
     }
     let done = seq.map_or_else(|| "would be".to_owned(), |seq| format!("{seq}"));
     output.line(escape(

@@ -23,7 +23,7 @@ use crate::{claims, keys, tiles};
 pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "prove")?;
     let store = store_path::read(global, output)?;
-    let (text, checkpoint) = match (&args.seq, &args.session, &args.from) {
+    let (text, checkpoint) = match (&args.seq, &global.session, &args.from) {
         (Some(seq), ..) => match seq.split_once("..") {
             Some((first, last)) => {
                 let range = head::seq_of(first)?..=head::seq_of(last)?;

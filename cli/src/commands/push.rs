@@ -15,7 +15,7 @@ use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_proof::tree::{consistency_ranges, verify_consistency};
 use acpdb_proof::witness::{PolicyMember, Quorum, REQUEST_HASH_COUNT_MAX, request};
-use acpdb_proof::{Checkpoint, Hash, Note, WitnessKey, WitnessPolicy};
+use acpdb_proof::{Checkpoint, Hash, Note, WitnessPolicy};
 use serde_json::json;
 
 use super::{Code, Failure, Output, describe, head};
@@ -28,6 +28,8 @@ use crate::tiles;
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// Most answers of a witness that it saw another size, while other programs push as well.
 const ASK_COUNT_MAX: usize = 4;
+/// How long one witness is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 const SIZE_TYPE: &str = "text/x.tlog.size";
 
 /// A witness's answer.
@@ -38,14 +40,7 @@ struct WitnessReply {
 }
 
 pub(crate) fn run(store: &Store, args: &Push, output: &mut Output) -> Result<Code, Failure> {
-    let policy = match (&args.policy, &args.witness, &args.witness_key) {
-        (Some(path), ..) => policy_of(path)?,
-        (None, Some(url), Some(key)) => {
-            let key = WitnessKey::parse(key).map_err(|error| Failure::usage(error.to_string()))?;
-            WitnessPolicy::of_one(key, url)
-        }
-        _ => return Err(Failure::usage("name a witness and its key, or a policy")),
-    };
+    let policy = policy_of(&args.policy)?;
     let judged = claims::judge(store, &[])?;
     crate::signing::agreed(&judged)?;
     let seq = args.seq.as_deref().map(head::seq_of).transpose()?;
@@ -53,7 +48,7 @@ pub(crate) fn run(store: &Store, args: &Push, output: &mut Output) -> Result<Cod
     let unread = |error: acpdb_proof::ProofError| Failure::new(Code::Damage, error.to_string());
     let mut note = Note::parse(&text).map_err(unread)?;
     let found = Checkpoint::parse(note.text_unchecked()).map_err(unread)?;
-    let asker = WitnessClient { store, checkpoint: found, agent: agent(Duration::from_secs(args.timeout)) };
+    let asker = WitnessClient { store, checkpoint: found, agent: agent() };
     let mut told = Vec::new();
     for member in policy.witnesses() {
         let answered = match &member.url {
@@ -156,8 +151,8 @@ fn tell(seq: Seq, told: &[Told<'_>], quorum: &Quorum, output: &mut Output) -> Re
     output.line(format!("{verdict}: {}", words(quorum)))
 }
 
-fn agent(timeout: Duration) -> ureq::Agent {
-    let config = ureq::Agent::config_builder().timeout_global(Some(timeout)).http_status_as_error(false);
+fn agent() -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false);
     // A request that was redirected would show its content to another address.
     config.max_redirects(0).user_agent("acpdb").build().into()
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
         let count = count.map_err(|error| url.failed(error, Code::Failure))?;
         let (line, count) = url.estimate(global, &count, true)?;
         if output.json {
-            let value = json!({"schema": "acpdb.to_fetch/1", "store": store, "url": url.typed()});
+            let value = json!({"schema": "acpdb.estimate/1", "store": store, "url": url.typed()});
             return output.json_line(&describe::with(value, count));
         }
         output.line(line)?;

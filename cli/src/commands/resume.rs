@@ -28,7 +28,7 @@ struct ResumeResult<'a> {
 }
 
 pub(crate) fn run(global: &Global, args: &ResumeArgs, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session, view) = find::opened(global, args.session.name(), output)?;
+    let (store, session, view) = find::opened(global, args.session.name(global), output)?;
     let host = match args.host {
         Some(ResumeIn::ClaudeCode) => ResumeHost::ClaudeCode,
         Some(ResumeIn::Codex) => ResumeHost::Codex,

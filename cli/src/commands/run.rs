@@ -159,7 +159,7 @@ mod inside {
         let reasons: Arc<Mutex<Vec<String>>> = Arc::default();
         let begun = match other_proxy() {
             Some(name) => Err(format!("${name} names another proxy, which acpdb does not ask")),
-            None => proxies(store.as_ref(), args, providers, &reasons),
+            None => proxies(store.as_ref(), (args, global.session.as_deref()), providers, &reasons),
         };
         let (given, inside, mut order) = match begun {
             Ok((addresses, inside, order)) => {
@@ -228,7 +228,7 @@ mod inside {
 
     fn proxies(
         store: Option<&Store>,
-        args: &Run,
+        (args, session): (&Run, Option<&str>),
         providers: &[ChildProvider],
         reasons: &Arc<Mutex<Vec<String>>>,
     ) -> Result<Begun, String> {
@@ -236,7 +236,7 @@ mod inside {
         let token = keys::hex(&keys::random::<16>().map_err(undrawn)?);
         let access = ClientAccess::new(&token, Clients::OfThisUser).ok_or("there is no token")?;
         let name = keys::hex(&keys::random::<4>().map_err(undrawn)?);
-        let session = args.session.clone().unwrap_or_else(|| format!("run-{name}"));
+        let session = session.map_or_else(|| format!("run-{name}"), str::to_owned);
         let reasons = Arc::clone(reasons);
         let unrecorded = Unrecorded(Arc::new(move |why: &str| {
             let mut reasons = steady(&reasons);

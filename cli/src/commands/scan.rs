@@ -165,7 +165,7 @@ pub(crate) fn run(global: &Global, args: &ScanArgs, output: &mut Output) -> Resu
     super::at::refuse_now(global, "scan")?;
     let rules = redaction::rules(&args.redact, true)?.unwrap_or_default();
     let store = store_path::read(global, output)?;
-    let ScanFindings { rows, .. } = look(&store, args.session.as_deref(), &rules)?;
+    let ScanFindings { rows, .. } = look(&store, global.session.as_deref(), &rules)?;
     let code = if rows.is_empty() { Code::Ok } else { Code::Failure };
     if output.json {
         output.json_items("acpdb.scan/1", &rows)?;

@@ -1,7 +1,6 @@
 //! `acpdb search`: words, phrases and regular expressions in all recorded texts.
 //!
-//! Sessions are searched on all cores, the newest first. Hits come in that order, each as soon as it is its turn. With another
-//! order, they come after the last text was searched.
+//! Sessions are searched on all cores, the newest first. Hits come in that order, each as soon as it is its turn.
 
 mod shown;
 
@@ -15,14 +14,17 @@ use acpdb_engine::ids::Seq;
 use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::filter::words;
 use acpdb_query::search::{PatternSyntax, Patterns, SearchHit, SearchQuestion, search, search_whole};
-use acpdb_query::{Filter, ItemRow, Scanned};
+use acpdb_query::{Filter, Scanned};
 
 use super::{Code, Failure, Global, Output, ask, describe, session, store_path};
-use crate::args::{SearchArgs, SearchSort};
+use crate::args::SearchArgs;
 use crate::several::{self, ReadStores};
 
 pub(super) use shown::heading;
 use shown::{HitView, SessionOfStore};
+
+/// Most lines of a text that are shown.
+const PLACE_COUNT: usize = 3;
 
 /// Results of a search of one session.
 enum SessionHits {
@@ -40,36 +42,20 @@ pub(crate) fn run(global: &Global, args: &SearchArgs, output: &mut Output) -> Re
             Failure::usage("there is nothing to look for: conditions alone are a question for history");
         return Err(failure.hint(format!("acpdb history {}", conditions.join(" "))));
     }
-    let reading = PatternSyntax { regex: args.regex, word: args.word, case: args.case };
+    let reading = PatternSyntax { regex: args.regex, word: false, case: false };
     let patterns = Patterns::new(&texts, reading).map_err(|error| {
         Failure::usage(error.to_string()).hint("without --regex signs stand for themselves")
     })?;
     let filter = ask::filter(&conditions)?;
     let stores = ReadStores::open(global, output)?;
     let only =
-        stores.only().map(|store| session::named(store, args.session.as_deref())).transpose()?.flatten();
+        stores.only().map(|store| session::named(store, global.session.as_deref())).transpose()?.flatten();
     let (parts, code) = ask::each_until(&stores, global, only.as_ref(), output, |store, at| {
         StoreSearch::of(store, only.clone(), &filter, at)
     })?;
     let asked = Everywhere::new(&stores, parts, &patterns, args);
     let mut show = HitView::new(&stores, args.limit);
-    let scanned = if args.sort == SearchSort::Time {
-        asked.each(&mut |place, hit| show.hit(place, hit, output))?
-    } else {
-        let mut hits = Vec::new();
-        let scanned = asked.each(&mut |place, hit| {
-            hits.push((place.clone(), hit));
-            Ok(true)
-        })?;
-        // Equal hits stay in the order of time.
-        hits.sort_by_key(|(_, hit)| Reverse(size(args.sort, hit)));
-        for (place, hit) in hits {
-            if !show.hit(&place, hit, output)? {
-                break;
-            }
-        }
-        scanned
-    };
+    let scanned = asked.each(&mut |place, hit| show.hit(place, hit, output))?;
     show.end_session(output)?;
     if output.json {
         #[derive(serde::Serialize)]
@@ -126,17 +112,6 @@ impl StoreSearch {
         let filter = acpdb_query::settled(store, filter.clone())?;
         let streams = streams(store, only, &filter)?;
         Ok(Self { at, filter, streams })
-    }
-}
-
-/// The size by which hits are sorted.
-fn size(sort: SearchSort, hit: &SearchHit) -> u64 {
-    let of_row = |size: fn(&ItemRow) -> u64| hit.row.as_ref().map_or(0, size);
-    match sort {
-        SearchSort::Time => 0,
-        SearchSort::Matches => hit.matches as u64,
-        SearchSort::Tokens => of_row(|row| row.tokens),
-        SearchSort::Shown => of_row(|row| row.tokens_shown),
     }
 }
 
@@ -266,8 +241,8 @@ impl<'s> Everywhere<'s> {
         let (mut questions, mut streams) = (BTreeMap::new(), Vec::new());
         for (store, StoreSearch { at, filter, streams: own }) in parts {
             streams.extend(own.into_iter().map(|stream| SessionOfStore { store, stream }));
-            let (patterns, context, places) = (patterns.clone(), args.context, args.places);
-            questions.insert(store, SearchQuestion { patterns, filter, at, context, places });
+            let (patterns, context) = (patterns.clone(), args.context);
+            questions.insert(store, SearchQuestion { patterns, filter, at, context, places: PLACE_COUNT });
         }
         streams.sort_by_key(|place| (Reverse((place.stream.began, place.stream.head)), place.store));
         Self { stores, questions, streams }

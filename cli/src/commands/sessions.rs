@@ -9,7 +9,7 @@ use acpdb_query::{Filter, PageCursor, SessionRow, SessionsAsked};
 
 use super::describe::dollars;
 use super::lines::{clip, cut, one_line};
-use super::table::{Column, fitted};
+use super::table::{self, number, text, tokens};
 use super::{Code, EscapeLevel, Failure, Global, Output, ask, describe, escape};
 use crate::args::{SessionSort, Sessions, typed};
 use crate::several::{self, ReadStores};
@@ -47,9 +47,9 @@ impl std::ops::Deref for SessionListRow {
 type Rows = (Vec<SessionRow>, u64);
 
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
-    ask::check(&args.ask.query, args.session.as_deref())?;
+    ask::check(&args.ask.query, global.session.as_deref())?;
     let stores = ReadStores::open(global, output)?;
-    let (only, filter) = ask::placed_in(&stores, &args.ask.query, args.session.as_deref(), output)?;
+    let (only, filter) = ask::placed_in(&stores, &args.ask.query, global.session.as_deref(), output)?;
     let named = only.as_ref().map_or("", |only| only.name.as_str());
     let all = if is_of_all(args) { "all" } else { "" };
     let (after, digest) = args.ask.page(&["sessions", filter.text(), named, all, &typed(&args.sort)])?;
@@ -96,7 +96,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
             graph(rows, output)?;
         }
     } else {
-        table(&rows, output)?;
+        listed(&rows, output)?;
     }
     if subagents > 0 {
         output.note(format!("{} not shown; --all shows them", describe::count(subagents, "subagent")));
@@ -202,15 +202,16 @@ fn project(folder: &str, is_whole: bool) -> String {
     escape(name, EscapeLevel::Line).into_owned()
 }
 
-fn table(rows: &[SessionListRow], output: &mut Output) -> Result<(), Failure> {
+/// A row, and the characters of its id that tell it from the others.
+type Listed<'r> = (&'r SessionListRow, usize);
+
+fn listed(rows: &[SessionListRow], output: &mut Output) -> Result<(), Failure> {
     let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
     let lengths = if output.tabs { vec![usize::MAX; names.len()] } else { id_lengths(&names) };
     let room = (output.width / 4).max(ID_LENGTH_MIN);
     let ids = lengths.iter().copied().max().unwrap_or_default().min(room);
     let ids = if output.tabs { usize::MAX } else { ids };
     let when = if output.tabs || output.width >= WIDE_FROM { describe::minute } else { describe::day };
-    let text = |heading, rank| Column { heading, right: false, rank, is_told: true };
-    let number = |heading, rank| Column { right: true, ..text(heading, rank) };
     // An empty column is left out.
     let has_matches = rows.iter().any(|row| row.matches.is_some());
     let has_cost = rows.iter().any(|row| row.cost.is_some() || row.has_copies);
@@ -218,43 +219,37 @@ fn table(rows: &[SessionListRow], output: &mut Output) -> Result<(), Failure> {
     let folder = |row: &SessionListRow| row.summary.name.folder.clone().unwrap_or_default();
     // One project for all says nothing.
     let has_projects = rows.iter().any(|row| folder(row) != rows.first().map(folder).unwrap_or_default());
-    let columns = [
-        Column { is_told: has_stores, ..text("store", 1) },
-        text("id", 0),
-        text("host", 7),
-        text("title", 0),
-        Column { is_told: has_projects, ..text("project", 8) },
-        Column { is_told: has_matches, ..number("matches", 1) },
-        number("turns", 8),
-        number("calls", 6),
-        number("tokens", 4),
-        number("shown", 5),
-        number("superseded", 9),
-        Column { is_told: has_cost, ..number("cost", 3) },
-        text("when", 2),
-        text("context", 10),
+    let whole = output.tabs;
+    let columns = vec![
+        text("store", |(row, _): &Listed<'_>| row.store.clone().unwrap_or_default()).ranked(1, has_stores),
+        text("id", |(row, length): &Listed<'_>| short_id(&row.summary.name.name, *length, ids))
+            .ranked(0, true),
+        text("host", |(row, _): &Listed<'_>| escape(&row.summary.name.host, EscapeLevel::Line).into_owned())
+            .ranked(7, true),
+        text("title", |(row, _): &Listed<'_>| title(row)).ranked(0, true).cut_to(TITLE_WIDTH_MIN),
+        text("project", |(row, _): &Listed<'_>| project(&folder(row), whole)).ranked(8, has_projects),
+        number("matches", |(row, _): &Listed<'_>| {
+            row.matches.map(|count| count.to_string()).unwrap_or_default()
+        })
+        .ranked(1, has_matches),
+        number("turns", |(row, _): &Listed<'_>| row.summary.turns.get().to_string()).ranked(8, true),
+        number("calls", |(row, _): &Listed<'_>| row.summary.calls.to_string()).ranked(6, true),
+        number("tokens", |(row, _): &Listed<'_>| tokens(whole, row.summary.tokens)).ranked(4, true),
+        number("shown", |(row, _): &Listed<'_>| tokens(whole, row.summary.tokens_shown)).ranked(5, true),
+        number("superseded", |(row, _): &Listed<'_>| row.summary.superseded.to_string()).ranked(9, true),
+        number("cost", |(row, _): &Listed<'_>| {
+            row.cost.map_or_else(|| if row.has_copies { "copied" } else { "-" }.to_owned(), dollars)
+        })
+        .ranked(3, has_cost),
+        text("when", |(row, _): &Listed<'_>| {
+            row.summary.ended.map_or_else(|| describe::NO_TIME.to_owned(), when)
+        })
+        .ranked(2, true),
+        text("context", |(row, _): &Listed<'_>| sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)))
+            .ranked(10, true),
     ];
-    let line = |row: &SessionListRow, length: usize| {
-        let session = &row.summary;
-        vec![
-            row.store.clone().unwrap_or_default(),
-            short_id(&session.name.name, length, ids),
-            escape(&session.name.host, EscapeLevel::Line).into_owned(),
-            title(row),
-            project(&folder(row), output.tabs),
-            row.matches.map(|count| count.to_string()).unwrap_or_default(),
-            session.turns.get().to_string(),
-            session.calls.to_string(),
-            super::table::tokens(output, session.tokens),
-            super::table::tokens(output, session.tokens_shown),
-            session.superseded.to_string(),
-            row.cost.map_or_else(|| if row.has_copies { "copied" } else { "-" }.to_owned(), dollars),
-            session.ended.map_or_else(|| describe::NO_TIME.to_owned(), when),
-            sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)),
-        ]
-    };
-    let cells = rows.iter().zip(lengths).map(|(row, length)| line(row, length)).collect();
-    output.line(fitted(output, &columns, cells, TITLE_WIDTH_MIN).to_string())
+    let rows: Vec<Listed<'_>> = rows.iter().zip(lengths).collect();
+    table::print(output, columns, &rows)
 }
 
 /// The prefix of an id that tells it from the others; if there is no room for it, its beginning and its end.

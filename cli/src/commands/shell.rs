@@ -82,7 +82,7 @@ fn page(command: &mut Command, depth: usize, text: &mut String) {
     let top = depth == 1;
     // Options that all commands share are shown once.
     let shared = |id: &str| {
-        !top && ["db", "json", "at", "color", "no_pager", "quiet", "help", "version"].contains(&id)
+        !top && ["db", "session", "json", "at", "color", "no_pager", "quiet", "help", "version"].contains(&id)
     };
     let ids: Vec<String> = command.get_arguments().map(|argument| argument.get_id().to_string()).collect();
     let mut shown = command.clone();

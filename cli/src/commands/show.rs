@@ -12,7 +12,7 @@ use crate::args::ShowArgs;
 
 pub(crate) fn run(global: &Global, args: &ShowArgs, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let found = super::find::item(&store, &args.id, args.session.as_deref())?;
+    let found = super::find::item(&store, &args.id, global.session.as_deref())?;
     let seq = found.item.seq;
     let recorded = store.event(seq)?.ok_or_else(|| Failure::not_found(format!("there is no event {seq}")))?;
     if let Some(row) = args.body {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use acpdb_engine::event::{Face, Scope};
+use acpdb_engine::event::Scope;
 use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::fold::policy::{Prices, ServeMode};
 use acpdb_engine::ids::{Seq, StreamId};
@@ -15,8 +15,8 @@ use acpdb_query::simulate::{
     self, HostCould, PolicyRow, PriceList, SessionRecording, Setup, SimulationResult,
 };
 
-use super::lines::{NamesApart, one_line};
-use super::simulate_parts::{self, RowNames, mode};
+use super::lines::NamesApart;
+use super::table::{self, number, text, tokens};
 use super::{Code, Failure, Global, Output, describe, policy_file, session, store_path};
 use crate::args::{Simulate, SimulateBy, SimulateMode};
 use crate::spread;
@@ -50,7 +50,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         };
         store.stream_names()?.into_iter().filter(meant).collect()
     } else {
-        vec![session::default_session_noted(&store, args.session.name(), output)?]
+        vec![session::default_session_noted(&store, args.session.name(global), output)?]
     };
     if streams.is_empty() {
         let failure = Failure::not_found("the store holds no such session");
@@ -63,37 +63,21 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     let mut rows: Vec<PolicyRow> = Vec::new();
     for (of, sessions) in grouped(&simulated, args.by) {
         for (place, setup) in setups.iter().enumerate() {
-            rows.push(PolicyRow { of: of.clone(), ..row(&sessions, setup, place, by_model, args.missed) });
+            rows.push(PolicyRow { of: of.clone(), ..row(&sessions, setup, place, by_model) });
         }
     }
     if output.json {
         return output.json_items("acpdb.simulate/1", &rows);
     }
-    let names = RowNames::new(&rows);
-    if args.parts {
-        simulate_parts::tables(&rows, &names, output)?;
-    } else {
-        print(&rows, &names, output)?;
-        if args.by.is_none() {
-            best(&rows, output);
-        }
-    }
-    if args.missed {
-        missed(&rows, &names, output)?;
-    }
+    print(&rows, output)?;
     // By host or session, each row has a figure of its own.
     if let Some(row) = rows.first().filter(|_| args.by.is_none()) {
+        best(&rows, output);
         output.note(format!(
             "doing nothing: ~{} tokens a request, ~{} at most",
             describe::tokens(rounded(row.tokens_per_turn_unpruned)),
             describe::tokens(row.peak_tokens_unpruned)
         ));
-    }
-    if args.warm > 0 {
-        for row in &rows {
-            let count = describe::count(row.warm_requests, "request");
-            output.note(format!("{}: {count} kept the cache warm, paid for in the price", names.whole(row)));
-        }
     }
     if by_model {
         bills(&simulated, output);
@@ -119,14 +103,12 @@ fn grouped(simulated: &[Simulated], by: Option<SimulateBy>) -> BTreeMap<Option<S
 }
 
 /// A setup over some sessions; `place` is its place among the setups.
-fn row(sessions: &[&Simulated], setup: &Setup, place: usize, by_model: bool, missed: bool) -> PolicyRow {
+fn row(sessions: &[&Simulated], setup: &Setup, place: usize, by_model: bool) -> PolicyRow {
     let outcomes =
         sessions.iter().filter_map(|session| Some((session.outcomes.get(place)?, &session.nothing)));
     let mut row = simulate::row(&setup.name, setup.mode.unwrap_or_default(), outcomes);
-    if missed {
-        let outcomes = sessions.iter().filter_map(|session| session.outcomes.get(place));
-        row.missed = outcomes.flat_map(|outcome| outcome.missed.iter().cloned()).collect();
-    }
+    let outcomes = sessions.iter().filter_map(|session| session.outcomes.get(place));
+    row.missed = outcomes.flat_map(|outcome| outcome.missed.iter().cloned()).collect();
     for session in sessions {
         row.host_could.add(&session.could);
     }
@@ -305,8 +287,13 @@ fn setups(args: &Simulate, prices: Prices) -> Result<Vec<Setup>, Failure> {
         let policy = policy.map(Arc::new);
         for mode in &modes {
             let (name, policy) = (name.clone(), policy.clone());
-            let (mode, warm_requests_max) = (Some(*mode), args.warm);
-            setups.push(Setup { name, policy, mode, prices: Some(prices), warm_requests_max });
+            setups.push(Setup {
+                name,
+                policy,
+                mode: Some(*mode),
+                prices: Some(prices),
+                warm_requests_max: 0,
+            });
         }
     }
     Ok(setups)
@@ -361,45 +348,48 @@ fn rounded(tokens: f64) -> u64 {
     tokens.round() as u64
 }
 
-fn print(rows: &[PolicyRow], names: &RowNames, output: &mut Output) -> Result<(), Failure> {
-    let mut headings = Vec::new();
+/// The mode of a row, as it is typed.
+fn mode(row: &PolicyRow) -> String {
+    row.mode.replace('_', "-")
+}
+
+fn print(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
+    let of = NamesApart::new(rows.iter().filter_map(|row| row.of.as_deref()), 16);
+    let policies = NamesApart::new(rows.iter().map(|row| row.policy.as_str()), 24);
+    let percent = |share: f64| format!("{:.1}%", share * 100.0);
     let is_of_some = rows.iter().any(|row| row.of.is_some());
-    headings.extend(is_of_some.then_some("of"));
-    headings.extend(["policy", "mode"]);
-    let first = headings.len();
     // Without a price of their models, sessions have no dollars.
     let is_told = rows.iter().any(|row| row.dollars.is_some());
-    headings.extend(is_told.then_some("dollars"));
-    headings.extend(["price", "fetched", "tokens", "peak", "rewrites", "read", "needed", "blind"]);
-    let mut table = super::table::new(output, &headings);
-    table.right(first..headings.len());
+    let whole = output.tabs;
     // Narrow columns, so that the table fits a terminal of 80 columns.
-    table.tight(first..headings.len());
-    let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    let columns = vec![
+        text("of", |row: &PolicyRow| row.of.as_deref().map(|name| of.short(name)).unwrap_or_default())
+            .ranked(0, is_of_some),
+        text("policy", |row: &PolicyRow| policies.short(&row.policy)).ranked(0, true),
+        text("mode", mode).ranked(2, true),
+        number("dollars", |row: &PolicyRow| row.dollars.map_or_else(|| "-".to_owned(), describe::dollars))
+            .ranked(3, is_told)
+            .tight(),
+        number("price", |row: &PolicyRow| format!("{:.3}", row.price_ratio)).ranked(4, true).tight(),
+        number("fetched", |row: &PolicyRow| format!("{:.3}", row.price_ratio_with_fetches))
+            .ranked(5, true)
+            .tight(),
+        number("tokens", |row: &PolicyRow| tokens(whole, rounded(row.tokens_per_turn)))
+            .ranked(6, true)
+            .tight(),
+        number("peak", |row: &PolicyRow| tokens(whole, row.peak_tokens)).ranked(7, true).tight(),
+        number("rewrites", |row: &PolicyRow| row.rewrites.to_string()).ranked(8, true).tight(),
+        number("read", |row: &PolicyRow| percent(row.cache_read_share)).ranked(9, true).tight(),
+        number("needed", |row: &PolicyRow| percent(row.needed_again)).ranked(10, true).tight(),
+        number("blind", |row: &PolicyRow| format!("+{}", percent(row.blind_edits))).ranked(0, true).tight(),
+    ];
     // The cheapest comes first; equal ones stay as they were asked.
     let mut ranked: Vec<&PolicyRow> = rows.iter().collect();
     ranked.sort_by(|one, other| {
         let by_price = one.price_ratio_with_fetches.total_cmp(&other.price_ratio_with_fetches);
         one.of.cmp(&other.of).then(by_price)
     });
-    for row in ranked {
-        let mut cells: Vec<String> = row.of.iter().map(|of| names.of(of)).collect();
-        cells.extend([names.policy(row), mode(row)]);
-        let dollars = row.dollars.map_or_else(|| "-".to_owned(), describe::dollars);
-        cells.extend(is_told.then_some(dollars));
-        cells.extend([
-            format!("{:.3}", row.price_ratio),
-            format!("{:.3}", row.price_ratio_with_fetches),
-            super::table::tokens(output, rounded(row.tokens_per_turn)),
-            super::table::tokens(output, row.peak_tokens),
-            row.rewrites.to_string(),
-            percent(row.cache_read_share),
-            percent(row.needed_again),
-            format!("+{}", percent(row.blind_edits)),
-        ]);
-        table.row(cells);
-    }
-    output.line(table.to_string())
+    table::print(output, columns, ranked)
 }
 
 /// Says in a sentence what the table says of the cheapest choice.
@@ -418,41 +408,4 @@ fn best(rows: &[PolicyRow], output: &mut Output) {
     } else {
         "no choice would have cost less than doing nothing".to_owned()
     });
-}
-
-/// Most words of a case that are shown.
-const WORD_COUNT_MAX: usize = 3;
-
-/// The cases in which the model used a hidden text.
-fn missed(rows: &[PolicyRow], names: &RowNames, output: &mut Output) -> Result<(), Failure> {
-    let cases = rows.iter().flat_map(|row| &row.missed);
-    let sessions = NamesApart::new(cases.map(|case| case.session.as_str()), 12);
-    let mut table =
-        super::table::new(output, &["policy", "session", "turn", "item", "rule", "age", "tokens", "words"]);
-    for row in rows {
-        for case in &row.missed {
-            let mut words = case.words.iter().take(WORD_COUNT_MAX).cloned().collect::<Vec<_>>().join(" ");
-            if case.words.len() > WORD_COUNT_MAX {
-                words = format!("{words} +{}", case.words.len() - WORD_COUNT_MAX);
-            }
-            table.row([
-                names.policy(row),
-                sessions.short(&case.session),
-                format!("t{}", case.turn),
-                format!("{} {}", case.item.seq, face_label(case.face)),
-                case.rule.clone(),
-                case.age.to_string(),
-                super::table::tokens(output, case.tokens),
-                one_line(&words),
-            ]);
-        }
-    }
-    output.line(table.to_string())
-}
-
-const fn face_label(face: Face) -> &'static str {
-    match face {
-        Face::Input => "input",
-        Face::Output => "output",
-    }
 }

@@ -3,9 +3,10 @@
 use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::context::series;
 use acpdb_query::sessions::sparkline;
-use acpdb_query::stats::TallyRow;
+use acpdb_query::stats::{HostRow, KindRow, TallyRow};
 use acpdb_query::{Filter, StatsReport, StatsSums, Tally, TallySums};
 
+use super::table::{self, number, text, tokens};
 use super::{Code, EscapeLevel, Failure, Global, Output, ask, describe, escape, find, session, store_path};
 use crate::args::{StatsArgs, StatsStyle};
 
@@ -13,9 +14,9 @@ use crate::args::{StatsArgs, StatsStyle};
 const TOOL_COUNT_MAX: usize = 12;
 
 pub(crate) fn run(global: &Global, args: &StatsArgs, output: &mut Output) -> Result<Code, Failure> {
-    ask::check(&args.words, args.session.as_deref())?;
+    ask::check(&args.words, global.session.as_deref())?;
     let store = store_path::read(global, output)?;
-    let (session, filter) = ask::placed(&store, &args.words, args.session.as_deref(), output)?;
+    let (session, filter) = ask::placed(&store, &args.words, global.session.as_deref(), output)?;
     // Once, and not for each session.
     let filter = acpdb_query::settled(&store, filter)?;
     let only = session.as_ref().map(|session| session.name.clone());
@@ -47,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &StatsArgs, output: &mut Output) -> Res
     }
     match args.style {
         StatsStyle::Acp => output.line(report.sum.acp_block())?,
-        StatsStyle::Table => table(&report, &curve, are_sent, output)?,
+        StatsStyle::Table => by_rule(&report, &curve, are_sent, output)?,
     }
     Ok(Code::Ok)
 }
@@ -134,18 +135,15 @@ fn list(heading: &str, rows: &[TallyRow], output: &mut Output) -> Result<(), Fai
     if rows.is_empty() {
         return Ok(());
     }
-    let mut table = super::table::new(output, &[heading, "items", "recorded", "shown"]);
-    table.right(1..4);
-    for row in rows.iter().take(TOOL_COUNT_MAX) {
-        table.row([
-            escape(&row.name.replace('_', " "), EscapeLevel::Line).into_owned(),
-            row.count.to_string(),
-            super::table::tokens(output, row.tokens),
-            super::table::tokens(output, row.tokens_shown),
-        ]);
-    }
     output.line("")?;
-    output.line(table.to_string())?;
+    let whole = output.tabs;
+    let columns = vec![
+        text(heading, |row: &TallyRow| escape(&row.name.replace('_', " "), EscapeLevel::Line).into_owned()),
+        number("items", |row: &TallyRow| row.count.to_string()),
+        number("recorded", move |row: &TallyRow| tokens(whole, row.tokens)),
+        number("shown", move |row: &TallyRow| tokens(whole, row.tokens_shown)),
+    ];
+    table::print(output, columns, rows.iter().take(TOOL_COUNT_MAX))?;
     if rows.len() > TOOL_COUNT_MAX {
         let more = format!("and {} more", rows.len() - TOOL_COUNT_MAX);
         output.styled(describe::DIM, &more)?;
@@ -154,23 +152,18 @@ fn list(heading: &str, rows: &[TallyRow], output: &mut Output) -> Result<(), Fai
 }
 
 /// `are_sent`: acpdb sent contexts of all sessions. Of the others it only says what it would do.
-fn table(report: &StatsReport, curve: &[u64], are_sent: bool, output: &mut Output) -> Result<(), Failure> {
+fn by_rule(report: &StatsReport, curve: &[u64], are_sent: bool, output: &mut Output) -> Result<(), Failure> {
     let total = &report.total;
-    let mut rules = super::table::new(output, &["rule", "items", "tokens freed", "acp counts"]);
-    rules.right(1..4);
-    let shown = report.items.iter().filter(|row| row.count > 0 || row.freed > 0);
-    let mut row_count = 0;
-    for row in shown {
-        row_count += 1;
-        rules.row([
-            row.kind.label().to_owned(),
-            row.count.to_string(),
-            super::table::tokens(output, row.freed),
-            super::table::tokens(output, row.acp_saved),
-        ]);
-    }
-    if row_count > 0 {
-        output.line(rules.to_string())?;
+    let whole = output.tabs;
+    let rules: Vec<&KindRow> = report.items.iter().filter(|row| row.count > 0 || row.freed > 0).collect();
+    if !rules.is_empty() {
+        let columns = vec![
+            text("rule", |row: &KindRow| row.kind.label().to_owned()),
+            number("items", |row: &KindRow| row.count.to_string()),
+            number("tokens freed", move |row: &KindRow| tokens(whole, row.freed)),
+            number("acp counts", move |row: &KindRow| tokens(whole, row.acp_saved)),
+        ];
+        table::print(output, columns, rules.iter().copied())?;
         output.line("")?;
     }
     let again = match total.shown_again {
@@ -198,7 +191,7 @@ fn table(report: &StatsReport, curve: &[u64], are_sent: bool, output: &mut Outpu
             "superseded also counts items that have left the context, or are no longer than their placeholder; these free 0",
         )?;
     }
-    if row_count > 0 {
+    if !rules.is_empty() {
         output.styled(
             describe::DIM,
             "acp counts is the sum of the plug-in acp: whole texts, with nothing taken off for placeholders",
@@ -211,19 +204,14 @@ fn table(report: &StatsReport, curve: &[u64], are_sent: bool, output: &mut Outpu
         return Ok(());
     }
     output.line("")?;
-    let mut hosts =
-        super::table::new(output, &["host", "sessions", "calls", "superseded", "recorded", "shown", "freed"]);
-    hosts.right(1..7);
-    for host in &report.hosts {
-        hosts.row([
-            escape(&host.host, EscapeLevel::Line).into_owned(),
-            host.total.sessions.to_string(),
-            host.total.calls.to_string(),
-            host.total.superseded.to_string(),
-            super::table::tokens(output, host.total.tokens),
-            super::table::tokens(output, host.total.tokens_shown),
-            super::table::tokens(output, host.total.tokens_freed),
-        ]);
-    }
-    output.line(hosts.to_string())
+    let columns = vec![
+        text("host", |row: &HostRow| escape(&row.host, EscapeLevel::Line).into_owned()),
+        number("sessions", |row: &HostRow| row.total.sessions.to_string()),
+        number("calls", |row: &HostRow| row.total.calls.to_string()),
+        number("superseded", |row: &HostRow| row.total.superseded.to_string()),
+        number("recorded", move |row: &HostRow| tokens(whole, row.total.tokens)),
+        number("shown", move |row: &HostRow| tokens(whole, row.total.tokens_shown)),
+        number("freed", move |row: &HostRow| tokens(whole, row.total.tokens_freed)),
+    ];
+    table::print(output, columns, &report.hosts)
 }

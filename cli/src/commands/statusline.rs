@@ -23,7 +23,6 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::lines::clip;
 use super::{Code, Failure, Global, Output, describe, store_path};
-use crate::args::Statusline;
 
 /// The parts if none are chosen.
 const TEMPLATE: &str = "{context} · {session} · {today} · {stale} · {lost}";
@@ -40,12 +39,12 @@ const KEPT_COUNT_MAX: usize = 64;
 /// The file that keeps the sums of a day, beside the journal of hooks.
 const TODAY: &str = "today.json";
 
-pub(crate) fn run(global: &Global, args: &Statusline, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     let mut text = String::new();
     // Without the host's JSON, the newest session is told.
     let _ = std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
     let told: Value = serde_json::from_str(&text).unwrap_or_default();
-    let template = args.template.as_deref().or(global.settings.statusline.as_deref());
+    let template = global.settings.statusline.as_deref();
     let parts = StatusParts::of(global, &told);
     let line = parts.line(template.unwrap_or(TEMPLATE), width());
     output.line(line)?;

@@ -52,13 +52,8 @@ pub(crate) fn run(global: &Global, args: &StepArgs, output: &mut Output) -> Resu
         let turn = view.state().turn(view.at());
         format!("step-{}", turn.get().saturating_add(1))
     };
-    let options = ServeOptions {
-        tokens_max: args.tokens_max,
-        cold: args.cold,
-        prefix_tokens: args.prefix_tokens,
-        inject: args.inject,
-        ..ServeOptions::default()
-    };
+    let options =
+        ServeOptions { tokens_max: args.tokens_max, inject: args.inject, ..ServeOptions::default() };
     let format = args.format;
     let exporter = if args.no_breakpoints { Exporter::new(format) } else { Exporter::marked(format) };
     let context = acpdb_serve::Step::begin(&session, key.as_str())?.context(&exporter, &options)?;

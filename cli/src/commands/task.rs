@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 
 use super::lines::{clip, one_line};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, store_path};
-use crate::args::{SessionOption, TaskAct, TaskArchiveArgs};
+use crate::args::{TaskAct, TaskArchiveArgs};
 
 pub(crate) fn run(global: &Global, act: &TaskAct, output: &mut Output) -> Result<Code, Failure> {
     match act {
-        TaskAct::List(session) => list(global, session, output),
-        TaskAct::Update(session) => update(global, session, output),
+        TaskAct::List => list(global, output),
+        TaskAct::Update => update(global, output),
         TaskAct::Archive(args) => archive(global, args, output),
-        TaskAct::Scratchpad(session) => scratchpad(global, session, output),
+        TaskAct::Scratchpad => scratchpad(global, output),
     }
 }
 
@@ -75,8 +75,8 @@ fn rows(view: &View) -> Result<(Vec<TaskRow>, Option<String>), Failure> {
     Ok((rows, state.active(view.at()).map(str::to_owned)))
 }
 
-fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (_store, session, view) = super::find::opened(global, session.session.as_deref(), output)?;
+fn list(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+    let (_store, session, view) = super::find::opened(global, global.session.as_deref(), output)?;
     let (rows, active) = rows(&view)?;
     if output.json {
         let items = rows.iter().map(|row| {
@@ -113,10 +113,10 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     Ok(Code::Ok)
 }
 
-fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
+fn update(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = store_path::write(global, output)?;
-    let session = super::session::default_session_noted(&store, session.session.as_deref(), output)?;
+    let session = super::session::default_session_noted(&store, global.session.as_deref(), output)?;
     let mut json = Vec::new();
     // One byte over the limit, so that the engine refuses it as too long.
     let limit = TASK_UPDATE_BYTES_MAX as u64 + 1;
@@ -170,7 +170,7 @@ fn evicted(view: &View, task: &str) -> Result<Vec<(ItemId, Option<String>, Strin
 }
 
 fn archive(global: &Global, args: &TaskArchiveArgs, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session, view) = super::find::opened(global, args.session.session.as_deref(), output)?;
+    let (store, session, view) = super::find::opened(global, global.session.as_deref(), output)?;
     let (rows, _) = rows(&view)?;
     let Some(row) = rows.iter().find(|row| row.id == args.id) else {
         let failure = Failure::not_found(format!("session {} has no task {:?}", session.name, args.id));
@@ -200,8 +200,8 @@ fn archive(global: &Global, args: &TaskArchiveArgs, output: &mut Output) -> Resu
     Ok(Code::Ok)
 }
 
-fn scratchpad(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session, view) = super::find::opened(global, session.session.as_deref(), output)?;
+fn scratchpad(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+    let (store, session, view) = super::find::opened(global, global.session.as_deref(), output)?;
     let (rows, _) = rows(&view)?;
     let memory = store.memory(&MemoryScope::session(session.id), view.at())?;
     let now = crate::clock::now();

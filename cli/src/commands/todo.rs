@@ -13,12 +13,11 @@ use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::TodoAct;
 
 pub(crate) fn run(global: &Global, act: &TodoAct, output: &mut Output) -> Result<Code, Failure> {
-    let (TodoAct::List(session) | TodoAct::Stuck(session) | TodoAct::History(session)) = act;
-    let (_, session, view) = super::find::opened(global, session.session.as_deref(), output)?;
+    let (_, session, view) = super::find::opened(global, global.session.as_deref(), output)?;
     match act {
-        TodoAct::List(_) => list(&view, &session.name, output),
-        TodoAct::Stuck(_) => stuck(&view, &session.name, output),
-        TodoAct::History(_) => history(&view, &session.name, output),
+        TodoAct::List => list(&view, &session.name, output),
+        TodoAct::Stuck => stuck(&view, &session.name, output),
+        TodoAct::History => history(&view, &session.name, output),
     }
 }
 
@@ -97,7 +96,7 @@ fn stuck(view: &View, name: &str, output: &mut Output) -> Result<Code, Failure> 
     if output.json {
         let items = stuck.iter().map(|(entry, turns)| describe::with(entry.json(), json!({"turns": turns})));
         return output.json_line(&json!({
-            "schema": "acpdb.todo_stuck/1",
+            "schema": "acpdb.todo/1",
             "session": name,
             "turn": now,
             "stuck_task_turns": limit,
@@ -237,10 +236,10 @@ pub(crate) fn history_of(
     }
     if output.json {
         let items = found.iter().map(|(session, TodoListRow { seq, turn, is_left, .. }, entry)| {
-            json!({"session": session, "seq": seq, "turn": turn, "off_branch": is_left, "entry": entry.json()})
+            json!({"session": session, "seq": seq, "turn": turn, "off_branch": is_left, "items": [entry.json()]})
         });
         let items: Vec<Value> = items.collect();
-        return output.json_items("acpdb.todo_entry/1", &items);
+        return output.json_items("acpdb.todo_history/1", &items);
     }
     let mut session = None;
     for (name, TodoListRow { seq, turn, is_left, .. }, entry) in &found {

@@ -36,7 +36,7 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
         return Err(Failure::usage("diff takes two points, and no --at"));
     }
     let store = store_path::read(global, output)?;
-    let session = session::default_session_noted(&store, args.session.as_deref(), output)?;
+    let session = session::default_session_noted(&store, global.session.as_deref(), output)?;
     let ((from, first), (to, second)) =
         (point(&store, &session, &args.from)?, point(&store, &session, &args.to)?);
     for found in [first, second] {
@@ -66,15 +66,6 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
     if report.items.is_empty() {
         output.line("nothing changed in the context")?;
         return Ok(Code::Ok);
-    }
-    if args.stat {
-        let mut table = super::table::new(output, &["change", "items", "tokens"]);
-        table.right(1..3);
-        for sum in &report.sums {
-            let change = meaning(sum.change).trim_end_matches(':').to_owned();
-            table.row([change, sum.count.to_string(), signed(sum.tokens)]);
-        }
-        return output.line(table.to_string()).map(|()| Code::Ok);
     }
     let latest = if report.from > report.to { &from } else { &to };
     for sum in &report.sums {
@@ -123,7 +114,7 @@ fn signed(tokens: i64) -> String {
 
 pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Result<Code, Failure> {
     let store = store_path::read(global, output)?;
-    let session = session::named(&store, args.session.as_deref())?;
+    let session = session::named(&store, global.session.as_deref())?;
     // A text that names an item is its id; otherwise it is a file, which may have any name.
     let found = acpdb_query::find(&store, &args.what, session.as_ref());
     match found {

@@ -37,10 +37,8 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
     let folder = store_path::folder(global, output)?;
     let mut kept = Vec::new();
     for text in &args.expect {
-        kept.extend(head::expected_lines(text)?);
-    }
-    for path in &args.expect_file {
-        kept.extend(head::expected_in(path)?);
+        let path = Path::new(text);
+        kept.extend(if path.is_file() { head::expected_in(path)? } else { head::expected_lines(text)? });
     }
     let expected = kept.iter().map(|(expected, _)| *expected).collect();
     let key_file = global.key_file.as_deref();

@@ -31,8 +31,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         || args.head.is_some()
         || args.host.is_some()
         || args.key.is_some()
-        || !args.expect.is_empty()
-        || !args.expect_file.is_empty();
+        || !args.expect.is_empty();
     if is_for_a_folder {
         let failure = Failure::usage("of a URL only objects are checked, with --quick or without");
         return Err(

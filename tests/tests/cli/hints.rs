@@ -21,9 +21,9 @@ fn a_host_that_records_no_requests_is_named_by_cost() {
     let world = imported();
     let told = "nothing has a price: swe-agent recorded no requests or tokens of its sessions here";
     world.run(&["cost"]).says(0, &[told]);
-    world.run(&["cost", "--host", "codex"]).says(0, &["no such request in the store"]);
+    world.run(&["cost", "host:codex"]).says(0, &["no such request in the store"]);
     world.run(&["import", "session.jsonl", "--quiet"]).ok();
-    world.run(&["cost", "--host", "swe-agent"]).says(0, &[told]);
+    world.run(&["cost", "host:swe-agent"]).says(0, &[told]);
     world
         .run(&["cost", "--since", "2100-01-01"])
         .says(0, &["no request in that time; the newest is of 2026-"]);

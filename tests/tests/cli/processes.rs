@@ -285,7 +285,7 @@ fn a_process_that_follows_sees_every_event_once_and_in_order() {
     };
     world.run_with(&["append", "--stdin"], line(0)).ok();
     let mut command = world.command();
-    command.args(["log", "--follow", "--json", "--from", "2"]).stdout(Stdio::piped());
+    command.args(["log", "--follow", "--json", "seq:2.."]).stdout(Stdio::piped());
     let mut follower = command.spawn().unwrap();
     let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
     let mut next = || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
@@ -314,7 +314,7 @@ fn a_process_that_follows_sees_every_event_once_and_in_order() {
     }
     follower.kill().unwrap();
     follower.wait().unwrap();
-    let all = world.run(&["log", "--json", "--from", "2"]).ok();
+    let all = world.run(&["log", "--json", "seq:2.."]).ok();
     let all: Vec<serde_json::Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(seen, all);
     assert_eq!(seen.iter().filter(|event| event["kind"] == "message_recorded").count(), 41);

@@ -91,7 +91,6 @@ fn several_stores_answer_as_one_that_holds_everything() {
             (&["search", "word3"], &["session", "text", "matches", "title"]),
             (&["search", "parser", "session:session-4"], &["session", "title"]),
             (&["history", "actor:assistant"], &["session", "text", "kind", "turn"]),
-            (&["history", "--sort", "tokens", "actor:user"], &["session", "tokens"]),
             (&["cost", "--by", "session"], &["key", "total", "requests", "title"]),
             (&["cost", "--by", "month", "--waste"], &["key", "total", "requests", "tokens"]),
             (&["cost", "--by", "project", "project:p0"], &["key", "total"]),

@@ -333,7 +333,6 @@ fn no_words_make_a_verb_panic() {
         "--session",
         "--last",
         "-n",
-        "--from",
         "18446744073709551615",
         "@compact-0",
         "@rewind-1",

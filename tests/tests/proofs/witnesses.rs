@@ -51,10 +51,16 @@ impl Witness {
         let name = self.key.split('+').next().unwrap();
         format!("witness {name} {} {}\n", self.key, self.url)
     }
+
+    /// A policy that needs this witness.
+    fn alone(&self) -> String {
+        format!("{}quorum {}\n", self.line(), self.key.split('+').next().unwrap())
+    }
 }
 
 fn push(world: &World, witness: &Witness, more: &[&str]) -> super::world::Ran {
-    let mut arguments = vec!["checkpoint", "push", "--witness", &witness.url, "--witness-key", &witness.key];
+    world.write("alone", witness.alone());
+    let mut arguments = vec!["checkpoint", "push", "--policy", "alone"];
     arguments.extend(more);
     world.run(&arguments)
 }
@@ -196,9 +202,12 @@ fn witnesses_that_saw_more_or_another_history_are_heard() {
         super::world::finish(command, b"")
     };
     elsewhere(&["--db", "face", "checkpoint", "sign"]).ok();
-    let arguments =
-        ["--db", "face", "checkpoint", "push", "--witness", &witness.url, "--witness-key", &witness.key];
-    tells(&elsewhere(&arguments), 3, &["rewritten, or forked"]);
+    world.write("alone", witness.alone());
+    tells(
+        &elsewhere(&["--db", "face", "checkpoint", "push", "--policy", "alone"]),
+        3,
+        &["rewritten, or forked"],
+    );
 }
 
 #[test]
@@ -208,7 +217,7 @@ fn nothing_waits_for_a_witness() {
     let key = key(&world);
     let witness = Witness::new(&format!("until:{}", world.path("go").display()), 1, &key);
     std::thread::scope(|scope| {
-        let pushing = scope.spawn(|| push(&world, &witness, &["--timeout", "300"]));
+        let pushing = scope.spawn(|| push(&world, &witness, &[]));
         // Recorded and signed while the witness is silent.
         world.run_with(&["append", "--stdin"], said("k7", "meanwhile")).ok();
         world.run(&["checkpoint", "sign"]).ok();
@@ -225,13 +234,17 @@ fn addresses_keys_and_policies_that_are_none_are_refused() {
     let world = signed();
     let key = key(&world);
     let witness = Witness::new("honest", 1, &key);
-    let at = |url: &str| world.run(&["checkpoint", "push", "--witness", url, "--witness-key", &witness.key]);
+    let at = |url: &str| {
+        world.write("alone", witness.alone().replace(&witness.url, url));
+        world.run(&["checkpoint", "push", "--policy", "alone"])
+    };
     tells(&at("http://example.org"), 1, &["http is for witnesses of this machine only"]);
     tells(&at("ftp://127.0.0.1"), 1, &["is no address of a witness"]);
     tells(&at("nonsense"), 1, &["is no address of a witness"]);
-    let wrong = world.run(&["checkpoint", "push", "--witness", &witness.url, "--witness-key", &key]);
+    world.write("alone", witness.alone().replace(&witness.key, &key));
+    let wrong = world.run(&["checkpoint", "push", "--policy", "alone"]);
     tells(&wrong, 2, &["not NAME+KEYID+KEY of a witness"]);
-    tells(&world.run(&["checkpoint", "push"]), 2, &["--witness"]);
+    tells(&world.run(&["checkpoint", "push"]), 2, &["--policy"]);
     tells(&world.run(&["checkpoint", "push", "--policy", "none"]), 7, &["there is no policy none"]);
     let line = witness.line();
     for (policy, word) in [

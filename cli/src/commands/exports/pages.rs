@@ -22,7 +22,7 @@ use crate::spread;
 pub(super) fn page(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
     let options = PageOptions { redactor: redactor(args)?, ..PageOptions::default() };
     let sink = TargetSink::open(&args.target, output)?;
-    let (store, _, view) = find::opened(global, args.session.name(), output)?;
+    let (store, _, view) = find::opened(global, args.session.name(global), output)?;
     let (report, to) = sink.fill(|out| Ok(page::page(&store, &view, store.now(), &options, out)?))?;
     finish("html", &to, report, output)
 }
@@ -34,7 +34,7 @@ pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) 
         return Err(Failure::usage("the picture is an SVG").hint("name a file that ends in .svg"));
     }
     let sink = TargetSink::open(&args.target, output)?;
-    let (_store, session, view) = find::opened(global, args.session.name(), output)?;
+    let (_store, session, view) = find::opened(global, args.session.name(global), output)?;
     let (report, to) = sink.fill(|out| Ok(poster::poster(&view, &session.host, out)?))?;
     finish("poster", &to, report, output)
 }
@@ -124,8 +124,7 @@ fn file_name(name: &StreamName) -> String {
 
 /// The redactor that takes secrets out, if the options ask for it.
 fn redactor(args: &ExportPage) -> Result<Option<Arc<dyn Redactor>>, Failure> {
-    let options =
-        RedactOptions { redact: args.redact, redact_rule: args.redact_rule.clone(), redact_entropy: false };
+    let options = RedactOptions { redact: args.redact, redact_rule: args.redact_rule.clone() };
     let rules = redaction::rules(&options, false)?;
     Ok(rules.map(|rules| Arc::new(rules) as Arc<dyn Redactor>))
 }
