@@ -39,7 +39,6 @@ const GONE: &[(&str, &str)] = &[
     ("--case", "--regex '(?-i)WORD'"),
     ("--expect-file", "--expect FILE"),
     ("--missed", "--json"),
-    ("--parts", "--json"),
     ("--redact-entropy", "--redact-rule entropy"),
     ("--stat", "--json"),
     ("--take-prices", "acpdb config set prices FILE"),

@@ -195,9 +195,12 @@ pub(crate) struct Simulate {
     /// Tokens of the system prompt and the tools in each request [default: as the usage of a session tells, else 8000]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub(crate) prefix: Option<u64>,
-    /// A table for each host or each session, in place of one for all
+    /// Rows for each host or each session, in place of those for all
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<SimulateBy>,
+    /// Tell the parts of the price: prefix, young items, old items, rewrites, fetched again
+    #[arg(long)]
+    pub(crate) parts: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -67,7 +67,12 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
         }
         ConfigAct::Set { key, value } => {
             let key = settings::key(key)?;
-            let value = &if key.name == "prices" { super::prices::usable(value)? } else { value.clone() };
+            let value = &if key.name == "prices" {
+                let former = settings::given(&settings::document(&path)?, key)?;
+                super::prices::take(value, former.as_deref(), output)?
+            } else {
+                value.clone()
+            };
             settings::write(&path, key, Some(value))?;
             print_value(&path, key.name, Some(value), output)?;
             output.note(format!("{} = {value} in {}", key.name, path.display()));

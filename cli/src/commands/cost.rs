@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
         return Ok(Code::Ok);
     }
     let units = Units::of(&args.by)?;
-    let table = super::prices::table(global, args.prices.as_deref())?;
+    let table = super::prices::in_use(global, args.prices.as_deref())?;
     let now = super::at::now();
     let moment = |text: &Option<String>, option: &str| -> Result<Option<when::TimeRange>, Failure> {
         let wrong = |reason: String| {

@@ -118,7 +118,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
         }
     }
     let stores = ReadStores::open(global, output)?;
-    let table = super::prices::table(global, None)?;
+    let table = super::prices::in_use(global, None)?;
     let (home, rows, code) = look(&stores, &table, output)?;
     if output.json {
         return output.json_object("acpdb.home/1", &home).map(|_| code);

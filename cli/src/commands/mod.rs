@@ -72,6 +72,7 @@ pub(crate) mod sessions;
 pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod simulate;
+mod simulate_parts;
 mod sink;
 pub(crate) mod stats;
 pub(crate) mod statusline;

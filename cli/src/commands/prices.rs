@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use acpdb_query::cost::PriceTable;
+use acpdb_query::cost::{self, PriceChange, PriceTable};
 
-use super::{Failure, Global};
+use super::table::{self, number, text};
+use super::{Failure, Global, Output, describe};
 
 /// The user's table of prices, then the program's.
-pub(super) fn table(global: &Global, own: Option<&Path>) -> Result<PriceTable, Failure> {
+pub(super) fn in_use(global: &Global, own: Option<&Path>) -> Result<PriceTable, Failure> {
     let built_in = built_in()?;
     Ok(match own.or(global.settings.prices.as_deref()) {
         Some(path) => built_in.with(read(path)?),
@@ -15,10 +16,34 @@ pub(super) fn table(global: &Global, own: Option<&Path>) -> Result<PriceTable, F
     })
 }
 
-/// The whole path of a file of prices, for the settings. A file that cannot be used is refused.
-pub(super) fn usable(file: &str) -> Result<String, Failure> {
+/// The whole path of a file of prices, for the settings; the prices that differ from those in use are shown. A file that cannot be used
+/// is refused.
+pub(super) fn take(file: &str, former: Option<&str>, output: &mut Output) -> Result<String, Failure> {
     let path = std::path::absolute(file).map_err(Failure::io("find", file))?;
-    read(&path)?;
+    let taken = read(&path)?;
+    let mut known = built_in()?;
+    let mut known_of = known.checked.clone();
+    // A file that cannot be read any more is replaced as if there were none.
+    if let Some(former) = former.and_then(|former| read(Path::new(former)).ok()) {
+        known_of.clone_from(&former.checked);
+        known = known.with(former);
+    }
+    let changes = cost::changes(&known, &taken);
+    if !output.json && !changes.is_empty() {
+        let dollars = |value: f64| format!("{value:.3}");
+        let columns = vec![
+            text("model", |change: &PriceChange| change.model.clone()),
+            text("price", |change: &PriceChange| change.price.to_owned()),
+            number("before", |change: &PriceChange| change.before.map_or_else(|| "-".to_owned(), dollars)),
+            number("now", |change: &PriceChange| dollars(change.now)),
+        ];
+        table::print(output, columns, &changes)?;
+    }
+    let count = describe::count(changes.len() as u64, "price");
+    output.note(format!(
+        "{count} of {} in place of those of {known_of}, in dollars for a million tokens",
+        taken.checked
+    ));
     Ok(path.to_string_lossy().into_owned())
 }
 

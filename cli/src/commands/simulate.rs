@@ -16,6 +16,7 @@ use acpdb_query::simulate::{
 };
 
 use super::lines::NamesApart;
+use super::simulate_parts::{self, mode};
 use super::table::{self, number, text, tokens};
 use super::{Code, Failure, Global, Output, describe, policy_file, session, store_path};
 use crate::args::{Simulate, SimulateBy, SimulateMode};
@@ -40,7 +41,7 @@ struct Simulated {
 pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "simulate")?;
     let store = store_path::read(global, output)?;
-    let table = super::prices::table(global, None)?;
+    let table = super::prices::in_use(global, None)?;
     let (list, prices) = prices(global, args, &table)?;
     let by_model = price_name(global, args) == BY_MODEL;
     let setups = setups(args, prices)?;
@@ -69,10 +70,16 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     if output.json {
         return output.json_items("acpdb.simulate/1", &rows);
     }
-    print(&rows, output)?;
+    if args.parts {
+        simulate_parts::print(&rows, output)?;
+    } else {
+        print(&rows, output)?;
+    }
     // By host or session, each row has a figure of its own.
     if let Some(row) = rows.first().filter(|_| args.by.is_none()) {
-        best(&rows, output);
+        if !args.parts {
+            best(&rows, output);
+        }
         output.note(format!(
             "doing nothing: ~{} tokens a request, ~{} at most",
             describe::tokens(rounded(row.tokens_per_turn_unpruned)),
@@ -346,11 +353,6 @@ fn each(
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an average of token counts")]
 fn rounded(tokens: f64) -> u64 {
     tokens.round() as u64
-}
-
-/// The mode of a row, as it is typed.
-fn mode(row: &PolicyRow) -> String {
-    row.mode.replace('_', "-")
 }
 
 fn print(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {

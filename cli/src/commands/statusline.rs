@@ -219,7 +219,7 @@ fn today(store: &Store, root: &Path, global: &Global) -> Result<Option<String>, 
     } else {
         let requests = cost::requests(store, head)?;
         let is_of = |request: &BilledRequest| request.at.is_some_and(|at| at >= from && at <= now);
-        let table = super::prices::table(global, None)?;
+        let table = super::prices::in_use(global, None)?;
         let bill = cost::bill(
             &requests,
             By::Host,

@@ -117,7 +117,7 @@ pub(crate) fn run(output: &Output) -> Result<Code, Failure> {
                 "acpdb run was killed: requests of its program go straight to the provider, and are not recorded",
             );
             if let Some(failed) = failed {
-                output.warn(&format!("{failed}; it is tried again while the program goes on"));
+                output.warn(format!("{failed}; it is tried again while the program goes on"));
             }
             is_told = true;
         }

@@ -10,6 +10,7 @@
 //! count once. Requests that no table prices are named and counted, and add nothing to any sum.
 
 mod bill;
+mod changes;
 mod request;
 mod requests;
 mod table;
@@ -18,6 +19,7 @@ mod wanted;
 mod waste;
 
 pub use bill::{Bill, BillFilter, By, CostRow, Tokens, Unpriced, bill};
+pub use changes::{PriceChange, changes};
 pub use request::BilledRequest;
 pub use requests::{Requests, StoreRequests, requests, store_requests};
 pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, RequestLengths, TableError};

@@ -242,6 +242,17 @@ impl ModelPrice {
         self.input / MILLION
     }
 
+    /// Dollars of a million tokens by name, as a list of prices has them.
+    pub(super) fn listed(&self) -> [(&'static str, f64); 5] {
+        [
+            ("input", self.input),
+            ("read", self.input * self.read),
+            ("write", self.input * self.write),
+            ("write_long", self.input * self.write_long),
+            ("output", self.output),
+        ]
+    }
+
     /// The length of its requests.
     pub fn sizes(&self) -> RequestLengths {
         self.sizes
@@ -377,6 +388,11 @@ impl PriceTable {
         };
         let model = || self.price(name, None).map(|price| (price.relative(false), price.source()));
         provider.or_else(long).or_else(model)
+    }
+
+    /// Names of the models, in order, each with its newest prices.
+    pub(super) fn newest(&self) -> impl Iterator<Item = (&str, &ModelPrice)> {
+        self.models.iter().filter_map(|(name, prices)| Some((name.as_str(), prices.last()?)))
     }
 
     /// Names of providers that [`relative`](Self::relative) knows.

@@ -361,6 +361,8 @@ impl RuleKind {
     pub const DEDUP: Self = Self::of(&hash::DEDUP);
     /// A later call on the same file.
     pub const FILE: Self = Self::of(&file::FILE);
+    /// A newer todo call.
+    pub const TODO: Self = Self::of(&todo::LABEL);
     /// A failed attempt that succeeded later.
     pub const RETRY: Self = Self::of(&retry::LABEL);
     /// A newer reminder or reflection, or an update of the list it was about.
