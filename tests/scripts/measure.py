@@ -7,7 +7,7 @@
 
 A line of production is any line of a `.rs` file below a crate's `src`, tests apart: files named `tests.rs` or `*_tests.rs`, folders
 named `tests`, and items under `#[cfg(test)]`. What is compiled for tests alone behind the feature `testing` (the simulated storage, generators,
-samples) has a row of its own. Types are structs, enums, traits and unions of production code. A type name counts as
+samples) has a row of its own. Lines of code are these without blank lines and comments. Types are structs, enums, traits and unions of production code. A type name counts as
 repeated if it stands at more than one place of the workspace. Crates are those that `cargo tree` names for a normal build.
 """
 
@@ -91,22 +91,27 @@ def sizes() -> None:
     names = collections.Counter()
     rooms = collections.Counter()
     types_of = collections.Counter()
-    print(f"{'crate':<18}{'lines':>8}{'types':>8}")
+    print(f"{'crate':<18}{'lines':>8}{'code':>8}{'types':>8}")
+    code_stored = 0
     for crate in CRATES:
-        lines = 0
+        lines, code = 0, 0
         for below, kept in sources(ROOT / crate / "src"):
             lines += len(kept)
+            of_code = sum(1 for line in kept if line.strip() and not line.strip().startswith("//"))
+            code += of_code
             found = [match[1] for line in kept if (match := TYPE.match(line))]
             names.update(found)
             types_of[crate] += len(found)
             if crate == "engine":
-                rooms[below.parts[0].removesuffix(".rs") if len(below.parts) > 1 else "root"] += len(kept)
-        print(f"{crate:<18}{lines:>8}{types_of[crate]:>8}")
+                room = below.parts[0].removesuffix(".rs") if len(below.parts) > 1 else "root"
+                rooms[room] += len(kept)
+                code_stored += of_code if room in STORAGE else 0
+        print(f"{crate:<18}{lines:>8}{code:>8}{types_of[crate]:>8}")
     print("\nrooms of the engine")
     for room, lines in rooms.most_common():
         print(f"{room:<18}{lines:>8}")
     print(f"{'for tests, apart':<18}{lines_for_testing(ROOT / 'engine/src'):>8}")
-    print(f"{'of it ' + ', '.join(STORAGE):<30}{sum(rooms[room] for room in STORAGE)}")
+    print(f"{'of it ' + ', '.join(STORAGE):<30}{sum(rooms[room] for room in STORAGE)}, of code {code_stored}")
     repeated = {name: count for name, count in names.items() if count > 1}
     print(f"\ntype names at more than one place: {len(repeated)}, {sum(repeated.values())} types")
     print(f"crates that the library compiles: {tree('acpdb')}")
