@@ -129,8 +129,21 @@ fn block(line: &str) -> Option<(Block, &str)> {
     Some((kind, name)).filter(|(_, name)| !name.is_empty())
 }
 
+/// A file with the items of `numbers!` at the left margin, as they would stand without it.
+fn unwrapped(text: &str) -> String {
+    let mut is_inside = false;
+    let mut whole = String::new();
+    for line in text.lines() {
+        is_inside = if line.ends_with("numbers! {") { true } else { is_inside && line != "}" };
+        whole += line.strip_prefix("    ").filter(|_| is_inside).unwrap_or(line);
+        whole.push('\n');
+    }
+    whole
+}
+
 /// Adds the members of types that a file shows to all users, as rustfmt writes them: hidden members are left out.
 fn members(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
+    let text = unwrapped(text);
     let mut of: Option<(Block, &str)> = None;
     let mut is_hidden = false;
     let mut lines = text.lines();
