@@ -101,6 +101,9 @@ pub(crate) struct Push {
     /// Witnesses, and how many are needed
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: PathBuf,
+    /// How long to wait for one witness
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) timeout: u64,
 }
 
 #[derive(Debug, clap::Args)]

@@ -28,8 +28,6 @@ use crate::tiles;
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// Most answers of a witness that it saw another size, while other programs push as well.
 const ASK_COUNT_MAX: usize = 4;
-/// How long one witness is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
 const SIZE_TYPE: &str = "text/x.tlog.size";
 
 /// A witness's answer.
@@ -48,7 +46,7 @@ pub(crate) fn run(store: &Store, args: &Push, output: &mut Output) -> Result<Cod
     let unread = |error: acpdb_proof::ProofError| Failure::new(Code::Damage, error.to_string());
     let mut note = Note::parse(&text).map_err(unread)?;
     let found = Checkpoint::parse(note.text_unchecked()).map_err(unread)?;
-    let asker = WitnessClient { store, checkpoint: found, agent: agent() };
+    let asker = WitnessClient { store, checkpoint: found, agent: agent(Duration::from_secs(args.timeout)) };
     let mut told = Vec::new();
     for member in policy.witnesses() {
         let answered = match &member.url {
@@ -151,8 +149,8 @@ fn tell(seq: Seq, told: &[Told<'_>], quorum: &Quorum, output: &mut Output) -> Re
     output.line(format!("{verdict}: {}", words(quorum)))
 }
 
-fn agent() -> ureq::Agent {
-    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false);
+fn agent(longest: Duration) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(longest)).http_status_as_error(false);
     // A request that was redirected would show its content to another address.
     config.max_redirects(0).user_agent("acpdb").build().into()
 }
