@@ -29,15 +29,20 @@ pub struct Inside {
 /// # Errors
 /// If one may not or cannot listen, an address of a provider is none, or the system gives no thread.
 pub fn begin(store: Option<&Store>, all: &[ProxyOptions]) -> Result<Inside, ProxyError> {
-    let (flow, client) = (Arc::new(Flow::default()), client()?);
-    let (mut addresses, mut ports) = (Vec::new(), Vec::new());
+    let mut bound = Vec::new();
     for options in all {
         may_listen(options.listen, options.access.clients)?;
         let failed = |source| ProxyError::Listen { address: options.listen, source };
         let listener = TcpListener::bind(options.listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        addresses.push(listener.local_addr().map_err(failed)?);
+        bound.push((listener.local_addr().map_err(failed)?, listener, options));
+    }
+    // The system's certificates are read for ports that are there: some callers try again and again.
+    let (flow, client) = (Arc::new(Flow::default()), client()?);
+    let (mut addresses, mut ports) = (Vec::new(), Vec::new());
+    for (address, listener, options) in bound {
         let proxy = ProxyState::new(store.cloned(), options, client.clone(), Arc::clone(&flow))?;
+        addresses.push(address);
         ports.push((listener, Arc::new(proxy)));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
