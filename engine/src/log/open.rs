@@ -170,12 +170,12 @@ impl Log {
         Ok(log)
     }
 
-    #[cfg(any(test, feature = "testing"))]
     /// Names the features that a program must know to read the store, or to write to it, from now on. Every handle, this one included, then has to be
     /// opened again. Durable when it returns.
     ///
     /// # Errors
     /// [`LogError::Busy`], [`LogError::Io`], [`LogError::NoSpace`].
+    #[cfg(any(test, feature = "testing"))]
     pub fn name_features(&self, needs: &[&str], writes: &[&str]) -> Result<(), LogError> {
         use super::files::STORE_FILE;
 
