@@ -44,12 +44,12 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
             }
             // Cut off, a text would be useless.
             let columns = vec![
-                text("setting", |row: &SettingRow| row.key.to_owned()).ranked(0, true),
+                text("setting", |row: &SettingRow| row.key.to_owned()).ranked(0),
                 text("value", |row: &SettingRow| {
                     row.value.clone().unwrap_or_else(|| format!("({})", row.default))
                 })
-                .ranked(0, true),
-                text("what it is", |row: &SettingRow| row.about.to_owned()).ranked(0, true),
+                .ranked(0),
+                text("what it is", |row: &SettingRow| row.about.to_owned()).ranked(0),
             ];
             table::print(output, columns, &rows)?;
         }

@@ -370,34 +370,43 @@ fn rows(bill: &Bill, Units { by, within }: Units, output: &mut Output) -> Result
     let stored = bill.items.iter().any(|row| row.store.is_some());
     let whole = output.tabs;
     let columns = vec![
-        text(bill.by, |row: &Named<'_>| row.name.clone()).ranked(0, true),
-        text(part, |row: &Named<'_>| row.part.clone()).ranked(0, within.is_some()),
-        text("store", |row: &Named<'_>| row.row.store.clone().unwrap_or_default()).ranked(1, stored),
+        text(bill.by, |row: &Named<'_>| row.name.clone()).ranked(0),
+        text(part, |row: &Named<'_>| row.part.clone()).ranked(0).shown_if(within.is_some()),
+        text("store", |row: &Named<'_>| row.row.store.clone().unwrap_or_default()).ranked(1).shown_if(stored),
         text("title", |row: &Named<'_>| row.row.title.as_deref().map(one_line).unwrap_or_default())
-            .ranked(6, by == CostBy::Session && titled)
+            .ranked(6)
+            .shown_if(by == CostBy::Session && titled)
             .cut_to(TITLE_WIDTH_MIN),
-        number("requests", |row: &Named<'_>| row.row.requests.to_string()).ranked(5, true),
+        number("requests", |row: &Named<'_>| row.row.requests.to_string()).ranked(5),
         number("tokens in", |row: &Named<'_>| {
             let read = &row.row.tokens;
             let read = [read.input, read.cache_read, read.cache_write, read.cache_write_long];
             tokens(whole, read.into_iter().fold(0, u64::saturating_add))
         })
-        .ranked(9, true),
-        number("out", |row: &Named<'_>| tokens(whole, row.row.tokens.output)).ranked(8, true),
-        number("input", |row: &Named<'_>| dollars(row.row.dollars.input)).ranked(7, sum.dollars.input > 0.0),
-        number("read", |row: &Named<'_>| dollars(row.row.dollars.cache_read)).ranked(2, true),
+        .ranked(9),
+        number("out", |row: &Named<'_>| tokens(whole, row.row.tokens.output)).ranked(8),
+        number("input", |row: &Named<'_>| dollars(row.row.dollars.input))
+            .ranked(7)
+            .shown_if(sum.dollars.input > 0.0),
+        number("read", |row: &Named<'_>| dollars(row.row.dollars.cache_read)).ranked(2),
         number("write", |row: &Named<'_>| dollars(row.row.dollars.cache_write))
-            .ranked(3, sum.dollars.cache_write > 0.0),
+            .ranked(3)
+            .shown_if(sum.dollars.cache_write > 0.0),
         number("write 1h", |row: &Named<'_>| dollars(row.row.dollars.cache_write_long))
-            .ranked(4, sum.dollars.cache_write_long > 0.0),
-        number("output", |row: &Named<'_>| dollars(row.row.dollars.output)).ranked(1, true),
+            .ranked(4)
+            .shown_if(sum.dollars.cache_write_long > 0.0),
+        number("output", |row: &Named<'_>| dollars(row.row.dollars.output)).ranked(1),
         number("searches", |row: &Named<'_>| dollars(row.row.dollars.searches))
-            .ranked(4, sum.dollars.searches > 0.0),
-        number("total", |row: &Named<'_>| dollars(row.row.total)).ranked(0, true),
-        number("subagents", |row: &Named<'_>| dollars(row.row.subagents)).ranked(11, sum.subagents > 0.0),
+            .ranked(4)
+            .shown_if(sum.dollars.searches > 0.0),
+        number("total", |row: &Named<'_>| dollars(row.row.total)).ranked(0),
+        number("subagents", |row: &Named<'_>| dollars(row.row.subagents))
+            .ranked(11)
+            .shown_if(sum.subagents > 0.0),
         number("host says", |row: &Named<'_>| or_none(row.row.host_total))
-            .ranked(10, sum.host_total.is_some()),
-        number("stale", |row: &Named<'_>| or_none(row.row.stale)).ranked(0, sum.stale.is_some()),
+            .ranked(10)
+            .shown_if(sum.host_total.is_some()),
+        number("stale", |row: &Named<'_>| or_none(row.row.stale)).ranked(0).shown_if(sum.stale.is_some()),
     ];
     let part_of = |row: &CostRow| row.part.as_deref().zip(within).map(|(key, by)| name(key, by, whole));
     let named = |row| Named { row, name: name(&row.key, by, whole), part: part_of(row).unwrap_or_default() };

@@ -229,18 +229,28 @@ fn list(
     let short = |text: &str, width| if whole { text.to_owned() } else { clip(text, width) };
     let columns = vec![
         text("store", |(place, ..): &PlacedItem| stores.label(*place).unwrap_or_default().to_owned())
-            .ranked(0, stores.only().is_none()),
+            .ranked(0)
+            .shown_if(stores.only().is_none()),
         text("project", |(_, project, _): &PlacedItem| {
             short(&one_line(project.as_deref().unwrap_or_default()), 32)
         })
-        .ranked(1, rows.iter().any(|(_, project, _)| project.is_some()))
-        .cut_to(14),
-        text("id", |(.., row): &PlacedItem| short(&one_line(&row.id), 24)).ranked(0, true).cut_to(14),
-        text("kind", |(.., row): &PlacedItem| row.label().to_owned()).ranked(4, true).cut_to(14),
-        text("category/key", |(.., row): &PlacedItem| short(&row.place(), 32)).ranked(3, true).cut_to(14),
-        text("value", |(.., row): &PlacedItem| short(&row.text(), room)).ranked(2, true).cut_to(14),
-        text("since", |(.., row): &PlacedItem| row.day()).ranked(5, true).cut_to(14),
-        text("standing", |(.., row): &PlacedItem| short(&row.stands(), 32)).ranked(0, true).cut_to(14),
+        .ranked(1)
+        .shown_if(rows.iter().any(|(_, project, _)| project.is_some()))
+        .cut_to(table::TEXT_WIDTH_MIN),
+        text("id", |(.., row): &PlacedItem| short(&one_line(&row.id), 24))
+            .ranked(0)
+            .cut_to(table::TEXT_WIDTH_MIN),
+        text("kind", |(.., row): &PlacedItem| row.label().to_owned()).ranked(4).cut_to(table::TEXT_WIDTH_MIN),
+        text("category/key", |(.., row): &PlacedItem| short(&row.place(), 32))
+            .ranked(3)
+            .cut_to(table::TEXT_WIDTH_MIN),
+        text("value", |(.., row): &PlacedItem| short(&row.text(), room))
+            .ranked(2)
+            .cut_to(table::TEXT_WIDTH_MIN),
+        text("since", |(.., row): &PlacedItem| row.day()).ranked(5).cut_to(table::TEXT_WIDTH_MIN),
+        text("standing", |(.., row): &PlacedItem| short(&row.stands(), 32))
+            .ranked(0)
+            .cut_to(table::TEXT_WIDTH_MIN),
     ];
     table::print(output, columns, &rows)?;
     Ok(code)

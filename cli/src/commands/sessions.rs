@@ -221,32 +221,37 @@ fn listed(rows: &[SessionListRow], output: &mut Output) -> Result<(), Failure> {
     let has_projects = rows.iter().any(|row| folder(row) != rows.first().map(folder).unwrap_or_default());
     let whole = output.tabs;
     let columns = vec![
-        text("store", |(row, _): &Listed<'_>| row.store.clone().unwrap_or_default()).ranked(1, has_stores),
-        text("id", |(row, length): &Listed<'_>| short_id(&row.summary.name.name, *length, ids))
-            .ranked(0, true),
+        text("store", |(row, _): &Listed<'_>| row.store.clone().unwrap_or_default())
+            .ranked(1)
+            .shown_if(has_stores),
+        text("id", |(row, length): &Listed<'_>| short_id(&row.summary.name.name, *length, ids)).ranked(0),
         text("host", |(row, _): &Listed<'_>| escape(&row.summary.name.host, EscapeLevel::Line).into_owned())
-            .ranked(7, true),
-        text("title", |(row, _): &Listed<'_>| title(row)).ranked(0, true).cut_to(TITLE_WIDTH_MIN),
-        text("project", |(row, _): &Listed<'_>| project(&folder(row), whole)).ranked(8, has_projects),
+            .ranked(7),
+        text("title", |(row, _): &Listed<'_>| title(row)).ranked(0).cut_to(TITLE_WIDTH_MIN),
+        text("project", |(row, _): &Listed<'_>| project(&folder(row), whole))
+            .ranked(8)
+            .shown_if(has_projects),
         number("matches", |(row, _): &Listed<'_>| {
             row.matches.map(|count| count.to_string()).unwrap_or_default()
         })
-        .ranked(1, has_matches),
-        number("turns", |(row, _): &Listed<'_>| row.summary.turns.get().to_string()).ranked(8, true),
-        number("calls", |(row, _): &Listed<'_>| row.summary.calls.to_string()).ranked(6, true),
-        number("tokens", |(row, _): &Listed<'_>| tokens(whole, row.summary.tokens)).ranked(4, true),
-        number("shown", |(row, _): &Listed<'_>| tokens(whole, row.summary.tokens_shown)).ranked(5, true),
-        number("superseded", |(row, _): &Listed<'_>| row.summary.superseded.to_string()).ranked(9, true),
+        .ranked(1)
+        .shown_if(has_matches),
+        number("turns", |(row, _): &Listed<'_>| row.summary.turns.get().to_string()).ranked(8),
+        number("calls", |(row, _): &Listed<'_>| row.summary.calls.to_string()).ranked(6),
+        number("tokens", |(row, _): &Listed<'_>| tokens(whole, row.summary.tokens)).ranked(4),
+        number("shown", |(row, _): &Listed<'_>| tokens(whole, row.summary.tokens_shown)).ranked(5),
+        number("superseded", |(row, _): &Listed<'_>| row.summary.superseded.to_string()).ranked(9),
         number("cost", |(row, _): &Listed<'_>| {
             row.cost.map_or_else(|| if row.has_copies { "copied" } else { "-" }.to_owned(), dollars)
         })
-        .ranked(3, has_cost),
+        .ranked(3)
+        .shown_if(has_cost),
         text("when", |(row, _): &Listed<'_>| {
             row.summary.ended.map_or_else(|| describe::NO_TIME.to_owned(), when)
         })
-        .ranked(2, true),
+        .ranked(2),
         text("context", |(row, _): &Listed<'_>| sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)))
-            .ranked(10, true),
+            .ranked(10),
     ];
     let rows: Vec<Listed<'_>> = rows.iter().zip(lengths).collect();
     table::print(output, columns, &rows)

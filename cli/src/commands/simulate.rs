@@ -366,24 +366,22 @@ fn print(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failure> {
     // Narrow columns, so that the table fits a terminal of 80 columns.
     let columns = vec![
         text("of", |row: &PolicyRow| row.of.as_deref().map(|name| of.short(name)).unwrap_or_default())
-            .ranked(0, is_of_some),
-        text("policy", |row: &PolicyRow| policies.short(&row.policy)).ranked(0, true),
-        text("mode", mode).ranked(2, true),
+            .ranked(0)
+            .shown_if(is_of_some),
+        text("policy", |row: &PolicyRow| policies.short(&row.policy)).ranked(0),
+        text("mode", mode).ranked(2),
         number("dollars", |row: &PolicyRow| row.dollars.map_or_else(|| "-".to_owned(), describe::dollars))
-            .ranked(3, is_told)
+            .ranked(3)
+            .shown_if(is_told)
             .tight(),
-        number("price", |row: &PolicyRow| format!("{:.3}", row.price_ratio)).ranked(4, true).tight(),
-        number("fetched", |row: &PolicyRow| format!("{:.3}", row.price_ratio_with_fetches))
-            .ranked(5, true)
-            .tight(),
-        number("tokens", |row: &PolicyRow| tokens(whole, rounded(row.tokens_per_turn)))
-            .ranked(6, true)
-            .tight(),
-        number("peak", |row: &PolicyRow| tokens(whole, row.peak_tokens)).ranked(7, true).tight(),
-        number("rewrites", |row: &PolicyRow| row.rewrites.to_string()).ranked(8, true).tight(),
-        number("read", |row: &PolicyRow| percent(row.cache_read_share)).ranked(9, true).tight(),
-        number("needed", |row: &PolicyRow| percent(row.needed_again)).ranked(10, true).tight(),
-        number("blind", |row: &PolicyRow| format!("+{}", percent(row.blind_edits))).ranked(0, true).tight(),
+        number("price", |row: &PolicyRow| format!("{:.3}", row.price_ratio)).ranked(4).tight(),
+        number("fetched", |row: &PolicyRow| format!("{:.3}", row.price_ratio_with_fetches)).ranked(5).tight(),
+        number("tokens", |row: &PolicyRow| tokens(whole, rounded(row.tokens_per_turn))).ranked(6).tight(),
+        number("peak", |row: &PolicyRow| tokens(whole, row.peak_tokens)).ranked(7).tight(),
+        number("rewrites", |row: &PolicyRow| row.rewrites.to_string()).ranked(8).tight(),
+        number("read", |row: &PolicyRow| percent(row.cache_read_share)).ranked(9).tight(),
+        number("needed", |row: &PolicyRow| percent(row.needed_again)).ranked(10).tight(),
+        number("blind", |row: &PolicyRow| format!("+{}", percent(row.blind_edits))).ranked(0).tight(),
     ];
     // The cheapest comes first; equal ones stay as they were asked.
     let mut ranked: Vec<&PolicyRow> = rows.iter().collect();

@@ -25,16 +25,17 @@ pub(super) fn print(rows: &[PolicyRow], output: &mut Output) -> Result<(), Failu
         let policy = format!("{}, {}", row.policy, mode(row));
         lines.push(PartsRow { of, policy, parts: &row.parts });
     }
-    let part =
-        |heading: &'static str, rank: usize, value: fn(&BillParts) -> f64| -> Column<'_, PartsRow<'_>> {
-            number(heading, move |line: &PartsRow<'_>| format!("{:.3}", value(line.parts)))
-                .ranked(rank, true)
-                .tight()
-        };
+    let part = |heading: &'static str,
+                rank: usize,
+                value: fn(&BillParts) -> f64|
+     -> Column<'_, PartsRow<'_>> {
+        number(heading, move |line: &PartsRow<'_>| format!("{:.3}", value(line.parts))).ranked(rank).tight()
+    };
     let is_of_some = lines.iter().any(|line| line.of.is_some());
     let columns = vec![
         text("of", |line: &PartsRow<'_>| line.of.map(|name| of.short(name)).unwrap_or_default())
-            .ranked(0, is_of_some),
+            .ranked(0)
+            .shown_if(is_of_some),
         text("policy", |line: &PartsRow<'_>| line.policy.clone()),
         part("price", 0, BillParts::total),
         part("prefix", 1, |parts| parts.prefix),

@@ -8,7 +8,7 @@ use super::{Failure, Output, describe};
 use crate::output::{EscapeLevel, escape, is_plain};
 
 /// Narrowest column of texts that may be cut.
-const TEXT_WIDTH_MIN: usize = 14;
+pub(crate) const TEXT_WIDTH_MIN: usize = 14;
 
 /// A column of rows.
 pub(crate) struct Column<'a, T> {
@@ -38,9 +38,14 @@ pub(crate) fn number<'a, T>(heading: &'a str, cell: impl Fn(&T) -> String + 'a) 
 }
 
 impl<T> Column<'_, T> {
-    /// Its rank, and whether it is not empty. A column with a rank is left out whole, and not cut.
-    pub(crate) fn ranked(self, rank: usize, is_told: bool) -> Self {
-        Self { rank, is_told, least: usize::MAX, ..self }
+    /// Its rank. A column with a rank is left out whole, and not cut.
+    pub(crate) fn ranked(self, rank: usize) -> Self {
+        Self { rank, least: usize::MAX, ..self }
+    }
+
+    /// Leaves it out if it would be empty.
+    pub(crate) fn shown_if(self, is_told: bool) -> Self {
+        Self { is_told, ..self }
     }
 
     /// Cuts its texts down to so many columns before others are left out.
