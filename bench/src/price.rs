@@ -40,7 +40,6 @@ fn setup(name: &str, policy: &str, mode: ServeMode, prices: Prices) -> Outcome<S
         policy: Some(Arc::new(policy)),
         mode: Some(mode),
         prices: Some(prices),
-        warm_requests_max: 0,
     })
 }
 

@@ -316,7 +316,6 @@ export interface SimulationRow {
   peak_tokens: number;
   peak_tokens_unpruned: number;
   rewrites: number;
-  warm_requests: number;
   cache_read_share: number;
   needed_again: number;
   blind_edits: number;

@@ -348,7 +348,6 @@ pub fn simulated(
             policy: policy.clone(),
             mode: Some(*mode),
             prices: Some(prices),
-            warm_requests_max: 0,
         }));
     }
     let streams: Vec<StreamId> = if let Some(name) = session {

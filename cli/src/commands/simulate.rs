@@ -294,13 +294,7 @@ fn setups(args: &Simulate, prices: Prices) -> Result<Vec<Setup>, Failure> {
         let policy = policy.map(Arc::new);
         for mode in &modes {
             let (name, policy) = (name.clone(), policy.clone());
-            setups.push(Setup {
-                name,
-                policy,
-                mode: Some(*mode),
-                prices: Some(prices),
-                warm_requests_max: 0,
-            });
+            setups.push(Setup { name, policy, mode: Some(*mode), prices: Some(prices) });
         }
     }
     Ok(setups)

@@ -47,8 +47,6 @@ pub struct Setup {
     pub mode: Option<ServeMode>,
     /// The prices; `None`: the policy's.
     pub prices: Option<Prices>,
-    /// Most requests that keep the cache warm while the session is idle, each just before the cache would be cold.
-    pub warm_requests_max: u32,
 }
 
 impl Setup {
@@ -60,7 +58,6 @@ impl Setup {
             policy: Some(Arc::new(policy)),
             mode: Some(ServeMode::AppendOnly),
             prices,
-            warm_requests_max: 0,
         }
     }
 }
@@ -105,29 +102,25 @@ pub struct SimulationResult {
     pub parts: BillParts,
     /// The price of the same requests without any cache, as a provider bills them that is told of no place to keep.
     pub price_without_cache: f64,
-    /// Requests that kept the cache warm.
-    pub warm_count: u64,
-    /// Their price.
-    pub warm_price: f64,
     /// Hidden faces that the model used all the same, case by case.
     pub missed: Vec<Missed>,
 }
 
 impl SimulationResult {
-    /// The price of all requests, those that kept the cache warm among them.
+    /// The price of all requests.
     pub fn price(&self) -> f64 {
-        self.requests.iter().map(|request| request.price).sum::<f64>() + self.warm_price
+        self.requests.iter().map(|request| request.price).sum()
     }
 
     /// The same price, with the outputs that had to be fetched again.
     pub fn price_with_fetches(&self) -> f64 {
-        self.requests.iter().map(|request| request.price_with_fetches).sum::<f64>() + self.warm_price
+        self.requests.iter().map(|request| request.price_with_fetches).sum()
     }
 
     /// The parts of the price with the outputs that had to be fetched again.
     pub fn bill_parts(&self) -> BillParts {
         let fetched = self.price_with_fetches() - self.price();
-        BillParts { fetched, warm: self.warm_price, ..self.parts }
+        BillParts { fetched, ..self.parts }
     }
 
     /// Tokens of all requests.

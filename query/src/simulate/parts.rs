@@ -53,8 +53,6 @@ pub struct BillParts {
     pub rewrites: f64,
     /// Outputs that were hidden and then needed.
     pub fetched: f64,
-    /// Requests that kept the cache warm.
-    pub warm: f64,
     /// Old items by their kind.
     pub old_items: OldItems,
 }
@@ -80,7 +78,7 @@ impl OldItems {
 impl BillParts {
     /// All parts together.
     pub fn total(&self) -> f64 {
-        self.prefix + self.young + self.old + self.rewrites + self.fetched + self.warm
+        self.prefix + self.young + self.old + self.rewrites + self.fetched
     }
 
     /// Adds the parts of another price.
@@ -90,7 +88,6 @@ impl BillParts {
         self.old += other.old;
         self.rewrites += other.rewrites;
         self.fetched += other.fetched;
-        self.warm += other.warm;
         let values = other.old_items.values();
         self.old_items = self.old_items.map(|place, value| value + values.get(place).copied().unwrap_or(0.0));
     }
@@ -105,7 +102,6 @@ impl BillParts {
             old: ratio(self.old),
             rewrites: ratio(self.rewrites),
             fetched: ratio(self.fetched),
-            warm: ratio(self.warm),
             old_items: self.old_items.map(|_, value| ratio(value)),
         }
     }

@@ -56,8 +56,6 @@ pub struct PolicyRow {
     pub parts_unpruned: BillParts,
     /// The texts that hosts could leave out where no policy can.
     pub host_could: HostCould,
-    /// Requests that kept the cache warm; their cost is in the price.
-    pub warm_requests: u64,
     /// Dollars of the input of those sessions whose model is known; only at prices by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
@@ -107,7 +105,6 @@ pub fn row<'o>(
         affected += outcome.affected_count;
         edits += outcome.edit_count;
         blind += outcome.blind_count;
-        row.warm_requests += outcome.warm_count;
         blind_unpruned += nothing.blind_count;
     }
     row.price_unpruned = price_unpruned;

@@ -8,7 +8,6 @@
 mod pointing;
 mod priced;
 mod slot;
-mod warm;
 mod words;
 
 use std::collections::HashMap;
@@ -57,8 +56,6 @@ struct Simulation<'r> {
     pointers: HashMap<usize, Vec<(usize, u64)>>,
     cache: Cache,
     responded_at: Option<Micros>,
-    /// Most requests that keep the cache warm.
-    warm_requests_max: u32,
     model: Option<String>,
     visible: Vec<u32>,
     /// The same for the lines that edits replace.
@@ -137,12 +134,7 @@ fn play(
             simulation.meet(state, setup, recorded, &faces);
         }
     }
-    let ended = simulations.into_iter().map(|(_, mut simulation)| {
-        // A host only learns later that no request follows.
-        simulation.keep_warm(None);
-        (simulation.outcome, simulation.traced)
-    });
-    ended.collect()
+    simulations.into_iter().map(|(_, simulation)| (simulation.outcome, simulation.traced)).collect()
 }
 
 /// The policy as the first event of all.
@@ -183,7 +175,6 @@ impl<'r> Simulation<'r> {
             pointers: HashMap::new(),
             cache: Cache { cold: true, prefix_tokens: recording.prefix_tokens, ..Cache::default() },
             responded_at: None,
-            warm_requests_max: 0,
             model: None,
             visible: vec![0; recording.word_count()],
             visible_lines: vec![0; recording.line_count],
@@ -240,7 +231,6 @@ impl<'r> Simulation<'r> {
     /// Mode and prices are the policy's, unless the setup has its own.
     fn settle(&mut self, state: &State, setup: &Setup, at: Seq) {
         self.settings = state.policy(at).serve;
-        self.warm_requests_max = setup.warm_requests_max;
         self.settings.mode = setup.mode.unwrap_or(self.settings.mode);
         self.settings.price = setup.prices.unwrap_or(self.settings.price);
         self.prices = self.settings.price;
@@ -369,9 +359,6 @@ impl<'r> Simulation<'r> {
     fn request(&mut self, turn: u32, now: Option<Micros>, model: Option<String>) {
         self.fetched.retain(|(until, _)| *until > turn);
         self.look_back(turn);
-        if now.is_some() {
-            self.keep_warm(now);
-        }
         let idle = self.responded_at.zip(now);
         let switched = self.model.is_some() && model.is_some() && self.model != model;
         self.cache.cold = self.outcome.requests.is_empty()

@@ -342,7 +342,6 @@ class SimulationRow(TypedDict):
     peak_tokens: int
     peak_tokens_unpruned: int
     rewrites: int
-    warm_requests: int
     cache_read_share: float
     needed_again: float
     blind_edits: float
