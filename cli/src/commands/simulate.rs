@@ -329,11 +329,10 @@ fn each(
             (None, Some(models)) => models.of_host(&recording.host).unwrap_or(given.prices),
             (None, None) => given.prices,
         };
-        let mut nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
-        if reported.is_some() {
-            recording.answer_as_recorded(&nothing);
-            nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
-        }
+        let nothing = match reported {
+            Some(_) => simulate::nothing_as_recorded(&mut recording, prices),
+            None => simulate::run(&recording, &Setup::nothing(Some(prices))),
+        };
         let setups: Vec<Setup> =
             setups.iter().map(|setup| Setup { prices: Some(prices), ..setup.clone() }).collect();
         let outcomes = simulate::run_all(&recording, &setups);

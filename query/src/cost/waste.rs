@@ -208,7 +208,7 @@ pub fn waste(
     let Some(prices) = prices_of(table, requests.iter().copied()) else { return Ok(None) };
     let mut recording = SessionRecording::read(store, stream)?;
     recording.count_as(table);
-    let nothing = simulate::run(&recording, &Setup::nothing(Some(prices))).price();
+    let nothing = simulate::nothing_as_recorded(&mut recording, prices).price();
     let input = paid(table, requests).all_input();
     if nothing <= 0.0 || input <= 0.0 {
         return Ok(None);

@@ -32,7 +32,7 @@ pub use parts::{BillParts, OldItems, YOUNG_STEP_COUNT};
 pub use prices::{PriceList, PriceListError};
 pub use recording::SessionRecording;
 pub use report::{PolicyRow, row};
-pub use run::{run, run_all, trace};
+pub use run::{nothing_as_recorded, run, run_all, trace};
 pub use trace::{Traced, TracedRequest, TracedSlot};
 pub use untouched::HostCould;
 

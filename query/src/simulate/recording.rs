@@ -292,7 +292,7 @@ impl SessionRecording {
     ///
     /// A provider's cache may lapse early, or serve another machine: then each policy reads the same share less. It may hold the
     /// prefix since an earlier session: then the prefix is read. Steps without a report of the provider are answered in full.
-    pub fn answer_as_recorded(&mut self, nothing: &SimulationResult) {
+    pub(super) fn answer_as_recorded(&mut self, nothing: &SimulationResult) {
         #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
         let share = |(sent, read): (u64, u64)| if sent == 0 { 0.0 } else { read as f64 / sent as f64 };
         let answer = |(told, request): (&Option<(u64, u64)>, &SimulatedRequest)| {

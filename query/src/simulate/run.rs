@@ -100,6 +100,14 @@ pub fn run_all(recording: &SessionRecording, setups: &[Setup]) -> Vec<Simulation
     outcomes.into_iter().flatten().collect()
 }
 
+/// The session with nothing hidden. From here on its cache gives as much as it did when the session was recorded.
+pub fn nothing_as_recorded(recording: &mut SessionRecording, prices: Prices) -> SimulationResult {
+    let setup = Setup::nothing(Some(prices));
+    let always = run(recording, &setup);
+    recording.answer_as_recorded(&always);
+    run(recording, &setup)
+}
+
 /// Simulates a session, and returns its trace too.
 pub fn trace(recording: &SessionRecording, setup: &Setup) -> (SimulationResult, Vec<Traced>) {
     let first = Traced { prefix_tokens: recording.prefix_tokens, ..Traced::default() };
