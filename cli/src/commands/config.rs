@@ -4,7 +4,7 @@ use acpdb_engine::text::paths::shown;
 use serde::Serialize;
 
 use super::table::{self, text};
-use super::{Code, Failure, Output};
+use super::{Code, Failure, Output, describe};
 use crate::args::ConfigAct;
 use crate::settings::{self, KEYS};
 
@@ -42,16 +42,21 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
             if output.json {
                 return output.json_items("acpdb.config/1", &rows);
             }
-            // Cut off, a text would be useless.
-            let columns = vec![
-                text("setting", |row: &SettingRow| row.key.to_owned()).ranked(0),
-                text("value", |row: &SettingRow| {
-                    row.value.clone().unwrap_or_else(|| format!("({})", row.default))
-                })
-                .ranked(0),
-                text("what it is", |row: &SettingRow| row.about.to_owned()).ranked(0),
-            ];
-            table::print(output, columns, &rows)?;
+            let value = |row: &SettingRow| row.value.clone().unwrap_or_else(|| format!("({})", row.default));
+            if output.tabs {
+                let columns = vec![
+                    text("setting", |row: &SettingRow| row.key.to_owned()),
+                    text("value", value),
+                    text("what it is", |row: &SettingRow| row.about.to_owned()),
+                ];
+                return table::print(output, columns, &rows).map(|()| Code::Ok);
+            }
+            for row in &rows {
+                output.line(format!("{} = {}", row.key, value(row)))?;
+                for line in describe::wrapped(row.about, output.room(2)) {
+                    output.styled(describe::DIM, format!("  {line}"))?;
+                }
+            }
         }
         ConfigAct::Get { key } => {
             let key = settings::key(key)?;

@@ -256,19 +256,11 @@ fn wrapped(title: &str, plain: &str, text: &str, output: &mut Output) -> Result<
     let indent = if plain.is_empty() { 0 } else { plain.width() + 2 };
     let room = output.room(indent).max(1);
     let mut lead = format!("{title}{}", " ".repeat(indent - plain.width()));
-    let mut line = String::new();
-    for word in text.split(' ') {
-        if !line.is_empty() && line.width() + 1 + word.width() > room {
-            output.line(format!("{lead}{line}"))?;
-            lead = " ".repeat(indent);
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
+    for line in describe::wrapped(text, room) {
+        output.line(format!("{lead}{}", clip(&line, room)))?;
+        lead = " ".repeat(indent);
     }
-    output.line(format!("{lead}{}", clip(&line, room)))
+    Ok(())
 }
 
 impl Tour {
