@@ -321,12 +321,16 @@ def parsed(text: object) -> object:
     return value if isinstance(value, (dict, list)) else text
 
 
+# In place of pictures and the like an export says what they are; a search reads what was recorded.
+MEDIA = re.compile(r"\[media [^\]\n]*\]")
+
+
 @law("search")
 def search(asked: Asked, store: pathlib.Path) -> None:
     """A search finds a word where an export shows it; `text:` finds the same items, and sessions count them."""
     rows = [json.loads(line) for line in asked.do(store, "export", "jsonl").splitlines()]
     texts = {
-        f"{row['item']}/{face}": ("\n".join(leaves(parsed(row[face]))), json.dumps(row[face], ensure_ascii=False))
+        f"{row['item']}/{face}": (MEDIA.sub("", "\n".join(leaves(parsed(row[face])))), json.dumps(row[face], ensure_ascii=False))
         for row in rows
         for face in ("input", "output")
         if row.get(face) is not None
