@@ -8,7 +8,6 @@ use acpdb_engine::ids::{Micros, StreamId};
 pub(crate) use acpdb_engine::text::words::{count, tokens};
 use acpdb_engine::{Store, store::StreamName};
 use serde_json::{Value, json};
-use unicode_width::UnicodeWidthStr as _;
 
 use crate::failure::{Code, Failure};
 use crate::output::{EscapeLevel, escape};
@@ -187,21 +186,6 @@ pub(crate) fn dollars(amount: f64) -> String {
 /// As [`dollars`], within a sentence: a table has a dash where there is nothing.
 pub(crate) fn dollars_in_words(amount: f64) -> String {
     if amount == 0.0 { "nothing".to_owned() } else { dollars(amount) }
-}
-
-/// A text in lines of so many columns; a word that is longer stands alone.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.width() + 1 + word.width() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

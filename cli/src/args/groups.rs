@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use clap::builder::styling::{Effects, Style};
+use unicode_width::UnicodeWidthStr as _;
 
 /// Widest line of the help, as of clap's own.
 const WIDTH_MAX: usize = 100;
@@ -135,7 +136,7 @@ fn template(command: &clap::Command, width: usize) -> String {
                 None => "The help of a verb, or of a topic".to_owned(),
             };
             // A terminal that is narrower than the names gets a word on a line.
-            let lines = crate::describe::wrapped(&about, width.saturating_sub(TEXT_COLUMN));
+            let lines = wrapped(&about, width.saturating_sub(TEXT_COLUMN));
             let mut lines = lines.iter();
             let first = lines.next().map_or("", String::as_str);
             // A name that reaches into the text's column has no blank behind it.
@@ -152,10 +153,23 @@ fn template(command: &clap::Command, width: usize) -> String {
     text
 }
 
+/// A text in lines of so many columns; a word that is longer stands alone.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
-    use unicode_width::UnicodeWidthStr as _;
-
     use super::*;
 
     #[test]

@@ -33,6 +33,7 @@ use crate::global::Global;
 pub(crate) use context::*;
 pub(crate) use cost::*;
 pub(crate) use export::*;
+pub(crate) use groups::wrapped;
 pub(crate) use live::*;
 pub(crate) use look::*;
 pub(crate) use memory::*;

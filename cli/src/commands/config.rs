@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::table::{self, text};
 use super::{Code, Failure, Output, describe};
-use crate::args::ConfigAct;
+use crate::args::{ConfigAct, wrapped};
 use crate::settings::{self, KEYS};
 
 /// A setting with its value.
@@ -53,7 +53,7 @@ pub(crate) fn run(act: &ConfigAct, output: &mut Output) -> Result<Code, Failure>
             }
             for row in &rows {
                 output.line(format!("{} = {}", row.key, value(row)))?;
-                for line in describe::wrapped(row.about, output.room(2)) {
+                for line in wrapped(row.about, output.room(2)) {
                     output.styled(describe::DIM, format!("  {line}"))?;
                 }
             }

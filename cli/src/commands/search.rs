@@ -42,7 +42,7 @@ pub(crate) fn run(global: &Global, args: &SearchArgs, output: &mut Output) -> Re
             Failure::usage("there is nothing to look for: conditions alone are a question for history");
         return Err(failure.hint(format!("acpdb history {}", conditions.join(" "))));
     }
-    let reading = PatternSyntax { regex: args.regex, word: false, case: false };
+    let reading = PatternSyntax { regex: args.regex, ..PatternSyntax::default() };
     let patterns = Patterns::new(&texts, reading).map_err(|error| {
         Failure::usage(error.to_string()).hint("without --regex signs stand for themselves")
     })?;

@@ -256,7 +256,7 @@ fn wrapped(title: &str, plain: &str, text: &str, output: &mut Output) -> Result<
     let indent = if plain.is_empty() { 0 } else { plain.width() + 2 };
     let room = output.room(indent).max(1);
     let mut lead = format!("{title}{}", " ".repeat(indent - plain.width()));
-    for line in describe::wrapped(text, room) {
+    for line in crate::args::wrapped(text, room) {
         output.line(format!("{lead}{}", clip(&line, room)))?;
         lead = " ".repeat(indent);
     }
