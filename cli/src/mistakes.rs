@@ -1,5 +1,6 @@
 //! Mistakes in the words of a command line: hints beside the message of the reader of arguments.
 
+use acpdb_engine::text::likeness::kept_share;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args;
@@ -115,7 +116,7 @@ fn tell_of_option(error: &mut clap::Error) {
 fn nearest_first(names: &mut [String], error: &clap::Error) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
     let word = word.clone();
-    let unlike = |name: &String| 1.0 - strsim::normalized_damerau_levenshtein(name, &word);
+    let unlike = |name: &String| 1.0 - kept_share(name, &word);
     names.sort_by(|one, other| unlike(one).total_cmp(&unlike(other)));
 }
 

@@ -192,7 +192,7 @@ pub(crate) fn key(name: &str) -> Result<&'static SettingKey, Failure> {
 }
 
 fn near(name: &str) -> Option<&'static str> {
-    acpdb_query::nearest(KEYS.iter().map(|key| key.name), name, 0.7)
+    acpdb_engine::text::likeness::nearest(KEYS.iter().map(|key| key.name), name, 0.7)
 }
 
 /// The file's content; empty if there is no file.

@@ -18,7 +18,7 @@ use acpdb_engine::event::{Payload, Scope};
 use acpdb_engine::fold::{Ix, State};
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::index::{NAME_BYTES_MAX, NameKind};
-use acpdb_engine::text::{HashTarget, Label};
+use acpdb_engine::text::{HashTarget, Label, likeness};
 use acpdb_engine::{Error, Store, View, store::StreamName};
 use serde::Serialize;
 
@@ -227,7 +227,8 @@ fn bearers(store: &Store, text: &str, prefix: bool) -> Result<Option<Vec<StreamN
 /// The name most like a text, among the calls that the index knows by the longest beginning of the text.
 fn nearest_known(store: &Store, text: &str) -> Result<Option<String>, FindError> {
     let label = label_of(text);
-    let ends: Vec<usize> = text.char_indices().map(|(end, _)| end).filter(|end| *end > 0).collect();
+    let ends: Vec<usize> =
+        text.char_indices().map(|(end, _)| end).filter(|end| (1..=NAME_BYTES_MAX).contains(end)).collect();
     for end in ends.into_iter().rev() {
         let mut near = Vec::new();
         for (kind, name) in [(NameKind::Call, text), (NameKind::Label, label.as_str())] {
@@ -244,7 +245,7 @@ fn nearest_known(store: &Store, text: &str) -> Result<Option<String>, FindError>
                 }
             }
         }
-        if let Some(name) = crate::nearest(near.into_iter().rev(), text, LIKENESS_MIN) {
+        if let Some(name) = likeness::nearest(near.into_iter().rev(), text, LIKENESS_MIN) {
             return Ok(Some(name));
         }
     }
@@ -450,7 +451,7 @@ fn nearest(places: &[(StreamName, View)], text: &str) -> Option<String> {
             names.extend(state.host_id(ix).map(|call| call.to_string()));
         }
     }
-    crate::nearest(names.into_iter().rev(), text, LIKENESS_MIN)
+    likeness::nearest(names.into_iter().rev(), text, LIKENESS_MIN)
 }
 
 #[cfg(test)]

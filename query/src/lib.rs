@@ -73,7 +73,6 @@ pub use find::{FindError, FoundItem, ItemCandidate, find};
 pub use forks::{ForkPlan, fork_plan};
 pub use half::{HalfTime, half_time};
 pub use items::{ItemRow, Which, items};
-pub use names::nearest;
 pub use rows::{ItemRows, item_rows};
 pub use sessions::{SessionRow, SessionSketch, SessionsAsked, sessions};
 pub use stats::{HostRow, KindRow, StatsReport, StatsSums, Tally, TallySums, stats};

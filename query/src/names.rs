@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use acpdb_engine::ids::StreamId;
-use acpdb_engine::text::Globs;
+use acpdb_engine::text::{Globs, likeness::nearest};
 use acpdb_engine::{Error, Store, store::StreamName};
 
 use crate::filter::{Filter, Term};
@@ -139,19 +139,4 @@ pub(crate) fn of_stream(term: &Term, name: &StreamName) -> Option<bool> {
         Term::In(streams) => Some(streams.contains(&name.id)),
         _ => None,
     }
-}
-
-/// The name that is most like `asked`, if one is like it by more than `least` (of 1): perhaps the name that was meant.
-///
-/// # Examples
-/// ```
-/// use acpdb_query::nearest;
-///
-/// assert_eq!(nearest(["pager", "color"], "colour", 0.7), Some("color"));
-/// assert_eq!(nearest(["pager"], "colour", 0.7), None);
-/// ```
-pub fn nearest<N: AsRef<str>>(names: impl IntoIterator<Item = N>, asked: &str, least: f64) -> Option<N> {
-    let likeness = names.into_iter().map(|name| (strsim::jaro_winkler(name.as_ref(), asked), name));
-    let near = likeness.filter(|(likeness, _)| *likeness > least);
-    near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, name)| name)
 }

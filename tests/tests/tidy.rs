@@ -124,7 +124,7 @@ const CIRCLES: &[(&str, &str)] = &[
     ("hosts/src/import/", "claude_code, detect, json, limits, marks, report, torn, values, wire"),
     ("hosts/src/import/claude_code/", "line, names, rebuilt"),
     ("live/src/", "compaction, mcp, plugin, proxy"),
-    ("query/src/", "bearers, bodies, cost, events, facts, filter, kept, names, rows, sessions, simulate"),
+    ("query/src/", "cost, events, facts, kept, names, rows, sessions, simulate"),
     ("query/src/", "chain, items"),
 ];
 

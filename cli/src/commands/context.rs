@@ -78,7 +78,7 @@ fn perhaps_an_act(failure: Failure, session: Option<&str>) -> Failure {
 
 /// The act that was most likely meant by a word.
 pub(crate) fn near_act(word: &str) -> Option<&'static str> {
-    acpdb_query::nearest(["discard", "distill", "restore", "pin", "unpin"], word, 0.85)
+    acpdb_engine::text::likeness::nearest(["discard", "distill", "restore", "pin", "unpin"], word, 0.85)
 }
 
 fn header(context: &acpdb_query::CurrentContext, view: &View, output: &mut Output) -> Result<(), Failure> {

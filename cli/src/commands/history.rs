@@ -2,6 +2,7 @@
 
 use acpdb_engine::fold::FaceState;
 use acpdb_engine::ids::ItemId;
+use acpdb_engine::text::likeness::{likeness, nearest_by};
 use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::items::names;
 use acpdb_query::served::ServedRow;
@@ -251,11 +252,9 @@ fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
     let failure = Failure::not_found(format!("no call names the {what} {asked:?}"));
     // Paths are long and alike, so that their last part tells most.
     let last = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
-    let likeness =
-        |name: &str| strsim::jaro_winkler(name, asked).max(strsim::jaro_winkler(&last(name), &last(asked)));
-    let near = names.into_iter().map(|name| (likeness(&name), name));
-    match near.filter(|(likeness, _)| *likeness > 0.7).max_by(|left, right| left.0.total_cmp(&right.0)) {
-        Some((_, name)) => failure.hint(format!("did you mean {name}?")),
+    let like = |name: &str| likeness(name, asked).max(likeness(&last(name), &last(asked)));
+    match nearest_by(names, 0.7, like) {
+        Some(name) => failure.hint(format!("did you mean {name}?")),
         None => match which {
             // A command line names few of the files that it touches.
             Which::File(path) => {

@@ -422,7 +422,7 @@ pub(crate) fn host_of(name: &str) -> Result<ImportFormat, Failure> {
             Err(failure.hint(format!("give a file or folder: acpdb import PATH; {hint}")))
         }
         None => {
-            let near = acpdb_query::nearest(known.iter().copied(), name, 0.7);
+            let near = acpdb_engine::text::likeness::nearest(known.iter().copied(), name, 0.7);
             let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
             Err(Failure::usage(format!("there is no host {name:?}")).hint(format!("{near}{hint}")))
         }

@@ -49,7 +49,7 @@ pub(crate) fn run(global: &Global, memory: &MemoryArgs, output: &mut Output) -> 
 fn kind(text: &str) -> Result<MemoryKind, Failure> {
     let kinds = [MemoryKind::Fact, MemoryKind::Preference, MemoryKind::Decision, MemoryKind::Note];
     kinds.into_iter().find(|kind| kind_label(*kind).eq_ignore_ascii_case(text)).ok_or_else(|| {
-        let near = acpdb_query::nearest(kinds.map(kind_label), text, 0.7);
+        let near = acpdb_engine::text::likeness::nearest(kinds.map(kind_label), text, 0.7);
         let failure = Failure::usage(format!("{text:?} is no kind of memory"));
         failure.near(near, "kinds: fact, preference, decision, note")
     })

@@ -239,7 +239,8 @@ pub(crate) fn miss(rows: &[RememberedItem], text: &str) -> Failure {
         keys.chain([row.id.clone()]).collect::<Vec<_>>()
     });
     let failure = Failure::not_found(format!("no memory item has the key or id {text:?}"));
-    failure.near(acpdb_query::nearest(names, text, 0.75), "acpdb memory list --all shows them")
+    failure
+        .near(acpdb_engine::text::likeness::nearest(names, text, 0.75), "acpdb memory list --all shows them")
 }
 
 /// The scopes to search for `history --memory`: one session's, or those of all projects and sessions.

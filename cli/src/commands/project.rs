@@ -85,7 +85,7 @@ fn rename(global: &Global, args: &ProjectRename, output: &mut Output) -> Result<
     let sessions: u64 = before.iter().filter(|(name, _)| below(name)).map(|(_, row)| row.sessions).sum();
     let is_told = before.keys().any(below) || moves.iter().any(|(from, _)| from == old);
     if !is_told {
-        let near = acpdb_query::nearest(before.keys().cloned(), &old, 0.75);
+        let near = acpdb_engine::text::likeness::nearest(before.keys().cloned(), &old, 0.75);
         let failure = Failure::not_found(format!("no project is called {}", one_line(&old)));
         return Err(failure.near(near, "acpdb project list shows them"));
     }

@@ -174,7 +174,7 @@ fn archive(global: &Global, args: &TaskArchiveArgs, output: &mut Output) -> Resu
     let (rows, _) = rows(&view)?;
     let Some(row) = rows.iter().find(|row| row.id == args.id) else {
         let failure = Failure::not_found(format!("session {} has no task {:?}", session.name, args.id));
-        let near = acpdb_query::nearest(rows.iter().map(|row| &row.id), &args.id, 0.7);
+        let near = acpdb_engine::text::likeness::nearest(rows.iter().map(|row| &row.id), &args.id, 0.7);
         return Err(failure.near(near, "acpdb task list shows them"));
     };
     let items = evicted(&view, &row.id)?;

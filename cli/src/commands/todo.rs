@@ -231,7 +231,7 @@ pub(crate) fn history_of(
     }
     if found.is_empty() {
         let failure = Failure::not_found(format!("no todo entry has the id or content {id:?}"));
-        let near = acpdb_query::nearest(names, id, 0.7);
+        let near = acpdb_engine::text::likeness::nearest(names, id, 0.7);
         return Err(failure.near(near, "acpdb todo list shows the entries"));
     }
     if output.json {

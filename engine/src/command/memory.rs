@@ -24,7 +24,7 @@ use crate::fold::memory::{
     lifespan_label, value_signature,
 };
 use crate::ids::{ItemId, StreamId};
-use crate::text::Signer;
+use crate::text::{Signer, likeness::nearest};
 
 pub use conflict::{contradicted, decision_subject, held_category, spelled};
 pub use rejection::MemoryRejection;
@@ -451,8 +451,7 @@ fn checked_category(entry: &MemoryEntry) -> Result<String, MemoryRejection> {
     if known.contains(&given) {
         return Ok(given.to_owned());
     }
-    let like = |name: &&str| strsim::jaro_winkler(name, given);
-    let nearest = known.iter().max_by(|a, b| like(a).total_cmp(&like(b))).copied().unwrap_or("other");
+    let nearest = nearest(known.iter().copied(), given, -1.0).unwrap_or("other");
     let given = given.chars().take(64).collect();
     Err(MemoryRejection::UnknownCategory { kind: kind_label(entry.kind), given, nearest, known })
 }

@@ -22,6 +22,7 @@ use super::validate::{Requirements, validate};
 use crate::event::{TaskChanged, TaskEvicted, TaskFields, TaskStatus};
 use crate::fold::task::{TaskState, TaskView};
 use crate::ids::{BodyId, Seq};
+use crate::text::likeness::kept_share;
 
 /// Characters that the summary of a completed task has at least, without white space around it.
 pub const SUMMARY_CHARS_MIN: usize = 15;
@@ -151,8 +152,7 @@ impl TaskUpdate {
         for entry in &self.tasks {
             let Value::Object(fields) = merge_json(entry.extra.as_deref()) else { continue };
             for name in fields.keys().filter(|name| !READ_FIELDS.contains(&name.as_str())) {
-                let is_near =
-                    |meant: &&str| strsim::normalized_damerau_levenshtein(name, meant) >= NEAR_SHARE_MIN;
+                let is_near = |meant: &&str| kept_share(name, meant) >= NEAR_SHARE_MIN;
                 let meant = READ_FIELDS.into_iter().find(is_near);
                 found.extend(meant.map(|meant| (entry.id.as_str(), name.clone(), meant)));
             }

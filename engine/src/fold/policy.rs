@@ -26,6 +26,7 @@ use crate::event::ToolClass;
 use crate::locks::renewed;
 use crate::text::Globs;
 use crate::text::globs::GLOB_BYTES_MAX;
+use crate::text::likeness::{kept_share, likeness, nearest_by};
 
 mod archive;
 mod keys;
@@ -85,15 +86,8 @@ fn suggest(suggestion: Option<&str>) -> String {
 }
 
 /// The known name nearest to `name`, if any is near.
-pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
-    known
-        .map(|candidate| {
-            let swapped = strsim::normalized_damerau_levenshtein(name, candidate);
-            (strsim::jaro_winkler(name, candidate) + swapped, candidate)
-        })
-        .filter(|(score, _)| *score > 1.0)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, candidate)| candidate.to_owned())
+fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
+    nearest_by(known, 1.0, |known| likeness(name, known) + kept_share(name, known)).map(str::to_owned)
 }
 
 /// The key that was probably meant: a known one, or a rule, behind words like `rule.`, else the nearest.

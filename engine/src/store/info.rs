@@ -10,6 +10,7 @@ use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
 use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
 use crate::log::LogError;
 use crate::storage::list_if_there;
+use crate::text::likeness::nearest;
 
 use super::fetch::bare;
 use super::{At, Store, StoreInner, View};
@@ -537,10 +538,8 @@ fn chosen(names: &[StreamName], name: &str) -> Result<StreamName, Error> {
     match candidates.as_slice() {
         [only] => Ok((*only).clone()),
         [] => {
-            let near = names.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
-            let near =
-                near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
-            Err(not_found(name, near.map(|(_, name)| name.clone())))
+            let near = nearest(names.iter().map(|stream| &stream.name), name, 0.7);
+            Err(not_found(name, near.cloned()))
         }
         many => {
             // A session and its subagents share a prefix: the session is meant.

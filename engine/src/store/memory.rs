@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::event::{Actor, Lifespan, MemoryKind, Payload, Scope};
 use crate::fold::memory::{Confidence, MemoryLayer, MemoryState, MemoryView};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
-use crate::text::Signer;
+use crate::text::{Signer, likeness::nearest};
 
 use super::fetch::bare;
 use super::redact::Pass;
@@ -342,14 +342,8 @@ impl Store {
     }
 
     fn no_project(&self, name: &str) -> Result<Error, Error> {
-        let names = self.stream_names()?;
-        let near = names
-            .into_iter()
-            .filter(|stream| stream.scope == Scope::Project)
-            .map(|stream| (strsim::jaro_winkler(&stream.name, name), stream.name))
-            .filter(|(score, _)| *score > 0.7)
-            .max_by(|left, right| left.0.total_cmp(&right.0));
-        let nearest = near.map(|(_, name)| name);
+        let projects = self.stream_names()?.into_iter().filter(|stream| stream.scope == Scope::Project);
+        let nearest = nearest(projects.map(|stream| stream.name), name, 0.7);
         Ok(Error::NotFound { what: "project", name: name.to_owned(), nearest })
     }
 }

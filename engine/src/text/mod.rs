@@ -6,6 +6,7 @@
 //!                         +--at(path)--> paths::resolve --> file keys
 //! texts --tokens--> estimate     --pattern--> does `start...end` fit?     --shorten--> short forms
 //! names, paths --globs--> is it on the list?   numbers, names --words--> a line for people
+//! name, names --likeness--> the one that was perhaps meant
 //! ```
 //!
 //! Everything here is a function of its arguments: same input, same output, on every machine and in every release,
@@ -15,6 +16,7 @@
 pub mod escapes;
 pub mod globs;
 pub mod json;
+pub mod likeness;
 pub mod paths;
 pub mod pattern;
 mod project;

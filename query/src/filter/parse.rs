@@ -4,6 +4,7 @@ use std::ops::Range as Bytes;
 
 use acpdb_engine::ids::Micros;
 use acpdb_engine::text::Globs;
+use acpdb_engine::text::likeness::{kept_share, nearest};
 use acpdb_engine::text::paths::plain;
 use winnow::combinator::{delimited, opt, preceded, repeat, separated};
 use winnow::error::ContextError;
@@ -476,6 +477,6 @@ impl FieldValue<'_> {
 pub(crate) fn near<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let word = word.to_lowercase();
     // A word that shares only letters with a known one is no slip of the finger: the list of all helps more.
-    let is_slip = |name: &&str| strsim::normalized_damerau_levenshtein(name, &word) > SLIP_MIN;
-    crate::nearest(known.filter(is_slip), &word, LIKENESS_MIN)
+    let is_slip = |name: &&str| kept_share(name, &word) > SLIP_MIN;
+    nearest(known.filter(is_slip), &word, LIKENESS_MIN)
 }
