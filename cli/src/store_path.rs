@@ -316,6 +316,21 @@ fn keyed(folder: &Path, ring: Option<&crate::rings::Ring>) -> acpdb_engine::Buil
     }
 }
 
+/// Refuses a key that is given where no sealed store is, for a program that is set up to run later: it runs without that key, and would make a plain
+/// store there.
+pub(crate) fn check_given_key(folder: &Path, global: &Global) -> Result<(), Failure> {
+    let given = crate::rings::given_for_store(folder, global.key_file.as_deref())?;
+    if given.is_none() || crate::rings::is_encrypted(folder) {
+        return Ok(());
+    }
+    let held = if is_store(folder) { "a store that is not encrypted" } else { "no store" };
+    let folder = quoted(folder);
+    let refused = format!("{folder} holds {held}, and a key was given");
+    Err(Failure::new(Code::Locked, refused).hint(format!(
+        "acpdb --db FOLDER init --encrypt makes an encrypted store in a new folder; for {folder}, leave the key out"
+    )))
+}
+
 /// One of several stores, with the key of its own or the one that is named.
 pub(crate) fn keyed_by(folder: &Path, key_file: Option<&Path>) -> Result<acpdb_engine::Builder, Failure> {
     Ok(keyed(folder, crate::rings::of(folder, key_file)?.as_ref()))

@@ -114,6 +114,11 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
         path.as_ref().map(|path| std::path::absolute(path).map_err(Failure::io("name", what)))
     };
     let store = absolute(&global.db, "the store").transpose()?;
+    let folder = match &store {
+        Some(folder) => folder.clone(),
+        None => store_path::find_unasked(global)?.folder,
+    };
+    store_path::check_given_key(&folder, global)?;
     let run = HostCommand { program: &program, store: store.as_deref(), host, mode };
     let plan = if host.takes_plugin() {
         plugin::attach(&path, &run)

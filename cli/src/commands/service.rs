@@ -271,6 +271,9 @@ fn words(
         ));
         return Err(failure.hint("acpdb key rotate --to FILE makes a key that lies in a file"));
     }
+    if needs_key {
+        store_path::check_given_key(&folder, global)?;
+    }
     let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
     if let Some(file) = global.key_file.as_ref().filter(|_| needs_key) {
         let failed = Failure::io("name", file.display());

@@ -231,6 +231,8 @@ fn a_passphrase_that_is_given_means_an_encrypted_store() {
             (&["verify"], String::new()),
             (&["doctor"], String::new()),
             (&["doctor", "salvage", "--into", "saved"], String::new()),
+            (&["attach", "claude"], String::new()),
+            (&["service", "--manager", "systemd", "install", "--no-start"], String::new()),
         ] {
             let arguments = [&["--db", folder], arguments].concat();
             let ran = with(&world, &said, &arguments, &input);
