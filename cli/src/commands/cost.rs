@@ -451,9 +451,11 @@ impl std::fmt::Display for Saving {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let dollars = describe::dollars_in_words(self.dollars);
         let [share, risk] = [self.share, self.risk].map(|share| share * 100.0);
+        // The figure beside it counts stale items alone, and may be the smaller one.
+        let how = if self.policy == "acp" { "" } else { " takes old items out, too:" };
         write!(
             f,
-            "acpdb policy set {}, then {}, saves {dollars} ({share:.1} %), risks {risk:.1} % of steps",
+            "acpdb policy set {}, then {},{how} saves {dollars} ({share:.1} %), risks {risk:.1} % of steps",
             self.policy, self.by
         )
     }
@@ -554,8 +556,9 @@ mod tests {
             (&["my-own"], "acpdb run --mode prune"),
         ] {
             let saving = Saving::of(&waste, &hosts.iter().copied().collect()).unwrap().to_string();
-            let wanted =
-                format!("acpdb policy set safe, then {by}, saves $1.00 (50.0 %), risks 0.0 % of steps");
+            let wanted = format!(
+                "acpdb policy set safe, then {by}, takes old items out, too: saves $1.00 (50.0 %), risks 0.0 % of steps"
+            );
             assert_eq!(saving, wanted, "{hosts:?}");
         }
     }
