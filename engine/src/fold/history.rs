@@ -60,6 +60,9 @@ pub(crate) struct History {
     /// Faces whose rows the present event changed.
     #[rkyv(with = rkyv::with::Skip)]
     touched: Vec<(Ix, Face)>,
+    /// The same of the event before.
+    #[rkyv(with = rkyv::with::Skip)]
+    settled: Vec<(Ix, Face)>,
 }
 
 impl History {
@@ -77,7 +80,7 @@ impl History {
         }
     }
 
-    /// Number of faces that were touched since the last [`History::take_touched`].
+    /// Number of faces that were touched since the last [`History::settle`].
     pub(crate) const fn touched_count(&self) -> usize {
         self.touched.len()
     }
@@ -87,32 +90,30 @@ impl History {
         self.touched.get(count.saturating_sub(1)..).unwrap_or_default()
     }
 
-    /// Faces that changed since the last call, each once, in order of first change.
-    pub(crate) fn take_touched(&mut self) -> Vec<(Ix, Face)> {
-        let mut touched = std::mem::take(&mut self.touched);
-        if touched.len() <= COMPARE_COUNT_MAX {
+    /// Begins anew to note faces. Those that were noted since the last call are [`History::settled`] now, each once.
+    pub(crate) fn settle(&mut self) {
+        std::mem::swap(&mut self.touched, &mut self.settled);
+        self.touched.clear();
+        let settled = &mut self.settled;
+        if settled.len() <= COMPARE_COUNT_MAX {
             let mut kept = 0;
-            for place in 0..touched.len() {
-                let Some(entry) = touched.get(place).copied() else { break };
-                if touched.get(..kept).is_some_and(|earlier| !earlier.contains(&entry)) {
-                    touched.swap(kept, place);
+            for place in 0..settled.len() {
+                let Some(entry) = settled.get(place).copied() else { break };
+                if settled.get(..kept).is_some_and(|earlier| !earlier.contains(&entry)) {
+                    settled.swap(kept, place);
                     kept += 1;
                 }
             }
-            touched.truncate(kept);
+            settled.truncate(kept);
         } else {
             let mut seen = rustc_hash::FxHashSet::default();
-            touched.retain(|entry| seen.insert(*entry));
+            settled.retain(|entry| seen.insert(*entry));
         }
-        touched
     }
 
-    /// Takes a list of [`History::take_touched`] back, to fill it again.
-    pub(crate) fn give_back(&mut self, mut touched: Vec<(Ix, Face)>) {
-        if self.touched.is_empty() {
-            touched.clear();
-            self.touched = touched;
-        }
+    /// The faces that changed before the last call of [`History::settle`], in order of first change.
+    pub(crate) fn settled(&self) -> &[(Ix, Face)] {
+        &self.settled
     }
 
     /// Begins a cause.

@@ -43,7 +43,6 @@ mod tests;
 pub mod todo;
 mod world;
 
-pub use apply::{Effects, FaceChange};
 pub use facts::ItemKind;
 pub use history::{RuleKind, ShortenKind};
 pub use number::Ix;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::apply::Effects;
+use super::number::Ix;
 use super::policy::Policy;
 use super::state::State;
-use crate::event::{Lifespan, Payload, Recorded, Scope, stream_id};
+use crate::event::{Face, Lifespan, Payload, Recorded, Scope, stream_id};
 use crate::ids::{Micros, Seq, StreamId};
 
 /// Folded streams by id, with the store-wide policy.
@@ -39,8 +39,8 @@ pub(super) struct Belongs {
 }
 
 impl World {
-    /// Folds one event and returns the changes for readers. Total.
-    pub fn apply(&mut self, recorded: &Recorded) -> Effects {
+    /// Folds one event. Total. Gives the faces of its stream that it changed, each once, in order of first change.
+    pub fn apply(&mut self, recorded: &Recorded) -> &[(Ix, Face)] {
         self.head = recorded.seq;
         let stream = recorded.event.stream;
         match &recorded.event.payload {
@@ -85,18 +85,9 @@ impl World {
             }
             _ => {}
         }
-        self.state(stream).apply(recorded)
-    }
-
-    /// As [`World::apply`], without a list of the changes of an event of a frequent kind.
-    pub(crate) fn replay(&mut self, recorded: &Recorded) {
-        if State::is_frequent(&recorded.event.payload) {
-            self.head = recorded.seq;
-            self.state(recorded.event.stream).replay(recorded);
-        } else {
-            // The list is not needed here.
-            let _ = self.apply(recorded);
-        }
+        let state = self.state(stream);
+        state.apply(recorded);
+        state.touched()
     }
 
     /// A stream began. A session of a project ends the items that earlier sessions of the project remembered for their own

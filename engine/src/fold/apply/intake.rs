@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::EventTime;
 use crate::event::{
     Body, Hidden, Part, Payload, Recorded, Role, SignatureForm, ToolCallFinished, ToolCallStarted, TurnKind,
 };
@@ -24,19 +23,24 @@ fn seconds_between(then: Micros, now: Micros) -> u32 {
     u32::try_from(seconds).unwrap_or(u32::MAX)
 }
 
+/// When an event took place: by the host's clock, where the host says so.
+fn happened_at(recorded: &Recorded) -> Micros {
+    recorded.event.host_time.unwrap_or(recorded.recorded_at)
+}
+
 impl State {
     /// The model is heard when it begins a step, speaks or calls; a prompt or a result is not heard from it. Returns when it was
     /// heard before.
-    fn hear(&mut self, at: EventTime, payload: &Payload) -> Option<Micros> {
+    fn hear(&mut self, recorded: &Recorded) -> Option<Micros> {
         let before = self.heard_at;
-        let is_heard = match payload {
+        let is_heard = match &recorded.event.payload {
             Payload::ToolCallStarted(_) | Payload::MessageContinued(_) => true,
             Payload::MessageRecorded(message) => message.role == Role::Assistant,
             Payload::TurnStarted(turn) => turn.kind == TurnKind::Step,
             _ => false,
         };
         if is_heard {
-            self.heard_at = self.heard_at.max(Some(at.time()));
+            self.heard_at = self.heard_at.max(Some(happened_at(recorded)));
         }
         before
     }
@@ -44,7 +48,6 @@ impl State {
     /// The operation for an event; `None` if the stream's items do not depend on it.
     pub(super) fn take_in(&mut self, recorded: &Recorded) -> Option<Op> {
         let seq = recorded.seq;
-        let at = EventTime::of(recorded);
         Some(match &recorded.event.payload {
             Payload::ToolCallStarted(_)
             | Payload::ToolCallFinished(_)
@@ -98,7 +101,7 @@ impl State {
             Payload::SessionClosed(_) => Op::Closed,
             Payload::Injected(injected) => {
                 let extra = Extra { injected: Some(injected.what), ..Extra::default() };
-                let ix = self.take_item(at, ItemKind::Injected, injected.text, extra);
+                let ix = self.take_item(recorded, ItemKind::Injected, injected.text, extra);
                 if let Some(item) = self.facts.items.get_mut(ix.at()) {
                     item.role = Role::User;
                 }
@@ -143,26 +146,26 @@ impl State {
 
     /// The operation for an event of a frequent kind.
     fn take_in_frequent(&mut self, recorded: &Recorded) -> Option<Op> {
-        let (seq, at) = (recorded.seq, EventTime::of(recorded));
-        let heard_at = self.hear(at, &recorded.event.payload);
+        let seq = recorded.seq;
+        let heard_at = self.hear(recorded);
         Some(match &recorded.event.payload {
-            Payload::ToolCallStarted(started) => Op::Start(self.take_start(at, started)),
-            Payload::ToolCallFinished(finished) => Op::Finish(self.take_finish(at, finished)),
+            Payload::ToolCallStarted(started) => Op::Start(self.take_start(recorded, started)),
+            Payload::ToolCallFinished(finished) => Op::Finish(self.take_finish(recorded, finished)),
             Payload::MessageRecorded(message) => {
                 let number = self.facts.message(seq, &message.key, message.role);
                 if let Some(known) = self.facts.messages.get_mut(number as usize) {
                     known.role = message.role;
                     known.hidden |= message.hidden_from_model;
                 }
-                self.take_parts(at, number, &message.parts)
+                self.take_parts(recorded, number, &message.parts)
             }
             Payload::MessageContinued(message) => {
                 let number = self.facts.message(seq, &message.key, Role::Assistant);
-                self.take_parts(at, number, &message.parts)
+                self.take_parts(recorded, number, &message.parts)
             }
             Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
                 let key = if turn.key.is_empty() { NONE } else { self.facts.names.intern(&turn.key).0 };
-                let idle_seconds = heard_at.map_or(0, |then| seconds_between(then, at.time()));
+                let idle_seconds = heard_at.map_or(0, |then| seconds_between(then, happened_at(recorded)));
                 Op::Turn { key, number: turn.number, idle_seconds }
             }
             Payload::TurnStarted(_) => Op::Prompt,
@@ -174,12 +177,12 @@ impl State {
         pushed(&mut self.facts.rare.acts, ActFact { seq, items })
     }
 
-    fn take_item(&mut self, at: EventTime, kind: ItemKind, body: Body, extra: Extra) -> Ix {
+    fn take_item(&mut self, recorded: &Recorded, kind: ItemKind, body: Body, extra: Extra) -> Ix {
         let ix = self.facts.next_ix();
         let extra = self.facts.add_extra(extra);
         self.facts.items.push(ItemFact {
-            id: ItemId::first(at.seq),
-            recorded_at: at.recorded_at,
+            id: ItemId::first(recorded.seq),
+            recorded_at: recorded.recorded_at,
             body,
             turn: self.core.turn,
             message: NONE,
@@ -194,7 +197,7 @@ impl State {
         ix
     }
 
-    fn take_parts(&mut self, at: EventTime, number: u32, parts: &[Part]) -> Op {
+    fn take_parts(&mut self, recorded: &Recorded, number: u32, parts: &[Part]) -> Op {
         let first = self.facts.next_ix();
         let (role, hidden) = self
             .facts
@@ -203,7 +206,7 @@ impl State {
             .map_or((Role::Assistant, false), |message| (message.role, message.hidden));
         for (place, part) in (1..).zip(parts) {
             let extra = self.extra_of(part);
-            let ix = self.take_item(at, kind_of(part.kind), part.counted(), extra);
+            let ix = self.take_item(recorded, kind_of(part.kind), part.counted(), extra);
             if let Some(item) = self.facts.items.get_mut(ix.at()) {
                 item.id.part = place;
                 item.role = role;
@@ -236,7 +239,7 @@ impl State {
         (first, index(self.facts.parts.len()))
     }
 
-    fn take_start(&mut self, at: EventTime, started: &ToolCallStarted) -> Ix {
+    fn take_start(&mut self, recorded: &Recorded, started: &ToolCallStarted) -> Ix {
         let tool = self.facts.names.intern(&started.tool);
         let host_id = self.facts.names.intern(&started.call);
         let first = index(self.facts.keys.len());
@@ -259,7 +262,7 @@ impl State {
             compared[3] = if has_no_nulls { compared[1] } else { compared[2] };
         }
         let message = match &started.message {
-            Some(key) => self.facts.message(at.seq, key, Role::Assistant),
+            Some(key) => self.facts.message(recorded.seq, key, Role::Assistant),
             None => NONE,
         };
         let todos = match &started.todos {
@@ -267,7 +270,7 @@ impl State {
             None => NONE,
         };
         let extra = Extra { signature: started.provider_signature, ..Extra::default() };
-        let ix = self.take_item(at, ItemKind::Call, started.params, extra);
+        let ix = self.take_item(recorded, ItemKind::Call, started.params, extra);
         let call = self.facts.add_call(
             ix,
             NewCall {
@@ -292,7 +295,7 @@ impl State {
         ix
     }
 
-    fn take_finish(&mut self, at: EventTime, finished: &ToolCallFinished) -> u32 {
+    fn take_finish(&mut self, recorded: &Recorded, finished: &ToolCallFinished) -> u32 {
         let tag = finished.output.iter().rev().find_map(|part| part.task.as_deref());
         let task = tag.map(|text| self.facts.names.intern(text));
         let output = self.take_part_list(&finished.output);
@@ -303,8 +306,8 @@ impl State {
             NONE
         };
         let finish = Finish {
-            seq: at.seq,
-            recorded_at: at.recorded_at,
+            seq: recorded.seq,
+            recorded_at: recorded.recorded_at,
             host_id: self.facts.names.intern(&finished.call),
             output,
             task,

@@ -214,15 +214,6 @@ impl State {
         FaceTokens { whole: size.tokens, shown, recorded: size.tokens }
     }
 
-    /// Tokens of a face that was read at `at`: as [`State::face_tokens`], without reading it again.
-    pub(crate) fn tokens_in(&self, ix: Ix, view: &FaceView, at: Seq) -> FaceTokens {
-        if self.is_in_context(ix, at) {
-            FaceTokens { whole: view.tokens, shown: view.tokens_shown, recorded: view.tokens }
-        } else {
-            FaceTokens { recorded: view.tokens, ..FaceTokens::default() }
-        }
-    }
-
     /// A face at `at`.
     pub fn face(&self, ix: Ix, face: Face, at: Seq) -> FaceView {
         let Some(size) = self.face_size(ix, face, at) else {
