@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::memory::{MemoryEvent, Moment};
 use super::number::{Ix, index};
-use super::policy::Policy;
+use super::policy::SharedPolicy;
 use crate::event::{TaskChanged, TodoChange, TodoList};
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -25,19 +25,27 @@ pub(crate) enum Op {
     },
     Prompt,
     Policy {
-        #[rkyv(with = super::policy::AsJson)]
-        policy: Arc<Policy>,
+        policy: SharedPolicy,
         own: bool,
     },
     Replace(Arc<Vec<ItemId>>),
     Clear(u32),
-    Rewound(Arc<RewindOp>),
+    /// With the turn and the policy that outlast it.
+    Rewound {
+        to: Seq,
+        turn: Turn,
+        policy: SharedPolicy,
+        own: bool,
+    },
     /// Index of the key.
     FileChanged(u32),
     Abandon(u32),
     Revise(u32),
     Hide(u32),
-    Restore(Arc<RestoreOp>),
+    Restore {
+        items: Arc<Vec<ItemId>>,
+        moment: Moment,
+    },
     Pin(Arc<Vec<ItemId>>),
     Unpin(Arc<Vec<ItemId>>),
     Closed,
@@ -50,13 +58,6 @@ pub(crate) enum Op {
         eviction: u32,
     },
     Memory(Arc<MemoryEvent>),
-}
-
-/// Items that a restore shows again, and the restore's moment.
-#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct RestoreOp {
-    pub(crate) items: Vec<ItemId>,
-    pub(crate) moment: Moment,
 }
 
 /// Operations in their order. There is one for each event, so those of frequent kinds are plain rows.
@@ -142,11 +143,11 @@ impl Ops {
         Some((row.seq, op))
     }
 
-    /// The rewinds, with their places.
-    pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, &RewindOp)> {
+    /// The places of the rewinds, and the point to which each goes back.
+    pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, Seq)> {
         let rare = |row: NameRow| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
         (0..self.len()).filter_map(move |place| match rare(self.row(place)?)? {
-            Op::Rewound(rewind) => Some((place, &**rewind)),
+            Op::Rewound { to, .. } => Some((place, *to)),
             _ => None,
         })
     }
@@ -160,16 +161,6 @@ impl FromIterator<(Seq, Op)> for Ops {
         }
         all
     }
-}
-
-/// A rewind, with the turn and the policy that outlast it.
-#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct RewindOp {
-    pub(crate) to: Seq,
-    pub(crate) turn: Turn,
-    #[rkyv(with = super::policy::AsJson)]
-    pub(crate) policy: Arc<Policy>,
-    pub(crate) own: bool,
 }
 
 /// A set of names, a bit each.

@@ -30,7 +30,7 @@ use crate::text::globs::GLOB_BYTES_MAX;
 mod archive;
 mod keys;
 
-pub(crate) use archive::{AsJson, EachAsJson};
+pub(crate) use archive::SharedPolicy;
 pub use keys::{PolicyKey, policy_keys};
 
 pub use super::policy_values::{
@@ -284,7 +284,7 @@ const KEPT_COUNT: usize = 8;
 
 /// A policy with its JSON.
 struct PolicyText {
-    policy: Arc<Policy>,
+    policy: SharedPolicy,
     json: String,
     /// Whether `json` is the text that [`Policy::to_json`] gives. A host may have written another one.
     is_own: bool,
@@ -307,29 +307,29 @@ fn keep(one: PolicyText) {
 
 impl Policy {
     /// As [`Policy::from_json`]; a policy that was read or written lately is shared.
-    pub(crate) fn shared(text: &str) -> Result<Arc<Self>, PolicyError> {
+    pub(crate) fn shared(text: &str) -> Result<SharedPolicy, PolicyError> {
         if let Some(known) = kept().iter().find(|known| known.json == text) {
-            return Ok(Arc::clone(&known.policy));
+            return Ok(known.policy.clone());
         }
-        let policy = Arc::new(Self::from_json(text)?);
-        keep(PolicyText { policy: Arc::clone(&policy), json: text.to_owned(), is_own: false });
+        let policy = SharedPolicy(Arc::new(Self::from_json(text)?));
+        keep(PolicyText { policy: policy.clone(), json: text.to_owned(), is_own: false });
         Ok(policy)
     }
 
     /// As [`Policy::to_json`]; the JSON of a policy that was written lately is copied. Each saved fold has the JSON of its policies.
     pub(crate) fn shared_json(policy: &Arc<Self>) -> String {
-        if let Some(known) = kept().iter().find(|known| known.is_own && Arc::ptr_eq(&known.policy, policy)) {
+        if let Some(known) = kept().iter().find(|known| known.is_own && Arc::ptr_eq(&known.policy.0, policy)) {
             return known.json.clone();
         }
         let json = policy.to_json();
-        keep(PolicyText { policy: Arc::clone(policy), json: json.clone(), is_own: true });
+        keep(PolicyText { policy: SharedPolicy(Arc::clone(policy)), json: json.clone(), is_own: true });
         json
     }
 
     /// The default policy, shared.
-    pub(crate) fn standard() -> Arc<Self> {
+    pub(crate) fn standard() -> SharedPolicy {
         static STANDARD: OnceLock<Arc<Policy>> = OnceLock::new();
-        Arc::clone(STANDARD.get_or_init(Arc::default))
+        SharedPolicy(Arc::clone(STANDARD.get_or_init(Arc::default)))
     }
 }
 

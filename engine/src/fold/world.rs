@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::number::Ix;
-use super::policy::Policy;
+use super::policy::{Policy, SharedPolicy};
 use super::state::State;
 use crate::event::{Face, Lifespan, Payload, Recorded, Scope, stream_id};
 use crate::ids::{Micros, Seq, StreamId};
@@ -20,8 +20,7 @@ pub struct World {
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) streams: BTreeMap<StreamId, Arc<State>>,
     /// The policy that the store's own stream set, from each seq on.
-    #[rkyv(with = super::policy::EachAsJson)]
-    pub(super) policies: Vec<(Seq, Arc<Policy>)>,
+    pub(super) policies: Vec<(Seq, SharedPolicy)>,
     /// The project of each session, and of each project's own stream. A newer session of a project ends session memory in these.
     #[rkyv(with = rkyv::with::Unshare)]
     pub(super) projects: Arc<BTreeMap<StreamId, Belongs>>,
@@ -47,7 +46,7 @@ impl World {
             Payload::PolicySet(set) if stream == StreamId::STORE => {
                 // A policy of a newer program may have keys unknown here; it changes nothing then.
                 if let Ok(policy) = Policy::shared(&set.policy) {
-                    self.policies.push((recorded.seq, Arc::clone(&policy)));
+                    self.policies.push((recorded.seq, policy.clone()));
                     for (id, state) in &mut self.streams {
                         if *id != StreamId::STORE {
                             Arc::make_mut(state).store_policy(recorded.seq, &policy);
@@ -124,8 +123,7 @@ impl World {
     }
 
     fn state(&mut self, stream: StreamId) -> &mut State {
-        let policy = self.policies.last().map(|(_, policy)| policy);
-        let policy = || policy.cloned().unwrap_or_else(Policy::standard);
+        let policy = || self.policies.last().map(|(_, policy)| policy.clone()).unwrap_or_default();
         Arc::make_mut(self.streams.entry(stream).or_insert_with(|| Arc::new(State::new(stream, policy()))))
     }
 
@@ -153,6 +151,6 @@ impl World {
     pub fn policy(&self, at: Seq) -> Arc<Policy> {
         let count = self.policies.partition_point(|(since, _)| *since <= at);
         let last = count.checked_sub(1).and_then(|last| self.policies.get(last));
-        last.map_or_else(Policy::standard, |(_, policy)| Arc::clone(policy))
+        last.map(|(_, policy)| policy.clone()).unwrap_or_default().0
     }
 }

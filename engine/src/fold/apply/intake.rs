@@ -11,7 +11,7 @@ use crate::fold::facts::{
 };
 use crate::fold::memory::{MemoryEvent, Moment};
 use crate::fold::number::{Ix, NONE, index, pushed};
-use crate::fold::op::{Op, RestoreOp, RewindOp};
+use crate::fold::op::Op;
 use crate::fold::policy::Policy;
 use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq};
@@ -81,12 +81,12 @@ impl State {
                     items.into_iter().map(|item| Hidden { item, pattern: None, summary: cleared.text });
                 Op::Clear(self.take_act(seq, items.collect()))
             }
-            Payload::Rewound(rewound) => Op::Rewound(Arc::new(RewindOp {
+            Payload::Rewound(rewound) => Op::Rewound {
                 to: rewound.to,
                 turn: self.core.turn,
-                policy: Arc::clone(&self.core.policy),
+                policy: self.core.policy.clone(),
                 own: self.core.own_policy,
-            })),
+            },
             Payload::FileChanged(changed) => {
                 let key = self.facts.key(&changed.key);
                 Op::FileChanged(pushed(&mut self.facts.keys, key))
@@ -94,7 +94,7 @@ impl State {
             Payload::Discarded(act) => Op::Hide(self.take_act(seq, act.items.clone())),
             Payload::Distilled(act) => Op::Hide(self.take_act(seq, act.items.clone())),
             Payload::Restored(act) => {
-                Op::Restore(Arc::new(RestoreOp { items: act.items.clone(), moment: Moment::of(recorded) }))
+                Op::Restore { items: Arc::new(act.items.clone()), moment: Moment::of(recorded) }
             }
             Payload::Pinned(act) => Op::Pin(Arc::new(act.items.clone())),
             Payload::Unpinned(act) => Op::Unpin(Arc::new(act.items.clone())),
@@ -113,7 +113,7 @@ impl State {
                 }
                 // A policy that this program cannot read changes nothing: recording one is refused.
                 let policy = Policy::shared(&set.policy).ok()?;
-                self.note_policy(seq, &policy);
+                self.policies.push((seq, policy.clone()));
                 Op::Policy { policy, own: true }
             }
             Payload::TodosReplaced(event) => Op::TodosReplaced(Arc::new(event.list.clone())),

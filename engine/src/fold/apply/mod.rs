@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use super::history::{Cause, CauseRow, History, TokenTotal};
 use super::number::{Ix, NONE, index};
-use super::op::{Op, RewindOp};
-use super::policy::Policy;
+use super::op::Op;
+use super::policy::SharedPolicy;
 use super::read::FaceTokens;
 use super::state::{BORN, Core, Subs};
 use super::state::{Rebase, State, StreamFacts};
@@ -27,7 +27,7 @@ impl State {
         self.begin(recorded);
         self.note(recorded);
         match self.take_in(recorded) {
-            Some(Op::Rewound(rewind)) => self.rewind(recorded, &rewind),
+            Some(op @ Op::Rewound { to, .. }) => self.rewind(recorded.seq, to, op),
             Some(op) => {
                 self.step(recorded.seq, &op);
                 self.ops.push(recorded.seq, op);
@@ -107,15 +107,15 @@ impl State {
             }),
             Payload::ContextServed(served) => self.served.push((seq, served.clone())),
             Payload::Forked(forked) => self.forks.push((seq, forked.clone())),
-            Payload::Unknown { .. } => self.counts.unknown = self.counts.unknown.saturating_add(1),
+            Payload::Unknown { .. } => self.not_understood = self.not_understood.saturating_add(1),
             _ => {}
         }
     }
 
     /// The store's policy changed; it holds here unless the stream has one of its own.
-    pub(crate) fn store_policy(&mut self, at: Seq, policy: &Arc<Policy>) {
+    pub(crate) fn store_policy(&mut self, at: Seq, policy: &SharedPolicy) {
         if !self.core.own_policy {
-            self.set_policy(at, Arc::clone(policy), false);
+            self.set_policy(at, policy.clone(), false);
         }
     }
 
@@ -127,28 +127,24 @@ impl State {
         }
     }
 
-    fn set_policy(&mut self, at: Seq, policy: Arc<Policy>, own: bool) {
-        self.policies.push((at, Arc::clone(&policy)));
+    fn set_policy(&mut self, at: Seq, policy: SharedPolicy, own: bool) {
+        self.policies.push((at, policy.clone()));
         let op = Op::Policy { policy, own };
         self.step(at, &op);
         self.ops.push(at, op);
-    }
-
-    pub(crate) fn note_policy(&mut self, at: Seq, policy: &Arc<Policy>) {
-        self.policies.push((at, Arc::clone(policy)));
     }
 
     /// Operations of the active branch at `at`, oldest first, as indices.
     fn branch(&self, at: Seq) -> Vec<usize> {
         let mut active: Vec<usize> = Vec::new();
         let mut next = 0;
-        for (place, rewind) in self.ops.rewinds() {
+        for (place, to) in self.ops.rewinds() {
             if self.ops.seq(place).is_none_or(|seq| seq > at) {
                 break;
             }
             active.extend(next..place);
             // Each operation leaves once: a search for each of thousands of rewinds took longer.
-            while active.last().is_some_and(|last| self.ops.seq(*last).is_none_or(|seq| seq > rewind.to)) {
+            while active.last().is_some_and(|last| self.ops.seq(*last).is_none_or(|seq| seq > to)) {
                 active.pop();
             }
             next = place;
@@ -175,8 +171,7 @@ impl State {
         (core, history, subs)
     }
 
-    fn rewind(&mut self, recorded: &Recorded, rewind: &Arc<RewindOp>) {
-        let (to, seq) = (rewind.to, recorded.seq);
+    fn rewind(&mut self, seq: Seq, to: Seq, op: Op) {
         let active: Vec<(Seq, Op)> = {
             let places = self.branch(Seq::MAX);
             places.into_iter().filter_map(|place| self.ops.get(place)).collect()
@@ -198,7 +193,6 @@ impl State {
         let first_off = self.facts.items.partition_point(|item| item.id.seq <= last);
         self.history.rewind(last, seq, turn, Ix(index(first_off)), &left);
         self.rewinds.push((seq, to));
-        let op = Op::Rewound(Arc::clone(rewind));
         self.step(seq, &op);
         // The place that bore a summary on the branch may have been erased since.
         self.all(seq).move_summaries(0);
@@ -225,7 +219,7 @@ impl State {
     pub(crate) fn fork(&self, seq: Seq, id: StreamId, at: Seq, info: Option<Arc<StreamFacts>>) -> Self {
         let ops: Vec<(Seq, Op)> =
             self.branch(at).into_iter().filter_map(|place| self.ops.get(place)).collect();
-        let mut child = Self::new(id, Arc::clone(&self.core.policy));
+        let mut child = Self::new(id, self.core.policy.clone());
         child.core = Core::default();
         child.facts = self.facts.until(at);
         // A shortened face has the size that the policy of its moment gives it.
@@ -284,7 +278,7 @@ impl State {
         if !self.facts.items.is_empty() {
             return;
         }
-        let (policy, own) = (Arc::clone(&self.core.policy), self.core.own_policy);
+        let (policy, own) = (self.core.policy.clone(), self.core.own_policy);
         self.facts = shared.facts;
         self.core = shared.core;
         self.history = shared.history;

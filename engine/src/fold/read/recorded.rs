@@ -75,7 +75,7 @@ impl State {
     pub fn policy(&self, at: Seq) -> &Arc<Policy> {
         let count = self.policies.partition_point(|(since, _)| *since <= at);
         let last = count.checked_sub(1).and_then(|last| self.policies.get(last));
-        last.map_or(&self.core.policy, |(_, policy)| policy)
+        &last.map_or(&self.core.policy, |(_, policy)| policy).0
     }
 
     /// The known facts about the stream itself at `at`; `None` before it was opened.

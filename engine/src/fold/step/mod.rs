@@ -22,7 +22,7 @@ use super::facts::{Facts, Size};
 use super::history::{Cause, History, RuleKind, ShortenKind};
 use super::number::{Ix, KeyId, NONE, Name, index};
 use super::op::Op;
-use super::policy::Policy;
+use super::policy::SharedPolicy;
 use super::rules::shorten::{Acts, Subject};
 use super::rules::{Clear, Finds, Guard, Look, RULES, SHORTENING};
 use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SUPERSEDED, Status, Subs};
@@ -61,22 +61,19 @@ impl FoldStep<'_> {
             Op::Policy { policy, own } => self.policy(policy, *own),
             Op::Replace(order) => self.replace(order),
             Op::Clear(act) => self.clear(*act),
-            Op::Rewound(rewind) => {
-                self.core.turn = self.core.turn.max(rewind.turn);
-                // Mostly it is the very policy: a file of thousands of rewinds spent most of its time on comparing them.
-                let policy = &self.core.policy;
-                let is_same = Arc::ptr_eq(policy, &rewind.policy) || *policy == rewind.policy;
-                if !is_same || self.core.own_policy != rewind.own {
-                    self.policy(&rewind.policy, rewind.own);
+            Op::Rewound { turn, policy, own, .. } => {
+                self.core.turn = self.core.turn.max(*turn);
+                if self.core.policy != *policy || self.core.own_policy != *own {
+                    self.policy(policy, *own);
                 }
             }
             Op::FileChanged(key) => self.file_changed(*key),
             Op::Abandon(message) => self.abandon(*message),
             Op::Revise(revision) => self.revise(*revision),
             Op::Hide(act) => self.hide(*act),
-            Op::Restore(act) => {
-                self.each(&act.items, Self::restore);
-                Arc::make_mut(&mut self.subs.memory).restored(self.at, act.moment, &act.items);
+            Op::Restore { items, moment } => {
+                self.each(items, Self::restore);
+                Arc::make_mut(&mut self.subs.memory).restored(self.at, *moment, items);
             }
             Op::Pin(items) => self.each(items, Self::pin),
             Op::Unpin(items) => self.each(items, Self::unpin),
@@ -92,7 +89,7 @@ impl FoldStep<'_> {
             Op::Memory(event) => Arc::make_mut(&mut self.subs.memory).fold(event),
         }
         // The place that bore a summary may be gone.
-        if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore(_)) {
+        if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore { .. }) {
             self.move_summaries(touched);
         }
     }
@@ -469,9 +466,9 @@ impl FoldStep<'_> {
         }
     }
 
-    fn policy(&mut self, policy: &Arc<Policy>, own: bool) {
+    fn policy(&mut self, policy: &SharedPolicy, own: bool) {
         let before = (self.core.policy.file.edit_quiet_steps, self.core.policy.paths);
-        self.core.policy = Arc::clone(policy);
+        self.core.policy = policy.clone();
         self.core.own_policy = own;
         self.core.lists.clear();
         self.core.claims.clear();
