@@ -19,7 +19,7 @@ pub(crate) use rows::*;
 use super::names::StringTable;
 use super::number::{Ix, KeyId, NONE, Name, before, index, pushed};
 use super::number::{Lazy, hash_of};
-use crate::event::{Body, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
+use crate::event::{Body, KeyKind, Role, SignatureForm, TodoList};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
 /// A signature under a label.
@@ -46,8 +46,13 @@ pub(crate) struct Facts {
     identity_table: Lazy,
     pub(crate) finishes: Vec<Finish>,
     pub(crate) parts: Vec<PartFact>,
-    pub(crate) rare: Rare,
-    pub(crate) todo_lists: TodoLists,
+    pub(crate) finish_extras: Vec<FinishExtra>,
+    pub(crate) extras: Vec<Extra>,
+    pub(crate) acts: Vec<ActFact>,
+    pub(crate) evictions: Vec<EvictionFact>,
+    /// Lists that calls wrote.
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
+    pub(crate) todo_lists: Vec<Arc<TodoList>>,
     pub(crate) revisions: Vec<FaceRevision>,
     pub(crate) messages: Vec<MessageFact>,
     /// The message with a name as its key, by name; [`NONE`] without one. Made at its first use, as tables are.
@@ -69,21 +74,6 @@ pub(crate) struct Facts {
     scratch: String,
 }
 
-/// Lists that calls wrote.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct TodoLists(
-    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)] pub(crate) Vec<Arc<TodoList>>,
-);
-
-/// Rows that most streams have few of.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Rare {
-    pub(crate) finish_extras: Vec<FinishExtra>,
-    pub(crate) extras: Vec<Extra>,
-    pub(crate) acts: Vec<ActFact>,
-    pub(crate) evictions: Vec<EvictionFact>,
-}
-
 impl Facts {
     pub(crate) fn item(&self, ix: Ix) -> Option<&ItemFact> {
         self.items.get(ix.at())
@@ -103,19 +93,19 @@ impl Facts {
 
     /// The rare fields of an item or part.
     pub(crate) fn extra(&self, number: u32) -> Extra {
-        self.rare.extras.get(number as usize).copied().unwrap_or_default()
+        self.extras.get(number as usize).copied().unwrap_or_default()
     }
 
     /// The rare fields of a result.
     pub(crate) fn finish_extra(&self, finish: &Finish) -> Option<&FinishExtra> {
-        self.rare.finish_extras.get(finish.extra as usize)
+        self.finish_extras.get(finish.extra as usize)
     }
 
     pub(crate) fn add_extra(&mut self, extra: Extra) -> u32 {
         if extra == Extra::default() {
             return NONE;
         }
-        pushed(&mut self.rare.extras, extra)
+        pushed(&mut self.extras, extra)
     }
 
     pub(crate) fn find(&self, id: ItemId) -> Option<Ix> {
@@ -206,8 +196,8 @@ impl Facts {
         KeyFact { kind, class, given, resolved, id_given, id_resolved }
     }
 
-    /// Adds a call of item `ix`, which is about to be recorded.
-    pub(crate) fn add_call(&mut self, ix: Ix, call: NewCall) -> u32 {
+    /// Adds a call of item `ix`, which is about to be recorded, behind those before it with its host's id and with its signature.
+    pub(crate) fn add_call(&mut self, ix: Ix, call: CallFact) -> u32 {
         let number = call.compared[0];
         let before = self.newest_of_signature.get(number as usize).copied().unwrap_or(NONE);
         // A repeated call stands under its label since the call before it.
@@ -221,24 +211,7 @@ impl Facts {
         let newest = self.newest_of_host.get_mut();
         let previous_of_host = newest.map_or(NONE, |newest| swap(newest, call.host_id.at(), ix.0));
         let previous_of_signature = swap(&mut self.newest_of_signature, number as usize, ix.0);
-        let NewCall { host_id, tool, canonical_tokens, label, compared, keys, todos, shown, .. } = call;
-        self.calls.push(CallFact {
-            host_id,
-            tool,
-            canonical_tokens,
-            label,
-            compared,
-            keys,
-            todos,
-            previous_of_host,
-            previous_of_signature,
-            shown,
-            class: call.class,
-            volatile: call.volatile,
-            todo: call.todo,
-        });
-        // A call was just added.
-        index(self.calls.len().saturating_sub(1))
+        pushed(&mut self.calls, CallFact { previous_of_host, previous_of_signature, ..call })
     }
 
     fn add_labels(&mut self, tool: Name, label: u32, signature: u32) {
@@ -313,8 +286,8 @@ impl Facts {
         facts.calls.truncate(calls);
         facts.finishes.retain(|finish| finish.seq <= at);
         facts.revisions.retain(|revision| revision.seq <= at);
-        facts.rare.acts.retain(|act| act.seq <= at);
-        facts.rare.evictions.retain(|eviction| eviction.seq <= at);
+        facts.acts.retain(|act| act.seq <= at);
+        facts.evictions.retain(|eviction| eviction.seq <= at);
         for message in &mut facts.messages {
             (message.first, message.last) = (NONE, NONE);
         }
@@ -436,22 +409,6 @@ impl Facts {
             Some(ix)
         })
     }
-}
-
-/// A call that is about to be added.
-#[derive(Clone, Copy)]
-pub(crate) struct NewCall {
-    pub(crate) host_id: Name,
-    pub(crate) tool: Name,
-    pub(crate) canonical_tokens: u32,
-    pub(crate) label: u32,
-    pub(crate) compared: [u32; 4],
-    pub(crate) class: ToolClass,
-    pub(crate) keys: Range,
-    pub(crate) volatile: bool,
-    pub(crate) todo: TodoRole,
-    pub(crate) todos: u32,
-    pub(crate) shown: Shown,
 }
 
 fn slice<T>(all: &[T], range: Range) -> &[T] {

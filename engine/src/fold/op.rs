@@ -112,8 +112,8 @@ impl Ops {
             Op::Prompt => (PROMPT, 0),
             Op::Injected(ix) => (INJECTED, ix.0),
             op => {
-                let place = index(self.rare.len());
-                self.rare.push(op);
+                let place = index(self.len());
+                self.push(op);
                 (RARE, place)
             }
         };
@@ -138,14 +138,14 @@ impl Ops {
             TURN => Op::Turn { key: row.value, number: None, idle_seconds: row.kind >> KIND_BITS },
             PROMPT => Op::Prompt,
             INJECTED => Op::Injected(Ix(row.value)),
-            _ => self.rare.get(row.value as usize)?.clone(),
+            _ => self.get(row.value as usize)?.clone(),
         };
         Some((row.seq, op))
     }
 
     /// The places of the rewinds, and the point to which each goes back.
     pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, Seq)> {
-        let rare = |row: NameRow| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
+        let rare = |row: NameRow| (row.kind == RARE).then(|| self.get(row.value as usize)).flatten();
         (0..self.len()).filter_map(move |place| match rare(self.row(place)?)? {
             Op::Rewound { to, .. } => Some((place, *to)),
             _ => None,

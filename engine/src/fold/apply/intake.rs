@@ -6,7 +6,7 @@ use crate::event::{
     Body, Hidden, Part, Payload, Recorded, Role, SignatureForm, ToolCallFinished, ToolCallStarted, TurnKind,
 };
 use crate::fold::facts::{
-    ActFact, EvictionFact, Extra, FaceRevision, Finish, FinishExtra, ItemFact, ItemKind, NewCall, PartFact,
+    ActFact, CallFact, EvictionFact, Extra, FaceRevision, Finish, FinishExtra, ItemFact, ItemKind, PartFact,
     Range, form_index, kind_of,
 };
 use crate::fold::memory::{MemoryEvent, Moment};
@@ -121,8 +121,8 @@ impl State {
             Payload::TaskChanged(event) => Op::TaskChanged(Arc::new(event.clone())),
             Payload::TaskEvicted(event) => {
                 let task = self.facts.names.intern(&event.task);
-                let eviction = index(self.facts.rare.evictions.len());
-                self.facts.rare.evictions.push(EvictionFact { seq, task, summary: event.summary });
+                let eviction = index(self.facts.evictions.len());
+                self.facts.evictions.push(EvictionFact { seq, task, summary: event.summary });
                 Op::TaskEvicted { event: Arc::new(event.clone()), eviction }
             }
             Payload::MemoryRecorded(_)
@@ -174,7 +174,7 @@ impl State {
     }
 
     fn take_act(&mut self, seq: Seq, items: Vec<Hidden>) -> u32 {
-        pushed(&mut self.facts.rare.acts, ActFact { seq, items })
+        pushed(&mut self.facts.acts, ActFact { seq, items })
     }
 
     fn take_item(&mut self, recorded: &Recorded, kind: ItemKind, body: Body, extra: Extra) -> Ix {
@@ -266,27 +266,27 @@ impl State {
             None => NONE,
         };
         let todos = match &started.todos {
-            Some(list) => pushed(&mut self.facts.todo_lists.0, Arc::new(list.clone())),
+            Some(list) => pushed(&mut self.facts.todo_lists, Arc::new(list.clone())),
             None => NONE,
         };
         let extra = Extra { signature: started.provider_signature, ..Extra::default() };
         let ix = self.take_item(recorded, ItemKind::Call, started.params, extra);
-        let call = self.facts.add_call(
-            ix,
-            NewCall {
-                host_id,
-                tool,
-                canonical_tokens: started.canonical_tokens,
-                label: started.label,
-                compared,
-                class: started.class,
-                keys: (first, index(self.facts.keys.len())),
-                volatile: started.volatile,
-                todo: started.todo,
-                todos,
-                shown: started.shown,
-            },
-        );
+        let call = CallFact {
+            host_id,
+            tool,
+            canonical_tokens: started.canonical_tokens,
+            label: started.label,
+            compared,
+            keys: (first, index(self.facts.keys.len())),
+            todos,
+            previous_of_host: NONE,
+            previous_of_signature: NONE,
+            shown: started.shown,
+            class: started.class,
+            volatile: started.volatile,
+            todo: started.todo,
+        };
+        let call = self.facts.add_call(ix, call);
         self.facts.put_into(message, ix);
         if let Some(item) = self.facts.items.get_mut(ix.at()) {
             item.message = message;
@@ -301,7 +301,7 @@ impl State {
         let output = self.take_part_list(&finished.output);
         let todos = finished.todos.clone().map(Arc::new);
         let extra = if finished.details.is_some() || todos.is_some() {
-            pushed(&mut self.facts.rare.finish_extras, FinishExtra { details: finished.details, todos })
+            pushed(&mut self.facts.finish_extras, FinishExtra { details: finished.details, todos })
         } else {
             NONE
         };

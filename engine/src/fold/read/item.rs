@@ -309,7 +309,7 @@ impl State {
             Cause::Cleared { act } => CauseView::ClearedByHost { seq, text: self.act_body(act, 0) },
             Cause::Distilled { act, at } => CauseView::Distilled { seq, summary: self.act_body(act, at) },
             // The row may be later than its eviction: a call that ended late, a summary that moved.
-            Cause::Evicted { eviction, how, .. } => match self.facts.rare.evictions.get(eviction as usize) {
+            Cause::Evicted { eviction, how, .. } => match self.facts.evictions.get(eviction as usize) {
                 Some(eviction) => CauseView::Evicted {
                     seq: eviction.seq,
                     task: self.facts.names.text(eviction.task).to_owned(),
@@ -337,13 +337,13 @@ impl State {
 
     /// The item that shows the summary for an item of a range: the nearest one before it that has a summary.
     fn range_head(&self, act: u32, at: u32) -> Option<ItemId> {
-        let act = self.facts.rare.acts.get(act as usize)?;
+        let act = self.facts.acts.get(act as usize)?;
         let before = act.items.get(..at as usize)?;
         before.iter().rev().find(|hidden| hidden.summary.is_some()).map(|hidden| hidden.item)
     }
 
     pub(crate) fn act_body(&self, act: u32, at: u32) -> Option<BodyId> {
-        let act = self.facts.rare.acts.get(act as usize)?;
+        let act = self.facts.acts.get(act as usize)?;
         Some(act.items.get(at as usize)?.summary?.id(act.seq))
     }
 

@@ -131,7 +131,7 @@ impl State {
     fn act_of(&self, row: &CauseRow) -> Option<Seq> {
         match row.cause {
             Cause::Discarded { act, .. } | Cause::Distilled { act, .. } => {
-                self.facts.rare.acts.get(act as usize).map(|act| act.seq)
+                self.facts.acts.get(act as usize).map(|act| act.seq)
             }
             Cause::Pinned => Some(row.since),
             _ => None,

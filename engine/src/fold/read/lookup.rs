@@ -249,7 +249,7 @@ impl State {
     /// Items that acts with this pattern hid and still hide, in the order of the acts. Cost: O(acts).
     pub(crate) fn hidden_by_pattern(&self, pattern: Signature, at: Seq) -> Vec<Ix> {
         let mut found = Vec::new();
-        for (number, act) in (0..).zip(&self.facts.rare.acts) {
+        for (number, act) in (0..).zip(&self.facts.acts) {
             for (place, hidden) in (0..).zip(&act.items).filter(|(_, hidden)| hidden.pattern == Some(pattern))
             {
                 let Some(ix) = self.facts.find(hidden.item) else { continue };

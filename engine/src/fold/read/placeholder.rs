@@ -343,13 +343,13 @@ impl State {
     }
 
     fn cleared(&self, act: u32) -> Option<(BodyId, u64)> {
-        let act = self.facts.rare.acts.get(act as usize)?;
+        let act = self.facts.acts.get(act as usize)?;
         let body = act.items.first()?.summary?;
         Some((body.id(act.seq), u64::from(body.tokens)))
     }
 
     fn distilled(&self, act: u32, at: u32, size: Size) -> Placeholder {
-        let act = self.facts.rare.acts.get(act as usize);
+        let act = self.facts.acts.get(act as usize);
         let summary = act.and_then(|act| Some((act.seq, act.items.get(at as usize..)?)));
         let Some((seq, [hidden, others @ ..])) = summary else { return Self::removed(size) };
         let Some(summary) = hidden.summary else { return Self::removed(size) };
@@ -376,7 +376,7 @@ impl State {
     fn evicted_placeholder(&self, ix: Ix, row: &CauseRow, at: Seq) -> Placeholder {
         let Cause::Evicted { eviction, how, last } = row.cause else { return Self::nothing() };
         let archive = self.policy(row.since).task_archive;
-        let Some(eviction) = self.facts.rare.evictions.get(eviction as usize) else { return Self::nothing() };
+        let Some(eviction) = self.facts.evictions.get(eviction as usize) else { return Self::nothing() };
         let task = self.facts.names.text(eviction.task);
         let session = self.info(at).map(|info| info.name.clone()).unwrap_or_default();
         let text = match how {

@@ -320,7 +320,7 @@ impl State {
     /// An item that hides behind a task's summary must not be sent without it: a bearer of the summary that would still be shown
     /// as it was is moved on at once.
     fn bring_summaries(&self, places: &mut [ServedPlace], at: Seq) {
-        if self.facts.rare.evictions.is_empty() {
+        if self.facts.evictions.is_empty() {
             return;
         }
         let (mut hidden, mut said) = (BTreeSet::new(), BTreeSet::new());

@@ -420,7 +420,7 @@ impl FoldStep<'_> {
     pub(super) fn todos_of(&mut self, ix: Ix, finish: u32) {
         let Some((id, started)) = self.facts.item(ix).map(|item| (item.id, item.turn)) else { return };
         let from_call =
-            self.facts.call(ix).and_then(|call| self.facts.todo_lists.0.get(call.todos as usize)).cloned();
+            self.facts.call(ix).and_then(|call| self.facts.todo_lists.get(call.todos as usize)).cloned();
         let finish = self.facts.finishes.get(finish as usize);
         let from_result = finish.and_then(|finish| self.facts.finish_extra(finish)?.todos.clone());
         let list = match from_result.as_deref() {
