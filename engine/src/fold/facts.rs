@@ -17,8 +17,7 @@ pub use rows::ItemKind;
 pub(crate) use rows::*;
 
 use super::names::StringTable;
-use super::number::{Ix, KeyId, NONE, Name, before, index, pushed};
-use super::number::{Lazy, hash_of};
+use super::number::{Interned, Ix, KeyId, Lazy, NONE, Name, before, hash_of, index, pushed};
 use crate::event::{Body, KeyKind, Role, SignatureForm, TodoList};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
@@ -41,9 +40,7 @@ pub(crate) struct Facts {
     /// Keys of calls, and of files that changed outside of any call.
     pub(crate) keys: Vec<KeyFact>,
     /// Each identity of a key: its kind, whether several fields make its name, and the name.
-    identities: Vec<(KeyKind, bool, Name)>,
-    #[rkyv(with = rkyv::with::Skip)]
-    identity_table: Lazy,
+    identities: Interned<(KeyKind, bool, Name)>,
     pub(crate) finishes: Vec<Finish>,
     pub(crate) parts: Vec<PartFact>,
     pub(crate) finish_extras: Vec<FinishExtra>,
@@ -58,9 +55,7 @@ pub(crate) struct Facts {
     /// The message with a name as its key, by name; [`NONE`] without one. Made at its first use, as tables are.
     #[rkyv(with = rkyv::with::Skip)]
     message_of: OnceLock<Vec<u32>>,
-    pub(crate) signatures: Vec<Signature>,
-    #[rkyv(with = rkyv::with::Skip)]
-    signature_table: Lazy,
+    signatures: Interned<Signature>,
     /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each signature that is new under a label.
     labelled: Vec<Labelled>,
     #[rkyv(with = rkyv::with::Skip)]
@@ -125,44 +120,20 @@ impl Facts {
 
     /// The signature with a number.
     pub(crate) fn signature_numbered(&self, number: u32) -> Signature {
-        self.signatures.get(number as usize).copied().unwrap_or_default()
+        self.signatures.get(number).copied().unwrap_or_default()
     }
 
     pub(crate) fn next_ix(&self) -> Ix {
         Ix(index(self.items.len()))
     }
 
-    /// The identity of a key: equal for keys of one kind with equal fields.
-    fn key_id(&mut self, kind: KeyKind, by_fields: bool, name: Name) -> KeyId {
-        let identity = (kind, by_fields, name);
-        let hash = hash_of(&(kind as u8, by_fields, name.0));
-        let known = self.identities().find(hash, |id| self.identities.get(id as usize) == Some(&identity));
-        KeyId(known.unwrap_or_else(|| {
-            let id = index(self.identities.len());
-            self.identities.push(identity);
-            self.identity_table.insert(hash, id);
-            id
-        }))
-    }
-
     pub(crate) fn find_key(&self, kind: KeyKind, text: &str) -> Option<KeyId> {
-        let identity = (kind, false, self.names.find(text)?);
-        let hash = hash_of(&(kind as u8, false, identity.2.0));
-        self.identities().find(hash, |id| self.identities.get(id as usize) == Some(&identity)).map(KeyId)
+        self.identities.find(&(kind, false, self.names.find(text)?)).map(KeyId)
     }
 
     /// A number for a signature.
     pub(crate) fn signature(&mut self, signature: Signature) -> u32 {
-        let hash = hash_of(&signature.0);
-        let known =
-            self.numbers().find(hash, |number| self.signatures.get(number as usize) == Some(&signature));
-        known.unwrap_or_else(|| {
-            let number = index(self.signatures.len());
-            self.signatures.push(signature);
-            self.newest_of_signature.push(NONE);
-            self.signature_table.insert(hash, number);
-            number
-        })
+        self.signatures.number(signature)
     }
 
     /// Interns a key of a call or of a changed file.
@@ -171,12 +142,9 @@ impl Facts {
         let given = self.names.intern(&key.given);
         let resolved = key.resolved.as_deref().map(|text| self.names.intern(text));
         let mut fields = key.fields.iter().map(String::as_str);
-        let id_given = match (fields.next(), fields.next()) {
-            (None, _) => self.key_id(kind, false, given),
-            (Some(field), None) => {
-                let name = self.names.intern(field);
-                self.key_id(kind, false, name)
-            }
+        let identity = match (fields.next(), fields.next()) {
+            (None, _) => (kind, false, given),
+            (Some(field), None) => (kind, false, self.names.intern(field)),
             (Some(first), Some(second)) => {
                 // Lengths, so that no two lists of fields make one name.
                 let mut name = std::mem::take(&mut self.scratch);
@@ -186,11 +154,13 @@ impl Facts {
                 }
                 let known = self.names.intern(&name);
                 self.scratch = name;
-                self.key_id(kind, true, known)
+                (kind, true, known)
             }
         };
+        // Equal for keys of one kind with equal fields.
+        let id_given = KeyId(self.identities.number(identity));
         let id_resolved = match resolved {
-            Some(resolved) => self.key_id(kind, false, resolved),
+            Some(resolved) => KeyId(self.identities.number((kind, false, resolved))),
             None => id_given,
         };
         KeyFact { kind, class, given, resolved, id_given, id_resolved }

@@ -171,6 +171,47 @@ impl Lazy {
     }
 }
 
+/// Values in order of first use, each once, with their numbers. The table that finds them is made at its first use.
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct Interned<T> {
+    values: Vec<T>,
+    #[rkyv(with = rkyv::with::Skip)]
+    table: Lazy,
+}
+
+impl<T> Default for Interned<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), table: Lazy::default() }
+    }
+}
+
+impl<T: Hash + PartialEq> Interned<T> {
+    /// The number of a value that is known.
+    pub(crate) fn find(&self, value: &T) -> Option<u32> {
+        self.find_hashed(hash_of(value), value)
+    }
+
+    /// The number of a value, new or known.
+    pub(crate) fn number(&mut self, value: T) -> u32 {
+        let hash = hash_of(&value);
+        self.find_hashed(hash, &value).unwrap_or_else(|| {
+            let number = pushed(&mut self.values, value);
+            self.table.insert(hash, number);
+            number
+        })
+    }
+
+    fn find_hashed(&self, hash: u32, value: &T) -> Option<u32> {
+        let table = self.table.get(self.values.iter().map(hash_of));
+        table.find(hash, |number| self.get(number) == Some(value))
+    }
+
+    /// The value with a number.
+    pub(crate) fn get(&self, number: u32) -> Option<&T> {
+        self.values.get(number as usize)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -195,11 +236,13 @@ mod tests {
                     known.push(value);
                 }
             }
-            let lazy = Lazy::default();
+            let (mut interned, lazy) = (Interned::default(), Lazy::default());
             let hashes: Vec<u32> = known.iter().map(|value| hash(*value)).collect();
             for (place, value) in (0_u32..).zip(&known) {
                 let found = lazy.get(hashes.iter().copied()).find(hash(*value), |index| known[index as usize] == *value);
                 prop_assert_eq!(found, Some(place));
+                prop_assert_eq!((interned.find(value), interned.number(*value), interned.number(*value)), (None, place, place));
+                prop_assert_eq!((interned.find(value), interned.get(place)), (Some(place), Some(value)));
             }
         }
     }

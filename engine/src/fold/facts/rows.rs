@@ -234,16 +234,6 @@ impl Facts {
         })
     }
 
-    pub(super) fn identities(&self) -> &HashIndex {
-        let hash =
-            |(kind, by_fields, name): &(KeyKind, bool, Name)| hash_of(&(*kind as u8, *by_fields, name.0));
-        self.identity_table.get(self.identities.iter().map(hash))
-    }
-
-    pub(super) fn numbers(&self) -> &HashIndex {
-        self.signature_table.get(self.signatures.iter().map(|signature| hash_of(&signature.0)))
-    }
-
     pub(super) fn labels(&self) -> &HashIndex {
         self.label_table.get(self.labelled.iter().map(|labelled| hash_of(&labelled.place)))
     }
