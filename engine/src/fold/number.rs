@@ -14,7 +14,7 @@ use rustc_hash::FxBuildHasher;
 macro_rules! number {
     ($(#[$doc:meta])* $seen:vis $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
         #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
         $seen struct $name(pub(crate) u32);
     };
@@ -204,6 +204,11 @@ impl<T: Hash + PartialEq> Interned<T> {
     fn find_hashed(&self, hash: u32, value: &T) -> Option<u32> {
         let table = self.table.get(self.values.iter().map(hash_of));
         table.find(hash, |number| self.get(number) == Some(value))
+    }
+
+    /// All values, in order of their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.values.iter()
     }
 
     /// The value with a number.
