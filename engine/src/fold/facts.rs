@@ -17,7 +17,7 @@ pub use rows::ItemKind;
 pub(crate) use rows::*;
 
 use super::names::StringTable;
-use super::number::{Interned, Ix, KeyId, Lazy, NONE, Name, before, hash_of, index, pushed};
+use super::number::{Interned, Ix, KeyId, Lazy, NONE, Name, hash_of, index, newest_first, pushed};
 use crate::event::{Body, KeyKind, Role, SignatureForm, TodoList};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
@@ -214,12 +214,10 @@ impl Facts {
         newest.unwrap_or(NONE)
     }
 
-    fn labelled_from(&self, entry: u32) -> impl Iterator<Item = Labelled> {
-        let mut next = entry;
-        std::iter::from_fn(move || {
-            let labelled = *self.labelled.get(next as usize)?;
-            next = before(next, labelled.previous);
-            Some(labelled)
+    fn labelled_from(&self, newest: u32) -> impl Iterator<Item = &Labelled> {
+        newest_first(newest, |entry| {
+            let labelled = self.labelled.get(entry as usize)?;
+            Some((labelled, labelled.previous))
         })
     }
 
@@ -307,7 +305,7 @@ impl Facts {
         let mut next = message.first;
         std::iter::from_fn(move || {
             let ix = Ix(next);
-            // As [`before`], the other way round.
+            // As [`newest_first`], the other way round.
             next = self.item(ix)?.next;
             next = if next > ix.0 { next } else { NONE };
             Some(ix)
@@ -372,12 +370,7 @@ impl Facts {
     }
 
     fn calls_from(&self, newest: u32, previous: fn(&CallFact) -> u32) -> impl Iterator<Item = Ix> {
-        let mut next = newest;
-        std::iter::from_fn(move || {
-            let ix = Ix(next);
-            next = before(next, previous(self.call(ix)?));
-            Some(ix)
-        })
+        newest_first(newest, move |ix| Some((Ix(ix), previous(self.call(Ix(ix))?))))
     }
 }
 

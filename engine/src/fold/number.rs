@@ -62,9 +62,18 @@ pub(crate) fn pushed<T>(values: &mut Vec<T>, value: T) -> u32 {
 /// "None" for packed indices.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The entry that `entry` names as the one before it. A list that was forged may lead in a circle: it ends where it does not fall.
-pub(crate) const fn before(entry: u32, named: u32) -> u32 {
-    if named < entry { named } else { NONE }
+/// The entries of a list, newest first. `get` gives an entry, and the number of the one before it.
+pub(crate) fn newest_first<T>(
+    newest: u32,
+    get: impl Fn(u32) -> Option<(T, u32)>,
+) -> impl Iterator<Item = T> {
+    let mut next = newest;
+    std::iter::from_fn(move || {
+        let (entry, before) = get(next)?;
+        // A list that was forged may lead in a circle: it ends where it does not fall.
+        next = if before < next { before } else { NONE };
+        Some(entry)
+    })
 }
 
 /// Slots of the smallest table that has any.

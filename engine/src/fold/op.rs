@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::memory::{MemoryEvent, Moment};
-use super::number::{Ix, index};
+use super::number::{Ix, pushed};
 use super::policy::SharedPolicy;
 use crate::event::{TaskChanged, TodoChange, TodoList};
 use crate::ids::{ItemId, Seq, Turn};
@@ -111,11 +111,7 @@ impl Ops {
             }
             Op::Prompt => (PROMPT, 0),
             Op::Injected(ix) => (INJECTED, ix.0),
-            op => {
-                let place = index(self.len());
-                self.push(op);
-                (RARE, place)
-            }
+            op => (RARE, pushed(&mut self.rare, op)),
         };
         match u32::try_from(seq.0) {
             Ok(seq) if self.large.is_empty() => self.small.push([seq, value, kind]),
@@ -138,14 +134,14 @@ impl Ops {
             TURN => Op::Turn { key: row.value, number: None, idle_seconds: row.kind >> KIND_BITS },
             PROMPT => Op::Prompt,
             INJECTED => Op::Injected(Ix(row.value)),
-            _ => self.get(row.value as usize)?.clone(),
+            _ => self.rare.get(row.value as usize)?.clone(),
         };
         Some((row.seq, op))
     }
 
     /// The places of the rewinds, and the point to which each goes back.
     pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, Seq)> {
-        let rare = |row: NameRow| (row.kind == RARE).then(|| self.get(row.value as usize)).flatten();
+        let rare = |row: NameRow| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
         (0..self.len()).filter_map(move |place| match rare(self.row(place)?)? {
             Op::Rewound { to, .. } => Some((place, *to)),
             _ => None,

@@ -17,7 +17,7 @@ use super::history::History;
 use super::memory::MemoryState;
 use super::number::{Ix, Name, index};
 use super::op::{NameSet, Op, Ops};
-use super::policy::SharedPolicy;
+use super::policy::{Policy, SharedPolicy};
 use super::rules::Lists;
 use super::task::TaskState;
 use super::todo::TodoState;
@@ -95,7 +95,8 @@ impl State {
     }
 
     /// An empty stream under the store's policy.
-    pub(crate) fn new(id: StreamId, policy: SharedPolicy) -> Self {
+    pub(crate) fn new(id: StreamId, policy: Arc<Policy>) -> Self {
+        let policy = SharedPolicy(policy);
         Self {
             id,
             core: Core { policy: policy.clone(), ..Core::default() },

@@ -123,7 +123,7 @@ impl World {
     }
 
     fn state(&mut self, stream: StreamId) -> &mut State {
-        let policy = || self.policies.last().map(|(_, policy)| policy.clone()).unwrap_or_default();
+        let policy = || self.policies.last().map(|(_, policy)| policy.clone()).unwrap_or_default().0;
         Arc::make_mut(self.streams.entry(stream).or_insert_with(|| Arc::new(State::new(stream, policy()))))
     }
 

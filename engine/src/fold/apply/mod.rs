@@ -219,7 +219,7 @@ impl State {
     pub(crate) fn fork(&self, seq: Seq, id: StreamId, at: Seq, info: Option<Arc<StreamFacts>>) -> Self {
         let ops: Vec<(Seq, Op)> =
             self.branch(at).into_iter().filter_map(|place| self.ops.get(place)).collect();
-        let mut child = Self::new(id, self.core.policy.clone());
+        let mut child = Self::new(id, Arc::clone(&self.core.policy.0));
         child.core = Core::default();
         child.facts = self.facts.until(at);
         // A shortened face has the size that the policy of its moment gives it.

@@ -1,18 +1,17 @@
-//! Rows and edges as they are kept: without the fields that few of them need.
+//! Rows and totals as they are kept: without the fields that few of them need.
 //!
 //! ```text
 //! Rows   one of 32 bytes each   + the ends of those that have ended
-//! Edges  one of 40 bytes each   + the fates of those that were released, undone, or brought back by a rewind
 //! Totals one of 16 bytes each while numbers fit, then of 32
 //! ```
 //!
 //! A session of 200,000 calls has 400,000 rows and as many totals, and a fold costs as much as the memory that it touches.
-//! Rows and edges are handed out by value, whole.
+//! Rows are handed out by value, whole. Edges are few beside them.
 
 use std::collections::BTreeMap;
 
 use super::super::number::{Ix, NONE, index};
-use super::rows::{Cause, CauseRow, EdgeRow, Evicted, RuleKind, ShortenKind, TokenTotal};
+use super::rows::{Cause, CauseRow, Evicted, ShortenKind, TokenTotal};
 use crate::event::Face;
 use crate::ids::{Seq, Turn};
 
@@ -126,110 +125,6 @@ impl Causes {
         if let Some(packed) = self.packed.get_mut(number as usize) {
             packed.has_ended = true;
             self.ends.insert(number, (until, undone));
-        }
-    }
-}
-
-/// An edge without its fate.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct PackedEdge {
-    seq: Seq,
-    old: Ix,
-    new: u32,
-    key: u32,
-    turn: Turn,
-    next_of_old: u32,
-    next_of_new: u32,
-    kind: RuleKind,
-    hide_input: bool,
-    /// `fates` has an entry for the edge.
-    has_fate: bool,
-}
-
-const _: () = assert!(size_of::<PackedEdge>() == 40);
-
-/// When an edge began, was released and was undone, and its rank.
-#[derive(Clone, Copy, PartialEq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Fate {
-    since: Seq,
-    released: Seq,
-    undone: Seq,
-    rank: u32,
-}
-
-/// Edges, in the order in which they came about or were brought back.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Edges {
-    packed: Vec<PackedEdge>,
-    #[rkyv(with = rkyv::with::AsVec)]
-    fates: BTreeMap<u32, Fate>,
-}
-
-impl Edges {
-    pub(crate) fn len(&self) -> usize {
-        self.packed.len()
-    }
-
-    pub(super) fn push(&mut self, edge: &EdgeRow) {
-        let EdgeRow { old, new, kind, key, seq, turn, hide_input, next_of_old, next_of_new, .. } = *edge;
-        self.packed.push(PackedEdge {
-            seq,
-            old,
-            new,
-            key,
-            turn,
-            next_of_old,
-            next_of_new,
-            kind,
-            hide_input,
-            has_fate: false,
-        });
-        // An edge was just added.
-        let number = index(self.packed.len().saturating_sub(1));
-        self.set(&EdgeRow { number, ..*edge });
-    }
-
-    fn whole(&self, number: u32, packed: &PackedEdge) -> EdgeRow {
-        let PackedEdge { seq, old, new, key, turn, next_of_old, next_of_new, kind, hide_input, has_fate } =
-            *packed;
-        let fate = if has_fate { self.fates.get(&number).copied() } else { None };
-        let Fate { since, released, undone, rank } =
-            fate.unwrap_or(Fate { since: seq, released: Seq::MAX, undone: Seq::MAX, rank: number });
-        EdgeRow {
-            number,
-            old,
-            new,
-            kind,
-            key,
-            seq,
-            turn,
-            hide_input,
-            since,
-            released,
-            undone,
-            rank,
-            next_of_old,
-            next_of_new,
-        }
-    }
-
-    pub(crate) fn get(&self, number: u32) -> Option<EdgeRow> {
-        Some(self.whole(number, self.packed.get(number as usize)?))
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = EdgeRow> {
-        (0..).zip(&self.packed).map(|(number, packed)| self.whole(number, packed))
-    }
-
-    /// Keeps an edge's fate.
-    pub(super) fn set(&mut self, edge: &EdgeRow) {
-        let EdgeRow { number, since, released, undone, rank, seq, .. } = *edge;
-        let is_plain = (since, released, undone, rank) == (seq, Seq::MAX, Seq::MAX, number);
-        if let Some(packed) = self.packed.get_mut(number as usize)
-            && (packed.has_fate || !is_plain)
-        {
-            packed.has_fate = true;
-            self.fates.insert(number, Fate { since, released, undone, rank });
         }
     }
 }

@@ -348,11 +348,11 @@ impl MemoryCore {
     fn slots_of(&mut self, record: &MemoryRecorded) -> [u32; PLACE_COUNT_MAX] {
         let (kind, lifespan, category) = (record.kind, record.lifespan, &record.category);
         let by_key =
-            key_of(record).map(|key| MemoryLookup::Key(lifespan, category.clone(), key.to_owned()));
+            key_of(record).map(|key| MemoryLookup::Key(lifespan, category.to_string(), key.to_owned()));
         let subject = record.subject.as_deref().filter(|subject| !subject.trim().is_empty());
         let by_subject = subject.map(|subject| MemoryLookup::subject(kind, lifespan, category, subject));
         [
-            self.slot_at(MemoryLookup::Category(kind, category.clone())),
+            self.slot_at(MemoryLookup::Category(kind, category.to_string())),
             self.slot_at(MemoryLookup::Value(record.value_signature)),
             by_key.map_or(NOWHERE, |place| self.slot_at(place)),
             by_subject.map_or(NOWHERE, |place| self.slot_at(place)),

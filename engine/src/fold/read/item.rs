@@ -317,7 +317,7 @@ impl State {
                 },
                 None => CauseView::Left { seq },
             },
-            Cause::Superseded { edge } => match self.history.edges.get(edge) {
+            Cause::Superseded { edge } => match self.history.edge(edge) {
                 Some(edge) => CauseView::Superseded {
                     seq: edge.seq,
                     turn: edge.turn,

@@ -279,7 +279,7 @@ impl State {
             },
             Cause::Distilled { act, at } => self.distilled(act, at, size),
             Cause::Evicted { .. } => self.evicted_placeholder(ix, row, at),
-            Cause::Superseded { edge } => match self.history.edges.get(edge) {
+            Cause::Superseded { edge } => match self.history.edge(edge) {
                 Some(edge) if face == Face::Input => self.set_aside(ix, edge.since, size),
                 Some(edge) => {
                     let text = superseded_text(edge.kind, self.facts.tool(Ix(edge.new)));
@@ -332,7 +332,7 @@ impl State {
     /// How a superseded output is shown, with the pieces of the text in its place; `None` for every other face.
     fn tombstone_of(&self, face: Face, row: &CauseRow, size: Size) -> Option<(FaceState, [&str; 5])> {
         let Cause::Superseded { edge } = row.cause else { return None };
-        let edge = self.history.edges.get(edge).filter(|_| face == Face::Output)?;
+        let edge = self.history.edge(edge).filter(|_| face == Face::Output)?;
         let pieces = superseded_pieces(edge.kind, self.facts.tool(Ix(edge.new)));
         let state = match pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() {
             0 => FaceState::Gone,

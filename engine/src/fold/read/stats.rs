@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::Face;
-use crate::fold::history::{Cause, EdgeRow, Edges, RuleKind, ShortenKind, is_before};
+use crate::fold::history::{Cause, EdgeRow, History, RuleKind, ShortenKind, is_before};
 use crate::fold::number::Ix;
 use crate::fold::rules::EdgeLine;
 use crate::fold::state::State;
@@ -59,14 +59,14 @@ impl StatsKind {
         Self::Rule(RuleKind::all().find(same).unwrap_or(kind))
     }
 
-    fn of(cause: Cause, edges: &Edges) -> Option<Self> {
+    fn of(cause: Cause, history: &History) -> Option<Self> {
         Some(match cause {
             Cause::Erased { lost: false } => Self::Erased,
             Cause::Erased { lost: true } => Self::Lost,
             Cause::Cleared { .. } => Self::HostCleared,
             Cause::Distilled { .. } => Self::Distill,
             Cause::Evicted { .. } => Self::Evict,
-            Cause::Superseded { edge } => Self::rule(edges.get(edge)?.kind),
+            Cause::Superseded { edge } => Self::rule(history.edge(edge)?.kind),
             Cause::Discarded { .. } => Self::Discard,
             Cause::Shortened { rule, .. } => Self::Shortened(rule),
             Cause::OffBranch
@@ -161,7 +161,7 @@ impl State {
             if row.holds(at) {
                 faces.insert((row.ix, row.face));
             }
-            let Some(kind) = StatsKind::of(row.cause, &self.history.edges) else { continue };
+            let Some(kind) = StatsKind::of(row.cause, &self.history) else { continue };
             // A host clears calls that have not ended: as long as there is no output, nothing of it is hidden.
             let is_there = self.face_size(row.ix, row.face, at).is_some();
             if is_there && !matches!(kind, StatsKind::Rule(_)) {
@@ -199,7 +199,7 @@ impl State {
             let kind = self
                 .history
                 .cause(ix, face, at)
-                .and_then(|row| StatsKind::of(row.cause, &self.history.edges));
+                .and_then(|row| StatsKind::of(row.cause, &self.history));
             if let Some(kind) = kind.filter(|_| freed > 0) {
                 stats.kinds.entry(kind).or_default().freed += freed;
             }

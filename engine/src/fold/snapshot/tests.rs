@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use rkyv::rancor::Failure;
 use rkyv::util::AlignedVec;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::claims::{Keep, Pair};
 use super::facts::{Facts, Size};
-use super::history::{Cause, History, RuleKind, ShortenKind};
+use super::history::{Cause, EdgeRow, History, RuleKind, ShortenKind};
 use super::number::{Ix, KeyId, NONE, Name, index};
 use super::op::Op;
 use super::policy::SharedPolicy;
@@ -290,8 +290,7 @@ impl FoldStep<'_> {
         let class = self.facts.call(old).map(|call| call.class);
         let hide_input = kind != RuleKind::INJECTED && self.core.policy.hide_input.is_meant(class);
         self.core.set(old, SUPERSEDED);
-        let edge = History::edge(old, new, kind, key, self.at, self.core.turn, hide_input);
-        self.history.supersede(edge);
+        self.history.supersede(EdgeRow::new(old, new, kind, key, self.at, self.core.turn, hide_input));
         if !hide_input && self.may_idle(old) {
             self.idle_when_superseded(old);
         }
