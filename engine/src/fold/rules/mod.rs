@@ -14,6 +14,8 @@ pub(crate) mod shorten;
 
 use shorten::{Acts, AgesKey, Shortening};
 
+use std::sync::LazyLock;
+
 use super::claims::ClaimKey;
 use rustc_hash::FxHashMap;
 
@@ -183,10 +185,10 @@ pub(crate) fn ages_keys() -> impl Iterator<Item = (usize, AgesKey)> {
 /// A rule of supersession.
 pub(crate) struct Rule {
     /// Labels that its edges can have.
-    pub(crate) labels: &'static [&'static RuleLabel],
-    pub(crate) on: On,
-    /// The kind of its edges under a policy.
-    pub(crate) kind: fn(&Policy) -> RuleKind,
+    labels: &'static [&'static RuleLabel],
+    on: On,
+    /// The index of the label that its edges have under a policy.
+    label: fn(&Policy) -> usize,
     pub(crate) guard: Guard,
     pub(crate) failed: Failed,
     /// Takes calls of the same turn, if they started earlier.
@@ -248,6 +250,16 @@ impl Finds {
 }
 
 impl Rule {
+    /// A rule that the common list of tools guards. Its edges have its first label, and it takes completed calls of earlier turns.
+    const fn of(labels: &'static [&'static RuleLabel], on: On, finds: Finds) -> Self {
+        Self { labels, label: |_| 0, on, guard: Guard::Common, failed: Failed::No, any_turn: false, finds }
+    }
+
+    /// The kind of its edges under a policy.
+    pub(crate) fn kind(&self, policy: &Policy) -> RuleKind {
+        RuleKind::of(self.labels.get((self.label)(policy)).copied().unwrap_or(&INJECTED))
+    }
+
     /// Whether the policy has the rule on. `number`: its place among [`RULES`].
     pub(crate) fn is_on(&self, number: usize, policy: &Policy) -> bool {
         match self.on {
@@ -316,43 +328,13 @@ const INJECTED: RuleLabel = RuleLabel {
     reason: "a newer injected text replaced it",
 };
 
-const LABEL_COUNT: usize = {
-    let mut count = 1;
-    let mut rules = RULES;
-    while let [rule, rest @ ..] = rules {
-        count += rule.labels.len();
-        rules = rest;
-    }
-    count
-};
-
 /// All labels, by number.
-static LABELS: [&RuleLabel; LABEL_COUNT] = labels();
-
-#[expect(clippy::indexing_slicing, reason = "at compile time: a number past the end ends the build")]
-const fn labels() -> [&'static RuleLabel; LABEL_COUNT] {
-    let mut all = [None; LABEL_COUNT];
-    all[INJECTED.number as usize] = Some(&INJECTED);
-    let mut rules = RULES;
-    while let [rule, more @ ..] = rules {
-        let mut own = rule.labels;
-        while let [label, rest @ ..] = own {
-            assert!(all[label.number as usize].is_none(), "two labels have one number");
-            all[label.number as usize] = Some(*label);
-            own = rest;
-        }
-        rules = more;
-    }
-    let mut found = [&INJECTED; LABEL_COUNT];
-    let mut number = 0;
-    while number < LABEL_COUNT {
-        if let Some(label) = all[number] {
-            found[number] = label;
-        }
-        number += 1;
-    }
-    found
-}
+static LABELS: LazyLock<Vec<&'static RuleLabel>> = LazyLock::new(|| {
+    let mut all = vec![&INJECTED];
+    all.extend(RULES.iter().flat_map(|rule| rule.labels));
+    all.sort_unstable_by_key(|label| label.number);
+    all
+});
 
 impl RuleKind {
     /// A repeat: same tool, same parameters.

@@ -17,8 +17,9 @@ mod tasks;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::idle::take_due;
 use super::claims::{Keep, Pair};
-use super::facts::{Facts, Size};
+use super::facts::{Facts, Finish, Size};
 use super::history::{Cause, EdgeRow, History, RuleKind, ShortenKind};
 use super::number::{Ix, KeyId, NONE, Name, index};
 use super::op::Op;
@@ -235,7 +236,7 @@ impl FoldStep<'_> {
                 && new.is(BORN)
                 && !new.is(LEFT);
             if allowed && can {
-                let kind = (rule.kind)(&self.core.policy);
+                let kind = rule.kind(&self.core.policy);
                 self.supersede(pair.old, pair.new.0, kind, pair.key);
             }
         }
@@ -268,7 +269,7 @@ impl FoldStep<'_> {
             });
         });
         found.sort_unstable_by_key(|(old, waits, key, _)| (*old, *waits, *key));
-        let kind = (rule.kind)(&self.core.policy);
+        let kind = rule.kind(&self.core.policy);
         let steps = self.core.policy.file.edit_quiet_steps;
         for &(old, waits, key, slot) in &found {
             if self.core.live(old).is(SUPERSEDED) {
@@ -320,14 +321,7 @@ impl FoldStep<'_> {
         self.core.turn = Turn(turn);
         self.history.turns.push((self.at, self.core.turn));
         while self.core.protected.first_key_value().is_some_and(|(due, _)| *due <= turn) {
-            let mut calls = Vec::new();
-            while let Some(entry) = self.core.protected.first_entry().filter(|entry| *entry.key() <= turn) {
-                calls.extend(entry.remove());
-            }
-            calls.sort_unstable();
-            // A call that left and came back is in the queue twice.
-            calls.dedup();
-            for ix in calls {
+            for ix in take_due(&mut self.core.protected, turn) {
                 if self.core.live(ix).is(BORN) && !self.core.live(ix).is(LEFT | READY) {
                     self.ready(ix);
                 }
@@ -351,13 +345,16 @@ impl FoldStep<'_> {
         }
     }
 
+    /// The end of a call that has ended, or the result that is an item of its own.
+    fn ended(&self, ix: Ix) -> Option<&Finish> {
+        self.facts.finishes.get(self.history.answer(ix, Seq::MAX)? as usize)
+    }
+
     /// Puts an item into the queues of the rules that will shorten it.
     pub(super) fn schedule(&mut self, ix: Ix) {
         let live = self.core.live(ix);
         let Some(item) = self.facts.item(ix) else { return };
-        let answer =
-            self.history.answer(ix, Seq::MAX).and_then(|finish| self.facts.finishes.get(finish as usize));
-        let output = match answer {
+        let output = match self.ended(ix) {
             Some(finish) => Size::of(self.facts.parts_of(finish.output)),
             None => Size::of_body(&item.body),
         };

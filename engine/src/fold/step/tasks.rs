@@ -111,8 +111,7 @@ impl FoldStep<'_> {
     pub(super) fn task_evicted(&mut self, event: &Arc<TaskEvicted>, eviction: u32) {
         Arc::make_mut(&mut self.subs.tasks).evicted(self.at, event);
         self.follow_active();
-        let Some(task) = self.facts.evictions.get(eviction as usize).map(|eviction| eviction.task)
-        else {
+        let Some(task) = self.facts.evictions.get(eviction as usize).map(|eviction| eviction.task) else {
             return;
         };
         self.core.task_ended.insert(task, eviction);
@@ -160,10 +159,8 @@ impl FoldStep<'_> {
 
     /// A content's place in the conversation: a result stands where it came, whatever the order of the calls.
     fn stands_at(&self, ix: Ix) -> (Seq, Ix) {
-        let finish = self.history.answer(ix, Seq::MAX);
-        let finish = finish.and_then(|finish| self.facts.finishes.get(finish as usize));
         let born = || self.facts.item(ix).map_or(Seq::ZERO, |item| item.id.seq);
-        (finish.map_or_else(born, |finish| finish.seq), ix)
+        (self.ended(ix).map_or_else(born, |finish| finish.seq), ix)
     }
 
     /// Whether a cause shows on an item that an eviction would not replace.
