@@ -19,6 +19,7 @@ pub use rows::{RuleKind, ShortenKind};
 use rustc_hash::FxHashMap;
 
 use super::number::{Ix, KeyId, NONE, index, newest_first};
+use super::stamped::last_until;
 use crate::event::Face;
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, Turn};
@@ -365,14 +366,12 @@ impl History {
 
     /// The order in force at `at`.
     pub(crate) fn order(&self, at: Seq) -> Option<&Order> {
-        let count = self.orders.partition_point(|order| order.since <= at);
-        self.orders.get(count.checked_sub(1)?)
+        last_until(&self.orders, at, |order| order.since)
     }
 
     /// The turn at `at`.
     pub(crate) fn turn(&self, at: Seq) -> Turn {
-        let count = self.turns.partition_point(|(since, _)| *since <= at);
-        count.checked_sub(1).and_then(|last| self.turns.get(last)).map_or(Turn(0), |(_, turn)| *turn)
+        last_until(&self.turns, at, |(since, _)| *since).map_or(Turn(0), |(_, turn)| *turn)
     }
 
     /// Tokens at `at`.

@@ -35,6 +35,7 @@ mod policy_values;
 mod read;
 mod rules;
 mod snapshot;
+mod stamped;
 mod state;
 mod step;
 pub mod task;

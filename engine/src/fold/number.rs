@@ -63,10 +63,7 @@ pub(crate) fn pushed<T>(values: &mut Vec<T>, value: T) -> u32 {
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// The entries of a list, newest first. `get` gives an entry, and the number of the one before it.
-pub(crate) fn newest_first<T>(
-    newest: u32,
-    get: impl Fn(u32) -> Option<(T, u32)>,
-) -> impl Iterator<Item = T> {
+pub(crate) fn newest_first<T>(newest: u32, get: impl Fn(u32) -> Option<(T, u32)>) -> impl Iterator<Item = T> {
     let mut next = newest;
     std::iter::from_fn(move || {
         let (entry, before) = get(next)?;

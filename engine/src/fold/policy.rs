@@ -318,7 +318,8 @@ impl Policy {
 
     /// As [`Policy::to_json`]; the JSON of a policy that was written lately is copied. Each saved fold has the JSON of its policies.
     pub(crate) fn shared_json(policy: &Arc<Self>) -> String {
-        if let Some(known) = kept().iter().find(|known| known.is_own && Arc::ptr_eq(&known.policy.0, policy)) {
+        if let Some(known) = kept().iter().find(|known| known.is_own && Arc::ptr_eq(&known.policy.0, policy))
+        {
             return known.json.clone();
         }
         let json = policy.to_json();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::number::Ix;
 use super::policy::{Policy, SharedPolicy};
+use super::stamped::last_until;
 use super::state::State;
 use crate::event::{Face, Lifespan, Payload, Recorded, Scope, stream_id};
 use crate::ids::{Micros, Seq, StreamId};
@@ -149,8 +150,7 @@ impl World {
 
     /// The store's own policy at `at`, which holds for streams without a policy of their own.
     pub fn policy(&self, at: Seq) -> Arc<Policy> {
-        let count = self.policies.partition_point(|(since, _)| *since <= at);
-        let last = count.checked_sub(1).and_then(|last| self.policies.get(last));
+        let last = last_until(&self.policies, at, |(since, _)| *since);
         last.map(|(_, policy)| policy.clone()).unwrap_or_default().0
     }
 }

@@ -329,7 +329,11 @@ impl MemoryCore {
         let (slots, is_session) = (row.slots, row.facts.record.lifespan == Lifespan::Session);
         let sets = [Some(&mut self.live), is_session.then_some(&mut self.live_session)];
         for set in sets.into_iter().flatten() {
-            if is_current { set.insert(ix) } else { set.remove(&ix) };
+            if is_current {
+                set.insert(ix)
+            } else {
+                set.remove(&ix)
+            };
         }
         for number in slots {
             let Some(slot) = self.slots.get_mut(number as usize) else { continue };

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::op::Moment;
 use crate::fold::number::{Name, pushed};
+use crate::fold::stamped::last_until;
 use crate::ids::{BodyId, Micros, Seq};
 
 /// Number of a node.
@@ -103,15 +104,13 @@ impl NameNode {
 
     /// The reinforcements up to `at`, together.
     pub(super) fn reinforced_at(&self, at: Seq) -> Option<Reinforced> {
-        let count = self.reinforced.partition_point(|entry| entry.seq <= at);
-        self.reinforced.get(count.checked_sub(1)?).copied()
+        last_until(&self.reinforced, at, |entry| entry.seq).copied()
     }
 }
 
 /// The value of the last entry stamped at most `at`. The list rises by seq.
 pub(super) fn last_at<T: Copy>(list: &[(Seq, T)], at: Seq) -> Option<T> {
-    let count = list.partition_point(|(seq, _)| *seq <= at);
-    list.get(count.checked_sub(1)?).map(|(_, value)| *value)
+    last_until(list, at, |(seq, _)| *seq).map(|(_, value)| *value)
 }
 
 /// Appends a stamped value; a second one of the same seq replaces the first.

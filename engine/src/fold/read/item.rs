@@ -353,8 +353,8 @@ impl State {
         let call = self.facts.call(ix);
         let extra = self.facts.extra(item.extra);
         let name = |name| self.facts.names.shared(name);
-        let finish = self.history.answer(ix, at).and_then(|finish| self.facts.finishes.get(finish as usize));
-        let message = self.facts.messages.get(item.message as usize).map(|message| name(message.key));
+        let finish = self.finish(ix, at);
+        let header = self.item_header(ix, at)?;
         Some(ItemView {
             item: item.id,
             ix,
@@ -362,25 +362,23 @@ impl State {
             role: item.role,
             turn: item.turn,
             recorded_at: item.recorded_at,
-            message,
-            call: call.map(|call| name(call.host_id)).or_else(|| {
-                finish.filter(|_| item.kind == ItemKind::Result).map(|finish| name(finish.host_id))
-            }),
-            tool: call.map(|call| name(call.tool)),
+            message: header.message,
+            call: header.call,
+            tool: header.tool,
             class: call.map(|call| call.class),
-            status: self.status(ix, at),
-            finished: finish.map(|finish| finish.seq),
+            status: header.status,
+            finished: header.finished,
             hash: self.hash(ix, at, super::HashForm::Shown),
             keys: call
                 .map(|call| self.facts.keys_of(call).iter().map(|key| name(key.given)).collect())
                 .unwrap_or_default(),
-            injected: extra.injected,
+            injected: header.injected,
             task: extra.task.or(finish.and_then(|finish| finish.task)).map(name),
             in_context: self.is_in_context(ix, at),
             hidden_from_model: item.hidden,
             pinned: self.history.is_pinned(ix, at),
-            params: self.params(ix, at),
-            provider_signature: extra.signature.map(|body| body.id(item.id.seq)),
+            params: header.params,
+            provider_signature: header.signature,
             content: self.content(ix, at),
             details: finish.and_then(|finish| Some(self.facts.finish_extra(finish)?.details?.id(finish.seq))),
             input: self.face(ix, Face::Input, at),

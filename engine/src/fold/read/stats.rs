@@ -95,9 +95,10 @@ pub struct KindStats {
 }
 
 /// All figures of a stream at a watermark. `tokens_shown` + freed = `tokens_whole`.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Stats {
     /// Figures by kind; `hash`, `file` and `todo` always, others if they count anything.
+    #[serde(serialize_with = "by_label")]
     pub kinds: BTreeMap<StatsKind, KindStats>,
     /// Tokens of the context as shown.
     pub tokens_shown: u64,
@@ -111,20 +112,12 @@ pub struct Stats {
     pub calls: u64,
 }
 
-impl serde::Serialize for Stats {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct as _;
-        let kinds: BTreeMap<&str, &KindStats> =
-            self.kinds.iter().map(|(kind, stats)| (kind.label(), stats)).collect();
-        let mut out = serializer.serialize_struct("Stats", 6)?;
-        out.serialize_field("kinds", &kinds)?;
-        out.serialize_field("tokens_shown", &self.tokens_shown)?;
-        out.serialize_field("tokens_whole", &self.tokens_whole)?;
-        out.serialize_field("tokens_recorded", &self.tokens_recorded)?;
-        out.serialize_field("items", &self.items)?;
-        out.serialize_field("calls", &self.calls)?;
-        out.end()
-    }
+fn by_label<S: serde::Serializer>(
+    kinds: &BTreeMap<StatsKind, KindStats>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let kinds: BTreeMap<&str, &KindStats> = kinds.iter().map(|(kind, stats)| (kind.label(), stats)).collect();
+    serde::Serialize::serialize(&kinds, serializer)
 }
 
 impl Stats {
@@ -196,10 +189,8 @@ impl State {
             let tokens = self.face_tokens(ix, face, at);
             // A placeholder that is longer than the text freed nothing.
             let freed = tokens.whole.saturating_sub(tokens.shown);
-            let kind = self
-                .history
-                .cause(ix, face, at)
-                .and_then(|row| StatsKind::of(row.cause, &self.history));
+            let kind =
+                self.history.cause(ix, face, at).and_then(|row| StatsKind::of(row.cause, &self.history));
             if let Some(kind) = kind.filter(|_| freed > 0) {
                 stats.kinds.entry(kind).or_default().freed += freed;
             }
