@@ -38,7 +38,7 @@ impl ShortenKind {
 }
 
 /// The part that a face plays in an eviction.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) enum Evicted {
     /// An output of the task.
     Output,
@@ -51,7 +51,7 @@ pub(crate) enum Evicted {
 }
 
 /// Why a face is not shown whole, or another fact about an item that holds for a time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) enum Cause {
     Erased {
         /// Damage took the bytes; no person wanted them gone.
