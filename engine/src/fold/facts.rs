@@ -13,22 +13,19 @@ mod rows;
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
 pub use rows::ItemKind;
 pub(crate) use rows::*;
 
 use super::names::StringTable;
-use super::number::{Interned, Ix, KeyId, Lazy, NONE, Name, hash_of, index, newest_first, pushed};
+use super::number::{Interned, Ix, KeyId, NONE, Name, index, newest_first, pushed};
 use crate::event::{Body, KeyKind, Role, SignatureForm, TodoList};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
-/// A signature under a label.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Labelled {
-    place: (Option<char>, u32),
-    signature: u32,
-    /// The entry before it under the same label, or [`NONE`].
-    previous: u32,
-}
+/// Signatures by label, in order of first use. A label is its letter, if it has one, and its bits.
+type Labelled = FxHashMap<(Option<char>, u32), SmallVec<[u32; 2]>>;
 
 /// All facts of a stream, as the rules read them.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -56,13 +53,16 @@ pub(crate) struct Facts {
     #[rkyv(with = rkyv::with::Skip)]
     message_of: OnceLock<Vec<u32>>,
     signatures: Interned<Signature>,
-    /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each signature that is new under a label.
-    labelled: Vec<Labelled>,
+    /// Signatures by label with its letter (20 bits). Made at their first use, here and below.
     #[rkyv(with = rkyv::with::Skip)]
-    label_table: Lazy,
+    lettered: OnceLock<Labelled>,
+    /// Signatures by bare label (24 bits).
+    #[rkyv(with = rkyv::with::Skip)]
+    bare: OnceLock<Labelled>,
     /// The newest call with a signature as given, by the signature's number.
-    newest_of_signature: Vec<u32>,
-    /// The newest call with a name as its host's id, by name. Made at its first use.
+    #[rkyv(with = rkyv::with::Skip)]
+    newest_of_signature: OnceLock<Vec<u32>>,
+    /// The newest call with a name as its host's id, by name.
     #[rkyv(with = rkyv::with::Skip)]
     newest_of_host: OnceLock<Vec<u32>>,
     #[rkyv(with = rkyv::with::Skip)]
@@ -169,56 +169,40 @@ impl Facts {
     /// Adds a call of item `ix`, which is about to be recorded, behind those before it with its host's id and with its signature.
     pub(crate) fn add_call(&mut self, ix: Ix, call: CallFact) -> u32 {
         let number = call.compared[0];
-        let before = self.newest_of_signature.get(number as usize).copied().unwrap_or(NONE);
-        // A repeated call stands under its label since the call before it.
-        let same =
-            self.call(Ix(before)).filter(|before| (before.label, before.tool) == (call.label, call.tool));
-        if same.is_none() {
-            self.add_labels(call.tool, call.label, number);
+        let places = self.labels_of(&call);
+        for (labelled, place) in [&mut self.lettered, &mut self.bare].into_iter().zip(places) {
+            if let Some(labelled) = labelled.get_mut() {
+                label(labelled, place, number);
+            }
         }
-        // The list must be made before it is changed.
-        let _ = self.newest_of_host();
-        let newest = self.newest_of_host.get_mut();
-        let previous_of_host = newest.map_or(NONE, |newest| swap(newest, call.host_id.at(), ix.0));
-        let previous_of_signature = swap(&mut self.newest_of_signature, number as usize, ix.0);
+        // The lists must be made before they are changed.
+        let _ = (self.newest_of_host(), self.newest_of_signature());
+        let newest = |list: &mut OnceLock<Vec<u32>>, place: usize| {
+            list.get_mut().map_or(NONE, |newest| swap(newest, place, ix.0))
+        };
+        let previous_of_host = newest(&mut self.newest_of_host, call.host_id.at());
+        let previous_of_signature = newest(&mut self.newest_of_signature, number as usize);
         pushed(&mut self.calls, CallFact { previous_of_host, previous_of_signature, ..call })
     }
 
-    fn add_labels(&mut self, tool: Name, label: u32, signature: u32) {
-        let label = crate::text::Label::from_bits(self.names.text(tool), label);
-        self.add_label((Some(label.letter()), label.bits() >> 4), signature);
-        self.add_label((None, label.bits()), signature);
+    /// The labels of a call: with its letter, and bare.
+    fn labels_of(&self, call: &CallFact) -> [(Option<char>, u32); 2] {
+        let label = crate::text::Label::from_bits(self.names.text(call.tool), call.label);
+        [(Some(label.letter()), label.bits() >> 4), (None, label.bits())]
     }
 
-    /// Gives a signature its place under a label.
-    fn add_label(&mut self, place: (Option<char>, u32), number: u32) {
-        let newest = self.newest_labelled(place);
-        if self.labelled_from(newest).any(|entry| entry.signature == number) {
-            return;
-        }
-        let entry = index(self.labelled.len());
-        self.labelled.push(Labelled { place, signature: number, previous: newest });
-        self.label_table.insert(hash_of(&place), entry);
-    }
-
-    /// The newest entry under a label. All entries of a label have one hash; the newest has the highest number.
-    fn newest_labelled(&self, place: (Option<char>, u32)) -> u32 {
-        let mut newest = None;
-        // The search goes through all entries; its result is not needed.
-        let _ = self.labels().find(hash_of(&place), |entry| {
-            if self.labelled.get(entry as usize).is_some_and(|labelled| labelled.place == place) {
-                newest = newest.max(Some(entry));
+    /// The signatures under a label, as numbers, in order of first use.
+    pub(crate) fn signatures_under(&self, letter: Option<char>, bits: u32) -> &[u32] {
+        let labelled = if letter.is_some() { &self.lettered } else { &self.bare };
+        let labelled = labelled.get_or_init(|| {
+            let mut labelled = Labelled::default();
+            for call in &self.calls {
+                let [lettered, bare] = self.labels_of(call);
+                label(&mut labelled, if letter.is_some() { lettered } else { bare }, call.compared[0]);
             }
-            false
+            labelled
         });
-        newest.unwrap_or(NONE)
-    }
-
-    fn labelled_from(&self, newest: u32) -> impl Iterator<Item = &Labelled> {
-        newest_first(newest, |entry| {
-            let labelled = self.labelled.get(entry as usize)?;
-            Some((labelled, labelled.previous))
-        })
+        labelled.get(&(letter, bits)).map_or(&[], SmallVec::as_slice)
     }
 
     /// Makes an item of a result that no call waits for.
@@ -264,26 +248,10 @@ impl Facts {
             facts.put_into(message, Ix(place));
         }
         facts.messages.truncate(self.messages.partition_point(|message| message.since <= at));
-        (facts.message_of, facts.newest_of_host) = (OnceLock::new(), OnceLock::new());
-        facts.find_anew();
+        facts.message_of = OnceLock::new();
+        (facts.newest_of_host, facts.newest_of_signature) = (OnceLock::new(), OnceLock::new());
+        (facts.lettered, facts.bare) = (OnceLock::new(), OnceLock::new());
         facts
-    }
-
-    /// Makes the tables that find calls anew, from the calls.
-    fn find_anew(&mut self) {
-        self.labelled.clear();
-        self.label_table = Lazy::default();
-        self.newest_of_signature.fill(NONE);
-        for place in 0..self.items.len() {
-            let Some(item) = self.items.get(place).filter(|item| item.call != NONE) else { continue };
-            let Some(call) = self.calls.get(item.call as usize).copied() else { continue };
-            let ix = index(place);
-            swap(&mut self.newest_of_signature, call.compared[0] as usize, ix);
-            let before = self.call(Ix(call.previous_of_signature));
-            if before.is_none_or(|before| (before.label, before.tool) != (call.label, call.tool)) {
-                self.add_labels(call.tool, call.label, call.compared[0]);
-            }
-        }
     }
 
     /// Makes an item the last one of a message.
@@ -344,19 +312,6 @@ impl Facts {
         number
     }
 
-    /// Whether any call has this label.
-    pub(crate) fn knows_label(&self, letter: Option<char>, bits: u32) -> bool {
-        self.newest_labelled((letter, bits)) != NONE
-    }
-
-    /// The signatures under a label, as numbers, in order of first use.
-    pub(crate) fn signatures_under(&self, letter: Option<char>, bits: u32) -> Vec<u32> {
-        let newest = self.newest_labelled((letter, bits));
-        let mut under: Vec<u32> = self.labelled_from(newest).map(|entry| entry.signature).collect();
-        under.reverse();
-        under
-    }
-
     /// Calls with the host's id, newest first.
     pub(crate) fn calls_of_host(&self, host_id: Name) -> impl Iterator<Item = Ix> {
         let newest = self.newest_of_host().get(host_id.at()).copied().unwrap_or(NONE);
@@ -365,12 +320,19 @@ impl Facts {
 
     /// Calls with a signature as given, newest first.
     pub(crate) fn calls_with(&self, signature: u32) -> impl Iterator<Item = Ix> {
-        let newest = self.newest_of_signature.get(signature as usize).copied().unwrap_or(NONE);
+        let newest = self.newest_of_signature().get(signature as usize).copied().unwrap_or(NONE);
         self.calls_from(newest, |call| call.previous_of_signature)
     }
 
     fn calls_from(&self, newest: u32, previous: fn(&CallFact) -> u32) -> impl Iterator<Item = Ix> {
         newest_first(newest, move |ix| Some((Ix(ix), previous(self.call(Ix(ix))?))))
+    }
+}
+
+fn label(labelled: &mut Labelled, place: (Option<char>, u32), signature: u32) {
+    let under = labelled.entry(place).or_default();
+    if !under.contains(&signature) {
+        under.push(signature);
     }
 }
 

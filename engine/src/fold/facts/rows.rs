@@ -9,7 +9,6 @@ use crate::event::{
     Body, Face, Hidden, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate,
     ToolClass,
 };
-use crate::fold::number::{HashIndex, hash_of};
 use crate::fold::number::{KeyId, Name};
 use crate::ids::{ItemId, Micros, Seq, Turn};
 
@@ -223,18 +222,21 @@ impl Facts {
     }
 
     pub(super) fn newest_of_host(&self) -> &Vec<u32> {
-        self.newest_of_host.get_or_init(|| {
-            let mut newest = Vec::new();
-            for (ix, item) in (0..).zip(&self.items) {
-                if let Some(call) = self.calls.get(item.call as usize) {
-                    swap(&mut newest, call.host_id.at(), ix);
-                }
-            }
-            newest
-        })
+        self.newest_of_host.get_or_init(|| self.newest(|call| call.host_id.0))
     }
 
-    pub(super) fn labels(&self) -> &HashIndex {
-        self.label_table.get(self.labelled.iter().map(|labelled| hash_of(&labelled.place)))
+    pub(super) fn newest_of_signature(&self) -> &Vec<u32> {
+        self.newest_of_signature.get_or_init(|| self.newest(|call| call.compared[0]))
+    }
+
+    /// The newest call by a number that calls have.
+    fn newest(&self, number: fn(&CallFact) -> u32) -> Vec<u32> {
+        let mut newest = Vec::new();
+        for (ix, item) in (0..).zip(&self.items) {
+            if let Some(call) = self.calls.get(item.call as usize) {
+                swap(&mut newest, number(call) as usize, ix);
+            }
+        }
+        newest
     }
 }

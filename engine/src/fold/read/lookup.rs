@@ -195,7 +195,7 @@ impl State {
         let Some((letter, bits)) = target.label_bits() else { return Vec::new() };
         let mut groups = Vec::new();
         for number in self.facts.signatures_under(letter, bits) {
-            let calls = self.recorded(self.facts.calls_with(number), at);
+            let calls = self.recorded(self.facts.calls_with(*number), at);
             let named = calls.first().and_then(|ix| self.facts.call(*ix)).is_some_and(|call| {
                 let label = Label::from_bits(self.facts.names.text(call.tool), call.label);
                 target.names(label, &self.facts.signature_of(call))
@@ -264,7 +264,9 @@ impl State {
 
     /// Whether any call of the stream has the hash's label.
     pub fn knows_hash(&self, target: &HashTarget) -> bool {
-        target.label_bits().is_some_and(|(letter, bits)| self.facts.knows_label(letter, bits))
+        target
+            .label_bits()
+            .is_some_and(|(letter, bits)| !self.facts.signatures_under(letter, bits).is_empty())
     }
 
     /// The last seq of the stream that belongs to a turn; `None` if the turn has not begun.

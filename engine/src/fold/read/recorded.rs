@@ -214,19 +214,19 @@ impl State {
     /// The parts of an item's content or result at `at`, as recorded.
     pub fn content(&self, ix: Ix, at: Seq) -> Vec<PartView> {
         let Some(item) = self.facts.item(ix).filter(|item| item.id.seq <= at) else { return Vec::new() };
+        let view = |seq: Seq, part: &PartFact| {
+            let extra = self.facts.extra(part.extra);
+            PartView {
+                kind: part.kind,
+                body: part.body.id(seq),
+                bytes: part.body.bytes,
+                tokens: part.body.tokens,
+                media_type: extra.media_type.map(|name| self.facts.names.text(name).to_owned()),
+                signature: extra.signature.map(|body| body.id(seq)),
+            }
+        };
         if let Some((seq, parts)) = self.output_parts(ix, at) {
-            let view = |part: &PartFact| {
-                let extra = self.facts.extra(part.extra);
-                PartView {
-                    kind: part.kind,
-                    body: part.body.id(seq),
-                    bytes: part.body.bytes,
-                    tokens: part.body.tokens,
-                    media_type: extra.media_type.map(|name| self.facts.names.text(name).to_owned()),
-                    signature: extra.signature.map(|body| body.id(seq)),
-                }
-            };
-            return parts.iter().map(view).collect();
+            return parts.iter().map(|part| view(seq, part)).collect();
         }
         let kind = match item.kind {
             ItemKind::Call | ItemKind::Result => return Vec::new(),
@@ -235,14 +235,6 @@ impl State {
             ItemKind::Media => PartKind::Media,
             ItemKind::Opaque => PartKind::Opaque,
         };
-        let extra = self.facts.extra(item.extra);
-        vec![PartView {
-            kind,
-            body: item.body.id(item.id.seq),
-            bytes: item.body.bytes,
-            tokens: item.body.tokens,
-            media_type: extra.media_type.map(|name| self.facts.names.text(name).to_owned()),
-            signature: extra.signature.map(|body| body.id(item.id.seq)),
-        }]
+        vec![view(item.id.seq, &PartFact { body: item.body, extra: item.extra, kind })]
     }
 }
