@@ -63,14 +63,12 @@ pub(crate) enum Op {
 /// Operations in their order. There is one for each event, so those of frequent kinds are plain rows.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Ops {
-    /// Seq, value and kind, as long as seqs fit.
-    small: Vec<[u32; 3]>,
-    large: Vec<NameRow>,
+    rows: Vec<OpRow>,
     rare: Vec<Op>,
 }
 
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct NameRow {
+struct OpRow {
     seq: Seq,
     /// An item, a number or a name; for a rare operation its index in `rare`.
     value: u32,
@@ -89,14 +87,7 @@ const KIND_BITS: u32 = 8;
 
 impl Ops {
     pub(crate) const fn len(&self) -> usize {
-        self.small.len().saturating_add(self.large.len())
-    }
-
-    fn row(&self, place: usize) -> Option<NameRow> {
-        if let Some(&[seq, value, kind]) = self.small.get(place) {
-            return Some(NameRow { seq: Seq(u64::from(seq)), value, kind });
-        }
-        self.large.get(place.checked_sub(self.small.len())?).copied()
+        self.rows.len()
     }
 
     pub(crate) fn push(&mut self, seq: Seq, op: Op) {
@@ -113,20 +104,17 @@ impl Ops {
             Op::Injected(ix) => (INJECTED, ix.0),
             op => (RARE, pushed(&mut self.rare, op)),
         };
-        match u32::try_from(seq.0) {
-            Ok(seq) if self.large.is_empty() => self.small.push([seq, value, kind]),
-            _ => self.large.push(NameRow { seq, value, kind }),
-        }
+        self.rows.push(OpRow { seq, value, kind });
     }
 
     /// The seq of the operation at a place.
     pub(crate) fn seq(&self, place: usize) -> Option<Seq> {
-        self.row(place).map(|row| row.seq)
+        self.rows.get(place).map(|row| row.seq)
     }
 
     /// The operation at a place.
     pub(crate) fn get(&self, place: usize) -> Option<(Seq, Op)> {
-        let row = self.row(place)?;
+        let row = self.rows.get(place)?;
         let op = match row.kind & ((1 << KIND_BITS) - 1) {
             START => Op::Start(Ix(row.value)),
             FINISH => Op::Finish(row.value),
@@ -141,8 +129,8 @@ impl Ops {
 
     /// The places of the rewinds, and the point to which each goes back.
     pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, Seq)> {
-        let rare = |row: NameRow| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
-        (0..self.len()).filter_map(move |place| match rare(self.row(place)?)? {
+        let rare = self.rows.iter().enumerate().filter(|(_, row)| row.kind == RARE);
+        rare.filter_map(|(place, row)| match self.rare.get(row.value as usize)? {
             Op::Rewound { to, .. } => Some((place, *to)),
             _ => None,
         })
