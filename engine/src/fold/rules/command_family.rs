@@ -5,7 +5,7 @@
 use super::{Failed, Finds, On, Rule, RuleLabel, Switch, Tombstone};
 use crate::event::KeyKind;
 
-const LABEL: RuleLabel = RuleLabel {
+pub(super) const LABEL: RuleLabel = RuleLabel {
     number: 12,
     name: "command_family",
     short: "check",

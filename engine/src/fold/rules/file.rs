@@ -19,7 +19,7 @@ pub(super) const FILE: RuleLabel = RuleLabel {
     reason: "a later call worked on the same file{key}",
 };
 
-const WRITE: RuleLabel = RuleLabel {
+pub(super) const WRITE: RuleLabel = RuleLabel {
     number: 3,
     name: "supersede_write",
     short: "file",
@@ -30,7 +30,7 @@ const WRITE: RuleLabel = RuleLabel {
     reason: "the file{key} was read after it was written",
 };
 
-const READ: RuleLabel = RuleLabel {
+pub(super) const READ: RuleLabel = RuleLabel {
     number: 4,
     name: "supersede_read",
     short: "file",

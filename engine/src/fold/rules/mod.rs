@@ -7,14 +7,12 @@
 //!
 //! A rule says how its calls are found ([`Finds`]), which names and texts its edges have ([`RuleLabel`]), and how a policy turns it on
 //! ([`On`]). Finding candidates, protection, order and edges are the same for all and stand in [`step`](super::step). One file a
-//! rule, one line in the list of [`RULES`], in the order in which they are asked.
+//! rule, one line in the list of [`RULES`], in the order in which they are asked, and one a label in [`LABELS`].
 //! Rules that shorten stand in the list of [`SHORTENING`] in the same way, as [`Shortening`]; those by age are rows of one table, [`idle`].
 
 pub(crate) mod shorten;
 
 use shorten::{Acts, AgesKey, Shortening};
-
-use std::sync::LazyLock;
 
 use super::claims::ClaimKey;
 use rustc_hash::FxHashMap;
@@ -271,7 +269,7 @@ impl Rule {
 
 /// Names and texts for the edges of a rule.
 pub(crate) struct RuleLabel {
-    /// The number in memory and in saved folds. No two labels share one, and there are no gaps.
+    /// The number in memory and in saved folds: its place among [`LABELS`].
     pub(crate) number: u8,
     /// The name in policies, queries, JSON and words.
     pub(crate) name: &'static str,
@@ -329,12 +327,21 @@ const INJECTED: RuleLabel = RuleLabel {
 };
 
 /// All labels, by number.
-static LABELS: LazyLock<Vec<&'static RuleLabel>> = LazyLock::new(|| {
-    let mut all = vec![&INJECTED];
-    all.extend(RULES.iter().flat_map(|rule| rule.labels));
-    all.sort_unstable_by_key(|label| label.number);
-    all
-});
+static LABELS: &[&RuleLabel] = &[
+    &hash::HASH,
+    &hash::DEDUP,
+    &file::FILE,
+    &file::WRITE,
+    &file::READ,
+    &todo::LABEL,
+    &url::LABEL,
+    &state_query::LABEL,
+    &snapshot::LABEL,
+    &retry::LABEL,
+    &context_rule::LABEL,
+    &INJECTED,
+    &command_family::LABEL,
+];
 
 impl RuleKind {
     /// A repeat: same tool, same parameters.

@@ -2,7 +2,7 @@
 
 use super::{Finds, On, Rule, RuleLabel, Switch, Tombstone};
 
-const LABEL: RuleLabel = RuleLabel {
+pub(super) const LABEL: RuleLabel = RuleLabel {
     number: 8,
     name: "snapshot",
     short: "snapshot",

@@ -3,7 +3,7 @@
 use super::{Finds, On, Rule, RuleLabel, Switch, Tombstone};
 use crate::event::KeyKind;
 
-const LABEL: RuleLabel = RuleLabel {
+pub(super) const LABEL: RuleLabel = RuleLabel {
     number: 6,
     name: "url",
     short: "url",
