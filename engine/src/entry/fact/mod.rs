@@ -317,7 +317,9 @@ impl Texts for String {
 
 impl Texts for Option<String> {
     fn each_text(&self, each: &mut dyn FnMut(&str)) {
-        self.iter().for_each(|text| each(text));
+        if let Some(text) = self {
+            each(text);
+        }
     }
 
     fn each_text_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
@@ -327,7 +329,9 @@ impl Texts for Option<String> {
 
 impl Texts for Vec<String> {
     fn each_text(&self, each: &mut dyn FnMut(&str)) {
-        self.iter().for_each(|text| each(text));
+        for text in self {
+            each(text);
+        }
     }
 
     fn each_text_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
