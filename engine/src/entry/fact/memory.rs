@@ -1,6 +1,6 @@
 //! Memory items: recorded, superseded, reinforced, retracted.
 
-use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Texts as _};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, TextField as _};
 use crate::entry::MemoryEntry;
 use crate::event;
 use crate::ids::Micros;

@@ -1,6 +1,6 @@
 //! Messages in parts, continued, finished and given up.
 
-use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Texts as _};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, TextField as _};
 use crate::entry::PartEntry;
 use crate::event::{self, Actor, Report, Role, Usage};
 

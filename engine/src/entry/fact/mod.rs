@@ -300,12 +300,12 @@ pub(crate) trait Cleaner {
 }
 
 /// A field that holds texts.
-trait Texts {
+trait TextField {
     fn each_text(&self, each: &mut dyn FnMut(&str));
     fn each_text_mut(&mut self, each: &mut dyn FnMut(&mut String));
 }
 
-impl Texts for String {
+impl TextField for String {
     fn each_text(&self, each: &mut dyn FnMut(&str)) {
         each(self);
     }
@@ -315,7 +315,7 @@ impl Texts for String {
     }
 }
 
-impl Texts for Option<String> {
+impl TextField for Option<String> {
     fn each_text(&self, each: &mut dyn FnMut(&str)) {
         if let Some(text) = self {
             each(text);
@@ -327,7 +327,7 @@ impl Texts for Option<String> {
     }
 }
 
-impl Texts for Vec<String> {
+impl TextField for Vec<String> {
     fn each_text(&self, each: &mut dyn FnMut(&str)) {
         for text in self {
             each(text);

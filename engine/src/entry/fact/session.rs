@@ -1,6 +1,6 @@
 //! Sessions, prompts, a host's changes to its context, and texts that the host or acpdb puts into the context.
 
-use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Texts as _};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, TextField as _};
 use crate::entry::{Bytes, ItemRef, PointRef};
 use crate::event::{self, Actor, InjectedKind, ReplaceCause};
 use crate::ids::StreamId;

@@ -1,6 +1,6 @@
 //! Turns, the calls of tools in them, and files that changed outside of calls.
 
-use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Texts as _};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, TextField as _};
 use crate::entry::{Bytes, PartEntry, TodoChangeEntry};
 use crate::event::{self, Actor, FileChanger, Outcome, Role, TurnKind};
 
