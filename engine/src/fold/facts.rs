@@ -212,20 +212,8 @@ impl Facts {
         finish.orphan = ix.0;
         let finish = *finish;
         let extra = self.add_extra(Extra { task: finish.task, ..Extra::default() });
-        self.items.push(ItemFact {
-            id: ItemId::first(finish.seq),
-            recorded_at: finish.recorded_at,
-            body: Body::default(),
-            turn,
-            message: NONE,
-            next: NONE,
-            call: NONE,
-            extra,
-            kind: ItemKind::Result,
-            role: Role::Tool,
-            hidden: false,
-            automata: false,
-        });
+        let item = ItemFact::new(finish.seq, finish.recorded_at, turn, ItemKind::Result, Body::default());
+        self.items.push(ItemFact { extra, role: Role::Tool, ..item });
         ix
     }
 

@@ -201,18 +201,10 @@ impl Policy {
 
     /// The whole policy: the preset's name and every key with its value, as `PolicySet` records it.
     pub fn to_value(&self) -> Value {
-        let mut map = Map::new();
-        map.insert("preset".to_owned(), Value::String(self.preset.clone()));
         let plain = Self::default();
-        for key in policy_keys() {
-            let value = key.value(self);
-            // Keys that later versions brought are left out where they change nothing: a policy that was recorded without them
-            // means the same, and has the same digest.
-            if !(is_late(key.name) && value == key.value(&plain)) {
-                map.insert(key.name.to_owned(), value);
-            }
-        }
-        Value::Object(map)
+        // Keys that later versions brought are left out where they change nothing: a policy that was recorded without them
+        // means the same, and has the same digest.
+        self.listed(|key, value| !(is_late(key.name) && *value == key.value(&plain)))
     }
 
     /// [`Policy::to_value`] as JSON text.
@@ -223,14 +215,17 @@ impl Policy {
     /// The preset's name and the keys that differ from it.
     pub fn compact(&self) -> Value {
         let preset = Self::preset(&self.preset).unwrap_or_default();
+        self.listed(|key, value| *value != key.value(&preset))
+    }
+
+    fn listed(&self, is_listed: impl Fn(&PolicyKey, &Value) -> bool) -> Value {
         let mut map = Map::new();
         map.insert("preset".to_owned(), Value::String(self.preset.clone()));
-        for key in policy_keys() {
-            let value = key.value(self);
-            if value != key.value(&preset) {
-                map.insert(key.name.to_owned(), value);
-            }
-        }
+        let keys = policy_keys().iter().map(|key| (key, key.value(self)));
+        map.extend(
+            keys.filter(|(key, value)| is_listed(key, value))
+                .map(|(key, value)| (key.name.to_owned(), value)),
+        );
         Value::Object(map)
     }
 }

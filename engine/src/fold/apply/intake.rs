@@ -14,7 +14,7 @@ use crate::fold::number::{Ix, NONE, index, pushed};
 use crate::fold::op::Op;
 use crate::fold::policy::Policy;
 use crate::fold::state::State;
-use crate::ids::{ItemId, Micros, Seq};
+use crate::ids::{Micros, Seq};
 
 /// Whole seconds from one time to another; none if the clock was set back.
 fn seconds_between(then: Micros, now: Micros) -> u32 {
@@ -180,20 +180,8 @@ impl State {
     fn take_item(&mut self, recorded: &Recorded, kind: ItemKind, body: Body, extra: Extra) -> Ix {
         let ix = self.facts.next_ix();
         let extra = self.facts.add_extra(extra);
-        self.facts.items.push(ItemFact {
-            id: ItemId::first(recorded.seq),
-            recorded_at: recorded.recorded_at,
-            body,
-            turn: self.core.turn,
-            message: NONE,
-            next: NONE,
-            call: NONE,
-            extra,
-            kind,
-            role: Role::Assistant,
-            hidden: false,
-            automata: false,
-        });
+        let item = ItemFact::new(recorded.seq, recorded.recorded_at, self.core.turn, kind, body);
+        self.facts.items.push(ItemFact { extra, ..item });
         ix
     }
 

@@ -9,7 +9,7 @@ use crate::event::{
     Body, Face, Hidden, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate,
     ToolClass,
 };
-use crate::fold::number::{KeyId, Name};
+use crate::fold::number::{KeyId, NONE, Name};
 use crate::ids::{ItemId, Micros, Seq, Turn};
 
 /// The kind of an item.
@@ -55,6 +55,26 @@ pub(crate) struct ItemFact {
     pub(crate) hidden: bool,
     /// A user text that switches automata mode on.
     pub(crate) automata: bool,
+}
+
+impl ItemFact {
+    /// An item of the model, in no message.
+    pub(crate) const fn new(seq: Seq, recorded_at: Micros, turn: Turn, kind: ItemKind, body: Body) -> Self {
+        Self {
+            id: ItemId::first(seq),
+            recorded_at,
+            body,
+            turn,
+            message: NONE,
+            next: NONE,
+            call: NONE,
+            extra: NONE,
+            kind,
+            role: Role::Assistant,
+            hidden: false,
+            automata: false,
+        }
+    }
 }
 
 /// Rare fields of items and parts.

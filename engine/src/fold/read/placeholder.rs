@@ -119,6 +119,10 @@ pub struct Placeholder {
 }
 
 impl Placeholder {
+    const fn of(state: FaceState, tokens: u64, render: Render) -> Self {
+        Self { state, tokens, render, signature: None }
+    }
+
     /// The text, if no body is needed for it.
     pub fn text(&self) -> Option<&str> {
         match &self.render {
@@ -225,15 +229,15 @@ impl State {
     }
 
     fn whole(size: Size) -> Placeholder {
-        Placeholder { state: FaceState::Whole, tokens: size.tokens, render: Render::Whole, signature: None }
+        Placeholder::of(FaceState::Whole, size.tokens, Render::Whole)
     }
 
     fn text_placeholder(state: FaceState, text: String) -> Placeholder {
-        Placeholder { state, tokens: tokens_of(&text), render: Render::Text { text }, signature: None }
+        Placeholder::of(state, tokens_of(&text), Render::Text { text })
     }
 
     const fn nothing() -> Placeholder {
-        Placeholder { state: FaceState::Gone, tokens: 0, render: Render::Nothing, signature: None }
+        Placeholder::of(FaceState::Gone, 0, Render::Nothing)
     }
 
     /// A text if it is no longer than the face, else the face.
@@ -269,12 +273,10 @@ impl State {
         match row.cause {
             Cause::Erased { .. } | Cause::OffBranch | Cause::Left => Self::nothing(),
             Cause::Cleared { act } => match self.cleared(act) {
-                Some((body, tokens)) => Placeholder {
-                    state: FaceState::Tombstone,
-                    tokens,
-                    render: Render::Around { before: String::new(), body, after: String::new() },
-                    signature: None,
-                },
+                Some((body, tokens)) => {
+                    let render = Render::Around { before: String::new(), body, after: String::new() };
+                    Placeholder::of(FaceState::Tombstone, tokens, render)
+                }
                 None => Self::text_placeholder(FaceState::Tombstone, REMOVED.to_owned()),
             },
             Cause::Distilled { act, at } => self.distilled(act, at, size),
@@ -365,12 +367,9 @@ impl State {
         // A short text may leave room for its summary alone, or be the better summary itself.
         let fits = |mark: &String| summary.bytes.saturating_add(mark.len() as u64) <= size.bytes;
         let Some(before) = [mark, String::new()].into_iter().find(fits) else { return Self::whole(size) };
-        Placeholder {
-            state: FaceState::Summary,
-            tokens: u64::from(summary.tokens).saturating_add(tokens_of(&before)),
-            render: Render::Around { before, body: summary.id(seq), after: String::new() },
-            signature: None,
-        }
+        let tokens = u64::from(summary.tokens).saturating_add(tokens_of(&before));
+        let render = Render::Around { before, body: summary.id(seq), after: String::new() };
+        Placeholder::of(FaceState::Summary, tokens, render)
     }
 
     fn evicted_placeholder(&self, ix: Ix, row: &CauseRow, at: Seq) -> Placeholder {
@@ -426,12 +425,8 @@ impl State {
         if u64::from(call.shown.object_bytes) >= size.bytes {
             return Self::whole(size);
         }
-        Placeholder {
-            state: FaceState::Shortened,
-            tokens: u64::from(call.shown.object_tokens),
-            render: Render::SetAside { params: params.id(seq) },
-            signature: None,
-        }
+        let render = Render::SetAside { params: params.id(seq) };
+        Placeholder::of(FaceState::Shortened, call.shown.object_tokens.into(), render)
     }
 
     fn discarded(&self, ix: Ix, size: Size, at: Seq) -> Placeholder {
@@ -450,20 +445,11 @@ impl State {
         if bytes > size.bytes {
             return Self::removed(size);
         }
-        Placeholder {
-            state: FaceState::Tombstone,
-            tokens: u64::from(call.shown.line_tokens)
-                .saturating_add(tokens_of(CALL_REMOVED))
-                .saturating_add(tokens_of(ARROW))
-                .saturating_add(tokens_of(status)),
-            render: Render::CallLine {
-                host: self.host(at),
-                tool: self.facts.names.text(call.tool).to_owned(),
-                params: params.id(seq),
-                status,
-            },
-            signature: None,
-        }
+        let tokens = [CALL_REMOVED, ARROW, status].into_iter().map(tokens_of);
+        let tokens = tokens.fold(call.shown.line_tokens.into(), u64::saturating_add);
+        let (host, tool) = (self.host(at), self.facts.names.text(call.tool).to_owned());
+        let render = Render::CallLine { host, tool, params: params.id(seq), status };
+        Placeholder::of(FaceState::Tombstone, tokens, render)
     }
 
     fn shortened_placeholder(
@@ -491,11 +477,6 @@ impl State {
         let policy = self.policy(row.since);
         let cutting = Cutting { facts: &self.facts, policy, ix, at: row.since };
         let by = Cutter::of(part, &cutting);
-        Placeholder {
-            state: FaceState::Shortened,
-            tokens: size.tokens.min(by.tokens_max()),
-            render: Render::Cut { bodies, by },
-            signature: None,
-        }
+        Placeholder::of(FaceState::Shortened, size.tokens.min(by.tokens_max()), Render::Cut { bodies, by })
     }
 }
