@@ -177,7 +177,15 @@ impl HashTarget {
         is_label && signature.to_hex().starts_with(more)
     }
 
-    /// The label's part of the hash, for looking it up: the letter, and the bits of the digits.
+    /// The label's part of the hash, as [`Label::short`] or [`Label::hex6`] prints it.
+    pub fn label_text(&self) -> String {
+        match self.letter {
+            None => self.split().0.to_owned(),
+            Some(letter) => format!("{letter}_{}", self.split().0),
+        }
+    }
+
+    /// The same, for looking it up: the letter, and the bits of the digits.
     pub(crate) fn label_bits(&self) -> Option<(Option<char>, u32)> {
         Some((self.letter, u32::from_str_radix(self.split().0, 16).ok()?))
     }
