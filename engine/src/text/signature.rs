@@ -187,6 +187,7 @@ impl HashTarget {
 
     /// The same, for looking it up: the letter, and the bits of the digits.
     pub(crate) fn label_bits(&self) -> Option<(Option<char>, u32)> {
+        // Six hexadecimal digits at most: they fit.
         Some((self.letter, u32::from_str_radix(self.split().0, 16).ok()?))
     }
 

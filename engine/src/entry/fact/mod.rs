@@ -68,7 +68,7 @@ macro_rules! fields {
     };
 }
 
-/// What a form does with a field: where the fact becomes an event, where it is told again, and with its ids and texts.
+/// The part of each form: where the fact becomes an event, where it is told again, and for its ids and texts.
 macro_rules! form {
     (parts draft $value:expr, $drafter:ident, $fact:ident) => { $drafter.parts(&$value, $fact.speaker()) };
     ($form:ident draft $value:expr, $drafter:ident, $fact:ident) => { form!($form draft $value, $drafter) };

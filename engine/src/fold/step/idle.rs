@@ -24,7 +24,7 @@ use crate::fold::rules::{Look, SHORTENING};
 use crate::fold::state::{BORN, CLEARED, LEFT, PINNED, RESTORED, SHORTENED, SUPERSEDED};
 use crate::ids::Seq;
 
-/// Takes the entries up to `turn`, each once, in order. What left and came back is in the queue twice.
+/// Takes the entries up to `turn`, each once, in order. An item that left and came back is in the queue twice.
 pub(super) fn take_due<T: Ord>(queue: &mut BTreeMap<u32, Vec<T>>, turn: u32) -> Vec<T> {
     let mut due = Vec::new();
     while let Some(entry) = queue.first_entry().filter(|entry| *entry.key() <= turn) {
