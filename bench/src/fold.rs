@@ -141,7 +141,7 @@ pub(crate) fn profile(options: &Options, what: &str, rounds: usize, calls: usize
 pub(crate) fn folded(events: &[Recorded]) -> World {
     let mut world = World::default();
     for event in events {
-        let _ = world.apply(event);
+        world.apply(event);
     }
     world
 }
@@ -156,7 +156,7 @@ fn two_more(store: &Store, session: &mut Session, events: &[Recorded]) -> Outcom
     let times = more.chunks(chunk).map(|pair| {
         let ((), time) = own(|| {
             for event in pair {
-                let _ = world.apply(event);
+                world.apply(event);
             }
         });
         time

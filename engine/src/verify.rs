@@ -381,8 +381,7 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
             match crate::codec::payload::recorded(&frame, &event) {
                 Ok(mut recorded) => {
                     complete(log, &event, &mut recorded);
-                    // The changes are not asked for here.
-                    let _ = world.apply(&recorded);
+                    world.apply(&recorded);
                 }
                 Err(error) => found.push(Contradiction {
                     invariant: PAYLOAD_INVARIANT,

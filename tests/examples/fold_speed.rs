@@ -31,7 +31,7 @@ fn main() {
         let begin = Instant::now();
         let mut world = World::default();
         for recorded in tape.events() {
-            let _ = world.apply(recorded);
+            world.apply(recorded);
         }
         let seconds = begin.elapsed().as_secs_f64();
         let edges =

@@ -102,7 +102,7 @@ pub fn events(store: &Store) -> Result<Vec<Recorded>, Error> {
 pub fn folded(events: &[Recorded]) -> World {
     let mut world = World::default();
     for recorded in events {
-        let _ = world.apply(recorded);
+        world.apply(recorded);
     }
     world
 }

@@ -28,14 +28,12 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::facts::KeyFact;
-use super::number::{Ix, KeyId, Lazy, NONE, hash_of, index, pushed};
+use super::number::{Interned, Ix, KeyId, NONE, index};
 use super::policy_values::Paths;
 use crate::event::ToolClass;
 
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct ClaimHead {
-    /// The rule, the group and the key.
-    slot: u64,
     /// Calls of `turn`: the newest, and the oldest.
     fresh: (u32, u32),
     /// Calls of other turns.
@@ -64,10 +62,10 @@ pub(crate) enum Keep {
 /// All entries of a stream.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct ClaimTable {
-    /// One a slot that a call was ever laid in.
+    /// Slots in which a call was ever laid: the rule, the group and the key of each.
+    slots: Interned<u64>,
+    /// One a slot.
     heads: Vec<ClaimHead>,
-    #[rkyv(with = rkyv::with::Skip)]
-    table: Lazy,
     /// A call, and the number of the next entry.
     nodes: Vec<(Ix, u32)>,
 }
@@ -81,22 +79,12 @@ impl ClaimTable {
         *self = Self::default();
     }
 
-    /// The number of a slot's head, if the slot has one.
-    fn find(&self, slot: u64) -> Option<u32> {
-        let table = self.table.get(self.heads.iter().map(|head| hash_of(&head.slot)));
-        let is = |number: u32| self.heads.get(number as usize).is_some_and(|head| head.slot == slot);
-        table.find(hash_of(&slot), is)
-    }
-
     /// Adds a call to a slot.
     pub(crate) fn lay(&mut self, rule: u8, slot: ClaimKey, ix: Ix, turn: u32) {
-        let slot = key(rule, slot);
-        let number = self.find(slot).unwrap_or_else(|| {
-            let head = ClaimHead { slot, fresh: (NONE, NONE), older: NONE, turn };
-            let number = pushed(&mut self.heads, head);
-            self.table.insert(hash_of(&slot), number);
-            number
-        });
+        let number = self.slots.number(key(rule, slot));
+        if self.heads.len() <= number as usize {
+            self.heads.push(ClaimHead { fresh: (NONE, NONE), older: NONE, turn });
+        }
         let node = index(self.nodes.len());
         let nodes = &mut self.nodes;
         let Some(head) = self.heads.get_mut(number as usize) else { return };
@@ -122,7 +110,7 @@ impl ClaimTable {
         below: Option<u32>,
         mut judge: impl FnMut(Ix) -> Keep,
     ) {
-        let number = self.find(key(rule, slot));
+        let number = self.slots.find(&key(rule, slot));
         let Some(head) = number.and_then(|number| self.heads.get_mut(number as usize)) else { return };
         if below.is_none_or(|turn| turn > head.turn) {
             head.settle(&mut self.nodes);

@@ -13,23 +13,19 @@ mod rows;
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
 pub use rows::ItemKind;
 pub(crate) use rows::*;
 
 use super::names::StringTable;
-use super::number::{Ix, KeyId, NONE, Name, before, index, pushed};
-use super::number::{Lazy, hash_of};
-use crate::event::{Body, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
+use super::number::{Interned, Ix, KeyId, NONE, Name, index, newest_first, pushed};
+use crate::event::{Body, KeyKind, Role, SignatureForm, TodoList};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
-/// A signature under a label.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Labelled {
-    place: (Option<char>, u32),
-    signature: u32,
-    /// The entry before it under the same label, or [`NONE`].
-    previous: u32,
-}
+/// Signatures by label, in order of first use. A label is its letter, if it has one, and its bits.
+type Labelled = FxHashMap<(Option<char>, u32), SmallVec<[u32; 2]>>;
 
 /// All facts of a stream, as the rules read them.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -41,47 +37,36 @@ pub(crate) struct Facts {
     /// Keys of calls, and of files that changed outside of any call.
     pub(crate) keys: Vec<KeyFact>,
     /// Each identity of a key: its kind, whether several fields make its name, and the name.
-    identities: Vec<(KeyKind, bool, Name)>,
-    #[rkyv(with = rkyv::with::Skip)]
-    identity_table: Lazy,
+    identities: Interned<(KeyKind, bool, Name)>,
     pub(crate) finishes: Vec<Finish>,
     pub(crate) parts: Vec<PartFact>,
-    pub(crate) rare: Rare,
-    pub(crate) todo_lists: TodoLists,
+    pub(crate) finish_extras: Vec<FinishExtra>,
+    pub(crate) extras: Vec<Extra>,
+    pub(crate) acts: Vec<ActFact>,
+    pub(crate) evictions: Vec<EvictionFact>,
+    /// Lists that calls wrote.
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
+    pub(crate) todo_lists: Vec<Arc<TodoList>>,
     pub(crate) revisions: Vec<FaceRevision>,
     pub(crate) messages: Vec<MessageFact>,
     /// The message with a name as its key, by name; [`NONE`] without one. Made at its first use, as tables are.
     #[rkyv(with = rkyv::with::Skip)]
     message_of: OnceLock<Vec<u32>>,
-    pub(crate) signatures: Vec<Signature>,
+    signatures: Interned<Signature>,
+    /// Signatures by label with its letter (20 bits). Made at their first use, here and below.
     #[rkyv(with = rkyv::with::Skip)]
-    signature_table: Lazy,
-    /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each signature that is new under a label.
-    labelled: Vec<Labelled>,
+    lettered: OnceLock<Labelled>,
+    /// Signatures by bare label (24 bits).
     #[rkyv(with = rkyv::with::Skip)]
-    label_table: Lazy,
+    bare: OnceLock<Labelled>,
     /// The newest call with a signature as given, by the signature's number.
-    newest_of_signature: Vec<u32>,
-    /// The newest call with a name as its host's id, by name. Made at its first use.
+    #[rkyv(with = rkyv::with::Skip)]
+    newest_of_signature: OnceLock<Vec<u32>>,
+    /// The newest call with a name as its host's id, by name.
     #[rkyv(with = rkyv::with::Skip)]
     newest_of_host: OnceLock<Vec<u32>>,
     #[rkyv(with = rkyv::with::Skip)]
     scratch: String,
-}
-
-/// Lists that calls wrote.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct TodoLists(
-    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)] pub(crate) Vec<Arc<TodoList>>,
-);
-
-/// Rows that most streams have few of.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Rare {
-    pub(crate) finish_extras: Vec<FinishExtra>,
-    pub(crate) extras: Vec<Extra>,
-    pub(crate) acts: Vec<ActFact>,
-    pub(crate) evictions: Vec<EvictionFact>,
 }
 
 impl Facts {
@@ -103,19 +88,19 @@ impl Facts {
 
     /// The rare fields of an item or part.
     pub(crate) fn extra(&self, number: u32) -> Extra {
-        self.rare.extras.get(number as usize).copied().unwrap_or_default()
+        self.extras.get(number as usize).copied().unwrap_or_default()
     }
 
     /// The rare fields of a result.
     pub(crate) fn finish_extra(&self, finish: &Finish) -> Option<&FinishExtra> {
-        self.rare.finish_extras.get(finish.extra as usize)
+        self.finish_extras.get(finish.extra as usize)
     }
 
     pub(crate) fn add_extra(&mut self, extra: Extra) -> u32 {
         if extra == Extra::default() {
             return NONE;
         }
-        pushed(&mut self.rare.extras, extra)
+        pushed(&mut self.extras, extra)
     }
 
     pub(crate) fn find(&self, id: ItemId) -> Option<Ix> {
@@ -135,44 +120,20 @@ impl Facts {
 
     /// The signature with a number.
     pub(crate) fn signature_numbered(&self, number: u32) -> Signature {
-        self.signatures.get(number as usize).copied().unwrap_or_default()
+        self.signatures.get(number).copied().unwrap_or_default()
     }
 
     pub(crate) fn next_ix(&self) -> Ix {
         Ix(index(self.items.len()))
     }
 
-    /// The identity of a key: equal for keys of one kind with equal fields.
-    fn key_id(&mut self, kind: KeyKind, by_fields: bool, name: Name) -> KeyId {
-        let identity = (kind, by_fields, name);
-        let hash = hash_of(&(kind as u8, by_fields, name.0));
-        let known = self.identities().find(hash, |id| self.identities.get(id as usize) == Some(&identity));
-        KeyId(known.unwrap_or_else(|| {
-            let id = index(self.identities.len());
-            self.identities.push(identity);
-            self.identity_table.insert(hash, id);
-            id
-        }))
-    }
-
     pub(crate) fn find_key(&self, kind: KeyKind, text: &str) -> Option<KeyId> {
-        let identity = (kind, false, self.names.find(text)?);
-        let hash = hash_of(&(kind as u8, false, identity.2.0));
-        self.identities().find(hash, |id| self.identities.get(id as usize) == Some(&identity)).map(KeyId)
+        self.identities.find(&(kind, false, self.names.find(text)?)).map(KeyId)
     }
 
     /// A number for a signature.
     pub(crate) fn signature(&mut self, signature: Signature) -> u32 {
-        let hash = hash_of(&signature.0);
-        let known =
-            self.numbers().find(hash, |number| self.signatures.get(number as usize) == Some(&signature));
-        known.unwrap_or_else(|| {
-            let number = index(self.signatures.len());
-            self.signatures.push(signature);
-            self.newest_of_signature.push(NONE);
-            self.signature_table.insert(hash, number);
-            number
-        })
+        self.signatures.number(signature)
     }
 
     /// Interns a key of a call or of a changed file.
@@ -181,12 +142,9 @@ impl Facts {
         let given = self.names.intern(&key.given);
         let resolved = key.resolved.as_deref().map(|text| self.names.intern(text));
         let mut fields = key.fields.iter().map(String::as_str);
-        let id_given = match (fields.next(), fields.next()) {
-            (None, _) => self.key_id(kind, false, given),
-            (Some(field), None) => {
-                let name = self.names.intern(field);
-                self.key_id(kind, false, name)
-            }
+        let identity = match (fields.next(), fields.next()) {
+            (None, _) => (kind, false, given),
+            (Some(field), None) => (kind, false, self.names.intern(field)),
             (Some(first), Some(second)) => {
                 // Lengths, so that no two lists of fields make one name.
                 let mut name = std::mem::take(&mut self.scratch);
@@ -196,88 +154,55 @@ impl Facts {
                 }
                 let known = self.names.intern(&name);
                 self.scratch = name;
-                self.key_id(kind, true, known)
+                (kind, true, known)
             }
         };
+        // Equal for keys of one kind with equal fields.
+        let id_given = KeyId(self.identities.number(identity));
         let id_resolved = match resolved {
-            Some(resolved) => self.key_id(kind, false, resolved),
+            Some(resolved) => KeyId(self.identities.number((kind, false, resolved))),
             None => id_given,
         };
         KeyFact { kind, class, given, resolved, id_given, id_resolved }
     }
 
-    /// Adds a call of item `ix`, which is about to be recorded.
-    pub(crate) fn add_call(&mut self, ix: Ix, call: NewCall) -> u32 {
+    /// Adds a call of item `ix`, which is about to be recorded, behind those before it with its host's id and with its signature.
+    pub(crate) fn add_call(&mut self, ix: Ix, call: CallFact) -> u32 {
         let number = call.compared[0];
-        let before = self.newest_of_signature.get(number as usize).copied().unwrap_or(NONE);
-        // A repeated call stands under its label since the call before it.
-        let same =
-            self.call(Ix(before)).filter(|before| (before.label, before.tool) == (call.label, call.tool));
-        if same.is_none() {
-            self.add_labels(call.tool, call.label, number);
-        }
-        // The list must be made before it is changed.
-        let _ = self.newest_of_host();
-        let newest = self.newest_of_host.get_mut();
-        let previous_of_host = newest.map_or(NONE, |newest| swap(newest, call.host_id.at(), ix.0));
-        let previous_of_signature = swap(&mut self.newest_of_signature, number as usize, ix.0);
-        let NewCall { host_id, tool, canonical_tokens, label, compared, keys, todos, shown, .. } = call;
-        self.calls.push(CallFact {
-            host_id,
-            tool,
-            canonical_tokens,
-            label,
-            compared,
-            keys,
-            todos,
-            previous_of_host,
-            previous_of_signature,
-            shown,
-            class: call.class,
-            volatile: call.volatile,
-            todo: call.todo,
-        });
-        // A call was just added.
-        index(self.calls.len().saturating_sub(1))
-    }
-
-    fn add_labels(&mut self, tool: Name, label: u32, signature: u32) {
-        let label = crate::text::Label::from_bits(self.names.text(tool), label);
-        self.add_label((Some(label.letter()), label.bits() >> 4), signature);
-        self.add_label((None, label.bits()), signature);
-    }
-
-    /// Gives a signature its place under a label.
-    fn add_label(&mut self, place: (Option<char>, u32), number: u32) {
-        let newest = self.newest_labelled(place);
-        if self.labelled_from(newest).any(|entry| entry.signature == number) {
-            return;
-        }
-        let entry = index(self.labelled.len());
-        self.labelled.push(Labelled { place, signature: number, previous: newest });
-        self.label_table.insert(hash_of(&place), entry);
-    }
-
-    /// The newest entry under a label. All entries of a label have one hash; the newest has the highest number.
-    fn newest_labelled(&self, place: (Option<char>, u32)) -> u32 {
-        let mut newest = None;
-        // The search goes through all entries; its result is not needed.
-        let _ = self.labels().find(hash_of(&place), |entry| {
-            if self.labelled.get(entry as usize).is_some_and(|labelled| labelled.place == place) {
-                newest = newest.max(Some(entry));
+        let places = self.labels_of(&call);
+        for (labelled, place) in [&mut self.lettered, &mut self.bare].into_iter().zip(places) {
+            if let Some(labelled) = labelled.get_mut() {
+                label(labelled, place, number);
             }
-            false
-        });
-        newest.unwrap_or(NONE)
+        }
+        // The lists must be made before they are changed.
+        let _ = (self.newest_of_host(), self.newest_of_signature());
+        let newest = |list: &mut OnceLock<Vec<u32>>, place: usize| {
+            list.get_mut().map_or(NONE, |newest| swap(newest, place, ix.0))
+        };
+        let previous_of_host = newest(&mut self.newest_of_host, call.host_id.at());
+        let previous_of_signature = newest(&mut self.newest_of_signature, number as usize);
+        pushed(&mut self.calls, CallFact { previous_of_host, previous_of_signature, ..call })
     }
 
-    fn labelled_from(&self, entry: u32) -> impl Iterator<Item = Labelled> {
-        let mut next = entry;
-        std::iter::from_fn(move || {
-            let labelled = *self.labelled.get(next as usize)?;
-            next = before(next, labelled.previous);
-            Some(labelled)
-        })
+    /// The labels of a call: with its letter, and bare.
+    fn labels_of(&self, call: &CallFact) -> [(Option<char>, u32); 2] {
+        let label = crate::text::Label::from_bits(self.names.text(call.tool), call.label);
+        [(Some(label.letter()), label.bits() >> 4), (None, label.bits())]
+    }
+
+    /// The signatures under a label, as numbers, in order of first use.
+    pub(crate) fn signatures_under(&self, letter: Option<char>, bits: u32) -> &[u32] {
+        let labelled = if letter.is_some() { &self.lettered } else { &self.bare };
+        let labelled = labelled.get_or_init(|| {
+            let mut labelled = Labelled::default();
+            for call in &self.calls {
+                let [lettered, bare] = self.labels_of(call);
+                label(&mut labelled, if letter.is_some() { lettered } else { bare }, call.compared[0]);
+            }
+            labelled
+        });
+        labelled.get(&(letter, bits)).map_or(&[], SmallVec::as_slice)
     }
 
     /// Makes an item of a result that no call waits for.
@@ -287,20 +212,8 @@ impl Facts {
         finish.orphan = ix.0;
         let finish = *finish;
         let extra = self.add_extra(Extra { task: finish.task, ..Extra::default() });
-        self.items.push(ItemFact {
-            id: ItemId::first(finish.seq),
-            recorded_at: finish.recorded_at,
-            body: Body::default(),
-            turn,
-            message: NONE,
-            next: NONE,
-            call: NONE,
-            extra,
-            kind: ItemKind::Result,
-            role: Role::Tool,
-            hidden: false,
-            automata: false,
-        });
+        let item = ItemFact::new(finish.seq, finish.recorded_at, turn, ItemKind::Result, Body::default());
+        self.items.push(ItemFact { extra, role: Role::Tool, ..item });
         ix
     }
 
@@ -313,8 +226,8 @@ impl Facts {
         facts.calls.truncate(calls);
         facts.finishes.retain(|finish| finish.seq <= at);
         facts.revisions.retain(|revision| revision.seq <= at);
-        facts.rare.acts.retain(|act| act.seq <= at);
-        facts.rare.evictions.retain(|eviction| eviction.seq <= at);
+        facts.acts.retain(|act| act.seq <= at);
+        facts.evictions.retain(|eviction| eviction.seq <= at);
         for message in &mut facts.messages {
             (message.first, message.last) = (NONE, NONE);
         }
@@ -323,26 +236,10 @@ impl Facts {
             facts.put_into(message, Ix(place));
         }
         facts.messages.truncate(self.messages.partition_point(|message| message.since <= at));
-        (facts.message_of, facts.newest_of_host) = (OnceLock::new(), OnceLock::new());
-        facts.find_anew();
+        facts.message_of = OnceLock::new();
+        (facts.newest_of_host, facts.newest_of_signature) = (OnceLock::new(), OnceLock::new());
+        (facts.lettered, facts.bare) = (OnceLock::new(), OnceLock::new());
         facts
-    }
-
-    /// Makes the tables that find calls anew, from the calls.
-    fn find_anew(&mut self) {
-        self.labelled.clear();
-        self.label_table = Lazy::default();
-        self.newest_of_signature.fill(NONE);
-        for place in 0..self.items.len() {
-            let Some(item) = self.items.get(place).filter(|item| item.call != NONE) else { continue };
-            let Some(call) = self.calls.get(item.call as usize).copied() else { continue };
-            let ix = index(place);
-            swap(&mut self.newest_of_signature, call.compared[0] as usize, ix);
-            let before = self.call(Ix(call.previous_of_signature));
-            if before.is_none_or(|before| (before.label, before.tool) != (call.label, call.tool)) {
-                self.add_labels(call.tool, call.label, call.compared[0]);
-            }
-        }
     }
 
     /// Makes an item the last one of a message.
@@ -364,7 +261,7 @@ impl Facts {
         let mut next = message.first;
         std::iter::from_fn(move || {
             let ix = Ix(next);
-            // As [`before`], the other way round.
+            // As [`newest_first`], the other way round.
             next = self.item(ix)?.next;
             next = if next > ix.0 { next } else { NONE };
             Some(ix)
@@ -403,19 +300,6 @@ impl Facts {
         number
     }
 
-    /// Whether any call has this label.
-    pub(crate) fn knows_label(&self, letter: Option<char>, bits: u32) -> bool {
-        self.newest_labelled((letter, bits)) != NONE
-    }
-
-    /// The signatures under a label, as numbers, in order of first use.
-    pub(crate) fn signatures_under(&self, letter: Option<char>, bits: u32) -> Vec<u32> {
-        let newest = self.newest_labelled((letter, bits));
-        let mut under: Vec<u32> = self.labelled_from(newest).map(|entry| entry.signature).collect();
-        under.reverse();
-        under
-    }
-
     /// Calls with the host's id, newest first.
     pub(crate) fn calls_of_host(&self, host_id: Name) -> impl Iterator<Item = Ix> {
         let newest = self.newest_of_host().get(host_id.at()).copied().unwrap_or(NONE);
@@ -424,34 +308,20 @@ impl Facts {
 
     /// Calls with a signature as given, newest first.
     pub(crate) fn calls_with(&self, signature: u32) -> impl Iterator<Item = Ix> {
-        let newest = self.newest_of_signature.get(signature as usize).copied().unwrap_or(NONE);
+        let newest = self.newest_of_signature().get(signature as usize).copied().unwrap_or(NONE);
         self.calls_from(newest, |call| call.previous_of_signature)
     }
 
     fn calls_from(&self, newest: u32, previous: fn(&CallFact) -> u32) -> impl Iterator<Item = Ix> {
-        let mut next = newest;
-        std::iter::from_fn(move || {
-            let ix = Ix(next);
-            next = before(next, previous(self.call(ix)?));
-            Some(ix)
-        })
+        newest_first(newest, move |ix| Some((Ix(ix), previous(self.call(Ix(ix))?))))
     }
 }
 
-/// A call that is about to be added.
-#[derive(Clone, Copy)]
-pub(crate) struct NewCall {
-    pub(crate) host_id: Name,
-    pub(crate) tool: Name,
-    pub(crate) canonical_tokens: u32,
-    pub(crate) label: u32,
-    pub(crate) compared: [u32; 4],
-    pub(crate) class: ToolClass,
-    pub(crate) keys: Range,
-    pub(crate) volatile: bool,
-    pub(crate) todo: TodoRole,
-    pub(crate) todos: u32,
-    pub(crate) shown: Shown,
+fn label(labelled: &mut Labelled, place: (Option<char>, u32), signature: u32) {
+    let under = labelled.entry(place).or_default();
+    if !under.contains(&signature) {
+        under.push(signature);
+    }
 }
 
 fn slice<T>(all: &[T], range: Range) -> &[T] {

@@ -13,12 +13,13 @@
 mod encoding;
 mod rows;
 
-pub(crate) use encoding::{Causes, Edges, Totals};
+pub(crate) use encoding::{Causes, Totals};
 pub(crate) use rows::*;
 pub use rows::{RuleKind, ShortenKind};
 use rustc_hash::FxHashMap;
 
-use super::number::{Ix, KeyId, NONE, before, index};
+use super::number::{Ix, KeyId, NONE, index, newest_first};
+use super::stamped::last_until;
 use crate::event::Face;
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, Turn};
@@ -45,12 +46,17 @@ struct Heads {
     new: u32,
 }
 
+impl Heads {
+    const EMPTY: Self = Self { row: NONE, fact: NONE, old: NONE, new: NONE };
+}
+
 /// All conclusions of a stream.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct History {
     heads: Vec<Heads>,
     pub(crate) rows: Causes,
-    pub(crate) edges: Edges,
+    /// In the order in which they came about or were brought back.
+    pub(crate) edges: Vec<EdgeRow>,
     pub(crate) orders: Vec<Order>,
     pub(crate) turns: Vec<(Seq, Turn)>,
     pub(crate) prompts: Vec<Seq>,
@@ -60,13 +66,16 @@ pub(crate) struct History {
     /// Faces whose rows the present event changed.
     #[rkyv(with = rkyv::with::Skip)]
     touched: Vec<(Ix, Face)>,
+    /// The same of the event before.
+    #[rkyv(with = rkyv::with::Skip)]
+    settled: Vec<(Ix, Face)>,
 }
 
 impl History {
     /// An item was recorded.
     pub(crate) fn born(&mut self, ix: Ix) {
         while self.heads.len() <= ix.at() {
-            self.heads.push(Heads { row: NONE, fact: NONE, old: NONE, new: NONE });
+            self.heads.push(Heads::EMPTY);
         }
         self.touched.push((ix, Face::Output));
     }
@@ -77,7 +86,7 @@ impl History {
         }
     }
 
-    /// Number of faces that were touched since the last [`History::take_touched`].
+    /// Number of faces that were touched since the last [`History::settle`].
     pub(crate) const fn touched_count(&self) -> usize {
         self.touched.len()
     }
@@ -87,32 +96,30 @@ impl History {
         self.touched.get(count.saturating_sub(1)..).unwrap_or_default()
     }
 
-    /// Faces that changed since the last call, each once, in order of first change.
-    pub(crate) fn take_touched(&mut self) -> Vec<(Ix, Face)> {
-        let mut touched = std::mem::take(&mut self.touched);
-        if touched.len() <= COMPARE_COUNT_MAX {
+    /// Begins anew to note faces. Those that were noted since the last call are [`History::settled`] now, each once.
+    pub(crate) fn settle(&mut self) {
+        std::mem::swap(&mut self.touched, &mut self.settled);
+        self.touched.clear();
+        let settled = &mut self.settled;
+        if settled.len() <= COMPARE_COUNT_MAX {
             let mut kept = 0;
-            for place in 0..touched.len() {
-                let Some(entry) = touched.get(place).copied() else { break };
-                if touched.get(..kept).is_some_and(|earlier| !earlier.contains(&entry)) {
-                    touched.swap(kept, place);
+            for place in 0..settled.len() {
+                let Some(entry) = settled.get(place).copied() else { break };
+                if settled.get(..kept).is_some_and(|earlier| !earlier.contains(&entry)) {
+                    settled.swap(kept, place);
                     kept += 1;
                 }
             }
-            touched.truncate(kept);
+            settled.truncate(kept);
         } else {
             let mut seen = rustc_hash::FxHashSet::default();
-            touched.retain(|entry| seen.insert(*entry));
+            settled.retain(|entry| seen.insert(*entry));
         }
-        touched
     }
 
-    /// Takes a list of [`History::take_touched`] back, to fill it again.
-    pub(crate) fn give_back(&mut self, mut touched: Vec<(Ix, Face)>) {
-        if self.touched.is_empty() {
-            touched.clear();
-            self.touched = touched;
-        }
+    /// The faces that changed before the last call of [`History::settle`], in order of first change.
+    pub(crate) fn settled(&self) -> &[(Ix, Face)] {
+        &self.settled
     }
 
     /// Begins a cause.
@@ -134,62 +141,50 @@ impl History {
         self.touch(ix, face);
     }
 
+    fn heads(&self, ix: Ix) -> Heads {
+        self.heads.get(ix.at()).copied().unwrap_or(Heads::EMPTY)
+    }
+
     /// Ends the causes of an item that `which` picks, at `at`; returns how many ended.
     pub(crate) fn end(&mut self, ix: Ix, at: Seq, which: impl Fn(&CauseRow) -> bool) -> usize {
-        let first = self.heads.get(ix.at()).map_or(NONE, |heads| heads.row);
-        self.end_from(first, ix, at, which)
+        self.end_from(self.heads(ix).row, at, which)
     }
 
     /// Ends the pin of an item.
     pub(crate) fn unpin(&mut self, ix: Ix, at: Seq) {
-        let first = self.heads.get(ix.at()).map_or(NONE, |heads| heads.fact);
-        self.end_from(first, ix, at, |row| row.cause == Cause::Pinned);
+        self.end_from(self.heads(ix).fact, at, |row| row.cause == Cause::Pinned);
     }
 
-    fn end_from(&mut self, first: u32, ix: Ix, at: Seq, which: impl Fn(&CauseRow) -> bool) -> usize {
-        let mut next = first;
-        let mut count = 0;
-        let mut faces = (false, false);
-        while let Some(row) = self.rows.get(next) {
-            let older = before(next, row.prev);
-            let number = std::mem::replace(&mut next, older);
-            if row.until == Seq::MAX && which(&row) {
-                self.rows.end(number, at, row.undone);
-                count += 1;
-                if row.face == Face::Input {
-                    faces.1 = true;
-                } else {
-                    faces.0 = true;
-                }
+    fn end_from(&mut self, first: u32, at: Seq, which: impl Fn(&CauseRow) -> bool) -> usize {
+        let rows = self.numbered_from(first).filter(|(_, row)| row.until == Seq::MAX && which(row));
+        let ended: Vec<(u32, CauseRow)> = rows.collect();
+        for (number, row) in &ended {
+            self.rows.end(*number, at, row.undone);
+        }
+        for face in [Face::Output, Face::Input] {
+            if let Some((_, row)) = ended.iter().find(|(_, row)| row.face == face) {
+                self.touch(row.ix, face);
             }
         }
-        if faces.0 {
-            self.touch(ix, Face::Output);
-        }
-        if faces.1 {
-            self.touch(ix, Face::Input);
-        }
-        count
+        ended.len()
     }
 
     /// The causes of an item, newest first.
     pub(crate) fn rows_of(&self, ix: Ix) -> impl Iterator<Item = CauseRow> {
-        self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.row))
+        self.numbered_from(self.heads(ix).row).map(|(_, row)| row)
     }
 
     /// Facts of an item that hide nothing, newest first: results, revisions, pins.
     pub(crate) fn facts_of(&self, ix: Ix) -> impl Iterator<Item = CauseRow> {
-        self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.fact))
+        self.numbered_from(self.heads(ix).fact).map(|(_, row)| row)
     }
 
-    fn rows_from(&self, first: u32) -> impl Iterator<Item = CauseRow> {
-        let mut next = first;
-        std::iter::from_fn(move || {
-            let row = self.rows.get(next)?;
-            next = before(next, row.prev);
+    fn numbered_from(&self, first: u32) -> impl Iterator<Item = (u32, CauseRow)> {
+        newest_first(first, |number| {
+            let row = self.rows.get(number)?;
             #[cfg(test)]
             LOOKS.with(|looks| looks.set(looks.get() + 1));
-            Some(row)
+            Some(((number, row), row.prev))
         })
     }
 
@@ -253,11 +248,13 @@ impl History {
 
     /// Shows an item again: ends every cause that a restore ends, and releases the item's edges.
     pub(crate) fn restore(&mut self, ix: Ix, at: Seq) -> usize {
-        let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
-        while let Some(edge) = self.edges.get(next) {
-            next = before(next, edge.next_of_old);
-            if edge.released == Seq::MAX && edge.undone == Seq::MAX {
-                self.edges.set(&EdgeRow { released: at, ..edge });
+        let edges: Vec<u32> = self.edges_of_old(ix).map(|edge| edge.number).collect();
+        for number in edges {
+            if let Some(edge) = self.edges.get_mut(number as usize)
+                && edge.released == Seq::MAX
+                && edge.undone == Seq::MAX
+            {
+                edge.released = at;
             }
         }
         if failpoint!(RestoreForgets) {
@@ -266,52 +263,19 @@ impl History {
         self.end(ix, at, |row| row.cause.is_restorable())
     }
 
+    /// An edge by its number.
+    pub(crate) fn edge(&self, number: u32) -> Option<&EdgeRow> {
+        self.edges.get(number as usize)
+    }
+
     /// Edges in which an item is the old one, newest first.
-    pub(crate) fn edges_of_old(&self, ix: Ix) -> impl Iterator<Item = EdgeRow> {
-        let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
-        std::iter::from_fn(move || {
-            let edge = self.edges.get(next)?;
-            next = before(next, edge.next_of_old);
-            Some(edge)
-        })
+    pub(crate) fn edges_of_old(&self, ix: Ix) -> impl Iterator<Item = &EdgeRow> {
+        newest_first(self.heads(ix).old, |number| self.edge(number).map(|edge| (edge, edge.next_of_old)))
     }
 
     /// Edges in which an item is the new one, newest first.
-    pub(crate) fn edges_of_new(&self, ix: Ix) -> impl Iterator<Item = EdgeRow> {
-        let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.new);
-        std::iter::from_fn(move || {
-            let edge = self.edges.get(next)?;
-            next = before(next, edge.next_of_new);
-            Some(edge)
-        })
-    }
-
-    /// A new edge, not yet linked.
-    pub(crate) const fn edge(
-        old: Ix,
-        new: u32,
-        kind: RuleKind,
-        key: u32,
-        at: Seq,
-        turn: Turn,
-        hide_input: bool,
-    ) -> EdgeRow {
-        EdgeRow {
-            number: NONE,
-            old,
-            new,
-            kind,
-            key,
-            seq: at,
-            turn,
-            hide_input,
-            since: at,
-            released: Seq::MAX,
-            undone: Seq::MAX,
-            rank: NONE,
-            next_of_old: NONE,
-            next_of_new: NONE,
-        }
+    pub(crate) fn edges_of_new(&self, ix: Ix) -> impl Iterator<Item = &EdgeRow> {
+        newest_first(self.heads(ix).new, |number| self.edge(number).map(|edge| (edge, edge.next_of_new)))
     }
 
     /// Takes the state back, from `at` on, to the one that held at `to`. Items from `first_off` on are off the branch; those of
@@ -321,11 +285,14 @@ impl History {
     pub(crate) fn rewind(&mut self, to: Seq, at: Seq, turn: Turn, first_off: Ix, left: &[Ix]) {
         let mut renumbered: FxHashMap<u32, u32> = FxHashMap::default();
         for number in 0..index(self.edges.len()) {
-            let Some(edge) = self.edges.get(number) else { continue };
+            let Some(edge) = self.edge(number).copied() else { continue };
             let (existed, exists) = (edge.exists(to), edge.undone == Seq::MAX);
             let same = (edge.released <= to) == (edge.released != Seq::MAX);
-            if exists && !(existed && same) {
-                self.edges.set(&EdgeRow { undone: at, ..edge });
+            if exists
+                && !(existed && same)
+                && let Some(edge) = self.edges.get_mut(number as usize)
+            {
+                edge.undone = at;
             }
             if existed && !(exists && same) {
                 let released = if edge.released <= to { edge.released } else { Seq::MAX };
@@ -385,29 +352,26 @@ impl History {
     }
 
     fn link(&mut self, mut edge: EdgeRow) -> u32 {
-        let number = index(self.edges.len());
-        edge.next_of_old = NONE;
-        edge.next_of_new = NONE;
+        edge.number = index(self.edges.len());
+        (edge.next_of_old, edge.next_of_new) = (NONE, NONE);
         if let Some(heads) = self.heads.get_mut(edge.old.at()) {
-            edge.next_of_old = std::mem::replace(&mut heads.old, number);
+            edge.next_of_old = std::mem::replace(&mut heads.old, edge.number);
         }
         if let Some(heads) = self.heads.get_mut(edge.new as usize) {
-            edge.next_of_new = std::mem::replace(&mut heads.new, number);
+            edge.next_of_new = std::mem::replace(&mut heads.new, edge.number);
         }
-        self.edges.push(&edge);
-        number
+        self.edges.push(edge);
+        edge.number
     }
 
     /// The order in force at `at`.
     pub(crate) fn order(&self, at: Seq) -> Option<&Order> {
-        let count = self.orders.partition_point(|order| order.since <= at);
-        self.orders.get(count.checked_sub(1)?)
+        last_until(&self.orders, at, |order| order.since)
     }
 
     /// The turn at `at`.
     pub(crate) fn turn(&self, at: Seq) -> Turn {
-        let count = self.turns.partition_point(|(since, _)| *since <= at);
-        count.checked_sub(1).and_then(|last| self.turns.get(last)).map_or(Turn(0), |(_, turn)| *turn)
+        last_until(&self.turns, at, |(since, _)| *since).map_or(Turn(0), |(_, turn)| *turn)
     }
 
     /// Tokens at `at`.

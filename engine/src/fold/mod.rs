@@ -35,6 +35,7 @@ mod policy_values;
 mod read;
 mod rules;
 mod snapshot;
+mod stamped;
 mod state;
 mod step;
 pub mod task;
@@ -43,7 +44,6 @@ mod tests;
 pub mod todo;
 mod world;
 
-pub use apply::{Effects, FaceChange};
 pub use facts::ItemKind;
 pub use history::{RuleKind, ShortenKind};
 pub use number::Ix;

@@ -6,8 +6,7 @@
 
 use std::sync::Arc;
 
-use super::number::{HashIndex, Lazy, hash_of};
-use super::number::{Name, index};
+use super::number::{Lazy, Name, hash_of, index};
 
 /// The strings of one stream.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -23,8 +22,8 @@ impl StringTable {
     /// The name of `text`, new or known.
     pub(crate) fn intern(&mut self, text: &str) -> Name {
         let hash = hash_of(text);
-        if let Some(known) = self.table().find(hash, |number| self.text(Name(number)) == text) {
-            return Name(known);
+        if let Some(known) = self.find_hashed(hash, text) {
+            return known;
         }
         let name = Name(index(self.ends.len()));
         self.buffer.push_str(text);
@@ -35,7 +34,7 @@ impl StringTable {
 
     /// The name of `text` if it has been used.
     pub(crate) fn find(&self, text: &str) -> Option<Name> {
-        self.table().find(hash_of(text), |number| self.text(Name(number)) == text).map(Name)
+        self.find_hashed(hash_of(text), text)
     }
 
     /// The text of `name`.
@@ -49,9 +48,9 @@ impl StringTable {
         text.unwrap_or_default()
     }
 
-    fn table(&self) -> &HashIndex {
+    fn find_hashed(&self, hash: u32, text: &str) -> Option<Name> {
         let texts = (0..index(self.ends.len())).map(|number| self.text(Name(number)));
-        self.table.get(texts.map(hash_of))
+        self.table.find(texts.map(hash_of), hash, |number| self.text(Name(number)) == text).map(Name)
     }
 
     /// The text of `name`, on its own.

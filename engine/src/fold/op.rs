@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::memory::{MemoryEvent, Moment};
-use super::number::{Ix, index};
-use super::policy::Policy;
+use super::number::{Ix, pushed};
+use super::policy::SharedPolicy;
 use crate::event::{TaskChanged, TodoChange, TodoList};
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -25,19 +25,27 @@ pub(crate) enum Op {
     },
     Prompt,
     Policy {
-        #[rkyv(with = super::policy::AsJson)]
-        policy: Arc<Policy>,
+        policy: SharedPolicy,
         own: bool,
     },
     Replace(Arc<Vec<ItemId>>),
     Clear(u32),
-    Rewound(Arc<RewindOp>),
+    /// With the turn and the policy that outlast it.
+    Rewound {
+        to: Seq,
+        turn: Turn,
+        policy: SharedPolicy,
+        own: bool,
+    },
     /// Index of the key.
     FileChanged(u32),
     Abandon(u32),
     Revise(u32),
     Hide(u32),
-    Restore(Arc<RestoreOp>),
+    Restore {
+        items: Arc<Vec<ItemId>>,
+        moment: Moment,
+    },
     Pin(Arc<Vec<ItemId>>),
     Unpin(Arc<Vec<ItemId>>),
     Closed,
@@ -52,24 +60,15 @@ pub(crate) enum Op {
     Memory(Arc<MemoryEvent>),
 }
 
-/// Items that a restore shows again, and the restore's moment.
-#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct RestoreOp {
-    pub(crate) items: Vec<ItemId>,
-    pub(crate) moment: Moment,
-}
-
 /// Operations in their order. There is one for each event, so those of frequent kinds are plain rows.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Ops {
-    /// Seq, value and kind, as long as seqs fit.
-    small: Vec<[u32; 3]>,
-    large: Vec<NameRow>,
+    rows: Vec<OpRow>,
     rare: Vec<Op>,
 }
 
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct NameRow {
+struct OpRow {
     seq: Seq,
     /// An item, a number or a name; for a rare operation its index in `rare`.
     value: u32,
@@ -88,14 +87,7 @@ const KIND_BITS: u32 = 8;
 
 impl Ops {
     pub(crate) const fn len(&self) -> usize {
-        self.small.len().saturating_add(self.large.len())
-    }
-
-    fn row(&self, place: usize) -> Option<NameRow> {
-        if let Some(&[seq, value, kind]) = self.small.get(place) {
-            return Some(NameRow { seq: Seq(u64::from(seq)), value, kind });
-        }
-        self.large.get(place.checked_sub(self.small.len())?).copied()
+        self.rows.len()
     }
 
     pub(crate) fn push(&mut self, seq: Seq, op: Op) {
@@ -110,26 +102,19 @@ impl Ops {
             }
             Op::Prompt => (PROMPT, 0),
             Op::Injected(ix) => (INJECTED, ix.0),
-            op => {
-                let place = index(self.rare.len());
-                self.rare.push(op);
-                (RARE, place)
-            }
+            op => (RARE, pushed(&mut self.rare, op)),
         };
-        match u32::try_from(seq.0) {
-            Ok(seq) if self.large.is_empty() => self.small.push([seq, value, kind]),
-            _ => self.large.push(NameRow { seq, value, kind }),
-        }
+        self.rows.push(OpRow { seq, value, kind });
     }
 
     /// The seq of the operation at a place.
     pub(crate) fn seq(&self, place: usize) -> Option<Seq> {
-        self.row(place).map(|row| row.seq)
+        self.rows.get(place).map(|row| row.seq)
     }
 
     /// The operation at a place.
     pub(crate) fn get(&self, place: usize) -> Option<(Seq, Op)> {
-        let row = self.row(place)?;
+        let row = self.rows.get(place)?;
         let op = match row.kind & ((1 << KIND_BITS) - 1) {
             START => Op::Start(Ix(row.value)),
             FINISH => Op::Finish(row.value),
@@ -142,11 +127,11 @@ impl Ops {
         Some((row.seq, op))
     }
 
-    /// The rewinds, with their places.
-    pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, &RewindOp)> {
-        let rare = |row: NameRow| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
-        (0..self.len()).filter_map(move |place| match rare(self.row(place)?)? {
-            Op::Rewound(rewind) => Some((place, &**rewind)),
+    /// The places of the rewinds, and the point to which each goes back.
+    pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, Seq)> {
+        let rare = self.rows.iter().enumerate().filter(|(_, row)| row.kind == RARE);
+        rare.filter_map(|(place, row)| match self.rare.get(row.value as usize)? {
+            Op::Rewound { to, .. } => Some((place, *to)),
             _ => None,
         })
     }
@@ -160,16 +145,6 @@ impl FromIterator<(Seq, Op)> for Ops {
         }
         all
     }
-}
-
-/// A rewind, with the turn and the policy that outlast it.
-#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct RewindOp {
-    pub(crate) to: Seq,
-    pub(crate) turn: Turn,
-    #[rkyv(with = super::policy::AsJson)]
-    pub(crate) policy: Arc<Policy>,
-    pub(crate) own: bool,
 }
 
 /// A set of names, a bit each.

@@ -31,7 +31,7 @@ use crate::text::likeness::{kept_share, likeness, nearest_by};
 mod archive;
 mod keys;
 
-pub(crate) use archive::{AsJson, EachAsJson};
+pub(crate) use archive::SharedPolicy;
 pub use keys::{PolicyKey, policy_keys};
 
 pub use super::policy_values::{
@@ -195,18 +195,10 @@ impl Policy {
 
     /// The whole policy: the preset's name and every key with its value, as `PolicySet` records it.
     pub fn to_value(&self) -> Value {
-        let mut map = Map::new();
-        map.insert("preset".to_owned(), Value::String(self.preset.clone()));
         let plain = Self::default();
-        for key in policy_keys() {
-            let value = key.value(self);
-            // Keys that later versions brought are left out where they change nothing: a policy that was recorded without them
-            // means the same, and has the same digest.
-            if !(is_late(key.name) && value == key.value(&plain)) {
-                map.insert(key.name.to_owned(), value);
-            }
-        }
-        Value::Object(map)
+        // Keys that later versions brought are left out where they change nothing: a policy that was recorded without them
+        // means the same, and has the same digest.
+        self.listed(|key, value| !(is_late(key.name) && *value == key.value(&plain)))
     }
 
     /// [`Policy::to_value`] as JSON text.
@@ -217,14 +209,17 @@ impl Policy {
     /// The preset's name and the keys that differ from it.
     pub fn compact(&self) -> Value {
         let preset = Self::preset(&self.preset).unwrap_or_default();
+        self.listed(|key, value| *value != key.value(&preset))
+    }
+
+    fn listed(&self, is_listed: impl Fn(&PolicyKey, &Value) -> bool) -> Value {
         let mut map = Map::new();
         map.insert("preset".to_owned(), Value::String(self.preset.clone()));
-        for key in policy_keys() {
-            let value = key.value(self);
-            if value != key.value(&preset) {
-                map.insert(key.name.to_owned(), value);
-            }
-        }
+        let keys = policy_keys().iter().map(|key| (key, key.value(self)));
+        map.extend(
+            keys.filter(|(key, value)| is_listed(key, value))
+                .map(|(key, value)| (key.name.to_owned(), value)),
+        );
         Value::Object(map)
     }
 }
@@ -278,7 +273,7 @@ const KEPT_COUNT: usize = 8;
 
 /// A policy with its JSON.
 struct PolicyText {
-    policy: Arc<Policy>,
+    policy: SharedPolicy,
     json: String,
     /// Whether `json` is the text that [`Policy::to_json`] gives. A host may have written another one.
     is_own: bool,
@@ -301,29 +296,30 @@ fn keep(one: PolicyText) {
 
 impl Policy {
     /// As [`Policy::from_json`]; a policy that was read or written lately is shared.
-    pub(crate) fn shared(text: &str) -> Result<Arc<Self>, PolicyError> {
+    pub(crate) fn shared(text: &str) -> Result<SharedPolicy, PolicyError> {
         if let Some(known) = kept().iter().find(|known| known.json == text) {
-            return Ok(Arc::clone(&known.policy));
+            return Ok(known.policy.clone());
         }
-        let policy = Arc::new(Self::from_json(text)?);
-        keep(PolicyText { policy: Arc::clone(&policy), json: text.to_owned(), is_own: false });
+        let policy = SharedPolicy(Arc::new(Self::from_json(text)?));
+        keep(PolicyText { policy: policy.clone(), json: text.to_owned(), is_own: false });
         Ok(policy)
     }
 
     /// As [`Policy::to_json`]; the JSON of a policy that was written lately is copied. Each saved fold has the JSON of its policies.
     pub(crate) fn shared_json(policy: &Arc<Self>) -> String {
-        if let Some(known) = kept().iter().find(|known| known.is_own && Arc::ptr_eq(&known.policy, policy)) {
+        if let Some(known) = kept().iter().find(|known| known.is_own && Arc::ptr_eq(&known.policy.0, policy))
+        {
             return known.json.clone();
         }
         let json = policy.to_json();
-        keep(PolicyText { policy: Arc::clone(policy), json: json.clone(), is_own: true });
+        keep(PolicyText { policy: SharedPolicy(Arc::clone(policy)), json: json.clone(), is_own: true });
         json
     }
 
     /// The default policy, shared.
-    pub(crate) fn standard() -> Arc<Self> {
+    pub(crate) fn standard() -> SharedPolicy {
         static STANDARD: OnceLock<Arc<Policy>> = OnceLock::new();
-        Arc::clone(STANDARD.get_or_init(Arc::default))
+        SharedPolicy(Arc::clone(STANDARD.get_or_init(Arc::default)))
     }
 }
 

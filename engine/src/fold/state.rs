@@ -17,7 +17,7 @@ use super::history::History;
 use super::memory::MemoryState;
 use super::number::{Ix, Name, index};
 use super::op::{NameSet, Op, Ops};
-use super::policy::Policy;
+use super::policy::{Policy, SharedPolicy};
 use super::rules::Lists;
 use super::task::TaskState;
 use super::todo::TodoState;
@@ -63,7 +63,7 @@ pub struct Rebase {
 }
 
 /// The folded state of one stream. Every read takes a watermark; `Seq::MAX` reads the newest state.
-#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct State {
     pub(crate) id: StreamId,
     pub(crate) facts: Facts,
@@ -72,8 +72,7 @@ pub struct State {
     pub(super) subs: Subs,
     pub(super) ops: Ops,
     pub(crate) infos: Vec<(Seq, Arc<StreamFacts>)>,
-    #[rkyv(with = super::policy::EachAsJson)]
-    pub(crate) policies: Vec<(Seq, Arc<Policy>)>,
+    pub(crate) policies: Vec<(Seq, SharedPolicy)>,
     pub(crate) prompts: Vec<(Seq, PromptSet)>,
     pub(crate) finished: Vec<(Seq, MessageFinished)>,
     pub(crate) rebases: Vec<Rebase>,
@@ -81,7 +80,7 @@ pub struct State {
     pub(crate) closed: Vec<Seq>,
     pub(crate) forks: Vec<(Seq, crate::event::Forked)>,
     pub(crate) rewinds: Vec<(Seq, Seq)>,
-    pub(crate) counts: EventCounts,
+    pub(crate) not_understood: u64,
     pub(crate) first: Seq,
     pub(crate) head: Seq,
     pub(crate) times: Vec<(Seq, Micros)>,
@@ -89,41 +88,21 @@ pub struct State {
     pub(crate) heard_at: Option<Micros>,
 }
 
-/// Events that are only counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct EventCounts {
-    pub(crate) unknown: u64,
-}
-
 impl State {
     /// Events whose kind, or a field of which, this program does not know.
     pub const fn not_understood(&self) -> u64 {
-        self.counts.unknown
+        self.not_understood
     }
 
     /// An empty stream under the store's policy.
     pub(crate) fn new(id: StreamId, policy: Arc<Policy>) -> Self {
+        let policy = SharedPolicy(policy);
         Self {
             id,
-            facts: Facts::default(),
-            core: Core::under(Arc::clone(&policy)),
-            history: History::default(),
-            subs: Subs::default(),
-            ops: Ops::from_iter([(Seq::ZERO, Op::Policy { policy: Arc::clone(&policy), own: false })]),
-            infos: Vec::new(),
+            core: Core { policy: policy.clone(), ..Core::default() },
+            ops: Ops::from_iter([(Seq::ZERO, Op::Policy { policy: policy.clone(), own: false })]),
             policies: vec![(Seq::ZERO, policy)],
-            prompts: Vec::new(),
-            finished: Vec::new(),
-            rebases: Vec::new(),
-            served: Vec::new(),
-            closed: Vec::new(),
-            forks: Vec::new(),
-            rewinds: Vec::new(),
-            counts: EventCounts::default(),
-            first: Seq::ZERO,
-            head: Seq::ZERO,
-            times: Vec::new(),
-            heard_at: None,
+            ..Self::default()
         }
     }
 
@@ -218,8 +197,7 @@ pub(crate) struct Subs {
 /// The present of a stream.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Core {
-    #[rkyv(with = super::policy::AsJson)]
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) policy: SharedPolicy,
     /// The policy is the stream's own, not the store's.
     pub(crate) own_policy: bool,
     pub(crate) turn: Turn,
@@ -264,35 +242,6 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn under(policy: Arc<Policy>) -> Self {
-        // Field by field: a default core would make a policy, with all its patterns, only to replace it at once.
-        Self {
-            policy,
-            own_policy: false,
-            turn: Turn::default(),
-            live: Vec::new(),
-            open: FxHashMap::default(),
-            claims: ClaimTable::default(),
-            steps: NameSet::default(),
-            lists: Lists::default(),
-            protected: BTreeMap::new(),
-            quiet: Quiet::default(),
-            idle: Idle::default(),
-            shorten: Vec::new(),
-            reminder: None,
-            reflection: None,
-            todo_latest: None,
-            task: None,
-            task_begins: FxHashMap::default(),
-            task_outputs: FxHashMap::default(),
-            task_ended: FxHashMap::default(),
-            evicted: FxHashMap::default(),
-            task_calls: FxHashMap::default(),
-            task_recent: VecDeque::new(),
-            found: Vec::new(),
-        }
-    }
-
     pub(crate) fn live(&self, ix: Ix) -> LiveItem {
         self.live.get(ix.at()).copied().unwrap_or_default()
     }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::stamped::last_until;
 use crate::event::{TaskChanged, TaskEvicted, TaskStatus, Validation};
 use crate::ids::{BodyId, Seq, Turn};
 
@@ -185,8 +186,7 @@ impl TaskState {
     /// Id of the active task as of `at`.
     pub fn active(&self, at: Seq) -> Option<&str> {
         let era = self.era(at);
-        let count = era.active.partition_point(|(seq, _)| *seq <= at);
-        let (_, index) = era.active.get(count.checked_sub(1)?)?;
+        let (_, index) = last_until(&era.active, at, |(seq, _)| *seq)?;
         era.tasks.get((*index)?).map(|task| task.id.as_str())
     }
 
@@ -250,8 +250,7 @@ impl TaskEra {
 
 impl Task {
     fn view(&self, at: Seq) -> Option<TaskView<'_>> {
-        let count = self.versions.partition_point(|version| version.seq <= at);
-        let version = self.versions.get(count.checked_sub(1)?)?;
+        let version = last_until(&self.versions, at, |version| version.seq)?;
         Some(TaskView {
             id: &self.id,
             seq: version.seq,

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::stamped::last_until;
 use crate::event::{TodoChange, TodoHead, TodoList};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
@@ -241,12 +242,12 @@ impl TodoState {
 
     /// The newest reminder as of `at`.
     pub(super) fn last_reminder(&self, at: Seq) -> Option<TodoMark> {
-        last_mark(&self.era(at).reminders, at)
+        last_until(&self.era(at).reminders, at, |mark| mark.seq).copied()
     }
 
     /// The newest reflection as of `at`.
     pub(super) fn last_reflection(&self, at: Seq) -> Option<TodoMark> {
-        last_mark(&self.era(at).reflections, at)
+        last_until(&self.era(at).reflections, at, |mark| mark.seq).copied()
     }
 
     /// When automata mode began, if it has as of `at`.
@@ -265,11 +266,6 @@ impl TodoState {
     fn newest_mut(&mut self) -> &mut TodoEra {
         self.later.last_mut().unwrap_or(&mut self.first)
     }
-}
-
-fn last_mark(marks: &[TodoMark], at: Seq) -> Option<TodoMark> {
-    let count = marks.partition_point(|mark| mark.seq <= at);
-    marks.get(count.checked_sub(1)?).copied()
 }
 
 /// Finds the old item that each new one continues: by id, else by content in order, else by position.

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::apply::Effects;
-use super::policy::Policy;
+use super::number::Ix;
+use super::policy::{Policy, SharedPolicy};
+use super::stamped::last_until;
 use super::state::State;
-use crate::event::{Lifespan, Payload, Recorded, Scope, stream_id};
+use crate::event::{Face, Lifespan, Payload, Recorded, Scope, stream_id};
 use crate::ids::{Micros, Seq, StreamId};
 
 /// Folded streams by id, with the store-wide policy.
@@ -20,8 +21,7 @@ pub struct World {
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) streams: BTreeMap<StreamId, Arc<State>>,
     /// The policy that the store's own stream set, from each seq on.
-    #[rkyv(with = super::policy::EachAsJson)]
-    pub(super) policies: Vec<(Seq, Arc<Policy>)>,
+    pub(super) policies: Vec<(Seq, SharedPolicy)>,
     /// The project of each session, and of each project's own stream. A newer session of a project ends session memory in these.
     #[rkyv(with = rkyv::with::Unshare)]
     pub(super) projects: Arc<BTreeMap<StreamId, Belongs>>,
@@ -39,15 +39,15 @@ pub(super) struct Belongs {
 }
 
 impl World {
-    /// Folds one event and returns the changes for readers. Total.
-    pub fn apply(&mut self, recorded: &Recorded) -> Effects {
+    /// Folds one event. Total. Gives the faces of its stream that it changed, each once, in order of first change.
+    pub fn apply(&mut self, recorded: &Recorded) -> &[(Ix, Face)] {
         self.head = recorded.seq;
         let stream = recorded.event.stream;
         match &recorded.event.payload {
             Payload::PolicySet(set) if stream == StreamId::STORE => {
                 // A policy of a newer program may have keys unknown here; it changes nothing then.
                 if let Ok(policy) = Policy::shared(&set.policy) {
-                    self.policies.push((recorded.seq, Arc::clone(&policy)));
+                    self.policies.push((recorded.seq, policy.clone()));
                     for (id, state) in &mut self.streams {
                         if *id != StreamId::STORE {
                             Arc::make_mut(state).store_policy(recorded.seq, &policy);
@@ -85,18 +85,9 @@ impl World {
             }
             _ => {}
         }
-        self.state(stream).apply(recorded)
-    }
-
-    /// As [`World::apply`], without a list of the changes of an event of a frequent kind.
-    pub(crate) fn replay(&mut self, recorded: &Recorded) {
-        if State::is_frequent(&recorded.event.payload) {
-            self.head = recorded.seq;
-            self.state(recorded.event.stream).replay(recorded);
-        } else {
-            // The list is not needed here.
-            let _ = self.apply(recorded);
-        }
+        let state = self.state(stream);
+        state.apply(recorded);
+        state.touched()
     }
 
     /// A stream began. A session of a project ends the items that earlier sessions of the project remembered for their own
@@ -133,8 +124,7 @@ impl World {
     }
 
     fn state(&mut self, stream: StreamId) -> &mut State {
-        let policy = self.policies.last().map(|(_, policy)| policy);
-        let policy = || policy.cloned().unwrap_or_else(Policy::standard);
+        let policy = || self.policies.last().map(|(_, policy)| policy.clone()).unwrap_or_default().0;
         Arc::make_mut(self.streams.entry(stream).or_insert_with(|| Arc::new(State::new(stream, policy()))))
     }
 
@@ -160,8 +150,7 @@ impl World {
 
     /// The store's own policy at `at`, which holds for streams without a policy of their own.
     pub fn policy(&self, at: Seq) -> Arc<Policy> {
-        let count = self.policies.partition_point(|(since, _)| *since <= at);
-        let last = count.checked_sub(1).and_then(|last| self.policies.get(last));
-        last.map_or_else(Policy::standard, |(_, policy)| Arc::clone(policy))
+        let last = last_until(&self.policies, at, |(since, _)| *since);
+        last.map(|(_, policy)| policy.clone()).unwrap_or_default().0
     }
 }

@@ -127,11 +127,7 @@ impl<'a> FrameCursor<'a> {
             }
             let mut wanted = length.max(self.next_bytes);
             if length > self.window_bytes {
-                // A length from the disk may lie: no more memory than the file can fill.
-                let fail = |error| LogError::io("inspect", self.segments.path(segment), error);
-                // Past the end of the file there is nothing to read.
-                let rest = file.file.len().map_err(fail)?.saturating_sub(from);
-                wanted = wanted.min(usize::try_from(rest).unwrap_or(usize::MAX));
+                wanted = within(file, from, wanted)?;
             }
             self.held = 0;
             self.next_bytes = self.next_bytes.saturating_mul(4).min(self.window_bytes);
@@ -234,13 +230,9 @@ impl<'a> FrameCursor<'a> {
             return Ok(aligned);
         }
         let Some(file) = self.enter(segment)? else { return Ok(aligned) };
-        // A length from the disk may lie: no more memory than the file can fill.
-        let fail = |action, error| LogError::io(action, self.segments.path(segment), error);
-        // Past the end of the file there is nothing to read.
-        let rest = file.file.len().map_err(|error| fail("inspect", error))?.saturating_sub(offset);
-        aligned.resize(length.min(usize::try_from(rest).unwrap_or(usize::MAX)), 0);
+        aligned.resize(within(&file, offset, length)?, 0);
         let count = read_up_to(&*file.file, &mut aligned, offset);
-        let count = count.map_err(|error| fail("read", error))?;
+        let count = count.map_err(|error| LogError::io("read", self.segments.path(segment), error))?;
         aligned.resize(count, 0);
         Ok(aligned)
     }
@@ -260,12 +252,9 @@ impl<'a> FrameCursor<'a> {
             return Ok(to.take(count));
         }
         let Some(file) = self.enter(segment)? else { return Ok(to.take(0)) };
-        // A length from the disk may lie: no more memory than the file can fill.
-        let fail = |action, error| LogError::io(action, self.segments.path(segment), error);
-        // Past the end of the file there is nothing to read.
-        let rest = file.file.len().map_err(|error| fail("inspect", error))?.saturating_sub(offset);
-        let length = length.min(usize::try_from(rest).unwrap_or(usize::MAX));
-        let count = read_up_to(&*file.file, to.room(length), offset).map_err(|error| fail("read", error))?;
+        let length = within(&file, offset, length)?;
+        let count = read_up_to(&*file.file, to.room(length), offset);
+        let count = count.map_err(|error| LogError::io("read", self.segments.path(segment), error))?;
         Ok(to.take(count))
     }
 
@@ -279,6 +268,13 @@ impl<'a> FrameCursor<'a> {
         frame.check_bodies(self.bytes(segment, offset, length)?, damaged);
         Ok(())
     }
+}
+
+/// As many of `length` bytes as the file has from `from` on. A length from the disk may lie: no more memory is taken than the file can fill.
+fn within(file: &SegmentFile, from: u64, length: usize) -> Result<usize, LogError> {
+    let bytes = file.file.len().map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
+    // Past the end of the file there is nothing to read.
+    Ok(length.min(usize::try_from(bytes.saturating_sub(from)).unwrap_or(usize::MAX)))
 }
 
 /// Segment, offset and length of all that follows the content.

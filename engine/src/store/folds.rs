@@ -201,7 +201,7 @@ impl StoreInner {
             }
             // An event that this program does not understand is read again by the next one, which may.
             loaded.has_gaps |= recorded.event.payload.is_unread();
-            loaded.world.replay(recorded);
+            loaded.world.apply(recorded);
         }
         Ok(None)
     }

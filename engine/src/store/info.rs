@@ -20,7 +20,7 @@ use crate::log::StreamPlace;
 const FOUND_COUNT_MAX: usize = 64;
 
 /// A stream by its names.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct StreamName {
     /// Its id.
     #[serde(rename = "stream")]
@@ -158,18 +158,8 @@ impl Store {
         let mut names = Vec::with_capacity(streams.len());
         for place in streams {
             let stream = place.stream;
-            let mut name = StreamName {
-                id: stream,
-                scope: Scope::Session,
-                host: String::new(),
-                name: stream.to_hex(),
-                title: None,
-                parent: None,
-                started_by: None,
-                head: place.head,
-                began: None,
-                folder: None,
-            };
+            let mut name =
+                StreamName { id: stream, name: stream.to_hex(), head: place.head, ..StreamName::default() };
             let frame = match inner.frame_at(place.first.position) {
                 Ok(frame) => Some(frame),
                 // A damaged first frame costs the name, not the list.

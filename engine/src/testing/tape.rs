@@ -67,7 +67,7 @@ impl Tape {
         let steps = i64::try_from(seq.0).unwrap_or(i64::MAX);
         let recorded_at = Micros(BEGIN_MICROS.saturating_add(steps.saturating_mul(STEP_MICROS)));
         let recorded = Recorded { seq, recorded_at, event };
-        let _ = self.world.apply(&recorded);
+        self.world.apply(&recorded);
         if recorded.event.stream == self.stream() {
             self.ingest_state.observe(&recorded);
         }
@@ -174,7 +174,7 @@ impl Tape {
     pub fn refold(&self, at: Seq) -> World {
         let mut world = World::default();
         for recorded in self.events.iter().take_while(|recorded| recorded.seq <= at) {
-            let _ = world.apply(recorded);
+            world.apply(recorded);
         }
         world
     }

@@ -177,12 +177,18 @@ impl HashTarget {
         is_label && signature.to_hex().starts_with(more)
     }
 
-    /// The label's part of the hash, as [`Label::short`] or [`Label::hex6`] prints it; for looking it up.
+    /// The label's part of the hash, as [`Label::short`] or [`Label::hex6`] prints it.
     pub fn label_text(&self) -> String {
         match self.letter {
             None => self.split().0.to_owned(),
             Some(letter) => format!("{letter}_{}", self.split().0),
         }
+    }
+
+    /// The same, for looking it up: the letter, and the bits of the digits.
+    pub(crate) fn label_bits(&self) -> Option<(Option<char>, u32)> {
+        // Six hexadecimal digits at most: they fit.
+        Some((self.letter, u32::from_str_radix(self.split().0, 16).ok()?))
     }
 
     /// The label's digits, and the signature's.
@@ -298,6 +304,10 @@ mod tests {
 
     #[test]
     fn a_hash_is_one_character_underscore_and_hex() {
+        let shown = |target: HashTarget| match target.label_bits().unwrap() {
+            (Some(letter), bits) => format!("{letter}_{bits:05x}"),
+            (None, bits) => format!("{bits:06x}"),
+        };
         for (text, read) in [
             ("r_a1b2c", Some("r_a1b2c")),
             ("R_A1B2C", Some("r_a1b2c")),
@@ -314,7 +324,7 @@ mod tests {
             ("", None),
             ("r", None),
         ] {
-            assert_eq!(HashTarget::parse(text).map(|t| t.label_text()).as_deref(), read, "{text:?}");
+            assert_eq!(HashTarget::parse(text).map(shown).as_deref(), read, "{text:?}");
         }
         for (text, read) in [
             ("a1b2c3", Some("a1b2c3")),
@@ -323,7 +333,7 @@ mod tests {
             ("a1b2c3x", None),
             ("é1b2c", None),
         ] {
-            assert_eq!(HashTarget::parse_bare(text).map(|t| t.label_text()).as_deref(), read, "{text:?}");
+            assert_eq!(HashTarget::parse_bare(text).map(shown).as_deref(), read, "{text:?}");
         }
         assert!(HashTarget::parse("__015ab").unwrap().is_doubtful());
         assert!(!HashTarget::parse("r_015ab").unwrap().is_doubtful());

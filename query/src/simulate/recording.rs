@@ -171,8 +171,7 @@ impl SessionRecording {
         let mut steps: HashMap<&str, usize> = HashMap::new();
         let mut shown_before = 0;
         for recorded in &self.events {
-            // Its effects are not needed: items are looked at as a whole, below.
-            let _ = world.apply(recorded);
+            world.apply(recorded);
             if recorded.event.stream != self.stream {
                 continue;
             }
@@ -318,8 +317,7 @@ impl SessionRecording {
     pub(super) fn host_could_by(&self, body: BodyOf<'_>, nothing: &SimulationResult) -> HostCould {
         let mut world = World::default();
         for recorded in &self.events {
-            // Its effects are not needed: the state at the end is looked at.
-            let _ = world.apply(recorded);
+            world.apply(recorded);
         }
         let Some(state) = world.stream(self.stream) else { return HostCould::default() };
         let untouched = Untouched::of(state, body);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! slots  = faces in the order in which they came into the context: tokens as recorded, as current, as sent
-//! event  -> fold -> effects -> slots.current            step -> point | plan | apply | count -> slots.sent
+//! event  -> fold -> changes -> slots.current            step -> point | plan | apply | count -> slots.sent
 //! ```
 
 mod pointing;
@@ -124,8 +124,7 @@ fn play(
     let mut world = World::default();
     let policy = setups.first().and_then(|setup| setup.policy.clone());
     if let Some(policy) = &policy {
-        // There is no item yet that the policy could change.
-        let _ = world.apply(&policy_set(policy));
+        world.apply(&policy_set(policy));
     }
     let mut simulations: Vec<(&Setup, Simulation<'_>)> =
         setups.iter().map(|setup| (*setup, Simulation::of(recording, traced.take()))).collect();
@@ -133,10 +132,11 @@ fn play(
         if policy.is_some() && matches!(recorded.event.payload, Payload::PolicySet(_)) {
             continue;
         }
-        let effects = world.apply(recorded);
-        let Some(state) = world.stream(recording.stream) else { continue };
+        let changed = world.apply(recorded).to_vec();
+        let own = world.stream(recorded.event.stream);
         let mut faces: Vec<(ItemId, Face)> =
-            effects.changes.iter().map(|change| (change.item, change.face)).collect();
+            changed.iter().filter_map(|(ix, face)| Some((own?.item_id(*ix)?, *face))).collect();
+        let Some(state) = world.stream(recording.stream) else { continue };
         faces.sort_unstable_by_key(|(item, face)| (*item, *face));
         for (setup, simulation) in &mut simulations {
             simulation.meet(state, setup, recorded, &faces);

@@ -100,11 +100,11 @@ proptest! {
         let cut = cut.index(events.len());
         let mut split = folded(&events[..cut]).clone();
         for recorded in &events[cut..] {
-            let _ = split.apply(recorded);
+            split.apply(recorded);
         }
         let mut prefix = World::default();
         for recorded in events {
-            let _ = prefix.apply(recorded);
+            prefix.apply(recorded);
             let at = recorded.seq;
             let fresh = state(&prefix, stream).digest(Seq::MAX);
             prop_assert_eq!(tape.state().digest(at), fresh, "live at {}", at);

@@ -1,6 +1,6 @@
 //! Memory items: recorded, superseded, reinforced, retracted.
 
-use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Ids as _};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, TextField as _};
 use crate::entry::MemoryEntry;
 use crate::event;
 use crate::ids::Micros;
@@ -50,32 +50,11 @@ pub struct MemorySuperseded {
 }
 
 impl HostFact for MemorySuperseded {
-    type Kept = event::MemorySuperseded;
-    ids!(old, new);
+    fields!(MemorySuperseded { old: memory_id, new: memory_id, reason: text });
     const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"memory_superseded").text(&self.old).text(&self.new).text_option(self.reason.as_ref());
-    }
-
-    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        cleaner.texts(&mut [&mut self.reason]);
-    }
-
-    fn draft(&self, drafter: &mut dyn Drafter) -> event::MemorySuperseded {
-        event::MemorySuperseded {
-            old: self.old.clone(),
-            new: self.new.clone(),
-            reason: self.reason.as_ref().map(|reason| drafter.text(reason)),
-        }
-    }
-
-    fn tell(kept: &event::MemorySuperseded, teller: &mut dyn ForeignValues) -> Self {
-        Self {
-            old: teller.memory_id(&kept.old),
-            new: teller.memory_id(&kept.new),
-            reason: kept.reason.as_ref().map(|body| teller.text(body)),
-        }
     }
 }
 
@@ -88,23 +67,12 @@ pub struct MemoryReinforced {
 }
 
 impl HostFact for MemoryReinforced {
-    type Kept = event::MemoryReinforced;
-    ids!(id);
+    fields!(MemoryReinforced { id: memory_id, amount: same, at: time });
     const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut FactFields) {
         let at = self.at.map_or(i64::MIN, Micros::get);
         fields.tag(b"memory_reinforced").text(&self.id).number(i64::from(self.amount)).number(at);
-    }
-
-    fn clean(&mut self, _: &mut dyn Cleaner) {}
-
-    fn draft(&self, _: &mut dyn Drafter) -> event::MemoryReinforced {
-        event::MemoryReinforced { id: self.id.clone(), amount: self.amount, at: self.at }
-    }
-
-    fn tell(kept: &event::MemoryReinforced, teller: &mut dyn ForeignValues) -> Self {
-        Self { id: teller.memory_id(&kept.id), amount: kept.amount, at: teller.time(kept.at) }
     }
 }
 
@@ -117,32 +85,11 @@ pub struct MemoryRetracted {
 }
 
 impl HostFact for MemoryRetracted {
-    type Kept = event::MemoryRetracted;
-    ids!(id);
+    fields!(MemoryRetracted { id: memory_id, reason: text, at: time });
     const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut FactFields) {
         let at = self.at.map_or(i64::MIN, Micros::get);
         fields.tag(b"memory_retracted").text(&self.id).text_option(self.reason.as_ref()).number(at);
-    }
-
-    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        cleaner.texts(&mut [&mut self.reason]);
-    }
-
-    fn draft(&self, drafter: &mut dyn Drafter) -> event::MemoryRetracted {
-        event::MemoryRetracted {
-            id: self.id.clone(),
-            reason: self.reason.as_ref().map(|reason| drafter.text(reason)),
-            at: self.at,
-        }
-    }
-
-    fn tell(kept: &event::MemoryRetracted, teller: &mut dyn ForeignValues) -> Self {
-        Self {
-            id: teller.memory_id(&kept.id),
-            reason: kept.reason.as_ref().map(|body| teller.text(body)),
-            at: teller.time(kept.at),
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages in parts, continued, finished and given up.
 
-use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Ids as _};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, TextField as _};
 use crate::entry::PartEntry;
 use crate::event::{self, Actor, Report, Role, Usage};
 
@@ -16,38 +16,18 @@ pub struct MessageRecorded {
 }
 
 impl HostFact for MessageRecorded {
-    type Kept = event::MessageRecorded;
-    ids!(key, parent);
+    fields!(MessageRecorded {
+        key: id,
+        role: same,
+        parts: parts,
+        parent: id,
+        hidden_from_model: same,
+        hidden_from_user: same,
+    });
 
     fn revision(&self, fields: &mut FactFields) {
         let flags = [self.role as u8, u8::from(self.hidden_from_model), u8::from(self.hidden_from_user)];
         fields.tag(b"message_recorded").tag(&flags).parts(&self.parts);
-    }
-
-    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        cleaner.parts(&mut self.parts);
-    }
-
-    fn draft(&self, drafter: &mut dyn Drafter) -> event::MessageRecorded {
-        event::MessageRecorded {
-            key: self.key.clone(),
-            role: self.role,
-            parts: drafter.parts(&self.parts, self.role()),
-            parent: self.parent.clone(),
-            hidden_from_model: self.hidden_from_model,
-            hidden_from_user: self.hidden_from_user,
-        }
-    }
-
-    fn tell(kept: &event::MessageRecorded, teller: &mut dyn ForeignValues) -> Self {
-        Self {
-            key: kept.key.clone(),
-            role: kept.role,
-            parts: teller.parts(&kept.parts),
-            parent: kept.parent.clone(),
-            hidden_from_model: kept.hidden_from_model,
-            hidden_from_user: kept.hidden_from_user,
-        }
     }
 
     fn actor(&self) -> Actor {
@@ -72,24 +52,15 @@ pub struct MessageContinued {
 }
 
 impl HostFact for MessageContinued {
-    type Kept = event::MessageContinued;
-    ids!(key);
+    fields!(MessageContinued { key: id, parts: parts });
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"message_continued").parts(&self.parts);
     }
 
-    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        cleaner.parts(&mut self.parts);
-    }
-
-    fn draft(&self, drafter: &mut dyn Drafter) -> event::MessageContinued {
-        // A message goes on in its speaker's words. The fold knows who that is, and minds what only a user can say.
-        event::MessageContinued { key: self.key.clone(), parts: drafter.parts(&self.parts, Some(Role::User)) }
-    }
-
-    fn tell(kept: &event::MessageContinued, teller: &mut dyn ForeignValues) -> Self {
-        Self { key: kept.key.clone(), parts: teller.parts(&kept.parts) }
+    /// A message goes on in its speaker's words. The fold knows who that is, and minds what only a user can say.
+    fn speaker(&self) -> Option<Role> {
+        Some(Role::User)
     }
 
     fn actor(&self) -> Actor {
@@ -149,20 +120,9 @@ pub struct MessageAbandoned {
 }
 
 impl HostFact for MessageAbandoned {
-    type Kept = event::MessageAbandoned;
-    ids!(key);
+    fields!(MessageAbandoned { key: id });
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"message_abandoned").text(&self.key);
-    }
-
-    fn clean(&mut self, _: &mut dyn Cleaner) {}
-
-    fn draft(&self, _: &mut dyn Drafter) -> event::MessageAbandoned {
-        event::MessageAbandoned { key: self.key.clone() }
-    }
-
-    fn tell(kept: &event::MessageAbandoned, _: &mut dyn ForeignValues) -> Self {
-        Self { key: kept.key.clone() }
     }
 }

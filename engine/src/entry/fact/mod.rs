@@ -13,15 +13,108 @@
 macro_rules! ids {
     ($( $field:ident ),*) => {
         fn ids(&self, each: &mut dyn FnMut(&str)) {
-            $( self.$field.each_id(each); )*
+            $( self.$field.each_text(each); )*
             let _ = each; // a kind without ids never calls it
         }
 
         fn ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
-            $( self.$field.each_id_mut(each); )*
+            $( self.$field.each_text_mut(each); )*
             let _ = each; // a kind without ids never calls it
         }
     };
+}
+
+/// The fields of a fact and of the event that records it, each once, with its form. From it come the event of a fact, the fact behind an
+/// event, the ids, and the texts that are cleaned. A kind with a field of no such form says these itself.
+///
+/// ```text
+/// id         an id that the log keeps             raw    bytes aside, which the model never sees
+/// memory_id  the same, of a memory item           aside  the same, of JSON
+/// same       a value                              parts  parts with their bodies
+/// time       a time                               items  ids of items
+/// name       a text that stands in the event      point  a point of the own stream
+/// title      the same, where it can be erased     change a change of a todo entry
+/// text       a text aside, as a body
+/// bytes      bytes aside;  json: the same, of JSON
+/// ```
+macro_rules! fields {
+    ($kept:ident { $( $field:ident : $form:ident ),* $(,)? }) => {
+        type Kept = event::$kept;
+
+        fn ids(&self, each: &mut dyn FnMut(&str)) {
+            $( form!($form ids self.$field, each); )*
+            let _ = each; // as above
+        }
+
+        fn ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+            $( form!($form ids_mut self.$field, each); )*
+            let _ = each; // as above
+        }
+
+        fn clean(&mut self, cleaner: &mut dyn Cleaner) {
+            $( form!($form clean self.$field, cleaner); )*
+            let _ = cleaner; // as above
+        }
+
+        fn draft(&self, drafter: &mut dyn Drafter) -> event::$kept {
+            let _ = &drafter; // as above
+            event::$kept { $( $field: form!($form draft self.$field, drafter, self), )* }
+        }
+
+        fn tell(kept: &event::$kept, teller: &mut dyn ForeignValues) -> Self {
+            let _ = &teller; // as above
+            Self { $( $field: form!($form tell kept.$field, teller), )* }
+        }
+    };
+}
+
+/// The part of each form: where the fact becomes an event, where it is told again, and for its ids and texts.
+macro_rules! form {
+    (parts draft $value:expr, $drafter:ident, $fact:ident) => { $drafter.parts(&$value, $fact.speaker()) };
+    ($form:ident draft $value:expr, $drafter:ident, $fact:ident) => { form!($form draft $value, $drafter) };
+
+    (name draft $value:expr, $drafter:ident) => { $value.clone() };
+    (title draft $value:expr, $drafter:ident) => { $value.as_ref().map(event::Text::from) };
+    (text draft $value:expr, $drafter:ident) => { $value.as_ref().map(|text| $drafter.text(text)) };
+    (bytes draft $value:expr, $drafter:ident) => { $value.as_ref().map(|bytes| $drafter.body(bytes)) };
+    (json draft $value:expr, $drafter:ident) => { form!(bytes draft $value, $drafter) };
+    (raw draft $value:expr, $drafter:ident) => { $value.as_ref().map(|bytes| $drafter.uncounted(bytes)) };
+    (aside draft $value:expr, $drafter:ident) => { form!(raw draft $value, $drafter) };
+    (items draft $value:expr, $drafter:ident) => { $drafter.items(&$value) };
+    (point draft $value:expr, $drafter:ident) => { $drafter.point(&$value) };
+    (change draft $value:expr, $drafter:ident) => { $drafter.todo_change(&$value) };
+    ($form:ident draft $value:expr, $drafter:ident) => { $value.clone() };
+
+    (title tell $value:expr, $teller:ident) => { $value.as_ref().map(ToString::to_string) };
+    (text tell $value:expr, $teller:ident) => { $value.as_ref().map(|body| $teller.text(body)) };
+    (bytes tell $value:expr, $teller:ident) => { $value.as_ref().map(|body| $teller.bytes(body)) };
+    (json tell $value:expr, $teller:ident) => { $value.as_ref().map(|body| $teller.json(body)) };
+    (raw tell $value:expr, $teller:ident) => { form!(bytes tell $value, $teller) };
+    (aside tell $value:expr, $teller:ident) => { form!(json tell $value, $teller) };
+    (parts tell $value:expr, $teller:ident) => { $teller.parts(&$value) };
+    (items tell $value:expr, $teller:ident) => { $teller.items(&$value) };
+    (point tell $value:expr, $teller:ident) => { $teller.point(None, $value) };
+    (change tell $value:expr, $teller:ident) => { $teller.todo_change(&$value) };
+    (memory_id tell $value:expr, $teller:ident) => { $teller.memory_id(&$value) };
+    (time tell $value:expr, $teller:ident) => { $teller.time($value) };
+    ($form:ident tell $value:expr, $teller:ident) => { $value.clone() };
+
+    (id ids $value:expr, $each:ident) => { $value.each_text($each) };
+    (id ids_mut $value:expr, $each:ident) => { $value.each_text_mut($each) };
+    (memory_id $of:ident $value:expr, $each:ident) => { form!(id $of $value, $each) };
+
+    (name clean $value:expr, $cleaner:ident) => { $value.each_text_mut(&mut |text| $cleaner.text(text)) };
+    (title clean $value:expr, $cleaner:ident) => { form!(name clean $value, $cleaner) };
+    (text clean $value:expr, $cleaner:ident) => { form!(name clean $value, $cleaner) };
+    (bytes clean $value:expr, $cleaner:ident) => { $value.iter_mut().for_each(|bytes| $cleaner.bytes(bytes)) };
+    (raw clean $value:expr, $cleaner:ident) => { form!(bytes clean $value, $cleaner) };
+    (json clean $value:expr, $cleaner:ident) => { $value.iter_mut().for_each(|json| $cleaner.json(json)) };
+    (aside clean $value:expr, $cleaner:ident) => { form!(json clean $value, $cleaner) };
+    (parts clean $value:expr, $cleaner:ident) => { $cleaner.parts(&mut $value) };
+    (change clean $value:expr, $cleaner:ident) => { $value.clean($cleaner) };
+
+    // All others have no ids, and no texts.
+    ($form:ident $of:ident $value:expr, $each:ident) => {};
 }
 
 #[expect(
@@ -87,6 +180,11 @@ pub(crate) trait HostFact: Sized {
     /// The speaker in its parts, if the fact says one.
     fn role(&self) -> Option<Role> {
         None
+    }
+
+    /// The speaker that its parts may quote.
+    fn speaker(&self) -> Option<Role> {
+        self.role()
     }
 
     /// Calls `each` with the origin of every other fact of the stream whose seq its event needs.
@@ -201,42 +299,42 @@ pub(crate) trait Cleaner {
     }
 }
 
-/// A field that holds ids.
-trait Ids {
-    fn each_id(&self, each: &mut dyn FnMut(&str));
-    fn each_id_mut(&mut self, each: &mut dyn FnMut(&mut String));
+/// A field that holds texts.
+trait TextField {
+    fn each_text(&self, each: &mut dyn FnMut(&str));
+    fn each_text_mut(&mut self, each: &mut dyn FnMut(&mut String));
 }
 
-impl Ids for String {
-    fn each_id(&self, each: &mut dyn FnMut(&str)) {
+impl TextField for String {
+    fn each_text(&self, each: &mut dyn FnMut(&str)) {
         each(self);
     }
 
-    fn each_id_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+    fn each_text_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
         each(self);
     }
 }
 
-impl Ids for Option<String> {
-    fn each_id(&self, each: &mut dyn FnMut(&str)) {
-        if let Some(id) = self {
-            each(id);
+impl TextField for Option<String> {
+    fn each_text(&self, each: &mut dyn FnMut(&str)) {
+        if let Some(text) = self {
+            each(text);
         }
     }
 
-    fn each_id_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+    fn each_text_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
         self.iter_mut().for_each(each);
     }
 }
 
-impl Ids for Vec<String> {
-    fn each_id(&self, each: &mut dyn FnMut(&str)) {
-        for id in self {
-            each(id);
+impl TextField for Vec<String> {
+    fn each_text(&self, each: &mut dyn FnMut(&str)) {
+        for text in self {
+            each(text);
         }
     }
 
-    fn each_id_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+    fn each_text_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
         self.iter_mut().for_each(each);
     }
 }

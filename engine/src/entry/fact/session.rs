@@ -1,8 +1,8 @@
 //! Sessions, prompts, a host's changes to its context, and texts that the host or acpdb puts into the context.
 
-use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Ids as _};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, TextField as _};
 use crate::entry::{Bytes, ItemRef, PointRef};
-use crate::event::{self, Actor, InjectedKind, ReplaceCause, Text};
+use crate::event::{self, Actor, InjectedKind, ReplaceCause};
 use crate::ids::StreamId;
 
 /// Title, folder, project or the host's version changed.
@@ -15,36 +15,12 @@ pub struct SessionChanged {
 }
 
 impl HostFact for SessionChanged {
-    type Kept = event::SessionChanged;
-    ids!();
+    fields!(SessionChanged { title: title, cwd: name, project: name, host_version: name });
     const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"session_changed").text_option(self.title.as_ref()).text_option(self.cwd.as_ref());
         fields.text_option(self.project.as_ref()).text_option(self.host_version.as_ref());
-    }
-
-    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        let Self { title, cwd, project, host_version } = self;
-        cleaner.texts(&mut [title, cwd, project, host_version]);
-    }
-
-    fn draft(&self, _: &mut dyn Drafter) -> event::SessionChanged {
-        event::SessionChanged {
-            title: self.title.as_ref().map(Text::from),
-            cwd: self.cwd.clone(),
-            project: self.project.clone(),
-            host_version: self.host_version.clone(),
-        }
-    }
-
-    fn tell(kept: &event::SessionChanged, _: &mut dyn ForeignValues) -> Self {
-        Self {
-            title: kept.title.as_ref().map(ToString::to_string),
-            cwd: kept.cwd.clone(),
-            project: kept.project.clone(),
-            host_version: kept.host_version.clone(),
-        }
     }
 }
 
@@ -55,23 +31,10 @@ pub struct SessionClosed {
 }
 
 impl HostFact for SessionClosed {
-    type Kept = event::SessionClosed;
-    ids!();
+    fields!(SessionClosed { reason: title });
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"session_closed").text_option(self.reason.as_ref());
-    }
-
-    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        cleaner.texts(&mut [&mut self.reason]);
-    }
-
-    fn draft(&self, _: &mut dyn Drafter) -> event::SessionClosed {
-        event::SessionClosed { reason: self.reason.as_ref().map(Text::from) }
-    }
-
-    fn tell(kept: &event::SessionClosed, _: &mut dyn ForeignValues) -> Self {
-        Self { reason: kept.reason.as_ref().map(ToString::to_string) }
     }
 }
 
@@ -85,41 +48,11 @@ pub struct PromptSet {
 }
 
 impl HostFact for PromptSet {
-    type Kept = event::PromptSet;
-    ids!();
+    fields!(PromptSet { system: bytes, tools: json, model: name, params: aside });
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"prompt_set").bytes_option(self.system.as_ref()).bytes_option(self.tools.as_ref());
         fields.text_option(self.model.as_ref()).bytes_option(self.params.as_ref());
-    }
-
-    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        let Self { system, tools, model, params } = self;
-        if let Some(system) = system {
-            cleaner.bytes(system);
-        }
-        cleaner.texts(&mut [model]);
-        for json in tools.iter_mut().chain(params) {
-            cleaner.json(json);
-        }
-    }
-
-    fn draft(&self, drafter: &mut dyn Drafter) -> event::PromptSet {
-        event::PromptSet {
-            system: self.system.as_ref().map(|bytes| drafter.body(bytes)),
-            tools: self.tools.as_ref().map(|bytes| drafter.body(bytes)),
-            model: self.model.clone(),
-            params: self.params.as_ref().map(|bytes| drafter.uncounted(bytes)),
-        }
-    }
-
-    fn tell(kept: &event::PromptSet, teller: &mut dyn ForeignValues) -> Self {
-        Self {
-            system: kept.system.as_ref().map(|body| teller.bytes(body)),
-            tools: kept.tools.as_ref().map(|body| teller.json(body)),
-            model: kept.model.clone(),
-            params: kept.params.as_ref().map(|body| teller.json(body)),
-        }
     }
 }
 
@@ -132,28 +65,12 @@ pub struct ContextReplaced {
 }
 
 impl HostFact for ContextReplaced {
-    type Kept = event::ContextReplaced;
-    ids!();
+    fields!(ContextReplaced { cause: same, order: items, tokens_before: same });
     const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"context_replaced").tag(&[self.cause as u8]).items(&self.order);
         fields.number(self.tokens_before.map_or(-1, u64::cast_signed));
-    }
-
-    fn clean(&mut self, _: &mut dyn Cleaner) {}
-
-    fn draft(&self, drafter: &mut dyn Drafter) -> event::ContextReplaced {
-        event::ContextReplaced {
-            cause: self.cause,
-            order: drafter.items(&self.order),
-            tokens_before: self.tokens_before,
-        }
-    }
-
-    fn tell(kept: &event::ContextReplaced, teller: &mut dyn ForeignValues) -> Self {
-        let order = teller.items(&kept.order);
-        Self { cause: kept.cause, order, tokens_before: kept.tokens_before }
     }
 
     fn needs(&self, each: &mut dyn FnMut(&str)) {
@@ -170,34 +87,11 @@ pub struct HostCleared {
 }
 
 impl HostFact for HostCleared {
-    type Kept = event::HostCleared;
-    ids!(calls);
+    fields!(HostCleared { items: items, calls: id, text: bytes });
     const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"host_cleared").items(&self.items).list(&self.calls).bytes_option(self.text.as_ref());
-    }
-
-    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        if let Some(text) = &mut self.text {
-            cleaner.bytes(text);
-        }
-    }
-
-    fn draft(&self, drafter: &mut dyn Drafter) -> event::HostCleared {
-        event::HostCleared {
-            items: drafter.items(&self.items),
-            calls: self.calls.clone(),
-            text: self.text.as_ref().map(|bytes| drafter.body(bytes)),
-        }
-    }
-
-    fn tell(kept: &event::HostCleared, teller: &mut dyn ForeignValues) -> Self {
-        Self {
-            items: teller.items(&kept.items),
-            calls: kept.calls.clone(),
-            text: kept.text.as_ref().map(|body| teller.bytes(body)),
-        }
     }
 
     fn needs(&self, each: &mut dyn FnMut(&str)) {
@@ -212,22 +106,11 @@ pub struct Rewound {
 }
 
 impl HostFact for Rewound {
-    type Kept = event::Rewound;
-    ids!();
+    fields!(Rewound { to: point });
     const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"rewound").point(&self.to);
-    }
-
-    fn clean(&mut self, _: &mut dyn Cleaner) {}
-
-    fn draft(&self, drafter: &mut dyn Drafter) -> event::Rewound {
-        event::Rewound { to: drafter.point(&self.to) }
-    }
-
-    fn tell(kept: &event::Rewound, teller: &mut dyn ForeignValues) -> Self {
-        Self { to: teller.point(None, kept.to) }
     }
 
     fn actor(&self) -> Actor {
@@ -278,35 +161,11 @@ pub struct HostRecorded {
 }
 
 impl HostFact for HostRecorded {
-    type Kept = event::HostRecorded;
-    ids!(about);
+    fields!(HostRecorded { record: name, about: id, raw: raw });
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"host_recorded").text(&self.record).text_option(self.about.as_ref());
         fields.bytes_option(self.raw.as_ref());
-    }
-
-    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        cleaner.text(&mut self.record);
-        if let Some(raw) = &mut self.raw {
-            cleaner.bytes(raw);
-        }
-    }
-
-    fn draft(&self, drafter: &mut dyn Drafter) -> event::HostRecorded {
-        event::HostRecorded {
-            record: self.record.clone(),
-            about: self.about.clone(),
-            raw: self.raw.as_ref().map(|bytes| drafter.uncounted(bytes)),
-        }
-    }
-
-    fn tell(kept: &event::HostRecorded, teller: &mut dyn ForeignValues) -> Self {
-        Self {
-            record: kept.record.clone(),
-            about: kept.about.clone(),
-            raw: kept.raw.as_ref().map(|body| teller.bytes(body)),
-        }
     }
 }
 

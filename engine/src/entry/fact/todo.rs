@@ -39,24 +39,11 @@ pub struct TodoChanged {
 }
 
 impl HostFact for TodoChanged {
-    type Kept = event::TodoChanged;
-    ids!();
+    fields!(TodoChanged { change: change });
     const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"todo_changed").change(&self.change);
-    }
-
-    fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        self.change.clean(cleaner);
-    }
-
-    fn draft(&self, drafter: &mut dyn Drafter) -> event::TodoChanged {
-        event::TodoChanged { change: drafter.todo_change(&self.change) }
-    }
-
-    fn tell(kept: &event::TodoChanged, teller: &mut dyn ForeignValues) -> Self {
-        Self { change: teller.todo_change(&kept.change) }
     }
 }
 

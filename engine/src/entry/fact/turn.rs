@@ -1,6 +1,6 @@
 //! Turns, the calls of tools in them, and files that changed outside of calls.
 
-use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, Ids as _};
+use super::{Cleaner, Drafter, FactFields, ForeignValues, HostFact, TextField as _};
 use crate::entry::{Bytes, PartEntry, TodoChangeEntry};
 use crate::event::{self, Actor, FileChanger, Outcome, Role, TurnKind};
 
@@ -13,22 +13,11 @@ pub struct TurnStarted {
 }
 
 impl HostFact for TurnStarted {
-    type Kept = event::TurnStarted;
-    ids!(key);
+    fields!(TurnStarted { kind: same, key: id, number: same });
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"turn_started").tag(&[self.kind as u8]).text(&self.key);
         fields.number(self.number.map_or(-1, i64::from));
-    }
-
-    fn clean(&mut self, _: &mut dyn Cleaner) {}
-
-    fn draft(&self, _: &mut dyn Drafter) -> event::TurnStarted {
-        event::TurnStarted { kind: self.kind, key: self.key.clone(), number: self.number }
-    }
-
-    fn tell(kept: &event::TurnStarted, _: &mut dyn ForeignValues) -> Self {
-        Self { kind: kept.kind, key: kept.key.clone(), number: kept.number }
     }
 }
 

@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
-use super::EventTime;
 use crate::event::{
     Body, Hidden, Part, Payload, Recorded, Role, SignatureForm, ToolCallFinished, ToolCallStarted, TurnKind,
 };
 use crate::fold::facts::{
-    ActFact, EvictionFact, Extra, FaceRevision, Finish, FinishExtra, ItemFact, ItemKind, NewCall, PartFact,
+    ActFact, CallFact, EvictionFact, Extra, FaceRevision, Finish, FinishExtra, ItemFact, ItemKind, PartFact,
     Range, form_index, kind_of,
 };
 use crate::fold::memory::{MemoryEvent, Moment};
 use crate::fold::number::{Ix, NONE, index, pushed};
-use crate::fold::op::{Op, RestoreOp, RewindOp};
+use crate::fold::op::Op;
 use crate::fold::policy::Policy;
 use crate::fold::state::State;
-use crate::ids::{ItemId, Micros, Seq};
+use crate::ids::{Micros, Seq};
 
 /// Whole seconds from one time to another; none if the clock was set back.
 fn seconds_between(then: Micros, now: Micros) -> u32 {
@@ -24,19 +23,24 @@ fn seconds_between(then: Micros, now: Micros) -> u32 {
     u32::try_from(seconds).unwrap_or(u32::MAX)
 }
 
+/// When an event took place: by the host's clock, where the host says so.
+fn happened_at(recorded: &Recorded) -> Micros {
+    recorded.event.host_time.unwrap_or(recorded.recorded_at)
+}
+
 impl State {
     /// The model is heard when it begins a step, speaks or calls; a prompt or a result is not heard from it. Returns when it was
     /// heard before.
-    fn hear(&mut self, at: EventTime, payload: &Payload) -> Option<Micros> {
+    fn hear(&mut self, recorded: &Recorded) -> Option<Micros> {
         let before = self.heard_at;
-        let is_heard = match payload {
+        let is_heard = match &recorded.event.payload {
             Payload::ToolCallStarted(_) | Payload::MessageContinued(_) => true,
             Payload::MessageRecorded(message) => message.role == Role::Assistant,
             Payload::TurnStarted(turn) => turn.kind == TurnKind::Step,
             _ => false,
         };
         if is_heard {
-            self.heard_at = self.heard_at.max(Some(at.time()));
+            self.heard_at = self.heard_at.max(Some(happened_at(recorded)));
         }
         before
     }
@@ -44,7 +48,6 @@ impl State {
     /// The operation for an event; `None` if the stream's items do not depend on it.
     pub(super) fn take_in(&mut self, recorded: &Recorded) -> Option<Op> {
         let seq = recorded.seq;
-        let at = EventTime::of(recorded);
         Some(match &recorded.event.payload {
             Payload::ToolCallStarted(_)
             | Payload::ToolCallFinished(_)
@@ -78,12 +81,12 @@ impl State {
                     items.into_iter().map(|item| Hidden { item, pattern: None, summary: cleared.text });
                 Op::Clear(self.take_act(seq, items.collect()))
             }
-            Payload::Rewound(rewound) => Op::Rewound(Arc::new(RewindOp {
+            Payload::Rewound(rewound) => Op::Rewound {
                 to: rewound.to,
                 turn: self.core.turn,
-                policy: Arc::clone(&self.core.policy),
+                policy: self.core.policy.clone(),
                 own: self.core.own_policy,
-            })),
+            },
             Payload::FileChanged(changed) => {
                 let key = self.facts.key(&changed.key);
                 Op::FileChanged(pushed(&mut self.facts.keys, key))
@@ -91,14 +94,14 @@ impl State {
             Payload::Discarded(act) => Op::Hide(self.take_act(seq, act.items.clone())),
             Payload::Distilled(act) => Op::Hide(self.take_act(seq, act.items.clone())),
             Payload::Restored(act) => {
-                Op::Restore(Arc::new(RestoreOp { items: act.items.clone(), moment: Moment::of(recorded) }))
+                Op::Restore { items: Arc::new(act.items.clone()), moment: Moment::of(recorded) }
             }
             Payload::Pinned(act) => Op::Pin(Arc::new(act.items.clone())),
             Payload::Unpinned(act) => Op::Unpin(Arc::new(act.items.clone())),
             Payload::SessionClosed(_) => Op::Closed,
             Payload::Injected(injected) => {
                 let extra = Extra { injected: Some(injected.what), ..Extra::default() };
-                let ix = self.take_item(at, ItemKind::Injected, injected.text, extra);
+                let ix = self.take_item(recorded, ItemKind::Injected, injected.text, extra);
                 if let Some(item) = self.facts.items.get_mut(ix.at()) {
                     item.role = Role::User;
                 }
@@ -110,7 +113,7 @@ impl State {
                 }
                 // A policy that this program cannot read changes nothing: recording one is refused.
                 let policy = Policy::shared(&set.policy).ok()?;
-                self.note_policy(seq, &policy);
+                self.policies.push((seq, policy.clone()));
                 Op::Policy { policy, own: true }
             }
             Payload::TodosReplaced(event) => Op::TodosReplaced(Arc::new(event.list.clone())),
@@ -118,8 +121,8 @@ impl State {
             Payload::TaskChanged(event) => Op::TaskChanged(Arc::new(event.clone())),
             Payload::TaskEvicted(event) => {
                 let task = self.facts.names.intern(&event.task);
-                let eviction = index(self.facts.rare.evictions.len());
-                self.facts.rare.evictions.push(EvictionFact { seq, task, summary: event.summary });
+                let eviction = index(self.facts.evictions.len());
+                self.facts.evictions.push(EvictionFact { seq, task, summary: event.summary });
                 Op::TaskEvicted { event: Arc::new(event.clone()), eviction }
             }
             Payload::MemoryRecorded(_)
@@ -143,26 +146,26 @@ impl State {
 
     /// The operation for an event of a frequent kind.
     fn take_in_frequent(&mut self, recorded: &Recorded) -> Option<Op> {
-        let (seq, at) = (recorded.seq, EventTime::of(recorded));
-        let heard_at = self.hear(at, &recorded.event.payload);
+        let seq = recorded.seq;
+        let heard_at = self.hear(recorded);
         Some(match &recorded.event.payload {
-            Payload::ToolCallStarted(started) => Op::Start(self.take_start(at, started)),
-            Payload::ToolCallFinished(finished) => Op::Finish(self.take_finish(at, finished)),
+            Payload::ToolCallStarted(started) => Op::Start(self.take_start(recorded, started)),
+            Payload::ToolCallFinished(finished) => Op::Finish(self.take_finish(recorded, finished)),
             Payload::MessageRecorded(message) => {
                 let number = self.facts.message(seq, &message.key, message.role);
                 if let Some(known) = self.facts.messages.get_mut(number as usize) {
                     known.role = message.role;
                     known.hidden |= message.hidden_from_model;
                 }
-                self.take_parts(at, number, &message.parts)
+                self.take_parts(recorded, number, &message.parts)
             }
             Payload::MessageContinued(message) => {
                 let number = self.facts.message(seq, &message.key, Role::Assistant);
-                self.take_parts(at, number, &message.parts)
+                self.take_parts(recorded, number, &message.parts)
             }
             Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
                 let key = if turn.key.is_empty() { NONE } else { self.facts.names.intern(&turn.key).0 };
-                let idle_seconds = heard_at.map_or(0, |then| seconds_between(then, at.time()));
+                let idle_seconds = heard_at.map_or(0, |then| seconds_between(then, happened_at(recorded)));
                 Op::Turn { key, number: turn.number, idle_seconds }
             }
             Payload::TurnStarted(_) => Op::Prompt,
@@ -171,30 +174,18 @@ impl State {
     }
 
     fn take_act(&mut self, seq: Seq, items: Vec<Hidden>) -> u32 {
-        pushed(&mut self.facts.rare.acts, ActFact { seq, items })
+        pushed(&mut self.facts.acts, ActFact { seq, items })
     }
 
-    fn take_item(&mut self, at: EventTime, kind: ItemKind, body: Body, extra: Extra) -> Ix {
+    fn take_item(&mut self, recorded: &Recorded, kind: ItemKind, body: Body, extra: Extra) -> Ix {
         let ix = self.facts.next_ix();
         let extra = self.facts.add_extra(extra);
-        self.facts.items.push(ItemFact {
-            id: ItemId::first(at.seq),
-            recorded_at: at.recorded_at,
-            body,
-            turn: self.core.turn,
-            message: NONE,
-            next: NONE,
-            call: NONE,
-            extra,
-            kind,
-            role: Role::Assistant,
-            hidden: false,
-            automata: false,
-        });
+        let item = ItemFact::new(recorded.seq, recorded.recorded_at, self.core.turn, kind, body);
+        self.facts.items.push(ItemFact { extra, ..item });
         ix
     }
 
-    fn take_parts(&mut self, at: EventTime, number: u32, parts: &[Part]) -> Op {
+    fn take_parts(&mut self, recorded: &Recorded, number: u32, parts: &[Part]) -> Op {
         let first = self.facts.next_ix();
         let (role, hidden) = self
             .facts
@@ -203,7 +194,7 @@ impl State {
             .map_or((Role::Assistant, false), |message| (message.role, message.hidden));
         for (place, part) in (1..).zip(parts) {
             let extra = self.extra_of(part);
-            let ix = self.take_item(at, kind_of(part.kind), part.counted(), extra);
+            let ix = self.take_item(recorded, kind_of(part.kind), part.counted(), extra);
             if let Some(item) = self.facts.items.get_mut(ix.at()) {
                 item.id.part = place;
                 item.role = role;
@@ -236,7 +227,7 @@ impl State {
         (first, index(self.facts.parts.len()))
     }
 
-    fn take_start(&mut self, at: EventTime, started: &ToolCallStarted) -> Ix {
+    fn take_start(&mut self, recorded: &Recorded, started: &ToolCallStarted) -> Ix {
         let tool = self.facts.names.intern(&started.tool);
         let host_id = self.facts.names.intern(&started.call);
         let first = index(self.facts.keys.len());
@@ -259,31 +250,31 @@ impl State {
             compared[3] = if has_no_nulls { compared[1] } else { compared[2] };
         }
         let message = match &started.message {
-            Some(key) => self.facts.message(at.seq, key, Role::Assistant),
+            Some(key) => self.facts.message(recorded.seq, key, Role::Assistant),
             None => NONE,
         };
         let todos = match &started.todos {
-            Some(list) => pushed(&mut self.facts.todo_lists.0, Arc::new(list.clone())),
+            Some(list) => pushed(&mut self.facts.todo_lists, Arc::new(list.clone())),
             None => NONE,
         };
         let extra = Extra { signature: started.provider_signature, ..Extra::default() };
-        let ix = self.take_item(at, ItemKind::Call, started.params, extra);
-        let call = self.facts.add_call(
-            ix,
-            NewCall {
-                host_id,
-                tool,
-                canonical_tokens: started.canonical_tokens,
-                label: started.label,
-                compared,
-                class: started.class,
-                keys: (first, index(self.facts.keys.len())),
-                volatile: started.volatile,
-                todo: started.todo,
-                todos,
-                shown: started.shown,
-            },
-        );
+        let ix = self.take_item(recorded, ItemKind::Call, started.params, extra);
+        let call = CallFact {
+            host_id,
+            tool,
+            canonical_tokens: started.canonical_tokens,
+            label: started.label,
+            compared,
+            keys: (first, index(self.facts.keys.len())),
+            todos,
+            previous_of_host: NONE,
+            previous_of_signature: NONE,
+            shown: started.shown,
+            class: started.class,
+            volatile: started.volatile,
+            todo: started.todo,
+        };
+        let call = self.facts.add_call(ix, call);
         self.facts.put_into(message, ix);
         if let Some(item) = self.facts.items.get_mut(ix.at()) {
             item.message = message;
@@ -292,19 +283,19 @@ impl State {
         ix
     }
 
-    fn take_finish(&mut self, at: EventTime, finished: &ToolCallFinished) -> u32 {
+    fn take_finish(&mut self, recorded: &Recorded, finished: &ToolCallFinished) -> u32 {
         let tag = finished.output.iter().rev().find_map(|part| part.task.as_deref());
         let task = tag.map(|text| self.facts.names.intern(text));
         let output = self.take_part_list(&finished.output);
         let todos = finished.todos.clone().map(Arc::new);
         let extra = if finished.details.is_some() || todos.is_some() {
-            pushed(&mut self.facts.rare.finish_extras, FinishExtra { details: finished.details, todos })
+            pushed(&mut self.facts.finish_extras, FinishExtra { details: finished.details, todos })
         } else {
             NONE
         };
         let finish = Finish {
-            seq: at.seq,
-            recorded_at: at.recorded_at,
+            seq: recorded.seq,
+            recorded_at: recorded.recorded_at,
             host_id: self.facts.names.intern(&finished.call),
             output,
             task,

@@ -1,7 +1,7 @@
 //! Folding an event into the state of its stream: facts are taken in, then the present steps, then totals follow.
 //!
 //! ```text
-//! Recorded --intake--> facts, Op --step--> present and history --settle--> totals, Effects
+//! Recorded --intake--> facts, Op --step--> present and history --settle--> totals
 //! ```
 //!
 //! Rewinds and forks fold operations anew, with the facts that there are.
@@ -12,112 +12,40 @@ use std::sync::Arc;
 
 use super::history::{Cause, CauseRow, History, TokenTotal};
 use super::number::{Ix, NONE, index};
-use super::op::{Op, RewindOp};
-use super::policy::Policy;
-use super::read::{CauseView, FaceState, FaceTokens};
+use super::op::Op;
+use super::policy::SharedPolicy;
+use super::read::FaceTokens;
 use super::state::{BORN, Core, Subs};
 use super::state::{Rebase, State, StreamFacts};
 use super::step::FoldStep;
 use crate::event::{Body, BodyAddress, Face, Payload, Recorded, Scope};
-use crate::ids::{ItemId, Micros, Seq, StreamId, Turn};
-
-/// An event's seq and times, as far as items keep them.
-#[derive(Clone, Copy)]
-pub(crate) struct EventTime {
-    pub(crate) seq: Seq,
-    pub(crate) recorded_at: Micros,
-    /// When it took place, by the host's clock.
-    pub(crate) host_time: Option<Micros>,
-}
-
-impl EventTime {
-    pub(crate) const fn of(recorded: &Recorded) -> Self {
-        let Recorded { seq, recorded_at, event } = recorded;
-        Self { seq: *seq, recorded_at: *recorded_at, host_time: event.host_time }
-    }
-
-    /// When the event took place: by the host's clock, where the host says so.
-    pub(super) fn time(self) -> Micros {
-        self.host_time.unwrap_or(self.recorded_at)
-    }
-}
-
-/// The changes that an event made for readers.
-#[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
-pub struct Effects {
-    /// The event.
-    pub seq: Seq,
-    /// Its stream.
-    pub stream: StreamId,
-    /// The stream's turn after it.
-    pub turn: Turn,
-    /// Faces that look different now, each once, in order of first change. A new item has one for each face.
-    pub changes: Vec<FaceChange>,
-}
-
-/// A face that looks different after an event.
-#[derive(Clone, PartialEq, Debug, serde::Serialize)]
-pub struct FaceChange {
-    /// The item.
-    pub item: ItemId,
-    /// The face.
-    pub face: Face,
-    /// How it is shown now.
-    pub shown: FaceState,
-    /// The cause, if it is not shown whole.
-    pub cause: Option<CauseView>,
-    /// Tokens by which the context is shorter; negative if it is longer. A new item makes it longer by the tokens that it shows.
-    pub tokens_freed: i64,
-}
+use crate::ids::{Seq, StreamId};
 
 impl State {
     /// Folds one event of this stream. Total. Cost: O(changes of the event); of a rewind, a fork or a policy: O(the stream).
-    pub(crate) fn apply(&mut self, recorded: &Recorded) -> Effects {
-        self.begin(EventTime::of(recorded));
+    pub(crate) fn apply(&mut self, recorded: &Recorded) {
+        self.begin(recorded);
         self.note(recorded);
-        if let Some(op) = self.take_in(recorded) {
-            match op {
-                Op::Rewound(rewind) => self.rewind(recorded, &rewind),
-                op => {
-                    self.step(recorded.seq, &op);
-                    self.ops.push(recorded.seq, op);
-                }
+        match self.take_in(recorded) {
+            Some(op @ Op::Rewound { to, .. }) => self.rewind(recorded.seq, to, op),
+            Some(op) => {
+                self.step(recorded.seq, &op);
+                self.ops.push(recorded.seq, op);
             }
+            None => {}
         }
-        self.effects(recorded.seq)
-    }
-
-    /// Whether a kind is one of those that make nearly all of a log: a call is two events, a step is a third.
-    pub(crate) const fn is_frequent(payload: &Payload) -> bool {
-        matches!(
-            payload,
-            Payload::ToolCallStarted(_)
-                | Payload::ToolCallFinished(_)
-                | Payload::MessageRecorded(_)
-                | Payload::MessageContinued(_)
-                | Payload::TurnStarted(_)
-        )
-    }
-
-    /// As [`State::apply`], for an event of a frequent kind, without a list of the changes.
-    pub(crate) fn replay(&mut self, recorded: &Recorded) {
-        self.begin(EventTime::of(recorded));
-        if let Some(op) = self.take_in(recorded) {
-            self.step(recorded.seq, &op);
-            self.ops.push(recorded.seq, op);
-        }
-        self.settle(recorded.seq, None);
+        self.settle(recorded.seq);
     }
 
     /// Notes the seq and the time of an event that comes in.
-    fn begin(&mut self, at: EventTime) {
+    fn begin(&mut self, recorded: &Recorded) {
         if self.first == Seq::ZERO {
-            self.first = at.seq;
+            self.first = recorded.seq;
         }
-        self.head = at.seq;
+        self.head = recorded.seq;
         // A clock that was set back adds no entry: the list is searched by halves.
-        if self.times.last().is_none_or(|(_, last)| *last < at.recorded_at) {
-            self.times.push((at.seq, at.recorded_at));
+        if self.times.last().is_none_or(|(_, last)| *last < recorded.recorded_at) {
+            self.times.push((recorded.seq, recorded.recorded_at));
         }
     }
 
@@ -179,15 +107,15 @@ impl State {
             }),
             Payload::ContextServed(served) => self.served.push((seq, served.clone())),
             Payload::Forked(forked) => self.forks.push((seq, forked.clone())),
-            Payload::Unknown { .. } => self.counts.unknown = self.counts.unknown.saturating_add(1),
+            Payload::Unknown { .. } => self.not_understood = self.not_understood.saturating_add(1),
             _ => {}
         }
     }
 
     /// The store's policy changed; it holds here unless the stream has one of its own.
-    pub(crate) fn store_policy(&mut self, at: Seq, policy: &Arc<Policy>) {
+    pub(crate) fn store_policy(&mut self, at: Seq, policy: &SharedPolicy) {
         if !self.core.own_policy {
-            self.set_policy(at, Arc::clone(policy), false);
+            self.set_policy(at, policy.clone(), false);
         }
     }
 
@@ -199,28 +127,24 @@ impl State {
         }
     }
 
-    fn set_policy(&mut self, at: Seq, policy: Arc<Policy>, own: bool) {
-        self.policies.push((at, Arc::clone(&policy)));
+    fn set_policy(&mut self, at: Seq, policy: SharedPolicy, own: bool) {
+        self.policies.push((at, policy.clone()));
         let op = Op::Policy { policy, own };
         self.step(at, &op);
         self.ops.push(at, op);
-    }
-
-    pub(crate) fn note_policy(&mut self, at: Seq, policy: &Arc<Policy>) {
-        self.policies.push((at, Arc::clone(policy)));
     }
 
     /// Operations of the active branch at `at`, oldest first, as indices.
     fn branch(&self, at: Seq) -> Vec<usize> {
         let mut active: Vec<usize> = Vec::new();
         let mut next = 0;
-        for (place, rewind) in self.ops.rewinds() {
+        for (place, to) in self.ops.rewinds() {
             if self.ops.seq(place).is_none_or(|seq| seq > at) {
                 break;
             }
             active.extend(next..place);
             // Each operation leaves once: a search for each of thousands of rewinds took longer.
-            while active.last().is_some_and(|last| self.ops.seq(*last).is_none_or(|seq| seq > rewind.to)) {
+            while active.last().is_some_and(|last| self.ops.seq(*last).is_none_or(|seq| seq > to)) {
                 active.pop();
             }
             next = place;
@@ -247,8 +171,7 @@ impl State {
         (core, history, subs)
     }
 
-    fn rewind(&mut self, recorded: &Recorded, rewind: &Arc<RewindOp>) {
-        let (to, seq) = (rewind.to, recorded.seq);
+    fn rewind(&mut self, seq: Seq, to: Seq, op: Op) {
         let active: Vec<(Seq, Op)> = {
             let places = self.branch(Seq::MAX);
             places.into_iter().filter_map(|place| self.ops.get(place)).collect()
@@ -270,7 +193,6 @@ impl State {
         let first_off = self.facts.items.partition_point(|item| item.id.seq <= last);
         self.history.rewind(last, seq, turn, Ix(index(first_off)), &left);
         self.rewinds.push((seq, to));
-        let op = Op::Rewound(Arc::clone(rewind));
         self.step(seq, &op);
         // The place that bore a summary on the branch may have been erased since.
         self.all(seq).move_summaries(0);
@@ -297,7 +219,7 @@ impl State {
     pub(crate) fn fork(&self, seq: Seq, id: StreamId, at: Seq, info: Option<Arc<StreamFacts>>) -> Self {
         let ops: Vec<(Seq, Op)> =
             self.branch(at).into_iter().filter_map(|place| self.ops.get(place)).collect();
-        let mut child = Self::new(id, Arc::clone(&self.core.policy));
+        let mut child = Self::new(id, Arc::clone(&self.core.policy.0));
         child.core = Core::default();
         child.facts = self.facts.until(at);
         // A shortened face has the size that the policy of its moment gives it.
@@ -306,7 +228,7 @@ impl State {
         child.infos.extend(info.map(|info| (Seq::ZERO, info)));
         for (seq, op) in &ops {
             child.step(*seq, op);
-            child.effects(*seq);
+            child.settle(*seq);
         }
         self.hand_down(&mut child, seq, at);
         child.history.turns = self.history.turns.iter().filter(|(since, _)| *since <= at).copied().collect();
@@ -334,8 +256,8 @@ impl State {
                 total.recorded = total.recorded.saturating_add(recorded);
             }
         }
-        // The list is not needed: the fork's totals are set below.
-        let _ = child.history.take_touched();
+        // They do not count: the fork's totals are set below.
+        child.history.settle();
         if total != child.history.totals.last() {
             child.history.totals.push(TokenTotal { seq, ..total });
         }
@@ -346,7 +268,7 @@ impl State {
         }
         // A place that bears a summary in the fork may be erased.
         child.all(seq).move_summaries(0);
-        child.effects(seq);
+        child.settle(seq);
     }
 
     /// Takes over the history that a fork shares. A stream that has items already takes nothing over.
@@ -356,7 +278,7 @@ impl State {
         if !self.facts.items.is_empty() {
             return;
         }
-        let (policy, own) = (Arc::clone(&self.core.policy), self.core.own_policy);
+        let (policy, own) = (self.core.policy.clone(), self.core.own_policy);
         self.facts = shared.facts;
         self.core = shared.core;
         self.history = shared.history;
@@ -412,7 +334,7 @@ impl State {
             }
         }
         self.all(at).move_summaries(0);
-        self.effects(at);
+        self.settle(at);
     }
 
     fn answered_by(&self, number: u32) -> Option<Ix> {
@@ -422,51 +344,28 @@ impl State {
         std::iter::once(Ix(finish.orphan)).chain(self.facts.calls_of_host(finish.host_id)).find(answered)
     }
 
-    /// The changes since the last event, as totals and as a list for readers.
-    pub(crate) fn effects(&mut self, seq: Seq) -> Effects {
-        let mut changes = Vec::new();
-        self.settle(seq, Some(&mut changes));
-        Effects { seq, stream: self.id, turn: self.core.turn, changes }
-    }
-
-    /// Brings the totals up to date with the changes since the last event, and lists the changes if `changes` is given.
-    fn settle(&mut self, seq: Seq, mut changes: Option<&mut Vec<FaceChange>>) {
+    /// Brings the totals up to date with the changes since the last event.
+    fn settle(&mut self, seq: Seq) {
         let before = seq.before();
-        let touched = self.history.take_touched();
-        if let Some(changes) = &mut changes {
-            changes.reserve_exact(touched.len());
-        }
+        self.history.settle();
         let mut total = self.history.totals.last();
-        for &(ix, face) in &touched {
+        for &(ix, face) in self.history.settled() {
             let Some(item) = self.facts.item(ix) else { continue };
-            let item = item.id;
             // An item of this event had no tokens before it; most touched items are of this event.
-            let was =
-                if item.seq > before { FaceTokens::default() } else { self.face_tokens(ix, face, before) };
-            let now = if let Some(changes) = &mut changes {
-                let view = self.face(ix, face, seq);
-                let now = self.tokens_in(ix, &view, seq);
-                let freed = i64::try_from(was.shown).unwrap_or(i64::MAX)
-                    - i64::try_from(now.shown).unwrap_or(i64::MAX);
-                changes.push(FaceChange {
-                    item,
-                    face,
-                    shown: view.state,
-                    cause: view.cause,
-                    tokens_freed: freed,
-                });
-                now
-            } else {
-                self.face_tokens(ix, face, seq)
-            };
+            let is_new = item.id.seq > before;
+            let was = if is_new { FaceTokens::default() } else { self.face_tokens(ix, face, before) };
+            let now = self.face_tokens(ix, face, seq);
             total.whole = total.whole.wrapping_add(now.whole).wrapping_sub(was.whole);
             total.shown = total.shown.wrapping_add(now.shown).wrapping_sub(was.shown);
             total.recorded = total.recorded.wrapping_add(now.recorded).wrapping_sub(was.recorded);
         }
-        let is_touched = !touched.is_empty();
-        self.history.give_back(touched);
-        if is_touched {
+        if !self.history.settled().is_empty() {
             self.history.totals.push(TokenTotal { seq, ..total });
         }
+    }
+
+    /// The faces that the newest event touched, each once, in order of first change. A new item has one for each face.
+    pub(crate) fn touched(&self) -> &[(Ix, Face)] {
+        self.history.settled()
     }
 }

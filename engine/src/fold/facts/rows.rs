@@ -9,8 +9,7 @@ use crate::event::{
     Body, Face, Hidden, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate,
     ToolClass,
 };
-use crate::fold::number::{HashIndex, hash_of};
-use crate::fold::number::{KeyId, Name};
+use crate::fold::number::{KeyId, NONE, Name};
 use crate::ids::{ItemId, Micros, Seq, Turn};
 
 /// The kind of an item.
@@ -56,6 +55,26 @@ pub(crate) struct ItemFact {
     pub(crate) hidden: bool,
     /// A user text that switches automata mode on.
     pub(crate) automata: bool,
+}
+
+impl ItemFact {
+    /// An item of the model, in no message.
+    pub(crate) const fn new(seq: Seq, recorded_at: Micros, turn: Turn, kind: ItemKind, body: Body) -> Self {
+        Self {
+            id: ItemId::first(seq),
+            recorded_at,
+            body,
+            turn,
+            message: NONE,
+            next: NONE,
+            call: NONE,
+            extra: NONE,
+            kind,
+            role: Role::Assistant,
+            hidden: false,
+            automata: false,
+        }
+    }
 }
 
 /// Rare fields of items and parts.
@@ -223,28 +242,21 @@ impl Facts {
     }
 
     pub(super) fn newest_of_host(&self) -> &Vec<u32> {
-        self.newest_of_host.get_or_init(|| {
-            let mut newest = Vec::new();
-            for (ix, item) in (0..).zip(&self.items) {
-                if let Some(call) = self.calls.get(item.call as usize) {
-                    swap(&mut newest, call.host_id.at(), ix);
-                }
+        self.newest_of_host.get_or_init(|| self.newest(|call| call.host_id.0))
+    }
+
+    pub(super) fn newest_of_signature(&self) -> &Vec<u32> {
+        self.newest_of_signature.get_or_init(|| self.newest(|call| call.compared[0]))
+    }
+
+    /// The newest call by a number that calls have.
+    fn newest(&self, number: fn(&CallFact) -> u32) -> Vec<u32> {
+        let mut newest = Vec::new();
+        for (ix, item) in (0..).zip(&self.items) {
+            if let Some(call) = self.calls.get(item.call as usize) {
+                swap(&mut newest, number(call) as usize, ix);
             }
-            newest
-        })
-    }
-
-    pub(super) fn identities(&self) -> &HashIndex {
-        let hash =
-            |(kind, by_fields, name): &(KeyKind, bool, Name)| hash_of(&(*kind as u8, *by_fields, name.0));
-        self.identity_table.get(self.identities.iter().map(hash))
-    }
-
-    pub(super) fn numbers(&self) -> &HashIndex {
-        self.signature_table.get(self.signatures.iter().map(|signature| hash_of(&signature.0)))
-    }
-
-    pub(super) fn labels(&self) -> &HashIndex {
-        self.label_table.get(self.labelled.iter().map(|labelled| hash_of(&labelled.place)))
+        }
+        newest
     }
 }

@@ -1,89 +1,39 @@
-//! Rows and edges as they are kept: without the fields that few of them need.
+//! Rows and totals as they are kept: without the fields that few of them need.
 //!
 //! ```text
-//! Rows   one of 32 bytes each   + the ends of those that have ended
-//! Edges  one of 40 bytes each   + the fates of those that were released, undone, or brought back by a rewind
+//! Rows   one of 40 bytes each   + the ends of those that have ended
 //! Totals one of 16 bytes each while numbers fit, then of 32
 //! ```
 //!
 //! A session of 200,000 calls has 400,000 rows and as many totals, and a fold costs as much as the memory that it touches.
-//! Rows and edges are handed out by value, whole.
+//! Rows are handed out by value, whole. Edges are few beside them.
 
 use std::collections::BTreeMap;
 
 use super::super::number::{Ix, NONE, index};
-use super::rows::{Cause, CauseRow, EdgeRow, Evicted, RuleKind, ShortenKind, TokenTotal};
+use super::rows::{Cause, CauseRow, TokenTotal};
 use crate::event::Face;
 use crate::ids::{Seq, Turn};
 
 /// A row without its ends.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct PackedRow {
+struct KeptCause {
     since: Seq,
     ix: Ix,
     turn: Turn,
     prev: u32,
-    /// The act, edge or finish that the cause names.
-    first: u32,
-    second: u32,
-    cause: u8,
-    /// A further detail of the cause.
-    detail: u8,
+    cause: Cause,
     face: Face,
     /// `ends` has an entry for the row.
     has_ended: bool,
 }
 
-const _: () = assert!(size_of::<PackedRow>() == 32);
-
-/// A cause as its number, a detail, and the two numbers that it holds.
-const fn pack(cause: Cause) -> (u8, u8, u32, u32) {
-    match cause {
-        Cause::Erased { lost } => (0, lost as u8, NONE, 0),
-        Cause::OffBranch => (1, 0, NONE, 0),
-        Cause::Left => (2, 0, NONE, 0),
-        Cause::Cleared { act } => (3, 0, act, 0),
-        Cause::Distilled { act, at } => (4, 0, act, at),
-        Cause::Evicted { eviction, how, last } => (5, how as u8, eviction, last as u32),
-        Cause::Superseded { edge } => (6, 0, edge, 0),
-        Cause::Discarded { act, at } => (7, 0, act, at),
-        Cause::Shortened { rule, leaves_some } => (8, rule.number(), NONE, leaves_some as u32),
-        Cause::Answered { finish } => (9, 0, finish, 0),
-        Cause::Revised { revision } => (10, 0, revision, 0),
-        Cause::Pinned => (11, 0, NONE, 0),
-    }
-}
-
-const fn evicted(how: u8) -> Evicted {
-    match how {
-        0 => Evicted::Output,
-        1 => Evicted::Assistant,
-        2 => Evicted::Dropped,
-        _ => Evicted::Rolling,
-    }
-}
-
-const fn unpack(cause: u8, detail: u8, first: u32, second: u32) -> Cause {
-    match cause {
-        0 => Cause::Erased { lost: detail != 0 },
-        1 => Cause::OffBranch,
-        2 => Cause::Left,
-        3 => Cause::Cleared { act: first },
-        4 => Cause::Distilled { act: first, at: second },
-        5 => Cause::Evicted { eviction: first, how: evicted(detail), last: second != 0 },
-        6 => Cause::Superseded { edge: first },
-        7 => Cause::Discarded { act: first, at: second },
-        8 => Cause::Shortened { rule: ShortenKind::numbered(detail), leaves_some: second != 0 },
-        9 => Cause::Answered { finish: first },
-        10 => Cause::Revised { revision: first },
-        _ => Cause::Pinned,
-    }
-}
+const _: () = assert!(size_of::<KeptCause>() == 40);
 
 /// Causes of faces, in the order in which they came about.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Causes {
-    packed: Vec<PackedRow>,
+    kept: Vec<KeptCause>,
     /// `until` and `undone` by number.
     #[rkyv(with = rkyv::with::AsVec)]
     ends: BTreeMap<u32, (Seq, Seq)>,
@@ -91,145 +41,39 @@ pub(crate) struct Causes {
 
 impl Causes {
     pub(crate) fn len(&self) -> u32 {
-        index(self.packed.len())
+        index(self.kept.len())
     }
 
     pub(crate) fn push(&mut self, row: &CauseRow) {
-        let number = self.len();
-        let (cause, detail, first, second) = pack(row.cause);
-        let CauseRow { ix, face, since, until, undone, turn, prev, .. } = *row;
+        let CauseRow { ix, face, cause, since, until, undone, turn, prev } = *row;
         let has_ended = (until, undone) != (Seq::MAX, Seq::MAX);
         if has_ended {
-            self.ends.insert(number, (until, undone));
+            self.ends.insert(self.len(), (until, undone));
         }
-        self.packed.push(PackedRow { since, ix, turn, prev, first, second, cause, detail, face, has_ended });
+        self.kept.push(KeptCause { since, ix, turn, prev, cause, face, has_ended });
     }
 
-    fn whole(&self, number: u32, packed: &PackedRow) -> CauseRow {
-        let PackedRow { since, ix, turn, prev, first, second, cause, detail, face, has_ended } = *packed;
+    fn whole(&self, number: u32, kept: &KeptCause) -> CauseRow {
+        let KeptCause { since, ix, turn, prev, cause, face, has_ended } = *kept;
         let ends = if has_ended { self.ends.get(&number).copied() } else { None };
         let (until, undone) = ends.unwrap_or((Seq::MAX, Seq::MAX));
-        CauseRow { ix, face, cause: unpack(cause, detail, first, second), since, until, undone, turn, prev }
+        CauseRow { ix, face, cause, since, until, undone, turn, prev }
     }
 
     #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<CauseRow> {
-        Some(self.whole(number, self.packed.get(number as usize)?))
+        Some(self.whole(number, self.kept.get(number as usize)?))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = CauseRow> {
-        (0..).zip(&self.packed).map(|(number, packed)| self.whole(number, packed))
+        (0..).zip(&self.kept).map(|(number, kept)| self.whole(number, kept))
     }
 
     /// Ends a row.
     pub(super) fn end(&mut self, number: u32, until: Seq, undone: Seq) {
-        if let Some(packed) = self.packed.get_mut(number as usize) {
-            packed.has_ended = true;
+        if let Some(kept) = self.kept.get_mut(number as usize) {
+            kept.has_ended = true;
             self.ends.insert(number, (until, undone));
-        }
-    }
-}
-
-/// An edge without its fate.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct PackedEdge {
-    seq: Seq,
-    old: Ix,
-    new: u32,
-    key: u32,
-    turn: Turn,
-    next_of_old: u32,
-    next_of_new: u32,
-    kind: RuleKind,
-    hide_input: bool,
-    /// `fates` has an entry for the edge.
-    has_fate: bool,
-}
-
-const _: () = assert!(size_of::<PackedEdge>() == 40);
-
-/// When an edge began, was released and was undone, and its rank.
-#[derive(Clone, Copy, PartialEq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-struct Fate {
-    since: Seq,
-    released: Seq,
-    undone: Seq,
-    rank: u32,
-}
-
-/// Edges, in the order in which they came about or were brought back.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Edges {
-    packed: Vec<PackedEdge>,
-    #[rkyv(with = rkyv::with::AsVec)]
-    fates: BTreeMap<u32, Fate>,
-}
-
-impl Edges {
-    pub(crate) fn len(&self) -> usize {
-        self.packed.len()
-    }
-
-    pub(super) fn push(&mut self, edge: &EdgeRow) {
-        let EdgeRow { old, new, kind, key, seq, turn, hide_input, next_of_old, next_of_new, .. } = *edge;
-        self.packed.push(PackedEdge {
-            seq,
-            old,
-            new,
-            key,
-            turn,
-            next_of_old,
-            next_of_new,
-            kind,
-            hide_input,
-            has_fate: false,
-        });
-        // An edge was just added.
-        let number = index(self.packed.len().saturating_sub(1));
-        self.set(&EdgeRow { number, ..*edge });
-    }
-
-    fn whole(&self, number: u32, packed: &PackedEdge) -> EdgeRow {
-        let PackedEdge { seq, old, new, key, turn, next_of_old, next_of_new, kind, hide_input, has_fate } =
-            *packed;
-        let fate = if has_fate { self.fates.get(&number).copied() } else { None };
-        let Fate { since, released, undone, rank } =
-            fate.unwrap_or(Fate { since: seq, released: Seq::MAX, undone: Seq::MAX, rank: number });
-        EdgeRow {
-            number,
-            old,
-            new,
-            kind,
-            key,
-            seq,
-            turn,
-            hide_input,
-            since,
-            released,
-            undone,
-            rank,
-            next_of_old,
-            next_of_new,
-        }
-    }
-
-    pub(crate) fn get(&self, number: u32) -> Option<EdgeRow> {
-        Some(self.whole(number, self.packed.get(number as usize)?))
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = EdgeRow> {
-        (0..).zip(&self.packed).map(|(number, packed)| self.whole(number, packed))
-    }
-
-    /// Keeps an edge's fate.
-    pub(super) fn set(&mut self, edge: &EdgeRow) {
-        let EdgeRow { number, since, released, undone, rank, seq, .. } = *edge;
-        let is_plain = (since, released, undone, rank) == (seq, Seq::MAX, Seq::MAX, number);
-        if let Some(packed) = self.packed.get_mut(number as usize)
-            && (packed.has_fate || !is_plain)
-        {
-            packed.has_fate = true;
-            self.fates.insert(number, Fate { since, released, undone, rank });
         }
     }
 }
@@ -281,51 +125,13 @@ mod tests {
 
     use super::*;
 
-    fn cause() -> impl Strategy<Value = Cause> {
-        (0_u8..12, 0_u8..4, any::<u32>(), any::<u32>())
-            .prop_map(|(cause, detail, first, second)| unpack(cause, detail, first, second))
-    }
-
-    #[test]
-    fn every_cause_is_itself_again() {
-        for detail in 0..4 {
-            let how = evicted(detail);
-            let cause = Cause::Evicted { eviction: 3, how, last: detail == 0 };
-            assert_eq!(how as u8, detail);
-            let rule = ShortenKind::numbered(detail);
-            for cause in [cause, Cause::Shortened { rule, leaves_some: detail == 0 }] {
-                let (number, detail, first, second) = pack(cause);
-                assert_eq!(unpack(number, detail, first, second), cause);
-            }
-        }
-        let act = Cause::Discarded { act: 1, at: 2 };
-        for cause in [
-            act,
-            Cause::Distilled { act: 1, at: 2 },
-            Cause::Cleared { act: 1 },
-            Cause::Superseded { edge: 1 },
-        ] {
-            let (number, detail, first, second) = pack(cause);
-            assert_eq!(unpack(number, detail, first, second), cause);
-        }
-        for cause in [
-            Cause::Erased { lost: true },
-            Cause::OffBranch,
-            Cause::Left,
-            Cause::Pinned,
-            Cause::Answered { finish: 1 },
-        ] {
-            let (number, detail, first, second) = pack(cause);
-            assert_eq!(unpack(number, detail, first, second), cause);
-        }
-    }
-
     proptest! {
         /// A row is read as it was put in.
         #[test]
-        fn a_row_is_kept_whole(cause in cause(), ends in prop::option::of((0_u64..9, 0_u64..9)), numbers in any::<[u32; 3]>()) {
+        fn a_row_is_kept_whole(act: u32, ends in prop::option::of((0_u64..9, 0_u64..9)), numbers in any::<[u32; 3]>()) {
             let [ix, turn, prev] = numbers;
             let (until, undone) = ends.map_or((Seq::MAX, Seq::MAX), |(until, undone)| (Seq(until), Seq(undone)));
+            let cause = Cause::Discarded { act, at: 7 };
             let row = CauseRow { ix: Ix(ix), face: Face::Input, cause, since: Seq(5), until, undone, turn: Turn(turn), prev };
             let mut rows = Causes::default();
             rows.push(&CauseRow { until: Seq::MAX, ..row });

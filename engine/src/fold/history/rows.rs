@@ -1,6 +1,6 @@
 //! The rows of [`History`](super::History): causes, edges, orders, totals, each with the interval in which it holds.
 
-use super::super::number::Ix;
+use super::super::number::{Ix, NONE};
 use crate::event::Face;
 use crate::failpoints::failpoint;
 use crate::ids::{Seq, Turn};
@@ -38,7 +38,7 @@ impl ShortenKind {
 }
 
 /// The part that a face plays in an eviction.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) enum Evicted {
     /// An output of the task.
     Output,
@@ -51,7 +51,7 @@ pub(crate) enum Evicted {
 }
 
 /// Why a face is not shown whole, or another fact about an item that holds for a time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) enum Cause {
     Erased {
         /// Damage took the bytes; no person wanted them gone.
@@ -157,7 +157,7 @@ impl CauseRow {
 }
 
 /// Old item, new item, and the rule between them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct EdgeRow {
     /// The edge's place among all edges.
     pub(crate) number: u32,
@@ -177,11 +177,40 @@ pub(crate) struct EdgeRow {
     pub(crate) undone: Seq,
     /// The edge's place in the order in which edges came about. An edge that a rewind brings back keeps it.
     pub(crate) rank: u32,
+    /// The edge before it with the same old item, and with the same new one; [`NONE`] without any.
     pub(super) next_of_old: u32,
     pub(super) next_of_new: u32,
 }
 
 impl EdgeRow {
+    /// An edge that begins now. [`History::supersede`](super::History::supersede) gives it its numbers.
+    pub(crate) const fn new(
+        old: Ix,
+        new: u32,
+        kind: RuleKind,
+        key: u32,
+        seq: Seq,
+        turn: Turn,
+        hide_input: bool,
+    ) -> Self {
+        Self {
+            number: NONE,
+            old,
+            new,
+            kind,
+            key,
+            seq,
+            turn,
+            hide_input,
+            since: seq,
+            released: Seq::MAX,
+            undone: Seq::MAX,
+            rank: NONE,
+            next_of_old: NONE,
+            next_of_new: NONE,
+        }
+    }
+
     pub(crate) fn exists(&self, at: Seq) -> bool {
         self.since <= at && is_before(at, self.undone)
     }

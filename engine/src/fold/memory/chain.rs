@@ -139,7 +139,7 @@ impl<'a> MemoryAt<'a> {
     fn member(&self, core: &'a MemoryCore, nx: Nx) -> MemoryMember<'a> {
         let node = core.graph.node(nx);
         MemoryMember {
-            id: node.map(|node| node.id.to_string()).unwrap_or_default(),
+            id: node.map(|node| core.ids.text(node.id).to_owned()).unwrap_or_default(),
             item: node.and_then(|node| {
                 MemoryItem::of(core, node.item?, self.seq(), !std::ptr::eq(core, self.core))
             }),

@@ -12,13 +12,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
-
-use super::graph::{Graph, Ix, MemoryRule, Nx, Reinforced, StoredEdge, last_at, number, push_at};
+use super::graph::{Graph, Ix, MemoryRule, Nx, Reinforced, StoredEdge, last_at, push_at};
 use super::op::{MemoryEvent, MemoryWhat, Moment};
 use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded};
-use crate::fold::number::{HashIndex, hash_of};
+use crate::fold::names::StringTable;
+use crate::fold::number::{Interned, index};
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature};
 
 /// The recorded facts about an item. They never change.
@@ -52,42 +50,7 @@ pub(super) enum MemoryLookup {
     Value(Signature),
 }
 
-/// A [`MemoryLookup`] that borrows its texts.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum PlaceRef<'a> {
-    Key(Lifespan, &'a str, &'a str),
-    Subject(MemoryKind, Lifespan, &'a str, &'a str),
-    Category(MemoryKind, &'a str),
-    Value(Signature),
-}
-
-impl PlaceRef<'_> {
-    fn to_place(self) -> MemoryLookup {
-        match self {
-            Self::Key(lifespan, category, key) => {
-                MemoryLookup::Key(lifespan, category.to_owned(), key.to_owned())
-            }
-            Self::Subject(kind, lifespan, category, subject) => {
-                MemoryLookup::Subject(kind, lifespan, category.to_owned(), subject.to_owned())
-            }
-            Self::Category(kind, category) => MemoryLookup::Category(kind, category.to_owned()),
-            Self::Value(signature) => MemoryLookup::Value(signature),
-        }
-    }
-}
-
 impl MemoryLookup {
-    fn lend(&self) -> PlaceRef<'_> {
-        match self {
-            Self::Key(lifespan, category, key) => PlaceRef::Key(*lifespan, category, key),
-            Self::Subject(kind, lifespan, category, subject) => {
-                PlaceRef::Subject(*kind, *lifespan, category, subject)
-            }
-            Self::Category(kind, category) => PlaceRef::Category(*kind, category),
-            Self::Value(signature) => PlaceRef::Value(*signature),
-        }
-    }
-
     /// The place of a subject, any case.
     pub(super) fn subject(kind: MemoryKind, lifespan: Lifespan, category: &str, subject: &str) -> Self {
         Self::Subject(kind, lifespan, category.to_owned(), fold_subject(subject))
@@ -99,67 +62,14 @@ pub(super) fn fold_subject(subject: &str) -> String {
     subject.trim().to_lowercase()
 }
 
-/// Entries in order; nearly always one.
-#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(super) enum Ordered {
-    #[default]
-    None,
-    One((Seq, Ix)),
-    Many(#[rkyv(with = rkyv::with::AsVec)] BTreeSet<(Seq, Ix)>),
-}
-
-impl Ordered {
-    fn insert(&mut self, entry: (Seq, Ix)) {
-        *self = match std::mem::take(self) {
-            Self::None => Self::One(entry),
-            Self::One(first) => Self::Many(BTreeSet::from([first, entry])),
-            Self::Many(mut all) => {
-                all.insert(entry);
-                Self::Many(all)
-            }
-        };
-    }
-
-    fn remove(&mut self, entry: (Seq, Ix)) {
-        match self {
-            Self::None => {}
-            Self::One(only) => {
-                if *only == entry {
-                    *self = Self::None;
-                }
-            }
-            Self::Many(all) => {
-                all.remove(&entry);
-            }
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (Seq, Ix)> {
-        let (one, many) = match self {
-            Self::None => (None, None),
-            Self::One(entry) => (Some(*entry), None),
-            Self::Many(all) => (None, Some(all.iter().copied())),
-        };
-        one.into_iter().chain(many.into_iter().flatten())
-    }
-
-    fn last(&self) -> Option<(Seq, Ix)> {
-        match self {
-            Self::None => None,
-            Self::One(entry) => Some(*entry),
-            Self::Many(all) => all.last().copied(),
-        }
-    }
-}
-
 /// The items of one place.
-#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct MemorySlot {
-    pub(super) place: MemoryLookup,
     /// All, in the order of recording.
     pub(super) items: Vec<Ix>,
     /// Items that are current at the head, each with the seq since which it is.
-    live: Ordered,
+    #[rkyv(with = rkyv::with::AsVec)]
+    live: BTreeSet<(Seq, Ix)>,
     /// The item that holds from each seq on: the current one that was shown (recorded or restored) last.
     pub(super) holders: Vec<(Seq, Option<Ix>)>,
 }
@@ -187,18 +97,19 @@ pub(super) struct MemoryCore {
     pub(super) graph: Graph,
     pub(super) rows: Vec<MemoryItemRow>,
     /// In the order of first use: sort them before any is shown.
+    places: Interned<MemoryLookup>,
+    /// One a place.
     slots: Vec<MemorySlot>,
-    #[rkyv(with = rkyv::with::Skip)]
-    slot_table: HashIndex,
-    /// A bit for each item that is current at the head.
-    live: Vec<u64>,
+    /// Items that are current at the head.
+    #[rkyv(with = rkyv::with::AsVec)]
+    live: BTreeSet<Ix>,
     #[rkyv(with = rkyv::with::AsVec)]
     live_session: BTreeSet<Ix>,
     /// Whether there ever was an item that ends with its session.
     pub(super) has_session_items: bool,
-    /// Nodes of each id, oldest first.
-    #[rkyv(with = rkyv::with::Skip)]
-    by_id: FxHashMap<Arc<str>, SmallVec<[Nx; 1]>>,
+    pub(super) ids: StringTable,
+    /// The newest node of each id.
+    newest: Vec<Nx>,
     closes: Vec<Seq>,
     kind_counts: [u32; 4],
     /// Seq of the last change, and how many there were: equal in two folds only if they folded the same events.
@@ -248,69 +159,28 @@ impl MemoryCore {
         self.changed(seq);
     }
 
-    /// Fills the tables that only help lookups, after a snapshot was read.
-    pub(super) fn find_anew(&mut self) {
-        self.slot_table = HashIndex::with_room(self.slots.len());
-        for (number, slot) in (0..).zip(&self.slots) {
-            self.slot_table.insert(hash_of(&slot.place.lend()), number);
-        }
-        self.by_id.clear();
-        for (nx, node) in (0..).zip(self.graph.nodes()) {
-            self.by_id.entry(Arc::clone(&node.id)).or_default().push(nx);
-        }
-    }
-
     /// All places with their items, in no order that means anything.
-    pub(super) fn slots(&self) -> &[MemorySlot] {
-        &self.slots
+    pub(super) fn slots(&self) -> impl Iterator<Item = (&MemoryLookup, &MemorySlot)> {
+        self.places.iter().zip(&self.slots)
     }
 
     /// The items of a place.
     pub(super) fn slot(&self, place: &MemoryLookup) -> Option<&MemorySlot> {
-        self.slots.get(self.find_slot(place.lend())? as usize)
-    }
-
-    fn find_slot(&self, place: PlaceRef<'_>) -> Option<u32> {
-        let is = |number: u32| self.slots.get(number as usize).is_some_and(|slot| slot.place.lend() == place);
-        self.slot_table.find(hash_of(&place), is)
+        self.slots.get(self.places.find(place)? as usize)
     }
 
     /// The slot of a place, made if there is none.
-    fn slot_at(&mut self, place: PlaceRef<'_>) -> u32 {
-        self.find_slot(place).unwrap_or_else(|| {
-            let slot = number(self.slots.len());
-            self.slot_table.insert(hash_of(&place), slot);
-            self.slots.push(MemorySlot {
-                place: place.to_place(),
-                items: Vec::new(),
-                live: Ordered::None,
-                holders: Vec::new(),
-            });
-            slot
-        })
+    fn slot_at(&mut self, place: MemoryLookup) -> u32 {
+        let slot = self.places.number(place);
+        if self.slots.len() <= slot as usize {
+            self.slots.push(MemorySlot::default());
+        }
+        slot
     }
 
     /// All items that are current at the head, in the order of recording.
     pub(super) fn live(&self) -> Vec<Ix> {
-        let mut live = Vec::new();
-        for (place, word) in (0..).zip(&self.live) {
-            let mut rest = *word;
-            while rest != 0 {
-                live.push(u32::saturating_add(place * 64, rest.trailing_zeros()));
-                rest &= rest - 1;
-            }
-        }
-        live
-    }
-
-    fn set_live(&mut self, ix: Ix, is_live: bool) {
-        let (word, bit) = (ix as usize / 64, 1_u64 << (ix % 64));
-        if self.live.len() <= word {
-            self.live.resize(word.saturating_add(1), 0);
-        }
-        if let Some(word) = self.live.get_mut(word) {
-            *word = if is_live { *word | bit } else { *word & !bit };
-        }
+        self.live.iter().copied().collect()
     }
 
     /// Shows items again: releases their edges and takes back a retraction, if those were said before.
@@ -365,7 +235,7 @@ impl MemoryCore {
             actor: event.actor,
             record: Arc::clone(record),
         });
-        let ix = number(self.rows.len());
+        let ix = index(self.rows.len());
         let slots = self.slots_of(record);
         for slot in slots {
             if let Some(slot) = self.slots.get_mut(slot as usize) {
@@ -407,7 +277,7 @@ impl MemoryCore {
         let Some(slot) = self.slots.get(row.slots[KEY_SLOT] as usize) else { return };
         let others: Vec<(Nx, Micros)> = (slot.live.iter())
             .filter(|(_, other)| *other != ix)
-            .filter_map(|(_, other)| self.row(other).map(|row| (row.node, row.facts.created)))
+            .filter_map(|(_, other)| self.row(*other).map(|row| (row.node, row.facts.created)))
             .collect();
         for (other, created) in others {
             let (old, new) = if created <= facts.created { (other, nx) } else { (nx, other) };
@@ -432,16 +302,17 @@ impl MemoryCore {
 
     /// The newest node with this id, made if there is none.
     fn name(&mut self, id: &str) -> Nx {
-        match self.by_id.get(id).and_then(|nodes| nodes.as_slice().last()) {
-            Some(nx) => *nx,
-            None => self.new_name(id),
-        }
+        let known = self.ids.find(id).and_then(|name| self.newest.get(name.at()));
+        known.copied().unwrap_or_else(|| self.new_name(id))
     }
 
     fn new_name(&mut self, id: &str) -> Nx {
-        let id: Arc<str> = id.into();
-        let nx = self.graph.add_node(Arc::clone(&id));
-        self.by_id.entry(id).or_default().push(nx);
+        let id = self.ids.intern(id);
+        let nx = self.graph.add_node(id, self.newest.get(id.at()).copied());
+        match self.newest.get_mut(id.at()) {
+            Some(newest) => *newest = nx,
+            None => self.newest.push(nx),
+        }
         nx
     }
 
@@ -456,35 +327,37 @@ impl MemoryCore {
         }
         row.live_since = is_current.then_some(seq);
         let (slots, is_session) = (row.slots, row.facts.record.lifespan == Lifespan::Session);
-        self.set_live(ix, is_current);
-        if is_session && is_current {
-            self.live_session.insert(ix);
-        } else if is_session {
-            self.live_session.remove(&ix);
+        let sets = [Some(&mut self.live), is_session.then_some(&mut self.live_session)];
+        for set in sets.into_iter().flatten() {
+            if is_current {
+                set.insert(ix)
+            } else {
+                set.remove(&ix)
+            };
         }
         for number in slots {
             let Some(slot) = self.slots.get_mut(number as usize) else { continue };
             match since {
-                Some(since) => slot.live.remove((since, ix)),
+                Some(since) => slot.live.remove(&(since, ix)),
                 None => slot.live.insert((seq, ix)),
-            }
-            if matches!(slot.place, MemoryLookup::Key(..) | MemoryLookup::Subject(..)) {
-                push_at(&mut slot.holders, seq, slot.live.last().map(|(_, ix)| ix));
+            };
+            let place = self.places.get(number);
+            if matches!(place, Some(MemoryLookup::Key(..) | MemoryLookup::Subject(..))) {
+                push_at(&mut slot.holders, seq, slot.live.last().map(|(_, ix)| *ix));
             }
         }
     }
 
     /// The slots of an item: by category, by value, by key, by subject.
     fn slots_of(&mut self, record: &MemoryRecorded) -> [u32; PLACE_COUNT_MAX] {
+        let (kind, lifespan, category) = (record.kind, record.lifespan, &record.category);
+        let by_key =
+            key_of(record).map(|key| MemoryLookup::Key(lifespan, category.to_string(), key.to_owned()));
         let subject = record.subject.as_deref().filter(|subject| !subject.trim().is_empty());
-        let subject = subject.map(fold_subject);
-        let by_key = key_of(record).map(|key| PlaceRef::Key(record.lifespan, &record.category, key));
-        let by_subject = subject
-            .as_deref()
-            .map(|subject| PlaceRef::Subject(record.kind, record.lifespan, &record.category, subject));
+        let by_subject = subject.map(|subject| MemoryLookup::subject(kind, lifespan, category, subject));
         [
-            self.slot_at(PlaceRef::Category(record.kind, &record.category)),
-            self.slot_at(PlaceRef::Value(record.value_signature)),
+            self.slot_at(MemoryLookup::Category(kind, category.to_string())),
+            self.slot_at(MemoryLookup::Value(record.value_signature)),
             by_key.map_or(NOWHERE, |place| self.slot_at(place)),
             by_subject.map_or(NOWHERE, |place| self.slot_at(place)),
         ]
@@ -514,12 +387,11 @@ impl MemoryCore {
 
     /// The item an id names at `at`: the newest recorded by then.
     pub(super) fn by_id(&self, id: &str, at: Seq) -> Option<Ix> {
-        let nodes = self.by_id.get(id)?;
-        nodes
-            .as_slice()
-            .iter()
-            .rev()
-            .filter_map(|nx| self.graph.node(*nx)?.item)
+        let newest = self.newest.get(self.ids.find(id)?.at()).copied();
+        // A list that was forged may lead in a circle.
+        let before = |nx: &Nx| self.graph.node(*nx)?.previous.filter(|previous| previous < nx);
+        std::iter::successors(newest, before)
+            .filter_map(|nx| self.graph.node(nx)?.item)
             .find(|ix| self.row(*ix).is_some_and(|row| row.facts.seq <= at))
     }
 
@@ -528,7 +400,7 @@ impl MemoryCore {
         if item.part != 1 {
             return None;
         }
-        self.rows.binary_search_by_key(&item.seq, |row| row.facts.seq).ok().map(number)
+        self.rows.binary_search_by_key(&item.seq, |row| row.facts.seq).ok().map(index)
     }
 
     /// Number of items recorded by `at`.
@@ -547,7 +419,7 @@ impl MemoryCore {
     pub(super) fn current_in(&self, place: &MemoryLookup, at: Seq) -> Vec<Ix> {
         let Some(slot) = self.slot(place) else { return Vec::new() };
         if at >= self.last {
-            let mut items: Vec<Ix> = slot.live.iter().map(|(_, ix)| ix).collect();
+            let mut items: Vec<Ix> = slot.live.iter().map(|(_, ix)| *ix).collect();
             items.sort_unstable();
             return items;
         }

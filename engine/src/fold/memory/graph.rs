@@ -9,9 +9,10 @@
 //! `core` decides which edges there should be.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::op::Moment;
+use crate::fold::number::{Name, pushed};
+use crate::fold::stamped::last_until;
 use crate::ids::{BodyId, Micros, Seq};
 
 /// Number of a node.
@@ -74,7 +75,9 @@ pub(super) struct Reinforced {
 /// A name, and the item that has it once it is recorded.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct NameNode {
-    pub(super) id: Arc<str>,
+    pub(super) id: Name,
+    /// The node before it with the same id.
+    pub(super) previous: Option<Nx>,
     pub(super) item: Option<Ix>,
     pub(super) out: Vec<Ex>,
     pub(super) into: Vec<Ex>,
@@ -101,15 +104,13 @@ impl NameNode {
 
     /// The reinforcements up to `at`, together.
     pub(super) fn reinforced_at(&self, at: Seq) -> Option<Reinforced> {
-        let count = self.reinforced.partition_point(|entry| entry.seq <= at);
-        self.reinforced.get(count.checked_sub(1)?).copied()
+        last_until(&self.reinforced, at, |entry| entry.seq).copied()
     }
 }
 
 /// The value of the last entry stamped at most `at`. The list rises by seq.
 pub(super) fn last_at<T: Copy>(list: &[(Seq, T)], at: Seq) -> Option<T> {
-    let count = list.partition_point(|(seq, _)| *seq <= at);
-    list.get(count.checked_sub(1)?).map(|(_, value)| *value)
+    last_until(list, at, |(seq, _)| *seq).map(|(_, value)| *value)
 }
 
 /// Appends a stamped value; a second one of the same seq replaces the first.
@@ -118,11 +119,6 @@ pub(super) fn push_at<T>(list: &mut Vec<(Seq, T)>, seq: Seq, value: T) {
         Some((newest, old)) if *newest == seq => *old = value,
         _ => list.push((seq, value)),
     }
-}
-
-/// Number of an entry that is about to be appended at `len`.
-pub(super) fn number(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 /// All nodes and edges of one stream.
@@ -136,10 +132,6 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    pub(super) fn nodes(&self) -> &[NameNode] {
-        &self.nodes
-    }
-
     pub(super) fn node(&self, nx: Nx) -> Option<&NameNode> {
         self.nodes.get(nx as usize)
     }
@@ -156,10 +148,8 @@ impl Graph {
         &self.edges
     }
 
-    pub(super) fn add_node(&mut self, id: Arc<str>) -> Nx {
-        let nx = number(self.nodes.len());
-        self.nodes.push(NameNode { id, ..NameNode::default() });
-        nx
+    pub(super) fn add_node(&mut self, id: Name, previous: Option<Nx>) -> Nx {
+        pushed(&mut self.nodes, NameNode { id, previous, ..NameNode::default() })
     }
 
     /// Adds `edge` unless it is there and unreleased. True if it hides its old end from now on.
@@ -182,8 +172,7 @@ impl Graph {
         }
         let (seq, old, new, hides) =
             (edge.seq, edge.old, edge.new, !edge.closes_cycle && edge.released.is_none());
-        let ex = number(self.edges.len());
-        self.edges.push(edge);
+        let ex = pushed(&mut self.edges, edge);
         self.between.insert((old, new), ex);
         if let Some(node) = self.node_mut(new) {
             node.into.push(ex);
@@ -226,55 +215,29 @@ impl Graph {
         if from == to {
             return true;
         }
-        let mut forward = GraphWalk::new(from);
-        let mut backward = GraphWalk::new(to);
+        let edges = |nx: Nx, ahead: bool| {
+            self.node(nx).map_or(&[][..], |node| if ahead { &node.out } else { &node.into }).iter()
+        };
+        let mut sides = [(true, from), (false, to)]
+            .map(|(ahead, nx)| (ahead, vec![edges(nx, ahead)], BTreeSet::from([nx])));
         loop {
-            for ahead in [true, false] {
-                let (this, that) = if ahead { (&mut forward, &backward) } else { (&mut backward, &forward) };
-                match this.step(self, ahead) {
-                    GraphStep::Exhausted => return false,
-                    GraphStep::Reached(node) if that.seen.contains(&node) => return true,
-                    GraphStep::Reached(_) | GraphStep::Nothing => {}
+            let [(ahead, open, seen), (_, _, met)] = &mut sides;
+            let Some(rest) = open.last_mut() else { return false };
+            let Some(ex) = rest.next() else {
+                open.pop();
+                sides.reverse();
+                continue;
+            };
+            let edge = self.edge(*ex).filter(|edge| edge.released.is_none() && !edge.closes_cycle);
+            if let Some(next) = edge.map(|edge| if *ahead { edge.new } else { edge.old }) {
+                if met.contains(&next) {
+                    return true;
+                }
+                if seen.insert(next) {
+                    open.push(edges(next, *ahead));
                 }
             }
+            sides.reverse();
         }
-    }
-}
-
-/// A depth-first walk that can be stopped after each edge.
-struct GraphWalk {
-    stack: Vec<(Nx, usize)>,
-    seen: BTreeSet<Nx>,
-}
-
-enum GraphStep {
-    Reached(Nx),
-    Nothing,
-    Exhausted,
-}
-
-impl GraphWalk {
-    fn new(start: Nx) -> Self {
-        Self { stack: vec![(start, 0)], seen: BTreeSet::from([start]) }
-    }
-
-    fn step(&mut self, graph: &Graph, ahead: bool) -> GraphStep {
-        let Some((nx, next)) = self.stack.last_mut() else { return GraphStep::Exhausted };
-        let node = graph.node(*nx);
-        let edges = node.map_or(&[][..], |node| if ahead { &node.out } else { &node.into });
-        let Some(ex) = edges.get(*next) else {
-            self.stack.pop();
-            return if self.stack.is_empty() { GraphStep::Exhausted } else { GraphStep::Nothing };
-        };
-        *next += 1;
-        let Some(edge) = graph.edge(*ex).filter(|edge| edge.released.is_none() && !edge.closes_cycle) else {
-            return GraphStep::Nothing;
-        };
-        let reached = if ahead { edge.new } else { edge.old };
-        if !self.seen.insert(reached) {
-            return GraphStep::Nothing;
-        }
-        self.stack.push((reached, 0));
-        GraphStep::Reached(reached)
     }
 }

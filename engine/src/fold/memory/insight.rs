@@ -89,10 +89,10 @@ impl<'a> MemoryAt<'a> {
     /// Cost: O(items + edges), times a logarithm. Decisions that lead to the ends of several chains count for each.
     pub fn insights(&self, now: Micros) -> MemoryInsights {
         let mut insights = MemoryInsights { reversed: self.reversed(), ..MemoryInsights::default() };
-        let mut slots: Vec<_> = self.core.slots().iter().collect();
-        slots.sort_unstable_by_key(|slot| &slot.place);
-        for slot in slots {
-            match &slot.place {
+        let mut slots: Vec<_> = self.core.slots().collect();
+        slots.sort_unstable_by_key(|(place, _)| *place);
+        for (place, slot) in slots {
+            match place {
                 MemoryLookup::Key(lifespan, category, key) => {
                     insights.returned.extend(self.returned(category, key, &slot.items));
                     let supersessions = self.changes(&slot.items);
@@ -167,7 +167,7 @@ impl<'a> MemoryAt<'a> {
         let edges = item.node().map_or(&[][..], |node| &node.out);
         let edges = edges.iter().filter_map(|ex| self.core.graph.edge(*ex));
         edges.take_while(|edge| edge.seq <= self.seq()).any(|edge| {
-            let newer = self.core.graph.node(edge.new).and_then(|node| self.item_at(node.item?));
+            let newer = self.of_node(edge.new);
             !edge.closes_cycle && newer.is_none_or(|newer| newer.facts().record.value_signature != value)
         })
     }

@@ -89,13 +89,6 @@ impl MemoryState {
         }
     }
 
-    /// Fills the tables that only help lookups, after a snapshot was read.
-    pub(crate) fn find_anew(&mut self) {
-        for (_, core) in &mut self.branches {
-            core.find_anew();
-        }
-    }
-
     /// Shows items again: releases every edge that hides them and takes back a retraction. A dated restore takes back only
     /// edges and retractions that were said before it.
     ///

@@ -7,9 +7,7 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use crate::event::ToolClass;
-use crate::fold::policy_values::{
-    Ages, FileKind, FileRule, FlushRule, HideInput, Paths, Policy, RepeatMode, ServeMode, TaskArchive,
-};
+use crate::fold::policy_values::{Ages, FileRule, Policy};
 use crate::fold::rules::ages_keys;
 use crate::fold::rules::switches;
 use crate::text::{GlobError, Globs};
@@ -76,7 +74,7 @@ impl std::fmt::Debug for PolicyKey {
 
 /// A key a line: its name, its field, the function that sets it; `in` where that function sets more than the field.
 macro_rules! keys {
-    ($( $name:literal $($field:ident).+ $(in $place:ident)? : $set:ident );+ $(;)?) => {
+    ($( $name:literal $($field:ident).+ $(in $place:ident)? : $set:expr );+ $(;)?) => {
         [ $( PolicyKey {
             name: $name,
             place: ValueField::Field {
@@ -105,8 +103,8 @@ pub fn policy_keys() -> &'static [PolicyKey] {
 fn supersession() -> impl IntoIterator<Item = PolicyKey> {
     keys! {
     "automatic" automatic: flag;
-    "paths" paths: word;
-    "repeat" repeat.mode: word;
+    "paths" paths: word("`raw` or `session`");
+    "repeat" repeat.mode: word("`off`, `hash` (or `on`) or `dedup`");
     "repeat.except" repeat.except: names;
     "repeat.protected_tools" repeat.protected_tools: names;
     "file.any_call" file.any_call in file: any_call;
@@ -115,12 +113,12 @@ fn supersession() -> impl IntoIterator<Item = PolicyKey> {
     "file.delete_clears" file.delete_clears: classes;
     "file.read_clears" file.read_clears: classes;
     "file.search_clears" file.search_clears: classes;
-    "file.kind" file.kind: word;
+    "file.kind" file.kind: word("`file`, `supersede_write` or `supersede_read`");
     "file.edit_quiet_steps" file.edit_quiet_steps: count;
     "file.protected_tools" file.protected_tools: names;
     "same_turn" same_turn: flag;
     "failed" failed: flag;
-    "hide_input" hide_input: word;
+    "hide_input" hide_input: word("`none`, `metadata` or `changes`");
     }
 }
 
@@ -151,7 +149,7 @@ fn others() -> impl IntoIterator<Item = PolicyKey> {
     "automata.initial_turns" automata.initial_turns: count;
     "size_notice.tokens" size_notices: sizes;
     "task.outputs_max" task_outputs_max: count;
-    "task.archive" task_archive: word;
+    "task.archive" task_archive: word("`command` or `file`");
     "shelf" shelf.on: flag;
     "shelf.read_turns" shelf.read_turns: count;
     "shelf.other_turns" shelf.other_turns: count;
@@ -160,8 +158,8 @@ fn others() -> impl IntoIterator<Item = PolicyKey> {
     "shelf.except" shelf.except: names;
     "idle.tokens_min" idle.tokens_min: count;
     "idle.cold_share" idle.cold_share: ratio;
-    "serve.mode" serve.mode: word;
-    "serve.rule" serve.rule: word;
+    "serve.mode" serve.mode: word("`append_only`, `batched` or `eager`");
+    "serve.rule" serve.rule: word("`hybrid`, `ski_rental`, `cold` or `prompts`");
     "serve.horizon" serve.horizon: amount;
     "serve.waiting" serve.waiting: amount;
     "serve.debt_max" serve.debt_max: ratio;
@@ -218,38 +216,18 @@ fn ratio(place: &mut f64, value: &Value) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// Words that a key takes.
-trait KeyWord: DeserializeOwned {
-    const EXPECTED: &'static str;
-}
-
-macro_rules! words {
-    ($( $name:ident $expected:literal; )+) => {
-        $( impl KeyWord for $name {
-            const EXPECTED: &'static str = $expected;
-        } )+
-    };
-}
-
-words! {
-    Paths "`raw` or `session`";
-    RepeatMode "`off`, `hash` (or `on`) or `dedup`";
-    HideInput "`none`, `metadata` or `changes`";
-    ServeMode "`append_only`, `batched` or `eager`";
-    FlushRule "`hybrid`, `ski_rental`, `cold` or `prompts`";
-    TaskArchive "`command` or `file`";
-    FileKind "`file`, `supersede_write` or `supersede_read`";
-}
-
-fn word<W: KeyWord>(place: &mut W, value: &Value) -> Result<(), KeyError> {
-    // People write `off` for it, and other programs make `false` of that.
-    let word = match value {
-        Value::Bool(true) => &Value::from("on"),
-        Value::Bool(false) => &Value::from("off"),
-        other => other,
-    };
-    *place = W::deserialize(word).map_err(|_| KeyError::Kind(W::EXPECTED))?;
-    Ok(())
+/// Sets a word, one of those that `expected` names.
+fn word<W: DeserializeOwned>(expected: &'static str) -> impl Fn(&mut W, &Value) -> Result<(), KeyError> {
+    move |place, value| {
+        // People write `off` for it, and other programs make `false` of that.
+        let word = match value {
+            Value::Bool(true) => &Value::from("on"),
+            Value::Bool(false) => &Value::from("off"),
+            other => other,
+        };
+        *place = W::deserialize(word).map_err(|_| KeyError::Kind(expected))?;
+        Ok(())
+    }
 }
 
 /// Texts of a list; `None` if the value is no list of texts.

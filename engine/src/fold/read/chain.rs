@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{FaceState, HashForm};
 use crate::event::Face;
-use crate::fold::history::{EdgeRow, RuleKind, is_before};
+use crate::fold::history::{Cause, EdgeRow, RuleKind, is_before};
 use crate::fold::number::{Ix, NONE};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};
@@ -101,10 +101,7 @@ impl State {
         let item = self.facts.item(ix).filter(|item| item.id.seq <= at)?.id;
         let Linked { items, edges, is_cut } = self.linked(ix, at);
         let members = items.into_iter().filter_map(|ix| self.member(ix, at)).collect();
-        let mut edges: Vec<EdgeRow> =
-            edges.into_iter().filter_map(|number| self.history.edges.get(number)).collect();
-        edges.sort_by_key(|edge| edge.rank);
-        let edges = edges.iter().map(|edge| self.edge_view(edge, at)).collect();
+        let edges = self.in_order(edges.into_iter().filter_map(|number| self.history.edge(number)), at);
         Some(Chain { item, members, edges, is_cut })
     }
 
@@ -124,7 +121,7 @@ impl State {
         for back in [true, false] {
             let mut open = vec![ix];
             while let Some(member) = open.pop() {
-                let edges: Vec<EdgeRow> = if back {
+                let edges: Vec<&EdgeRow> = if back {
                     self.history.edges_of_new(member).collect()
                 } else {
                     self.history.edges_of_old(member).collect()
@@ -181,11 +178,8 @@ impl State {
         }
         let mut freed = 0_u64;
         for face in [Face::Input, Face::Output] {
-            let is_cause = self.history.cause(edge.old, face, at).is_some_and(|row| match row.cause {
-                crate::fold::history::Cause::Superseded { edge: number } => number == edge.number,
-                _ => false,
-            });
-            if is_cause {
+            let cause = self.history.cause(edge.old, face, at).map(|row| row.cause);
+            if cause == Some(Cause::Superseded { edge: edge.number }) {
                 let tokens = self.face_tokens(edge.old, face, at);
                 // A placeholder that is longer than the text freed nothing.
                 freed = freed.saturating_add(tokens.whole.saturating_sub(tokens.shown));
@@ -197,20 +191,13 @@ impl State {
     /// Edges between items that exist at `at`, released or not, in the order in which they came about.
     ///
     /// Reminders and reflections that a newer one replaced are not among them.
-    pub(crate) fn edge_rows(&self, at: Seq) -> Vec<EdgeRow> {
-        let mut rows: Vec<EdgeRow> = self
-            .history
-            .edges
-            .iter()
-            .filter(|edge| edge.exists(at) && edge.kind != RuleKind::INJECTED)
-            .collect();
-        rows.sort_by_key(|edge| edge.rank);
-        rows
+    pub(crate) fn edge_rows(&self, at: Seq) -> Vec<&EdgeRow> {
+        sorted(self.history.edges.iter().filter(|edge| edge.kind != RuleKind::INJECTED), at)
     }
 
     /// All edges that exist at `at`, released or not, in the order in which they came about.
     pub fn edges(&self, at: Seq) -> Vec<EdgeView> {
-        self.edge_rows(at).iter().map(|edge| self.edge_view(edge, at)).collect()
+        self.edge_rows(at).into_iter().map(|edge| self.edge_view(edge, at)).collect()
     }
 
     /// Edges in which an item is the older one, in the order in which they came about.
@@ -223,9 +210,14 @@ impl State {
         self.in_order(self.history.edges_of_new(ix), at)
     }
 
-    fn in_order(&self, edges: impl Iterator<Item = EdgeRow>, at: Seq) -> Vec<EdgeView> {
-        let mut rows: Vec<EdgeRow> = edges.filter(|edge| edge.exists(at)).collect();
-        rows.sort_by_key(|edge| edge.rank);
-        rows.iter().map(|edge| self.edge_view(edge, at)).collect()
+    fn in_order<'s>(&'s self, edges: impl Iterator<Item = &'s EdgeRow>, at: Seq) -> Vec<EdgeView> {
+        sorted(edges, at).into_iter().map(|edge| self.edge_view(edge, at)).collect()
     }
+}
+
+/// Those of the edges that exist at `at`, in the order in which they came about.
+fn sorted<'s>(edges: impl Iterator<Item = &'s EdgeRow>, at: Seq) -> Vec<&'s EdgeRow> {
+    let mut rows: Vec<&EdgeRow> = edges.filter(|edge| edge.exists(at)).collect();
+    rows.sort_by_key(|edge| edge.rank);
+    rows
 }

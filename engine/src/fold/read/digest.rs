@@ -1,5 +1,6 @@
 //! One digest over everything that is visible at a watermark, by which `verify` and tests compare folds.
 
+use crate::event::Face;
 use crate::fold::state::State;
 use crate::ids::Seq;
 
@@ -21,61 +22,42 @@ impl State {
 
     /// Everything that the digest covers, part by part, as JSON.
     pub(crate) fn each_visible(&self, at: Seq, see: &mut dyn FnMut(&'static str, Vec<u8>)) {
-        let mut add = |part: &'static str, value: &dyn erased::DigestJson| see(part, value.json());
-        add("info", &self.info(at));
-        add("turn", &(self.turn(at), self.prompt_count(at), self.closed(at)));
-        add("policy", &self.policy(at).as_ref());
+        see("info", json(&self.info(at)));
+        see("turn", json(&(self.turn(at), self.prompt_count(at), self.closed(at))));
+        see("policy", json(&self.policy(at).as_ref()));
         for ix in self.items(at) {
-            add("item", &self.item(ix, at));
-            add(
-                // The name that digests of recorded stores cover.
-                concat!("stand-", "in"),
-                &[
-                    self.placeholder(ix, crate::event::Face::Input, at),
-                    self.placeholder(ix, crate::event::Face::Output, at),
-                ],
-            );
-            add("explain", &self.explain(ix, at));
+            see("item", json(&self.item(ix, at)));
+            let placeholders = [Face::Input, Face::Output].map(|face| self.placeholder(ix, face, at));
+            // The name that digests of recorded stores cover.
+            see(concat!("stand-", "in"), json(&placeholders));
+            see("explain", json(&self.explain(ix, at)));
         }
         let current: Vec<String> =
             self.current(at).into_iter().filter_map(|ix| self.item_id(ix)).map(|id| id.to_string()).collect();
-        add("current", &current);
-        add("edges", &self.edges(at));
-        add("log", &self.log_lines(at, HashForm::Shown));
-        add("stats", &self.stats(at));
-        add("turns", &self.tokens_by_turn(at));
-        add("served", &(self.rebases(at), self.served(at), self.forks(at), self.rewinds(at)));
-        add("todos", &self.todos().list(at));
-        add("tasks", &self.tasks().tasks(at).collect::<Vec<_>>());
-        add("task", &self.tasks().active(at));
+        see("current", json(&current));
+        see("edges", json(&self.edges(at)));
+        see("log", json(&self.log_lines(at, HashForm::Shown)));
+        see("stats", json(&self.stats(at)));
+        see("turns", json(&self.tokens_by_turn(at)));
+        see("served", json(&(self.rebases(at), self.served(at), self.forks(at), self.rewinds(at))));
+        see("todos", json(&self.todos().list(at)));
+        see("tasks", json(&self.tasks().tasks(at).collect::<Vec<_>>()));
+        see("task", json(&self.tasks().active(at)));
         let memory: Vec<String> = self
             .memory()
             .at(at)
             .all()
             .iter()
             .map(|item| {
-                format!(
-                    "{} {:?} {:?}",
-                    item.id(),
-                    self.memory().at(at).superseded_by(item),
-                    item.is_retracted()
-                )
+                let edges = self.memory().at(at).superseded_by(item);
+                format!("{} {edges:?} {:?}", item.id(), item.is_retracted())
             })
             .collect();
-        add("memory", &memory);
+        see("memory", json(&memory));
     }
 }
 
-/// Serialisation without naming the type.
-mod erased {
-    pub(super) trait DigestJson {
-        fn json(&self) -> Vec<u8>;
-    }
-
-    impl<T: serde::Serialize> DigestJson for T {
-        fn json(&self) -> Vec<u8> {
-            // A value that cannot be written is not the same as an empty one.
-            serde_json::to_vec(self).unwrap_or_else(|error| error.to_string().into_bytes())
-        }
-    }
+fn json(value: &impl serde::Serialize) -> Vec<u8> {
+    // A value that cannot be written is not the same as an empty one.
+    serde_json::to_vec(value).unwrap_or_else(|error| error.to_string().into_bytes())
 }

@@ -146,8 +146,7 @@ impl State {
             self.items(row.since).filter(|other| *other == ix || files(*other).any(|id| own.contains(&id)));
         let last_touch = touches
             .filter_map(|other| {
-                let finish = self.history.answer(other, row.since);
-                let finish = finish.and_then(|finish| self.facts.finishes.get(finish as usize));
+                let finish = self.finish(other, row.since);
                 let ended =
                     finish.filter(|_| other != ix || !own.is_empty()).map(|finish| self.turn(finish.seq));
                 self.facts.item(other).map(|item| item.turn).max(ended)
@@ -177,8 +176,7 @@ impl State {
     /// The newest event by which a file that a view shows was changed outside of any call.
     pub fn stale(&self, ix: Ix, at: Seq) -> Option<Seq> {
         let call = self.facts.call(ix)?;
-        let finish =
-            self.history.answer(ix, at).and_then(|finish| self.facts.finishes.get(finish as usize))?;
+        let finish = self.finish(ix, at)?;
         let views = self.facts.keys_of(call).iter().filter(|key| {
             key.kind == KeyKind::File
                 && matches!(key.class, ToolClass::Read | ToolClass::Write | ToolClass::Edit)

@@ -214,15 +214,6 @@ impl State {
         FaceTokens { whole: size.tokens, shown, recorded: size.tokens }
     }
 
-    /// Tokens of a face that was read at `at`: as [`State::face_tokens`], without reading it again.
-    pub(crate) fn tokens_in(&self, ix: Ix, view: &FaceView, at: Seq) -> FaceTokens {
-        if self.is_in_context(ix, at) {
-            FaceTokens { whole: view.tokens, shown: view.tokens_shown, recorded: view.tokens }
-        } else {
-            FaceTokens { recorded: view.tokens, ..FaceTokens::default() }
-        }
-    }
-
     /// A face at `at`.
     pub fn face(&self, ix: Ix, face: Face, at: Seq) -> FaceView {
         let Some(size) = self.face_size(ix, face, at) else {
@@ -318,7 +309,7 @@ impl State {
             Cause::Cleared { act } => CauseView::ClearedByHost { seq, text: self.act_body(act, 0) },
             Cause::Distilled { act, at } => CauseView::Distilled { seq, summary: self.act_body(act, at) },
             // The row may be later than its eviction: a call that ended late, a summary that moved.
-            Cause::Evicted { eviction, how, .. } => match self.facts.rare.evictions.get(eviction as usize) {
+            Cause::Evicted { eviction, how, .. } => match self.facts.evictions.get(eviction as usize) {
                 Some(eviction) => CauseView::Evicted {
                     seq: eviction.seq,
                     task: self.facts.names.text(eviction.task).to_owned(),
@@ -326,7 +317,7 @@ impl State {
                 },
                 None => CauseView::Left { seq },
             },
-            Cause::Superseded { edge } => match self.history.edges.get(edge) {
+            Cause::Superseded { edge } => match self.history.edge(edge) {
                 Some(edge) => CauseView::Superseded {
                     seq: edge.seq,
                     turn: edge.turn,
@@ -346,13 +337,13 @@ impl State {
 
     /// The item that shows the summary for an item of a range: the nearest one before it that has a summary.
     fn range_head(&self, act: u32, at: u32) -> Option<ItemId> {
-        let act = self.facts.rare.acts.get(act as usize)?;
+        let act = self.facts.acts.get(act as usize)?;
         let before = act.items.get(..at as usize)?;
         before.iter().rev().find(|hidden| hidden.summary.is_some()).map(|hidden| hidden.item)
     }
 
     pub(crate) fn act_body(&self, act: u32, at: u32) -> Option<BodyId> {
-        let act = self.facts.rare.acts.get(act as usize)?;
+        let act = self.facts.acts.get(act as usize)?;
         Some(act.items.get(at as usize)?.summary?.id(act.seq))
     }
 
@@ -362,8 +353,8 @@ impl State {
         let call = self.facts.call(ix);
         let extra = self.facts.extra(item.extra);
         let name = |name| self.facts.names.shared(name);
-        let finish = self.history.answer(ix, at).and_then(|finish| self.facts.finishes.get(finish as usize));
-        let message = self.facts.messages.get(item.message as usize).map(|message| name(message.key));
+        let finish = self.finish(ix, at);
+        let header = self.item_header(ix, at)?;
         Some(ItemView {
             item: item.id,
             ix,
@@ -371,25 +362,23 @@ impl State {
             role: item.role,
             turn: item.turn,
             recorded_at: item.recorded_at,
-            message,
-            call: call.map(|call| name(call.host_id)).or_else(|| {
-                finish.filter(|_| item.kind == ItemKind::Result).map(|finish| name(finish.host_id))
-            }),
-            tool: call.map(|call| name(call.tool)),
+            message: header.message,
+            call: header.call,
+            tool: header.tool,
             class: call.map(|call| call.class),
-            status: self.status(ix, at),
-            finished: finish.map(|finish| finish.seq),
+            status: header.status,
+            finished: header.finished,
             hash: self.hash(ix, at, super::HashForm::Shown),
             keys: call
                 .map(|call| self.facts.keys_of(call).iter().map(|key| name(key.given)).collect())
                 .unwrap_or_default(),
-            injected: extra.injected,
+            injected: header.injected,
             task: extra.task.or(finish.and_then(|finish| finish.task)).map(name),
             in_context: self.is_in_context(ix, at),
             hidden_from_model: item.hidden,
             pinned: self.history.is_pinned(ix, at),
-            params: self.params(ix, at),
-            provider_signature: extra.signature.map(|body| body.id(item.id.seq)),
+            params: header.params,
+            provider_signature: header.signature,
             content: self.content(ix, at),
             details: finish.and_then(|finish| Some(self.facts.finish_extra(finish)?.details?.id(finish.seq))),
             input: self.face(ix, Face::Input, at),

@@ -58,10 +58,7 @@ impl State {
         let call = self.facts.call(ix);
         let name = |name| self.facts.names.shared(name);
         let finish = match item.kind {
-            ItemKind::Call | ItemKind::Result => {
-                let finish = self.history.answer(ix, at);
-                finish.and_then(|finish| self.facts.finishes.get(finish as usize))
-            }
+            ItemKind::Call | ItemKind::Result => self.finish(ix, at),
             _ => None,
         };
         Some(ItemHeader {
@@ -131,7 +128,7 @@ impl State {
     fn act_of(&self, row: &CauseRow) -> Option<Seq> {
         match row.cause {
             Cause::Discarded { act, .. } | Cause::Distilled { act, .. } => {
-                self.facts.rare.acts.get(act as usize).map(|act| act.seq)
+                self.facts.acts.get(act as usize).map(|act| act.seq)
             }
             Cause::Pinned => Some(row.since),
             _ => None,

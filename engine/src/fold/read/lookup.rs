@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::event::KeyKind;
 use crate::fold::history::{Cause, CauseRow};
-use crate::fold::number::Ix;
+use crate::fold::number::{Ix, index};
 use crate::fold::rules::tool_lists;
+use crate::fold::stamped::until;
 use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
 use crate::text::paths::resolve;
@@ -39,8 +40,7 @@ pub struct TurnTokens {
 impl State {
     /// Rewinds up to `at`: the event, and the last seq that stayed.
     pub fn rewinds(&self, at: Seq) -> &[(Seq, Seq)] {
-        let count = self.rewinds.partition_point(|(seq, _)| *seq <= at);
-        self.rewinds.get(..count).unwrap_or_default()
+        until(&self.rewinds, at, |(seq, _)| *seq)
     }
 
     /// Whether an event is on a branch that a rewind up to `at` left.
@@ -57,7 +57,7 @@ impl State {
     pub fn items_of_event(&self, seq: Seq) -> impl Iterator<Item = Ix> + use<> {
         let first = self.facts.items.partition_point(|item| item.id.seq < seq);
         let end = self.facts.items.partition_point(|item| item.id.seq <= seq);
-        (crate::fold::number::index(first)..crate::fold::number::index(end)).map(Ix)
+        (index(first)..index(end)).map(Ix)
     }
 
     /// The id of an item.
@@ -100,7 +100,7 @@ impl State {
         let finish = self.facts.finishes.get(place).filter(|finish| finish.seq == seq)?;
         let is_older = |ix: &Ix| self.facts.item(*ix).is_some_and(|item| item.id.seq < seq);
         let mut calls = self.facts.calls_of_host(finish.host_id).filter(is_older);
-        calls.find(|ix| self.history.answer(*ix, at) == Some(crate::fold::number::index(place)))
+        calls.find(|ix| self.history.answer(*ix, at) == Some(index(place)))
     }
 
     /// Calls that name a file, as given or as resolved, oldest first; `path` is resolved as the calls' paths were. Cost: O(calls).
@@ -192,15 +192,10 @@ impl State {
     /// Calls that a hash names at `at`, grouped by signature, each group oldest first. Groups come in the order of their
     /// first call on the branch; those without any come last.
     pub fn calls_by_hash(&self, target: &HashTarget, at: Seq) -> Vec<Vec<Ix>> {
-        let text = target.label_text();
-        let (letter, digits) = match text.split_once('_') {
-            Some((letter, digits)) => (letter.chars().next(), digits),
-            None => (None, text.as_str()),
-        };
-        let Ok(bits) = u32::from_str_radix(digits, 16) else { return Vec::new() };
+        let Some((letter, bits)) = target.label_bits() else { return Vec::new() };
         let mut groups = Vec::new();
         for number in self.facts.signatures_under(letter, bits) {
-            let calls = self.recorded(self.facts.calls_with(number), at);
+            let calls = self.recorded(self.facts.calls_with(*number), at);
             let named = calls.first().and_then(|ix| self.facts.call(*ix)).is_some_and(|call| {
                 let label = Label::from_bits(self.facts.names.text(call.tool), call.label);
                 target.names(label, &self.facts.signature_of(call))
@@ -249,7 +244,7 @@ impl State {
     /// Items that acts with this pattern hid and still hide, in the order of the acts. Cost: O(acts).
     pub(crate) fn hidden_by_pattern(&self, pattern: Signature, at: Seq) -> Vec<Ix> {
         let mut found = Vec::new();
-        for (number, act) in (0..).zip(&self.facts.rare.acts) {
+        for (number, act) in (0..).zip(&self.facts.acts) {
             for (place, hidden) in (0..).zip(&act.items).filter(|(_, hidden)| hidden.pattern == Some(pattern))
             {
                 let Some(ix) = self.facts.find(hidden.item) else { continue };
@@ -269,12 +264,9 @@ impl State {
 
     /// Whether any call of the stream has the hash's label.
     pub fn knows_hash(&self, target: &HashTarget) -> bool {
-        let text = target.label_text();
-        let (letter, digits) = match text.split_once('_') {
-            Some((letter, digits)) => (letter.chars().next(), digits),
-            None => (None, text.as_str()),
-        };
-        u32::from_str_radix(digits, 16).is_ok_and(|bits| self.facts.knows_label(letter, bits))
+        target
+            .label_bits()
+            .is_some_and(|(letter, bits)| !self.facts.signatures_under(letter, bits).is_empty())
     }
 
     /// The last seq of the stream that belongs to a turn; `None` if the turn has not begun.
@@ -312,8 +304,7 @@ impl State {
 
     /// Tokens at the end of each turn that has begun at `at`, in order. Cost: O(turns), each a binary search.
     pub fn tokens_by_turn(&self, at: Seq) -> Vec<TurnTokens> {
-        let count = self.history.turns.partition_point(|(seq, _)| *seq <= at);
-        let turns = self.history.turns.get(..count).unwrap_or_default();
+        let turns = until(&self.history.turns, at, |(seq, _)| *seq);
         let mut series = Vec::with_capacity(turns.len());
         for (place, (start, turn)) in turns.iter().enumerate() {
             let end = match turns.get(place.saturating_add(1)) {

@@ -119,6 +119,10 @@ pub struct Placeholder {
 }
 
 impl Placeholder {
+    const fn of(state: FaceState, tokens: u64, render: Render) -> Self {
+        Self { state, tokens, render, signature: None }
+    }
+
     /// The text, if no body is needed for it.
     pub fn text(&self) -> Option<&str> {
         match &self.render {
@@ -225,15 +229,15 @@ impl State {
     }
 
     fn whole(size: Size) -> Placeholder {
-        Placeholder { state: FaceState::Whole, tokens: size.tokens, render: Render::Whole, signature: None }
+        Placeholder::of(FaceState::Whole, size.tokens, Render::Whole)
     }
 
     fn text_placeholder(state: FaceState, text: String) -> Placeholder {
-        Placeholder { state, tokens: tokens_of(&text), render: Render::Text { text }, signature: None }
+        Placeholder::of(state, tokens_of(&text), Render::Text { text })
     }
 
     const fn nothing() -> Placeholder {
-        Placeholder { state: FaceState::Gone, tokens: 0, render: Render::Nothing, signature: None }
+        Placeholder::of(FaceState::Gone, 0, Render::Nothing)
     }
 
     /// A text if it is no longer than the face, else the face.
@@ -269,17 +273,15 @@ impl State {
         match row.cause {
             Cause::Erased { .. } | Cause::OffBranch | Cause::Left => Self::nothing(),
             Cause::Cleared { act } => match self.cleared(act) {
-                Some((body, tokens)) => Placeholder {
-                    state: FaceState::Tombstone,
-                    tokens,
-                    render: Render::Around { before: String::new(), body, after: String::new() },
-                    signature: None,
-                },
+                Some((body, tokens)) => {
+                    let render = Render::Around { before: String::new(), body, after: String::new() };
+                    Placeholder::of(FaceState::Tombstone, tokens, render)
+                }
                 None => Self::text_placeholder(FaceState::Tombstone, REMOVED.to_owned()),
             },
             Cause::Distilled { act, at } => self.distilled(act, at, size),
             Cause::Evicted { .. } => self.evicted_placeholder(ix, row, at),
-            Cause::Superseded { edge } => match self.history.edges.get(edge) {
+            Cause::Superseded { edge } => match self.history.edge(edge) {
                 Some(edge) if face == Face::Input => self.set_aside(ix, edge.since, size),
                 Some(edge) => {
                     let text = superseded_text(edge.kind, self.facts.tool(Ix(edge.new)));
@@ -332,7 +334,7 @@ impl State {
     /// How a superseded output is shown, with the pieces of the text in its place; `None` for every other face.
     fn tombstone_of(&self, face: Face, row: &CauseRow, size: Size) -> Option<(FaceState, [&str; 5])> {
         let Cause::Superseded { edge } = row.cause else { return None };
-        let edge = self.history.edges.get(edge).filter(|_| face == Face::Output)?;
+        let edge = self.history.edge(edge).filter(|_| face == Face::Output)?;
         let pieces = superseded_pieces(edge.kind, self.facts.tool(Ix(edge.new)));
         let state = match pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() {
             0 => FaceState::Gone,
@@ -343,13 +345,13 @@ impl State {
     }
 
     fn cleared(&self, act: u32) -> Option<(BodyId, u64)> {
-        let act = self.facts.rare.acts.get(act as usize)?;
+        let act = self.facts.acts.get(act as usize)?;
         let body = act.items.first()?.summary?;
         Some((body.id(act.seq), u64::from(body.tokens)))
     }
 
     fn distilled(&self, act: u32, at: u32, size: Size) -> Placeholder {
-        let act = self.facts.rare.acts.get(act as usize);
+        let act = self.facts.acts.get(act as usize);
         let summary = act.and_then(|act| Some((act.seq, act.items.get(at as usize..)?)));
         let Some((seq, [hidden, others @ ..])) = summary else { return Self::removed(size) };
         let Some(summary) = hidden.summary else { return Self::removed(size) };
@@ -365,18 +367,15 @@ impl State {
         // A short text may leave room for its summary alone, or be the better summary itself.
         let fits = |mark: &String| summary.bytes.saturating_add(mark.len() as u64) <= size.bytes;
         let Some(before) = [mark, String::new()].into_iter().find(fits) else { return Self::whole(size) };
-        Placeholder {
-            state: FaceState::Summary,
-            tokens: u64::from(summary.tokens).saturating_add(tokens_of(&before)),
-            render: Render::Around { before, body: summary.id(seq), after: String::new() },
-            signature: None,
-        }
+        let tokens = u64::from(summary.tokens).saturating_add(tokens_of(&before));
+        let render = Render::Around { before, body: summary.id(seq), after: String::new() };
+        Placeholder::of(FaceState::Summary, tokens, render)
     }
 
     fn evicted_placeholder(&self, ix: Ix, row: &CauseRow, at: Seq) -> Placeholder {
         let Cause::Evicted { eviction, how, last } = row.cause else { return Self::nothing() };
         let archive = self.policy(row.since).task_archive;
-        let Some(eviction) = self.facts.rare.evictions.get(eviction as usize) else { return Self::nothing() };
+        let Some(eviction) = self.facts.evictions.get(eviction as usize) else { return Self::nothing() };
         let task = self.facts.names.text(eviction.task);
         let session = self.info(at).map(|info| info.name.clone()).unwrap_or_default();
         let text = match how {
@@ -426,12 +425,8 @@ impl State {
         if u64::from(call.shown.object_bytes) >= size.bytes {
             return Self::whole(size);
         }
-        Placeholder {
-            state: FaceState::Shortened,
-            tokens: u64::from(call.shown.object_tokens),
-            render: Render::SetAside { params: params.id(seq) },
-            signature: None,
-        }
+        let render = Render::SetAside { params: params.id(seq) };
+        Placeholder::of(FaceState::Shortened, call.shown.object_tokens.into(), render)
     }
 
     fn discarded(&self, ix: Ix, size: Size, at: Seq) -> Placeholder {
@@ -450,20 +445,11 @@ impl State {
         if bytes > size.bytes {
             return Self::removed(size);
         }
-        Placeholder {
-            state: FaceState::Tombstone,
-            tokens: u64::from(call.shown.line_tokens)
-                .saturating_add(tokens_of(CALL_REMOVED))
-                .saturating_add(tokens_of(ARROW))
-                .saturating_add(tokens_of(status)),
-            render: Render::CallLine {
-                host: self.host(at),
-                tool: self.facts.names.text(call.tool).to_owned(),
-                params: params.id(seq),
-                status,
-            },
-            signature: None,
-        }
+        let tokens = [CALL_REMOVED, ARROW, status].into_iter().map(tokens_of);
+        let tokens = tokens.fold(call.shown.line_tokens.into(), u64::saturating_add);
+        let (host, tool) = (self.host(at), self.facts.names.text(call.tool).to_owned());
+        let render = Render::CallLine { host, tool, params: params.id(seq), status };
+        Placeholder::of(FaceState::Tombstone, tokens, render)
     }
 
     fn shortened_placeholder(
@@ -491,11 +477,6 @@ impl State {
         let policy = self.policy(row.since);
         let cutting = Cutting { facts: &self.facts, policy, ix, at: row.since };
         let by = Cutter::of(part, &cutting);
-        Placeholder {
-            state: FaceState::Shortened,
-            tokens: size.tokens.min(by.tokens_max()),
-            render: Render::Cut { bodies, by },
-            signature: None,
-        }
+        Placeholder::of(FaceState::Shortened, size.tokens.min(by.tokens_max()), Render::Cut { bodies, by })
     }
 }

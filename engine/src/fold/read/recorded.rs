@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::event::{Body, Face, PartKind};
-use crate::fold::facts::{ItemKind, PartFact, Size};
+use crate::fold::facts::{Finish, ItemKind, PartFact, Size};
 use crate::fold::history::Cause;
-use crate::fold::number::{Ix, NONE};
+use crate::fold::number::{Ix, NONE, index};
 use crate::fold::policy::Policy;
+use crate::fold::stamped::{last_until, until};
 use crate::fold::state::{Rebase, State, Status, StreamFacts};
 use crate::ids::{BodyId, Seq, StreamId, Turn};
 
@@ -50,7 +51,7 @@ impl State {
 
     /// Prompts of the user so far.
     pub fn prompt_count(&self, at: Seq) -> u32 {
-        crate::fold::number::index(self.history.prompts.partition_point(|seq| *seq <= at))
+        index(self.history.prompts.partition_point(|seq| *seq <= at))
     }
 
     /// Estimated tokens of the items of the context at `at`, without system prompt and tools: as the rules show them in a session that acpdb serves,
@@ -62,67 +63,56 @@ impl State {
 
     /// Whether the context has passed a size by the end of an answered prompt up to `at`: a host that tells of sizes with prompts told of it.
     pub fn had_passed(&self, tokens: u64, at: Seq) -> bool {
-        let turns = self.history.turns.partition_point(|(seq, _)| *seq <= at);
-        let last_turn = turns
-            .checked_sub(1)
-            .and_then(|last| self.history.turns.get(last))
-            .map_or(Seq::ZERO, |(seq, _)| *seq);
+        let last_turn =
+            last_until(&self.history.turns, at, |(seq, _)| *seq).map_or(Seq::ZERO, |(seq, _)| *seq);
         let answered = self.history.prompts.iter().take_while(|seq| **seq < last_turn);
         answered.into_iter().any(|seq| self.context_tokens(*seq) >= tokens)
     }
 
     /// The policy in force at `at`: the stream's own, else the store's.
     pub fn policy(&self, at: Seq) -> &Arc<Policy> {
-        let count = self.policies.partition_point(|(since, _)| *since <= at);
-        let last = count.checked_sub(1).and_then(|last| self.policies.get(last));
-        last.map_or(&self.core.policy, |(_, policy)| policy)
+        let last = last_until(&self.policies, at, |(since, _)| *since);
+        &last.map_or(&self.core.policy, |(_, policy)| policy).0
     }
 
     /// The known facts about the stream itself at `at`; `None` before it was opened.
     pub fn info(&self, at: Seq) -> Option<&StreamFacts> {
-        let count = self.infos.partition_point(|(since, _)| *since <= at);
-        self.infos.get(count.checked_sub(1)?).map(|(_, info)| info.as_ref())
+        last_until(&self.infos, at, |(since, _)| *since).map(|(_, info)| &**info)
     }
 
     /// When the session was last closed, at `at`. A later event reopens it.
     pub fn closed(&self, at: Seq) -> Option<Seq> {
-        let count = self.closed.partition_point(|seq| *seq <= at);
-        self.closed.get(count.checked_sub(1)?).copied()
+        last_until(&self.closed, at, |seq| *seq).copied()
     }
 
     /// Epochs of the served context up to `at`, oldest first.
     pub fn rebases(&self, at: Seq) -> &[Rebase] {
-        let count = self.rebases.partition_point(|rebase| rebase.seq <= at);
-        self.rebases.get(..count).unwrap_or_default()
+        until(&self.rebases, at, |rebase| rebase.seq)
     }
 
     /// Contexts that were served up to `at`, oldest first.
     pub fn served(&self, at: Seq) -> &[(Seq, crate::event::ContextServed)] {
-        let count = self.served.partition_point(|(seq, _)| *seq <= at);
-        self.served.get(..count).unwrap_or_default()
+        until(&self.served, at, |(seq, _)| *seq)
     }
 
     /// The prompts before the messages at `at`, with the event that set each: later ones overlay earlier ones.
     pub fn prompts(&self, at: Seq) -> &[(Seq, crate::event::PromptSet)] {
-        let count = self.prompts.partition_point(|(seq, _)| *seq <= at);
-        self.prompts.get(..count).unwrap_or_default()
+        until(&self.prompts, at, |(seq, _)| *seq)
     }
 
     /// Providers' reports about messages up to `at`, oldest first.
     pub fn message_reports(&self, at: Seq) -> &[(Seq, crate::event::MessageFinished)] {
-        let count = self.finished.partition_point(|(seq, _)| *seq <= at);
-        self.finished.get(..count).unwrap_or_default()
+        until(&self.finished, at, |(seq, _)| *seq)
     }
 
     /// Forks that this stream began with, up to `at`.
     pub fn forks(&self, at: Seq) -> &[(Seq, crate::event::Forked)] {
-        let count = self.forks.partition_point(|(seq, _)| *seq <= at);
-        self.forks.get(..count).unwrap_or_default()
+        until(&self.forks, at, |(seq, _)| *seq)
     }
 
     /// Every item recorded up to `at`, in the order of recording.
     pub fn items(&self, at: Seq) -> impl DoubleEndedIterator<Item = Ix> + use<> {
-        (0..crate::fold::number::index(self.facts.items.partition_point(|item| item.id.seq <= at))).map(Ix)
+        (0..index(self.facts.items.partition_point(|item| item.id.seq <= at))).map(Ix)
     }
 
     /// Items of the current context at `at`, in conversation order.
@@ -210,29 +200,33 @@ impl State {
         }
     }
 
+    /// The end of a call at `at`, or the result that is an item of its own.
+    pub(crate) fn finish(&self, ix: Ix, at: Seq) -> Option<&Finish> {
+        self.facts.finishes.get(self.history.answer(ix, at)? as usize)
+    }
+
     /// The status of a call at `at`; `None` for an item that is no call.
     pub fn status(&self, ix: Ix, at: Seq) -> Option<Status> {
         self.facts.call(ix)?;
-        let finish = self.history.answer(ix, at).and_then(|finish| self.facts.finishes.get(finish as usize));
-        Some(finish.map_or(Status::Pending, |finish| finish.outcome.into()))
+        Some(self.finish(ix, at).map_or(Status::Pending, |finish| finish.outcome.into()))
     }
 
     /// The parts of an item's content or result at `at`, as recorded.
     pub fn content(&self, ix: Ix, at: Seq) -> Vec<PartView> {
         let Some(item) = self.facts.item(ix).filter(|item| item.id.seq <= at) else { return Vec::new() };
+        let view = |seq: Seq, part: &PartFact| {
+            let extra = self.facts.extra(part.extra);
+            PartView {
+                kind: part.kind,
+                body: part.body.id(seq),
+                bytes: part.body.bytes,
+                tokens: part.body.tokens,
+                media_type: extra.media_type.map(|name| self.facts.names.text(name).to_owned()),
+                signature: extra.signature.map(|body| body.id(seq)),
+            }
+        };
         if let Some((seq, parts)) = self.output_parts(ix, at) {
-            let view = |part: &PartFact| {
-                let extra = self.facts.extra(part.extra);
-                PartView {
-                    kind: part.kind,
-                    body: part.body.id(seq),
-                    bytes: part.body.bytes,
-                    tokens: part.body.tokens,
-                    media_type: extra.media_type.map(|name| self.facts.names.text(name).to_owned()),
-                    signature: extra.signature.map(|body| body.id(seq)),
-                }
-            };
-            return parts.iter().map(view).collect();
+            return parts.iter().map(|part| view(seq, part)).collect();
         }
         let kind = match item.kind {
             ItemKind::Call | ItemKind::Result => return Vec::new(),
@@ -241,14 +235,6 @@ impl State {
             ItemKind::Media => PartKind::Media,
             ItemKind::Opaque => PartKind::Opaque,
         };
-        let extra = self.facts.extra(item.extra);
-        vec![PartView {
-            kind,
-            body: item.body.id(item.id.seq),
-            bytes: item.body.bytes,
-            tokens: item.body.tokens,
-            media_type: extra.media_type.map(|name| self.facts.names.text(name).to_owned()),
-            signature: extra.signature.map(|body| body.id(item.id.seq)),
-        }]
+        vec![view(item.id.seq, &PartFact { body: item.body, extra: item.extra, kind })]
     }
 }

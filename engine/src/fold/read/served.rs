@@ -20,7 +20,8 @@ use super::{CauseView, FaceState};
 use crate::event::{Face, InjectedKind};
 use crate::fold::facts::ItemKind;
 use crate::fold::history::{Cause, Evicted, is_before};
-use crate::fold::number::Ix;
+use crate::fold::number::{Ix, NONE};
+use crate::fold::stamped::last_until;
 use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq, Turn};
 
@@ -230,10 +231,9 @@ struct Moves {
 impl State {
     /// Injected items of a kind, in the order of recording.
     pub(crate) fn history_injected(&self, kind: InjectedKind) -> Vec<Ix> {
-        let is_kind =
-            |item: &crate::fold::facts::ItemFact| self.facts.extra(item.extra).injected == Some(kind);
-        let items = self.facts.items.iter().enumerate().filter(|(_, item)| is_kind(item));
-        items.map(|(place, _)| Ix(crate::fold::number::index(place))).collect()
+        let items = (0..).map(Ix).zip(&self.facts.items);
+        let injected = items.filter(|(_, item)| self.facts.extra(item.extra).injected == Some(kind));
+        injected.map(|(ix, _)| ix).collect()
     }
 
     /// The events that injected texts of a kind up to `at`, oldest first.
@@ -245,8 +245,7 @@ impl State {
 
     /// When the event at `seq` was recorded, or the last one before it.
     pub fn time_of(&self, seq: Seq) -> Option<Micros> {
-        let count = self.times.partition_point(|(since, _)| *since <= seq);
-        self.times.get(count.checked_sub(1)?).map(|(_, time)| *time)
+        last_until(&self.times, seq, |(since, _)| *since).map(|(_, time)| *time)
     }
 
     /// The number of the epoch at `at`: 0 until the first rebase.
@@ -261,7 +260,7 @@ impl State {
         let marks = ServedMarks::of(self, at);
         let mut places: Vec<ServedPlace> = Vec::new();
         let mut held: Vec<ServedPlace> = Vec::new();
-        let mut message = crate::fold::number::NONE;
+        let mut message = NONE;
         for ix in self.current(at) {
             let Some(item) = self.facts.item(ix) else { continue };
             let injected = self.facts.extra(item.extra).injected;
@@ -273,11 +272,11 @@ impl State {
             let input_at =
                 if item.kind == ItemKind::Call { marks.moment(item.id, input).0 } else { output_at };
             let place = ServedPlace { ix, input_at, output_at, is_new };
-            if injected.is_some() && message != crate::fold::number::NONE {
+            if injected.is_some() && message != NONE {
                 held.push(place);
                 continue;
             }
-            if item.message != message || message == crate::fold::number::NONE {
+            if item.message != message || message == NONE {
                 places.append(&mut held);
                 message = item.message;
             }
@@ -320,7 +319,7 @@ impl State {
     /// An item that hides behind a task's summary must not be sent without it: a bearer of the summary that would still be shown
     /// as it was is moved on at once.
     fn bring_summaries(&self, places: &mut [ServedPlace], at: Seq) {
-        if self.facts.rare.evictions.is_empty() {
+        if self.facts.evictions.is_empty() {
             return;
         }
         let (mut hidden, mut said) = (BTreeSet::new(), BTreeSet::new());

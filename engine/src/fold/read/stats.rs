@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::Face;
-use crate::fold::history::{Cause, EdgeRow, Edges, RuleKind, ShortenKind, is_before};
+use crate::fold::history::{Cause, EdgeRow, History, RuleKind, ShortenKind, is_before};
 use crate::fold::number::Ix;
 use crate::fold::rules::EdgeLine;
 use crate::fold::state::State;
@@ -59,14 +59,14 @@ impl StatsKind {
         Self::Rule(RuleKind::all().find(same).unwrap_or(kind))
     }
 
-    fn of(cause: Cause, edges: &Edges) -> Option<Self> {
+    fn of(cause: Cause, history: &History) -> Option<Self> {
         Some(match cause {
             Cause::Erased { lost: false } => Self::Erased,
             Cause::Erased { lost: true } => Self::Lost,
             Cause::Cleared { .. } => Self::HostCleared,
             Cause::Distilled { .. } => Self::Distill,
             Cause::Evicted { .. } => Self::Evict,
-            Cause::Superseded { edge } => Self::rule(edges.get(edge)?.kind),
+            Cause::Superseded { edge } => Self::rule(history.edge(edge)?.kind),
             Cause::Discarded { .. } => Self::Discard,
             Cause::Shortened { rule, .. } => Self::Shortened(rule),
             Cause::OffBranch
@@ -95,9 +95,10 @@ pub struct KindStats {
 }
 
 /// All figures of a stream at a watermark. `tokens_shown` + freed = `tokens_whole`.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Stats {
     /// Figures by kind; `hash`, `file` and `todo` always, others if they count anything.
+    #[serde(serialize_with = "by_label")]
     pub kinds: BTreeMap<StatsKind, KindStats>,
     /// Tokens of the context as shown.
     pub tokens_shown: u64,
@@ -111,20 +112,12 @@ pub struct Stats {
     pub calls: u64,
 }
 
-impl serde::Serialize for Stats {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct as _;
-        let kinds: BTreeMap<&str, &KindStats> =
-            self.kinds.iter().map(|(kind, stats)| (kind.label(), stats)).collect();
-        let mut out = serializer.serialize_struct("Stats", 6)?;
-        out.serialize_field("kinds", &kinds)?;
-        out.serialize_field("tokens_shown", &self.tokens_shown)?;
-        out.serialize_field("tokens_whole", &self.tokens_whole)?;
-        out.serialize_field("tokens_recorded", &self.tokens_recorded)?;
-        out.serialize_field("items", &self.items)?;
-        out.serialize_field("calls", &self.calls)?;
-        out.end()
-    }
+fn by_label<S: serde::Serializer>(
+    kinds: &BTreeMap<StatsKind, KindStats>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let kinds: BTreeMap<&str, &KindStats> = kinds.iter().map(|(kind, stats)| (kind.label(), stats)).collect();
+    serde::Serialize::serialize(&kinds, serializer)
 }
 
 impl Stats {
@@ -161,7 +154,7 @@ impl State {
             if row.holds(at) {
                 faces.insert((row.ix, row.face));
             }
-            let Some(kind) = StatsKind::of(row.cause, &self.history.edges) else { continue };
+            let Some(kind) = StatsKind::of(row.cause, &self.history) else { continue };
             // A host clears calls that have not ended: as long as there is no output, nothing of it is hidden.
             let is_there = self.face_size(row.ix, row.face, at).is_some();
             if is_there && !matches!(kind, StatsKind::Rule(_)) {
@@ -196,10 +189,8 @@ impl State {
             let tokens = self.face_tokens(ix, face, at);
             // A placeholder that is longer than the text freed nothing.
             let freed = tokens.whole.saturating_sub(tokens.shown);
-            let kind = self
-                .history
-                .cause(ix, face, at)
-                .and_then(|row| StatsKind::of(row.cause, &self.history.edges));
+            let kind =
+                self.history.cause(ix, face, at).and_then(|row| StatsKind::of(row.cause, &self.history));
             if let Some(kind) = kind.filter(|_| freed > 0) {
                 stats.kinds.entry(kind).or_default().freed += freed;
             }

@@ -2,11 +2,10 @@
 //! `command_family`). Off unless a policy asks for it. A run that failed is superseded, too; only one that completed
 //! supersedes.
 
-use super::{Failed, Finds, Guard, RuleLabel, On, Rule, Switch, Tombstone};
+use super::{Failed, Finds, On, Rule, RuleLabel, Switch, Tombstone};
 use crate::event::KeyKind;
-use crate::fold::history::RuleKind;
 
-const LABEL: RuleLabel = RuleLabel {
+pub(super) const LABEL: RuleLabel = RuleLabel {
     number: 12,
     name: "command_family",
     short: "check",
@@ -18,11 +17,10 @@ const LABEL: RuleLabel = RuleLabel {
 };
 
 pub(crate) const RULE: Rule = Rule {
-    labels: &[&LABEL],
-    on: On::Switch(Switch { key: "command_family", presets: &["economy"], is_late: true }),
-    kind: |_| RuleKind::of(&LABEL),
-    guard: Guard::Common,
     failed: Failed::Yes,
-    any_turn: false,
-    finds: Finds::Keys(KeyKind::Check),
+    ..Rule::of(
+        &[&LABEL],
+        On::Switch(Switch { key: "command_family", presets: &["economy"], is_late: true }),
+        Finds::Keys(KeyKind::Check),
+    )
 };

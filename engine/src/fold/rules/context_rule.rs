@@ -1,9 +1,8 @@
 //! Context: a newer `context_prune` call takes the place of earlier ones (kind `context`).
 
-use super::{Failed, Finds, Guard, RuleLabel, On, Rule, Switch, Tombstone};
-use crate::fold::history::RuleKind;
+use super::{Finds, On, Rule, RuleLabel, Switch, Tombstone};
 
-const LABEL: RuleLabel = RuleLabel {
+pub(super) const LABEL: RuleLabel = RuleLabel {
     number: 10,
     name: "context",
     short: "context",
@@ -14,12 +13,8 @@ const LABEL: RuleLabel = RuleLabel {
     reason: "a newer call of the context tool replaced it",
 };
 
-pub(crate) const RULE: Rule = Rule {
-    labels: &[&LABEL],
-    on: On::Switch(Switch { key: "context", presets: &["acp-head"], is_late: false }),
-    kind: |_| RuleKind::of(&LABEL),
-    guard: Guard::Common,
-    failed: Failed::No,
-    any_turn: false,
-    finds: Finds::Tool("context_prune"),
-};
+pub(crate) const RULE: Rule = Rule::of(
+    &[&LABEL],
+    On::Switch(Switch { key: "context", presets: &["acp-head"], is_late: false }),
+    Finds::Tool("context_prune"),
+);

@@ -3,9 +3,8 @@
 //! The policy's matrix says which class of call clears which class of view. A key of one kind never meets one of
 //! another, so a search is cleared by an equal search alone.
 
-use super::{Clear, Failed, Finds, Guard, RuleLabel, Look, On, Rule, ClaimKey, Tombstone};
+use super::{Clear, ClaimKey, Failed, Finds, Guard, Look, On, Rule, RuleLabel, Tombstone};
 use crate::event::{KeyKind, ToolClass};
-use crate::fold::history::RuleKind;
 use crate::fold::number::Ix;
 use crate::fold::policy_values::FileKind;
 
@@ -20,7 +19,7 @@ pub(super) const FILE: RuleLabel = RuleLabel {
     reason: "a later call worked on the same file{key}",
 };
 
-const WRITE: RuleLabel = RuleLabel {
+pub(super) const WRITE: RuleLabel = RuleLabel {
     number: 3,
     name: "supersede_write",
     short: "file",
@@ -31,7 +30,7 @@ const WRITE: RuleLabel = RuleLabel {
     reason: "the file{key} was read after it was written",
 };
 
-const READ: RuleLabel = RuleLabel {
+pub(super) const READ: RuleLabel = RuleLabel {
     number: 4,
     name: "supersede_read",
     short: "file",
@@ -43,17 +42,14 @@ const READ: RuleLabel = RuleLabel {
 };
 
 pub(crate) const RULE: Rule = Rule {
-    labels: &[&FILE, &WRITE, &READ],
-    on: On::Policy(|_| true),
-    kind: |policy| match policy.file.kind {
-        FileKind::File => RuleKind::FILE,
-        FileKind::SupersedeWrite => RuleKind::of(&WRITE),
-        FileKind::SupersedeRead => RuleKind::of(&READ),
+    label: |policy| match policy.file.kind {
+        FileKind::File => 0,
+        FileKind::SupersedeWrite => 1,
+        FileKind::SupersedeRead => 2,
     },
     guard: Guard::File,
     failed: Failed::ByPolicy,
-    any_turn: false,
-    finds: Finds::Files,
+    ..Rule::of(&[&FILE, &WRITE, &READ], On::Policy(|_| true), Finds::Files)
 };
 
 /// The slots in which a call's views of files, and its searches, can be found.

@@ -1,8 +1,7 @@
 //! Repeat: the same tool with the same parameters, called again (kind `hash`, or `dedup` without top-level nulls).
 
-use super::{Failed, Finds, Guard, RuleLabel, Look, On, Rule, ClaimKey, Tombstone};
+use super::{ClaimKey, Failed, Finds, Guard, Look, On, Rule, RuleLabel, Tombstone};
 use crate::event::TodoRole;
-use crate::fold::history::RuleKind;
 use crate::fold::number::Ix;
 use crate::fold::policy_values::{Paths, RepeatMode};
 
@@ -29,16 +28,14 @@ pub(super) const DEDUP: RuleLabel = RuleLabel {
 };
 
 pub(crate) const RULE: Rule = Rule {
-    labels: &[&HASH, &DEDUP],
-    on: On::Policy(|policy| policy.repeat.mode != RepeatMode::Off),
-    kind: |policy| match policy.repeat.mode {
-        RepeatMode::Dedup => RuleKind::DEDUP,
-        RepeatMode::Hash | RepeatMode::Off => RuleKind::HASH,
-    },
+    label: |policy| usize::from(policy.repeat.mode == RepeatMode::Dedup),
     guard: Guard::Repeat,
     failed: Failed::ByPolicy,
-    any_turn: false,
-    finds: Finds::One(slot),
+    ..Rule::of(
+        &[&HASH, &DEDUP],
+        On::Policy(|policy| policy.repeat.mode != RepeatMode::Off),
+        Finds::One(slot),
+    )
 };
 
 /// The slot of a call's signature; none for a poll or a deed, whose repeat is a new answer or a new deed.

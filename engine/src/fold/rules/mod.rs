@@ -7,7 +7,7 @@
 //!
 //! A rule says how its calls are found ([`Finds`]), which names and texts its edges have ([`RuleLabel`]), and how a policy turns it on
 //! ([`On`]). Finding candidates, protection, order and edges are the same for all and stand in [`step`](super::step). One file a
-//! rule, one line in the list of [`RULES`], in the order in which they are asked.
+//! rule, one line in the list of [`RULES`], in the order in which they are asked, and one a label in [`LABELS`].
 //! Rules that shorten stand in the list of [`SHORTENING`] in the same way, as [`Shortening`]; those by age are rows of one table, [`idle`].
 
 pub(crate) mod shorten;
@@ -183,10 +183,10 @@ pub(crate) fn ages_keys() -> impl Iterator<Item = (usize, AgesKey)> {
 /// A rule of supersession.
 pub(crate) struct Rule {
     /// Labels that its edges can have.
-    pub(crate) labels: &'static [&'static RuleLabel],
-    pub(crate) on: On,
-    /// The kind of its edges under a policy.
-    pub(crate) kind: fn(&Policy) -> RuleKind,
+    labels: &'static [&'static RuleLabel],
+    on: On,
+    /// The index of the label that its edges have under a policy.
+    label: fn(&Policy) -> usize,
     pub(crate) guard: Guard,
     pub(crate) failed: Failed,
     /// Takes calls of the same turn, if they started earlier.
@@ -248,6 +248,16 @@ impl Finds {
 }
 
 impl Rule {
+    /// A rule that the common list of tools guards. Its edges have its first label, and it takes completed calls of earlier turns.
+    const fn of(labels: &'static [&'static RuleLabel], on: On, finds: Finds) -> Self {
+        Self { labels, label: |_| 0, on, guard: Guard::Common, failed: Failed::No, any_turn: false, finds }
+    }
+
+    /// The kind of its edges under a policy.
+    pub(crate) fn kind(&self, policy: &Policy) -> RuleKind {
+        RuleKind::of(self.labels.get((self.label)(policy)).copied().unwrap_or(&INJECTED))
+    }
+
     /// Whether the policy has the rule on. `number`: its place among [`RULES`].
     pub(crate) fn is_on(&self, number: usize, policy: &Policy) -> bool {
         match self.on {
@@ -259,7 +269,7 @@ impl Rule {
 
 /// Names and texts for the edges of a rule.
 pub(crate) struct RuleLabel {
-    /// The number in memory and in saved folds. No two labels share one, and there are no gaps.
+    /// The number in memory and in saved folds: its place among [`LABELS`].
     pub(crate) number: u8,
     /// The name in policies, queries, JSON and words.
     pub(crate) name: &'static str,
@@ -316,43 +326,22 @@ const INJECTED: RuleLabel = RuleLabel {
     reason: "a newer injected text replaced it",
 };
 
-const LABEL_COUNT: usize = {
-    let mut count = 1;
-    let mut rules = RULES;
-    while let [rule, rest @ ..] = rules {
-        count += rule.labels.len();
-        rules = rest;
-    }
-    count
-};
-
 /// All labels, by number.
-static LABELS: [&RuleLabel; LABEL_COUNT] = labels();
-
-#[expect(clippy::indexing_slicing, reason = "at compile time: a number past the end ends the build")]
-const fn labels() -> [&'static RuleLabel; LABEL_COUNT] {
-    let mut all = [None; LABEL_COUNT];
-    all[INJECTED.number as usize] = Some(&INJECTED);
-    let mut rules = RULES;
-    while let [rule, more @ ..] = rules {
-        let mut own = rule.labels;
-        while let [label, rest @ ..] = own {
-            assert!(all[label.number as usize].is_none(), "two labels have one number");
-            all[label.number as usize] = Some(*label);
-            own = rest;
-        }
-        rules = more;
-    }
-    let mut found = [&INJECTED; LABEL_COUNT];
-    let mut number = 0;
-    while number < LABEL_COUNT {
-        if let Some(label) = all[number] {
-            found[number] = label;
-        }
-        number += 1;
-    }
-    found
-}
+static LABELS: &[&RuleLabel] = &[
+    &hash::HASH,
+    &hash::DEDUP,
+    &file::FILE,
+    &file::WRITE,
+    &file::READ,
+    &todo::LABEL,
+    &url::LABEL,
+    &state_query::LABEL,
+    &snapshot::LABEL,
+    &retry::LABEL,
+    &context_rule::LABEL,
+    &INJECTED,
+    &command_family::LABEL,
+];
 
 impl RuleKind {
     /// A repeat: same tool, same parameters.

@@ -1,7 +1,6 @@
 //! Retry: failed attempts go once the same call succeeds, in whatever turn (kind `retry`).
 
-use super::{Failed, Finds, Guard, RuleLabel, Look, On, Rule, ClaimKey, Switch, Tombstone};
-use crate::fold::history::RuleKind;
+use super::{ClaimKey, Failed, Finds, Look, On, Rule, RuleLabel, Switch, Tombstone};
 use crate::fold::number::Ix;
 use crate::fold::policy_values::Paths;
 
@@ -17,13 +16,13 @@ pub(super) const LABEL: RuleLabel = RuleLabel {
 };
 
 pub(crate) const RULE: Rule = Rule {
-    labels: &[&LABEL],
-    on: On::Switch(Switch { key: "retry", presets: &["acp-head"], is_late: false }),
-    kind: |_| RuleKind::of(&LABEL),
-    guard: Guard::Common,
     failed: Failed::Only,
     any_turn: true,
-    finds: Finds::One(slot),
+    ..Rule::of(
+        &[&LABEL],
+        On::Switch(Switch { key: "retry", presets: &["acp-head"], is_late: false }),
+        Finds::One(slot),
+    )
 };
 
 fn slot(look: Look<'_>, ix: Ix) -> Option<ClaimKey> {

@@ -1,9 +1,8 @@
 //! Snapshot: a newer snapshot takes the place of every earlier one (kind `snapshot`).
 
-use super::{Failed, Finds, Guard, RuleLabel, On, Rule, Switch, Tombstone};
-use crate::fold::history::RuleKind;
+use super::{Finds, On, Rule, RuleLabel, Switch, Tombstone};
 
-const LABEL: RuleLabel = RuleLabel {
+pub(super) const LABEL: RuleLabel = RuleLabel {
     number: 8,
     name: "snapshot",
     short: "snapshot",
@@ -14,12 +13,8 @@ const LABEL: RuleLabel = RuleLabel {
     reason: "a newer snapshot replaced it",
 };
 
-pub(crate) const RULE: Rule = Rule {
-    labels: &[&LABEL],
-    on: On::Switch(Switch { key: "snapshot", presets: &["acp-head"], is_late: false }),
-    kind: |_| RuleKind::of(&LABEL),
-    guard: Guard::Common,
-    failed: Failed::No,
-    any_turn: false,
-    finds: Finds::Tool("snapshot"),
-};
+pub(crate) const RULE: Rule = Rule::of(
+    &[&LABEL],
+    On::Switch(Switch { key: "snapshot", presets: &["acp-head"], is_late: false }),
+    Finds::Tool("snapshot"),
+);

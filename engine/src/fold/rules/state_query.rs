@@ -1,10 +1,9 @@
 //! State query: the same question about the state of folders or the repository, asked again (kind `state_query`).
 
-use super::{Failed, Finds, Guard, RuleLabel, On, Rule, Switch, Tombstone};
+use super::{Finds, On, Rule, RuleLabel, Switch, Tombstone};
 use crate::event::KeyKind;
-use crate::fold::history::RuleKind;
 
-const LABEL: RuleLabel = RuleLabel {
+pub(super) const LABEL: RuleLabel = RuleLabel {
     number: 7,
     name: "state_query",
     short: "query",
@@ -15,12 +14,8 @@ const LABEL: RuleLabel = RuleLabel {
     reason: "the same question about state was asked again{key}",
 };
 
-pub(crate) const RULE: Rule = Rule {
-    labels: &[&LABEL],
-    on: On::Switch(Switch { key: "state_query", presets: &["acp-head", "economy"], is_late: false }),
-    kind: |_| RuleKind::of(&LABEL),
-    guard: Guard::Common,
-    failed: Failed::No,
-    any_turn: false,
-    finds: Finds::Keys(KeyKind::State),
-};
+pub(crate) const RULE: Rule = Rule::of(
+    &[&LABEL],
+    On::Switch(Switch { key: "state_query", presets: &["acp-head", "economy"], is_late: false }),
+    Finds::Keys(KeyKind::State),
+);

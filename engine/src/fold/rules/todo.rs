@@ -2,9 +2,8 @@
 //!
 //! Does not look at protected tools: the todo tools are on that list by default. Changes of one entry are not meant.
 
-use super::{Failed, Finds, Guard, RuleLabel, Look, On, Rule, ClaimKey, Switch, Tombstone};
+use super::{ClaimKey, Finds, Guard, Look, On, Rule, RuleLabel, Switch, Tombstone};
 use crate::event::TodoRole;
-use crate::fold::history::RuleKind;
 use crate::fold::number::Ix;
 
 pub(super) const LABEL: RuleLabel = RuleLabel {
@@ -18,14 +17,15 @@ pub(super) const LABEL: RuleLabel = RuleLabel {
     reason: "a newer todo list replaced it",
 };
 
+const PRESETS: &[&str] = &["acp", "balanced", "careful", "acp-head", "economy"];
+
 pub(crate) const RULE: Rule = Rule {
-    labels: &[&LABEL],
-    on: On::Switch(Switch { key: "todo", presets: &["acp", "balanced", "careful", "acp-head", "economy"], is_late: false }),
-    kind: |_| RuleKind::of(&LABEL),
     guard: Guard::FilesOnly,
-    failed: Failed::No,
-    any_turn: false,
-    finds: Finds::One(slot),
+    ..Rule::of(
+        &[&LABEL],
+        On::Switch(Switch { key: "todo", presets: PRESETS, is_late: false }),
+        Finds::One(slot),
+    )
 };
 
 fn slot(look: Look<'_>, ix: Ix) -> Option<ClaimKey> {

@@ -1,10 +1,9 @@
 //! Url: the same web address or web query, asked again (kind `url`).
 
-use super::{Failed, Finds, Guard, RuleLabel, On, Rule, Switch, Tombstone};
+use super::{Finds, On, Rule, RuleLabel, Switch, Tombstone};
 use crate::event::KeyKind;
-use crate::fold::history::RuleKind;
 
-const LABEL: RuleLabel = RuleLabel {
+pub(super) const LABEL: RuleLabel = RuleLabel {
     number: 6,
     name: "url",
     short: "url",
@@ -18,12 +17,8 @@ const LABEL: RuleLabel = RuleLabel {
     reason: "the same address was fetched again{key}",
 };
 
-pub(crate) const RULE: Rule = Rule {
-    labels: &[&LABEL],
-    on: On::Switch(Switch { key: "url", presets: &["acp-head"], is_late: false }),
-    kind: |_| RuleKind::of(&LABEL),
-    guard: Guard::Common,
-    failed: Failed::No,
-    any_turn: false,
-    finds: Finds::Keys(KeyKind::Url),
-};
+pub(crate) const RULE: Rule = Rule::of(
+    &[&LABEL],
+    On::Switch(Switch { key: "url", presets: &["acp-head"], is_late: false }),
+    Finds::Keys(KeyKind::Url),
+);

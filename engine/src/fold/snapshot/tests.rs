@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use rkyv::rancor::Failure;
 use rkyv::util::AlignedVec;
@@ -49,11 +51,11 @@ proptest! {
         let cut = cut.index(events.len() + 1);
         let mut world = World::default();
         for recorded in &events[..cut] {
-            let _ = world.apply(recorded);
+            world.apply(recorded);
         }
         let mut world = reread(&world);
         for recorded in &events[cut..] {
-            let _ = world.apply(recorded);
+            world.apply(recorded);
         }
         for at in events.iter().map(|recorded| recorded.seq) {
             prop_assert_eq!(digests(&world, at), digests(played.tape.world(), at), "cut at {}, read at {}", cut, at);

@@ -52,7 +52,6 @@ impl FoldStep<'_> {
     pub(super) fn clear(&mut self, act: u32) {
         let items: Vec<ItemId> = self
             .facts
-            .rare
             .acts
             .get(act as usize)
             .map_or_else(Vec::new, |act| act.items.iter().map(|hidden| hidden.item).collect());
@@ -94,7 +93,7 @@ impl FoldStep<'_> {
     }
 
     pub(super) fn hide(&mut self, act: u32) {
-        let Some(entry) = self.facts.rare.acts.get(act as usize) else { return };
+        let Some(entry) = self.facts.acts.get(act as usize) else { return };
         let hidden: Vec<_> = entry.items.iter().map(|act| (act.item, act.summary.is_some())).collect();
         for (at, (item, summary)) in (0..).zip(hidden) {
             let Some(ix) = self.facts.find(item).filter(|ix| self.core.live(*ix).is(BORN)) else { continue };

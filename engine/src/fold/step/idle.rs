@@ -24,12 +24,14 @@ use crate::fold::rules::{Look, SHORTENING};
 use crate::fold::state::{BORN, CLEARED, LEFT, PINNED, RESTORED, SHORTENED, SUPERSEDED};
 use crate::ids::Seq;
 
-/// Takes the entries up to `turn`.
-fn take(queue: &mut BTreeMap<u32, Vec<(Ix, Face)>>, turn: u32) -> Vec<(Ix, Face)> {
+/// Takes the entries up to `turn`, each once, in order. An item that left and came back is in the queue twice.
+pub(super) fn take_due<T: Ord>(queue: &mut BTreeMap<u32, Vec<T>>, turn: u32) -> Vec<T> {
     let mut due = Vec::new();
     while let Some(entry) = queue.first_entry().filter(|entry| *entry.key() <= turn) {
         due.extend(entry.remove());
     }
+    due.sort_unstable();
+    due.dedup();
     due
 }
 
@@ -43,12 +45,7 @@ impl FoldStep<'_> {
     pub(super) fn shorten_due(&mut self, number: usize) {
         let turn = self.core.turn.0;
         let Some(queue) = self.core.shorten.get_mut(number) else { return };
-        let mut due = Vec::new();
-        while let Some(entry) = queue.first_entry().filter(|entry| *entry.key() <= turn) {
-            due.extend(entry.remove());
-        }
-        due.sort_unstable();
-        due.dedup();
+        let due = take_due(queue, turn);
         let Some(Acts::AtAge { face, .. }) = SHORTENING.get(number).map(|rule| &rule.acts) else { return };
         let rule = ShortenKind::numbered(u8::try_from(number).unwrap_or(u8::MAX));
         for ix in due {
@@ -83,11 +80,7 @@ impl FoldStep<'_> {
         let policy = &self.core.policy;
         let tokens = match face {
             Face::Input => u64::from(item.body.tokens),
-            Face::Output => {
-                let finish = self.history.answer(ix, Seq::MAX)?;
-                let finish = self.facts.finishes.get(finish as usize)?;
-                Size::of(self.facts.parts_of(finish.output)).tokens
-            }
+            Face::Output => Size::of(self.facts.parts_of(self.ended(ix)?.output)).tokens,
         };
         let tool = self.facts.tool(ix);
         let steers = policy.shelf.except.is_match(tool);
@@ -111,10 +104,7 @@ impl FoldStep<'_> {
             return;
         }
         let prompts = self.core.idle.prompts;
-        let mut due = take(&mut self.core.idle.due_at_prompt, prompts);
-        due.sort_unstable();
-        due.dedup();
-        for (ix, face) in due {
+        for (ix, face) in take_due(&mut self.core.idle.due_at_prompt, prompts) {
             let live = self.core.live(ix);
             let gone = SUPERSEDED | LEFT | CLEARED | PINNED | RESTORED | SHORTENED;
             if !live.is(BORN) || live.is(gone) || self.history.cause(ix, face, Seq::MAX).is_some() {
@@ -156,12 +146,12 @@ impl FoldStep<'_> {
     /// Sets aside the faces that are due, or puts them off if a file of the call was touched meanwhile.
     pub(super) fn idle_due(&mut self, is_cold: bool) {
         let turn = self.core.turn.0;
-        let mut due = take(&mut self.core.idle.due, turn);
+        let mut due = take_due(&mut self.core.idle.due, turn);
         if is_cold {
-            due.extend(take(&mut self.core.idle.due_when_cold, turn));
+            due.extend(take_due(&mut self.core.idle.due_when_cold, turn));
+            due.sort_unstable();
+            due.dedup();
         }
-        due.sort_unstable();
-        due.dedup();
         for (ix, face) in due {
             let live = self.core.live(ix);
             let cause = self.history.cause(ix, face, Seq::MAX).map(|row| row.cause);

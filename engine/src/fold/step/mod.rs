@@ -17,12 +17,13 @@ mod tasks;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::idle::take_due;
 use super::claims::{Keep, Pair};
-use super::facts::{Facts, Size};
-use super::history::{Cause, History, RuleKind, ShortenKind};
+use super::facts::{Facts, Finish, Size};
+use super::history::{Cause, EdgeRow, History, RuleKind, ShortenKind};
 use super::number::{Ix, KeyId, NONE, Name, index};
 use super::op::Op;
-use super::policy::Policy;
+use super::policy::SharedPolicy;
 use super::rules::shorten::{Acts, Subject};
 use super::rules::{Clear, Finds, Guard, Look, RULES, SHORTENING};
 use super::state::{BORN, CLEARED, Core, LEFT, PINNED, READY, RESTORED, SUPERSEDED, Status, Subs};
@@ -61,22 +62,19 @@ impl FoldStep<'_> {
             Op::Policy { policy, own } => self.policy(policy, *own),
             Op::Replace(order) => self.replace(order),
             Op::Clear(act) => self.clear(*act),
-            Op::Rewound(rewind) => {
-                self.core.turn = self.core.turn.max(rewind.turn);
-                // Mostly it is the very policy: a file of thousands of rewinds spent most of its time on comparing them.
-                let policy = &self.core.policy;
-                let is_same = Arc::ptr_eq(policy, &rewind.policy) || *policy == rewind.policy;
-                if !is_same || self.core.own_policy != rewind.own {
-                    self.policy(&rewind.policy, rewind.own);
+            Op::Rewound { turn, policy, own, .. } => {
+                self.core.turn = self.core.turn.max(*turn);
+                if self.core.policy != *policy || self.core.own_policy != *own {
+                    self.policy(policy, *own);
                 }
             }
             Op::FileChanged(key) => self.file_changed(*key),
             Op::Abandon(message) => self.abandon(*message),
             Op::Revise(revision) => self.revise(*revision),
             Op::Hide(act) => self.hide(*act),
-            Op::Restore(act) => {
-                self.each(&act.items, Self::restore);
-                Arc::make_mut(&mut self.subs.memory).restored(self.at, act.moment, &act.items);
+            Op::Restore { items, moment } => {
+                self.each(items, Self::restore);
+                Arc::make_mut(&mut self.subs.memory).restored(self.at, *moment, items);
             }
             Op::Pin(items) => self.each(items, Self::pin),
             Op::Unpin(items) => self.each(items, Self::unpin),
@@ -92,7 +90,7 @@ impl FoldStep<'_> {
             Op::Memory(event) => Arc::make_mut(&mut self.subs.memory).fold(event),
         }
         // The place that bore a summary may be gone.
-        if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore(_)) {
+        if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore { .. }) {
             self.move_summaries(touched);
         }
     }
@@ -238,7 +236,7 @@ impl FoldStep<'_> {
                 && new.is(BORN)
                 && !new.is(LEFT);
             if allowed && can {
-                let kind = (rule.kind)(&self.core.policy);
+                let kind = rule.kind(&self.core.policy);
                 self.supersede(pair.old, pair.new.0, kind, pair.key);
             }
         }
@@ -271,7 +269,7 @@ impl FoldStep<'_> {
             });
         });
         found.sort_unstable_by_key(|(old, waits, key, _)| (*old, *waits, *key));
-        let kind = (rule.kind)(&self.core.policy);
+        let kind = rule.kind(&self.core.policy);
         let steps = self.core.policy.file.edit_quiet_steps;
         for &(old, waits, key, slot) in &found {
             if self.core.live(old).is(SUPERSEDED) {
@@ -293,8 +291,7 @@ impl FoldStep<'_> {
         let class = self.facts.call(old).map(|call| call.class);
         let hide_input = kind != RuleKind::INJECTED && self.core.policy.hide_input.is_meant(class);
         self.core.set(old, SUPERSEDED);
-        let edge = History::edge(old, new, kind, key, self.at, self.core.turn, hide_input);
-        self.history.supersede(edge);
+        self.history.supersede(EdgeRow::new(old, new, kind, key, self.at, self.core.turn, hide_input));
         if !hide_input && self.may_idle(old) {
             self.idle_when_superseded(old);
         }
@@ -324,14 +321,7 @@ impl FoldStep<'_> {
         self.core.turn = Turn(turn);
         self.history.turns.push((self.at, self.core.turn));
         while self.core.protected.first_key_value().is_some_and(|(due, _)| *due <= turn) {
-            let mut calls = Vec::new();
-            while let Some(entry) = self.core.protected.first_entry().filter(|entry| *entry.key() <= turn) {
-                calls.extend(entry.remove());
-            }
-            calls.sort_unstable();
-            // A call that left and came back is in the queue twice.
-            calls.dedup();
-            for ix in calls {
+            for ix in take_due(&mut self.core.protected, turn) {
                 if self.core.live(ix).is(BORN) && !self.core.live(ix).is(LEFT | READY) {
                     self.ready(ix);
                 }
@@ -355,13 +345,16 @@ impl FoldStep<'_> {
         }
     }
 
+    /// The end of a call that has ended, or the result that is an item of its own.
+    fn ended(&self, ix: Ix) -> Option<&Finish> {
+        self.facts.finishes.get(self.history.answer(ix, Seq::MAX)? as usize)
+    }
+
     /// Puts an item into the queues of the rules that will shorten it.
     pub(super) fn schedule(&mut self, ix: Ix) {
         let live = self.core.live(ix);
         let Some(item) = self.facts.item(ix) else { return };
-        let answer =
-            self.history.answer(ix, Seq::MAX).and_then(|finish| self.facts.finishes.get(finish as usize));
-        let output = match answer {
+        let output = match self.ended(ix) {
             Some(finish) => Size::of(self.facts.parts_of(finish.output)),
             None => Size::of_body(&item.body),
         };
@@ -423,7 +416,7 @@ impl FoldStep<'_> {
     pub(super) fn todos_of(&mut self, ix: Ix, finish: u32) {
         let Some((id, started)) = self.facts.item(ix).map(|item| (item.id, item.turn)) else { return };
         let from_call =
-            self.facts.call(ix).and_then(|call| self.facts.todo_lists.0.get(call.todos as usize)).cloned();
+            self.facts.call(ix).and_then(|call| self.facts.todo_lists.get(call.todos as usize)).cloned();
         let finish = self.facts.finishes.get(finish as usize);
         let from_result = finish.and_then(|finish| self.facts.finish_extra(finish)?.todos.clone());
         let list = match from_result.as_deref() {
@@ -469,9 +462,9 @@ impl FoldStep<'_> {
         }
     }
 
-    fn policy(&mut self, policy: &Arc<Policy>, own: bool) {
+    fn policy(&mut self, policy: &SharedPolicy, own: bool) {
         let before = (self.core.policy.file.edit_quiet_steps, self.core.policy.paths);
-        self.core.policy = Arc::clone(policy);
+        self.core.policy = policy.clone();
         self.core.own_policy = own;
         self.core.lists.clear();
         self.core.claims.clear();

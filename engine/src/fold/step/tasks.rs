@@ -111,8 +111,7 @@ impl FoldStep<'_> {
     pub(super) fn task_evicted(&mut self, event: &Arc<TaskEvicted>, eviction: u32) {
         Arc::make_mut(&mut self.subs.tasks).evicted(self.at, event);
         self.follow_active();
-        let Some(task) = self.facts.rare.evictions.get(eviction as usize).map(|eviction| eviction.task)
-        else {
+        let Some(task) = self.facts.evictions.get(eviction as usize).map(|eviction| eviction.task) else {
             return;
         };
         self.core.task_ended.insert(task, eviction);
@@ -153,17 +152,15 @@ impl FoldStep<'_> {
             let cause = Cause::Evicted { eviction, how, last: Some(place) == last };
             self.begin(ix, Face::Output, cause);
         }
-        if self.facts.rare.evictions.get(eviction as usize).is_some_and(|it| it.summary.is_some()) {
+        if self.facts.evictions.get(eviction as usize).is_some_and(|it| it.summary.is_some()) {
             self.core.evicted.insert(eviction, places.iter().map(|(ix, _)| *ix).collect());
         }
     }
 
     /// A content's place in the conversation: a result stands where it came, whatever the order of the calls.
     fn stands_at(&self, ix: Ix) -> (Seq, Ix) {
-        let finish = self.history.answer(ix, Seq::MAX);
-        let finish = finish.and_then(|finish| self.facts.finishes.get(finish as usize));
         let born = || self.facts.item(ix).map_or(Seq::ZERO, |item| item.id.seq);
-        (finish.map_or_else(born, |finish| finish.seq), ix)
+        (self.ended(ix).map_or_else(born, |finish| finish.seq), ix)
     }
 
     /// Whether a cause shows on an item that an eviction would not replace.
@@ -243,11 +240,11 @@ impl FoldStep<'_> {
             return;
         }
         // One entry a prune, found by its seq, so that a fold of the active branch makes it once.
-        let place = self.facts.rare.evictions.partition_point(|eviction| eviction.seq < self.at);
-        let known = self.facts.rare.evictions.get(place).is_some_and(|eviction| eviction.seq == self.at);
+        let place = self.facts.evictions.partition_point(|eviction| eviction.seq < self.at);
+        let known = self.facts.evictions.get(place).is_some_and(|eviction| eviction.seq == self.at);
         let eviction = index(place);
         if !known {
-            self.facts.rare.evictions.push(EvictionFact { seq: self.at, task, summary: None });
+            self.facts.evictions.push(EvictionFact { seq: self.at, task, summary: None });
         }
         while self.core.task_recent.len() > keep {
             let Some(ix) = self.core.task_recent.pop_front() else { break };

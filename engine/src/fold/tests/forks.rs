@@ -66,7 +66,7 @@ fn pair(script: &Script, policy: &Policy) -> Pair {
 fn folded<'a>(events: impl IntoIterator<Item = &'a Recorded>) -> World {
     let mut world = World::default();
     for recorded in events {
-        let _ = world.apply(recorded);
+        world.apply(recorded);
     }
     world
 }
@@ -181,7 +181,7 @@ proptest! {
         let whole = folded(&pair.two);
         let mut prefix = World::default();
         for recorded in &pair.two {
-            let _ = prefix.apply(recorded);
+            prefix.apply(recorded);
             let at = recorded.seq;
             for (stream, since) in [(pair.parent, Seq(1)), (pair.child, pair.forked)] {
                 let then = (at >= since).then(|| prefix.stream(stream)).flatten();

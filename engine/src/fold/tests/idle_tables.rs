@@ -206,7 +206,7 @@ fn set_aside_after(pause_seconds: i64) -> Option<u32> {
             later = if steps >= 3 { pause_seconds * 1_000_000 } else { 0 };
         }
         recorded.event.host_time = Some(Micros(recorded.recorded_at.0 + later));
-        let _ = world.apply(&recorded);
+        world.apply(&recorded);
     }
     let state = world.stream(played.tape.stream()).unwrap();
     let first = state.items(Seq::MAX).next().unwrap();

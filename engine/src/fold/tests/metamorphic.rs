@@ -19,7 +19,7 @@ const ACTS: [&str; 6] = ["restore", "keep", "discard", "distill", "pin", "unpin"
 fn folded(events: &[Recorded]) -> World {
     let mut world = World::default();
     for recorded in events {
-        let _ = world.apply(recorded);
+        world.apply(recorded);
     }
     world
 }

@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::{check, check_under};
+use crate::fold::RuleKind;
 
 #[test]
 fn a_repeat_hides_the_one_before() {
@@ -385,4 +386,10 @@ fn a_policy_holds_from_where_it_is_set() {
         c4 edit a: current
     "#]],
     );
+}
+
+#[test]
+fn labels_are_numbered_without_a_gap() {
+    let numbers: Vec<u8> = RuleKind::all().map(RuleKind::number).collect();
+    assert_eq!(numbers, (0..13).collect::<Vec<u8>>());
 }

@@ -295,6 +295,20 @@ fn equal_labels_are_told_apart() {
     assert_eq!((named(short), named(hashes.get(1).unwrap()), named(hashes.get(2).unwrap())), (2, 1, 1));
 }
 
+#[test]
+fn a_tool_that_begins_with_an_underscore_has_a_hash_that_names_its_call() {
+    use crate::text::HashTarget;
+    let played = Script::parse("1 _mcp x ok").play(&Policy::default());
+    let state = played.tape.state();
+    let hash = state.items(Seq::MAX).find_map(|ix| state.hash(ix, Seq::MAX, super::HashForm::Shown)).unwrap();
+    let target = HashTarget::parse(&hash).unwrap();
+    assert_eq!(
+        (state.calls_by_hash(&target, Seq::MAX).len(), state.knows_hash(&target)),
+        (1, true),
+        "{hash}"
+    );
+}
+
 /// A model was shown `g_160cf` for one call and `g_160cfc` for another: discarding the first took both.
 #[test]
 fn a_hash_that_is_shown_means_the_calls_that_are_shown_with_it() {
