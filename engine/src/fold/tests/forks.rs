@@ -22,6 +22,15 @@ struct Pair {
     forked: Seq,
 }
 
+impl Pair {
+    /// Whether the one stream rewinds at this seq.
+    fn is_rewind(&self, seq: Seq) -> bool {
+        let is_it =
+            |event: &&Recorded| event.seq == seq && matches!(event.event.payload, Payload::Rewound(_));
+        self.one.iter().any(|event| is_it(&event))
+    }
+}
+
 /// Plays `script` once; from the first `note` on a fork takes over. The parent goes on, before and after the fork.
 fn pair(script: &Script, policy: &Policy) -> Pair {
     let played = script.play(policy);
@@ -84,9 +93,9 @@ fn seen(state: &State, at: Seq) -> Vec<String> {
     parts
 }
 
-/// Leaves out since when an item is hidden, if it is erased, or was hidden before the fork. A rewind begins anew causes that had
-/// ended after its point, and a fork has never heard of that. The same goes for the policy of that moment.
-fn without_moments(text: &str, forked: Seq) -> String {
+/// Leaves out since when an item is hidden, if it is erased, or was hidden before the fork or by a rewind. A rewind begins anew causes
+/// that had ended after its point, and a fork has never heard of those before it. The same goes for the policy of that moment.
+fn without_moments(text: &str, pair: &Pair) -> String {
     let number = |rest: &str| rest.find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |end| end);
     let (mut plain, mut rest, mut is_older) = (String::new(), text, false);
     while let Some(place) = rest.find(r#""cause":""#) {
@@ -100,7 +109,8 @@ fn without_moments(text: &str, forked: Seq) -> String {
         plain.push_str(name);
         let end = number(tail);
         let seq: u64 = tail[..end].parse().unwrap();
-        let is_past = name.ends_with("erased") || seq < forked.get() && !name.ends_with("superseded");
+        let is_moved = seq < pair.forked.get() || pair.is_rewind(Seq(seq));
+        let is_past = name.ends_with("erased") || is_moved && !name.ends_with("superseded");
         rest = if is_past { &tail[end..] } else { tail };
         if is_past {
             is_older = true;
@@ -130,7 +140,7 @@ fn difference(script: &Script, policy: &Policy) -> Option<String> {
     pair.one.iter().filter(|recorded| recorded.seq >= pair.forked).find_map(|recorded| {
         let at = recorded.seq;
         let plain = |state: &State| -> Vec<String> {
-            seen(state, at).iter().map(|text| without_moments(text, pair.forked)).collect()
+            seen(state, at).iter().map(|text| without_moments(text, &pair)).collect()
         };
         let difference = first_difference(&plain(one), &plain(two))?;
         Some(format!("at {at} of\n{}{difference}", text_of(script)))
