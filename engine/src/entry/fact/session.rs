@@ -5,13 +5,14 @@ use crate::entry::{Bytes, ItemRef, PointRef};
 use crate::event::{self, Actor, InjectedKind, ReplaceCause, Text};
 use crate::ids::StreamId;
 
-/// Title, folder, project or the host's version changed.
+/// Title, folder, project or the host's version changed, or the call that started the session became known.
 #[derive(Clone, PartialEq, Hash, Debug, Default)]
 pub struct SessionChanged {
     pub title: Option<String>,
     pub cwd: Option<String>,
     pub project: Option<String>,
     pub host_version: Option<String>,
+    pub call: Option<String>,
 }
 
 impl HostFact for SessionChanged {
@@ -22,11 +23,15 @@ impl HostFact for SessionChanged {
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"session_changed").text_option(self.title.as_ref()).text_option(self.cwd.as_ref());
         fields.text_option(self.project.as_ref()).text_option(self.host_version.as_ref());
+        // Without it, the fact has the revision that it always had.
+        if self.call.is_some() {
+            fields.text_option(self.call.as_ref());
+        }
     }
 
     fn clean(&mut self, cleaner: &mut dyn Cleaner) {
-        let Self { title, cwd, project, host_version } = self;
-        cleaner.texts(&mut [title, cwd, project, host_version]);
+        let Self { title, cwd, project, host_version, call } = self;
+        cleaner.texts(&mut [title, cwd, project, host_version, call]);
     }
 
     fn draft(&self, _: &mut dyn Drafter) -> event::SessionChanged {
@@ -35,6 +40,7 @@ impl HostFact for SessionChanged {
             cwd: self.cwd.clone(),
             project: self.project.clone(),
             host_version: self.host_version.clone(),
+            call: self.call.clone(),
         }
     }
 
@@ -44,6 +50,7 @@ impl HostFact for SessionChanged {
             cwd: kept.cwd.clone(),
             project: kept.project.clone(),
             host_version: kept.host_version.clone(),
+            call: kept.call.clone(),
         }
     }
 }
