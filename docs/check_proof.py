@@ -101,7 +101,7 @@ def roots_of(old, size, proof, known):
     return tuple(sha(b"\1", proof[-1], root) for root in roots_of(old - middle, size - middle, proof[:-1], None))
 
 # Payloads, CBOR in one form (FORMAT, section 3.6): each kind with its fields that hold names
-KINDS = """1 session_opened 5 host 6 name 7 project 8 parent 9 cwd 11 host_version;2 session_changed 5 cwd 6 project 7 host_version
+KINDS = """1 session_opened 5 host 6 name 7 project 8 parent 9 cwd 11 host_version;2 session_changed 5 cwd 6 project 7 host_version 8 call
 ;3 session_closed;4 turn_started 5 key;5 prompt_set 6 model;6 context_replaced;7 host_cleared 5 calls;8 rewound;9 forked
 ;10 host_recorded 4 record 5 about;16 message_recorded 4 key 6 parts 7 parent;17 message_continued 4 key 5 parts
 ;18 message_finished 4 key 5 report;19 message_abandoned 4 key;20 item_revised 6 parts

@@ -236,6 +236,10 @@ impl<'s> Gather<'s> {
 impl import::Sink for Gather<'_> {
     fn batch(&mut self, batch: import::ImportBatch) -> Result<(), SinkStop> {
         use acpdb_engine::entry::WirePiece;
+        // It would open a session of which nothing is recorded.
+        if batch.entries.is_empty() {
+            return Ok(());
+        }
         let weight = |piece: &WirePiece| match piece {
             WirePiece::Literal(bytes) => bytes.len(),
             WirePiece::Raw(bytes) | WirePiece::Escaped(bytes) => bytes.len(),

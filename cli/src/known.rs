@@ -20,6 +20,8 @@ use crate::reader::FileReport;
 const NAME: &str = "imports";
 /// Most files that are remembered.
 const FILE_COUNT_MAX: usize = 200_000;
+/// How long a subagent's file is read again while the call that started it is in no file.
+const CALL_LATE_MAX: Duration = Duration::from_secs(60 * 60);
 /// Step of the clocks of file systems: two changes within one step may have the same time.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
@@ -203,8 +205,11 @@ impl KnownFiles {
 
     fn remember(&mut self, path: &Path, stamp: Option<(bool, FileStamp)>, report: Option<&FileReport>) {
         let Some(place) = absolute(path) else { return };
+        let is_new = stamp.as_ref().is_some_and(|(_, stamp)| stamp.is_within(CALL_LATE_MAX));
         let is_understood = report.is_none_or(|file| {
-            file.report.is_complete() && file.report.cut.is_none() && file.report.unknown_records.is_empty()
+            let report = &file.report;
+            let waits = report.lacks_call && is_new;
+            report.is_complete() && report.cut.is_none() && report.unknown_records.is_empty() && !waits
         });
         self.is_changed |= match stamp {
             // A file of no known format that changes is not worth keeping.

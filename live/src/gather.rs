@@ -97,6 +97,26 @@ impl<'s> Gather<'s> {
         }
     }
 
+    /// Records the call that started a session, if that session is there. It may be among those that are gathered.
+    fn started(&mut self, session: &StreamInfo) {
+        let gathered = self.batches.iter().find(|(gathered, _)| gathered.name == session.name);
+        match gathered.map(|(gathered, _)| gathered.parent.as_ref()) {
+            Some(Some((_, Some(_)))) => return,
+            Some(_) => self.flush(),
+            None => {}
+        }
+        if self.error.is_some() {
+            return;
+        }
+        match self.store.stream_name(session.id()) {
+            Ok(Some(name)) if name.started_by.as_ref().is_some_and(|it| it.call.is_none()) => {
+                self.record(vec![Batch { stream: session.clone(), entries: Vec::new() }]);
+            }
+            Ok(_) => {}
+            Err(error) => self.error = Some(error),
+        }
+    }
+
     /// Why facts were left out, if any were: no commit can hold them. Only the first call tells it.
     pub fn left_out(&mut self) -> Option<String> {
         let error = self.too_large.take()?;
@@ -138,6 +158,10 @@ impl import::Sink for Gather<'_> {
     }
 
     fn batch(&mut self, mut batch: import::ImportBatch) -> Result<(), SinkStop> {
+        if batch.entries.is_empty() {
+            self.started(&batch.stream);
+            return if self.error.is_some() { Err(SinkStop) } else { Ok(()) };
+        }
         self.again.rename(&batch.stream, &mut batch.entries);
         self.count += batch.entries.len();
         self.bytes += batch.entries.iter().map(weight).sum::<usize>();

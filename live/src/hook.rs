@@ -135,7 +135,7 @@ impl HookEvent<'_> {
             }
             HostEventKind::FoldAsked(asked) if self.may_replace() => {
                 let key = format!("{}{}", acpdb_query::lost::COMPACTION_STEP, store.now().0);
-                let folded = compaction::answer(&store.session(self.info()), asked, &key);
+                let folded = compaction::answer(&store.session(self.branch(store)?), asked, &key);
                 done.answer.folded = if_there(folded)?.flatten();
             }
             _ => {}
@@ -175,6 +175,14 @@ impl HookEvent<'_> {
             HostEventKind::CallEnded(_) | HostEventKind::RowAdded(_) | HostEventKind::FoldAsked(_)
         );
         self.host == Host::ClaudeCode && is_about_rows && self.told.agent.is_some()
+    }
+
+    /// The branch of the session that was written to last, by the recording so far.
+    fn branch(&self, store: &Store) -> Result<StreamInfo, Error> {
+        let info = self.info();
+        let known = store.stream_name(info.id())?;
+        let newest = known.map(|known| store.newest_branch(known)).transpose()?;
+        Ok(StreamInfo { name: newest.map_or(info.name, |newest| newest.name), ..self.info() })
     }
 
     /// The recording of the context that the event is about.
@@ -262,17 +270,17 @@ impl HookEvent<'_> {
 
     fn due(&self, store: &Store) -> Result<Option<String>, HookError> {
         let Some(folder) = &self.told.cwd else { return Ok(None) };
-        Ok(due::text(store, &folder.to_string_lossy(), self.info().id())?)
+        Ok(due::text(store, &folder.to_string_lossy(), self.branch(store)?.id())?)
     }
 
     /// The index of what a compaction took.
     fn lost(&self, store: &Store) -> Result<Option<String>, HookError> {
-        Ok(lost::give(store, &self.info())?)
+        Ok(lost::give(store, &self.branch(store)?)?)
     }
 
     /// The reminder and the notice of the context's size that are due with a prompt.
     fn reminders(&self, store: &Store) -> Result<Option<String>, HookError> {
-        let Some(view) = if_there(store.view(self.info().id()))? else { return Ok(None) };
+        let Some(view) = if_there(store.view(self.branch(store)?.id()))? else { return Ok(None) };
         let reminder = acpdb_serve::Reminder::due(&view).map(|due| due.text);
         Ok(joined(reminder, acpdb_serve::SizeNotice::due_with_prompt(&view).map(|due| due.text)))
     }
@@ -282,7 +290,8 @@ impl HookEvent<'_> {
         if !birth::is_worth_a_look(call) {
             return Ok(());
         }
-        let Some(view) = if_there(store.view(self.info().id()))? else { return Ok(()) };
+        let own = self.branch(store)?;
+        let Some(view) = if_there(store.view(own.id()))? else { return Ok(()) };
         if call.id.as_ref().is_some_and(|id| has_ended(&view, id)) {
             // The host writes a row again: its content was decided before.
             return Ok(());
@@ -290,7 +299,7 @@ impl HookEvent<'_> {
         let Some(pointer) = birth::pointer(&view, call)? else { return Ok(()) };
         let Some(id) = self.begun(store, call, done)? else { return Ok(()) };
         // The model reads the pointer, so the call is no newer view of the file: the earlier one has to stay.
-        let receipt = store.append(&self.info(), vec![finished(&id, Outcome::Aborted, call)])?;
+        let receipt = store.append(&own, vec![finished(&id, Outcome::Aborted, call)])?;
         done.event_count = done.event_count.saturating_add(receipt.event_count);
         done.answer.replacement = Some(pointer);
         Ok(())
@@ -313,7 +322,7 @@ impl HookEvent<'_> {
                     done.add(self.import_own(store, &path, format)?);
                 }
             }
-            let view = store.view(self.info().id())?;
+            let view = store.view(self.branch(store)?.id())?;
             let found = match &call.id {
                 Some(id) => {
                     let is_there = !view.state().calls_by_host_id(id, view.at()).is_empty();

@@ -46,6 +46,8 @@ mod remote;
 mod salvaged;
 #[path = "cli/several.rs"]
 mod several;
+#[path = "cli/started.rs"]
+mod started;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/told_alike.rs"]

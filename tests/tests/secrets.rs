@@ -104,12 +104,7 @@ fn facts(s: &dyn Fn(usize) -> String) -> Vec<Entry> {
             model: None,
             params: Some(bytes(format!(r#"{{"stop":"{}"}}"#, s(33)))),
         }),
-        Fact::SessionChanged(fact::SessionChanged {
-            title: Some(s(34)),
-            cwd: None,
-            project: None,
-            host_version: None,
-        }),
+        Fact::SessionChanged(fact::SessionChanged { title: Some(s(34)), ..fact::SessionChanged::default() }),
         Fact::MemoryRetracted(fact::MemoryRetracted { id: "f1".to_owned(), reason: Some(s(35)), at: None }),
         Fact::Injected(fact::Injected { what: InjectedKind::Other, text: bytes(s(36)) }),
         Fact::HostCleared(fact::HostCleared {
@@ -416,7 +411,7 @@ fn again(s: &dyn Fn(usize) -> String) -> Vec<Entry> {
         Entry::message_parts("m2", Role::Assistant, vec![PartEntry::reasoning(s(1), None)]),
         Entry::tool_started("c1", "bash", format!(r#"{{"command":"curl -H {}"}}"#, s(2))),
         Entry::tool_completed("c1", s(3)),
-        fact::SessionChanged { title: Some(s(34)), cwd: None, project: None, host_version: None }.into(),
+        fact::SessionChanged { title: Some(s(34)), ..fact::SessionChanged::default() }.into(),
     ]
 }
 

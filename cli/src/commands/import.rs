@@ -120,7 +120,7 @@ pub(crate) fn run(global: &Global, args: &ImportArgs, output: &mut Output) -> Re
         let taken = TakenParts { memory: args.memory, policy: args.policy };
         imported.push(ImportedStore::of(path, &source, store, taken, output)?);
     }
-    close(opened, &mut known, &skipped, output)?;
+    close(opened, &mut known, (&reports, &skipped), output)?;
     let is_nothing = reports.is_empty() && imported.is_empty() && partly_count == 0;
     render(&reports, &imported, &skipped, (other_count, is_nothing), output)?;
     tell_where(global, args, (&folder, &reports, &imported), output);
@@ -154,10 +154,11 @@ fn tell_where(
 fn close(
     opened: Option<Store>,
     known: &mut KnownFiles,
-    skipped: &[Skipped],
+    (reports, skipped): (&[FileReport], &[Skipped]),
     output: &mut Output,
 ) -> Result<(), Failure> {
     if let Some(store) = opened {
+        reader::tell_started(&store, reports)?;
         crate::kept::leave_with(known, &store);
         store.close()?;
     }

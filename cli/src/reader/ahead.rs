@@ -30,7 +30,7 @@ enum FileMessage {
     Found(Recognised),
     Facts(Vec<import::ImportBatch>),
     Present(Arc<StreamInfo>, Vec<PresentMessage>),
-    End(std::io::Result<(u64, Result<ImportReport, ImportError>)>),
+    End(Box<std::io::Result<(u64, Result<ImportReport, ImportError>)>>),
 }
 
 struct ReadJob {
@@ -102,7 +102,7 @@ impl FileInProgress {
                     import::Sink::present(&mut gather, &stream, messages);
                 }
                 Ok(FileMessage::End(end)) => {
-                    let (bytes, result) = end.map_err(ReadError::File)?;
+                    let (bytes, result) = (*end).map_err(ReadError::File)?;
                     return report(&mut gather, path, bytes, result);
                 }
                 Ok(FileMessage::Found(_)) | Err(_) => {
@@ -130,7 +130,7 @@ fn read(job: &ReadJob, choice: FileChoice, options: &ImportOptions, bar: &Progre
     let end = super::parse(path, format, options, &mut sessions, &mut parcel, &mut |bytes| bar.inc(bytes));
     if parcel.send().is_ok() {
         // An import that was interrupted takes no more.
-        let _ = job.to.send(FileMessage::End(end));
+        let _ = job.to.send(FileMessage::End(Box::new(end)));
     }
 }
 

@@ -8,6 +8,7 @@ mod ahead;
 mod kept;
 mod notes;
 mod place;
+mod started;
 mod storage;
 
 use std::fs::File;
@@ -24,6 +25,7 @@ use acpdb_live::recording::{beside, stem};
 pub(crate) use self::ahead::{FILE_COUNT as AHEAD_COUNT, FileInProgress, ReaderThread};
 pub(crate) use self::kept::{TemporaryFile, kept};
 pub(crate) use self::notes::{notes, refused};
+pub(crate) use self::started::tell_started;
 pub(crate) use self::storage::{StorageFile, stored};
 
 /// The result of reading one file.

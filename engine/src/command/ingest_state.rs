@@ -20,7 +20,7 @@ use std::sync::Arc;
 use rkyv::{Archive, Deserialize, Serialize};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::event::{Payload, Recorded, Scope};
+use crate::event::{Parent, Payload, Recorded, Scope};
 use crate::ids::{BodyId, ItemId, Origin, Seq};
 
 pub(crate) use saved::SavedIngestState;
@@ -72,6 +72,8 @@ pub struct IngestState {
     pub project: Option<String>,
     /// Host version, as last changed.
     pub host_version: Option<String>,
+    /// For a subagent: the session and the call that started it, as far as known.
+    pub parent: Option<Parent>,
     /// The body that holds the key of the stream's signatures.
     pub key: Option<BodyId>,
     /// How many events went into it.
@@ -104,6 +106,7 @@ impl IngestState {
                 self.cwd.clone_from(&opened.cwd);
                 self.project.clone_from(&opened.project);
                 self.host_version.clone_from(&opened.host_version);
+                self.parent.clone_from(&opened.parent);
                 self.key = Some(opened.key.id(recorded.seq));
             }
             Payload::SessionChanged(changed) => {
@@ -118,6 +121,9 @@ impl IngestState {
                     if new.is_some() {
                         now.clone_from(new);
                     }
+                }
+                if let (Some(parent), Some(call)) = (&mut self.parent, &changed.call) {
+                    parent.call = Some(call.clone());
                 }
             }
             Payload::MessageRecorded(message) => parts = message.parts.len(),

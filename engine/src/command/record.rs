@@ -91,8 +91,15 @@ pub fn change(info: &StreamInfo, ingest_state: &IngestState) -> Option<Fact> {
     let project = info.project.as_deref().map(|project| project_of(project).into_owned());
     let project = newer(&project, &ingest_state.project);
     let host_version = newer(&info.host_version, &ingest_state.host_version);
-    let any = title.is_some() || cwd.is_some() || project.is_some() || host_version.is_some();
-    any.then_some(SessionChanged { title, cwd, project, host_version }.into())
+    // The session that started it is told when it is opened; the call may become known later.
+    let started = ingest_state.parent.as_ref().filter(|parent| parent.call.is_none());
+    let call = info
+        .parent
+        .as_ref()
+        .zip(started)
+        .and_then(|((stream, call), parent)| call.clone().filter(|_| *stream == parent.stream));
+    let changes = SessionChanged { title, cwd, project, host_version, call };
+    (changes != SessionChanged::default()).then_some(changes.into())
 }
 
 impl<'a> Recorder<'a> {
@@ -247,6 +254,17 @@ impl<'a> Recorder<'a> {
         let template = Template { stream, entry, origin, revision: seen.revision, secret };
         let draft = template.finish(payload.into(), Bodies::default(), true);
         draft.event.stamp.wire.is_some().then_some(draft)
+    }
+
+    /// The seq of a point of this stream at which another one begins; nothing of it, if the point is unknown. `None`: the
+    /// point is only drafted.
+    pub fn recorded_point(&self, point: &PointRef) -> Option<Seq> {
+        let (PointRef::After(text) | PointRef::Before(text)) = point else { return Some(self.point(point)) };
+        let origin = self.secret.origin(text);
+        if let Some(seen) = self.ingest_state.seen(origin) {
+            return Some(if matches!(point, PointRef::After(_)) { seen.seq } else { seen.seq.before() });
+        }
+        (!self.pending.contains_key(&origin)).then_some(Seq::ZERO)
     }
 
     fn items(&self, items: &[ItemRef]) -> Vec<ItemId> {

@@ -73,6 +73,12 @@ impl StreamInfo {
         Self { scope: Scope::User, name: "user".to_owned(), ..Self::default() }
     }
 
+    /// Another branch of this session that its host writes to one recording: numbered from 2, in order of their beginnings.
+    #[must_use]
+    pub fn branch(&self, number: usize) -> Self {
+        Self { name: format!("{}+{number}", self.name), ..self.clone() }
+    }
+
     /// The id of its stream.
     pub fn id(&self) -> StreamId {
         crate::event::stream_id(self.scope, &self.host, &self.name)
@@ -149,6 +155,12 @@ impl ItemRef {
             Self::Id(_) => None,
         }
     }
+}
+
+/// The name of a session without the number of a branch of it; see [`StreamInfo::branch`].
+pub fn without_branch(name: &str) -> &str {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.rsplit_once('+').filter(|(_, number)| is_number(number)).map_or(name, |(session, _)| session)
 }
 
 /// A point in the stream as a host can name it.

@@ -107,16 +107,19 @@ pub struct SessionChanged {
     pub project: Option<String>,
     /// New host version.
     pub host_version: Option<String>,
+    /// The host's id of the call that started it, where that was not known when it was opened.
+    pub call: Option<String>,
 }
 
-record!(SessionChanged { 4 title, 5 cwd, 6 project, 7 host_version });
+record!(SessionChanged { 4 title, 5 cwd, 6 project, 7 host_version, 8 call });
 
 impl EventKind for SessionChanged {
     const HAS_TEXTS: bool = true;
 
     fn in_words(&self) -> String {
         let title = self.title.as_ref().map(ToString::to_string);
-        let fields = [("title", &title), ("cwd", &self.cwd), ("project", &self.project)];
+        let fields =
+            [("title", &title), ("cwd", &self.cwd), ("project", &self.project), ("call", &self.call)];
         let set =
             fields.iter().filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={value}")));
         set.collect::<Vec<_>>().join(" ")
@@ -126,7 +129,13 @@ impl EventKind for SessionChanged {
     fn sample() -> Self {
         use crate::event::samples::{prose, text};
 
-        Self { title: prose(0), cwd: text("/v"), project: text("p"), host_version: text("2") }
+        Self {
+            title: prose(0),
+            cwd: text("/v"),
+            project: text("p"),
+            host_version: text("2"),
+            call: text("call_1"),
+        }
     }
 
     fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {

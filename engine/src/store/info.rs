@@ -7,17 +7,13 @@ use crate::error::Error;
 use crate::event::{Payload, Recorded, Scope};
 use crate::fold::{State, StreamFacts};
 use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
-use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
+use crate::index::FramePlace;
 use crate::log::LogError;
 use crate::storage::list_if_there;
-use crate::text::likeness::nearest;
 
 use super::fetch::bare;
 use super::{At, Store, StoreInner, View};
 use crate::log::StreamPlace;
-
-/// Most streams that are looked up by their names in the index: with more, all streams are looked at.
-const FOUND_COUNT_MAX: usize = 64;
 
 /// A stream by its names.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
@@ -245,33 +241,6 @@ impl Store {
         Ok((began, folder))
     }
 
-    /// The stream that a host's id, a unique prefix of one, or `latest` names. Sessions of all hosts and projects.
-    ///
-    /// Cost: with an index, a look at the first event of each stream that the index knows by this name. Without one, and
-    /// for a name that is not there, a look at the first event of each stream.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] with the nearest name, [`Error::Ambiguous`] with the candidates.
-    pub fn find_stream(&self, name: &str) -> Result<StreamName, Error> {
-        if name == "latest" {
-            return self.latest()?.ok_or_else(|| not_found(name, None));
-        }
-        if let Some(known) = self.known_by(name)? {
-            match chosen(&known, name) {
-                Err(Error::NotFound { .. }) => {}
-                found => return found,
-            }
-        }
-        chosen(&self.stream_names()?, name)
-    }
-
-    /// The session that is no subagent's and was active last; see [`Store::newest_of`].
-    fn latest(&self) -> Result<Option<StreamName>, Error> {
-        let mut names = self.stream_names()?;
-        names.retain(|stream| stream.scope == Scope::Session && stream.parent.is_none());
-        self.newest_of(names)
-    }
-
     /// Among some streams, the one that was active last, by [`SessionSummary::ended`]. A stream without a known time
     /// stands behind all others; of equals, the one that was recorded last is taken.
     ///
@@ -289,32 +258,6 @@ impl Store {
             }
         }
         Ok(newest.map(|(_, name)| name))
-    }
-
-    /// The streams that the index knows by a name, or else by names that begin with it; `None` if the index cannot tell,
-    /// or knows none. If it is behind, these are all whose names begin so, and the streams with events that it does not have.
-    fn known_by(&self, name: &str) -> Result<Option<Vec<StreamName>>, Error> {
-        // The index of names holds no ids of streams, and of longer names it holds the beginning.
-        let in_index = !name.is_empty() && name.len() < NAME_BYTES_MAX && !is_hex_id(name);
-        for prefix in [false, true] {
-            let known = || self.named(NameKind::Session, name, prefix, FOUND_COUNT_MAX);
-            if !in_index {
-                return Ok(None);
-            }
-            let Some(entries) = known() else {
-                let streams = self.bearers(NameKind::Session, name, FOUND_COUNT_MAX)?;
-                let streams = streams.map(|streams| streams.into_iter().collect());
-                return streams.map(|streams| self.stream_names_among(&streams)).transpose();
-            };
-            if entries.len() >= FOUND_COUNT_MAX {
-                return Ok(None);
-            }
-            if !entries.is_empty() {
-                let known: BTreeSet<StreamId> = entries.into_iter().map(|entry| entry.stream).collect();
-                return self.stream_names_among(&known).map(Some);
-            }
-        }
-        Ok(None)
     }
 
     /// All sessions as of `at`, in order of first events, subagents included. Folds one after the other, and keeps none.
@@ -513,57 +456,13 @@ impl StoreInner {
     }
 }
 
-/// The stream among `names` that `name` means.
-fn chosen(names: &[StreamName], name: &str) -> Result<StreamName, Error> {
-    let exact: Vec<&StreamName> =
-        names.iter().filter(|stream| stream.name == name || stream.id.to_hex() == name).collect();
-    if let [only] = exact.as_slice() {
-        return Ok((*only).clone());
-    }
-    let candidates: Vec<&StreamName> = if exact.is_empty() {
-        names.iter().filter(|stream| !name.is_empty() && stream.name.starts_with(name)).collect()
-    } else {
-        exact
-    };
-    match candidates.as_slice() {
-        [only] => Ok((*only).clone()),
-        [] => {
-            let near = nearest(names.iter().map(|stream| &stream.name), name, 0.7);
-            Err(not_found(name, near.cloned()))
-        }
-        many => {
-            // A session and its subagents share a prefix: the session is meant.
-            let tops: Vec<&&StreamName> = many.iter().filter(|stream| stream.parent.is_none()).collect();
-            if let [only] = tops.as_slice() {
-                return Ok((**only).clone());
-            }
-            // Forks are called after the session that they left: that session is meant.
-            let whole =
-                many.iter().filter(|stream| many.iter().all(|other| other.name.starts_with(&stream.name)));
-            if let [only] = whole.collect::<Vec<_>>().as_slice() {
-                return Ok((**only).clone());
-            }
-            let candidates = many.iter().take(8).map(|stream| stream.name.clone()).collect();
-            Err(Error::Ambiguous { name: name.to_owned(), candidates })
-        }
-    }
-}
-
-/// Whether a text can be the id of a stream.
-fn is_hex_id(text: &str) -> bool {
-    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-fn not_found(name: &str, nearest: Option<String>) -> Error {
-    Error::NotFound { what: "session", name: name.to_owned(), nearest }
-}
-
 fn summary(mut name: StreamName, state: &State, at: Seq, ended: Option<Micros>) -> SessionSummary {
     let figures = state.stats(at);
     // Before its opening nothing is known of a session.
     let facts = state.info(at).cloned().unwrap_or_default();
-    let StreamFacts { project, title, .. } = facts;
+    let StreamFacts { project, title, parent, .. } = facts;
     name.title = title.or(name.title);
+    name.started_by = parent.map(|parent| StartedBy { stream: parent.stream, call: parent.call });
     let superseded = figures.kinds.iter().filter(|(kind, _)| matches!(kind, crate::fold::StatsKind::Rule(_)));
     SessionSummary {
         project,

@@ -27,6 +27,7 @@ mod erasure_list;
 mod erasures;
 mod events;
 mod fetch;
+mod find;
 mod folds;
 mod footing;
 mod former;

@@ -28,8 +28,8 @@ use acpdb_engine::ids::Seq;
 
 use super::json::{count, elements, member, owned, pick};
 use super::lines::{LineImporter, RecordOutcome, read_lines, span};
-use super::turns::{Calls, Occurrences, Repeated, digest, message, picture, prompt, step};
-use super::{Beside, ImportContext, ImportError, Input, time, without_cached};
+use super::turns::{Calls, Occurrences, Repeated, digest, holds_pointer, message, picture, prompt, step};
+use super::{Beside, ImportContext, ImportError, Input, is_uuid, time, without_cached};
 
 const HOST: &str = "codex";
 
@@ -62,7 +62,13 @@ pub(super) struct Codex {
     inherited: usize,
     /// A note about a beginning that could not be read.
     missing: Option<String>,
+    /// Calls, and the threads that they started: all so far, and those of which the record tells.
+    spawned: Vec<(String, String)>,
+    started: Vec<(String, String)>,
 }
+
+/// The newest of a session's subagents whose threads are looked for in each line.
+const SPAWNED_COUNT: usize = 64;
 
 impl LineImporter for Codex {
     fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> RecordOutcome {
@@ -75,6 +81,11 @@ impl LineImporter for Codex {
         let origin = self.lines.origin("line", &digest(&without_ordinal(line)));
         let (kind, payload) = (owned(kind).unwrap_or_default(), payload.unwrap_or_default());
         let part = owned(member(Some(payload), "type")).unwrap_or_default();
+        self.started.clear();
+        self.spawned(&part, payload);
+        // Its file may have begun after the line that named it first.
+        let newest = self.spawned.iter().rev().take(SPAWNED_COUNT);
+        self.started.extend(newest.filter(|(_, thread)| line.contains(thread.as_str())).cloned());
         let known = match kind.as_str() {
             "session_meta" => self.session_meta(payload, &origin, out),
             "turn_context" => self.turn_context(payload, &origin, out),
@@ -104,6 +115,10 @@ impl LineImporter for Codex {
 
     fn stream(&self) -> Option<&StreamInfo> {
         self.named.then_some(&self.stream)
+    }
+
+    fn started(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.started)
     }
 }
 
@@ -166,13 +181,38 @@ impl Codex {
         true
     }
 
+    /// Notes the thread of a subagent that a call started: the call's result names it, and so do events.
+    fn spawned(&mut self, kind: &str, payload: &str) {
+        let [id, output, thread, item] =
+            pick(payload, ["call_id", "output", "new_thread_id", "item"]).unwrap_or_default();
+        let (call, threads) = match kind {
+            "function_call_output" => {
+                let told = owned(output).unwrap_or_default();
+                (owned(id), owned(member(Some(&told), "agent_id")).into_iter().collect())
+            }
+            "collab_agent_spawn_end" => (owned(id), owned(thread).into_iter().collect()),
+            "item_completed" if owned(member(item, "tool")).as_deref() == Some("spawn_agent") => {
+                let threads = member(item, "receiver_thread_ids").and_then(elements).unwrap_or_default();
+                let threads: Vec<String> = threads.into_iter().filter_map(|it| owned(Some(it))).collect();
+                (owned(member(item, "id")), threads)
+            }
+            _ => return,
+        };
+        let Some(call) = call else { return };
+        for thread in threads.into_iter().filter(|thread| is_uuid(thread)) {
+            if !self.spawned.iter().any(|(_, known)| *known == thread) {
+                self.spawned.push((call.clone(), thread));
+            }
+        }
+    }
+
     fn turn_context(&mut self, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
         let Some([cwd, model]) = pick(payload, ["cwd", "model"]) else { return false };
         let (cwd, model) = (owned(cwd), owned(model));
         out.push(Entry::host_record("turn_context", None).origin(origin));
         if cwd.is_some() && cwd != self.stream.cwd {
             self.stream.cwd.clone_from(&cwd);
-            let changed = fact::SessionChanged { title: None, cwd, project: None, host_version: None };
+            let changed = fact::SessionChanged { cwd, ..fact::SessionChanged::default() };
             out.push(Entry::from(changed).origin(format!("{origin}/cwd")));
         }
         if model.is_some() && model != self.model {
@@ -328,8 +368,7 @@ impl Codex {
         if member(output, "success") == Some("false") {
             outcome = Outcome::Failed;
         }
-        // The text that the result points to has to stay: nothing was read.
-        if parts.iter().any(|part| acpdb_serve::point::is_pointer(&part.bytes)) {
+        if holds_pointer(&parts) {
             outcome = Outcome::Aborted;
         }
         let finish = self.calls.finish(&id);

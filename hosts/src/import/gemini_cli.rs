@@ -255,7 +255,7 @@ impl FileSession {
         let around = Entry::host_record("document", None).origin(&name).wire(document(text, &records));
         let mut around = vec![around];
         if title.is_some() {
-            let changed = fact::SessionChanged { title, cwd: None, project: None, host_version: None };
+            let changed = fact::SessionChanged { title, ..fact::SessionChanged::default() };
             around.push(Entry::from(changed).origin(format!("{name}/summary")));
         }
         self.tell(gemini, around, at.saturating_add(text.len() as u64), context)
@@ -425,8 +425,7 @@ impl Gemini {
             out.push(Entry::host_record("$set", None).origin(origin));
         }
         if let Some(title) = owned(summary) {
-            let changed =
-                fact::SessionChanged { title: Some(title), cwd: None, project: None, host_version: None };
+            let changed = fact::SessionChanged { title: Some(title), ..fact::SessionChanged::default() };
             out.push(Entry::from(changed).origin(format!("{}/summary", origin_of(out.get(place)))));
         }
     }

@@ -71,6 +71,11 @@ pub(super) trait LineImporter {
 
     /// The session, if the records so far name it.
     fn stream(&self) -> Option<&StreamInfo>;
+
+    /// Calls, and the sessions that they started, of which the record tells.
+    fn started(&mut self) -> Vec<(String, String)> {
+        Vec::new()
+    }
 }
 
 /// Reads all records of one session.
@@ -102,6 +107,10 @@ pub(super) fn read_lines(
             opened(info, context)
         });
         context.emit(stream, entries, reader.offset())?;
+        let stream = Arc::clone(stream);
+        for (call, session) in importer.started() {
+            context.starts(&stream, &call, &session)?;
+        }
     }
     Ok(())
 }

@@ -43,6 +43,7 @@ mod swe_agent;
 mod torn;
 mod turns;
 
+use std::collections::{HashMap, hash_map};
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
@@ -63,12 +64,12 @@ pub use gemini_cli::{AGENT_FOLDER, LOG as SESSION_LOG};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database, session_ids};
 pub use opencode_storage::{ListedMessages, StoredMessage, read_storage};
-pub use report::{ImportError, ImportNote, ImportReport};
+pub use report::{ImportError, ImportNote, ImportReport, StartedSession};
 pub use retold::Retold;
 pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
-pub const READERS: u32 = 9;
+pub const READERS: u32 = 10;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -227,7 +228,8 @@ pub struct SinkStop;
 
 /// Takes batches in the order of the input.
 pub trait Sink {
-    /// Takes one batch; batches of a parent and its subagents may alternate.
+    /// Takes one batch; batches of a parent and its subagents may alternate. One without facts tells the call that started a session:
+    /// it changes nothing of a session that is not there yet.
     ///
     /// # Errors
     /// To end the import. [`read`] then gives [`ImportError::Stopped`].
@@ -321,6 +323,8 @@ pub(crate) struct ImportContext<'a> {
     pub(crate) offset: u64,
     /// Facts that were handed out.
     pub(crate) facts: u64,
+    /// The calls that started sessions so far, by the ids of both sessions.
+    started: HashMap<(String, String), String>,
     tally: report::CallTally,
     held: held::HeldFacts,
 }
@@ -335,7 +339,8 @@ impl<'a> ImportContext<'a> {
     ) -> Self {
         let (report, tally) = (ImportReport::new(format), report::CallTally::default());
         let held = held::HeldFacts::default();
-        Self { name, options, sink, report, line: 0, offset: 0, facts: 0, tally, held }
+        let started = HashMap::new();
+        Self { name, options, sink, report, line: 0, offset: 0, facts: 0, started, tally, held }
     }
 
     /// The report, after all was handed out.
@@ -371,6 +376,35 @@ impl<'a> ImportContext<'a> {
         let short = records.iter().filter(|record| record.len() < bytes);
         let (max, found) = (self.options.limits.unread, short.count() as u64);
         if found > max { Err(Exceeded { limit: "unread", max, found }.into()) } else { Ok(()) }
+    }
+
+    /// Tells the call of `parent` that started a session. That session may be there already, or come later in this input: then
+    /// [`ImportContext::call_of`] tells its call.
+    pub(crate) fn starts(
+        &mut self,
+        parent: &StreamInfo,
+        call: &str,
+        session: &str,
+    ) -> Result<(), ImportError> {
+        if session.is_empty() || call.is_empty() || session == parent.name {
+            return Ok(());
+        }
+        let (parent, call, session) = (parent.name.clone(), call.to_owned(), session.to_owned());
+        let started = StartedSession { parent, call, session };
+        let stream = Arc::new(started.info(self.report.format.name()));
+        // A fork repeats the calls of the session that it left: its copies name sessions that are not its own.
+        let key = (started.parent.clone(), started.session.clone());
+        if let hash_map::Entry::Vacant(new) = self.started.entry(key) {
+            new.insert(started.call.clone());
+            self.report.starts(started);
+        }
+        let batch = ImportBatch { stream, entries: Vec::new(), offset: self.offset };
+        self.sink.batch(batch).map_err(|SinkStop| ImportError::Stopped)
+    }
+
+    /// The call of `parent` that started a session, if this input has told it.
+    pub(crate) fn call_of(&self, parent: &str, session: &str) -> Option<String> {
+        self.started.get(&(parent.to_owned(), session.to_owned())).cloned()
     }
 
     /// Hands out the facts of one record. Nothing happens if there are none.

@@ -27,16 +27,20 @@
 //! A part or message without id is named by its message and place. Another one under a known id is told under `<id>+<n>`: a
 //! redactor may have put one word in place of many ids. The same one is told once.
 
+mod started;
 mod undo;
+mod usage;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece, fact};
-use acpdb_engine::event::{Actor, Outcome, PartKind, ReplaceCause, Report, Role, Usage};
+use acpdb_engine::event::{Actor, Outcome, PartKind, ReplaceCause, Report, Role};
 
+use self::started::started_by;
 use self::undo::RevertPoint;
+pub(super) use self::usage::usage_of;
 use super::marks::marks;
 use super::report::{Admitted, NOTES_MAX};
 use super::retold::Retold;
@@ -133,6 +137,8 @@ pub(super) struct SessionReader {
     undo: RevertPoint,
     /// Messages that the host would send.
     present: Vec<PresentMessage>,
+    /// Calls, and the sessions that they started, which were not told yet.
+    started: Vec<(String, String)>,
 }
 
 impl SessionReader {
@@ -141,7 +147,8 @@ impl SessionReader {
         let stream = Arc::new(stream_of(info, context));
         let (origins, contents, pieces) = (HashSet::new(), HashMap::new(), Vec::new());
         let undo = RevertPoint::of(info);
-        Self { stream, origins, contents, pieces, message_count: 0, undo, present: Vec::new() }
+        let (present, started) = (Vec::new(), Vec::new());
+        Self { stream, origins, contents, pieces, message_count: 0, undo, present, started }
     }
 
     /// The name under which a record with this id is told: the id, unless another record was told under it. A record that is
@@ -176,7 +183,8 @@ impl SessionReader {
         let mut document = Document { text, start: (1, 0), done: 0, session: self };
         let entries = read_message(&mut document, text, context);
         document.close();
-        context.emit(&stream, entries, end)
+        context.emit(&stream, entries, end)?;
+        self.tell_started(context)
     }
 
     /// Hands out the document entry: all text that is in no record.
@@ -252,6 +260,7 @@ fn document(
         context.emit(&stream, entries, offset)?;
     }
     document.close();
+    session.tell_started(context)?;
     session.revert(context);
     session.close(end, context)
 }
@@ -265,7 +274,10 @@ fn stream_of(info: &str, context: &mut ImportContext<'_>) -> StreamInfo {
     let name = json::owned(id)
         .or_else(|| context.options.session.clone())
         .unwrap_or_else(|| context.name.to_owned());
-    let parent = json::owned(parent).map(|parent| (StreamInfo::session(HOST, parent).id(), None));
+    let parent = json::owned(parent).map(|parent| {
+        let call = context.call_of(&parent, &name);
+        (StreamInfo::session(HOST, parent).id(), call)
+    });
     let project =
         context.options.project.clone().or_else(|| directory.clone()).or_else(|| json::owned(project));
     // A subagent's session has a document of its own: counted like any other, linked to its parent.
@@ -439,26 +451,6 @@ impl MessageInfo {
     }
 }
 
-pub(super) fn usage_of(tokens: Option<&str>) -> Usage {
-    let Some([input, output, reasoning, cache]) =
-        tokens.and_then(|tokens| json::pick(tokens, ["input", "output", "reasoning", "cache"]))
-    else {
-        return Usage::default();
-    };
-    let [read, write] = cache.and_then(|cache| json::pick(cache, ["read", "write"])).unwrap_or_default();
-    // The host subtracts reasoning from the output that it is part of.
-    let thought = json::count(reasoning).unwrap_or(0);
-    Usage {
-        input: json::count(input),
-        output: json::count(output).map(|output| output.saturating_add(thought)),
-        cache_read: json::count(read),
-        cache_write: json::count(write),
-        cache_write_long: None,
-        reasoning: json::count(reasoning),
-        searches: None,
-    }
-}
-
 /// The fields of a part that are read.
 struct OpencodePart<'a> {
     kind: Cow<'a, str>,
@@ -490,7 +482,7 @@ fn read_part(
     id: &str,
     part: &OpencodePart<'_>,
     raw: &str,
-    document: &Document<'_>,
+    document: &mut Document<'_>,
     context: &mut ImportContext<'_>,
 ) -> Vec<Entry> {
     let kind = &*part.kind;
@@ -510,7 +502,10 @@ fn read_part(
     }
     match (kind, part.state) {
         ("step-start", _) => vec![Entry::step(id).origin(format!("turn:{id}")).at(head.created)],
-        ("tool", Some(state)) => read_call(head, id, part, state),
+        ("tool", Some(state)) => {
+            document.session.started.extend(started_by(id, part.call, state));
+            read_call(head, id, part, state)
+        }
         _ => {
             if matches!(kind, "text" | "reasoning" | "file" | "tool") {
                 let reason = format!("part {id} of kind {kind} lacks its content; kept as it is");

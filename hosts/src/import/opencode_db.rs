@@ -119,7 +119,10 @@ pub fn read_changed(
     if is_still {
         rows.count_strays(&mut context.report);
     }
-    for (id, session) in &rows.sessions {
+    // Calls name the sessions that they start.
+    let is_child = |info: &str| json::member(Some(info), "parentID").is_some();
+    let (children, others): (Vec<_>, Vec<_>) = rows.sessions.iter().partition(|(_, info)| is_child(info));
+    for (id, session) in others.into_iter().chain(children) {
         let mark = rows.mark(id, session);
         if read.0.get(id) == Some(&mark) {
             continue;

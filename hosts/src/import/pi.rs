@@ -301,7 +301,7 @@ impl Pi {
             }
             ("session_info", _) => {
                 let title = owned(member(Some(line), "name"));
-                let changed = fact::SessionChanged { title, cwd: None, project: None, host_version: None };
+                let changed = fact::SessionChanged { title, ..fact::SessionChanged::default() };
                 out.push(Entry::from(changed).origin(origin));
             }
             _ => return KNOWN.contains(&kind),

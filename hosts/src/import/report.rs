@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
-use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact};
+use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, fact, without_branch};
 use acpdb_engine::event::Outcome;
 use acpdb_engine::ids::StreamId;
-use acpdb_serve::point::is_pointer;
 use serde::{Deserialize, Serialize};
 
 use super::ImportFormat;
 use super::claude_code::UNCHANGED;
 use super::limits::Exceeded;
+use super::turns::holds_pointer;
 use super::values::{JsonSpan, Shape};
 
 /// Notes kept in a report; further ones are only counted.
@@ -19,6 +19,9 @@ pub(super) const NOTES_MAX: usize = 1000;
 
 /// Versions kept in a report.
 const VERSIONS_MAX: usize = 100;
+
+/// Sessions kept in a report that were started by calls.
+const STARTED_MAX: usize = 10_000;
 
 /// A place in the input that needed care.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +32,26 @@ pub struct ImportNote {
     pub offset: u64,
     /// The fault there, and the remedy if there is one.
     pub reason: String,
+}
+
+/// A session that a call of another one started, as the other one's file tells it. Either may be imported first.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct StartedSession {
+    /// The host's id of the session with the call.
+    pub parent: String,
+    /// The host's id of the call.
+    pub call: String,
+    /// The host's id of the session that it started.
+    pub session: String,
+}
+
+impl StartedSession {
+    /// The session that was started, with the call that did it.
+    pub fn info(&self, host: &str) -> StreamInfo {
+        let parent = StreamInfo::session(host, self.parent.as_str()).id();
+        let parent = Some((parent, Some(self.call.clone())));
+        StreamInfo { parent, ..StreamInfo::session(host, self.session.as_str()) }
+    }
 }
 
 /// The counts and the notes of an import. Notes of places in the input are not serialized.
@@ -66,6 +89,12 @@ pub struct ImportReport {
     /// Versions of the host that wrote the records, as far as they say so; at most a hundred.
     #[serde(default)]
     pub versions: BTreeSet<String>,
+    /// Sessions that calls of the file started: the first ten thousand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub started: Vec<StartedSession>,
+    /// It is a subagent's, and the call that started it was not found: a later import may find it.
+    #[serde(skip)]
+    pub lacks_call: bool,
     /// Records that could not be understood: kept as they are.
     #[serde(skip)]
     pub kept_raw: Vec<ImportNote>,
@@ -101,6 +130,8 @@ impl ImportReport {
             unknown_records: BTreeMap::new(),
             unknown_tables: BTreeSet::new(),
             versions: BTreeSet::new(),
+            started: Vec::new(),
+            lacks_call: false,
             kept_raw: Vec::new(),
             skipped: Vec::new(),
             cut: None,
@@ -128,6 +159,13 @@ impl ImportReport {
         let fits = version.len() <= 64 && self.versions.len() < VERSIONS_MAX;
         if fits && !self.versions.contains(version) {
             self.versions.insert(version.to_owned());
+        }
+    }
+
+    /// Notes a session that a call started.
+    pub(crate) fn starts(&mut self, started: StartedSession) {
+        if self.started.len() < STARTED_MAX {
+            self.started.push(started);
         }
     }
 
@@ -196,6 +234,8 @@ impl CallTally {
     pub(super) fn count(&mut self, stream: &StreamInfo, entries: &[Entry], report: &mut ImportReport) {
         // opencode keeps the session of a subagent as a session like any other.
         let is_main = stream.parent.is_none() || report.format == ImportFormat::Opencode;
+        // A call may end on a branch that was left behind it.
+        let stream = StreamInfo { name: without_branch(&stream.name).to_owned(), ..stream.clone() };
         let call = |entry: &Entry| {
             let origin = entry.origin.as_deref().unwrap_or_default();
             let ends = [":start", ":finish", ":aborted"];
@@ -244,7 +284,7 @@ impl CallTally {
 
 /// Whether a result says only that nothing has changed: as the host says it, or as a pointer of ours.
 fn shows_nothing_new(output: &[PartEntry]) -> bool {
-    output.iter().any(|part| is_pointer(&part.bytes) || part.bytes.starts_with(UNCHANGED.as_bytes()))
+    holds_pointer(output) || output.iter().any(|part| part.bytes.starts_with(UNCHANGED.as_bytes()))
 }
 
 /// The next step for a value.

@@ -136,6 +136,11 @@ pub(crate) fn not_for_the_model(mut message: Entry) -> Entry {
     message
 }
 
+/// Whether a result holds a pointer of ours in the place of a text: nothing was read, so the text that it points to has to stay.
+pub(super) fn holds_pointer(parts: &[PartEntry]) -> bool {
+    parts.iter().any(|part| acpdb_serve::point::is_pointer(&part.bytes))
+}
+
 /// An id from a record's bytes: half of their digest. The engine keys it with the store's secret.
 pub(crate) fn digest(record: &str) -> String {
     let hex = blake3::hash(record.as_bytes()).to_hex();

@@ -19,9 +19,13 @@ use std::collections::BTreeSet;
 
 use acpdb_engine::event::Payload;
 use acpdb_engine::ids::Seq;
+use acpdb_engine::store::At;
 use acpdb_engine::{Error, Store, View};
 
 use crate::export::{ExportChoices, Format, Selection, export};
+
+/// Most branches of which one leaves the other.
+const BRANCH_DEPTH_MAX: usize = 64;
 
 /// A host whose sessions can be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,6 +81,8 @@ impl ResumeHost {
 /// its session is opened.
 pub fn opens(host: &str, session: &str) -> Option<String> {
     let session = session.split('/').next().filter(|name| !name.is_empty())?;
+    // Its host opens the branch that was written to last.
+    let session = acpdb_engine::entry::without_branch(session);
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.');
     // Names of other forms were made by people or programs; a shell would read them otherwise.
     if session.starts_with('-') || !session.chars().all(is_plain) {
@@ -145,8 +151,21 @@ pub fn write(
 ) -> Result<ResumedSession, Error> {
     let info = view.state().info(view.at()).cloned().unwrap_or_default();
     if info.host == host.name() && !resume.pruned {
-        let lines = records(store, view, &info.name, resume)?;
+        let mut lines = records(store, view, &info.name, resume)?;
         if !lines.is_empty() {
+            let mut above = view.clone();
+            // The lines that a branch shares stand in the stream that it left.
+            for _ in 0..BRANCH_DEPTH_MAX {
+                let Some((_, fork)) = above.state().forks(above.at()).last() else { break };
+                if fork.at == Seq::ZERO {
+                    break;
+                }
+                above = store.view_once(fork.from, &At::Seq(fork.at))?;
+                let name = above.state().info(above.at()).map(|info| info.name.clone()).unwrap_or_default();
+                let mut shared = records(store, &above, &name, resume)?;
+                shared.append(&mut lines);
+                lines = shared;
+            }
             let count = lines.len();
             return Ok(ResumedSession {
                 bytes: joined(lines),
@@ -194,6 +213,7 @@ fn records(store: &Store, view: &View, old: &str, resume: &ResumeOptions) -> Res
     }
     left.retain(|(seq, _)| !told_by_host.contains(seq));
     let is_left = |seq: Seq| left.iter().any(|(at, to)| *to < seq && seq < *at);
+    let old = acpdb_engine::entry::without_branch(old);
     let (from, to) = (format!("\"{old}\""), format!("\"{}\"", resume.id));
     let lines = found.into_iter().filter(|(seq, _)| !is_left(*seq));
     Ok(lines.map(|(_, record)| replaced(&record, from.as_bytes(), to.as_bytes())).collect())
@@ -238,6 +258,7 @@ mod tests {
         for (host, session, want) in [
             ("claude-code", "e38a-1", Some("claude --resume e38a-1")),
             ("claude-code", "e38a-1/agent-7", Some("claude --resume e38a-1")),
+            ("claude-code", "e38a-1+2", Some("claude --resume e38a-1")),
             ("codex", "01a2", Some("codex resume 01a2")),
             ("opencode", "ses_1", Some("opencode --session ses_1")),
             ("gemini-cli", "g1", Some("gemini --resume g1")),

@@ -136,3 +136,20 @@ fn what_the_provider_cleared_for_an_answer_stands_in_the_history() {
     "#]],
     );
 }
+
+/// The result of a call names the subagent that it started, also to a store that has read the subagent's file before.
+#[test]
+fn a_result_that_names_a_subagent_tells_the_call_that_started_it() {
+    let lines = [
+        "user u1 - go",
+        "call a1 u1 m1 c1",
+        r#"{"type":"user","uuid":"r1","parentUuid":"a1","sessionId":"s","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"done"}]},"toolUseResult":{"agentId":"ag1"}}"#,
+    ];
+    let (batches, report) = read(ImportFormat::ClaudeCode, records(&lines).as_bytes());
+    let started: Vec<_> =
+        report.started.iter().map(|it| (it.parent.as_str(), it.call.as_str(), it.session.as_str())).collect();
+    assert_eq!(started, [("s", "c1", "s/ag1")]);
+    let told = batches.iter().find(|batch| batch.entries.is_empty()).unwrap();
+    let parent = Some((batches[0].stream.id(), Some("c1".to_owned())));
+    assert_eq!((told.stream.name.as_str(), &told.stream.parent), ("s/ag1", &parent));
+}

@@ -124,7 +124,7 @@ fn a_rewind_leaves_what_came_after_its_target() {
             "text a3 r1 m3 second",
             "user u3 a1 another way",
             "text a4 u3 m4 third",
-            "user u4 r1 unknown branch",
+            "user u4 r1 the branch that was left",
             "user u5 - from the start",
         ],
         expect![[r#"
@@ -148,9 +148,12 @@ fn a_rewind_leaves_what_came_after_its_target() {
               User u3 after m1: Text "another way" <msg:u3#0> *
               step m4 <turn:m4>
               Assistant m4 after u3: Text "third" <msg:a4#0> *
-              end of m4 Some("m") None in Some(1) out Some(2) <msg:m4:finish>
+            [s+2]
+              Forked(Forked { from: StreamId(070f82263b892711918176dcdb48393f), at: After("call:c1#1:finish") }) <forked:s+2>
               prompt u4 <prompt:u4>
-              User u4 after m4: Text "unknown branch" <msg:u4#0> *
+              User u4 after m2: Text "the branch that was left" <msg:u4#0> *
+            [s]
+              end of m4 Some("m") None in Some(1) out Some(2) <msg:m4:finish>
               rewound to Before("") <rewound:u5>
               prompt u5 <prompt:u5>
               User u5: Text "from the start" <msg:u5#0> *
@@ -713,4 +716,23 @@ fn an_id_is_a_name_and_the_content_decides() {
         ! 1 duplicates
     "#]],
     );
+}
+
+/// With one word in place of all ids, each record seemed to go on behind the first one: all between them had left the context.
+#[test]
+fn a_word_in_place_of_all_ids_rewinds_nothing() {
+    let lines = [
+        "user X - one",
+        "call X X m1 c1",
+        "result X X c1",
+        "user X X two",
+        "call X X m2 c2",
+        "result X X c2",
+        "user X X three",
+    ];
+    let (batches, _) = read(ImportFormat::ClaudeCode, records(&lines).as_bytes());
+    let facts: Vec<_> = batches.iter().flat_map(|batch| &batch.entries).map(|entry| &entry.fact).collect();
+    assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::MessageRecorded(_))).count(), 3);
+    assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::ToolFinished(_))).count(), 2);
+    assert!(!facts.iter().any(|fact| matches!(fact, Fact::Rewound(_) | Fact::Forked(_))));
 }

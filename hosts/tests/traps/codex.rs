@@ -157,3 +157,26 @@ fn lines_that_are_given_numbers_later_are_the_same_records() {
     assert_eq!(origins(&numbered), origins(&plain));
     assert_eq!(origins(&last), origins(&plain));
 }
+
+/// Threads of subagents named no call. The call's result names the thread, and so do events; later lines that name it tell the call again.
+#[test]
+fn a_call_that_starts_a_thread_is_told() {
+    let line = |kind: &str, payload: &str| {
+        format!(r#"{{"timestamp":"2026-01-31T10:00:00Z","type":"{kind}","payload":{{{payload}}}}}"#) + "\n"
+    };
+    let call = r#""type":"function_call","call_id":"c1","name":"spawn_agent","arguments":"{}""#;
+    let call = line("response_item", call);
+    let result =
+        format!(r#""type":"function_call_output","call_id":"c1","output":"{{\"agent_id\":\"{CHILD}\"}}""#);
+    let older = format!(r#""type":"collab_agent_spawn_end","call_id":"c1","new_thread_id":"{CHILD}""#);
+    let item = format!(r#""id":"c1","tool":"spawn_agent","receiver_thread_ids":["{CHILD}"]"#);
+    let item = format!(r#""type":"item_completed","item":{{"type":"CollabAgentToolCall",{item}}}"#);
+    for told in [line("response_item", &result), line("event_msg", &older), line("event_msg", &item)] {
+        let later = line("event_msg", &format!(r#""type":"agent_message","message":"{CHILD} has ended""#));
+        let (batches, report) = imported(&(meta(PARENT, 0, None) + &call + &told + &later), Vec::new());
+        let started = &report.started;
+        assert_eq!(started.len(), 1, "{told}");
+        assert_eq!((started[0].call.as_str(), started[0].session.as_str()), ("c1", CHILD));
+        assert_eq!(batches.iter().filter(|batch| batch.entries.is_empty()).count(), 2, "{told}");
+    }
+}

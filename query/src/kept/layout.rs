@@ -14,7 +14,7 @@ use crate::cost::told::{RequestTelling, RequestTellings, Times};
 use crate::sessions::{ForkPoint, RewindPoint};
 
 /// Changes with the code below, and with the meaning of a row.
-const LAYOUT: u64 = 7;
+const LAYOUT: u64 = 8;
 
 /// Things that stand once.
 struct UniqueTable<T>(Vec<T>, HashMap<T, usize>);
@@ -128,6 +128,7 @@ fn put_row(out: &mut KeptWriter, row: &Figures, stream: &impl Fn(&mut KeptWriter
         out.number(rewind.to.get());
         out.count(rewind.item_count);
     });
+    out.maybe(row.call.as_deref(), KeptWriter::text);
     out.maybe(row.prompt, |out, body| {
         out.number(body.seq.get());
         out.number(u64::from(body.first));
@@ -225,6 +226,7 @@ fn take_row(from: &mut Reader<'_>, stream: &impl Fn(&mut Reader<'_>) -> Option<S
         rewinds: from.each(|from| {
             Some(RewindPoint { seq: Seq(from.number()?), to: Seq(from.number()?), item_count: from.count()? })
         })?,
+        call: from.maybe(|from| from.text().map(str::to_owned))?,
         prompt: from.maybe(|from| {
             Some(BodyId { seq: Seq(from.number()?), first: from.small()?, chunks: from.small()? })
         })?,

@@ -58,6 +58,8 @@ pub struct Figures {
     pub(crate) tokens_by_turn: Vec<u64>,
     pub(crate) forked_from: Option<ForkPoint>,
     pub(crate) rewinds: Vec<RewindPoint>,
+    /// For a subagent: the host's id of the call that started it.
+    pub(crate) call: Option<String>,
     /// The text that holds its first prompt, if the prompt was looked for.
     pub(crate) prompt: Option<BodyId>,
 }
@@ -108,6 +110,7 @@ impl Figures {
             tokens_by_turn,
             forked_from,
             rewinds,
+            call: state.info(at).and_then(|info| info.parent.as_ref()?.call.clone()),
             prompt: None,
         }))
     }
@@ -118,7 +121,10 @@ impl Figures {
     }
 
     /// The same figures as a summary. Its name has no title yet.
-    pub(crate) fn summary(&self, name: StreamName) -> SessionSummary {
+    pub(crate) fn summary(&self, mut name: StreamName) -> SessionSummary {
+        if let Some(started) = &mut name.started_by {
+            started.call.clone_from(&self.call);
+        }
         SessionSummary {
             name,
             project: self.project.clone(),

@@ -298,13 +298,8 @@ impl Life {
                 self.store.set_policy(Some(self.info.id()), &policy, None).unwrap();
             }
             29 => self.append(vec![
-                fact::SessionChanged {
-                    title: Some(format!("t{n}")),
-                    cwd: None,
-                    project: None,
-                    host_version: None,
-                }
-                .into(),
+                fact::SessionChanged { title: Some(format!("t{n}")), ..fact::SessionChanged::default() }
+                    .into(),
                 fact::SessionClosed { reason: None }.into(),
             ]),
             _ => self.request(),

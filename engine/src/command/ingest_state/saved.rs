@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rkyv::{Archive, Deserialize, Serialize};
 
-use crate::event::Scope;
+use crate::event::{Parent, Scope};
 use crate::ids::{BodyId, Origin, Seq};
 
 use super::{IngestState, OpenCall, SeenFact};
@@ -29,6 +29,7 @@ pub(crate) struct SavedIngestState {
     cwd: Option<String>,
     project: Option<String>,
     host_version: Option<String>,
+    parent: Option<Parent>,
     key: Option<BodyId>,
     event_count: u64,
     added: Vec<(Origin, Vec<(Seq, u32)>)>,
@@ -58,6 +59,7 @@ impl IngestState {
             cwd: self.cwd.clone(),
             project: self.project.clone(),
             host_version: self.host_version.clone(),
+            parent: self.parent.clone(),
             key: self.key,
             event_count: self.event_count,
             added,
@@ -87,6 +89,7 @@ impl IngestState {
             cwd: saved.cwd,
             project: saved.project,
             host_version: saved.host_version,
+            parent: saved.parent,
             key: saved.key,
             event_count: saved.event_count,
             base: Arc::new(saved.seen),

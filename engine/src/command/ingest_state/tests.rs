@@ -47,7 +47,7 @@ fn entry_of(number: u16) -> Entry {
             title: Some(format!("title {text}")),
             cwd: (key == 0).then(|| "/w".to_owned()),
             project: (key == 1).then(|| "p".to_owned()),
-            host_version: None,
+            ..fact::SessionChanged::default()
         }),
         _ => Entry::from(fact::TurnStarted { kind: TurnKind::Step, key: format!("t{key}"), number: None }),
     };

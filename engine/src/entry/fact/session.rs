@@ -5,22 +5,27 @@ use crate::entry::{Bytes, ItemRef, PointRef};
 use crate::event::{self, Actor, InjectedKind, ReplaceCause};
 use crate::ids::StreamId;
 
-/// Title, folder, project or the host's version changed.
+/// Title, folder, project or the host's version changed, or the call that started the session became known.
 #[derive(Clone, PartialEq, Hash, Debug, Default)]
 pub struct SessionChanged {
     pub title: Option<String>,
     pub cwd: Option<String>,
     pub project: Option<String>,
     pub host_version: Option<String>,
+    pub call: Option<String>,
 }
 
 impl HostFact for SessionChanged {
-    fields!(SessionChanged { title: title, cwd: name, project: name, host_version: name });
+    fields!(SessionChanged { title: title, cwd: name, project: name, host_version: name, call: id });
     const IS_PLACED: bool = true;
 
     fn revision(&self, fields: &mut FactFields) {
         fields.tag(b"session_changed").text_option(self.title.as_ref()).text_option(self.cwd.as_ref());
         fields.text_option(self.project.as_ref()).text_option(self.host_version.as_ref());
+        // Without it, the fact has the revision that it always had.
+        if self.call.is_some() {
+            fields.text_option(self.call.as_ref());
+        }
     }
 }
 

@@ -94,6 +94,9 @@ impl State {
                         place.clone_from(new);
                     }
                 }
+                if let (Some(parent), Some(call)) = (&mut info.parent, &changed.call) {
+                    parent.call = Some(call.clone());
+                }
                 self.infos.push((seq, Arc::new(info)));
             }
             Payload::SessionClosed(_) => self.closed.push(seq),

@@ -2,11 +2,11 @@
 
 use tempfile::TempDir;
 
-use crate::entry::{Entry, StreamInfo, WirePiece};
+use crate::entry::{Entry, PointRef, StreamInfo, WirePiece, fact};
 use crate::error::Error;
 use crate::event::{Role, Scope};
-use crate::ids::{Seq, StreamId};
-use crate::store::Store;
+use crate::ids::{Micros, Seq, StreamId};
+use crate::store::{Atomicity, Batch, Store};
 
 fn opened(store: &Store, stream: &StreamInfo) {
     let _ = store.append(stream, vec![Entry::message("", Role::User, "hello")]).unwrap();
@@ -106,4 +106,69 @@ fn what_a_store_shows_can_be_said_to_it() {
     let _ = again.append([Entry::tool_completed(&*open.call, "text")]).unwrap();
     assert!(again.open_calls().unwrap().is_empty(), "{} was answered", open.call);
     assert_eq!(store.stream_names().unwrap().len(), 1);
+}
+
+/// A subagent whose call became known after it was opened stayed without one.
+#[test]
+fn a_call_that_becomes_known_later_is_told_once() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
+    let main = StreamInfo::session("one", "main");
+    let child = |parent: &StreamInfo, call: Option<&str>| StreamInfo {
+        parent: Some((parent.id(), call.map(str::to_owned))),
+        ..StreamInfo::session("one", "child")
+    };
+    opened(&store, &main);
+    opened(&store, &child(&main, None));
+    let other = StreamInfo::session("one", "other");
+    for (told, call, event_count) in [
+        (child(&other, Some("x")), None, 0),
+        (child(&main, Some("c")), Some("c"), 1),
+        (child(&main, Some("d")), Some("c"), 0),
+    ] {
+        let before = store.head().unwrap();
+        let _ = store.append(&told, Vec::new()).unwrap();
+        assert_eq!(store.head().unwrap().get() - before.get(), event_count);
+        let view = store.view(told.id()).unwrap();
+        let name = store.stream_name(told.id()).unwrap().unwrap();
+        let started = store.summary(name, &view).unwrap().unwrap().name.started_by.unwrap();
+        assert_eq!((started.stream, started.call.as_deref()), (main.id(), call));
+    }
+}
+
+/// A fork's point had to be named by its seq, which no host knows; and of a session with branches the first one was shown.
+#[test]
+fn a_branch_begins_at_an_event_of_another_stream_and_the_newest_one_is_meant() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::builder(folder.path().join("store")).any_file_system().open().unwrap();
+    let main = StreamInfo::session("one", "main");
+    let branch = main.branch(2);
+    let said = |key: &str, at: i64| Entry::message(key, Role::User, key).origin(key).at(Some(Micros(at)));
+    let at = PointRef::After("b".to_owned());
+    let fork = Entry::from(fact::Forked { from: main.id(), at }).origin("forked");
+    let batch = |stream: &StreamInfo, entries| Batch { stream: stream.clone(), entries };
+    let batches = [
+        batch(&main, vec![said("a", 1), said("b", 2), said("c", 3)]),
+        batch(&branch, vec![fork, said("d", 4)]),
+    ];
+    for known in [false, true] {
+        let receipt = store.commit(&batches, Atomicity::Split).unwrap();
+        assert_eq!(receipt.event_count == 0, known);
+    }
+    let shown = |name: &str| {
+        let found = store.find_stream(name).unwrap();
+        let view = store.view(found.id).unwrap();
+        let texts = view.current();
+        (found.name, texts.len())
+    };
+    assert_eq!(shown("main+2"), ("main+2".to_owned(), 3));
+    assert_eq!(shown("main").0, "main+2");
+    let _ = store.append(&main, vec![said("f", 5)]).unwrap();
+    assert_eq!(shown("main"), ("main".to_owned(), 4));
+    let _ = store.append(&branch, vec![said("e", 6)]).unwrap();
+    assert_eq!(shown("main"), ("main+2".to_owned(), 4));
+    assert_eq!(shown(&main.id().to_hex()).0, "main");
+    // A session of its own that bears such a name is none.
+    opened(&store, &main.branch(3));
+    assert_eq!(shown("main").0, "main+2");
 }

@@ -1,11 +1,12 @@
 //! Entries of hosts: the events that a commit records of them, the entries that are known already, and commits that are split.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::draft::EventDraft;
 use crate::command::ingest_state::IngestState;
 use crate::command::record::{self, Draft, Recorder};
-use crate::entry::Fact;
+use crate::entry::{Entry, Fact, PointRef, fact};
 use crate::error::Error;
 use crate::event::{Payload, Recorded};
 use crate::failpoints::failpoint;
@@ -24,6 +25,15 @@ const SPLIT_BYTES: usize = 8 << 20;
 const SPLIT_EVENT_COUNT: usize = 256;
 /// Events after which a splitting commit is written if a turn ends there.
 const SPLIT_AT_TURN_COUNT: usize = 128;
+
+/// A fork with the seq at which it begins, which is an event of another stream; every other entry as it is. `None`: that event is only drafted.
+fn placed<'e>(entry: &'e Entry, recorders: &BTreeMap<StreamId, Recorder<'_>>) -> Option<Cow<'e, Entry>> {
+    let Fact::Forked(fork) = &entry.fact else { return Some(Cow::Borrowed(entry)) };
+    let Some(left) = recorders.get(&fork.from) else { return Some(Cow::Borrowed(entry)) };
+    let at = PointRef::Seq(left.recorded_point(&fork.at)?);
+    let fact = Fact::Forked(fact::Forked { from: fork.from, at });
+    Some(Cow::Owned(Entry { fact, ..entry.clone() }))
+}
 
 impl StoreInner {
     /// Records `batches`, without the secrets that are known to be some. All commits have their places, in order: settling the last
@@ -63,7 +73,13 @@ impl StoreInner {
         self.check_writable()?;
         // An id is a hash: each is made once.
         let ids: Vec<StreamId> = batches.iter().map(|batch| batch.stream.id()).collect();
-        let writers = self.writers_of(ids.iter().copied());
+        // The points at which forks begin are events of other streams.
+        let facts = batches.iter().flat_map(|batch| &batch.entries).map(|entry| &entry.fact);
+        let left = facts.filter_map(|fact| match fact {
+            Fact::Forked(fork) if !matches!(fork.at, PointRef::Seq(_)) => Some(fork.from),
+            _ => None,
+        });
+        let writers = self.writers_of(ids.iter().copied().chain(left));
         let mut streams = Streams::lock(self, &writers)?;
         let mut receipt = Receipt::default();
         let mut todo = Todo { batches, ids: &ids, atomicity, batch: 0, entry: 0 };
@@ -158,13 +174,13 @@ impl StoreInner {
         let mut first_entry = todo.entry;
         for (batch_index, (batch, id)) in todo.batches.iter().zip(todo.ids).enumerate().skip(todo.batch) {
             let id = *id;
-            let Some(recorder) = recorders.get_mut(&id) else { continue };
             // Batches of one stream may alternate with others; changes of the stream are told once a commit.
             if first_entry == 0
                 && plan.told.insert(id)
                 && let Some(writer) = streams.get(id)
                 && writer.ingest_state.opened
                 && let Some(change) = record::change(&filter.told_again(&batch.stream), &writer.ingest_state)
+                && let Some(recorder) = recorders.get_mut(&id)
                 && let Draft::Record(drafts) = recorder.draft(&batch.stream, &change.into())
             {
                 plan.drafts.extend(drafts);
@@ -180,7 +196,12 @@ impl StoreInner {
                     plan.rest = Some(rest);
                     return true;
                 }
-                match recorder.draft(&batch.stream, &filter.without_record(entry, recorder)) {
+                let Some(entry) = placed(entry, &recorders) else {
+                    plan.rest = Some(rest);
+                    return false;
+                };
+                let Some(recorder) = recorders.get_mut(&id) else { break };
+                match recorder.draft(&batch.stream, &filter.without_record(&entry, recorder)) {
                     Draft::Known => {
                         plan.known_count += 1;
                         plan.entries.push(None);

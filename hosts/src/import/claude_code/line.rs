@@ -18,14 +18,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo, fact};
-use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
+use acpdb_engine::event::{Outcome, Report, Role};
 use acpdb_serve::point::is_pointer;
 
 use super::super::turns::Calls;
 use super::super::{json, small_fields, time};
 use super::blocks::{ContentBlock, MessageBlocks, parts_of};
 use super::names::{AnswerMarks, NamedMessage};
-use super::rebuilt::{Fold, said_key};
+use super::rebuilt::{CompactionItems, Fold, said_key};
 use super::record::{Record, named};
 use super::shared;
 use super::todo::{self, TodoCall};
@@ -51,7 +51,7 @@ pub(super) struct LineState {
     info: Arc<StreamInfo>,
     cwd: Option<String>,
     /// Records seen, and the group that they belong to.
-    seen: HashMap<Box<str>, Option<usize>>,
+    pub(super) seen: HashMap<Box<str>, Option<usize>>,
     /// The contents that were told under each id of a record.
     pub(super) contents: HashMap<Box<str>, Vec<[u8; 16]>>,
     /// The newest message under each id that the provider gave.
@@ -67,18 +67,18 @@ pub(super) struct LineState {
     occurrences: HashMap<[u8; 16], u64>,
     calls: Calls,
     todo_calls: HashMap<String, TodoCall>,
-    groups: Vec<CallGroup>,
+    pub(super) groups: Vec<CallGroup>,
     /// The active path: indices of groups, oldest first.
-    path: Vec<usize>,
-    by_message: HashMap<Box<str>, usize>,
-    by_call: HashMap<Box<str>, usize>,
+    pub(super) path: Vec<usize>,
+    pub(super) by_message: HashMap<Box<str>, usize>,
+    pub(super) by_call: HashMap<Box<str>, usize>,
     message: Option<OpenMessage>,
-    last_origin: Option<String>,
+    pub(super) last_origin: Option<String>,
     prompt: Option<Bytes>,
     /// The items of each record, for compactions that keep some.
-    items: HashMap<Box<str>, Vec<ItemRef>>,
+    pub(super) items: HashMap<Box<str>, Vec<ItemRef>>,
     /// The items that the newest compaction kept, until the record behind which they stand has come.
-    kept: Option<CompactionItems>,
+    pub(super) kept: Option<CompactionItems>,
     /// Messages that are written again behind the newest compaction.
     pub(super) fold: Option<Fold>,
     /// The items of each text, by its role and its words.
@@ -88,22 +88,15 @@ pub(super) struct LineState {
     pub(super) outputs: HashMap<Box<str>, [u8; 16]>,
 }
 
-/// The items that a compaction kept.
-struct CompactionItems {
-    anchor: String,
-    items: Vec<ItemRef>,
-    /// Records that it kept: later ones may hang on them.
-    records: Vec<String>,
-}
-
-struct CallGroup {
-    key: String,
+pub(super) struct CallGroup {
+    pub(super) key: String,
     /// Its place in the path.
-    depth: usize,
-    /// Origin of the last fact before it.
-    before: Option<String>,
+    pub(super) depth: usize,
+    /// Origin of the last fact before it, and of the last one before the next group.
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
     /// Its message has been recorded; later parts continue it.
-    recorded: bool,
+    pub(super) recorded: bool,
 }
 
 /// The model's message that is being written.
@@ -191,55 +184,6 @@ impl LineState {
             let group = record.parent.as_deref().and_then(|parent| self.seen.get(parent).copied().flatten());
             self.seen.insert(Box::from(uuid), group);
         }
-    }
-
-    /// Remembers a compaction: later records hang on it, or on a record that it kept. Gives the items that it kept.
-    ///
-    /// It may be undone by a rewind to another record before it.
-    pub(super) fn compacted(&mut self, uuid: Option<&str>, metadata: Option<&str>) -> Vec<ItemRef> {
-        let group = self.push_group(uuid.unwrap_or_default());
-        if let Some(uuid) = uuid {
-            self.seen.insert(Box::from(uuid), Some(group));
-        }
-        self.fold = Some(Fold::new(uuid.unwrap_or_default()));
-        let preserved = json::member(metadata, "preservedMessages");
-        let segment = json::member(metadata, "preservedSegment");
-        let named_by = |holder, name| named(json::member(holder, name));
-        let kept: Vec<String> = json::member(preserved, "allUuids")
-            .or(json::member(preserved, "uuids"))
-            .and_then(json::elements)
-            .map(|list| list.into_iter().filter_map(|uuid| json::owned(Some(uuid))).collect())
-            .unwrap_or_default();
-        let tail = named_by(segment, "tailUuid").map(Cow::into_owned);
-        for uuid in kept.iter().chain(&tail) {
-            self.seen.insert(Box::from(uuid.as_str()), Some(group));
-        }
-        let items: Vec<ItemRef> =
-            kept.iter().filter_map(|uuid| self.items.get(uuid.as_str())).flatten().cloned().collect();
-        let anchor = named_by(preserved, "anchorUuid").or_else(|| named_by(segment, "anchorUuid"));
-        let records = kept.into_iter().chain(tail).collect();
-        self.kept = anchor.map(|anchor| CompactionItems {
-            anchor: anchor.into_owned(),
-            items: items.clone(),
-            records,
-        });
-        items
-    }
-
-    /// Puts the items that a compaction kept behind the record `uuid`, if that is their place.
-    fn place_kept(&mut self, uuid: &str, entries: &mut Vec<Entry>) {
-        let Some(kept) = self.kept.take_if(|kept| kept.anchor == uuid) else { return };
-        let group = self.seen.get(uuid).copied().flatten();
-        for record in kept.records {
-            self.seen.insert(Box::from(record), group);
-        }
-        if kept.items.is_empty() {
-            return;
-        }
-        let mut order = self.items.get(uuid).cloned().unwrap_or_default();
-        order.extend(kept.items);
-        let fact = fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
-        entries.push(Entry::from(fact).origin(format!("preserved:{uuid}")));
     }
 
     /// Remembers the items that a record became.
@@ -544,7 +488,8 @@ impl LineState {
         entries: &mut Vec<Entry>,
     ) -> usize {
         self.emitted(entries);
-        let is_root = record.is_root && self.info.parent.is_none();
+        self.close_group();
+        let is_root = record.is_root && self.info().parent.is_none();
         let parent = record.parent.as_deref().and_then(|parent| self.seen.get(parent).copied().flatten());
         // How much of the path stays. A parent tells nothing if it is not in the file, hangs on no other, or is on a lost
         // branch.
@@ -575,13 +520,21 @@ impl LineState {
         group
     }
 
-    fn push_group(&mut self, key: &str) -> usize {
+    /// Notes where the newest group ends.
+    pub(super) fn close_group(&mut self) {
+        if let Some(group) = self.groups.last_mut() {
+            group.after.clone_from(&self.last_origin);
+        }
+    }
+
+    pub(super) fn push_group(&mut self, key: &str) -> usize {
         let group = self.groups.len();
         let depth = self.path.len();
         self.groups.push(CallGroup {
             key: key.to_owned(),
             depth,
             before: self.last_origin.clone(),
+            after: None,
             recorded: false,
         });
         self.path.push(group);

@@ -4,6 +4,7 @@
 //! record                                   stream            facts
 //! assistant / user                         the session       turns, message parts, calls, results (see `line`)
 //! the same with isSidechain                <session>/<agent> likewise; in the file of an agent that is the main stream
+//! one that hangs on a branch that was left  <session>+<n>     likewise (see `branch`)
 //! progress of type agent_progress          the session       HostRecorded with the wire
 //!   the record nested in it                <session>/<agent> likewise, without a wire of its own
 //! system compact_boundary                  the session       ContextReplaced
@@ -35,6 +36,7 @@
 
 mod attached;
 mod blocks;
+mod branch;
 mod line;
 mod names;
 mod rebuilt;
@@ -95,6 +97,8 @@ pub(super) fn read(input: Input<'_>, context: &mut ImportContext<'_>) -> Result<
         lines: Vec::new(),
         by_name: HashMap::new(),
         side: HashMap::new(),
+        branches: HashMap::new(),
+        home: None,
         prompts: HashMap::new(),
         waiting: Waiting::new(grows),
         newest: None,
@@ -150,8 +154,12 @@ struct Importer<'c, 'x> {
     context: &'c mut ImportContext<'x>,
     lines: Vec<LineState>,
     by_name: HashMap<String, usize>,
-    /// Records of side lines without an agent's id: the line each belongs to.
+    /// Records of side lines without an agent's id, and of branches: the line each belongs to.
     side: HashMap<String, usize>,
+    /// The lines in which branches go on, by the line and the group behind which they do.
+    branches: HashMap<(usize, usize), usize>,
+    /// The line that the file is about.
+    home: Option<usize>,
     /// Calls of the session by the prompts that they gave; `None`: several gave the same.
     prompts: HashMap<String, Option<String>>,
     waiting: Waiting,
@@ -190,6 +198,10 @@ impl Importer<'_, '_> {
                 .or_else(|| started::prompt_in(record.message));
             let beside = self.context.options.beside.as_ref();
             let call = beside.and_then(|beside| started::call(beside, &agent, prompt.as_deref()));
+            self.context.report.lacks_call = call.is_none();
+            // Workflows count their agents each for itself.
+            let workflow = beside.and_then(started::workflow);
+            let agent = workflow.map_or_else(|| agent.clone(), |workflow| format!("{workflow}/{agent}"));
             return self.open_child(&session, &agent, call, record);
         }
         self.context.report.sessions += 1;
@@ -301,8 +313,13 @@ impl Importer<'_, '_> {
         {
             record.uuid = Some(Cow::Owned(digest_origin("record", raw, state.occurrence(raw))));
         }
-        let line = if record.is_side { self.side_line(home, &record) } else { home };
-        if line == home && record.kind == "assistant" {
+        self.home = Some(home);
+        let line = if record.is_side {
+            self.side_line(home, &record)
+        } else {
+            self.line_of(home, &record, place.end)?
+        };
+        if (line == home || !self.is_child(line)) && record.kind == "assistant" {
             started::note_prompts(record.message, &mut self.prompts);
         }
         let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
@@ -314,7 +331,12 @@ impl Importer<'_, '_> {
                     self.context.report.duplicates += 1;
                     return self.keep(line, "duplicate", raw, place);
                 }
-                SeenBefore::Other(count) => *uuid = Cow::Owned(format!("{uuid}+{count}")),
+                SeenBefore::Other(count) => {
+                    // Of several records under one id, no later one hangs on any for sure.
+                    state.seen.insert(Box::from(&**uuid), None);
+                    self.side.remove(&**uuid);
+                    *uuid = Cow::Owned(format!("{uuid}+{count}"));
+                }
             }
         }
         let record = &record;
@@ -332,7 +354,8 @@ impl Importer<'_, '_> {
             return self.other(line, raw, record, entries, place);
         };
         entries.extend(self.persisted(record));
-        self.wired(line, entries, first.max(wire), raw, place)
+        self.wired(line, entries, first.max(wire), raw, place)?;
+        self.starts(line, record)
     }
 
     /// The whole of a result of which the model was shown the beginning: the host deletes the result's file in time.
@@ -367,27 +390,6 @@ impl Importer<'_, '_> {
 
     fn is_child(&self, line: usize) -> bool {
         self.lines.get(line).is_some_and(|line| line.info().parent.is_some())
-    }
-
-    /// The line of a side record: by its agent, else by its parent record.
-    fn side_line(&mut self, home: usize, record: &Record<'_>) -> usize {
-        if self.is_child(home) {
-            return home;
-        }
-        let session = self.lines.get(home).map(|line| line.info().name.clone()).unwrap_or_default();
-        let known = record.parent.as_deref().and_then(|parent| self.side.get(parent)).copied();
-        let line = if let (None, Some(line)) = (record.agent, known) {
-            line
-        } else {
-            let agent = self.agent_of(record);
-            let prompt = started::prompt_in(record.message);
-            let call = prompt.and_then(|prompt| self.prompts.get(&prompt)?.clone());
-            self.open_child(&session, &agent, call, record)
-        };
-        if let Some(uuid) = record.uuid.as_deref() {
-            self.side.insert(uuid.to_owned(), line);
-        }
-        line
     }
 
     /// A record that is not speech.

@@ -1,4 +1,5 @@
-//! A compaction that was answered with the session's own messages: the host writes them again behind the boundary.
+//! Compactions that keep messages, and those that were answered with the session's own messages: the host writes them again behind the
+//! boundary.
 //!
 //! ```text
 //! compact_boundary
@@ -11,6 +12,8 @@
 //! Taken for new they would be calls that the model never made: ten of them became seventy in one session. A call is known
 //! by its id, a text by its words and its role. Reasoning is not written again.
 
+use std::borrow::Cow;
+
 use acpdb_engine::entry::{Bytes, Entry, ItemRef, PartEntry, fact};
 use acpdb_engine::event::{ReplaceCause, Role};
 
@@ -18,7 +21,7 @@ use super::super::turns::message;
 use super::super::{json, time};
 use super::blocks::{ContentBlock, MessageBlocks};
 use super::line::LineState;
-use super::record::Record;
+use super::record::{Record, named};
 
 /// Messages that have been written again so far.
 #[derive(Default)]
@@ -47,7 +50,65 @@ pub(super) fn said_key(role: Role, parts: &[PartEntry]) -> [u8; 16] {
     key
 }
 
+/// The items that a compaction kept.
+pub(super) struct CompactionItems {
+    anchor: String,
+    items: Vec<ItemRef>,
+    /// Records that it kept: later ones may hang on them.
+    records: Vec<String>,
+}
+
 impl LineState {
+    /// Remembers a compaction: later records hang on it, or on a record that it kept. Gives the items that it kept.
+    ///
+    /// It may be undone by a rewind to another record before it.
+    pub(super) fn compacted(&mut self, uuid: Option<&str>, metadata: Option<&str>) -> Vec<ItemRef> {
+        self.close_group();
+        let group = self.push_group(uuid.unwrap_or_default());
+        if let Some(uuid) = uuid {
+            self.seen.insert(Box::from(uuid), Some(group));
+        }
+        self.fold = Some(Fold::new(uuid.unwrap_or_default()));
+        let preserved = json::member(metadata, "preservedMessages");
+        let segment = json::member(metadata, "preservedSegment");
+        let named_by = |holder, name| named(json::member(holder, name));
+        let kept: Vec<String> = json::member(preserved, "allUuids")
+            .or(json::member(preserved, "uuids"))
+            .and_then(json::elements)
+            .map(|list| list.into_iter().filter_map(|uuid| json::owned(Some(uuid))).collect())
+            .unwrap_or_default();
+        let tail = named_by(segment, "tailUuid").map(Cow::into_owned);
+        for uuid in kept.iter().chain(&tail) {
+            self.seen.insert(Box::from(uuid.as_str()), Some(group));
+        }
+        let items: Vec<ItemRef> =
+            kept.iter().filter_map(|uuid| self.items.get(uuid.as_str())).flatten().cloned().collect();
+        let anchor = named_by(preserved, "anchorUuid").or_else(|| named_by(segment, "anchorUuid"));
+        let records = kept.into_iter().chain(tail).collect();
+        self.kept = anchor.map(|anchor| CompactionItems {
+            anchor: anchor.into_owned(),
+            items: items.clone(),
+            records,
+        });
+        items
+    }
+
+    /// Puts the items that a compaction kept behind the record `uuid`, if that is their place.
+    pub(super) fn place_kept(&mut self, uuid: &str, entries: &mut Vec<Entry>) {
+        let Some(kept) = self.kept.take_if(|kept| kept.anchor == uuid) else { return };
+        let group = self.seen.get(uuid).copied().flatten();
+        for record in kept.records {
+            self.seen.insert(Box::from(record), group);
+        }
+        if kept.items.is_empty() {
+            return;
+        }
+        let mut order = self.items.get(uuid).cloned().unwrap_or_default();
+        order.extend(kept.items);
+        let fact = fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+        entries.push(Entry::from(fact).origin(format!("preserved:{uuid}")));
+    }
+
     /// Facts of a record that repeats messages from before a compaction; `None` if it does not, and the fold is over.
     pub(super) fn said_again(
         &mut self,

@@ -14,6 +14,8 @@ pub(super) struct Record<'a> {
     pub(super) kind: Cow<'a, str>,
     pub(super) uuid: Option<Cow<'a, str>>,
     pub(super) parent: Option<Cow<'a, str>>,
+    /// The record before it, of one without a parent: the context begins anew there.
+    pub(super) logical_parent: Option<Cow<'a, str>>,
     /// It says that it has no parent.
     pub(super) is_root: bool,
     pub(super) timestamp: Option<&'a str>,
@@ -51,6 +53,7 @@ impl<'a> Record<'a> {
             "type",
             "uuid",
             "parentUuid",
+            "logicalParentUuid",
             "timestamp",
             "message",
             "toolUseResult",
@@ -81,6 +84,7 @@ impl<'a> Record<'a> {
             kind,
             uuid,
             parent,
+            logical_parent,
             timestamp,
             message,
             result,
@@ -114,6 +118,7 @@ impl<'a> Record<'a> {
             kind: json::string(kind)?,
             uuid: named(uuid),
             parent: named(parent),
+            logical_parent: named(logical_parent),
             timestamp: given(timestamp),
             message: given(message),
             result: given(result),
@@ -164,6 +169,13 @@ impl<'a> Record<'a> {
         let mut digest = [0; 16];
         hasher.finalize_xof().fill(&mut digest);
         digest
+    }
+
+    /// Whether it is a part of the conversation, not only a link of it.
+    pub(super) fn is_said(&self) -> bool {
+        let subtype = json::string(self.subtype);
+        matches!(&*self.kind, "user" | "assistant" | "attachment")
+            || subtype.is_some_and(|it| matches!(&*it, "compact_boundary" | "local_command"))
     }
 
     /// The record of a subagent that a progress record holds.

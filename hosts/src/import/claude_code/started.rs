@@ -9,11 +9,15 @@
 //! ```
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use memchr::memmem;
 
 use super::super::Beside;
+use super::super::ImportError;
 use super::super::json::{elements, is_in, member, owned, pick, string};
+use super::Importer;
+use super::record::Record;
 
 /// The name under which a reader of files beside a subagent's file is asked for what its host noted about the subagent.
 pub const META: &str = "agent:meta";
@@ -32,13 +36,18 @@ pub(super) fn call(beside: &Beside, agent: &str, prompt: Option<&str>) -> Option
         return Some(call);
     }
     let session = (beside.0)(SESSION, 0)?;
-    let workflow = read(WORKFLOW).filter(|name| !name.is_empty());
-    let by_agent = records(&session, agent).find_map(|record| call_of(record, agent));
-    by_agent
-        .or_else(|| {
-            workflow.and_then(|name| records(&session, &name).find_map(|record| result_of(record, &name)))
-        })
+    let workflow = workflow(beside);
+    let by_workflow =
+        workflow.and_then(|name| records(&session, &name).find_map(|record| result_of(record, &name)));
+    by_workflow
+        .or_else(|| records(&session, agent).find_map(|record| call_of(record, agent)))
         .or_else(|| prompt.and_then(|prompt| by_prompt(&session, prompt)))
+}
+
+/// The name of the workflow that the subagent is of.
+pub(super) fn workflow(beside: &Beside) -> Option<String> {
+    // A name that is no text is none.
+    String::from_utf8((beside.0)(WORKFLOW, 0)?).ok().filter(|name| !name.is_empty())
 }
 
 /// The lines of a session that hold a text.
@@ -56,18 +65,36 @@ fn call_of(record: &str, agent: &str) -> Option<String> {
     if is_it(data) {
         return owned(parent);
     }
-    if is_it(result) { answered(record) } else { None }
+    if is_it(result) { answered(member(Some(record), "message")) } else { None }
 }
 
 /// The call of a result in whose details a name stands.
 fn result_of(record: &str, name: &str) -> Option<String> {
     let [result] = pick(record, ["toolUseResult"])?;
-    if result?.contains(name) { answered(record) } else { None }
+    if names(result?, name) { answered(member(Some(record), "message")) } else { None }
 }
 
-/// The call that a record brings the result of.
-fn answered(record: &str) -> Option<String> {
-    let content = member(member(Some(record), "message"), "content").and_then(elements)?;
+/// Whether a name stands in a text, and not as a part of a longer one.
+fn names(text: &str, name: &str) -> bool {
+    let is_part = |letter: Option<char>| letter.is_some_and(|it| it.is_alphanumeric() || "-_".contains(it));
+    text.match_indices(name).any(|(at, _)| {
+        let (before, behind) = (text.get(..at), text.get(at + name.len()..));
+        !is_part(before.and_then(|it| it.chars().next_back()))
+            && !is_part(behind.and_then(|it| it.chars().next()))
+    })
+}
+
+/// The call whose result names a subagent, and the subagent.
+pub(super) fn by_result(record: &Record<'_>) -> Option<(String, String)> {
+    // Results are long, and few name one.
+    let result = record.result.filter(|result| is_in(result, "agentId"));
+    let agent = owned(member(result, "agentId")).filter(|agent| !agent.is_empty())?;
+    Some((answered(record.message)?, agent))
+}
+
+/// The call that a message brings the result of.
+fn answered(message: Option<&str>) -> Option<String> {
+    let content = member(message, "content").and_then(elements)?;
     content.into_iter().find_map(|block| owned(member(Some(block), "tool_use_id")))
 }
 
@@ -112,4 +139,16 @@ pub(super) fn prompt_in(message: Option<&str>) -> Option<String> {
     let text = |content: &str| elements(content)?.into_iter().find_map(|it| owned(member(Some(it), "text")));
     let said = owned(content).or_else(|| content.and_then(text));
     said.filter(|_| string(role).as_deref() == Some("user"))
+}
+
+impl Importer<'_, '_> {
+    /// Tells the call whose result names a subagent. The subagent's file may have been read before.
+    pub(super) fn starts(&mut self, line: usize, record: &Record<'_>) -> Result<(), ImportError> {
+        let Some((call, agent)) = by_result(record).filter(|_| !self.is_child(line)) else {
+            return Ok(());
+        };
+        let Some(state) = self.lines.get(line) else { return Ok(()) };
+        let info = Arc::clone(state.info());
+        self.context.starts(&info, &call, &format!("{}/{agent}", info.name))
+    }
 }

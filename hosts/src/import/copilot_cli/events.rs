@@ -2,12 +2,11 @@
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo, fact};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Usage};
-use acpdb_serve::point::is_pointer;
 use sha2::{Digest as _, Sha256};
 
 use super::super::json::{count, elements, member, owned, pick};
 use super::super::time;
-use super::super::turns::{Calls, Occurrences, message, not_for_the_model, prompt, step};
+use super::super::turns::{Calls, Occurrences, holds_pointer, message, not_for_the_model, prompt, step};
 use super::{Copilot, HOST};
 
 /// Ends of the keys of a summary: as the model wrote it, and as the host sends it.
@@ -203,7 +202,7 @@ impl EventLine {
         out.push(Entry::host_record(kind, None).origin(origin));
         if cwd.is_some() && cwd != self.cwd {
             self.cwd.clone_from(&cwd);
-            let changed = fact::SessionChanged { title: None, cwd, project: None, host_version };
+            let changed = fact::SessionChanged { cwd, host_version, ..fact::SessionChanged::default() };
             out.push(Entry::from(changed).origin(format!("{origin}/cwd")));
         }
     }
@@ -287,7 +286,7 @@ impl EventLine {
         let parts = output(shown);
         let outcome = if failed {
             Outcome::Failed
-        } else if parts.iter().any(|part| is_pointer(&part.bytes)) {
+        } else if holds_pointer(&parts) {
             // The text that the result points to has to stay: nothing was read.
             Outcome::Aborted
         } else {
