@@ -5,6 +5,7 @@
 
 use acpdb_engine::event::{Body, PartKind, Payload, Role};
 use acpdb_engine::ids::{BodyId, Seq};
+use acpdb_engine::text::first_bytes;
 use acpdb_engine::{Error, Store, store::StreamName};
 
 use crate::kinds::MESSAGE_RECORDED;
@@ -138,8 +139,7 @@ pub fn prompt_in(text: &str) -> Option<String> {
     let rest = rest.trim_start_matches('#').trim_start();
     let rest = rest.strip_prefix("Plan:").unwrap_or(rest).trim_start();
     let end = rest.find("\n\n").unwrap_or(rest.len()).min(TITLE_BYTES_MAX);
-    let end = (0..=end).rev().find(|end| rest.is_char_boundary(*end)).unwrap_or(0);
-    let line = one_line(rest.get(..end).unwrap_or_default());
+    let line = one_line(first_bytes(rest, end));
     (!line.is_empty()).then_some(line)
 }
 

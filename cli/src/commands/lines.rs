@@ -7,6 +7,7 @@ use acpdb_engine::View;
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::{FaceState, ItemKind, Status};
 use acpdb_engine::ids::ItemId;
+use acpdb_engine::text::first_bytes;
 use acpdb_query::ItemRow;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -158,12 +159,7 @@ pub(crate) fn some_of(names: &[String], most: usize) -> String {
 
 /// A recorded text on one line, harmless on a terminal.
 pub(crate) fn one_line(text: &str) -> String {
-    let mut end = text.len().min(PREVIEW_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let head = text.get(..end).unwrap_or_default();
-    let joined = head.split_whitespace().collect::<Vec<_>>().join(" ");
+    let joined = first_bytes(text, PREVIEW_BYTES_MAX).split_whitespace().collect::<Vec<_>>().join(" ");
     escape(&joined, EscapeLevel::Text).into_owned()
 }
 

@@ -131,8 +131,7 @@ fn files_of(key: Key, name: &mut impl FnMut(NameKind, String)) {
 /// The part of a name that the index keeps: all of it, or of a very long one its first [`NAME_BYTES_MAX`] bytes, without a letter that
 /// this would cut. Questions cut names in the same way, so for a long name the index finds at least all that bear it.
 pub fn as_kept(name: &str) -> &str {
-    let end = (0..=NAME_BYTES_MAX.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
-    end.and_then(|end| name.get(..end)).unwrap_or(name)
+    crate::text::first_bytes(name, NAME_BYTES_MAX)
 }
 
 /// A path as the index keeps it, last letter first: people name a file by the end of its path. At most as long as a name may be,

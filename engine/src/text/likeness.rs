@@ -3,21 +3,21 @@
 //! Comparing two names costs the product of their lengths, and a name that is asked for comes from anywhere, such as from a model. So only
 //! the beginnings of names are compared.
 
+use super::first_bytes;
+
 /// The bytes of a name that are compared.
 const COMPARED_BYTES_MAX: usize = 256;
 
-fn beginning(name: &str) -> &str {
-    name.get(..name.floor_char_boundary(COMPARED_BYTES_MAX)).unwrap_or(name)
-}
-
 /// How like two names are, 0 to 1: letters in common, and more for the same beginning (Jaro and Winkler).
 pub fn likeness(left: &str, right: &str) -> f64 {
-    strsim::jaro_winkler(beginning(left), beginning(right))
+    let [left, right] = [left, right].map(|name| first_bytes(name, COMPARED_BYTES_MAX));
+    strsim::jaro_winkler(left, right)
 }
 
 /// The share of letters that stay, 0 to 1, where one name becomes the other by the fewest edits (Damerau and Levenshtein).
 pub fn kept_share(left: &str, right: &str) -> f64 {
-    strsim::normalized_damerau_levenshtein(beginning(left), beginning(right))
+    let [left, right] = [left, right].map(|name| first_bytes(name, COMPARED_BYTES_MAX));
+    strsim::normalized_damerau_levenshtein(left, right)
 }
 
 /// The name that is most like `asked`, if one is like it by more than `least` (of 1): perhaps the name that was meant.

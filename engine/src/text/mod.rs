@@ -36,6 +36,15 @@ pub use shorten::ShownParams;
 pub use signature::{HashTarget, Label, Signer};
 pub use tokens::{ESTIMATOR_VERSION, estimate};
 
+/// The beginning of a text of at most `bytes_max` bytes, without a letter that this would cut.
+pub fn first_bytes(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
 /// Bytes as text; those that are not UTF-8 are replaced. Costs nothing if all are.
 pub fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

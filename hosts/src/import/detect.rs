@@ -5,6 +5,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
 
+use acpdb_engine::text::first_bytes;
+
 use super::limits::{Exceeded, Limits, RATIO_FREE_BYTES};
 use super::torn::records_in;
 use super::values::{Shape, ValueReader};
@@ -212,7 +214,7 @@ fn by_list_element(element: &str) -> Option<ImportFormat> {
 
 /// The format of a document by its beginning: by the names that it shows first.
 fn by_beginning(text: &str) -> Option<ImportFormat> {
-    let start = text.get(..floor(text, 4096)).unwrap_or(text);
+    let start = first_bytes(text, 4096);
     let has = |name: &str| start.contains(&format!("\"{name}\""));
     if has("info") && (start.contains("\"ses_") || has("projectID")) {
         return Some(ImportFormat::Opencode);
@@ -233,14 +235,6 @@ fn by_beginning(text: &str) -> Option<ImportFormat> {
         return Some(ImportFormat::ClaudeCode);
     }
     None
-}
-
-fn floor(text: &str, mut at: usize) -> usize {
-    at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }
 
 /// Whether a file bears the name of a session, in the manner of some host.

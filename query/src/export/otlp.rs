@@ -17,6 +17,7 @@ use std::io::Write;
 use acpdb_engine::event::{Payload, Report, Usage};
 use acpdb_engine::fold::{ItemKind, ItemView, Ix, Status};
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
+use acpdb_engine::text::first_bytes;
 use acpdb_engine::{At, Store, View};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -375,11 +376,7 @@ fn nanos(time: Micros) -> String {
 }
 
 fn text(key: &str, value: &str) -> Value {
-    let mut end = value.len().min(TEXT_BYTES_MAX);
-    while !value.is_char_boundary(end) {
-        end -= 1;
-    }
-    json!({"key": key, "value": {"stringValue": value.get(..end).unwrap_or_default()}})
+    json!({"key": key, "value": {"stringValue": first_bytes(value, TEXT_BYTES_MAX)}})
 }
 
 fn number_of(key: &str, value: u64) -> Value {

@@ -11,6 +11,7 @@ use std::io::Write;
 
 use acpdb_engine::fold::PartView;
 use acpdb_engine::ids::BodyId;
+use acpdb_engine::text::first_bytes;
 use acpdb_engine::{Error, View};
 use sha2::{Digest as _, Sha256};
 
@@ -130,10 +131,7 @@ fn clipped(mut text: String, body: BodyId) -> String {
         return text;
     }
     let whole = text.len();
-    let mut end = TEXT_BYTES_MAX;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = first_bytes(&text, TEXT_BYTES_MAX).len();
     text.truncate(end);
     text.push_str(&format!("\n[{} more bytes; acpdb show '{}' prints them]", whole - end, body.seq));
     text

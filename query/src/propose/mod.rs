@@ -37,6 +37,7 @@ use acpdb_engine::fold::memory::{
     LIFESPANS_INNER_FIRST, MemoryItem, MemoryView, default_category, value_signature,
 };
 use acpdb_engine::ids::{ItemId, StreamId};
+use acpdb_engine::text::first_bytes;
 
 use self::scan::TokenScan;
 use self::table::TableHit;
@@ -129,7 +130,7 @@ pub struct Proposal {
 ///
 /// Cost: linear in the text; only its first [`TEXT_BYTES_MAX`] bytes are looked at.
 pub fn corrections(text: &str) -> Vec<Correction> {
-    let scan = TokenScan::new(head(text));
+    let scan = TokenScan::new(first_bytes(text, TEXT_BYTES_MAX));
     corrections::find(&scan).into_iter().map(|found| found.correction).collect()
 }
 
@@ -146,7 +147,7 @@ pub fn propose(role: Role, text: &str, view: &MemoryView<'_>) -> Vec<Proposal> {
 /// Cost: linear in the text (its first [`TEXT_BYTES_MAX`] bytes) times the names in the table, and a lookup a proposal;
 /// at most [`PROPOSAL_COUNT_MAX`] proposals.
 pub fn propose_with(table: &PreferenceTable, role: Role, text: &str, view: &MemoryView<'_>) -> Vec<Proposal> {
-    let scan = TokenScan::new(head(text));
+    let scan = TokenScan::new(first_bytes(text, TEXT_BYTES_MAX));
     let mut found = Finder { table, view, scan: &scan, proposals: Vec::new() };
     match role {
         Role::User => {
@@ -162,12 +163,6 @@ pub fn propose_with(table: &PreferenceTable, role: Role, text: &str, view: &Memo
     }
     found.proposals.truncate(PROPOSAL_COUNT_MAX);
     found.proposals
-}
-
-/// The part of `text` that is looked at.
-fn head(text: &str) -> &str {
-    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    text.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
 /// A preference that a correction changes: category, key, new value, scope of the old one.

@@ -1,5 +1,6 @@
 //! Excerpts: the lines of a text that match, the lines around them, and the places of the matches in them.
 
+use acpdb_engine::text::first_bytes;
 use serde::Serialize;
 
 /// Bytes of a line that are shown.
@@ -73,13 +74,7 @@ fn cut(number: usize, line: &str, marks: &[(usize, usize)]) -> ExcerptLine {
     if line.len() <= LINE_BYTES_MAX {
         return ExcerptLine { number, text: line.to_owned(), marks: marks.to_vec() };
     }
-    let boundary = |mut place: usize| {
-        place = place.min(line.len());
-        while !line.is_char_boundary(place) {
-            place -= 1;
-        }
-        place
-    };
+    let boundary = |place: usize| first_bytes(line, place).len();
     let first = marks.first().map_or(0, |(from, _)| *from);
     // A match near the beginning has less text before it.
     let from = boundary(first.saturating_sub(LEAD_BYTES));

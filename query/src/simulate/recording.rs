@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use acpdb_engine::event::{Face, Payload, Recorded, Role, ToolClass, TurnKind};
 use acpdb_engine::fold::{ItemKind, Ix, State, World};
 use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId};
+use acpdb_engine::text::first_bytes;
 use acpdb_engine::{Error, Store};
 use acpdb_serve::point::TextLines;
 
@@ -404,11 +405,7 @@ fn strings_of(json: &str) -> Vec<TextLines> {
 fn words_of(text: &str, known: &mut Vocabulary) -> Vec<u32> {
     use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
     let hasher: BuildHasherDefault<DefaultHasher> = BuildHasherDefault::default();
-    let mut end = text.len().min(WORD_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let text = text.get(..end).unwrap_or_default();
+    let text = first_bytes(text, WORD_BYTES_MAX);
     let mut found: Vec<u32> = Vec::new();
     for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
         let begins = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
