@@ -1,6 +1,6 @@
 //! Sessions that calls of other ones started, in whatever order the files were read.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::ids::StreamId;
@@ -20,8 +20,9 @@ pub(crate) fn tell_started(store: &Store, reports: &[FileReport]) -> Result<(), 
         return Ok(());
     }
     let lacks_call = |name: &StreamName| name.started_by.as_ref().is_some_and(|it| it.call.is_none());
-    let lacking: HashSet<StreamId> =
-        store.stream_names()?.into_iter().filter(lacks_call).map(|name| name.id).collect();
+    let told: BTreeSet<StreamId> = started.iter().map(StreamInfo::id).collect();
+    let names = store.stream_names_among(&told)?;
+    let lacking: HashSet<StreamId> = names.into_iter().filter(lacks_call).map(|name| name.id).collect();
     let batches: Vec<Batch> = started
         .into_iter()
         .filter(|stream| lacking.contains(&stream.id()))
