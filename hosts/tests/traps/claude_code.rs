@@ -736,3 +736,17 @@ fn a_word_in_place_of_all_ids_rewinds_nothing() {
     assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::ToolFinished(_))).count(), 2);
     assert!(!facts.iter().any(|fact| matches!(fact, Fact::Rewound(_) | Fact::Forked(_))));
 }
+
+/// A file of one mebibyte made a thousand streams, each folded with all that it shared: its import took minutes where it was longer.
+#[test]
+fn few_branches_of_a_session_have_streams_of_their_own() {
+    let begins = (0..40).map(|number| format!("user b{number} u0 begins {number}"));
+    let goes_on = (0..40).map(|number| format!("user c{number} b{number} goes on {number}"));
+    let lines: Vec<String> =
+        std::iter::once("user u0 - go".to_owned()).chain(begins).chain(goes_on).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let (batches, _) = read(ImportFormat::ClaudeCode, records(&lines).as_bytes());
+    let facts: Vec<_> = batches.iter().flat_map(|batch| &batch.entries).map(|entry| &entry.fact).collect();
+    assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::Forked(_))).count(), 16);
+    assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::MessageRecorded(_))).count(), 81);
+}

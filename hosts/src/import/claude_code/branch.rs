@@ -23,6 +23,10 @@ use super::line::LineState;
 use super::record::Record;
 use super::started::prompt_in;
 
+/// Most branches of a session that have a stream of their own: each is folded with all that it shares, and few programs go on with one
+/// session. A record that hangs on another one is read as a rewind.
+const BRANCH_COUNT_MAX: usize = 16;
+
 impl Importer<'_, '_> {
     /// The line of a record of the session: the line of its parent, or one of its own if the parent is on a branch that was left.
     pub(super) fn line_of(
@@ -46,7 +50,9 @@ impl Importer<'_, '_> {
         let left = state.left(parent).filter(|_| !own.is_some_and(|uuid| state.has_told(uuid, record)));
         let line = match left.map(|group| (group, self.branches.get(&(owner, group)).copied())) {
             Some((_, Some(branch))) => branch,
-            Some((group, None)) if record.is_said() => self.begin_branch(owner, group, record, end)?,
+            Some((group, None)) if record.is_said() && self.branches.len() < BRANCH_COUNT_MAX => {
+                self.begin_branch(owner, group, record, end)?
+            }
             _ => owner,
         };
         if line != owner
