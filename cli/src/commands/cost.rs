@@ -462,9 +462,12 @@ impl std::fmt::Display for Saving {
 }
 
 fn ways(bill: &Bill, waste: &Waste, hosts: &BTreeSet<&str>, output: &mut Output) -> Result<(), Failure> {
-    let stale = bill.sum.stale.unwrap_or_default();
     output.line("")?;
-    let share = |part: f64| if waste.input > 0.0 { part / waste.input * 100.0 } else { 0.0 };
+    if waste.input <= 0.0 {
+        return output.line("what went to stale items is not known: no request tells its input");
+    }
+    let stale = bill.sum.stale.unwrap_or_default();
+    let share = |part: f64| part / waste.input * 100.0;
     let saving = Saving::of(waste, hosts)
         .map_or_else(|| "no policy saves anything".to_owned(), |saving| saving.to_string());
     output.line(format!(

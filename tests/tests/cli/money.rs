@@ -307,3 +307,16 @@ fn rows_and_conditions_read_one_clock() {
         assert_eq!((sum(&blocks), sum(&months)), (sum(&days), sum(&days)), "{zone}");
     }
 }
+
+/// Of a host that records the output of its requests alone it said "nothing of - (0.0 %) went to stale items".
+#[test]
+fn what_stale_items_cost_is_not_known_without_input() {
+    let world = World::new();
+    let usage = json!({"output_tokens": 300});
+    let answer = answer("main", ("a1", "p"), "2026-05-04T10:00:01Z", "claude-sonnet-4-5-20250929", &usage);
+    file(&world, "main.jsonl", &[prompt("main", "p", "2026-05-04T10:00:00Z"), answer]);
+    world.run(&["import", "--quiet"]).ok();
+    let told = "what went to stale items is not known: no request tells its input";
+    let said = world.run(&["cost", "--waste"]).ok();
+    assert!(said.contains(told), "{said}");
+}
