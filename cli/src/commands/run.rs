@@ -161,7 +161,7 @@ mod inside {
             Some(name) => Err(format!("${name} names another proxy, which acpdb does not ask")),
             None => proxies(store.as_ref(), (args, global.session.as_deref()), providers, &reasons),
         };
-        let (given, inside, mut order) = match begun {
+        let (given, mut inside, mut order) = match begun {
             Ok((addresses, inside, order)) => {
                 (given(global, args, program, words, &addresses, output), Some(inside), Some(order))
             }
@@ -177,6 +177,8 @@ mod inside {
         let mut started = |program| {
             let order = order.take().filter(|order| !order.ports.is_empty());
             successor = order.and_then(|order| Successor::begin(&SuccessorOrder { program, ..order }));
+            // A program that has had an answer keeps its provider if this process is killed.
+            inside.iter_mut().for_each(Inside::open);
         };
         let code = match child::run(&mut command, &mut started) {
             Ok(status) => child::code(status),

@@ -104,7 +104,10 @@ pub(crate) fn run(output: &Output) -> Result<Code, Failure> {
         let (mut taken, mut failed) = (Vec::new(), None);
         for options in without {
             match begin(None, std::slice::from_ref(&options)) {
-                Ok(proxy) => inside.push(proxy),
+                Ok(mut proxy) => {
+                    proxy.open();
+                    inside.push(proxy);
+                }
                 Err(error) => {
                     failed = Some(chained(&error));
                     taken.push(options);

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Receiver;
 
 use tempfile::TempDir;
 
@@ -103,13 +104,14 @@ impl Running {
     }
 }
 
-/// An answer, asked for until there is one, as hosts do.
-fn ask_until(address: &str, path: &str, body: &str) -> Vec<u8> {
+/// An answer and the request that the provider got, asked for until both are there, as hosts do. A port that was let go may be another process's for a while.
+fn ask_until(address: &str, path: &str, body: &str, got: &Receiver<String>) -> (Vec<u8>, String) {
     loop {
-        match try_ask(address, "POST", path, "", "close", body) {
-            Ok(answer) if !answer.is_empty() => return answer,
-            _ => std::thread::sleep(std::time::Duration::from_millis(20)),
+        let answer = try_ask(address, "POST", path, "", "close", body);
+        if let (Ok(answer), Ok(request)) = (answer, got.try_recv()) {
+            return (answer, request);
         }
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
 
@@ -145,7 +147,7 @@ fn try_ask(
 const WAITING: [&str; 3] = ["sh", "-c", "echo \"$ANTHROPIC_BASE_URL\"; cat > /dev/null; exit 5"];
 
 /// A provider that answers each request with these bytes, and its address. It keeps the requests that it got.
-fn provider(answer: Vec<u8>) -> (String, std::sync::mpsc::Receiver<String>) {
+fn provider(answer: Vec<u8>) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (tell, told) = std::sync::mpsc::channel();
@@ -303,27 +305,27 @@ fn a_websocket_is_refused_where_requests_are_to_be_changed() {
 fn a_program_goes_on_if_acpdb_is_killed() {
     let place = Place::new();
     let (upstream, got) = provider(short());
-    let words = ["run", "--", "sh", "-c", "echo \"$ANTHROPIC_BASE_URL\"; cat > /dev/null"];
-    let mut running = Running::new(place.command(&words).env("ANTHROPIC_BASE_URL", &upstream));
+    // The program leaves standard error to acpdb: it is at its end when the last process of that is.
+    let words = "echo \"$ANTHROPIC_BASE_URL\"; exec 2> /dev/null; cat > /dev/null";
+    let mut command = place.command(&["run", "--", "sh", "-c", words]);
+    let mut running = Running::new(command.env("ANTHROPIC_BASE_URL", &upstream));
+    // One request was answered: from then on there is another process that goes on.
     running.ask("/v1/messages", BODY);
     got.recv().unwrap();
     let held = running.child.stdin.take();
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    let host = running.address.trim_start_matches("http://").split('/').next().unwrap().to_owned();
-    // Without a pause, one of the tries would be a connection with itself.
-    while TcpStream::connect(&host).is_err() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    let answer = String::from_utf8(running.ask("/v1/messages", BODY)).unwrap();
+    let mut err = BufReader::new(running.child.stderr.take().unwrap());
+    let mut told = String::new();
+    err.read_line(&mut told).unwrap();
+    assert!(told.contains("acpdb run was killed"), "{told}");
+    let (answer, request) = ask_until(&running.address, "/v1/messages", BODY, &got);
+    let answer = String::from_utf8(answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\"ABCDE\"}"), "{answer}");
-    assert!(got.recv().unwrap().ends_with(BODY));
-    // Both ends of standard error are closed when the last process has ended.
+    assert!(request.ends_with(BODY));
     drop(held);
-    let mut err = String::new();
-    running.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-    assert_eq!(err.matches("acpdb run was killed").count(), 1, "{err}");
-    assert!(TcpStream::connect(&host).is_err(), "nothing is left");
+    err.read_to_string(&mut told).unwrap();
+    assert_eq!(told.matches("acpdb run was killed").count(), 1, "{told}");
 }
 
 /// A run has a port for each provider. One that another process holds kept the successor from listening at any of them.
@@ -343,13 +345,14 @@ fn a_port_that_is_taken_keeps_no_other_from_its_program() {
     let mut stdin = child.stdin.take().unwrap();
     writeln!(stdin, "{order}").unwrap();
     drop((free, stdin));
-    let ask = |port: u16| ask_until(&format!("http://127.0.0.1:{port}/key/secret"), "/v1/messages", BODY);
-    let answer = ask(ports[1]);
-    assert!(answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
-    assert!(got.recv().unwrap().ends_with(BODY));
+    let ask = |port: u16| {
+        let address = format!("http://127.0.0.1:{port}/key/secret");
+        let (answer, request) = ask_until(&address, "/v1/messages", BODY, &got);
+        assert!(answer.starts_with(b"HTTP/1.1 200") && request.ends_with(BODY), "{answer:?}, {request}");
+    };
+    ask(ports[1]);
     drop(held);
-    let answer = ask(ports[0]);
-    assert!(answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+    ask(ports[0]);
     drop(program.stdin.take());
     program.wait().unwrap();
     let mut err = String::new();

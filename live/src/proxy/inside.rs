@@ -1,12 +1,14 @@
 //! Proxies inside a program that has something else to do: each on a free port, on a thread of their own.
 //!
 //! ```text
-//! begin: ports are bound, so the addresses are known --> thread: connections are taken until the process ends
+//! begin: ports are bound, so the addresses are known: what connects waits
+//! open: a thread takes connections until the process ends
 //! finish: the exchanges that are under way are waited for, so that their records are there
 //! ```
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use acpdb_engine::Store;
@@ -22,9 +24,11 @@ pub struct Inside {
     /// Their addresses, in the order of their options.
     pub addresses: Vec<SocketAddr>,
     flow: Arc<Flow>,
+    /// Its end lets connections be taken.
+    closed: Option<Sender<()>>,
 }
 
-/// Starts proxies. Without a store they pass on all bytes blindly.
+/// Starts proxies that take no connection before they are opened. Without a store they pass on all bytes blindly.
 ///
 /// # Errors
 /// If one may not or cannot listen, an address of a provider is none, or the system gives no thread.
@@ -53,7 +57,10 @@ pub fn begin(store: Option<&Store>, all: &[ProxyOptions]) -> Result<Inside, Prox
         ports.into_iter().map(own).collect::<Result<_, std::io::Error>>().map_err(ProxyError::Start)?
     };
     let thread = std::thread::Builder::new().name("proxy".to_owned());
+    let (closed, opened) = channel::<()>();
     let running = thread.spawn(move || {
+        // Nothing is ever sent: the other end is dropped.
+        let _ = opened.recv();
         runtime.block_on(async {
             for (listener, proxy) in listeners {
                 tokio::spawn(accept(listener, proxy));
@@ -63,10 +70,15 @@ pub fn begin(store: Option<&Store>, all: &[ProxyOptions]) -> Result<Inside, Prox
     });
     // It ends with the process.
     let _thread = running.map_err(ProxyError::Start)?;
-    Ok(Inside { addresses, flow })
+    Ok(Inside { addresses, flow, closed: Some(closed) })
 }
 
 impl Inside {
+    /// Lets connections be taken, those that wait first.
+    pub fn open(&mut self) {
+        self.closed = None;
+    }
+
     /// The exchanges so far.
     pub fn exchange_count(&self) -> u64 {
         self.flow.count()
