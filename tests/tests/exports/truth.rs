@@ -393,6 +393,12 @@ fn lives_that_were_told_in_two_ways() {
     // of the newest end; hidden items stand behind the summary of the end that hid them.
     let twice = [63326, 5612, 23918, 16478, 854, 43166, 58671];
     check(&twice, "acp", "claude-code", &mut [0; 4]);
+    // The host cleared a call before its result came. Its place bore the summary of a task, which then stood nowhere.
+    let cleared = [
+        6112, 8012, 22478, 16096, 13936, 8424, 14610, 4336, 23702, 48446, 23754, 26270, 47592, 5373, 176, 18,
+        18, 0,
+    ];
+    check(&cleared, "acp", "opencode", &mut [0; 4]);
 }
 
 /// Lives that were once served, or judged, wrongly.

@@ -89,10 +89,8 @@ impl FoldStep<'_> {
             Op::TaskEvicted { event, eviction } => self.task_evicted(event, *eviction),
             Op::Memory(event) => Arc::make_mut(&mut self.subs.memory).fold(event),
         }
-        // The place that bore a summary may be gone.
-        if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore { .. }) {
-            self.move_summaries(touched);
-        }
+        // The place that bore a summary may be gone, also by a host's clear of a call whose result came only now.
+        self.move_summaries(touched);
     }
 
     fn each(&mut self, items: &[ItemId], act: fn(&mut Self, Ix)) {
