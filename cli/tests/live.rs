@@ -201,7 +201,7 @@ fn a_result_that_the_model_still_sees_becomes_a_pointer_and_the_original_is_kept
     // A pointer is given only in the mode that asks for it.
     assert_eq!(replaced(&desk.hook("suggest", "PostToolUse", &told("c2", "Read", file(&long())))), None);
     let pointer = replaced(&desk.hook("prune", "PostToolUse", &told("c2", "Read", file(&long())))).unwrap();
-    assert_eq!(pointer, "[40 lines, the same as lines 1-40 of Read /p/long.py above]");
+    assert_eq!(pointer, "[40 lines, the same as lines 1-40 of Read /p/long.py (#6) above]");
     desk.gets("c2", &numbered(&pointer), &file(&pointer));
     // A text with one other line is another text.
     desk.asks("c3", "Read", &json!({"file_path": "/p/long.py"}));
@@ -239,7 +239,7 @@ fn a_row_of_a_module_becomes_a_pointer_whatever_the_tool() {
     let blocks = json!([{"type": "text", "text": long()}]);
     assert_eq!(desk.hook("suggest", "session.append", &row("c2", &blocks)), json!({}));
     let pointer = desk.hook("prune", "session.append", &row("c2", &blocks))["text"].clone();
-    assert_eq!(pointer, "[40 lines, the same as lines 1-40 of mcp__any__tool above]");
+    assert_eq!(pointer, "[40 lines, the same as lines 1-40 of mcp__any__tool (#6) above]");
     desk.gets("c2", pointer.as_str().unwrap(), &json!({"kept": long()}));
     // After a compaction the host writes its rows again: acpdb has decided on them before.
     assert_eq!(desk.hook("prune", "session.append", &row("c1", &json!(long()))), json!({}));
@@ -293,7 +293,7 @@ fn in_a_subagent_only_its_own_results_count() {
     assert_eq!(desk.hook("prune", "session.append", &of("k1", "a1")), json!({}), "it never saw this file");
     tells(&desk, "a1", &[prompt.clone(), asks("k1"), gets, asks("k2")]);
     let answer = desk.hook("prune", "session.append", &of("k2", "a1"));
-    assert_eq!(answer, json!({"text": "[40 lines, the same as lines 1-40 of Read above]"}));
+    assert_eq!(answer, json!({"text": "[40 lines, the same as lines 1-40 of Read (#6) above]"}));
     let mut hook =
         json!({"tool_name": "Read", "tool_use_id": "k3", "tool_response": file(&long()), "agent_id": "b1"});
     tells(&desk, "b1", &[prompt, asks("k3")]);

@@ -12,6 +12,7 @@ use acpdb_engine::event::{Outcome, PartKind};
 use acpdb_engine::fold::{FaceState, ItemKind, ItemView, Status};
 use acpdb_engine::text::tokens::estimate;
 use acpdb_engine::{Error, View};
+use acpdb_serve::label;
 use acpdb_serve::point::{POINTER_TOKENS, PointLimits, SeenTexts, TextLines, pointed};
 
 use crate::told::CallWithResult;
@@ -22,10 +23,8 @@ pub const TOKENS_MIN: u32 = 100;
 const RESULT_COUNT_MAX: usize = 64;
 /// Longest result that is compared.
 const BYTES_MAX: usize = 4 << 20;
-/// Longest name of a result.
-const LABEL_CHARS_MAX: usize = 120;
 
-/// The pointer that can stand for the result of `call`, which is not part of `view` yet.
+/// The pointer that can stand for the result of `call`, which is not part of `view` yet; `None` also if the policy has no pointers.
 ///
 /// Cost: the texts of up to 64 results that are long enough.
 ///
@@ -33,7 +32,8 @@ const LABEL_CHARS_MAX: usize = 120;
 /// If the view's state cannot be read. No pointer points at a text that cannot be read.
 pub fn pointer(view: &View, call: &CallWithResult) -> Result<Option<String>, Error> {
     let Some(text) = call.text.as_deref().filter(|text| text.len() <= BYTES_MAX) else { return Ok(None) };
-    if call.outcome != Outcome::Completed {
+    let has_pointers = PointLimits::of_policy(view.state().policy(view.at())).is_some();
+    if call.outcome != Outcome::Completed || !has_pointers {
         return Ok(None);
     }
     let fresh = TextLines::of(text);
@@ -81,28 +81,4 @@ fn may_name(item: &ItemView, call: &CallWithResult, text: &str) -> bool {
         // Blanks at the ends of lines do not count.
         && bytes.saturating_mul(2) >= text.len() as u64
         && bytes <= BYTES_MAX as u64
-}
-
-/// The name by which the model knows a result: the tool, and the file or the command that it named.
-fn label(view: &View, item: &ItemView) -> String {
-    let tool = item.tool.as_deref().unwrap_or("a result");
-    // A key that begins so is a mask of the model's words.
-    let key = item.keys.first().filter(|key| !key.starts_with('~')).map(ToString::to_string);
-    let name = match key.or_else(|| command(view, item)) {
-        Some(key) => format!("{tool} {key}"),
-        None => tool.to_owned(),
-    };
-    let line: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match line.char_indices().nth(LABEL_CHARS_MAX) {
-        Some((end, _)) => format!("{}..", line.get(..end).unwrap_or_default()),
-        None => line,
-    }
-}
-
-/// The command among the parameters of a call.
-fn command(view: &View, item: &ItemView) -> Option<String> {
-    // A label needs no command: without one it is the tool's name. The store notes damage.
-    let params: serde_json::Value = serde_json::from_str(&view.text(item.params?).ok()?).ok()?;
-    let found = ["command", "cmd"].iter().find_map(|name| params.get(*name))?;
-    found.as_str().map(str::to_owned)
 }

@@ -13,6 +13,7 @@
 pub mod breakpoints;
 mod budget;
 mod injections;
+mod label;
 pub mod plan;
 pub mod point;
 mod pointing;
@@ -26,6 +27,7 @@ mod tests;
 
 pub use budget::{Obstacle, OverBudget, tokens_least};
 pub use injections::{Injection, inject};
+pub use label::label;
 pub use plan::FlushPlan;
 pub use reminder::{Reflection, Reminder};
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};

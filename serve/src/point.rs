@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use acpdb_engine::fold::policy::ServeSettings;
+use acpdb_engine::fold::Policy;
 use acpdb_engine::text::tokens::estimate;
 
 /// Equal lines that make a place worth a look.
@@ -47,9 +47,12 @@ impl PointLimits {
     }
 }
 
-impl From<&ServeSettings> for PointLimits {
-    fn from(settings: &ServeSettings) -> Self {
-        Self { tokens_min: settings.pointing_tokens_min, count_max: settings.pointers_max }
+impl PointLimits {
+    /// The limits of a policy; `None` if it has no pointers, or no rule of its own acts.
+    pub fn of_policy(policy: &Policy) -> Option<Self> {
+        let serve = &policy.serve;
+        let limits = Self { tokens_min: serve.pointing_tokens_min, count_max: serve.pointers_max };
+        (policy.automatic && serve.pointing).then_some(limits)
     }
 }
 
@@ -63,6 +66,8 @@ pub struct TextLines {
 struct LineTable {
     text: String,
     lines: Vec<HashedLine>,
+    /// Where the lines end; later ones are not looked at.
+    end: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +77,6 @@ struct HashedLine {
     /// Where the compared part begins and ends.
     from: u32,
     to: u32,
-    tokens: u32,
     hash: u64,
 }
 
@@ -98,17 +102,15 @@ impl TextLines {
             let body = without_number(piece.trim_end());
             let end = start + piece.trim_end().len();
             let from = end - body.len();
-            let tokens = estimate(piece.as_bytes());
             lines.push(HashedLine {
                 start: place(start),
                 from: place(from),
                 to: place(end),
-                tokens,
                 hash: hash_of(body),
             });
             start += piece.len();
         }
-        Self { inner: Arc::new(LineTable { text, lines }) }
+        Self { inner: Arc::new(LineTable { text, lines, end: start }) }
     }
 
     /// The text as it was given.
@@ -134,6 +136,16 @@ impl TextLines {
     fn line(&self, at: usize) -> Option<(&HashedLine, &str)> {
         let line = self.inner.lines.get(at)?;
         Some((line, line.compared(&self.inner.text)?))
+    }
+
+    /// Estimated tokens of lines.
+    fn tokens(&self, first: usize, count: usize) -> u32 {
+        let start = |at: usize| self.inner.lines.get(at).map(|line| line.start as usize);
+        let tokens = (first..first.saturating_add(count)).filter_map(|at| {
+            let end = start(at + 1).unwrap_or(self.inner.end);
+            self.inner.text.get(start(at)?..end).map(|line| estimate(line.as_bytes()))
+        });
+        tokens.fold(0, u32::saturating_add)
     }
 
     fn seed(&self, at: usize) -> Option<u64> {
@@ -284,7 +296,6 @@ impl SeenTexts {
             let (source, source_first) = (*source as usize, *source_first as usize);
             let Some(known) = self.sources.get(source) else { continue };
             let mut count = 0;
-            let mut tokens = 0_u32;
             while let Some(((line, text), (other, seen))) =
                 new.line(at + count).zip(known.lines.line(source_first + count))
             {
@@ -292,14 +303,15 @@ impl SeenTexts {
                 if !literal || line.hash != other.hash || text != seen {
                     break;
                 }
-                tokens = tokens.saturating_add(line.tokens);
                 count += 1;
             }
             if count >= SEED_LINES && best.is_none_or(|best| count > best.count) {
-                // A run that is shorter than a pointer saves nothing.
-                let saved = tokens.saturating_sub(POINTER_TOKENS);
-                best = Some(LineRun { first: at, count, source, source_first, saved });
+                best = Some(LineRun { first: at, count, source, source_first, saved: 0 });
             }
+        }
+        if let Some(run) = &mut best {
+            // A run that is shorter than a pointer saves nothing.
+            run.saved = new.tokens(run.first, run.count).saturating_sub(POINTER_TOKENS);
         }
         best
     }
@@ -320,7 +332,7 @@ pub fn pointed(text: &TextLines, runs: &[LineRun], label: &dyn Fn(usize) -> Stri
             label(run.source)
         );
         let next = text.inner.lines.get(run.first + run.count);
-        at = next.map_or(text.inner.text.len(), |line| line.start as usize);
+        at = next.map_or(text.inner.end, |line| line.start as usize);
     }
     out.push_str(text.inner.text.get(at..).unwrap_or_default());
     out

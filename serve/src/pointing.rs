@@ -12,9 +12,10 @@ use std::collections::HashMap;
 
 use crate::point::{LineRun, PointLimits, SeenTexts, TextLines, pointed};
 use acpdb_engine::event::{Face, PartKind, ToolClass};
-use acpdb_engine::fold::{FaceState, ItemKind, Ix, State};
-use acpdb_engine::ids::{BodyId, ItemId, Seq};
+use acpdb_engine::fold::{FaceState, ItemKind, Ix, ServedPlace, State};
+use acpdb_engine::ids::{BodyId, Seq};
 
+use crate::label::label;
 use crate::served::{Served, ServedItem};
 use acpdb_engine::View;
 
@@ -23,8 +24,9 @@ const STRING_BYTES_MIN: usize = 200;
 
 /// A text that is sent: which face of which item.
 struct SentText {
+    /// The place of its item in the context.
+    place: usize,
     ix: Ix,
-    item: ItemId,
     face: Face,
 }
 
@@ -38,21 +40,38 @@ impl Served {
         let served = Self::of(view);
         let state = view.state();
         let moments = state.served(view.at()).iter().map(|(seq, _)| *seq).chain([view.at()]);
-        if !moments.into_iter().any(|moment| state.policy(moment).serve.pointing) {
+        if !moments.into_iter().any(|moment| PointLimits::of_policy(state.policy(moment)).is_some()) {
             return served;
         }
-        let mut items = served.items().to_vec();
-        Pointing(view).point(&mut items);
-        served.with_items(items)
+        served.pointed(view.at())
+    }
+
+    /// The same context for a model that is shown no conclusion behind `until` yet: its pointers point at what it sees.
+    ///
+    /// Cost: as [`Served::to_send`].
+    #[must_use]
+    pub fn held(&self, until: Seq) -> Self {
+        if self.has_pointers() { self.clone().pointed(until) } else { self.clone() }
+    }
+
+    fn pointed(self, until: Seq) -> Self {
+        let mut items = self.items().to_vec();
+        items.iter_mut().for_each(|item| item.pointed = None);
+        Pointing { view: self.view(), until }.point(&mut items);
+        self.with_pointers(items)
     }
 }
 
 /// Pointers over the contexts that a view knows of.
-struct Pointing<'a>(&'a View);
+struct Pointing<'a> {
+    view: &'a View,
+    /// The model sees no conclusion behind this seq.
+    until: Seq,
+}
 
 impl Pointing<'_> {
     fn point(&self, items: &mut [ServedItem]) {
-        let at = self.0.at();
+        let at = self.view.at();
         let moments = self.first_sent(items, at);
         let mut order: Vec<usize> = (0..items.len()).collect();
         // If two items were first sent together, the order of the context decides.
@@ -63,7 +82,7 @@ impl Pointing<'_> {
         let mut rebases = usize::MAX;
         for place in order {
             let (Some(item), Some(moment)) = (items.get(place), moments.get(place)) else { continue };
-            let count = self.0.state().rebases(*moment).len();
+            let count = self.view.state().rebases(*moment).len();
             if count != rebases {
                 rebases = count;
                 self.look(&mut seen, &known, *moment);
@@ -71,12 +90,12 @@ impl Pointing<'_> {
             let mut add = |face: Face, lines: &TextLines, runs: &[LineRun]| {
                 // The number that `add` returns is not needed.
                 let _ = seen.add(lines, runs);
-                known.push(SentText { ix: item.view.ix, item: item.view.item, face });
+                known.push(SentText { place, ix: item.view.ix, face });
             };
             if item.view.input.state == FaceState::Whole
                 && matches!(item.view.class, Some(ToolClass::Write | ToolClass::Edit))
                 // A text that cannot be read is not pointed to, here and below.
-                && let Some(params) = item.view.params.and_then(|params| self.0.text(params).ok())
+                && let Some(params) = item.view.params.and_then(|params| self.view.text(params).ok())
             {
                 for lines in strings_of(&params) {
                     add(Face::Input, &lines, &[]);
@@ -90,12 +109,11 @@ impl Pointing<'_> {
             let bodies: Vec<BodyId> = item.view.content.iter().map(|part| part.body).collect();
             let Some(text) = self.joined(&bodies) else { continue };
             let lines = TextLines::of(text);
-            let settings = self.0.state().policy(*moment).serve;
-            let limits = settings.pointing.then(|| PointLimits::from(&settings));
+            let limits = PointLimits::of_policy(self.view.state().policy(*moment));
             let runs = limits.map(|limits| seen.point(&lines, limits)).unwrap_or_default();
             // As above: the number is not needed.
             let _ = seen.add(&lines, &runs);
-            known.push(SentText { ix: item.view.ix, item: item.view.item, face: Face::Output });
+            known.push(SentText { place, ix: item.view.ix, face: Face::Output });
             if !runs.is_empty() {
                 found.push((place, lines, runs));
             }
@@ -103,17 +121,22 @@ impl Pointing<'_> {
         let shown = self.shown_now(&known, at);
         for (place, lines, mut runs) in found {
             runs.retain(|run| shown.get(run.source).copied().unwrap_or_default());
-            if let Some(item) = items.get_mut(place).filter(|_| !runs.is_empty()) {
-                let label =
-                    |source: usize| known.get(source).map_or_else(String::new, |it| it.item.to_string());
-                item.pointed = Some(pointed(&lines, &runs, &label));
+            if runs.is_empty() {
+                continue;
+            }
+            let item = |source: usize| items.get(known.get(source)?.place);
+            let named =
+                |source: usize| item(source).map_or_else(String::new, |it| label(self.view, &it.view));
+            let text = pointed(&lines, &runs, &named);
+            if let Some(item) = items.get_mut(place) {
+                item.pointed = Some(text);
             }
         }
     }
 
     /// For each item the first context that was sent with it, or `at`.
     fn first_sent(&self, items: &[ServedItem], at: Seq) -> Vec<Seq> {
-        let served = self.0.state().served(at);
+        let served = self.view.state().served(at);
         let first = |item: &ServedItem| {
             let born = item.view.finished.unwrap_or(item.view.item.seq).max(item.view.item.seq);
             let place = served.partition_point(|(seq, _)| *seq < born);
@@ -134,12 +157,16 @@ impl Pointing<'_> {
         if known.is_empty() {
             return Vec::new();
         }
-        let state: &State = self.0.state();
-        let places: HashMap<Ix, (Seq, Seq)> = state
-            .served_places(moment)
-            .into_iter()
-            .map(|place| (place.ix, (place.input_at, place.output_at)))
-            .collect();
+        let state: &State = self.view.state();
+        let at = |place: ServedPlace| (place.ix, (place.input_at, place.output_at));
+        let mut places: HashMap<Ix, (Seq, Seq)> = state.served_places(moment).into_iter().map(at).collect();
+        if self.until < moment {
+            let sent = state.served_places(self.until).into_iter().filter(|place| !place.is_new);
+            for (ix, held) in sent.map(at) {
+                // One that left meanwhile is not there any more.
+                places.entry(ix).and_modify(|now| *now = held);
+            }
+        }
         let shown = |text: &SentText| {
             let Some((input, output)) = places.get(&text.ix) else { return false };
             let at = if text.face == Face::Input { *input } else { *output };
@@ -150,7 +177,7 @@ impl Pointing<'_> {
 
     fn joined(&self, bodies: &[BodyId]) -> Option<String> {
         // As above.
-        let texts: Option<Vec<String>> = bodies.iter().map(|body| self.0.text(*body).ok()).collect();
+        let texts: Option<Vec<String>> = bodies.iter().map(|body| self.view.text(*body).ok()).collect();
         texts.map(|texts| texts.join("\n")).filter(|text| !text.is_empty())
     }
 }

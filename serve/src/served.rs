@@ -32,6 +32,8 @@ pub struct Served {
     view: View,
     epoch: u32,
     items: Vec<ServedItem>,
+    /// Whether pointers stand in place of lines that the model sees elsewhere.
+    has_pointers: bool,
 }
 
 impl Served {
@@ -57,12 +59,17 @@ impl Served {
     fn at_places(view: &View, places: Vec<ServedPlace>) -> Self {
         let state = view.state();
         let items = places.into_iter().filter_map(|place| served_item(state, place)).collect();
-        Self { view: view.clone(), epoch: state.epoch(view.at()), items }
+        Self { view: view.clone(), epoch: state.epoch(view.at()), items, has_pointers: false }
     }
 
-    /// The same context with other items.
-    pub(crate) fn with_items(self, items: Vec<ServedItem>) -> Self {
-        Self { items, ..self }
+    /// The same context with the items that have pointers.
+    pub(crate) fn with_pointers(self, items: Vec<ServedItem>) -> Self {
+        Self { items, has_pointers: true, ..self }
+    }
+
+    /// Whether it may have pointers.
+    pub(crate) const fn has_pointers(&self) -> bool {
+        self.has_pointers
     }
 
     /// The view it was made from.

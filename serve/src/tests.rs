@@ -420,7 +420,11 @@ fn what_the_model_still_sees_is_pointed_at_and_is_text_again_when_it_is_hidden()
     let second = fixture.context("k2", &append_only);
     let text = |context: &Context| String::from_utf8_lossy(&context.bytes).into_owned();
     assert!(second.bytes.starts_with(&first.bytes));
-    assert!(text(&second).contains("second\n[50 lines, the same as lines 2-51 of #"), "{}", text(&second));
+    assert!(
+        text(&second).contains("second\n[50 lines, the same as lines 2-51 of read a (#"),
+        "{}",
+        text(&second)
+    );
     // The write hides the read; the pointer to it is text again, and earlier contexts are known as they were.
     let _ = fixture
         .session
@@ -435,6 +439,12 @@ fn what_the_model_still_sees_is_pointed_at_and_is_text_again_when_it_is_hidden()
     let fourth = fixture.context("k4", &append_only);
     assert!(text(&fourth).contains("[auto-superseded") && !text(&fourth).contains("the same as lines"));
     assert_eq!(text(&fourth).matches("let value_7 ").count(), 1);
+    // A model that is not told yet that the read is hidden sees the pointer still.
+    let view = fixture.session.view().unwrap();
+    let points = |served: &Served| served.items().iter().filter(|item| item.pointed.is_some()).count();
+    let served = Served::to_send(&view);
+    assert_eq!((points(&served), points(&served.held(third.seq))), (0, 1));
+    assert_eq!(points(&Served::of(&view).held(third.seq)), 0);
     for (turn, context) in (1..).zip([&first, &second, &third, &fourth]) {
         let again = ServedAgain::find(
             fixture.session.store(),

@@ -177,7 +177,7 @@ impl<'v> ExportSource<'v> {
             (Ok(one), Ok(other)) => one == other,
             _ => false,
         };
-        let moments = Moments::of(served);
+        let mut moments = Moments::of(served);
         let changed = |ix: Ix, until: Seq| match moments.of.get(&ix) {
             Some((place, _)) if !place.is_new => {
                 let moved = place.input_at.max(place.output_at);
@@ -195,9 +195,10 @@ impl<'v> ExportSource<'v> {
             if moved {
                 report.note(LeftOut::ChangeDeferred, None);
             }
-            if served.is_some() && binding.until() < at {
+            if let Some(served) = served.filter(|_| binding.until() < at) {
                 earlier
                     .extend(state.served_places(binding.until()).into_iter().map(|place| (place.ix, place)));
+                moments = Moments::of(Some(&served.held(binding.until())));
             }
         }
         let open = turns::open_reasoning(&briefs, &groups);
@@ -426,29 +427,31 @@ impl Faces<'_> {
     fn current(&self, ix: Ix, brief: ItemHeader, open: bool, report: &mut ExportReport) -> ExportItem {
         let (state, at) = (self.state, self.at);
         let face = |face: Face, report: &mut ExportReport| {
-            let Some(now) = state.placeholder(ix, face, at) else { return ShownAs::Whole };
+            let now = state.placeholder(ix, face, at);
             let cause = state.face(ix, face, at).cause;
             let is_erased = matches!(cause, Some(CauseView::Erased { .. } | CauseView::Lost { .. }));
             let is_hosts = is_erased || matches!(cause, Some(CauseView::ClearedByHost { .. }));
             let placeholder = if is_erased {
-                Some(now)
+                now
             } else if self.kept {
-                (is_hosts && self.recorded).then_some(now)
+                now.filter(|_| is_hosts && self.recorded)
             } else if self.preserved {
                 let newborn =
                     brief.item.seq > self.until || brief.finished.is_some_and(|seq| seq > self.until);
+                // A restored text waits, too.
                 let then = if newborn { None } else { state.placeholder(ix, face, self.until) };
-                if then.as_ref().is_none_or(|then| then.render != now.render) {
+                let render = |it: &Option<Placeholder>| it.as_ref().map(|it| it.render.clone());
+                if render(&then) != render(&now) {
                     report.note(LeftOut::ChangeDeferred, Some(brief.item));
                 }
                 then
             } else if open && !is_hosts {
-                if now.state != FaceState::Whole {
+                if now.is_some_and(|now| now.state != FaceState::Whole) {
                     report.note(LeftOut::ChangeDeferred, Some(brief.item));
                 }
                 None
             } else {
-                Some(now)
+                now
             };
             shown(placeholder, is_erased)
         };

@@ -18,7 +18,7 @@ use acpdb_engine::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
 use acpdb_engine::fold::{FaceState, ItemKind, Ix, Policy, State, World};
 use acpdb_engine::ids::{ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_serve::plan::{Advice, Bound, Cache, PlanCandidate, is_cold, plan};
-use acpdb_serve::point::SeenTexts;
+use acpdb_serve::point::{PointLimits, SeenTexts};
 
 use priced::RequestTokens;
 use slot::{ContextSlot, rule_of};
@@ -31,6 +31,8 @@ use crate::cost::float;
 struct Simulation<'r> {
     recording: &'r SessionRecording,
     settings: ServeSettings,
+    /// `None`: outputs have no pointers.
+    point_limits: Option<PointLimits>,
     prices: Prices,
     slots: Vec<ContextSlot>,
     /// Tokens of all slots as sent.
@@ -167,6 +169,7 @@ impl<'r> Simulation<'r> {
         Self {
             recording,
             settings: ServeSettings::default(),
+            point_limits: None,
             prices: Prices::default(),
             slots: Vec::new(),
             sent_tokens: 0,
@@ -239,6 +242,7 @@ impl<'r> Simulation<'r> {
     /// Mode and prices are the policy's, unless the setup has its own.
     fn settle(&mut self, state: &State, setup: &Setup, at: Seq) {
         self.settings = state.policy(at).serve;
+        self.point_limits = PointLimits::of_policy(state.policy(at));
         self.settings.mode = setup.mode.unwrap_or(self.settings.mode);
         self.settings.price = setup.prices.unwrap_or(self.settings.price);
         self.prices = self.settings.price;
@@ -568,8 +572,8 @@ impl<'r> Simulation<'r> {
             self.whole_tokens = self.whole_tokens.saturating_add(slot.unhidden);
             self.set_sent(place, current);
             self.show_words(place, !hidden);
-            if !hidden && self.settings.pointing {
-                self.point(place);
+            if !hidden && let Some(limits) = self.point_limits {
+                self.point(place, limits);
             }
             let sent = self.slots.get(place).map_or(0, |slot| slot.sent);
             if let Some(traced) = self.traced() {

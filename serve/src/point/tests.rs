@@ -51,6 +51,15 @@ fn short_runs_and_few_tokens_stay() {
     }
 }
 
+/// The lines behind the last one that is looked at went with the run before them.
+#[test]
+fn lines_that_are_not_looked_at_stay() {
+    let lines = file(0, LINE_COUNT_MAX);
+    let shown = point_at(&format!("{lines}its own end\n"), &[("#3", &format!("{lines}another end\n"))], 100);
+    let pointer = format!("[{LINE_COUNT_MAX} lines, the same as lines 1-{LINE_COUNT_MAX} of #3 above]\n");
+    assert_eq!(shown, format!("{pointer}its own end\n"));
+}
+
 #[test]
 fn what_is_hidden_is_not_pointed_at_and_what_points_is_not_either() {
     let mut seen = SeenTexts::default();

@@ -293,7 +293,7 @@ fn a_result_of_copilot_becomes_a_pointer_and_the_original_is_kept() {
     assert_eq!(hook("postToolUse", "b.py", &long), json!({}), "no such call is open");
     let answer = hook("postToolUse", "a.py", &long);
     let pointer = answer["modifiedResult"]["textResultForLlm"].as_str().unwrap();
-    assert_eq!(pointer, "[60 lines, the same as lines 1-60 of view a.py above]");
+    assert_eq!(pointer, "[60 lines, the same as lines 1-60 of view a.py (#6) above]");
     assert_eq!(answer["modifiedResult"]["resultType"], "success");
     world.write(".copilot/session-state/s1/events.jsonl", told + &finished(6, "c2", pointer));
     hook("agentStop", "", "");

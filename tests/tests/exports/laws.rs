@@ -77,7 +77,13 @@ fn bound(life: &Life, sent: &[(Value, Vec<(String, Value)>)]) -> usize {
             let (first, prefix) = made.entry(block.to_string()).or_insert_with(|| (number, before.clone()));
             let context = || format!("request {number} of {:?}: {block}", life.requests);
             if *first != number {
-                assert_eq!(*prefix, before, "bound to what it was first sent behind: {}", context());
+                let differ = prefix.iter().zip(&before).find(|(then, now)| then != now);
+                assert!(
+                    differ.is_none(),
+                    "bound to what it was first sent behind: {}: {differ:#?}",
+                    context()
+                );
+                assert_eq!(prefix.len(), before.len(), "{}", context());
                 assert_eq!(sent[*first].0["system"], body["system"], "{}", context());
                 assert_eq!(sent[*first].0["tools"], body["tools"], "{}", context());
                 checked += 1;
@@ -235,6 +241,8 @@ fn lives_that_once_broke_a_law() {
         vec![0],
         // A step without a message before it, then words of the system.
         vec![51195, 56705, 15251, 59317, 440],
+        // A text that was restored while the model worked showed at once, and the reasoning behind it was refused.
+        vec![2304, 54048, 61280, 21772, 48810, 45511, 35927, 5197, 45972, 19494, 875, 3394, 12064, 61648],
     ] {
         check(&numbers, &mut Seen::default());
     }

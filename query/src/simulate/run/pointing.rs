@@ -15,18 +15,14 @@ impl Simulation<'_> {
     }
 
     /// Points from a new slot to equal lines that are seen.
-    pub(super) fn point(&mut self, place: usize) {
+    pub(super) fn point(&mut self, place: usize, limits: PointLimits) {
         let Some(slot) = self.slots.get(place) else { return };
         let (mut runs_of_slot, mut numbers, mut saved) = (Vec::new(), Vec::new(), 0_u64);
         let is_output = slot.bodies.iter().any(|(_, params)| !params) && !slot.written;
         for (body, params) in &slot.bodies {
             let Some(text) = self.recording.texts.get(&(*body, *params)) else { continue };
             for lines in &text.lines {
-                let runs = if is_output {
-                    self.seen.point(lines, PointLimits::from(&self.settings))
-                } else {
-                    Vec::new()
-                };
+                let runs = if is_output { self.seen.point(lines, limits) } else { Vec::new() };
                 let number = self.seen.add(lines, &runs);
                 self.seen_slots.push(place);
                 numbers.push(number);
