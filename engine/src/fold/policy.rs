@@ -153,10 +153,17 @@ impl Policy {
         Ok(policy)
     }
 
+    /// The values that late keys have in a policy that was recorded without them.
+    fn plain() -> Self {
+        let mut plain = Self::default();
+        plain.serve.pointing = false;
+        plain
+    }
+
     /// Sets late keys as if the preset did not know them. A policy that was recorded whole names the late keys that it means, and
     /// a preset that changed since does not change a recorded policy.
     fn forget_late_keys(&mut self) {
-        let plain = Self::default();
+        let plain = Self::plain();
         for key in policy_keys().iter().filter(|key| is_late(key.name)) {
             // Each key takes the values that it gives.
             let _ = key.set(self, &key.value(&plain));
@@ -195,7 +202,7 @@ impl Policy {
 
     /// The whole policy: the preset's name and every key with its value, as `PolicySet` records it.
     pub fn to_value(&self) -> Value {
-        let plain = Self::default();
+        let plain = Self::plain();
         // Keys that later versions brought are left out where they change nothing: a policy that was recorded without them
         // means the same, and has the same digest.
         self.listed(|key, value| !(is_late(key.name) && *value == key.value(&plain)))
@@ -224,8 +231,8 @@ impl Policy {
     }
 }
 
-/// Keys that are absent from policies recorded by the first version. Their defaults hide nothing, and stay for ever, but for `serve.debt_max`: it was 0 before
-/// the first release.
+/// Keys that are absent from policies recorded by the first version. The values that they have then ([`Policy::plain`]) hide nothing, and stay for ever, but
+/// for `serve.debt_max`: it was 0 before the first release.
 fn is_late(key: &str) -> bool {
     key.split('.').next().is_some_and(|group| matches!(group, "shelf" | "serve" | "idle" | "size_notice"))
         || switches().any(|(_, switch)| switch.is_late && switch.key == key)
@@ -499,6 +506,7 @@ impl Policy {
             "acp-head" => {
                 policy.file.set_any_call(true);
                 policy.hide_input = HideInput::Metadata;
+                policy.serve.pointing = false;
             }
             "dcp" => {
                 policy.become_dcp();
@@ -520,7 +528,6 @@ impl Policy {
                 policy.file.edit_quiet_steps = 6;
                 policy.idle.tokens_min = 40;
                 policy.idle.cold_share = 0.1;
-                policy.serve.pointing = true;
                 policy.serve.pointing_tokens_min = 30;
                 policy.serve.pointers_max = 60;
                 policy.serve.horizon = 6.0;
@@ -545,6 +552,7 @@ impl Policy {
         self.file = FileRule::default();
         self.same_turn = true;
         self.failed = true;
+        self.serve.pointing = false;
         self.protected_tools = Globs::default();
         self.protected_files = Globs::default();
     }

@@ -572,7 +572,7 @@ impl Default for ServeSettings {
             horizon: 8.0,
             waiting: 0.5,
             debt_max: 0.01,
-            pointing: false,
+            pointing: true,
             pointing_tokens_min: 100,
             pointers_max: 6,
             price: Prices::default(),

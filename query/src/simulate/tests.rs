@@ -151,7 +151,16 @@ proptest! {
     fn an_eager_simulation_of_what_is_in_force_sends_what_is_current(
         numbers in prop::collection::vec(any::<u16>(), 0..60),
     ) {
-        let played = Script::from_numbers(&numbers).play(&Policy::default());
+        let mut policy = Policy::default();
+        policy.serve.pointing = false;
+        let played = Script::from_numbers(&numbers).play(&policy);
+        // Policies of the script have pointers, which make an output shorter than it is in the current context.
+        prop_assume!(!played.tape.events().iter().any(|recorded| match &recorded.event.payload {
+            Payload::PolicySet(set) => {
+                Policy::from_json(&set.policy).is_ok_and(|policy| policy.serve.pointing)
+            }
+            _ => false,
+        }));
         let recording = recording(&played);
         let outcome = run(&recording, &setup(None, ServeMode::Eager));
         let sent: Vec<u64> =

@@ -27,6 +27,7 @@ fn presets_differ_in_these_keys() {
         acp-head snapshot true
         acp-head retry true
         acp-head context true
+        acp-head serve.pointing false
         dcp repeat "dedup"
         dcp file.write_clears []
         dcp file.edit_clears []
@@ -40,6 +41,7 @@ fn presets_differ_in_these_keys() {
         dcp purge_errors true
         dcp protected_tools []
         dcp protected_files []
+        dcp serve.pointing false
         dcp-supersede-reads repeat "off"
         dcp-supersede-reads file.write_clears ["read"]
         dcp-supersede-reads file.edit_clears ["read"]
@@ -50,6 +52,7 @@ fn presets_differ_in_these_keys() {
         dcp-supersede-reads todo false
         dcp-supersede-reads protected_tools []
         dcp-supersede-reads protected_files []
+        dcp-supersede-reads serve.pointing false
         economy file.edit_quiet_steps 6
         economy state_query true
         economy command_family true
@@ -57,7 +60,6 @@ fn presets_differ_in_these_keys() {
         economy idle.cold_share 0.1
         economy serve.horizon 6.0
         economy serve.debt_max 1.0
-        economy serve.pointing true
         economy serve.pointing_tokens_min 30
         economy serve.pointers_max 60
         economy idle.subagents 60
@@ -79,7 +81,6 @@ fn presets_differ_in_these_keys() {
         calm serve.rule "prompts"
         calm serve.horizon 6.0
         calm serve.debt_max 1.0
-        calm serve.pointing true
         calm serve.pointing_tokens_min 30
         calm serve.pointers_max 60
         calm idle.subagents 60
@@ -102,7 +103,6 @@ fn presets_differ_in_these_keys() {
         safe serve.rule "cold"
         safe serve.horizon 6.0
         safe serve.debt_max 1.0
-        safe serve.pointing true
         safe serve.pointing_tokens_min 30
         safe serve.pointers_max 60
         safe idle.subagents 60
