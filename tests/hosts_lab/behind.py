@@ -197,7 +197,7 @@ def economy(scene):
 
 def usual(scene):
     left, _ = pruned(scene, ("acp",))
-    if left > 4:
+    if left > 2:
         fault(scene, "%d copies are on the wire" % left)
 
 
