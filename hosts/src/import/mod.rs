@@ -465,10 +465,14 @@ pub(crate) fn kept_record(record: &str, raw: &[u8], occurrence: u64) -> Entry {
         .wire(vec![WirePiece::Literal(raw.to_vec())])
 }
 
-/// The usage of a host whose `input` includes the tokens that were read from the cache and written to it.
+/// The usage of a host whose `input` includes the tokens that were read from the cache and written to it: they are no more than it.
 fn without_cached(usage: Usage) -> Usage {
-    let cached = usage.cache_read.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
-    usage.without(&Usage { input: Some(cached), ..Usage::default() })
+    let Some(all) = usage.input else { return usage };
+    let cache_read = usage.cache_read.map(|read| read.min(all));
+    let rest = all.saturating_sub(cache_read.unwrap_or(0));
+    let cache_write = usage.cache_write.map(|written| written.min(rest));
+    let input = Some(rest.saturating_sub(cache_write.unwrap_or(0)));
+    Usage { input, cache_read, cache_write, ..usage }
 }
 
 /// Origin of a record without an id: its kind, a digest of its bytes, and its number among equal ones, from 1.
@@ -519,4 +523,23 @@ pub(crate) fn small_fields(object: &str) -> Option<Bytes> {
     }
     out.push(b'}');
     (out.len() > 2).then(|| Bytes::from(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host that told more tokens from the cache than of input in all had all of them paid.
+    #[test]
+    fn tokens_from_the_cache_are_no_more_than_the_input() {
+        let told = |input, read, written| {
+            let (cache_read, cache_write) = (Some(read), Some(written));
+            let usage = without_cached(Usage { input, cache_read, cache_write, ..Usage::default() });
+            [usage.input, usage.cache_read, usage.cache_write]
+        };
+        assert_eq!(told(Some(100), 40, 10), [Some(50), Some(40), Some(10)]);
+        assert_eq!(told(Some(100), 1000, 10), [Some(0), Some(100), Some(0)]);
+        assert_eq!(told(Some(100), 40, 800), [Some(0), Some(40), Some(60)]);
+        assert_eq!(told(None, 40, 10), [None, Some(40), Some(10)]);
+    }
 }

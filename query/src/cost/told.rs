@@ -183,8 +183,9 @@ impl RequestTellings {
                 let key = mark(&[own.as_bytes()]);
                 let identity = identity(own, &report, name, known);
                 let answer = report.request.as_ref().and_then(|_| named(own, &report, name));
-                let is_possible =
-                    counts(&report.usage).into_iter().flatten().all(|count| count <= TOKENS_MAX);
+                let is_sum = matches!(report.service_tier.as_deref(), Some(SUM_TIER | TOTAL_TIER));
+                let most = if is_sum { SUM_TOKENS_MAX } else { TOKENS_MAX };
+                let is_possible = counts(&report.usage).into_iter().flatten().all(|count| count <= most);
                 let (tier, usage) = if is_possible {
                     (report.service_tier.map(Arc::from), report.usage)
                 } else {
@@ -240,8 +241,10 @@ fn told_first(key: &str) -> &str {
     if is_number && !first.is_empty() { first } else { key }
 }
 
-/// Most tokens of one report: more than any model takes, and than a session uses.
-const TOKENS_MAX: u64 = 10_000_000_000;
+/// Most tokens of a request: more than any model takes.
+const TOKENS_MAX: u64 = 1_000_000_000;
+/// Most tokens of a sum that a host tells: more than a session uses.
+const SUM_TOKENS_MAX: u64 = 10_000_000_000;
 /// The tier of a report with more tokens than that: it is named, and in no sum.
 const IMPOSSIBLE_TIER: &str = "impossible counts";
 
