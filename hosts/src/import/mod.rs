@@ -49,7 +49,7 @@ use std::sync::Arc;
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, StreamInfo, WirePiece, fact};
 use acpdb_engine::event::Usage;
-use acpdb_engine::ids::Micros;
+use acpdb_engine::ids::{Micros, StreamId};
 use acpdb_engine::secret::DERIVED;
 use serde::{Deserialize, Serialize};
 
@@ -325,6 +325,8 @@ pub(crate) struct ImportContext<'a> {
     pub(crate) facts: u64,
     /// The calls that started sessions so far, by the ids of both sessions.
     started: HashMap<(String, String), String>,
+    /// The newest time that was told, and its stream.
+    newest: Option<(StreamId, Micros)>,
     tally: report::CallTally,
     held: held::HeldFacts,
 }
@@ -340,7 +342,7 @@ impl<'a> ImportContext<'a> {
         let (report, tally) = (ImportReport::new(format), report::CallTally::default());
         let held = held::HeldFacts::default();
         let started = HashMap::new();
-        Self { name, options, sink, report, line: 0, offset: 0, facts: 0, started, tally, held }
+        Self { name, options, sink, report, line: 0, offset: 0, facts: 0, started, newest: None, tally, held }
     }
 
     /// The report, after all was handed out.
@@ -427,6 +429,19 @@ impl<'a> ImportContext<'a> {
         if found > max { Err(Exceeded { limit: "unread", max, found }.into()) } else { Ok(()) }
     }
 
+    /// A request without a time is of the time of what was told before it: else it would be paid on the day of the import.
+    fn date_requests(&mut self, stream: &StreamInfo, entries: &mut [Entry]) {
+        for entry in entries {
+            if let Some(time) = entry.host_time {
+                self.newest = Some((stream.id(), time));
+            } else if let (Fact::MessageFinished(_), Some((of, time))) = (&entry.fact, self.newest)
+                && of == stream.id()
+            {
+                entry.host_time = Some(time);
+            }
+        }
+    }
+
     fn hand_out(&mut self, batch: ImportBatch) -> Result<(), ImportError> {
         let ImportBatch { stream, mut entries, offset } = batch;
         let stream = &stream;
@@ -449,6 +464,7 @@ impl<'a> ImportContext<'a> {
                 self.report.written_by(version);
             }
         }
+        self.date_requests(stream, &mut entries);
         // Facts about an earlier record (the end of its message, its document) get the offset of this one.
         self.offset = self.offset.max(offset);
         let batch = ImportBatch { stream: Arc::clone(stream), entries, offset: self.offset };

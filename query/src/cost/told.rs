@@ -77,6 +77,7 @@ pub(crate) struct Times {
 
 impl Times {
     fn see(&mut self, host: Option<Micros>, recorded: Micros) {
+        let host = host.map(|host| host.min(recorded));
         for (span, at) in [(&mut self.host, host), (&mut self.recorded, Some(recorded))] {
             let Some(at) = at else { continue };
             let (first, last) = span.unwrap_or((at, at));

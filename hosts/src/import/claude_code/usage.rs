@@ -95,12 +95,25 @@ pub(super) fn reports<'b>(
 
 /// The cost of a session so far, as its host tells it, by model.
 #[derive(Debug, Default)]
-pub(super) struct Costs(std::collections::BTreeMap<String, (Usage, Usage)>);
+pub(super) struct Costs {
+    /// By model: what earlier starts of the host came to, and the newest sum since.
+    sums: std::collections::BTreeMap<String, (Usage, Usage)>,
+    /// The start of the host.
+    start: Option<u64>,
+}
 
 impl Costs {
     /// Adds the host's sums of a record, which begin anew with each start of the host.
     pub(super) fn told(&mut self, record: &str, origin: &str, out: &mut Vec<Entry>) {
-        let models = json::member(Some(record), "modelUsage").and_then(json::members);
+        let [start, models] = json::pick(record, ["startTime", "modelUsage"]).unwrap_or_default();
+        let start = json::count(start).or(self.start);
+        if start != self.start {
+            for (before, last) in self.sums.values_mut() {
+                *before = sum(*before, std::mem::take(last));
+            }
+            self.start = start;
+        }
+        let models = models.and_then(json::members);
         for (model, used) in models.unwrap_or_default() {
             let names = [
                 "inputTokens",
@@ -122,7 +135,7 @@ impl Costs {
                 searches,
                 ..Usage::default()
             };
-            let (before, last) = self.0.entry(model.clone()).or_default();
+            let (before, last) = self.sums.entry(model.clone()).or_default();
             if used.output < last.output {
                 *before = sum(*before, *last);
             }
