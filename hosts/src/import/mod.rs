@@ -69,7 +69,7 @@ pub use retold::Retold;
 pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
-pub const READERS: u32 = 10;
+pub const READERS: u32 = 11;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

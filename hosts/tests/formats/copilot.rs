@@ -183,6 +183,24 @@ fn the_tokens_of_a_request_may_come_before_its_message() {
     .assert_eq(&super::support::show(&batches));
 }
 
+/// Where a redactor had put one word in place of all ids, the tokens of each request replaced those of the first.
+#[test]
+fn one_word_in_place_of_many_ids_names_no_request() {
+    let lines = r#"{"type":"session.start","data":{"sessionId":"s5","selectedModel":"m","context":{"cwd":"/w"}},"id":"e1"}
+{"type":"assistant.message","data":{"messageId":"m1","content":"one","apiCallId":"REDACTED"},"id":"e2"}
+{"type":"session.usage_record","data":{"apiCallId":"REDACTED","inputTokens":100,"outputTokens":50},"id":"e3"}
+{"type":"assistant.message","data":{"messageId":"m2","content":"two","apiCallId":"REDACTED"},"id":"e4"}
+{"type":"session.usage_record","data":{"apiCallId":"REDACTED","inputTokens":200,"outputTokens":60},"id":"e5"}
+"#;
+    let (batches, _) = super::support::import(ImportFormat::CopilotCli, "file", lines.as_bytes());
+    let ends = batches.iter().flat_map(|batch| &batch.entries).filter_map(|entry| match &entry.fact {
+        acpdb_engine::entry::Fact::MessageFinished(end) => Some((end.key.clone(), end.report.usage.input)),
+        _ => None,
+    });
+    let told: std::collections::BTreeMap<_, _> = ends.collect();
+    assert_eq!(told.values().copied().collect::<Vec<_>>(), [Some(100), Some(200)], "{told:?}");
+}
+
 /// Without a model anywhere else, the sums of one model name it; its tokens were counted once as those of no model, and once as its own.
 #[test]
 fn sums_of_one_model_name_the_model_of_messages() {

@@ -175,7 +175,8 @@ impl RequestTellings {
                 self.forks.insert(stream, forked.from);
             }
             Payload::MessageFinished(finished) => {
-                let report = finished.report;
+                let mut report = finished.report;
+                report.request = report.request.take().filter(|request| is_name(request));
                 let host_says = report.cost.map(dollars_of);
                 if report.usage == Usage::default() && host_says.is_none() {
                     return;
@@ -223,7 +224,7 @@ fn identity(key: &str, report: &Report, name: &StreamName, at: Option<Micros>) -
         return Some(mark(&[b"total", host, key.as_bytes(), &at, model, &counts]));
     }
     // Too short to be one of Anthropic's own: it is a name together with what was told under it.
-    if key.starts_with("msg_") && report.provider.is_none() && name.host == "claude-code" {
+    if key.starts_with("msg_") && is_name(key) && report.provider.is_none() && name.host == "claude-code" {
         return Some(mark(&[b"short", host, key.as_bytes(), model, &counts, &cost]));
     }
     at.map(|at| mark(&[b"same", host, &at.get().to_le_bytes(), model, &counts, &cost]))
@@ -231,8 +232,16 @@ fn identity(key: &str, report: &Report, name: &StreamName, at: Option<Micros>) -
 
 /// The mark of an answer that Anthropic named.
 fn named(key: &str, report: &Report, name: &StreamName) -> Option<Mark> {
-    let is_name = key.len() > 8 && key.starts_with("msg_") && report.provider.is_none();
-    (is_name && name.host == "claude-code").then(|| mark(&[b"named", name.host.as_bytes(), key.as_bytes()]))
+    let is_given = key.len() > 8 && key.starts_with("msg_") && is_name(key) && report.provider.is_none();
+    (is_given && name.host == "claude-code").then(|| mark(&[b"named", name.host.as_bytes(), key.as_bytes()]))
+}
+
+/// Whether an id names one thing: each that a provider gives has digits. Redactors put one word in place of many, which an importer tells apart
+/// by a number of its own.
+fn is_name(id: &str) -> bool {
+    let (given, number) = id.rsplit_once('+').unwrap_or((id, ""));
+    let given = if number.bytes().all(|byte| byte.is_ascii_digit()) { given } else { id };
+    given.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// The key under which a message was told first: one that comes back after a rewind is told again, as `KEY@2`. It was paid once.

@@ -220,10 +220,11 @@ fn finished(key: &str, report: Report) -> Entry {
     fact::MessageFinished { key: key.to_owned(), report }.into()
 }
 
-/// The ids of a request, under each name that the host has for one.
+/// The ids of a request, under each name that the host has for one. A word in place of all ids, as redactors write it, has no digits.
 fn ids_of(data: &str) -> RequestIds {
     let names = ["apiCallId", "providerCallId", "requestId", "serviceRequestId"];
-    pick(data, names).unwrap_or_default().map(|id| owned(id).filter(|id| !id.is_empty()))
+    let is_one = |id: &String| id.bytes().any(|byte| byte.is_ascii_digit());
+    pick(data, names).unwrap_or_default().map(|id| owned(id).filter(is_one))
 }
 
 fn usage_of(usage: &str) -> Option<Usage> {
