@@ -89,9 +89,11 @@ impl Reckoned {
         if known.is_some_and(|(_, key)| key.ends_with(REQUEST)) {
             // A record before it has told all of it.
             report.usage = Usage::default();
+            self.requests.retain(|id, _| !ids.iter().flatten().any(|own| own == id));
         } else {
+            // Redactors put one word in place of many ids: the newest answer is meant.
             for id in ids.iter().flatten() {
-                self.requests.entry(id.clone()).or_insert_with(|| answer.clone());
+                self.requests.insert(id.clone(), answer.clone());
             }
             self.open = Some((answer.clone(), ids, report.usage.output));
         }
@@ -116,7 +118,15 @@ impl Reckoned {
         for (id, inner) in ids.iter_mut().zip(used.map(ids_of).unwrap_or_default()) {
             *id = id.take().or(inner);
         }
-        let known = ids.iter().flatten().find_map(|id| self.requests.get(id).cloned());
+        let is_told = |id: &String, key: &str| {
+            let is_word = !id.bytes().any(|byte| byte.is_ascii_digit());
+            let known = self.ends.get(key).map(|(_, known)| known);
+            is_word && known.is_some_and(|known| known.input.is_some() && *known != usage)
+        };
+        let known = ids.iter().flatten().find_map(|id| {
+            let known = self.requests.get(id)?;
+            (!is_told(id, &known.1)).then(|| known.clone())
+        });
         // Without a common name: what the newest answer tells of itself does not speak against it.
         let is_of_open = |(_, own, output): &mut (Answer, RequestIds, Option<u64>)| {
             let is_other = |(one, other): (&Option<String>, &Option<String>)| {
@@ -138,7 +148,8 @@ impl Reckoned {
         let Some(used) = member(Some(data), "compactionTokensUsed") else { return };
         let Some(usage) = usage_of(used) else { return };
         let ids = ids_of(data);
-        if ids.iter().flatten().any(|id| self.requests.contains_key(id)) {
+        let is_record = |id: &String| self.requests.get(id).is_some_and(|(_, key)| key.ends_with(REQUEST));
+        if ids.iter().flatten().any(is_record) {
             return;
         }
         let key = format!("{origin}{REQUEST}");
@@ -220,11 +231,10 @@ fn finished(key: &str, report: Report) -> Entry {
     fact::MessageFinished { key: key.to_owned(), report }.into()
 }
 
-/// The ids of a request, under each name that the host has for one. A word in place of all ids, as redactors write it, has no digits.
+/// The ids of a request, under each name that the host has for one.
 fn ids_of(data: &str) -> RequestIds {
     let names = ["apiCallId", "providerCallId", "requestId", "serviceRequestId"];
-    let is_one = |id: &String| id.bytes().any(|byte| byte.is_ascii_digit());
-    pick(data, names).unwrap_or_default().map(|id| owned(id).filter(is_one))
+    pick(data, names).unwrap_or_default().map(|id| owned(id).filter(|id| !id.is_empty()))
 }
 
 fn usage_of(usage: &str) -> Option<Usage> {
