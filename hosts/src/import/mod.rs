@@ -485,8 +485,10 @@ pub(crate) fn kept_record(record: &str, raw: &[u8], occurrence: u64) -> Entry {
 fn without_cached(usage: Usage) -> Usage {
     let Some(all) = usage.input else { return usage };
     let cache_read = usage.cache_read.map(|read| read.min(all));
+    // Neither part is more than what it is taken from.
     let rest = all.saturating_sub(cache_read.unwrap_or(0));
     let cache_write = usage.cache_write.map(|written| written.min(rest));
+    // As above.
     let input = Some(rest.saturating_sub(cache_write.unwrap_or(0)));
     Usage { input, cache_read, cache_write, ..usage }
 }

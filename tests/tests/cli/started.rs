@@ -214,7 +214,7 @@ fn a_compaction_on_a_branch_keeps_what_was_said_before_it() {
         "type": "system", "subtype": "compact_boundary", "uuid": "k", "parentUuid": null, "logicalParentUuid": "b4", "sessionId": SESSION,
         "compactMetadata": {"trigger": "manual", "preservedMessages": {"anchorUuid": "s", "uuids": ["b1", "b2", "b3", "b4"]}},
     });
-    // What it keeps is in the store before, or comes with it.
+    // The messages that it keeps are in the store before, or come with it.
     for is_known in [true, false] {
         let world = World::new();
         std::fs::create_dir_all(world.path(PROJECT)).unwrap();

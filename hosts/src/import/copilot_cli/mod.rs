@@ -194,7 +194,7 @@ impl Copilot {
             let agent = agent?;
             Some(self.calls.get(&agent).cloned().unwrap_or(agent))
         });
-        // What is told of a call belongs where the call was made, also if it does not say so.
+        // Each event of a call belongs where the call was made, also if it does not say so.
         let of_call =
             call.as_ref().filter(|_| kind.starts_with("tool.")).and_then(|call| self.owners.get(call));
         let unmarked = of_call.copied().unwrap_or(0);
