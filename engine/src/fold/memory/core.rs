@@ -278,8 +278,13 @@ impl MemoryCore {
         let Some(slot) = self.slots.get(row.slots[KEY_SLOT] as usize) else { return };
         let place = |other: &Ix| self.row(*other).map(|row| (row.facts.created, *other, row.node));
         let is_before = |other: &(Micros, Ix, Nx)| other.0 <= facts.created;
-        let live: Vec<_> =
-            slot.live.iter().map(|(_, other)| other).filter(|other| **other != ix).filter_map(place).collect();
+        let live: Vec<_> = slot
+            .live
+            .iter()
+            .map(|(_, other)| other)
+            .filter(|other| **other != ix)
+            .filter_map(place)
+            .collect();
         let mut pairs: Vec<(Nx, Nx, Micros)> =
             live.iter().filter(|other| is_before(other)).map(|other| (other.2, nx, facts.created)).collect();
         if pairs.len() < live.len() {
