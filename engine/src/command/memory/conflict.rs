@@ -36,16 +36,15 @@ pub fn decision_subject(description: &str) -> Option<String> {
 pub(super) fn spelled(view: &MemoryView<'_>, entry: &MemoryEntry) -> MemoryEntry {
     let mut entry = entry.clone();
     let given = entry.category.trim();
-    entry.category = known_category(entry.kind, given).unwrap_or(given).to_owned();
+    let category = known_category(entry.kind, given).unwrap_or(given).to_owned();
+    entry.category = category;
     entry.subject = entry.subject.filter(|subject| !subject.trim().is_empty());
     if entry.kind == MemoryKind::Preference
         && let Some(key) = &entry.key
     {
         let key = key.trim().to_owned();
-        let (category, key) = match entry.category.is_empty() {
-            true => placed_key(view, &key),
-            false => (entry.category, key.as_str()),
-        };
+        let (category, key) =
+            if entry.category.is_empty() { placed_key(view, &key) } else { (entry.category, key.as_str()) };
         entry.key = Some(key.to_owned());
         entry.category = category;
     }
