@@ -182,6 +182,7 @@ impl Memory {
 
     /// A text of it; `None` if it is erased or damaged: the item is shown without it.
     pub(super) fn text(&self, body: BodyId) -> Option<String> {
+        // An item whose text is erased or damaged is shown without it.
         let bytes = self.inner.body(body).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }

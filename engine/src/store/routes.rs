@@ -35,8 +35,8 @@ fn go_on(open: &mut Batch, stream: &StreamInfo, routed: &mut Vec<Batch>) {
 }
 
 /// Memory as it is after the facts of a batch that were looked at so far: the second of two facts meets the first.
-struct Pending<'a> {
-    /// What is remembered already, and reads its texts.
+struct PendingMemory<'a> {
+    /// The memory that is recorded already.
     recorded: &'a Memory,
     layers: Vec<PendingLayer<'a>>,
     /// Texts of the facts of the batch.
@@ -51,7 +51,7 @@ struct PendingLayer<'a> {
     signer: Signer,
 }
 
-impl<'a> Pending<'a> {
+impl<'a> PendingMemory<'a> {
     /// `homes`: the streams that facts go to, innermost first; they may be new.
     fn new(recorded: &'a Memory, homes: [Option<StreamId>; 3], now: Micros) -> Self {
         let layer = |(stream, records, memory, signer): (_, _, &'a MemoryState, &Signer)| PendingLayer {
@@ -99,6 +99,7 @@ impl<'a> Pending<'a> {
             value: Body { chunks: 1, ..Body::default() },
             value_signature: value_signature(&layer.signer, &entry.value),
             confidence: entry.confidence,
+            // A settled item has one.
             lifespan: entry.lifespan.unwrap_or_default(),
             replaces: entry.replaces.clone(),
             superseded_by: entry.superseded_by.clone(),
@@ -141,7 +142,7 @@ impl Store {
         };
         let recorded = self.layers_of(&scope, &Signers::new())?;
         let homes = [Some(session), project.as_ref().map(StreamInfo::id), Some(StreamInfo::user().id())];
-        let mut pending = Pending::new(&recorded, homes, self.now());
+        let mut pending = PendingMemory::new(&recorded, homes, self.now());
         // The session begins first, and its facts stay in order: the receipt tells of them in this order.
         let mut open = Batch { stream: batch.stream.clone(), entries: Vec::new() };
         let mut links = Vec::new();

@@ -294,6 +294,7 @@ fn is_decided(scan: &TokenScan<'_>, index: usize, start: usize, end: usize, is_u
 
 /// Whether "the approach is" goes on with a judgement: "is fine", "is not clear to me". "simple caching" is a thing.
 fn is_judged(scan: &TokenScan<'_>, index: usize, start: usize, end: usize) -> bool {
+    // A decision stands behind its opening: there is a word before it.
     if !scan.is(start.saturating_sub(1), "is") || !scan.is_one_of(index, &["the", "solution"]) {
         return false;
     }
