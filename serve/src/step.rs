@@ -12,8 +12,8 @@
 
 use acpdb_engine::command::Rejection;
 use acpdb_engine::command::draft::{Bodies, EventDraft};
-use acpdb_engine::event::{Actor, ContextRebased, ContextServed, Face, InjectedKind, RebaseCause};
-use acpdb_engine::fold::policy::{FlushRule, Prices, ServeMode, ServeSettings};
+use acpdb_engine::event::{Actor, ContextRebased, ContextServed, Face, RebaseCause};
+use acpdb_engine::fold::policy::{Prices, ServeMode, ServeSettings};
 use acpdb_engine::fold::{PendingItem, ServedPlace, State};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
 use acpdb_engine::{At, Entry, Error, Session, Store, View};
@@ -399,11 +399,7 @@ fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
         .collect();
     candidates.sort_by_key(|candidate| candidate.position);
     let plan = plan(&candidates, &cache, &settings, Some(now));
-    // Where what was sent stays until a prompt or a cold cache, older reminders stay with it.
-    let is_free = settings.mode == ServeMode::Batched
-        && matches!(settings.rule, FlushRule::Hybrid | FlushRule::SkiRental);
-    let replaced = is_free.then(|| replaced_at(state, &pending, at)).flatten();
-    let broken_at = [broken_at(state, &places, at), replaced].into_iter().flatten().min();
+    let broken_at = broken_at(state, &places, at);
     Situation { plan, pending, broken_at }
 }
 
@@ -485,17 +481,6 @@ impl Account {
         cache.paid_unhidden += self.price.of(whole, read_whole);
         self.before = Some((sent, whole, at));
     }
-}
-
-/// The place of the first reminder or reflection that was sent, and that a newer one replaces: one of a kind stands in a context.
-fn replaced_at(state: &State, pending: &[PendingItem], at: Seq) -> Option<(usize, ItemId)> {
-    let of_kind = |kind| {
-        let told = state.injected(kind, at);
-        let newest = *told.last()?;
-        let older = pending.iter().filter(|it| it.item.seq != newest && told.contains(&it.item.seq));
-        older.map(|it| (it.cut_at, it.item)).min()
-    };
-    [InjectedKind::Reminder, InjectedKind::Reflection].into_iter().filter_map(of_kind).min()
 }
 
 /// The first place at which the context that was sent last is not the beginning of this one.

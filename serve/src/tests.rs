@@ -324,34 +324,6 @@ fn memory_is_pinned_and_its_changes_are_appended() {
     assert!(anew.contains("tabs are four wide") && anew.contains("tests run in parallel"));
 }
 
-/// In a long session twenty reminders stood in each request, all but one of them out of date, until a rewrite paid.
-#[test]
-fn one_reminder_and_one_reflection_stand_in_a_context() {
-    for (serving, standing_max) in
-        [(ServeMode::Batched, 1), (ServeMode::Eager, 1), (ServeMode::AppendOnly, usize::MAX)]
-    {
-        let fixture = fixture();
-        fixture.say("Work on, in automata mode.");
-        let list = r#"[{"content":"look","status":"in_progress"},{"content":"write","status":"pending"}]"#;
-        let _ = fixture
-            .session
-            .append([Entry::tool_started("t", "todowrite", "{}"), Entry::tool_completed("t", list)])
-            .unwrap();
-        let options = ServeOptions { inject: true, mode: Some(serving), ..ServeOptions::default() };
-        let mut told = std::collections::BTreeSet::new();
-        for step in 0..40 {
-            let context = fixture.context(&format!("k{step}"), &options);
-            fixture.call("read", &format!("f{step}"), 30);
-            let text = String::from_utf8(context.bytes).unwrap();
-            for what in ["**Todo reminder**", "**Reflection**"] {
-                assert!(text.matches(what).count() <= standing_max, "{what} at {step} in {serving:?}");
-            }
-            told.extend(text.lines().filter(|line| line.contains("**Todo reminder**")).map(str::to_owned));
-        }
-        assert!(told.len() > 5, "{told:?}");
-    }
-}
-
 #[test]
 fn nothing_is_injected_while_a_call_is_open() {
     let fixture = fixture();
