@@ -330,10 +330,10 @@ fn memory_entry(raw: RawMemory) -> Result<MemoryEntry, String> {
     if !(0.0..=1.0).contains(&confidence) {
         return Err(format!("\"confidence\" is between 0 and 1, not {confidence}"));
     }
-    if raw.value.is_empty() {
+    if raw.value.trim().is_empty() {
         return Err("\"value\" is empty".to_owned());
     }
-    if raw.kind == MemoryKind::Preference && raw.key.as_deref().unwrap_or_default().is_empty() {
+    if raw.kind == MemoryKind::Preference && raw.key.as_deref().unwrap_or_default().trim().is_empty() {
         return Err("a preference needs \"key\"".to_owned());
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 100")]
@@ -349,8 +349,7 @@ fn memory_entry(raw: RawMemory) -> Result<MemoryEntry, String> {
         alternatives: raw.alternatives,
         related_files: raw.related_files,
         confidence: hundredths,
-        // A line that says to remember something was asked for by a person or a model.
-        lifespan: raw.lifespan.or(Some(Lifespan::Project)),
+        lifespan: raw.lifespan,
         replaces: raw.replaces,
         ..MemoryEntry::default()
     })

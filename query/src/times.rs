@@ -47,11 +47,13 @@ impl From<&Glimpse<'_>> for RecordingTimes {
     }
 }
 
-/// The time of an event of a stream, as far as it tells it itself: by its host's clock, else the time of recording.
+/// The time of an event of a stream, as far as it tells it itself: by its host's clock, else the time of recording. A clock that is ahead
+/// tells no time later than that of recording.
 pub(crate) fn own_time(recorded: &Recorded, stream: Option<&StreamName>) -> Option<Micros> {
     let is_undated = stream.is_some_and(|stream| stream.began.is_none());
     let recording = RecordingTimes::from(recorded);
-    recorded.event.host_time.or((!is_undated || !recording.is_told).then_some(recording.at))
+    let told = recorded.event.host_time.map(|time| time.min(recorded.recorded_at));
+    told.or((!is_undated || !recording.is_told).then_some(recording.at))
 }
 
 /// The times of events of a store. The times of a stream are gathered when an event without one is met, once.

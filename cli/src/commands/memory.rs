@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{MemoryKind, Payload};
-use acpdb_engine::fold::memory::{MemoryNamed, MemoryStatus, kind_label, spelled_key};
+use acpdb_engine::fold::memory::{MemoryNamed, MemoryStatus, kind_label};
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{RememberedItem, RowWords as _};
@@ -59,8 +59,7 @@ fn kind(text: &str) -> Result<MemoryKind, Failure> {
 fn entry(args: &MemoryAdd) -> Result<MemoryEntry, Failure> {
     let kind = kind(&args.kind)?;
     let refused = |error: acpdb_engine::command::memory::MemoryRejection| Failure::usage(error.to_string());
-    let (mut category, mut key, mut value) =
-        (args.category.clone().unwrap_or_default(), None, args.text.join(" "));
+    let (mut key, mut value) = (None, args.text.join(" "));
     if kind == MemoryKind::Preference {
         let (name, rest) = match args.text.as_slice() {
             [one] => one.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())),
@@ -68,10 +67,7 @@ fn entry(args: &MemoryAdd) -> Result<MemoryEntry, Failure> {
             [] => None,
         }
         .ok_or_else(|| Failure::usage("a preference is KEY VALUE, such as: package_manager pnpm"))?;
-        // CATEGORY/KEY, as it is shown.
-        let (given, name) = spelled_key(&category, &name);
-        (key, category) = (Some(name.to_owned()), given.to_owned());
-        value = rest;
+        (key, value) = (Some(name), rest);
     }
     let confidence: f64 = args.confidence.trim().parse().map_err(|_| {
         Failure::usage(format!("--confidence: {:?} is no number from 0 to 1", args.confidence))
@@ -79,7 +75,7 @@ fn entry(args: &MemoryAdd) -> Result<MemoryEntry, Failure> {
     let lifespan = args.lifespan.as_deref().map(parse_lifespan).transpose().map_err(refused)?;
     Ok(MemoryEntry {
         kind,
-        category,
+        category: args.category.clone().unwrap_or_default(),
         key,
         subject: args.subject.clone(),
         value,

@@ -20,13 +20,14 @@ use crate::event::{
     Restored, Text,
 };
 use crate::fold::memory::{
-    MemoryItem, MemoryNamed, MemoryStatus, MemoryView, default_category, default_lifespan, kind_label,
-    lifespan_label, value_signature,
+    MemoryItem, MemoryNamed, MemoryStatus, MemoryView, default_category, kind_label, lifespan_label,
+    value_signature,
 };
 use crate::ids::{ItemId, StreamId};
 use crate::text::{Signer, likeness::nearest};
 
-pub use conflict::{contradicted, decision_subject, held_category, spelled};
+use conflict::{asked_lifespan, contradicted, spelled};
+pub use conflict::{decision_subject, held_category};
 pub use rejection::MemoryRejection;
 
 /// Bytes of a value, rationale or alternative, at most.
@@ -188,10 +189,10 @@ pub fn decide(view: &MemoryView<'_>, command: &MemoryCommand) -> Result<MemoryDe
 }
 
 fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, MemoryRejection> {
-    let entry = &spelled(view, entry);
+    let mut entry = spelled(view, entry);
     let kind = kind_label(entry.kind);
-    let category = checked_category(entry)?;
-    let key = checked_key(entry)?;
+    check_category(&entry)?;
+    check_key(&mut entry)?;
     if entry.value.trim().is_empty() {
         return Err(MemoryRejection::EmptyValue { kind });
     }
@@ -213,20 +214,20 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
     if entry.confidence > 100 {
         return Err(MemoryRejection::ConfidenceOutOfRange { given: f64::from(entry.confidence) / 100.0 });
     }
-    let lifespan = entry.lifespan.unwrap_or_else(|| conflict::asked_lifespan(view, entry));
+    let lifespan = entry.lifespan.unwrap_or_else(|| asked_lifespan(view, &entry));
     let (stream, signer) = home(view, lifespan).ok_or(MemoryRejection::NoStream)?;
-    let mut replaces = in_stream(view, stream, lifespan, entry, &entry.replaces)?;
-    let superseded_by = in_stream(view, stream, lifespan, entry, &entry.superseded_by)?;
+    entry.replaces = in_stream(view, stream, lifespan, &entry, &entry.replaces)?;
+    entry.superseded_by = in_stream(view, stream, lifespan, &entry, &entry.superseded_by)?;
 
-    let signature = value_signature(&signer, &entry.value);
-    if let Some(equal) = equal_item(view, stream, entry, lifespan, &category, key.as_deref(), signature) {
-        return reinforce_instead(view, stream, &equal, &replaces);
+    let taken = view.by_id(&entry.id).filter(|_| !entry.id.is_empty());
+    let settled = settled(view, (stream, &signer), entry, lifespan);
+    let entry = settled.entry;
+    if let Some(known) = settled.known {
+        return reinforce_instead(view, stream, &entry, known);
     }
-    if let Some((_, taken)) = view.by_id(&entry.id).filter(|_| !entry.id.is_empty()) {
-        return Err(MemoryRejection::IdTaken { id: entry.id.clone(), item: taken.item() });
+    if let Some((_, taken)) = taken {
+        return Err(MemoryRejection::IdTaken { id: entry.id, item: taken.item() });
     }
-    replaces.extend(contradicted(view, stream, entry, lifespan));
-    let id = if entry.id.is_empty() { free_id(view, entry.kind) } else { entry.id.clone() };
     let mut rows = Bodies::default();
     let value = rows.add_copied(&entry.value);
     let rationale = text_body(&mut rows, "rationale", entry.rationale.as_deref())?;
@@ -236,13 +237,13 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
     }
     let extra = entry.extra.as_ref().map(|extra| rows.add_copied(extra));
     let payload = MemoryRecorded {
-        id: id.clone(),
+        id: entry.id.clone(),
         kind: entry.kind,
-        category: category.into(),
-        key: key.map(Text::from),
-        subject: entry.subject.as_ref().filter(|subject| !subject.trim().is_empty()).map(Text::from),
+        category: entry.category.into(),
+        key: entry.key.map(Text::from),
+        subject: entry.subject.map(Text::from),
         value,
-        value_signature: signature,
+        value_signature: value_signature(&signer, &entry.value),
         rationale,
         alternatives,
         related_files: entry.related_files.iter().map(Text::from).collect(),
@@ -250,12 +251,52 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
         lifespan,
         created: entry.created,
         source: entry.source.map(|(item, start, end)| MemorySource { item, start, end }),
-        replaces,
-        superseded_by,
-        status: entry.status.as_ref().map(Text::from),
+        replaces: entry.replaces,
+        superseded_by: entry.superseded_by,
+        status: entry.status.map(Text::from),
         extra,
     };
-    Ok(one(stream, &id, EventDraft::of(payload, rows)))
+    Ok(one(stream, &entry.id, EventDraft::of(payload, rows)))
+}
+
+/// An item as it is recorded, by whichever door it comes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SettledMemory {
+    /// The item: spelled, with an id and a lifespan, and with the items that it contradicts among those that it replaces.
+    pub entry: MemoryEntry,
+    /// The item that holds and says the same already: it is confirmed, and the entry has its id.
+    pub known: Option<ItemId>,
+}
+
+/// The item that is recorded if a host says so, which is never refused: what is named and is not there is a dangling end.
+///
+/// Cost: as [`decide`].
+pub fn settle(view: &MemoryView<'_>, entry: &MemoryEntry) -> SettledMemory {
+    let mut entry = spelled(view, entry);
+    let lifespan = entry.lifespan.unwrap_or_else(|| asked_lifespan(view, &entry));
+    entry.lifespan = Some(lifespan);
+    match home(view, lifespan) {
+        Some((stream, signer)) => settled(view, (stream, &signer), entry, lifespan),
+        None => SettledMemory { entry, known: None },
+    }
+}
+
+fn settled(
+    view: &MemoryView<'_>,
+    (stream, signer): (StreamId, &Signer),
+    mut entry: MemoryEntry,
+    lifespan: Lifespan,
+) -> SettledMemory {
+    if let Some(equal) = equal_item(view, stream, &entry, lifespan, value_signature(signer, &entry.value)) {
+        equal.id().clone_into(&mut entry.id);
+        return SettledMemory { entry, known: Some(equal.item()) };
+    }
+    let contradicted = contradicted(view, stream, &entry, lifespan);
+    entry.replaces.extend(contradicted);
+    if entry.id.is_empty() {
+        entry.id = free_id(view, entry.kind);
+    }
+    SettledMemory { entry, known: None }
 }
 
 /// The stream that items of a lifespan are recorded in: the session's, project's or user's. If that is missing: for permanent
@@ -267,53 +308,39 @@ fn home(view: &MemoryView<'_>, lifespan: Lifespan) -> Option<(StreamId, Signer)>
     Some((layer.stream, layer.signer.clone()))
 }
 
-/// The current item with the same kind, lifespan, category, key and value.
+/// The current item with the same kind, lifespan, category, key and value. Notes never equal each other.
 fn equal_item<'a>(
     view: &MemoryView<'a>,
     stream: StreamId,
     entry: &MemoryEntry,
     lifespan: Lifespan,
-    category: &str,
-    key: Option<&str>,
     signature: crate::ids::Signature,
 ) -> Option<MemoryItem<'a>> {
     let (_, memory) = view.stream(stream)?;
     let is_equal = |item: &MemoryItem<'_>| {
         item.kind() == entry.kind
             && item.lifespan() == lifespan
-            && item.category() == category
+            && item.category() == entry.category
             && item.facts().record.value_signature == signature
     };
-    match (entry.kind, key) {
+    match (entry.kind, entry.key.as_deref()) {
         (MemoryKind::Note, _) => None,
-        (_, Some(key)) => memory.by_key(lifespan, category, key, view.now()).filter(is_equal),
+        (_, Some(key)) => memory.by_key(lifespan, &entry.category, key, view.now()).filter(is_equal),
         (_, None) => memory.with_value(signature, view.now()).rev().find(is_equal),
     }
 }
 
-/// The id of the current item that equals an entry. Notes never equal each other.
-pub fn said_before(view: &MemoryView<'_>, entry: &MemoryEntry) -> Option<String> {
-    let lifespan = entry.lifespan.unwrap_or(default_lifespan(entry.kind));
-    // An entry that is not allowed repeats nothing; it is refused when it is recorded. Here and below.
-    let category = checked_category(entry).ok()?;
-    // As above.
-    let key = checked_key(entry).ok()?;
-    let (stream, signer) = home(view, lifespan)?;
-    let signature = value_signature(&signer, &entry.value);
-    let equal = equal_item(view, stream, entry, lifespan, &category, key.as_deref(), signature)?;
-    Some(equal.id().to_owned())
-}
-
-/// Records an equal value as a reinforcement, with the links that the command asks for.
+/// Records an equal value as a reinforcement of the item with its id, with the links that the command asks for.
 fn reinforce_instead(
     view: &MemoryView<'_>,
     stream: StreamId,
-    equal: &MemoryItem<'_>,
-    replaces: &[String],
+    entry: &MemoryEntry,
+    known: ItemId,
 ) -> Result<MemoryDecision, MemoryRejection> {
-    let mut decision = one(stream, equal.id(), EventDraft::of(reinforcement(equal.id()), Bodies::default()));
-    for old in replaces.iter().filter(|old| old.as_str() != equal.id()) {
-        let link = supersede(view, &MemoryRef::Id(old.clone()), &MemoryRef::Item(equal.item()), None)?;
+    let id = &entry.id;
+    let mut decision = one(stream, id, EventDraft::of(reinforcement(id), Bodies::default()));
+    for old in entry.replaces.iter().filter(|old| *old != id) {
+        let link = supersede(view, &MemoryRef::Id(old.clone()), &MemoryRef::Item(known), None)?;
         decision.drafts.extend(link.drafts);
     }
     Ok(decision)
@@ -437,34 +464,38 @@ fn free_id(view: &MemoryView<'_>, kind: MemoryKind) -> String {
     ids.into_iter().find(|id| view.by_id(id).is_none()).unwrap_or_default()
 }
 
-fn checked_category(entry: &MemoryEntry) -> Result<String, MemoryRejection> {
-    let given = entry.category.trim();
-    let known = match entry.kind {
-        _ if given.is_empty() => return Ok(default_category(entry.kind).to_owned()),
-        MemoryKind::Fact => FACT_CATEGORIES,
-        MemoryKind::Preference => PREFERENCE_CATEGORIES,
-        MemoryKind::Decision | MemoryKind::Note => {
-            check_name("category", given)?;
-            return Ok(given.to_owned());
-        }
-    };
-    if known.contains(&given) {
-        return Ok(given.to_owned());
+/// The categories of a kind; `None`: any.
+const fn categories(kind: MemoryKind) -> Option<&'static [&'static str]> {
+    match kind {
+        MemoryKind::Fact => Some(FACT_CATEGORIES),
+        MemoryKind::Preference => Some(PREFERENCE_CATEGORIES),
+        MemoryKind::Decision | MemoryKind::Note => None,
+    }
+}
+
+/// A category of a kind's list, in any case, as the list spells it.
+fn known_category(kind: MemoryKind, given: &str) -> Option<&'static str> {
+    categories(kind)?.iter().find(|known| known.eq_ignore_ascii_case(given)).copied()
+}
+
+fn check_category(entry: &MemoryEntry) -> Result<(), MemoryRejection> {
+    let given = &entry.category;
+    let Some(known) = categories(entry.kind) else { return check_name("category", given) };
+    if known_category(entry.kind, given).is_some() {
+        return Ok(());
     }
     let nearest = nearest(known.iter().copied(), given, -1.0).unwrap_or("other");
     let given = given.chars().take(64).collect();
     Err(MemoryRejection::UnknownCategory { kind: kind_label(entry.kind), given, nearest, known })
 }
 
-fn checked_key(entry: &MemoryEntry) -> Result<Option<String>, MemoryRejection> {
-    let key = entry.key.as_deref().map(str::trim).filter(|key| !key.is_empty());
-    match (entry.kind, key) {
+/// A blank key is none.
+fn check_key(entry: &mut MemoryEntry) -> Result<(), MemoryRejection> {
+    entry.key = entry.key.take().filter(|key| !key.trim().is_empty());
+    match (entry.kind, entry.key.as_deref()) {
         (MemoryKind::Preference, None) => Err(MemoryRejection::EmptyKey),
-        (MemoryKind::Preference, Some(key)) => {
-            check_name("key", key)?;
-            Ok(Some(key.to_owned()))
-        }
-        (_, None) => Ok(None),
+        (MemoryKind::Preference, Some(key)) => check_name("key", key),
+        (_, None) => Ok(()),
         (kind, Some(_)) => Err(MemoryRejection::UnexpectedKey { kind: kind_label(kind) }),
     }
 }

@@ -267,9 +267,20 @@ impl<'a> Recorder<'a> {
         (!self.pending.contains_key(&origin)).then_some(Seq::ZERO)
     }
 
+    /// The item of an event of this stream, for one that shares it; none of it, if the event is unknown. `None`: it is only drafted.
+    pub fn recorded_item(&self, origin: &str, part: u32) -> Option<Option<ItemId>> {
+        let origin = self.secret.origin(origin);
+        match self.ingest_state.seen(origin) {
+            Some(seen) => Some(Some(ItemId { seq: seen.item, part })),
+            None => (!self.pending.contains_key(&origin)).then_some(None),
+        }
+    }
+
     fn items(&self, items: &[ItemRef]) -> Vec<ItemId> {
         let known = items.iter().filter_map(|item| match item {
             ItemRef::Id(id) => Some(*id),
+            // Those of another stream have been found there.
+            ItemRef::Shared(..) => None,
             ItemRef::Origin(text, part) => {
                 let seen = self.ingest_state.seen(self.secret.origin(text))?;
                 Some(ItemId { seq: seen.item, part: *part })

@@ -146,13 +146,15 @@ pub enum ItemRef {
     Id(ItemId),
     /// By the origin of the event that recorded it, and the part from 1. Unknown origins are left out.
     Origin(String, u32),
+    /// The same of an event of another stream, whose history this one shares.
+    Shared(StreamId, String, u32),
 }
 
 impl ItemRef {
     fn origin(&self) -> Option<&str> {
         match self {
             Self::Origin(origin, _) => Some(origin),
-            Self::Id(_) => None,
+            Self::Id(_) | Self::Shared(..) => None,
         }
     }
 }

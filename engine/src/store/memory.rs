@@ -180,23 +180,33 @@ impl Memory {
         })
     }
 
+    /// A text of it; `None` if it is erased or damaged: the item is shown without it.
+    pub(super) fn text(&self, body: BodyId) -> Option<String> {
+        // An item whose text is erased or damaged is shown without it.
+        let bytes = self.inner.body(body).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Its streams, innermost first, each with its memory.
+    pub(super) fn layers(&self) -> impl Iterator<Item = (StreamId, Lifespan, &MemoryState, &Signer)> {
+        static EMPTY: LazyLock<MemoryState> = LazyLock::new(MemoryState::default);
+        self.layers.iter().map(|layer| {
+            let memory = layer.view.as_ref().map_or(&*EMPTY, |view| view.state().memory());
+            (layer.stream, layer.records, memory, &layer.signer)
+        })
+    }
+
     /// Calls `read` with the memory as of the time `now`.
     #[doc(hidden)]
     pub fn read<T>(&self, now: Micros, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
-        static EMPTY: LazyLock<MemoryState> = LazyLock::new(MemoryState::default);
-        let layers = self.layers.iter().map(|layer| MemoryLayer {
-            stream: layer.stream,
-            records: layer.records,
-            memory: layer.view.as_ref().map_or(&*EMPTY, |view| view.state().memory()),
-            signer: layer.signer.clone(),
+        let layers = self.layers().map(|(stream, records, memory, signer)| MemoryLayer {
+            stream,
+            records,
+            memory,
+            signer: signer.clone(),
             until: Seq::MAX,
         });
-        let texts = |body: BodyId| {
-            // An item whose text is erased or damaged is shown without it.
-            let bytes = self.inner.body(body).ok()?;
-            Some(String::from_utf8_lossy(&bytes).into_owned())
-        };
-        read(&MemoryView::new(layers.collect(), self.at, now, &texts))
+        read(&MemoryView::new(layers.collect(), self.at, now, &|body| self.text(body)))
     }
 }
 
@@ -313,6 +323,15 @@ impl Store {
     /// Memory at the head. Signers that are not given are read from the streams' first events.
     pub(super) fn memory_of(&self, scope: &MemoryScope, signers: &Signers) -> Result<Memory, Error> {
         let project = self.project_of(scope)?;
+        if scope.session.is_none() && project.is_none() {
+            return Err(Rejection::from(MemoryRejection::NoStream).into());
+        }
+        self.layers_of(scope, signers)
+    }
+
+    /// The same, of a scope that may have no session and no project yet.
+    pub(super) fn layers_of(&self, scope: &MemoryScope, signers: &Signers) -> Result<Memory, Error> {
+        let project = self.project_of(scope)?;
         let projects = project.as_deref().map(|name| self.projects_named(name)).transpose()?;
         let session = scope.session.into_iter().map(|stream| (stream, Lifespan::Session));
         let projects = projects.into_iter().flatten().map(|stream| (stream, Lifespan::Project));
@@ -329,9 +348,6 @@ impl Store {
             at = view.as_ref().map_or(at, |view| at.min(view.at()));
             let signer = given.map_or_else(|| self.inner.signer(stream), Ok)?;
             layers.push(ScopeLayer { stream, records, view, signer });
-        }
-        if scope.session.is_none() && project.is_none() {
-            return Err(Rejection::from(MemoryRejection::NoStream).into());
         }
         Ok(Memory { inner: Arc::clone(&self.inner), layers, at })
     }

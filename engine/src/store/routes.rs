@@ -10,25 +10,104 @@
 //! holds already is no new item but a reinforcement. Facts with an origin come from a host's records, and are recorded as
 //! they are; so are all facts that a caller gives to a project's stream itself.
 
-use crate::command::memory::{REINFORCEMENT, contradicted, said_before, spelled};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::command::memory::{REINFORCEMENT, settle};
 use crate::entry::{Entry, Fact, MemoryEntry, StreamInfo, fact};
 use crate::error::Error;
-use crate::event::Lifespan;
-use crate::fold::memory::{MemoryView, default_lifespan};
-use crate::ids::{Seq, StreamId};
+use crate::event::{Body, Event, Lifespan, MemoryRecorded, Payload, Recorded, Stamp};
+use crate::fold::memory::{
+    LIFESPANS_INNER_FIRST, MemoryLayer, MemoryState, MemoryView, default_lifespan, value_signature,
+};
+use crate::ids::{BodyId, Micros, Origin, Seq, StreamId};
+use crate::text::Signer;
 
-use super::memory::MemoryScope;
-use super::write::Signers;
+use super::memory::{Memory, MemoryScope};
+use super::write::{Signers, unsigned};
 use super::{Batch, Store};
-
-fn lifespan(memory: &MemoryEntry) -> Lifespan {
-    memory.lifespan.unwrap_or(default_lifespan(memory.kind))
-}
 
 /// Ends the batch that is open if the next fact is another stream's.
 fn go_on(open: &mut Batch, stream: &StreamInfo, routed: &mut Vec<Batch>) {
     if open.stream.id() != stream.id() {
         routed.push(std::mem::replace(open, Batch { stream: stream.clone(), entries: Vec::new() }));
+    }
+}
+
+/// Memory as it is after the facts of a batch that were looked at so far: the second of two facts meets the first.
+struct PendingMemory<'a> {
+    /// The memory that is recorded already.
+    recorded: &'a Memory,
+    layers: Vec<PendingLayer<'a>>,
+    /// Texts of the facts of the batch.
+    texts: BTreeMap<Seq, String>,
+    now: Micros,
+}
+
+struct PendingLayer<'a> {
+    stream: StreamId,
+    records: Lifespan,
+    memory: Cow<'a, MemoryState>,
+    signer: Signer,
+}
+
+impl<'a> PendingMemory<'a> {
+    /// `homes`: the streams that facts go to, innermost first; they may be new.
+    fn new(recorded: &'a Memory, homes: [Option<StreamId>; 3], now: Micros) -> Self {
+        let layer = |(stream, records, memory, signer): (_, _, &'a MemoryState, &Signer)| PendingLayer {
+            stream,
+            records,
+            memory: Cow::Borrowed(memory),
+            signer: signer.clone(),
+        };
+        let mut layers: Vec<PendingLayer<'a>> = recorded.layers().map(layer).collect();
+        for (stream, records) in homes.into_iter().zip(LIFESPANS_INNER_FIRST) {
+            let is_new = |stream: &StreamId| layers.iter().all(|layer| layer.stream != *stream);
+            if let Some(stream) = stream.filter(is_new) {
+                let memory = Cow::default();
+                layers.push(PendingLayer { stream, records, memory, signer: unsigned() });
+            }
+        }
+        layers.sort_by_key(|layer| layer.records);
+        Self { recorded, layers, texts: BTreeMap::new(), now }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
+        let layers = self.layers.iter().map(|layer| MemoryLayer {
+            stream: layer.stream,
+            records: layer.records,
+            memory: &layer.memory,
+            signer: layer.signer.clone(),
+            until: Seq::MAX,
+        });
+        let texts = |body: BodyId| self.texts.get(&body.seq).cloned().or_else(|| self.recorded.text(body));
+        read(&MemoryView::new(layers.collect(), Seq::MAX, self.now, &texts))
+    }
+
+    /// Folds an item, behind all that is recorded.
+    fn tell(&mut self, home: StreamId, entry: &MemoryEntry) {
+        // No store has half of all numbers.
+        let seq = Seq((u64::MAX >> 1).saturating_add(self.texts.len() as u64));
+        self.texts.insert(seq, entry.value.clone());
+        let Some(layer) = self.layers.iter_mut().find(|layer| layer.stream == home) else { return };
+        let record = MemoryRecorded {
+            id: entry.id.clone(),
+            kind: entry.kind,
+            category: entry.category.as_str().into(),
+            key: entry.key.as_ref().map(Into::into),
+            subject: entry.subject.as_ref().map(Into::into),
+            value: Body { chunks: 1, ..Body::default() },
+            value_signature: value_signature(&layer.signer, &entry.value),
+            confidence: entry.confidence,
+            // A settled item has one.
+            lifespan: entry.lifespan.unwrap_or_default(),
+            replaces: entry.replaces.clone(),
+            superseded_by: entry.superseded_by.clone(),
+            ..MemoryRecorded::default()
+        };
+        let (origin, payload) = (Origin::ZERO, Payload::from(record));
+        let event = Event { stream: home, origin, host_time: None, stamp: Stamp::default(), payload };
+        layer.memory.to_mut().apply(&Recorded { seq, recorded_at: self.now, event });
     }
 }
 
@@ -55,59 +134,58 @@ impl Store {
             None => None,
         };
         let scope = MemoryScope { session: is_known.then_some(session), project: project.clone() };
-        let home = |memory: &MemoryEntry| match (lifespan(memory), &project) {
-            (Lifespan::Permanent, _) => Some(StreamInfo::user()),
-            (Lifespan::Project, Some(project)) => Some(StreamInfo::project(project)),
-            (Lifespan::Session, _) | (Lifespan::Project, None) => None,
+        let project = project.as_deref().map(StreamInfo::project);
+        let home = |lifespan: Option<Lifespan>| match lifespan {
+            Some(Lifespan::Permanent) => Some(StreamInfo::user()),
+            Some(Lifespan::Project) => project.clone(),
+            Some(Lifespan::Session) | None => None,
         };
+        let recorded = self.layers_of(&scope, &Signers::new())?;
+        let homes = [Some(session), project.as_ref().map(StreamInfo::id), Some(StreamInfo::user().id())];
+        let mut pending = PendingMemory::new(&recorded, homes, self.now());
         // The session begins first, and its facts stay in order: the receipt tells of them in this order.
         let mut open = Batch { stream: batch.stream.clone(), entries: Vec::new() };
-        for entry in &batch.entries {
+        let mut links = Vec::new();
+        for (place, entry) in batch.entries.iter().enumerate() {
             let Fact::Memory(memory) = &entry.fact else {
                 go_on(&mut open, &batch.stream, routed);
                 open.entries.push(entry.clone());
                 continue;
             };
-            let stream = home(memory).unwrap_or_else(|| batch.stream.clone());
+            if entry.origin.is_some() {
+                let stream = home(Some(memory.lifespan.unwrap_or(default_lifespan(memory.kind))));
+                go_on(&mut open, &stream.unwrap_or_else(|| batch.stream.clone()), routed);
+                open.entries.push(entry.clone());
+                continue;
+            }
+            let settled = pending.read(|view| settle(view, memory));
+            let item = settled.entry;
+            let stream = home(item.lifespan).unwrap_or_else(|| batch.stream.clone());
             go_on(&mut open, &stream, routed);
-            open.entries.push(self.or_reinforced(entry, memory, &scope, stream.id())?);
+            let fact = if settled.known.is_some() {
+                let id = item.id.clone();
+                let olds = item.replaces.into_iter().filter(|old| *old != id);
+                links.extend(olds.map(|old| {
+                    let link = fact::MemorySuperseded { old, new: id.clone(), reason: None };
+                    (stream.clone(), Entry { fact: link.into(), ..entry.clone() })
+                }));
+                Fact::MemoryReinforced(fact::MemoryReinforced { id, amount: REINFORCEMENT, at: None })
+            } else {
+                let mut rest = batch.entries.iter().skip(place.saturating_add(1));
+                if rest.any(|entry| matches!(entry.fact, Fact::Memory(_))) {
+                    pending.tell(stream.id(), &item);
+                }
+                Fact::Memory(item)
+            };
+            open.entries.push(Entry { fact, ..entry.clone() });
+        }
+        // Behind all that was given: the receipt has the places of that first.
+        for (stream, entry) in links {
+            go_on(&mut open, &stream, routed);
+            open.entries.push(entry);
         }
         routed.push(open);
         Ok(())
-    }
-
-    /// The fact as it is spelled at every door, or a reinforcement if its value holds already. `home`: the stream that it goes to.
-    fn or_reinforced(
-        &self,
-        entry: &Entry,
-        memory: &MemoryEntry,
-        scope: &MemoryScope,
-        home: StreamId,
-    ) -> Result<Entry, Error> {
-        if entry.origin.is_some() {
-            return Ok(entry.clone());
-        }
-        if scope == &MemoryScope::default() {
-            let nothing = MemoryView::new(Vec::new(), Seq::MAX, self.now(), &|_| None);
-            let memory = spelled(&nothing, memory);
-            return Ok(Entry { fact: Fact::Memory(memory), ..entry.clone() });
-        }
-        let remembered = self.memory_of(scope, &Signers::new())?;
-        let (known, memory) = remembered.read(self.now(), |view| {
-            let mut memory = spelled(view, memory);
-            let known = said_before(view, &memory);
-            let lifespan = lifespan(&memory);
-            let replaced = contradicted(view, home, &memory, lifespan);
-            memory.replaces.extend(replaced);
-            (known, memory)
-        });
-        Ok(match known {
-            Some(id) => Entry {
-                fact: Fact::MemoryReinforced(fact::MemoryReinforced { id, amount: REINFORCEMENT, at: None }),
-                ..entry.clone()
-            },
-            None => Entry { fact: Fact::Memory(memory), ..entry.clone() },
-        })
     }
 
     fn is_known(&self, stream: StreamId) -> Result<bool, Error> {

@@ -28,17 +28,24 @@ pub fn project_of(folder: &str) -> Cow<'_, str> {
     if !folder.contains(separator) {
         return folder;
     }
-    let names: Vec<&str> = folder.split(separator).collect();
-    let place = WORKTREES.iter().find_map(|worktrees| {
+    let mut names: Vec<&str> = folder.split(separator).collect();
+    let count = names.len();
+    // An agent in a working copy may make copies of its own.
+    while let Some((at, behind)) = working_copy(&names) {
+        names.drain(at..behind);
+    }
+    if names.len() == count { folder.clone() } else { Cow::Owned(names.join(&separator.to_string())) }
+}
+
+/// Where the names that lead from a project to a working copy of it stand.
+fn working_copy(names: &[&str]) -> Option<(usize, usize)> {
+    WORKTREES.iter().find_map(|worktrees| {
         let at = names.windows(worktrees.len()).position(|window| window == *worktrees)?;
         let behind = at + worktrees.len();
         // A project is above it, and the copy's name behind it.
         let is_one = at > 1 && names.get(behind).is_some_and(|name| !name.is_empty());
         is_one.then_some((at, behind + 1))
-    });
-    let Some((at, behind)) = place else { return folder };
-    let rest = names.get(..at).into_iter().chain(names.get(behind..)).flatten().copied();
-    Cow::Owned(rest.collect::<Vec<_>>().join(&separator.to_string()))
+    })
 }
 
 /// The one spelling of a folder.
@@ -165,6 +172,8 @@ mod tests {
             ("/home/ada/app/.claude/worktrees/x", "/home/ada/app"),
             ("/home/ada/app/.claude/worktrees/x/packages/core", "/home/ada/app/packages/core"),
             ("/home/ada/app/.worktrees/x", "/home/ada/app"),
+            ("/home/ada/app/.claude/worktrees/x/.claude/worktrees/y", "/home/ada/app"),
+            ("/home/ada/app/.worktrees/x/.claude/worktrees/y/core", "/home/ada/app/core"),
             ("/home/ada/app/.claude/worktrees", "/home/ada/app/.claude/worktrees"),
             ("/.claude/worktrees/x", "/.claude/worktrees/x"),
             ("/home/ada/App", "/home/ada/App"),

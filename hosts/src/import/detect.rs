@@ -19,6 +19,9 @@ pub const HEAD_BYTES: usize = 256 << 10;
 /// First bytes of a Zstandard frame.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
+/// First bytes of a file of gzip.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
 /// Most values of the head that are read.
 const VALUES_MAX: usize = 50;
 
@@ -83,6 +86,9 @@ pub fn foreign(head: &[u8]) -> Option<&'static str> {
         return Some(
             "its encoding is UTF-16, as PowerShell writes it; only UTF-8 is read: write it anew as UTF-8",
         );
+    }
+    if head.starts_with(&GZIP_MAGIC) {
+        return Some("it is packed with gzip, which is not unpacked on the way: unpack it first");
     }
     let start = String::from_utf8_lossy(head.get(..HEAD_BYTES.min(head.len())).unwrap_or_default());
     let has = |names: &[&str]| names.iter().all(|name| start.contains(&format!("\"{name}\"")));
@@ -332,5 +338,27 @@ impl<R: Read> Read for Capped<R> {
             }
         }
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_read_is_named() {
+        let utf16: Vec<u8> = "{\"type\":\"user\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (head, named) in [
+            (&utf16[..], Some("UTF-16")),
+            (&b"\x1f\x8b\x08\0\0\0\0\0"[..], Some("gzip")),
+            (br#"[{"mapping":{},"current_node":"a"}]"#, Some("ChatGPT")),
+            (br#"{"type":"user"}"#, None),
+        ] {
+            let found = foreign(head);
+            assert!(
+                found.map_or(named.is_none(), |found| named.is_some_and(|it| found.contains(it))),
+                "{found:?}"
+            );
+        }
     }
 }

@@ -184,17 +184,19 @@ pub fn boolean(value: Option<&str>) -> Option<bool> {
     }
 }
 
-/// A whole number that is not negative.
+/// A whole number that is not negative, also as the text of one. One that is too large is the largest: it is no number of anything, and
+/// must not look as if nothing had been told.
 pub fn count(value: Option<&str>) -> Option<u64> {
     let text = value?;
+    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
     text.parse().ok().or_else(|| {
         let number: f64 = text.parse().ok()?;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "checked against the range"
+            reason = "not negative, and a larger one becomes the largest"
         )]
-        ((0.0..9.0e15).contains(&number) && number.fract() == 0.0).then_some(number as u64)
+        (number >= 0.0 && number.is_finite() && number.fract() == 0.0).then_some(number as u64)
     })
 }
 
@@ -398,6 +400,10 @@ mod tests {
         assert_eq!(elements("[1, {}]"), Some(vec!["1", "{}"]));
         assert_eq!(count(Some("3.0")), Some(3));
         assert_eq!(count(Some("-3")), None);
+        assert_eq!(count(Some("\"12\"")), Some(12));
+        assert_eq!(count(Some("true")), None);
+        // Too large is not the same as not told: a bill names it.
+        assert_eq!(count(Some("100000000000000000000000000000")), Some(u64::MAX));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo, fact};
 use acpdb_engine::event::{Lifespan, MemoryKind};
 use acpdb_engine::ids::Micros;
 
-use super::json::{elements, members, owned, pick, quote};
+use super::json::{count, elements, members, owned, pick, quote};
 use super::lines::{LineImporter, RecordOutcome, read_lines};
 use super::turns::{Occurrences, digest};
 use super::{ImportContext, ImportError, Input};
@@ -100,7 +100,7 @@ impl MemoryFile {
         }
         slot.count = slot.count.saturating_add(1);
         // The time names a value in every file that holds it; a second one of that time has its number, too.
-        let time = owned(ts).filter(|_| at.is_some());
+        let time = ts.map(|ts| owned(Some(ts)).unwrap_or_else(|| ts.to_owned())).filter(|_| at.is_some());
         let same = slot.times.iter().filter(|known| Some(*known) == time.as_ref()).count();
         let id = match &time {
             Some(time) if same == 0 => format!("{category}/{key}@{time}"),
@@ -172,8 +172,15 @@ fn rest(line: &str, known: &[&str]) -> Option<std::sync::Arc<[u8]>> {
     Some(out.into())
 }
 
-/// A time (`2025-05-30T18:25:47-07:00`) or a day (`2025-05-30`, `13-Jun-2000`), which begins at midnight UTC.
+/// A time (`2025-05-30T18:25:47-07:00`, or seconds or milliseconds since 1970) or a day (`2025-05-30`, `13-Jun-2000`), which begins at
+/// midnight UTC.
 fn date(value: Option<&str>) -> Option<Micros> {
+    // So many seconds are five thousand years; so few are a day, written without dashes.
+    const SECONDS: std::ops::Range<u64> = 100_000_000..160_000_000_000;
+    if let Some(since) = count(value).filter(|since| *since >= SECONDS.start) {
+        let unit = if SECONDS.contains(&since) { 1_000_000 } else { 1000 };
+        return i64::try_from(since).ok()?.checked_mul(unit).map(Micros);
+    }
     let text = owned(value)?;
     let text = text.trim();
     // A text that is neither a time nor a day stays in the entry's own record; the time of the entry is not known then.

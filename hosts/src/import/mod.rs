@@ -49,7 +49,7 @@ use std::sync::Arc;
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, StreamInfo, WirePiece, fact};
 use acpdb_engine::event::Usage;
-use acpdb_engine::ids::Micros;
+use acpdb_engine::ids::{Micros, StreamId};
 use acpdb_engine::secret::DERIVED;
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ pub use retold::Retold;
 pub(crate) use turns::{Occurrences, digest as content_digest, picture, prompt, step};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
-pub const READERS: u32 = 10;
+pub const READERS: u32 = 11;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -325,6 +325,8 @@ pub(crate) struct ImportContext<'a> {
     pub(crate) facts: u64,
     /// The calls that started sessions so far, by the ids of both sessions.
     started: HashMap<(String, String), String>,
+    /// The newest time that was told, and its stream.
+    newest: Option<(StreamId, Micros)>,
     tally: report::CallTally,
     held: held::HeldFacts,
 }
@@ -340,7 +342,7 @@ impl<'a> ImportContext<'a> {
         let (report, tally) = (ImportReport::new(format), report::CallTally::default());
         let held = held::HeldFacts::default();
         let started = HashMap::new();
-        Self { name, options, sink, report, line: 0, offset: 0, facts: 0, started, tally, held }
+        Self { name, options, sink, report, line: 0, offset: 0, facts: 0, started, newest: None, tally, held }
     }
 
     /// The report, after all was handed out.
@@ -427,6 +429,19 @@ impl<'a> ImportContext<'a> {
         if found > max { Err(Exceeded { limit: "unread", max, found }.into()) } else { Ok(()) }
     }
 
+    /// A request without a time is of the time of what was told before it: else it would be paid on the day of the import.
+    fn date_requests(&mut self, stream: &StreamInfo, entries: &mut [Entry]) {
+        for entry in entries {
+            if let Some(time) = entry.host_time {
+                self.newest = Some((stream.id(), time));
+            } else if let (Fact::MessageFinished(_), Some((of, time))) = (&entry.fact, self.newest)
+                && of == stream.id()
+            {
+                entry.host_time = Some(time);
+            }
+        }
+    }
+
     fn hand_out(&mut self, batch: ImportBatch) -> Result<(), ImportError> {
         let ImportBatch { stream, mut entries, offset } = batch;
         let stream = &stream;
@@ -449,6 +464,7 @@ impl<'a> ImportContext<'a> {
                 self.report.written_by(version);
             }
         }
+        self.date_requests(stream, &mut entries);
         // Facts about an earlier record (the end of its message, its document) get the offset of this one.
         self.offset = self.offset.max(offset);
         let batch = ImportBatch { stream: Arc::clone(stream), entries, offset: self.offset };
@@ -465,10 +481,16 @@ pub(crate) fn kept_record(record: &str, raw: &[u8], occurrence: u64) -> Entry {
         .wire(vec![WirePiece::Literal(raw.to_vec())])
 }
 
-/// The usage of a host whose `input` includes the tokens that were read from the cache and written to it.
+/// The usage of a host whose `input` includes the tokens that were read from the cache and written to it: they are no more than it.
 fn without_cached(usage: Usage) -> Usage {
-    let cached = usage.cache_read.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
-    usage.without(&Usage { input: Some(cached), ..Usage::default() })
+    let Some(all) = usage.input else { return usage };
+    let cache_read = usage.cache_read.map(|read| read.min(all));
+    // Neither part is more than what it is taken from.
+    let rest = all.saturating_sub(cache_read.unwrap_or(0));
+    let cache_write = usage.cache_write.map(|written| written.min(rest));
+    // As above.
+    let input = Some(rest.saturating_sub(cache_write.unwrap_or(0)));
+    Usage { input, cache_read, cache_write, ..usage }
 }
 
 /// Origin of a record without an id: its kind, a digest of its bytes, and its number among equal ones, from 1.
@@ -519,4 +541,23 @@ pub(crate) fn small_fields(object: &str) -> Option<Bytes> {
     }
     out.push(b'}');
     (out.len() > 2).then(|| Bytes::from(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host that told more tokens from the cache than of input in all had all of them paid.
+    #[test]
+    fn tokens_from_the_cache_are_no_more_than_the_input() {
+        let told = |input, read, written| {
+            let (cache_read, cache_write) = (Some(read), Some(written));
+            let usage = without_cached(Usage { input, cache_read, cache_write, ..Usage::default() });
+            [usage.input, usage.cache_read, usage.cache_write]
+        };
+        assert_eq!(told(Some(100), 40, 10), [Some(50), Some(40), Some(10)]);
+        assert_eq!(told(Some(100), 1000, 10), [Some(0), Some(100), Some(0)]);
+        assert_eq!(told(Some(100), 40, 800), [Some(0), Some(40), Some(60)]);
+        assert_eq!(told(None, 40, 10), [None, Some(40), Some(10)]);
+    }
 }

@@ -134,3 +134,88 @@ fn a_subagent_is_a_session_of_its_own_and_sums_tell_what_no_event_told() {
     let main = acpdb_engine::entry::StreamInfo::session("copilot-cli", "s2").id();
     assert_eq!(agent.stream.parent, Some((main, Some("T".to_owned()))));
 }
+
+const RECORDS: &str = r##"{"type":"session.start","data":{"sessionId":"s3","copilotVersion":"1.0.102","selectedModel":"m","context":{"cwd":"/w"}},"id":"e1","timestamp":"2026-01-02T03:04:05Z"}
+{"type":"user.message","data":{"content":"look"},"id":"e2"}
+{"type":"session.usage_record","data":{"usage":{"model":"m","inputTokens":100,"outputTokens":50,"apiCallId":"c1"}},"id":"e3"}
+{"type":"assistant.message","data":{"messageId":"m1","model":"m","content":"I ask","apiCallId":"c1"},"id":"e4"}
+{"type":"tool.execution_start","data":{"toolCallId":"T","toolName":"task","arguments":{}},"id":"e5"}
+{"type":"session.usage_record","data":{"usage":{"model":"small","inputTokens":70,"outputTokens":7,"apiCallId":"c2"}},"id":"e6","agentId":"T"}
+{"type":"assistant.message","data":{"messageId":"m2","model":"small","content":"sub","apiCallId":"c2","outputTokens":7},"id":"e7","agentId":"T"}
+{"type":"tool.execution_start","data":{"toolCallId":"S","toolName":"view","arguments":{}},"id":"e8","agentId":"T"}
+{"type":"tool.execution_complete","data":{"toolCallId":"S","success":true,"result":{"content":"text"}},"id":"e9"}
+{"type":"tool.execution_complete","data":{"toolCallId":"T","success":true,"result":{"content":"found"}},"id":"e10"}
+{"type":"session.shutdown","data":{"modelMetrics":{"m":{"usage":{"inputTokens":130,"outputTokens":60}}}},"id":"e11"}
+{"type":"session.shutdown","data":{"modelMetrics":{"m":{"usage":{"inputTokens":130,"outputTokens":60}}}},"id":"e12"}
+{"type":"session.resume","data":{},"id":"e13"}
+{"type":"session.shutdown","data":{"modelMetrics":{"m":{"usage":{"inputTokens":130,"outputTokens":60}}}},"id":"e14"}
+"##;
+
+/// Newer records of tokens tell the request's name and its model one level deeper, and before the message: each went to the message before,
+/// under the model that the session had chosen, also those of a subagent.
+#[test]
+fn the_tokens_of_a_request_may_come_before_its_message() {
+    let (batches, _) = super::support::import(ImportFormat::CopilotCli, "file", RECORDS.as_bytes());
+    expect![[r#"
+        = copilot-cli s3 cwd=/w
+        kept session.start
+        -- Prompt
+        user [text look]
+        finished m Some(100)/Some(50)
+        assistant [text I ask]
+        finished m None/None
+        call T task {}
+        = copilot-cli s3/T cwd=/w
+        finished small Some(70)/Some(7)
+        assistant [text sub]
+        finished small None/None
+        call S view {}
+        end S Completed [text text]
+        = copilot-cli s3 cwd=/w
+        end T Completed [text found]
+        session closed None
+        finished m Some(30)/Some(10)
+        session closed None
+        kept session.resume
+        session closed None
+        finished m Some(130)/Some(60)
+    "#]]
+    .assert_eq(&super::support::show(&batches));
+}
+
+/// Where a redactor had put one word in place of all ids, the tokens of each request replaced those of the first.
+#[test]
+fn one_word_in_place_of_many_ids_names_no_request() {
+    let lines = r#"{"type":"session.start","data":{"sessionId":"s5","selectedModel":"m","context":{"cwd":"/w"}},"id":"e1"}
+{"type":"assistant.message","data":{"messageId":"m1","content":"one","apiCallId":"REDACTED"},"id":"e2"}
+{"type":"session.usage_record","data":{"apiCallId":"REDACTED","inputTokens":100,"outputTokens":50},"id":"e3"}
+{"type":"assistant.message","data":{"messageId":"m2","content":"two","apiCallId":"REDACTED"},"id":"e4"}
+{"type":"session.usage_record","data":{"apiCallId":"REDACTED","inputTokens":200,"outputTokens":60},"id":"e5"}
+"#;
+    let (batches, _) = super::support::import(ImportFormat::CopilotCli, "file", lines.as_bytes());
+    let ends = batches.iter().flat_map(|batch| &batch.entries).filter_map(|entry| match &entry.fact {
+        acpdb_engine::entry::Fact::MessageFinished(end) => Some((end.key.clone(), end.report.usage.input)),
+        _ => None,
+    });
+    let told: std::collections::BTreeMap<_, _> = ends.collect();
+    assert_eq!(told.values().copied().collect::<Vec<_>>(), [Some(100), Some(200)], "{told:?}");
+}
+
+/// Without a model anywhere else, the sums of one model name it; its tokens were counted once as those of no model, and once as its own.
+#[test]
+fn sums_of_one_model_name_the_model_of_messages() {
+    let lines = r#"{"type":"session.start","data":{"sessionId":"s4","context":{"cwd":"/w"}},"id":"e1"}
+{"type":"assistant.message","data":{"messageId":"m1","content":"hi","outputTokens":50},"id":"e2"}
+{"type":"session.shutdown","data":{"modelMetrics":{"m":{"usage":{"inputTokens":100,"outputTokens":50}}}},"id":"e3"}
+"#;
+    let (batches, _) = super::support::import(ImportFormat::CopilotCli, "file", lines.as_bytes());
+    expect![[r#"
+        = copilot-cli s4 cwd=/w
+        kept session.start
+        assistant [text hi]
+        session closed None
+        finished m None/Some(50)
+        finished m Some(100)/Some(0)
+    "#]]
+    .assert_eq(&super::support::show(&batches));
+}

@@ -66,3 +66,23 @@ fn a_longer_file_adds_facts_and_changes_none() {
         assert!(part.is_subset(&whole), "{end} lines");
     }
 }
+
+/// Times as numbers were read as none: an older value that was imported later replaced the newer one.
+#[test]
+fn a_time_may_be_a_number_since_1970() {
+    let lines = r#"{"ts":1748654747,"category":"tooling","key":"pm","value":"npm"}
+{"ts":1748715947000,"category":"tooling","key":"pm","value":"pnpm"}
+{"ts":"1748822400","category":"tooling","key":"pm","value":"yarn"}
+"#;
+    check(
+        ImportFormat::MemoryPreferences,
+        lines,
+        expect![[r#"
+            =  file cwd=-
+            memory Preference tooling/pm@1748654747 tooling/pm=npm by=[] for=[] created=Some(1748654747) extra=
+            memory Preference tooling/pm@1748715947000 tooling/pm=pnpm by=[] for=[] created=Some(1748715947) extra=
+            memory Preference tooling/pm@1748822400 tooling/pm=yarn by=[] for=[] created=Some(1748822400) extra=
+            sessions 1 records 3 calls 0 failed 0 open 0 todos 0 unknown {} raw 0 skipped 0 cut false
+        "#]],
+    );
+}

@@ -191,6 +191,7 @@ fn line(entry: &Entry) -> String {
 
 fn item(item: &ItemRef) -> String {
     match item {
+        ItemRef::Shared(_, origin, part) => format!("shared {origin}.{part}"),
         ItemRef::Origin(origin, part) => format!("{}.{part}", short(origin)),
         ItemRef::Id(id) => format!("{id:?}"),
     }

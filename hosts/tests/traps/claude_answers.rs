@@ -15,6 +15,7 @@ fn usage_is_told_by_inference_model_and_tier() {
         r#"{"type":"assistant","uuid":"a1","message":{"id":"m1","model":"x","content":[{"type":"text","text":"a"}],"usage":{"input_tokens":9,"output_tokens":9,"service_tier":"standard","iterations":[{"type":"message","input_tokens":1,"output_tokens":2},{"type":"advisor_message","model":"y","input_tokens":3,"output_tokens":4},{"type":"message","input_tokens":5,"output_tokens":3}]}}}"#,
         r#"{"type":"assistant","uuid":"a2","message":{"id":"m2","model":"x","content":[{"type":"text","text":"b"}],"usage":{"input_tokens":1,"output_tokens":1,"service_tier":"standard","speed":"fast","server_tool_use":{"web_search_requests":2}}}}"#,
         r#"{"type":"assistant","uuid":"a3","message":{"id":"m3","model":"<synthetic>","content":[{"type":"text","text":"API Error"}],"usage":{"input_tokens":0,"output_tokens":0}}}"#,
+        r#"{"type":"assistant","uuid":"a4","message":{"id":"m4","model":"x","content":[{"type":"text","text":"c"}],"usage":{"input_tokens":"7","output_tokens":2,"iterations":[{"type":"message","model":"y","input_tokens":"7","output_tokens":2}]}}}"#,
         r#"{"type":"cost-state","sessionId":"s","modelUsage":{"x":{"inputTokens":50,"outputTokens":20}}}"#,
         r#"{"type":"cost-state","sessionId":"s","modelUsage":{"x":{"inputTokens":10,"outputTokens":5}}}"#,
     ];
@@ -38,9 +39,10 @@ fn usage_is_told_by_inference_model_and_tier() {
         m1/1 Some("x") Some("standard+part") Some(1)/Some(2) None
         m1/2 Some("y") Some("advisor+part") Some(3)/Some(4) None
         m2 Some("x") Some("fast") Some(1)/Some(1) Some(2)
+        m3 None None None/None None
         sum/x Some("x") Some("sum") Some(50)/Some(20) None
         sum/x Some("x") Some("sum") Some(60)/Some(25) None
-        m3 None None None/None None"#]]
+        m4 Some("y") None Some(7)/Some(2) None"#]]
     .assert_eq(&told.join("\n"));
 }
 

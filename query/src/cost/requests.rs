@@ -15,7 +15,7 @@ use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::{Error, Store, store::StreamName};
 
 use super::request::BilledRequest;
-use super::table::plain;
+use super::table::{plain, undated};
 use super::told::{Mark, RequestTelling, RequestTellings, Times};
 use crate::kept::StoreData;
 
@@ -154,7 +154,12 @@ impl Requests {
         }
         for request in sums.iter().filter_map(|sum| tellings.get(*sum)).map(|telling| &telling.request) {
             let model = request.model.as_deref().map(plain).unwrap_or_default();
-            let own = told.get(&(self.root(request.stream), model));
+            let root = self.root(request.stream);
+            // A sum may leave the date out that its requests have in the model's name, or have it alone.
+            let is_alike =
+                |((of, name), _): &(&(StreamId, String), _)| *of == root && undated(name) == undated(&model);
+            let own = told.get(&(root, model.clone()));
+            let own = own.or_else(|| told.iter().find(is_alike).map(|(_, own)| own));
             let own = own.into_iter().flat_map(BTreeMap::values);
             let usage = own.fold(request.usage, Usage::without);
             if usage.input.max(usage.output).max(usage.cache_read).max(usage.cache_write).unwrap_or(0) > 0 {

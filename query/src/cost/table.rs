@@ -526,7 +526,7 @@ fn is_digits(text: &str) -> bool {
 }
 
 /// A name without `-latest`, `-preview` and the date of a release: `-20251101`, `-2025-11-01`, `-05-06`.
-fn undated(name: &str) -> &str {
+pub(super) fn undated(name: &str) -> &str {
     let mut name = name.strip_suffix("-latest").unwrap_or(name);
     let parts = |name: &str, lengths: &[usize]| -> Option<usize> {
         let mut end = name.len();

@@ -325,6 +325,33 @@ fn a_copy_that_lost_a_name_counts_once() {
     );
 }
 
+/// Redactors put one word in place of many ids: requests of different sessions were taken for copies of one, and most of the money was gone.
+#[test]
+fn one_word_in_place_of_many_ids_names_nothing() {
+    let store = store();
+    let claude = |name: &str| StreamInfo { host: "claude-code".to_owned(), ..session(name) };
+    let answers = |day| {
+        let end = format!("claude-opus-5-5 {day} 1000 0 0 0 0 request=REDACTED");
+        [format!("msg_REDACTED {end}"), format!("msg_REDACTED+2 {end}")]
+    };
+    for (name, day) in [("one", 0), ("two", 1), ("three", 2)] {
+        record(&store, &claude(name), &answers(day).each_ref().map(String::as_str));
+    }
+    // A copy has the times, too.
+    record(&store, &claude("copy"), &answers(1).each_ref().map(String::as_str));
+    check(
+        &store,
+        By::Session,
+        &expect![[r#"
+            one: 2 (0 unpriced) [2000, 0, 0, 0, 0] $8
+            three: 2 (0 unpriced) [2000, 0, 0, 0, 0] $8
+            two: 2 (0 unpriced) [2000, 0, 0, 0, 0] $8
+            sum: 6 (0 unpriced) [6000, 0, 0, 0, 0] $24
+            copies 2, without input 0
+        "#]],
+    );
+}
+
 /// A session that was copied with the sum of its tokens, as Copilot CLI tells it at the end, was paid twice.
 #[test]
 fn a_copied_sum_counts_once() {

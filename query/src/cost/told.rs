@@ -77,6 +77,7 @@ pub(crate) struct Times {
 
 impl Times {
     fn see(&mut self, host: Option<Micros>, recorded: Micros) {
+        let host = host.map(|host| host.min(recorded));
         for (span, at) in [(&mut self.host, host), (&mut self.recorded, Some(recorded))] {
             let Some(at) = at else { continue };
             let (first, last) = span.unwrap_or((at, at));
@@ -174,7 +175,8 @@ impl RequestTellings {
                 self.forks.insert(stream, forked.from);
             }
             Payload::MessageFinished(finished) => {
-                let report = finished.report;
+                let mut report = finished.report;
+                report.request = report.request.take().filter(|request| is_name(request));
                 let host_says = report.cost.map(dollars_of);
                 if report.usage == Usage::default() && host_says.is_none() {
                     return;
@@ -183,8 +185,9 @@ impl RequestTellings {
                 let key = mark(&[own.as_bytes()]);
                 let identity = identity(own, &report, name, known);
                 let answer = report.request.as_ref().and_then(|_| named(own, &report, name));
-                let is_possible =
-                    counts(&report.usage).into_iter().flatten().all(|count| count <= TOKENS_MAX);
+                let is_sum = matches!(report.service_tier.as_deref(), Some(SUM_TIER | TOTAL_TIER));
+                let most = if is_sum { SUM_TOKENS_MAX } else { TOKENS_MAX };
+                let is_possible = counts(&report.usage).into_iter().flatten().all(|count| count <= most);
                 let (tier, usage) = if is_possible {
                     (report.service_tier.map(Arc::from), report.usage)
                 } else {
@@ -221,7 +224,7 @@ fn identity(key: &str, report: &Report, name: &StreamName, at: Option<Micros>) -
         return Some(mark(&[b"total", host, key.as_bytes(), &at, model, &counts]));
     }
     // Too short to be one of Anthropic's own: it is a name together with what was told under it.
-    if key.starts_with("msg_") && report.provider.is_none() && name.host == "claude-code" {
+    if key.starts_with("msg_") && is_name(key) && report.provider.is_none() && name.host == "claude-code" {
         return Some(mark(&[b"short", host, key.as_bytes(), model, &counts, &cost]));
     }
     at.map(|at| mark(&[b"same", host, &at.get().to_le_bytes(), model, &counts, &cost]))
@@ -229,8 +232,16 @@ fn identity(key: &str, report: &Report, name: &StreamName, at: Option<Micros>) -
 
 /// The mark of an answer that Anthropic named.
 fn named(key: &str, report: &Report, name: &StreamName) -> Option<Mark> {
-    let is_name = key.len() > 8 && key.starts_with("msg_") && report.provider.is_none();
-    (is_name && name.host == "claude-code").then(|| mark(&[b"named", name.host.as_bytes(), key.as_bytes()]))
+    let is_given = key.len() > 8 && key.starts_with("msg_") && is_name(key) && report.provider.is_none();
+    (is_given && name.host == "claude-code").then(|| mark(&[b"named", name.host.as_bytes(), key.as_bytes()]))
+}
+
+/// Whether an id names one thing: each that a provider gives has digits. Redactors put one word in place of many, which an importer tells apart
+/// by a number of its own.
+fn is_name(id: &str) -> bool {
+    let (given, number) = id.rsplit_once('+').unwrap_or((id, ""));
+    let given = if number.bytes().all(|byte| byte.is_ascii_digit()) { given } else { id };
+    given.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// The key under which a message was told first: one that comes back after a rewind is told again, as `KEY@2`. It was paid once.
@@ -240,8 +251,10 @@ fn told_first(key: &str) -> &str {
     if is_number && !first.is_empty() { first } else { key }
 }
 
-/// Most tokens of one report: more than any model takes, and than a session uses.
-const TOKENS_MAX: u64 = 10_000_000_000;
+/// Most tokens of a request: more than any model takes.
+const TOKENS_MAX: u64 = 1_000_000_000;
+/// Most tokens of a sum that a host tells: more than a session uses.
+const SUM_TOKENS_MAX: u64 = 10_000_000_000;
 /// The tier of a report with more tokens than that: it is named, and in no sum.
 const IMPOSSIBLE_TIER: &str = "impossible counts";
 

@@ -14,7 +14,7 @@ use crate::cost::told::{RequestTelling, RequestTellings, Times};
 use crate::sessions::{ForkPoint, RewindPoint};
 
 /// Changes with the code below, and with the meaning of a row.
-const LAYOUT: u64 = 8;
+const LAYOUT: u64 = 9;
 
 /// Things that stand once.
 struct UniqueTable<T>(Vec<T>, HashMap<T, usize>);

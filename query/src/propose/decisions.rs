@@ -24,19 +24,28 @@ const USES: [&str; 2] = ["i'll use", "we'll use"];
 
 /// Objects that say nothing by themselves.
 const NO_OBJECTS: &[&str] = &[
-    "it",
-    "this",
-    "that",
-    "these",
-    "those",
-    "them",
-    "your",
-    "his",
+    "all",
+    "both",
+    "either",
+    "everything",
     "her",
+    "his",
+    "it",
+    "my",
+    "neither",
+    "none",
+    "nothing",
+    "something",
+    "that",
     "their",
+    "them",
+    "these",
+    "this",
+    "those",
     "what",
     "whatever",
     "whichever",
+    "your",
 ];
 
 /// Programs and tools that an agent works with: using one is a step, no decision.
@@ -73,45 +82,169 @@ const WORK_THINGS: &[&str] =
 const WORK: &[&str] = &[
     "check",
     "confirm",
+    "compare",
     "count",
+    "debug",
+    "determine",
     "examine",
     "explore",
+    "extract",
     "fetch",
     "figure",
     "find",
     "get",
+    "identify",
     "inspect",
     "investigate",
     "list",
     "locate",
     "look",
+    "measure",
+    "open",
+    "parse",
+    "print",
     "read",
+    "reproduce",
     "review",
     "run",
     "search",
     "see",
+    "show",
     "test",
     "trace",
     "track",
     "understand",
     "verify",
+    "view",
 ];
+
+/// Words after "the approach is" that judge it, and adverbs before them.
+const JUDGED: &[&str] = &[
+    "almost",
+    "already",
+    "also",
+    "bad",
+    "best",
+    "better",
+    "bigger",
+    "broken",
+    "cheaper",
+    "clean",
+    "cleaner",
+    "clear",
+    "complete",
+    "correct",
+    "different",
+    "done",
+    "easier",
+    "easy",
+    "elegant",
+    "fast",
+    "faster",
+    "fine",
+    "flawed",
+    "good",
+    "great",
+    "hard",
+    "harder",
+    "implemented",
+    "incomplete",
+    "incorrect",
+    "just",
+    "less",
+    "longer",
+    "more",
+    "mostly",
+    "much",
+    "nice",
+    "nicer",
+    "not",
+    "now",
+    "obvious",
+    "ok",
+    "okay",
+    "overkill",
+    "perfect",
+    "pretty",
+    "quite",
+    "ready",
+    "really",
+    "reasonable",
+    "right",
+    "risky",
+    "robust",
+    "safe",
+    "safer",
+    "shorter",
+    "similar",
+    "simple",
+    "simpler",
+    "slow",
+    "slower",
+    "smaller",
+    "so",
+    "solid",
+    "sound",
+    "still",
+    "straightforward",
+    "too",
+    "unclear",
+    "very",
+    "viable",
+    "working",
+    "worse",
+    "wrong",
+];
+
+/// Words that may follow such a judgement.
+const AFTER_JUDGED: &[&str] = &[
+    "above",
+    "already",
+    "and",
+    "as",
+    "because",
+    "below",
+    "but",
+    "by",
+    "earlier",
+    "elsewhere",
+    "enough",
+    "for",
+    "here",
+    "if",
+    "in",
+    "now",
+    "on",
+    "since",
+    "so",
+    "than",
+    "there",
+    "though",
+    "to",
+    "when",
+    "with",
+];
+
+/// Words behind "the" for a thing that is there: taking it is a step, no decision.
+const THERE_ALREADY: &[&str] =
+    &["above", "current", "existing", "following", "given", "previous", "provided", "same"];
 
 /// Words before an opening that make the decision another person's, or no decision.
 const NOT_OURS: &[&str] = &[
     "already",
     "another",
-    "before",
     "been",
+    "before",
     "better",
     "haven",
     "he",
     "if",
     "it",
     "never",
-    "not",
     "nobody",
+    "not",
     "once",
+    "other",
     "possible",
     "she",
     "someone",
@@ -125,6 +258,8 @@ const NOT_OURS: &[&str] = &[
     "user",
     "users",
     "was",
+    "what",
+    "whatever",
     "when",
     "whether",
     "who",
@@ -149,7 +284,30 @@ fn is_decided(scan: &TokenScan<'_>, index: usize, start: usize, end: usize, is_u
     let is_work = scan.is_one_of(first, WORK_TOOLS)
         || (start..end.min(start + 5)).any(|index| scan.is_one_of(index, WORK_THINGS))
         || (start..end).any(|index| scan.is(index, "to") && scan.is_one_of(index + 1, WORK));
-    !(is_use && (scan.is_one_of(first, NO_OBJECTS) || is_work))
+    if scan.is(first, "do") && scan.any_word(first + 1).is_none() {
+        return false;
+    }
+    let is_there = scan.is(first, "the") && scan.is_one_of(first + 1, THERE_ALREADY);
+    let is_judged = is_judged(scan, index, start, end);
+    !(is_judged || is_use && (scan.is_one_of(first, NO_OBJECTS) || is_work || is_there))
+}
+
+/// Whether "the approach is" goes on with a judgement: "is fine", "is not clear to me". "simple caching" is a thing.
+fn is_judged(scan: &TokenScan<'_>, index: usize, start: usize, end: usize) -> bool {
+    // A decision stands behind its opening: there is a word before it.
+    if !scan.is(start.saturating_sub(1), "is") || !scan.is_one_of(index, &["the", "solution"]) {
+        return false;
+    }
+    let mut at = start;
+    while at < end && scan.is_one_of(at, JUDGED) {
+        at += 1;
+    }
+    let is_told = at == start && scan.any_word(at).is_some_and(|word| word.ends_with("ed"));
+    let at = at + usize::from(is_told);
+    scan.is(start, "not")
+        || at > start
+            && (at >= end || scan.any_word(at).is_none() || scan.is_one_of(at, AFTER_JUDGED))
+            && !scan.is(start, "based")
 }
 
 /// Whether the speaker, or no subject, stands before `decided`: "the author decided to" tells of another one.

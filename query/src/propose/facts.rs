@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::scan::{Gap, TokenScan, same};
+use super::scan::{Gap, SENTENCE_MAX, TokenScan, same};
 use acpdb_engine::event::Lifespan;
 
 /// Characters of a role, at most.
@@ -139,8 +139,87 @@ const NO_NAMES: &[&str] = &[
     "your",
 ];
 
+/// Words after "my name is" that tell of the name, and are none.
+const OF_NAMES: &[&str] = &[
+    "blank",
+    "cut",
+    "different",
+    "displayed",
+    "empty",
+    "gone",
+    "hardcoded",
+    "hidden",
+    "included",
+    "listed",
+    "long",
+    "mentioned",
+    "missing",
+    "misspelled",
+    "shown",
+    "spelled",
+    "spelt",
+    "taken",
+    "truncated",
+    "unknown",
+    "written",
+];
+
 /// Words after "I'm a" that begin no role.
 const NO_ROLES: &[&str] = &["at", "bit", "couple", "few", "for", "little", "lot", "tad", "while"];
+
+/// Words that make what stands after "I'm a" a liking, a distance or a mood.
+const NO_TRADES: &[&str] = &[
+    "believer",
+    "day",
+    "days",
+    "dummy",
+    "fan",
+    "fool",
+    "hater",
+    "hour",
+    "hours",
+    "idiot",
+    "lover",
+    "mess",
+    "minute",
+    "minutes",
+    "moment",
+    "month",
+    "months",
+    "person",
+    "second",
+    "seconds",
+    "step",
+    "steps",
+    "sucker",
+    "supporter",
+    "victim",
+    "week",
+    "weeks",
+];
+
+/// Words before "I'm a" that make it a play: "imagine I'm a customer".
+const PLAYS: &[&str] = &[
+    "assume",
+    "assuming",
+    "if",
+    "imagine",
+    "imagining",
+    "pretend",
+    "pretending",
+    "suppose",
+    "supposing",
+    "unless",
+    "whether",
+];
+
+/// Words before a thing with a date that leave it open whether it takes place.
+const NO_DATES: &[&str] =
+    &["if", "maybe", "might", "missed", "never", "no", "not", "perhaps", "t", "unless", "was", "whether"];
+
+/// Words behind a date that say that it is over, or not to be.
+const OVER: &[&str] =
+    &["canceled", "cancelled", "got", "had", "moved", "postponed", "was", "went", "were", "slipped"];
 
 const WEEKDAYS: &[&str] = &["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
@@ -181,8 +260,9 @@ fn name(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
     let word = scan.next_word(start)?;
     let is_capital = is_capitalised(word);
     let is_no_name = NO_NAMES.iter().any(|no_name| same(no_name, word));
+    let tells_of_it = OF_NAMES.iter().any(|word_of| same(word_of, word));
     let is_name = if is_said {
-        is_capital || !is_no_name
+        is_capital || !is_no_name && !tells_of_it
     } else {
         is_capital && !is_no_name && !is_ing(word) && !is_adverb(scan, start)
     };
@@ -238,6 +318,10 @@ fn role(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
     while end < scan.len() && !stops(end) {
         end += 1;
     }
+    let is_asked = scan.is_mark(end, '?');
+    if is_asked || is_played(scan, index) || (start..end).any(|index| scan.is_one_of(index, NO_TRADES)) {
+        return None;
+    }
     let said: String = scan.between(start, end).chars().take(ROLE_CHARS_MAX).collect();
     let range = scan.range(index, end);
     let form = "User is a ";
@@ -251,6 +335,18 @@ fn role(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
         text,
         range,
     })
+}
+
+/// Whether a role is only played: "if I'm a user", "as a user I am a ..", "as if", "like I'm a child".
+fn is_played(scan: &TokenScan<'_>, index: usize) -> bool {
+    let before = scan.sentence_of(index).start..index;
+    let begins_as = scan.is(before.start, "as") && scan.is_one_of(before.start + 1, &["a", "an"]);
+    let is_likened = index.checked_sub(1).is_some_and(|last| scan.is(last, "like"));
+    // A longer sentence was pasted.
+    before.len() > SENTENCE_MAX
+        || begins_as && !before.is_empty()
+        || is_likened
+        || before.into_iter().any(|index| scan.is_one_of(index, PLAYS))
 }
 
 /// `deadline|due [is] [on] D`.
@@ -306,6 +402,12 @@ fn dated(
         let second = scan.any_word(at + 2).filter(|second| has_slash && is_number(word) && is_number(second));
         second.map(|_| at + 3)?
     };
+    let before = scan.sentence_of(index).start..index;
+    let after = end..scan.sentence_of(index).end.min(end.saturating_add(3));
+    let is_open = before.rev().take(5).any(|index| scan.is_one_of(index, NO_DATES));
+    if is_open || after.into_iter().any(|index| scan.is_one_of(index, OVER)) {
+        return None;
+    }
     let range = scan.range(index, end);
     let text = format!("{form}{}", scan.between(at, end));
     Some(ProposedFact {

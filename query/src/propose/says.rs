@@ -48,11 +48,14 @@ const ADVERBS: &[&str] = &[
     "instead",
     "just",
     "mostly",
+    "kindly",
     "normally",
     "now",
     "only",
     "personally",
     "please",
+    "pls",
+    "plz",
     "rather",
     "really",
     "still",
@@ -86,10 +89,13 @@ const FOLLOWERS: &[&str] = &[
     "as",
     "at",
     "because",
+    "btw",
     "but",
     "by",
     "code",
+    "daily",
     "everywhere",
+    "except",
     "exclusively",
     "for",
     "from",
@@ -98,6 +104,10 @@ const FOLLOWERS: &[&str] = &[
     "in",
     "instead",
     "last",
+    "locally",
+    "mainly",
+    "mostly",
+    "myself",
     "no",
     "not",
     "now",
@@ -110,11 +120,17 @@ const FOLLOWERS: &[&str] = &[
     "since",
     "so",
     "style",
+    "thanks",
+    "then",
+    "though",
     "throughout",
+    "thx",
     "today",
     "too",
     "unless",
+    "until",
     "when",
+    "whenever",
     "while",
     "with",
 ];
@@ -343,7 +359,11 @@ fn is_wish(scan: &TokenScan<'_>, verb: usize, hit: &TableHit<'_>) -> Option<bool
             let should = is(1, &["should", "must", "shall"]) && (is(2, &["i", "we", "you"]) || is(2, OURS));
             let wanted = is(1, &["to"])
                 && is(2, &["prefer", "like", "want", "decided", "need", "agreed", "going", "remember"]);
-            (begins || we || told || should || wanted) && !is_open
+            let asked = is(1, &["to"])
+                && (is(2, &["you"]) && is(3, &["want", "need", "like", "expect"])
+                    || is(2, &["sure"]) && is(3, &["make", "be"]))
+                || is(1, &["you"]) && (is(2, &["ensure"]) || is(2, &["sure"]) && is(3, &["make", "be"]));
+            (begins || we || told || should || wanted || asked || is_led_in(scan, subject, verb)) && !is_open
         }
         "uses" => is(1, OURS) && !is_open,
         "using" => {
@@ -372,6 +392,17 @@ fn is_wish(scan: &TokenScan<'_>, verb: usize, hit: &TableHit<'_>) -> Option<bool
         }
         _ => return None,
     })
+}
+
+/// Whether an imperative stands behind words that lead it in: "from now on use", "for the tests use", or a word that asks.
+fn is_led_in(scan: &TokenScan<'_>, subject: usize, verb: usize) -> bool {
+    let start = sentence(scan, verb).start;
+    let asks = (subject..verb).any(|index| scan.is_one_of(index, &["please", "pls", "plz", "kindly"]));
+    let now_on = subject.checked_sub(3).is_some_and(|at| scan.phrase(at, "from now on") == Some(subject));
+    let lead = start..subject;
+    let others = ["they", "you", "he", "she", "people", "users", "who", "that"];
+    let is_for = scan.is(start, "for") && (2..=4).contains(&lead.len());
+    asks || now_on || is_for && !lead.into_iter().any(|index| scan.is_one_of(index, &others))
 }
 
 /// Whether the sentence of a token asks, supposes, or tells of others.

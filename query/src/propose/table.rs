@@ -77,7 +77,8 @@ pub(super) struct TableHit<'p> {
 }
 
 impl PreferenceTable {
-    /// The longest name that stands at `index`.
+    /// The longest name that stands at `index`; left out is a name that is part of a longer word, joined by a hyphen, dot or slash
+    /// (`typescript-eslint`, `jest.config.js`).
     pub(super) fn name_at(&self, scan: &TokenScan<'_>, index: usize) -> Option<TableHit<'_>> {
         scan.any_word(index)?;
         let mut best: Option<TableHit<'_>> = None;
@@ -95,11 +96,10 @@ impl PreferenceTable {
                 }
             }
         }
-        best
+        best.filter(|hit| stands_alone(scan, hit.start, hit.end))
     }
 
-    /// All names in a text, in its order, none inside another; left out are names that are part of a longer word, joined by a
-    /// hyphen, dot or slash (`typescript-eslint`, `jest.config.js`).
+    /// All names in a text, in its order, none inside another.
     pub(super) fn names_in(&self, scan: &TokenScan<'_>) -> Vec<TableHit<'_>> {
         let values = self.rules.iter().flat_map(|rule| &rule.values);
         let begins = Begins::of(values.flat_map(|value| &value.names).map(String::as_str));
@@ -110,7 +110,7 @@ impl PreferenceTable {
                 index += 1;
                 continue;
             }
-            match self.name_at(scan, index).filter(|hit| stands_alone(scan, hit.start, hit.end)) {
+            match self.name_at(scan, index) {
                 Some(hit) => {
                     index = hit.end;
                     hits.push(hit);

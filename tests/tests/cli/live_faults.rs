@@ -203,6 +203,34 @@ fn a_store_that_another_process_locks_stops_no_agent() {
     goes_on(&world, &["locked-claude".to_owned(), "locked-pi".to_owned()], "locked");
 }
 
+/// Where one lock alone was held, as by a stopped import, each hook waited for it anew: one that gave up sooner than all locks are waited
+/// for took the store for had.
+#[test]
+fn a_lock_that_another_process_holds_is_waited_for_at_length_once() {
+    let world = begun();
+    let held: Vec<std::fs::File> = files(&world)
+        .iter()
+        .filter_map(|path| std::fs::OpenOptions::new().read(true).write(true).open(path).ok())
+        .collect();
+    for file in &held {
+        file.lock().unwrap();
+    }
+    let [door, ..] = &DOORS;
+    let last = |text: &str| {
+        let ran = door.run(&world, text);
+        door.judge(&ran, text, "held");
+        let journal = std::fs::read_to_string(world.path("home/.local/state/acpdb/hooks.jsonl")).unwrap();
+        let line: Value = serde_json::from_str(journal.lines().last().unwrap()).unwrap();
+        (line["milliseconds"].as_u64().unwrap(), line["error"].as_str().unwrap_or_default().to_owned())
+    };
+    let (first, error) = last("one");
+    assert!(first >= 1000 && error.contains("for 100 ms"), "{first} {error}");
+    let (next, error) = last("two");
+    assert!(next < 1000 && error.contains("busy"), "{next} {error}");
+    drop(held);
+    assert_eq!(last("three").1, "");
+}
+
 /// A way to harm a file.
 #[derive(Clone, Copy, Debug)]
 enum Harm {

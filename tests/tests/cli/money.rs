@@ -320,3 +320,53 @@ fn what_stale_items_cost_is_not_known_without_input() {
     let said = world.run(&["cost", "--waste"]).ok();
     assert!(said.contains(told), "{said}");
 }
+
+/// A request without a time was paid on the day of the import, one of a clock that was ahead in a year to come.
+#[test]
+fn requests_are_paid_on_days_that_were() {
+    let world = World::new();
+    let usage = json!({"input_tokens": 100, "output_tokens": 10});
+    let sonnet = "claude-sonnet-4-5-20250929";
+    let mut undated = answer("s", ("a2", "a1"), "", sonnet, &usage);
+    undated.as_object_mut().unwrap().remove("timestamp");
+    let lines = [
+        prompt("s", "p", "2026-05-04T10:00:00Z"),
+        answer("s", ("a1", "p"), "2026-05-04T10:00:01Z", sonnet, &usage),
+        undated,
+        answer("s", ("a3", "a2"), "2199-01-01T00:00:00Z", sonnet, &usage),
+    ];
+    file(&world, "s.jsonl", &lines);
+    world.run(&["import", "-q"]).ok();
+    let bill = asked(&world, "UTC", &["cost"]);
+    let days: Vec<(&str, u64)> = bill["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["key"].as_str().unwrap(), row["requests"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(days.first(), Some(&("2026-05-04", 2)), "{bill}");
+    assert!(days.len() == 2 && days.iter().all(|(day, _)| !day.starts_with("2199")), "{bill}");
+}
+
+/// Sums began anew only where they fell, though the host had been started again; and a model's name without its date was another model.
+#[test]
+fn sums_of_a_host_are_those_of_its_starts_and_of_its_models() {
+    let world = World::new();
+    let usage = json!({"input_tokens": 100, "output_tokens": 10});
+    let sum = |start: u64, name: &str, input: u64, output: u64| {
+        json!({"type": "cost-state", "sessionId": "s", "startTime": start,
+               "modelUsage": {name: {"inputTokens": input, "outputTokens": output}}})
+    };
+    let sonnet = "claude-sonnet-4-5-20250929";
+    let lines = [
+        prompt("s", "p", "2026-05-04T10:00:00Z"),
+        answer("s", ("a1", "p"), "2026-05-04T10:00:01Z", sonnet, &usage),
+        sum(1, "claude-sonnet-4-5", 300, 30),
+        sum(1, "claude-sonnet-4-5", 500, 50),
+        sum(2, "claude-sonnet-4-5", 700, 70),
+    ];
+    file(&world, "s.jsonl", &lines);
+    world.run(&["import", "-q"]).ok();
+    let bill = asked(&world, "UTC", &["cost"]);
+    assert_eq!(tokens(&bill["sum"]), [1200, 120, 0], "{bill}");
+}

@@ -195,3 +195,44 @@ fn each_of_two_terminals_has_the_context_that_it_would_send() {
     assert_eq!(resumed.lines().count(), 7);
     assert!(!resumed.contains("two") && !resumed.contains(SESSION), "{resumed}");
 }
+
+/// A compaction on a branch of its own lost the messages that it keeps from before the branch.
+#[test]
+fn a_compaction_on_a_branch_keeps_what_was_said_before_it() {
+    let path = format!("{PROJECT}/{SESSION}.jsonl");
+    let said = |text: &str| json!([{"type": "text", "text": text}]);
+    let none = json!({});
+    let call = json!([{"type": "tool_use", "id": "c1", "name": "Read", "input": {"file_path": "/w/a"}}]);
+    let result = json!([{"type": "tool_result", "tool_use_id": "c1", "content": "text of a"}]);
+    let mut text = record("u1", None, "user", json!("first"), &none);
+    text += &record("b1", Some("u1"), "assistant", said("kept words"), &none);
+    text += &record("b2", Some("b1"), "assistant", call, &none);
+    text += &record("b3", Some("b2"), "user", result, &none);
+    text += &record("c1", Some("u1"), "user", json!("the other goes on"), &none);
+    text += &record("b4", Some("b3"), "assistant", said("behind the fork"), &none);
+    let boundary = json!({
+        "type": "system", "subtype": "compact_boundary", "uuid": "k", "parentUuid": null, "logicalParentUuid": "b4", "sessionId": SESSION,
+        "compactMetadata": {"trigger": "manual", "preservedMessages": {"anchorUuid": "s", "uuids": ["b1", "b2", "b3", "b4"]}},
+    });
+    // The messages that it keeps are in the store before, or come with it.
+    for is_known in [true, false] {
+        let world = World::new();
+        std::fs::create_dir_all(world.path(PROJECT)).unwrap();
+        let written = |end: &str| {
+            world.write(&path, end);
+            world.run(&["import", PROJECT]).ok();
+        };
+        if is_known {
+            written(&text);
+        }
+        let summary = record("s", Some("k"), "user", json!("in short"), &json!({"isCompactSummary": true}));
+        let end = record("b5", Some("s"), "user", json!("and more"), &none);
+        written(&format!("{text}{boundary}\n{summary}{end}"));
+        let context = world.run(&["context", &format!("{SESSION}+2"), "-q"]).ok();
+        let places: Vec<usize> = ["in short", "kept words", "text of a", "behind the fork", "and more"]
+            .iter()
+            .map(|words| context.find(words).unwrap_or_else(|| panic!("{words}: {context}")))
+            .collect();
+        assert!(places.is_sorted() && !context.contains("first"), "{context}");
+    }
+}

@@ -1,9 +1,9 @@
 //! A new item beside what is remembered: it is spelled, the items that it names are found, and those that it contradicts.
 
-use super::{MemoryRef, checked_category, default_category};
+use super::{MemoryRef, default_category, known_category};
 use crate::entry::MemoryEntry;
 use crate::event::{Lifespan, MemoryKind};
-use crate::fold::memory::{MemoryItem, MemoryNamed, MemoryView, spelled_key, value_signature};
+use crate::fold::memory::{MemoryItem, MemoryNamed, MemoryView, value_signature};
 use crate::ids::StreamId;
 
 /// Current decisions of a category whose subjects are compared, newest first, at most.
@@ -33,17 +33,23 @@ pub fn decision_subject(description: &str) -> Option<String> {
 }
 
 /// An entry as it is recorded: category and key of a preference apart, and items that are named by words named by their ids.
-pub fn spelled(view: &MemoryView<'_>, entry: &MemoryEntry) -> MemoryEntry {
+pub(super) fn spelled(view: &MemoryView<'_>, entry: &MemoryEntry) -> MemoryEntry {
     let mut entry = entry.clone();
-    if entry.kind == MemoryKind::Preference {
-        let key = entry.key.clone().unwrap_or_default();
-        let given = std::mem::take(&mut entry.category);
-        let (category, key) = spelled_key(&given, &key);
-        category.clone_into(&mut entry.category);
-        if category.is_empty() {
-            entry.category = held_category(view, key).unwrap_or_default();
-        }
-        entry.key = entry.key.is_some().then(|| key.to_owned());
+    let given = entry.category.trim();
+    let category = known_category(entry.kind, given).unwrap_or(given).to_owned();
+    entry.category = category;
+    entry.subject = entry.subject.filter(|subject| !subject.trim().is_empty());
+    if entry.kind == MemoryKind::Preference
+        && let Some(key) = &entry.key
+    {
+        let key = key.trim().to_owned();
+        let (category, key) =
+            if entry.category.is_empty() { placed_key(view, &key) } else { (entry.category, key.as_str()) };
+        entry.key = Some(key.to_owned());
+        entry.category = category;
+    }
+    if entry.category.is_empty() {
+        default_category(entry.kind).clone_into(&mut entry.category);
     }
     for old in &mut entry.replaces {
         if let MemoryNamed::One(stream, item) = view.named(old) {
@@ -53,6 +59,17 @@ pub fn spelled(view: &MemoryView<'_>, entry: &MemoryEntry) -> MemoryEntry {
         }
     }
     entry
+}
+
+/// Category and key of a preference that is named without a category: `category/key` if there is such a category, else the category
+/// that holds the key now.
+fn placed_key<'k>(view: &MemoryView<'_>, key: &'k str) -> (String, &'k str) {
+    let halves = key.split_once('/').map(|(category, rest)| (category.trim(), rest.trim()));
+    let named = halves.filter(|(_, rest)| !rest.is_empty()).and_then(|(category, rest)| {
+        let is_held = || view.by_key(category, rest).map(|_| category);
+        Some((known_category(MemoryKind::Preference, category).or_else(is_held)?.to_owned(), rest))
+    });
+    named.unwrap_or_else(|| (held_category(view, key).unwrap_or_default(), key))
 }
 
 /// The only category whose key holds a value now.
@@ -81,25 +98,20 @@ pub(super) fn asked_lifespan(view: &MemoryView<'_>, entry: &MemoryEntry) -> Life
         MemoryNamed::Many(_) | MemoryNamed::None => None,
     });
     let permanent = || {
-        // An entry without a category that is known is refused later.
-        let category = checked_category(entry).ok()?;
         let subject = entry.subject.as_deref()?;
-        view.by_subject(entry.kind, Lifespan::Permanent, &category, subject).map(|_| Lifespan::Permanent)
+        view.by_subject(entry.kind, Lifespan::Permanent, &entry.category, subject)
+            .map(|_| Lifespan::Permanent)
     };
     replaced.or_else(permanent).unwrap_or(Lifespan::Project)
 }
 
 /// Ids of the current items of a stream that say something else on the subject of an entry; of decisions the newest.
-pub fn contradicted(
+pub(super) fn contradicted(
     view: &MemoryView<'_>,
     stream: StreamId,
     entry: &MemoryEntry,
     lifespan: Lifespan,
 ) -> Vec<String> {
-    let category = match entry.category.trim() {
-        "" => default_category(entry.kind),
-        given => given,
-    };
     let subject = subject_of(entry.kind, entry.subject.as_deref(), || entry.value.clone());
     let (Some(subject), Some((layer, memory))) = (subject, view.stream(stream)) else { return Vec::new() };
     let signature = value_signature(&layer.signer, &entry.value);
@@ -107,13 +119,17 @@ pub fn contradicted(
         item.lifespan() == lifespan && item.facts().record.value_signature != signature
     };
     let found: Vec<MemoryItem<'_>> = if entry.kind == MemoryKind::Fact {
-        memory.on_subject(entry.kind, lifespan, category, &subject, view.now()).filter(differs).collect()
+        memory
+            .on_subject(entry.kind, lifespan, &entry.category, &subject, view.now())
+            .filter(differs)
+            .collect()
     } else {
         let said = |item: &MemoryItem<'_>| view.text(item).unwrap_or_default();
         let is_same = |item: &MemoryItem<'_>| {
             subject_of(entry.kind, item.subject(), || said(item)).as_ref() == Some(&subject)
         };
-        let newest = memory.in_category(entry.kind, category, view.now()).rev().take(DECISIONS_COMPARED_MAX);
+        let newest =
+            memory.in_category(entry.kind, &entry.category, view.now()).rev().take(DECISIONS_COMPARED_MAX);
         newest.filter(differs).find(is_same).into_iter().collect()
     };
     let is_named = |item: &MemoryItem<'_>| {

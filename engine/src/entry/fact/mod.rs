@@ -515,6 +515,9 @@ impl FactFields {
                 ItemRef::Origin(origin, part) => {
                     self.text(origin).number(i64::from(*part));
                 }
+                ItemRef::Shared(stream, origin, part) => {
+                    self.tag(b"shared").bytes(&stream.0).text(origin).number(i64::from(*part));
+                }
             }
         }
         self

@@ -268,20 +268,36 @@ impl MemoryCore {
     /// A newer preference takes the place of the current one with the same scope, category and key.
     ///
     /// The newer item is the one that came about later, so that an import in any order ends alike; of two of one time, the one
-    /// recorded later. An item that arrives superseded or retracted takes no item's place.
+    /// recorded later. An item that arrives superseded or retracted takes no item's place. One that arrives behind newer ones has
+    /// its place between those that came about before and after it.
     fn key_rule(&mut self, ix: Ix, nx: Nx, facts: &MemoryFacts, moment: Moment) {
         let Some(row) = self.row(ix).filter(|row| row.live_since.is_some()) else { return };
         if key_of(&facts.record).is_none() {
             return;
         }
         let Some(slot) = self.slots.get(row.slots[KEY_SLOT] as usize) else { return };
-        let others: Vec<(Nx, Micros)> = (slot.live.iter())
-            .filter(|(_, other)| *other != ix)
-            .filter_map(|(_, other)| self.row(*other).map(|row| (row.node, row.facts.created)))
+        let place = |other: &Ix| self.row(*other).map(|row| (row.facts.created, *other, row.node));
+        let is_before = |other: &(Micros, Ix, Nx)| other.0 <= facts.created;
+        let live: Vec<_> = slot
+            .live
+            .iter()
+            .map(|(_, other)| other)
+            .filter(|other| **other != ix)
+            .filter_map(place)
             .collect();
-        for (other, created) in others {
-            let (old, new) = if created <= facts.created { (other, nx) } else { (nx, other) };
-            self.link(facts.seq, moment, (old, new), MemoryRule::Key, None);
+        let mut pairs: Vec<(Nx, Nx, Micros)> =
+            live.iter().filter(|other| is_before(other)).map(|other| (other.2, nx, facts.created)).collect();
+        if pairs.len() < live.len() {
+            let all = || slot.items.iter().filter(|other| **other != ix).filter_map(place);
+            let is_retracted = |nx| self.graph.node(nx).is_some_and(|node| node.retracted_at(Seq::MAX));
+            let before = all().filter(is_before).max().filter(|before| !is_retracted(before.2));
+            pairs.extend(before.filter(|_| pairs.is_empty()).map(|before| (before.2, nx, facts.created)));
+            let after = all().filter(|other| !is_before(other)).min();
+            pairs.extend(after.map(|after| (nx, after.2, after.0)));
+        }
+        for (old, new, came) in pairs {
+            let said = Moment { at: moment.at.max(came), ..moment };
+            self.link(facts.seq, said, (old, new), MemoryRule::Key, None);
         }
     }
 

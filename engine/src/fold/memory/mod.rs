@@ -47,7 +47,7 @@ pub use chain::{MemoryChain, MemoryEdge, MemoryMember};
 pub use confidence::Confidence;
 pub use graph::MemoryRule;
 pub use insight::{MemoryInsights, RepeatedDecision, RepeatedKey, ReturnedValue, SubjectConflict};
-pub use named::{MemoryNamed, spelled_key};
+pub use named::MemoryNamed;
 pub use read::{LIFESPANS_INNER_FIRST, MemoryLayer, MemoryView};
 pub use read::{MemoryAt, MemoryItem, MemoryStatus};
 

@@ -28,26 +28,6 @@ pub enum MemoryNamed<'a> {
     None,
 }
 
-/// The category and key of a preference, as they were typed: `category/key` without a category names both. A key keeps further slashes.
-///
-/// ```
-/// use acpdb_engine::fold::memory::spelled_key;
-///
-/// assert_eq!(spelled_key("", "style/indent"), ("style", "indent"));
-/// assert_eq!(spelled_key("tooling", "scripts/build"), ("tooling", "scripts/build"));
-/// assert_eq!(spelled_key("", "style/a/b"), ("style", "a/b"));
-/// assert_eq!(spelled_key("", "indent"), ("", "indent"));
-/// ```
-pub fn spelled_key<'t>(category: &'t str, key: &'t str) -> (&'t str, &'t str) {
-    let (category, key) = (category.trim(), key.trim());
-    match key.split_once('/') {
-        Some((given, rest)) if category.is_empty() && !given.trim().is_empty() && !rest.trim().is_empty() => {
-            (given.trim(), rest.trim())
-        }
-        _ => (category, key),
-    }
-}
-
 /// Whether a text looks like a generated id: a mistyped one is not searched as words.
 fn is_like_an_id(text: &str) -> bool {
     let digits = text.strip_prefix(|c: char| c.is_ascii_alphabetic() || c == '#').unwrap_or_default();

@@ -100,6 +100,29 @@ fn a_newer_preference_of_the_same_key_takes_over() {
     assert_eq!(chain(&state, "p3"), ["p1", "p3", "p6"]);
 }
 
+/// Two files of one project were imported, the newer one first: each older value led to the newest one, superseded at its own birth.
+#[test]
+fn values_have_their_order_and_times_whichever_is_told_first() {
+    let at = |hours: i64| MemoryRecorded {
+        created: Some(Micros(-hours * HOUR)),
+        ..preference(&format!("p{hours}"), "editor", &format!("editor {hours}"))
+    };
+    for order in [[4, 3, 2, 1], [1, 2, 3, 4], [4, 1, 3, 2], [2, 3, 1, 4], [3, 1, 4, 2]] {
+        let state = fold(order.map(|hours| at(hours).into()).to_vec());
+        let memory = state.at(Seq::MAX);
+        let current: Vec<&str> = memory.current(Micros(0)).map(|item| item.id()).collect();
+        assert_eq!(
+            (current, chain(&state, "p3")),
+            (vec!["p1"], ["p4", "p3", "p2", "p1"].map(str::to_owned).to_vec())
+        );
+        for hours in [4, 3, 2] {
+            let edges = memory.superseded_by(&memory.by_id(&format!("p{hours}")).unwrap());
+            // An event that tells of the past is dated here by when it was recorded.
+            assert!(edges.iter().any(|edge| edge.new == format!("p{}", hours - 1)), "{order:?}: {edges:?}");
+        }
+    }
+}
+
 #[test]
 fn an_older_preference_that_arrives_later_is_superseded_at_once() {
     let created =

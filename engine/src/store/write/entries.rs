@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::command::draft::EventDraft;
 use crate::command::ingest_state::IngestState;
 use crate::command::record::{self, Draft, Recorder};
-use crate::entry::{Entry, Fact, PointRef, fact};
+use crate::entry::{Entry, Fact, ItemRef, PointRef, fact};
 use crate::error::Error;
 use crate::event::{Payload, Recorded};
 use crate::failpoints::failpoint;
@@ -26,13 +26,46 @@ const SPLIT_EVENT_COUNT: usize = 256;
 /// Events after which a splitting commit is written if a turn ends there.
 const SPLIT_AT_TURN_COUNT: usize = 128;
 
-/// A fork with the seq at which it begins, which is an event of another stream; every other entry as it is. `None`: that event is only drafted.
+/// A fork with the seq at which it begins, or a new order with the items that it keeps, which are events of other streams; every other entry
+/// as it is. `None`: one of those events is only drafted.
 fn placed<'e>(entry: &'e Entry, recorders: &BTreeMap<StreamId, Recorder<'_>>) -> Option<Cow<'e, Entry>> {
-    let Fact::Forked(fork) = &entry.fact else { return Some(Cow::Borrowed(entry)) };
-    let Some(left) = recorders.get(&fork.from) else { return Some(Cow::Borrowed(entry)) };
-    let at = PointRef::Seq(left.recorded_point(&fork.at)?);
-    let fact = Fact::Forked(fact::Forked { from: fork.from, at });
+    let fact = match &entry.fact {
+        Fact::Forked(fork) => {
+            let Some(left) = recorders.get(&fork.from) else { return Some(Cow::Borrowed(entry)) };
+            let at = PointRef::Seq(left.recorded_point(&fork.at)?);
+            Fact::Forked(fact::Forked { from: fork.from, at })
+        }
+        Fact::ContextReplaced(replaced) if others(&entry.fact).next().is_some() => {
+            let mut order = Vec::with_capacity(replaced.order.len());
+            for item in &replaced.order {
+                match item {
+                    ItemRef::Shared(stream, origin, part) => {
+                        if let Some(left) = recorders.get(stream) {
+                            order.extend(left.recorded_item(origin, *part)?.map(ItemRef::Id));
+                        }
+                    }
+                    own => order.push(own.clone()),
+                }
+            }
+            Fact::ContextReplaced(fact::ContextReplaced { order, ..replaced.clone() })
+        }
+        _ => return Some(Cow::Borrowed(entry)),
+    };
     Some(Cow::Owned(Entry { fact, ..entry.clone() }))
+}
+
+/// The other streams whose events a fact names.
+fn others(fact: &Fact) -> impl Iterator<Item = StreamId> {
+    let (left, order) = match fact {
+        Fact::Forked(fork) => (Some(fork.from).filter(|_| !matches!(fork.at, PointRef::Seq(_))), &[][..]),
+        Fact::ContextReplaced(replaced) => (None, &replaced.order[..]),
+        _ => (None, &[][..]),
+    };
+    let shared = order.iter().filter_map(|item| match item {
+        ItemRef::Shared(stream, ..) => Some(*stream),
+        _ => None,
+    });
+    left.into_iter().chain(shared)
 }
 
 impl StoreInner {
@@ -73,12 +106,7 @@ impl StoreInner {
         self.check_writable()?;
         // An id is a hash: each is made once.
         let ids: Vec<StreamId> = batches.iter().map(|batch| batch.stream.id()).collect();
-        // The points at which forks begin are events of other streams.
-        let facts = batches.iter().flat_map(|batch| &batch.entries).map(|entry| &entry.fact);
-        let left = facts.filter_map(|fact| match fact {
-            Fact::Forked(fork) if !matches!(fork.at, PointRef::Seq(_)) => Some(fork.from),
-            _ => None,
-        });
+        let left = batches.iter().flat_map(|batch| &batch.entries).flat_map(|entry| others(&entry.fact));
         let writers = self.writers_of(ids.iter().copied().chain(left));
         let mut streams = Streams::lock(self, &writers)?;
         let mut receipt = Receipt::default();

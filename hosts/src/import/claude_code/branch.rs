@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Entry, PointRef, StreamInfo, fact};
+use acpdb_engine::entry::{Entry, ItemRef, PointRef, StreamInfo, fact};
 
 use super::super::{ImportError, time};
 use super::Importer;
@@ -151,6 +151,17 @@ impl LineState {
         }
         let calls = self.by_call.iter().filter(|(_, of)| **of == group);
         branch.by_call = calls.map(|(call, _)| (call.clone(), 0)).collect();
+        // A compaction on the branch may keep messages from before it.
+        let own = self.info().id();
+        let shared = |item: &ItemRef| match item {
+            ItemRef::Origin(origin, part) => ItemRef::Shared(own, origin.clone(), *part),
+            other => other.clone(),
+        };
+        let of_list = |items: &Vec<ItemRef>| items.iter().map(shared).collect::<Vec<_>>();
+        branch.items = self.items.iter().map(|(uuid, items)| (uuid.clone(), of_list(items))).collect();
+        branch.said = self.said.iter().map(|(words, items)| (*words, of_list(items))).collect();
+        branch.call_items = self.call_items.iter().map(|(call, item)| (call.clone(), shared(item))).collect();
+        branch.outputs.clone_from(&self.outputs);
         branch
     }
 

@@ -125,6 +125,7 @@ impl OpenMessage {
             _ => report.usage = greatest(report.usage, spent.usage),
         }
         self.beside = spent.beside;
+        report.model = spent.model.or(report.model.take());
     }
 }
 

@@ -23,8 +23,10 @@ pub(super) struct OtherInference {
     usage: Usage,
 }
 
-/// The usage of a record: its service tier, the tokens of its own inference, and other inferences.
+/// The usage of a record: its service tier, the tokens of its own inference, the model of that if it is another one's than the answer's, and
+/// other inferences.
 pub(super) struct Spent {
+    pub(super) model: Option<String>,
     pub(super) tier: Option<String>,
     pub(super) usage: Usage,
     pub(super) beside: Vec<OtherInference>,
@@ -45,13 +47,19 @@ impl Spent {
         };
         let list: Vec<_> = list.iter().filter_map(read).collect();
         let is_own = |of: &Option<String>| of.as_deref().is_none_or(|of| Some(of) == model);
-        let own = list.iter().rposition(|(kind, of, _)| kind == "message" && is_own(of));
-        let Some(own) = own.filter(|_| list.len() > 1) else {
-            return Some(Self { tier, usage: all, beside: Vec::new() });
+        let is_message = |kind: &str| matches!(kind, "message" | "");
+        let own = list.iter().rposition(|(kind, of, _)| is_message(kind) && is_own(of));
+        // Another model may have given the whole answer.
+        let own = own.or_else(|| list.iter().rposition(|(kind, ..)| is_message(kind)));
+        let is_told_alone =
+            |own: &usize| list.len() > 1 || list.get(*own).is_some_and(|(_, of, _)| !is_own(of));
+        let Some(own) = own.filter(is_told_alone) else {
+            return Some(Self { model: None, tier, usage: all, beside: Vec::new() });
         };
-        let mut spent = Self { tier: tier.clone(), usage: Usage::default(), beside: Vec::new() };
+        let mut spent = Self { model: None, tier: tier.clone(), usage: Usage::default(), beside: Vec::new() };
         for (place, (kind, of, used)) in list.into_iter().enumerate() {
             if place == own {
+                spent.model = of.filter(|of| Some(of.as_str()) != model);
                 spent.usage = Usage { searches: all.searches, reasoning: all.reasoning, ..used };
                 continue;
             }
@@ -87,12 +95,25 @@ pub(super) fn reports<'b>(
 
 /// The cost of a session so far, as its host tells it, by model.
 #[derive(Debug, Default)]
-pub(super) struct Costs(std::collections::BTreeMap<String, (Usage, Usage)>);
+pub(super) struct Costs {
+    /// By model: what earlier starts of the host came to, and the newest sum since.
+    sums: std::collections::BTreeMap<String, (Usage, Usage)>,
+    /// The start of the host.
+    start: Option<u64>,
+}
 
 impl Costs {
     /// Adds the host's sums of a record, which begin anew with each start of the host.
     pub(super) fn told(&mut self, record: &str, origin: &str, out: &mut Vec<Entry>) {
-        let models = json::member(Some(record), "modelUsage").and_then(json::members);
+        let [start, models] = json::pick(record, ["startTime", "modelUsage"]).unwrap_or_default();
+        let start = json::count(start).or(self.start);
+        if start != self.start {
+            for (before, last) in self.sums.values_mut() {
+                *before = sum(*before, std::mem::take(last));
+            }
+            self.start = start;
+        }
+        let models = models.and_then(json::members);
         for (model, used) in models.unwrap_or_default() {
             let names = [
                 "inputTokens",
@@ -114,7 +135,7 @@ impl Costs {
                 searches,
                 ..Usage::default()
             };
-            let (before, last) = self.0.entry(model.clone()).or_default();
+            let (before, last) = self.sums.entry(model.clone()).or_default();
             if used.output < last.output {
                 *before = sum(*before, *last);
             }

@@ -48,6 +48,7 @@ impl Copilot {
         let Some(line) = lines.get_mut(owner) else { return };
         match kind {
             "session.start" | "session.resume" => {
+                told.started();
                 told.model_is(owned(member(Some(data), "selectedModel")));
                 line.opened(kind, data, origin, out);
             }

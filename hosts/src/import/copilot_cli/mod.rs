@@ -194,7 +194,11 @@ impl Copilot {
             let agent = agent?;
             Some(self.calls.get(&agent).cloned().unwrap_or(agent))
         });
-        let owner = started_by.map_or(0, |started_by| self.agent(started_by));
+        // Each event of a call belongs where the call was made, also if it does not say so.
+        let of_call =
+            call.as_ref().filter(|_| kind.starts_with("tool.")).and_then(|call| self.owners.get(call));
+        let unmarked = of_call.copied().unwrap_or(0);
+        let owner = started_by.map_or(unmarked, |started_by| self.agent(started_by));
         if let Some(call) = call.filter(|_| kind == "tool.execution_start") {
             self.owners.insert(call, owner);
         }

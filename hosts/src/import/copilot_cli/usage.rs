@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! assistant.message        outputTokens alone, before 1.0.95                    the end of the message
-//! session.usage_record     all tokens of one request                            the end of its message, told again
+//! session.usage_record     all tokens of one request                            the end of its message, told again; before its message: a
+//!                                                                               request of its own, and the message ends without tokens
 //! session.compaction_complete.compactionTokensUsed                              a request of no message
 //! session.shutdown.modelMetrics                                                 sums by model since the last start
 //!    less what requests told since then                                         a report of tier `total`, if anything is left
@@ -20,6 +21,9 @@ use acpdb_engine::ids::Micros;
 use super::super::json::{count, member, members, owned, pick};
 use super::super::without_cached;
 
+/// The end of the key of a request that no message told before.
+const REQUEST: &str = "/request";
+
 /// The line of a message, and its key.
 type Answer = (usize, String);
 
@@ -36,6 +40,8 @@ pub(super) struct Reckoned {
     open: Option<(Answer, RequestIds, Option<u64>)>,
     /// Usage of each end since the last sums, by its key.
     ends: BTreeMap<String, (Option<String>, Usage)>,
+    /// The newest sums since the host was started.
+    summed: Option<String>,
     /// Ends that wait for a model.
     unnamed: Vec<(Answer, Entry, Report)>,
     /// Of these, those of the event that is read.
@@ -43,6 +49,11 @@ pub(super) struct Reckoned {
 }
 
 impl Reckoned {
+    /// The host was started: its sums begin anew.
+    pub(super) fn started(&mut self) {
+        self.summed = None;
+    }
+
     /// A model was chosen.
     pub(super) fn model_is(&mut self, model: Option<String>) {
         self.model = model.or(self.model.take());
@@ -74,10 +85,18 @@ impl Reckoned {
         out: &mut Vec<Entry>,
     ) {
         let ids = ids_of(data);
-        for id in ids.iter().flatten() {
-            self.requests.entry(id.clone()).or_insert_with(|| answer.clone());
+        let known = ids.iter().flatten().find_map(|id| self.requests.get(id));
+        if known.is_some_and(|(_, key)| key.ends_with(REQUEST)) {
+            // A record before it has told all of it.
+            report.usage = Usage::default();
+            self.requests.retain(|id, _| !ids.iter().flatten().any(|own| own == id));
+        } else {
+            // Redactors put one word in place of many ids: the newest answer is meant.
+            for id in ids.iter().flatten() {
+                self.requests.insert(id.clone(), answer.clone());
+            }
+            self.open = Some((answer.clone(), ids, report.usage.output));
         }
-        self.open = Some((answer.clone(), ids, report.usage.output));
         report.model = report.model.take().or_else(|| self.model.clone());
         self.ends.insert(answer.1.clone(), (report.model.clone(), report.usage));
         let origin = format!("{origin}/finished");
@@ -92,9 +111,22 @@ impl Reckoned {
 
     /// The tokens of one request.
     pub(super) fn record(&mut self, data: &str, origin: &str, out: &mut Vec<Entry>) {
-        let Some(usage) = usage_of(data).or_else(|| usage_of(member(Some(data), "usage")?)) else { return };
-        let ids = ids_of(data);
-        let known = ids.iter().flatten().find_map(|id| self.requests.get(id).cloned());
+        // Newer versions put all of it one level deeper.
+        let used = member(Some(data), "usage");
+        let Some(usage) = usage_of(data).or_else(|| usage_of(used?)) else { return };
+        let mut ids = ids_of(data);
+        for (id, inner) in ids.iter_mut().zip(used.map(ids_of).unwrap_or_default()) {
+            *id = id.take().or(inner);
+        }
+        let is_told = |id: &String, key: &str| {
+            let is_word = !id.bytes().any(|byte| byte.is_ascii_digit());
+            let known = self.ends.get(key).map(|(_, known)| known);
+            is_word && known.is_some_and(|known| known.input.is_some() && *known != usage)
+        };
+        let known = ids.iter().flatten().find_map(|id| {
+            let known = self.requests.get(id)?;
+            (!is_told(id, &known.1)).then(|| known.clone())
+        });
         // Without a common name: what the newest answer tells of itself does not speak against it.
         let is_of_open = |(_, own, output): &mut (Answer, RequestIds, Option<u64>)| {
             let is_other = |(one, other): (&Option<String>, &Option<String>)| {
@@ -106,8 +138,9 @@ impl Reckoned {
         if self.open.as_ref().is_some_and(|(answer, ..)| Some(answer) == known.as_ref()) {
             self.open = None;
         }
-        let key = known.map_or_else(|| format!("{origin}/request"), |(_, key)| key);
-        self.request(&key, owned(member(Some(data), "model")), usage, ids, origin, out);
+        let key = known.map_or_else(|| format!("{origin}{REQUEST}"), |(_, key)| key);
+        let model = owned(member(Some(data), "model")).or_else(|| owned(member(used, "model")));
+        self.request(&key, model, usage, ids, origin, out);
     }
 
     /// The request of a compaction, unless a record tells of it.
@@ -115,10 +148,11 @@ impl Reckoned {
         let Some(used) = member(Some(data), "compactionTokensUsed") else { return };
         let Some(usage) = usage_of(used) else { return };
         let ids = ids_of(data);
-        if ids.iter().flatten().any(|id| self.requests.contains_key(id)) {
+        let is_record = |id: &String| self.requests.get(id).is_some_and(|(_, key)| key.ends_with(REQUEST));
+        if ids.iter().flatten().any(is_record) {
             return;
         }
-        let key = format!("{origin}/request");
+        let key = format!("{origin}{REQUEST}");
         let model = owned(member(Some(used), "model")).or_else(|| owned(member(Some(data), "model")));
         self.request(&key, model, usage, ids, origin, out);
     }
@@ -144,9 +178,19 @@ impl Reckoned {
 
     /// Sums by model: the rest that no request told is a report of its own.
     pub(super) fn sums(&mut self, metrics: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
+        let metrics = metrics.filter(|all| *all != "null");
+        // The end of one run of the host may be told twice.
+        if metrics.is_some() && metrics == self.summed.as_deref() {
+            return;
+        }
+        self.summed = metrics.map(str::to_owned);
+        let models = metrics.and_then(members).unwrap_or_default();
+        if let [(only, _)] = models.as_slice() {
+            self.model_was(Some(only.clone()));
+        }
         out.extend(self.named());
         let ends = std::mem::take(&mut self.ends);
-        for (model, metric) in metrics.and_then(members).unwrap_or_default() {
+        for (model, metric) in models {
             let Some(all) = member(Some(metric), "usage").and_then(usage_of) else { continue };
             let own = ends.values().filter(|(told, _)| told.as_deref() == Some(&*model));
             let rest = own.fold(all, |rest, (_, told)| rest.without(told));

@@ -10,6 +10,10 @@ fn a_correction_of_what_is_remembered_is_certain() {
     let region =
         acpdb_engine::event::MemoryRecorded { category: "other".into(), ..preference("p4", "region", "x") };
     bench.item(region, "us-east-1");
+    // A name of the table that begins a longer word is not the value.
+    let registry =
+        acpdb_engine::event::MemoryRecorded { category: "other".into(), ..preference("p5", "registry", "x") };
+    bench.item(registry, "npm.acme.io");
     for (id, kind, text) in [
         ("d1", MemoryKind::Decision, "PostgreSQL for the database"),
         ("d2", MemoryKind::Decision, "deploy on Fridays"),
@@ -20,6 +24,7 @@ fn a_correction_of_what_is_remembered_is_certain() {
     let mut table = String::new();
     for text in [
         "not us-east-1, use eu-west-1",
+        "not npm.acme.io, use npm.corp.io",
         "not PostgreSQL, use SQLite",
         "change from PostgreSQL to SQLite",
         "instead of Turin, use Milan",
@@ -39,6 +44,7 @@ fn a_correction_of_what_is_remembered_is_certain() {
     }
     expect![[r#"
         not us-east-1, use eu-west-1: correction other/region = eu-west-1 .90 supersedes p4 <not us-east-1, use eu-west-1>
+        not npm.acme.io, use npm.corp.io: correction other/registry = npm.corp.io .90 supersedes p5 <not npm.acme.io, use npm.corp.io>
         not PostgreSQL, use SQLite: correction implementation/- = SQLite for the database .90 supersedes d1 <not PostgreSQL, use SQLite>
         change from PostgreSQL to SQLite: correction implementation/- = SQLite for the database .90 supersedes d1 <change from PostgreSQL to SQLite>
         instead of Turin, use Milan: correction implementation/- = the office is in Milan. .90 supersedes f1 <instead of Turin, use Milan>
