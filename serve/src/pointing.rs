@@ -56,7 +56,9 @@ impl Served {
 
     fn pointed(self, until: Seq) -> Self {
         let mut items = self.items().to_vec();
-        items.iter_mut().for_each(|item| item.pointed = None);
+        for item in &mut items {
+            item.pointed = None;
+        }
         Pointing { view: self.view(), until }.point(&mut items);
         self.with_pointers(items)
     }
