@@ -74,6 +74,7 @@ struct Pointing<'a> {
 impl Pointing<'_> {
     fn point(&self, items: &mut [ServedItem]) {
         let at = self.view.at();
+        let held = self.held(at);
         let moments = self.first_sent(items, at);
         let mut order: Vec<usize> = (0..items.len()).collect();
         // If two items were first sent together, the order of the context decides.
@@ -94,7 +95,7 @@ impl Pointing<'_> {
                 let _ = seen.add(lines, runs);
                 known.push(SentText { place, ix: item.view.ix, face });
             };
-            if item.view.input.state == FaceState::Whole
+            if self.shows(&held, item, Face::Input)
                 && matches!(item.view.class, Some(ToolClass::Write | ToolClass::Edit))
                 // A text that cannot be read is not pointed to, here and below.
                 && let Some(params) = item.view.params.and_then(|params| self.view.text(params).ok())
@@ -105,7 +106,7 @@ impl Pointing<'_> {
             }
             let is_output = matches!(item.view.kind, ItemKind::Call | ItemKind::Result);
             let is_text = item.view.content.iter().all(|part| part.kind == PartKind::Text);
-            if !is_output || !is_text || item.view.output.state != FaceState::Whole {
+            if !is_output || !is_text || !self.shows(&held, item, Face::Output) {
                 continue;
             }
             let bodies: Vec<BodyId> = item.view.content.iter().map(|part| part.body).collect();
@@ -154,20 +155,36 @@ impl Pointing<'_> {
         }
     }
 
+    /// The items whose faces are shown as before `moment`: nothing behind `until` shows yet.
+    fn held(&self, moment: Seq) -> HashMap<Ix, (Seq, Seq)> {
+        if self.until >= moment {
+            return HashMap::new();
+        }
+        let sent = self.view.state().served_places(self.until).into_iter().filter(|place| !place.is_new);
+        sent.map(faces_at).collect()
+    }
+
+    /// Whether a face is shown whole.
+    fn shows(&self, held: &HashMap<Ix, (Seq, Seq)>, item: &ServedItem, face: Face) -> bool {
+        let now = if face == Face::Input { item.view.input.state } else { item.view.output.state };
+        let then = held.get(&item.view.ix).map(|(input, output)| {
+            let at = if face == Face::Input { *input } else { *output };
+            self.view.state().face(item.view.ix, face, at).state
+        });
+        then.unwrap_or(now) == FaceState::Whole
+    }
+
     /// Which texts are shown whole in the context served at a moment.
     fn shown_now(&self, known: &[SentText], moment: Seq) -> Vec<bool> {
         if known.is_empty() {
             return Vec::new();
         }
         let state: &State = self.view.state();
-        let at = |place: ServedPlace| (place.ix, (place.input_at, place.output_at));
-        let mut places: HashMap<Ix, (Seq, Seq)> = state.served_places(moment).into_iter().map(at).collect();
-        if self.until < moment {
-            let sent = state.served_places(self.until).into_iter().filter(|place| !place.is_new);
-            for (ix, held) in sent.map(at) {
-                // One that left meanwhile is not there any more.
-                places.entry(ix).and_modify(|now| *now = held);
-            }
+        let mut places: HashMap<Ix, (Seq, Seq)> =
+            state.served_places(moment).into_iter().map(faces_at).collect();
+        for (ix, held) in self.held(moment) {
+            // One that left meanwhile is not there any more.
+            places.entry(ix).and_modify(|now| *now = held);
         }
         let shown = |text: &SentText| {
             let Some((input, output)) = places.get(&text.ix) else { return false };
@@ -182,6 +199,10 @@ impl Pointing<'_> {
         let texts: Option<Vec<String>> = bodies.iter().map(|body| self.view.text(*body).ok()).collect();
         texts.map(|texts| texts.join("\n")).filter(|text| !text.is_empty())
     }
+}
+
+fn faces_at(place: ServedPlace) -> (Ix, (Seq, Seq)) {
+    (place.ix, (place.input_at, place.output_at))
 }
 
 /// Long strings of parameters. The parser bounds the depth.
