@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::secret::RECORDED as DERIVED;
 use acpdb_engine::store::SessionSummary;
 use acpdb_query::cost::{self, BillFilter, BilledRequest, By, PriceTable, Requests, StoreRequests};
 use acpdb_query::filter::Filter;
@@ -264,14 +265,15 @@ fn draw(home: &Home, rows: &[SessionRow], output: &mut Output) -> Result<(), Fai
     } else {
         output.line(bold(output, "Newest sessions"))?;
     }
-    for (row, newest) in rows.iter().zip(&home.newest) {
+    let ids = short_ids(rows.iter().map(|row| &*row.summary.name.name));
+    let id_width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default().max(ID_WIDTH);
+    for ((row, newest), id) in rows.iter().zip(&home.newest).zip(ids) {
         let session = &row.summary;
-        let id: String = escape(&session.name.name, EscapeLevel::Line).chars().take(ID_WIDTH).collect();
         let ended = session.ended.map_or_else(|| describe::NO_TIME.to_owned(), describe::minute);
         let cost = row.cost.map_or_else(|| "-".to_owned(), dollars);
         let host = escape(&session.name.host, EscapeLevel::Line).into_owned();
         let store = newest.store.as_ref().map(|store| format!("{store}:")).unwrap_or_default();
-        let before = format!("  {store}{id:<ID_WIDTH$}  {ended}  {host:<12}  {cost:>8}  ");
+        let before = format!("  {store}{id:<id_width$}  {ended}  {host:<12}  {cost:>8}  ");
         let title = session.name.title.as_deref().map(one_line).unwrap_or_default();
         let room = output.room(before.chars().count()).max(ID_WIDTH);
         output.line(format!("{before}{}", clip(&title, room)))?;
@@ -338,4 +340,28 @@ fn first(folder: &std::path::Path, output: &mut Output) -> Result<Code, Failure>
         output,
     )?;
     Ok(Code::Ok)
+}
+/// The beginnings of names that find their sessions; the whole of those that begin alike.
+fn short_ids<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let whole: Vec<String> = names.map(|name| escape(name, EscapeLevel::Line).into_owned()).collect();
+    let short = |name: &String| -> String {
+        let told = name.strip_prefix(DERIVED).map_or(0, |_| DERIVED.len());
+        name.chars().take(told + ID_WIDTH).collect()
+    };
+    let shorts: Vec<String> = whole.iter().map(short).collect();
+    let is_alone = |id: &String| shorts.iter().filter(|other| *other == id).count() == 1;
+    let shown = shorts.iter().zip(&whole).map(|(id, name)| if is_alone(id) { id } else { name });
+    shown.cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginnings_of_ids_lead_to_their_sessions() {
+        let ids = ["cd04ea67-3a4e", "019d6ca5-87df", "cd04ea67-3a4e+2", "derived:7973b21efa95", "s1"];
+        let shown = ["cd04ea67-3a4e", "019d6ca5", "cd04ea67-3a4e+2", "derived:7973b21e", "s1"];
+        assert_eq!(short_ids(ids.into_iter()), shown);
+    }
 }

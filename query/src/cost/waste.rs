@@ -19,10 +19,10 @@ use crate::simulate::{self, SessionRecording, Setup};
 
 /// The ways that are reckoned: name, preset, and how sessions are served.
 pub const WASTE_WAYS: [(&str, &str, ServeMode); 4] = [
-    ("stale items taken out when it pays", "acp", ServeMode::Batched),
+    ("stale and repeated, when it pays", "acp", ServeMode::Batched),
     ("economy", "economy", ServeMode::Batched),
     ("safe", "safe", ServeMode::Batched),
-    ("stale items taken out at once", "acp", ServeMode::Eager),
+    ("stale and repeated, at once", "acp", ServeMode::Eager),
 ];
 
 /// A way to serve sessions, and the cost of their input.
