@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
-use acpdb_engine::secret::RECORDED as DERIVED;
+use acpdb_engine::secret::RECORDED;
 use acpdb_engine::store::SessionSummary;
 use acpdb_query::cost::{self, BillFilter, BilledRequest, By, PriceTable, Requests, StoreRequests};
 use acpdb_query::filter::Filter;
@@ -345,7 +345,7 @@ fn first(folder: &std::path::Path, output: &mut Output) -> Result<Code, Failure>
 fn short_ids<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let whole: Vec<String> = names.map(|name| escape(name, EscapeLevel::Line).into_owned()).collect();
     let short = |name: &String| -> String {
-        let told = name.strip_prefix(DERIVED).map_or(0, |_| DERIVED.len());
+        let told = name.strip_prefix(RECORDED).map_or(0, |_| RECORDED.len());
         name.chars().take(told + ID_WIDTH).collect()
     };
     let shorts: Vec<String> = whole.iter().map(short).collect();
