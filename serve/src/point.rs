@@ -45,9 +45,7 @@ impl PointLimits {
     pub const fn of(tokens_min: u32) -> Self {
         Self { tokens_min, count_max: 6 }
     }
-}
 
-impl PointLimits {
     /// The limits of a policy; `None` if it has no pointers, or no rule of its own acts.
     pub fn of_policy(policy: &Policy) -> Option<Self> {
         let serve = &policy.serve;

@@ -48,10 +48,17 @@ impl Served {
 
     /// The same context for a model that is shown no conclusion behind `until` yet: its pointers point at what it sees.
     ///
-    /// Cost: as [`Served::to_send`].
+    /// Cost: O(items), and as [`Served::to_send`] if something was hidden or shown since.
     #[must_use]
     pub fn held(&self, until: Seq) -> Self {
-        if self.has_pointers() { self.clone().pointed(until) } else { self.clone() }
+        let held = held_at(self.view(), until);
+        let is_moved =
+            |item: &ServedItem| held.get(&item.view.ix).is_some_and(|it| *it != faces_at(item.place).1);
+        if self.has_pointers() && self.items().iter().any(is_moved) {
+            self.clone().pointed(until)
+        } else {
+            self.clone()
+        }
     }
 
     fn pointed(self, until: Seq) -> Self {
@@ -59,7 +66,8 @@ impl Served {
         for item in &mut items {
             item.pointed = None;
         }
-        Pointing { view: self.view(), until }.point(&mut items);
+        let held = if until < self.view().at() { held_at(self.view(), until) } else { HashMap::new() };
+        Pointing { view: self.view(), until, held }.point(&mut items);
         self.with_pointers(items)
     }
 }
@@ -69,12 +77,24 @@ struct Pointing<'a> {
     view: &'a View,
     /// The model sees no conclusion behind this seq.
     until: Seq,
+    /// The moments of all that was sent up to there, if the view is behind it.
+    held: HashMap<Ix, (Seq, Seq)>,
+}
+
+/// The moments that the faces of an item show.
+fn faces_at(place: ServedPlace) -> (Ix, (Seq, Seq)) {
+    (place.ix, (place.input_at, place.output_at))
+}
+
+/// The same of all that was sent up to `until`.
+fn held_at(view: &View, until: Seq) -> HashMap<Ix, (Seq, Seq)> {
+    let sent = view.state().served_places(until).into_iter().filter(|place| !place.is_new);
+    sent.map(faces_at).collect()
 }
 
 impl Pointing<'_> {
     fn point(&self, items: &mut [ServedItem]) {
         let at = self.view.at();
-        let held = self.held(at);
         let moments = self.first_sent(items, at);
         let mut order: Vec<usize> = (0..items.len()).collect();
         // If two items were first sent together, the order of the context decides.
@@ -95,7 +115,7 @@ impl Pointing<'_> {
                 let _ = seen.add(lines, runs);
                 known.push(SentText { place, ix: item.view.ix, face });
             };
-            if self.shows(&held, item, Face::Input)
+            if self.shows(item, Face::Input)
                 && matches!(item.view.class, Some(ToolClass::Write | ToolClass::Edit))
                 // A text that cannot be read is not pointed to, here and below.
                 && let Some(params) = item.view.params.and_then(|params| self.view.text(params).ok())
@@ -106,7 +126,7 @@ impl Pointing<'_> {
             }
             let is_output = matches!(item.view.kind, ItemKind::Call | ItemKind::Result);
             let is_text = item.view.content.iter().all(|part| part.kind == PartKind::Text);
-            if !is_output || !is_text || !self.shows(&held, item, Face::Output) {
+            if !is_output || !is_text || !self.shows(item, Face::Output) {
                 continue;
             }
             let bodies: Vec<BodyId> = item.view.content.iter().map(|part| part.body).collect();
@@ -155,19 +175,10 @@ impl Pointing<'_> {
         }
     }
 
-    /// The items whose faces are shown as before `moment`: nothing behind `until` shows yet.
-    fn held(&self, moment: Seq) -> HashMap<Ix, (Seq, Seq)> {
-        if self.until >= moment {
-            return HashMap::new();
-        }
-        let sent = self.view.state().served_places(self.until).into_iter().filter(|place| !place.is_new);
-        sent.map(faces_at).collect()
-    }
-
     /// Whether a face is shown whole.
-    fn shows(&self, held: &HashMap<Ix, (Seq, Seq)>, item: &ServedItem, face: Face) -> bool {
+    fn shows(&self, item: &ServedItem, face: Face) -> bool {
         let now = if face == Face::Input { item.view.input.state } else { item.view.output.state };
-        let then = held.get(&item.view.ix).map(|(input, output)| {
+        let then = self.held.get(&item.view.ix).map(|(input, output)| {
             let at = if face == Face::Input { *input } else { *output };
             self.view.state().face(item.view.ix, face, at).state
         });
@@ -182,9 +193,9 @@ impl Pointing<'_> {
         let state: &State = self.view.state();
         let mut places: HashMap<Ix, (Seq, Seq)> =
             state.served_places(moment).into_iter().map(faces_at).collect();
-        for (ix, held) in self.held(moment) {
+        for (ix, held) in self.held.iter().filter(|_| self.until < moment) {
             // One that left meanwhile is not there any more.
-            places.entry(ix).and_modify(|now| *now = held);
+            places.entry(*ix).and_modify(|now| *now = *held);
         }
         let shown = |text: &SentText| {
             let Some((input, output)) = places.get(&text.ix) else { return false };
@@ -199,10 +210,6 @@ impl Pointing<'_> {
         let texts: Option<Vec<String>> = bodies.iter().map(|body| self.view.text(*body).ok()).collect();
         texts.map(|texts| texts.join("\n")).filter(|text| !text.is_empty())
     }
-}
-
-fn faces_at(place: ServedPlace) -> (Ix, (Seq, Seq)) {
-    (place.ix, (place.input_at, place.output_at))
 }
 
 /// Long strings of parameters. The parser bounds the depth.
