@@ -428,7 +428,8 @@ impl Faces<'_> {
         let (state, at) = (self.state, self.at);
         let face = |face: Face, report: &mut ExportReport| {
             let now = state.placeholder(ix, face, at);
-            let cause = state.face(ix, face, at).cause;
+            // A face without a placeholder is whole: nothing has hidden it.
+            let cause = now.as_ref().and_then(|_| state.face(ix, face, at).cause);
             let is_erased = matches!(cause, Some(CauseView::Erased { .. } | CauseView::Lost { .. }));
             let is_hosts = is_erased || matches!(cause, Some(CauseView::ClearedByHost { .. }));
             let placeholder = if is_erased {
@@ -440,8 +441,7 @@ impl Faces<'_> {
                     brief.item.seq > self.until || brief.finished.is_some_and(|seq| seq > self.until);
                 // A restored text waits, too.
                 let then = if newborn { None } else { state.placeholder(ix, face, self.until) };
-                let render = |it: &Option<Placeholder>| it.as_ref().map(|it| it.render.clone());
-                if render(&then) != render(&now) {
+                if then.as_ref().map(|it| &it.render) != now.as_ref().map(|it| &it.render) {
                     report.note(LeftOut::ChangeDeferred, Some(brief.item));
                 }
                 then
