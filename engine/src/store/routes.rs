@@ -140,9 +140,12 @@ impl Store {
             Some(Lifespan::Project) => project.clone(),
             Some(Lifespan::Session) | None => None,
         };
-        let recorded = self.layers_of(&scope, &Signers::new())?;
+        // Facts of a host's records meet nothing: they are recorded as they are.
+        let is_settled = |entry: &Entry| entry.origin.is_none() && matches!(entry.fact, Fact::Memory(_));
+        let has_settled = batch.entries.iter().any(is_settled);
+        let recorded = has_settled.then(|| self.layers_of(&scope, &Signers::new())).transpose()?;
         let homes = [Some(session), project.as_ref().map(StreamInfo::id), Some(StreamInfo::user().id())];
-        let mut pending = PendingMemory::new(&recorded, homes, self.now());
+        let mut pending = recorded.as_ref().map(|recorded| PendingMemory::new(recorded, homes, self.now()));
         // The session begins first, and its facts stay in order: the receipt tells of them in this order.
         let mut open = Batch { stream: batch.stream.clone(), entries: Vec::new() };
         let mut links = Vec::new();
@@ -152,12 +155,12 @@ impl Store {
                 open.entries.push(entry.clone());
                 continue;
             };
-            if entry.origin.is_some() {
+            let Some(pending) = pending.as_mut().filter(|_| is_settled(entry)) else {
                 let stream = home(Some(memory.lifespan.unwrap_or(default_lifespan(memory.kind))));
                 go_on(&mut open, &stream.unwrap_or_else(|| batch.stream.clone()), routed);
                 open.entries.push(entry.clone());
                 continue;
-            }
+            };
             let settled = pending.read(|view| settle(view, memory));
             let item = settled.entry;
             let stream = home(item.lifespan).unwrap_or_else(|| batch.stream.clone());
