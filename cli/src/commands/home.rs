@@ -341,6 +341,7 @@ fn first(folder: &std::path::Path, output: &mut Output) -> Result<Code, Failure>
     )?;
     Ok(Code::Ok)
 }
+
 /// The beginnings of names that find their sessions; the whole of those that begin alike.
 fn short_ids<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let whole: Vec<String> = names.map(|name| escape(name, EscapeLevel::Line).into_owned()).collect();

@@ -172,17 +172,21 @@ fn files(world: &World) -> Vec<PathBuf> {
     contents(&world.path("store")).into_iter().map(|(path, _)| path).collect()
 }
 
+/// All files of the store, locked until they are dropped.
+fn locked(world: &World) -> Vec<std::fs::File> {
+    let open = |path: &PathBuf| std::fs::OpenOptions::new().read(true).write(true).open(path).ok();
+    let held: Vec<std::fs::File> = files(world).iter().filter_map(open).collect();
+    for file in &held {
+        file.lock().unwrap();
+    }
+    held
+}
+
 /// Another process holds every lock of the store for as long as a host would wait.
 #[test]
 fn a_store_that_another_process_locks_stops_no_agent() {
     let world = begun();
-    let held: Vec<std::fs::File> = files(&world)
-        .iter()
-        .filter_map(|path| std::fs::OpenOptions::new().read(true).write(true).open(path).ok())
-        .collect();
-    for file in &held {
-        file.lock().unwrap();
-    }
+    let held = locked(&world);
     std::thread::scope(|scope| {
         for door in &DOORS {
             let world = &world;
@@ -208,13 +212,7 @@ fn a_store_that_another_process_locks_stops_no_agent() {
 #[test]
 fn a_lock_that_another_process_holds_is_waited_for_at_length_once() {
     let world = begun();
-    let held: Vec<std::fs::File> = files(&world)
-        .iter()
-        .filter_map(|path| std::fs::OpenOptions::new().read(true).write(true).open(path).ok())
-        .collect();
-    for file in &held {
-        file.lock().unwrap();
-    }
+    let held = locked(&world);
     let [door, ..] = &DOORS;
     let last = |text: &str| {
         let ran = door.run(&world, text);
