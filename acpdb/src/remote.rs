@@ -32,8 +32,13 @@ pub use acpdb_remote::{
     ChainError, RemoteError, RemoteOptions, RemotePlace, RemoteStore, RemoteUrlError, Shipped, store_of,
 };
 
+use std::sync::Arc;
+
+use acpdb_remote::EncryptedRemote;
+
 use crate::hosts;
 use crate::ids::StoreId;
+use crate::keys::KeyRing;
 
 /// Opens a store below a URL, and takes it over from the worker that has it, with the tools of all hosts that acpdb knows. When an append of it returns, the commit is
 /// at the remote.
@@ -45,6 +50,26 @@ use crate::ids::StoreId;
 /// [`ChainError::Url`] for a URL that names no remote, and those of a remote, such as [`ChainError::Fenced`] if another worker took the store over
 /// meanwhile, and [`ChainError::SecretMissing`] if the store was shipped to be read alone.
 pub fn open(url: &str, id: StoreId, options: RemoteOptions) -> Result<RemoteStore, ChainError> {
-    let remote = RemotePlace::of_url(url)?.open()?;
-    acpdb_remote::open(remote, id, options.by_default(|store| store.registry(hosts::registry())))
+    open_at(RemotePlace::of_url(url)?.open()?, id, options)
+}
+
+/// [`open`], of a store whose objects cannot be read at the remote: they are encrypted with a key of the store, which the ring wraps and which lies there, wrapped.
+/// A store of which nothing is there yet begins so; one that began as it is stays so. Without its wrapped key, `s/STORE/meta/object-key`, a store is noise.
+///
+/// # Errors
+/// As [`open`]; [`RemoteError::Locked`] if the ring does not open the store, or it is not encrypted there.
+pub fn open_encrypted(
+    url: &str,
+    id: StoreId,
+    ring: Arc<dyn KeyRing>,
+    options: RemoteOptions,
+) -> Result<RemoteStore, ChainError> {
+    let remote = RemotePlace::of_url(url)?.open()?.ring(Arc::clone(&ring));
+    let remote = remote.seal_new(Box::new(move || Ok(Arc::clone(&ring))));
+    open_at(remote, id, options)
+}
+
+fn open_at(remote: EncryptedRemote, id: StoreId, options: RemoteOptions) -> Result<RemoteStore, ChainError> {
+    let options = options.by_default(|store| store.registry(hosts::registry()));
+    acpdb_remote::open(Arc::new(remote), id, options)
 }

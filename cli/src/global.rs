@@ -34,6 +34,9 @@ pub(crate) struct Global {
     /// Warnings of the stores of a URL: left out, set back.
     #[arg(skip)]
     pub(crate) warnings: Vec<String>,
+    /// The thing that the key which is given opens.
+    #[arg(skip)]
+    pub(crate) key_of: KeyOf,
     /// The name of the store, if it was one of several.
     #[arg(skip)]
     pub(crate) store_label: Option<String>,
@@ -73,6 +76,7 @@ impl Global {
             db: self.db.clone(),
             several: self.several.clone(),
             key_file: self.key_file.clone(),
+            key_of: self.key_of,
             quiet: true,
             settings: self.settings.clone(),
             ..Self::default()
@@ -87,6 +91,16 @@ impl Global {
             _ => ColorChoice::Auto,
         })
     }
+}
+
+/// The thing that a key opens.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyOf {
+    /// The store.
+    #[default]
+    Store,
+    /// The objects of which a store is a copy, or the store, if it is encrypted itself.
+    Objects,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,10 +8,12 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_remote::{ChainError, Mirrored, mirror, mirror_name};
+use acpdb_engine::ids::StoreId;
+use acpdb_remote::{ChainError, EncryptedRemote, Mirrored, RemoteError, mirror, mirror_name};
 
 use crate::commands::remote_url::{self, RemoteUrl};
 use crate::failure::{Code, Failure};
+use crate::rings;
 use crate::settings::path_in;
 use crate::spread;
 
@@ -23,10 +25,20 @@ pub(crate) fn is_url(named: &Path) -> bool {
     remote_url::scheme(named).is_some()
 }
 
+/// A mirror of a store that is encrypted, there or at all: a key that is given means one.
+fn encrypted(remote: &EncryptedRemote, store: StoreId, done: Mirrored) -> Result<Mirrored, ChainError> {
+    if rings::is_encrypted(&done.folder) || remote.is_sealed(store)? {
+        return Ok(done);
+    }
+    let what = format!("store {store} is not encrypted, and a key was given");
+    Err(RemoteError::Locked { what }.into())
+}
+
 /// The folders of the stores below a URL, and what is to be told of those that are left out, or that were set back.
-pub(crate) fn folders(named: &Path) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
+pub(crate) fn folders(named: &Path, key_file: Option<&Path>) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
     let url = RemoteUrl::read(named)?;
-    let (remote, found) = url.stores()?;
+    let (remote, found) = url.stores(key_file)?;
+    let is_key_given = key_file.is_some() || rings::passphrase_is_for_stores()?;
     let failed = |error: ChainError| url.failed(error, Code::Failure);
     let below = path_in("XDG_CACHE_HOME").or_else(|| path_in("HOME").map(|home| home.join(".cache")));
     let below = below
@@ -34,7 +46,8 @@ pub(crate) fn folders(named: &Path) -> Result<(Vec<PathBuf>, Vec<String>), Failu
     let place = below.join("acpdb/remotes").join(mirror_name(url.typed()));
     let (mut folders, mut warnings, mut first) = (Vec::new(), Vec::new(), None);
     let done = spread::silently(AT_A_TIME, &found, |store| {
-        Ok(mirror(&*remote, *store, &place.join(store.to_hex())))
+        let done = mirror(&*remote, *store, &place.join(store.to_hex()));
+        Ok(done.and_then(|done| if is_key_given { encrypted(&remote, *store, done) } else { Ok(done) }))
     })?;
     for (store, done) in found.into_iter().zip(done) {
         match done {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use acpdb_engine::keys::{
     FileKeyRing, KeyRing, KeyUse, NONCE_BYTES, PassphraseKeyRing, RawKeyRing, Zeroizing, ring_id,
 };
+use acpdb_remote::FindRing;
 
 use crate::failure::{Code, Failure};
 use crate::keyring;
@@ -74,13 +75,37 @@ pub(crate) fn passphrase_is_for_stores() -> Result<bool, Failure> {
     Ok(passphrases::told(passphrases::PASSPHRASE)?.is_some() && !keys::any_is_under_passphrase())
 }
 
+/// Finds rings for those who open what lies elsewhere, by their ids.
+pub(crate) fn finder(key_file: Option<&Path>) -> Box<FindRing> {
+    let key_file = key_file.map(Path::to_owned);
+    Box::new(move |id| by_id(id, key_file.as_deref()).map_err(|failure| io::Error::other(failure.message)))
+}
+
+/// The place of a new key, as the options and the variables of the user say it.
+pub(crate) fn new_place(key_file: Option<&Path>) -> Result<NewKey<'_>, Failure> {
+    Ok(match key_file {
+        Some(path) => NewKey::InFile(path),
+        None if passphrase_is_for_stores()? => NewKey::Passphrase(passphrases::PASSPHRASE),
+        None => NewKey::Beside,
+    })
+}
+
 /// As [`of`], without a question on the terminal.
 pub(crate) fn given(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
+    let wanted = ring_id(folder);
+    if key_file.is_none() && wanted.is_none() {
+        Ok(None)
+    } else {
+        by_id(&wanted.unwrap_or_default(), key_file)
+    }
+}
+
+/// The ring of this id, without a question on the terminal: a key file that is named is used for any.
+pub(crate) fn by_id(wanted: &[u8; 16], key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
     if let Some(path) = key_file {
         return file(path).map(Some);
     }
-    let Some(wanted) = ring_id(folder) else { return Ok(None) };
-    let first = match kept(&wanted)? {
+    let first = match kept(wanted)? {
         Some(ring) => Some(ring),
         None => passphrases::told(passphrases::PASSPHRASE)?.map(|passphrase| Arc::new(passphrase) as Ring),
     };

@@ -10,7 +10,7 @@
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use acpdb_engine::Error;
@@ -22,6 +22,7 @@ use crate::args::{Args, Naming, Reach, Verb};
 use crate::clock::now;
 use crate::commands::{lines::some_of, session};
 use crate::failure::Failure;
+use crate::global::KeyOf;
 use crate::several::{in_words, labels, opened_from};
 use crate::{mirrors, store_path};
 
@@ -44,7 +45,11 @@ pub(crate) fn settle(args: &mut Args, words: impl IntoIterator<Item = OsString>)
         Reach::Without if has_url => return Ok(()),
         _ => {}
     }
-    let (one, several) = places(&args.global.named, &mut args.global.warnings)?;
+    if has_url {
+        args.global.key_of = KeyOf::Objects;
+    }
+    let (one, several) =
+        places(&args.global.named, args.global.key_file.as_deref(), &mut args.global.warnings)?;
     args.global.db = one;
     if several.is_empty() {
         return Ok(());
@@ -223,11 +228,15 @@ fn newest(stores: &Stores<Failure>) -> Result<StoreMember, Failure> {
 }
 
 /// The store that is named alone, and several that are named, or that lie in a folder that is named.
-fn places(named: &[PathBuf], warnings: &mut Vec<String>) -> Result<(Option<PathBuf>, Vec<PathBuf>), Failure> {
+fn places(
+    named: &[PathBuf],
+    key_file: Option<&Path>,
+    warnings: &mut Vec<String>,
+) -> Result<(Option<PathBuf>, Vec<PathBuf>), Failure> {
     let (mut all, mut several) = (Vec::new(), Vec::new());
     for path in named {
         if mirrors::is_url(path) {
-            let (folders, told) = mirrors::folders(path)?;
+            let (folders, told) = mirrors::folders(path, key_file)?;
             several.extend(folders);
             warnings.extend(told);
             continue;

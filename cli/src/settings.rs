@@ -127,6 +127,12 @@ pub(crate) const KEYS: &[SettingKey] = &[
         about: "where backup ships to if none is named, as file:///FOLDER or s3://BUCKET/PREFIX, and the service of --backup",
     },
     SettingKey {
+        name: "backup_encrypt",
+        kind: ValueKind::Switch,
+        default: "false",
+        about: "backup URL encrypts what it sends, as with --encrypt",
+    },
+    SettingKey {
         name: "storage_price",
         kind: ValueKind::Prices,
         default: "s3",
@@ -152,6 +158,7 @@ pub(crate) struct Settings {
     pub(crate) prices: Option<PathBuf>,
     pub(crate) sign: Option<Every>,
     pub(crate) backup: Option<String>,
+    pub(crate) backup_encrypt: Option<bool>,
     pub(crate) storage_price: Option<String>,
     pub(crate) statusline: Option<String>,
     /// Stores of others, or writable by others, that the user trusts.
@@ -238,10 +245,10 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             continue;
         }
         let Some(known) = KEYS.iter().find(|key| key.name == name) else {
-            // Texts that were to be taken out would be recorded.
-            if near(name) == Some("redact") {
+            // Texts that were to be taken out, or encrypted, would not be.
+            if let Some(meant @ ("redact" | "backup_encrypt")) = near(name) {
                 let message =
-                    format!("{}: there is no setting {name:?}; did you mean redact?", path.display());
+                    format!("{}: there is no setting {name:?}; did you mean {meant}?", path.display());
                 return Err(Failure::usage(message));
             }
             let hint = near(name).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
@@ -260,6 +267,7 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             "statusline" => settings.statusline = Some(text),
             "sign" => settings.sign = text.parse().ok(),
             "backup" => settings.backup = Some(text),
+            "backup_encrypt" => settings.backup_encrypt = Some(text == "true"),
             "storage_price" => settings.storage_price = Some(text),
             "prices" => settings.prices = Some(at_home(&text)),
             _ => {}

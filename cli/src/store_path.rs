@@ -14,7 +14,7 @@ use acpdb_engine::Store;
 use acpdb_engine::store::{erasure_is_pending, is_store};
 
 use crate::failure::{Code, Failure};
-use crate::global::Global;
+use crate::global::{Global, KeyOf};
 use crate::output::Output;
 use crate::own_stores::{self, FOLDER};
 use crate::redaction::RedactOptions;
@@ -305,7 +305,15 @@ pub(crate) fn open_redacting(
 
 /// A store that knows the tools of all hosts, with its key if it is encrypted or one was named.
 pub(crate) fn builder(folder: &Path, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
-    Ok(keyed(folder, crate::rings::of_store(folder, global.key_file.as_deref())?.as_ref()))
+    Ok(keyed(folder, ring_of(folder, global)?.as_ref()))
+}
+
+/// The ring of a store: none of a copy whose objects were opened by the key that is given.
+fn ring_of(folder: &Path, global: &Global) -> Result<Option<crate::rings::Ring>, Failure> {
+    if global.key_of == KeyOf::Objects && !crate::rings::is_encrypted(folder) {
+        return Ok(None);
+    }
+    crate::rings::of_store(folder, global.key_file.as_deref())
 }
 
 fn keyed(folder: &Path, ring: Option<&crate::rings::Ring>) -> acpdb_engine::Builder {
@@ -387,7 +395,7 @@ fn read_by(
     set: impl Fn(acpdb_engine::Builder) -> acpdb_engine::Builder,
 ) -> Result<Store, Failure> {
     let found = told_of(global, output)?;
-    let ring = crate::rings::of_store(&found.folder, global.key_file.as_deref())?;
+    let ring = ring_of(&found.folder, global)?;
     let open = || set(keyed(&found.folder, ring.as_ref()).read_only()).open();
     let mut store = open()?;
     // A store of another user is only read.

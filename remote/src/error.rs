@@ -4,7 +4,6 @@ use acpdb_engine::Error;
 use acpdb_engine::log::LogError;
 use acpdb_engine::verify::VerifyReport;
 
-use crate::place::RemoteUrlError;
 use crate::remote::RemoteError;
 
 /// The reason why a chain could not be written or read. After an error of a chain that writes, take it over again: what is there
@@ -99,6 +98,47 @@ pub enum ChainError {
     /// The store in the folder cannot be read or written.
     #[error(transparent)]
     Store(#[from] Error),
+}
+
+/// The reason why a URL names no remote. A URL is told in no message that may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteUrlError {
+    /// It has no scheme.
+    #[error("{typed} is no URL")]
+    NoScheme {
+        /// The text.
+        typed: String,
+    },
+    /// No backend has this scheme.
+    #[error("{scheme}:// URLs are not in this version")]
+    Scheme {
+        /// The scheme.
+        scheme: String,
+    },
+    /// A folder is named in another form.
+    #[error("{typed} has another form than file:///FOLDER")]
+    FolderForm {
+        /// The URL.
+        typed: String,
+    },
+    /// A `%` stands for no byte.
+    #[error("{typed} has a % without two hex digits behind it")]
+    Percent {
+        /// The URL.
+        typed: String,
+    },
+    /// A user or a password stands in it.
+    #[error(
+        "a URL with a user or a password in it is refused: credentials are those of the variables AWS_* and of ~/.aws"
+    )]
+    Credentials,
+    /// A bucket is named in another form.
+    #[error("the URL has another form than s3://BUCKET/PREFIX")]
+    BucketForm,
+    /// The program has no client of buckets.
+    #[error("this acpdb was built without s3")]
+    WithoutS3,
 }
 
 impl From<LogError> for ChainError {

@@ -15,6 +15,7 @@
 mod cache;
 mod chain;
 mod check;
+mod encrypted;
 mod error;
 mod folder;
 mod head;
@@ -44,13 +45,14 @@ mod ways;
 
 pub use chain::RemoteChain;
 pub use check::{RemoteReport, RemoteViolation, check, to_fetch};
-pub use error::ChainError;
+pub use encrypted::{EncryptedRemote, FindRing, MakeRing};
+pub use error::{ChainError, RemoteUrlError};
 pub use folder::FolderRemote;
 pub use memory::MemoryRemote;
 pub use mirror::{Mirrored, mirror, mirror_name};
 pub use names::meta_key;
 pub use opened::{RemoteOptions, RemoteStore, open, store_of};
-pub use place::{RemotePlace, RemoteUrlError, url_scheme};
+pub use place::{RemotePlace, url_scheme};
 pub use rehearsal::{RehearsedCount, RehearsedRemote};
 pub use remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped};
 pub use repair::{repair, with_head};

@@ -1,6 +1,7 @@
 //! Calls whose outcome is known when they return: after an answer that says nothing, the object is looked at.
 
 use acpdb_engine::ids::StoreId;
+use acpdb_engine::vault::sealed_object_form;
 
 use crate::error::ChainError;
 use crate::head::RemoteHead;
@@ -102,6 +103,9 @@ pub(crate) enum FoundHead {
 pub(crate) fn find_head(remote: &dyn Remote, store: StoreId) -> Result<FoundHead, ChainError> {
     let key = head_key(store);
     let Some((object, tag)) = get_settled(remote, &key)? else { return Ok(FoundHead::None) };
+    if sealed_object_form(&object).is_some() {
+        return Err(RemoteError::no_key(store).into());
+    }
     match RemoteHead::decode(store, &object) {
         Ok(head) => Ok(FoundHead::Sound(Box::new(head), tag)),
         Err(NoRun::Newer) => Err(ChainError::Newer { key }),

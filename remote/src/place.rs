@@ -5,8 +5,12 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::encrypted::EncryptedRemote;
+use crate::error::RemoteUrlError;
 use crate::folder::FolderRemote;
-use crate::remote::{Remote, RemoteError};
+#[cfg(feature = "s3")]
+use crate::remote::Remote;
+use crate::remote::RemoteError;
 #[cfg(feature = "s3")]
 use crate::s3::{S3Place, S3Remote, S3Settings};
 
@@ -18,47 +22,6 @@ pub enum RemotePlace {
     /// A prefix of a bucket.
     #[cfg(feature = "s3")]
     Bucket(S3Place),
-}
-
-/// The reason why a URL names no remote. A URL is told in no message that may hold a password.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RemoteUrlError {
-    /// It has no scheme.
-    #[error("{typed} is no URL")]
-    NoScheme {
-        /// The text.
-        typed: String,
-    },
-    /// No backend has this scheme.
-    #[error("{scheme}:// URLs are not in this version")]
-    Scheme {
-        /// The scheme.
-        scheme: String,
-    },
-    /// A folder is named in another form.
-    #[error("{typed} has another form than file:///FOLDER")]
-    FolderForm {
-        /// The URL.
-        typed: String,
-    },
-    /// A `%` stands for no byte.
-    #[error("{typed} has a % without two hex digits behind it")]
-    Percent {
-        /// The URL.
-        typed: String,
-    },
-    /// A user or a password stands in it.
-    #[error(
-        "a URL with a user or a password in it is refused: credentials are those of the variables AWS_* and of ~/.aws"
-    )]
-    Credentials,
-    /// A bucket is named in another form.
-    #[error("the URL has another form than s3://BUCKET/PREFIX")]
-    BucketForm,
-    /// The program has no client of buckets.
-    #[error("this acpdb was built without s3")]
-    WithoutS3,
 }
 
 /// The name before `:`, if a text is a URL and no folder.
@@ -92,15 +55,15 @@ impl RemotePlace {
         Ok(Self::Folder(PathBuf::from(OsString::from_vec(bytes))))
     }
 
-    /// The remote of the place; a bucket by the variables `AWS_*` and the profiles of the user. Makes no request.
+    /// The remote of the place; a bucket by the variables `AWS_*` and the profiles of the user. Encrypted stores there need a ring. Makes no request.
     ///
     /// # Errors
     /// [`RemoteError::Refused`] and [`RemoteError::Broken`] if the settings of a bucket cannot be used.
-    pub fn open(&self) -> Result<Arc<dyn Remote>, RemoteError> {
+    pub fn open(&self) -> Result<EncryptedRemote, RemoteError> {
         match self {
-            Self::Folder(folder) => Ok(Arc::new(FolderRemote::new(folder))),
+            Self::Folder(folder) => Ok(EncryptedRemote::new(Arc::new(FolderRemote::new(folder)))),
             #[cfg(feature = "s3")]
-            Self::Bucket(place) => open_bucket(place, false),
+            Self::Bucket(place) => open_bucket(place, false).map(EncryptedRemote::new),
         }
     }
 
@@ -108,10 +71,10 @@ impl RemotePlace {
     ///
     /// # Errors
     /// As [`RemotePlace::open`].
-    pub fn open_alone(&self) -> Result<Arc<dyn Remote>, RemoteError> {
+    pub fn open_alone(&self) -> Result<EncryptedRemote, RemoteError> {
         match self {
             #[cfg(feature = "s3")]
-            Self::Bucket(place) => open_bucket(place, true),
+            Self::Bucket(place) => open_bucket(place, true).map(EncryptedRemote::new),
             Self::Folder(_) => self.open(),
         }
     }

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::ops::Range;
 
+use acpdb_engine::ids::StoreId;
+
 /// Objects under one prefix. Each call is one round trip, and blocks until the answer is there.
 ///
 /// Keys are made by this crate: lower-case letters, digits, `.`, `-`, and `/` between parts, none of which begins with a dot.
@@ -102,6 +104,12 @@ pub enum RemoteError {
         /// The ability that is missing.
         what: String,
     },
+    /// The store is encrypted there, and its key is not at hand, or is gone; or it is not, and was to be.
+    #[error("{what}")]
+    Locked {
+        /// The store, and what is missing.
+        what: String,
+    },
     /// Any other failure.
     #[error("the remote failed: {what}")]
     Broken {
@@ -111,6 +119,11 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    /// The error where an encrypted store is met without its key.
+    pub(crate) fn no_key(store: StoreId) -> Self {
+        Self::Locked { what: format!("store {store} is encrypted there, and no key of it is at hand") }
+    }
+
     /// Whether waiting may help.
     pub const fn may_pass(&self) -> bool {
         matches!(self, Self::Doubt { .. } | Self::Slow { .. } | Self::Full { .. } | Self::Broken { .. })

@@ -4,6 +4,7 @@
 mod bucket;
 mod checks;
 mod conformance;
+mod encrypted;
 mod flawed;
 mod hostile;
 mod mirrors;

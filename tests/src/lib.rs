@@ -19,12 +19,7 @@ pub mod truth;
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-/// So is that of the recipe for hosts.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/FUZZING.md")]
-struct Fuzzing;
-
-/// And that of the guide for hosts.
+/// So is that of the guide for hosts.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/EMBEDDING.md")]
 struct Embedding;

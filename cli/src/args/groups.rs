@@ -88,6 +88,11 @@ the file beside your settings says where. Keep a copy elsewhere: without it not 
 A key file that is named for a store that is missing or not encrypted is refused. To destroy all that a store holds, delete its
 file key and all copies of it. To destroy one session, tenant or person alone, give it a store of its own.
 
+  acpdb backup URL --encrypt             what is shipped can be read with its key alone; the store here stays as it is
+
+The key of what is shipped is wrapped in the same ways, and lies there as s/STORE/meta/object-key: without that object, what was
+shipped is noise. Verbs that read a URL find the key as they find that of a store. A store stays there as it began.
+
 An encrypted store keeps no index and no saved folds, and packs no segments: opening long sessions takes longer.
 Not sealed: how many events there are, when, how long, and which of them are of one session. docs/SECURITY.md says more.
 "),

@@ -90,6 +90,9 @@ pub(crate) struct BackupArgs {
     /// To a URL: send the wrapped key of an encrypted store, too
     #[arg(long)]
     pub(crate) keys: bool,
+    /// To a URL: encrypt each object, which its key alone opens; acpdb help encryption says more
+    #[arg(long)]
+    pub(crate) encrypt: bool,
     /// To a bucket that keeps no conditions: ship nevertheless; nothing stops a second writer
     #[arg(long)]
     pub(crate) alone: bool,

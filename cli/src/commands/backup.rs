@@ -1,18 +1,22 @@
 //! `acpdb backup`: a verified copy beside the writers, or a copy below a URL that is shipped piece by piece.
 
 use std::cell::Cell;
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use acpdb_remote::{ChainError, RehearsedRemote, Remote, ShipOptions, ShipProgress, Shipper, with_head};
+use acpdb_engine::locks::steady;
+use acpdb_remote::{
+    ChainError, MakeRing, RehearsedRemote, Remote, ShipOptions, ShipProgress, Shipper, with_head,
+};
 use serde_json::json;
 
 use super::remote_url::{self, RemoteUrl, WITHOUT_SECRET};
 use super::{Code, EscapeLevel, Failure, Global, Output, describe, escape, progress, store_path};
 use crate::args::BackupArgs;
-use crate::{keys, verdict};
+use crate::{keys, rings, verdict};
 
 pub(crate) fn run(global: &Global, args: &BackupArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
@@ -29,10 +33,10 @@ pub(crate) fn run(global: &Global, args: &BackupArgs, output: &mut Output) -> Re
     if remote_url::scheme(&target).is_some() {
         return ship(global, args, &target, output);
     }
-    if args.follow || args.status || args.dry_run || args.keys || args.alone {
+    if args.follow || args.status || args.dry_run || args.keys || args.alone || args.encrypt {
         let failure = Failure::usage(format!("{} is no URL", target.display()));
         return Err(failure
-            .hint("--follow, --status, --dry-run, --keys and --alone need one, as file:///mnt/disk/acpdb"));
+            .hint("--follow, --status, --dry-run, --keys, --encrypt and --alone need one, as file:///mnt/disk/acpdb"));
     }
     let store = store_path::read(global, output)?;
     let bar = progress::bytes(store.info()?.log_bytes, output);
@@ -75,7 +79,17 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
         let options = ShipOptions { owner: owner(), key: args.keys, ..ShipOptions::default() };
         Shipper::open(&folder, remote, options).map_err(|error| url.failed(error, Code::Partial))
     };
-    let real = if args.alone { url.open_alone()? } else { url.open()? };
+    let key_file = global.key_file.as_deref();
+    let mut real = if args.alone { url.open_alone(key_file)? } else { url.open(key_file)? };
+    let made = Arc::new(Mutex::new(None));
+    if args.encrypt || global.settings.backup_encrypt == Some(true) {
+        if rings::is_encrypted(&folder) {
+            let failure = Failure::usage("the store is encrypted: what is shipped of it is, too");
+            return Err(failure.hint("leave out --encrypt, and the setting backup_encrypt"));
+        }
+        real = real.seal_new(maker(key_file, Arc::clone(&made)));
+    }
+    let real: Arc<dyn Remote> = Arc::new(real);
     if args.status {
         return tell_status(&url, &open(real)?, output);
     }
@@ -97,6 +111,7 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     if args.follow {
         let every = Duration::from_secs(args.every.into());
         let mut teller = FollowProgress::new(&url, &warnings, output);
+        teller.made = Some(Arc::clone(&made));
         let done = with_head(&*remote, store, warn, || follow(&mut shipper, every, &mut teller));
         let code = if teller.is_erased_there_still { Code::Partial } else { code };
         if let Some(unsaid) = teller.unsaid {
@@ -109,6 +124,7 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     let shipped = with_head(&*remote, store, warn, || shipper.ship(&mut |_| true));
     drop(spinner);
     warnings.tell_of_head(output);
+    tell_of_key(&made, output);
     let shipped = shipped.map_err(|error| url.failed(error, Code::Partial))?;
     warnings.tell(output);
     let code = if warnings.tell_of_erased(shipped.erased, output) { Code::Partial } else { code };
@@ -138,6 +154,26 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
         of_erased(shipped.erased)
     ))?;
     Ok(code)
+}
+
+/// Says, once, where the key of what is shipped lies.
+fn tell_of_key(made: &Mutex<Option<String>>, output: &Output) {
+    if let Some(name) = steady(made).take() {
+        output.warn(format!(
+            "the key of what is shipped is {name}: keep a copy elsewhere, since without it that cannot be read; acpdb config set backup_encrypt true asks for it at each backup"
+        ));
+    }
+}
+
+/// Makes the key for what is shipped, where the options say, and keeps the place for the person.
+fn maker(key_file: Option<&Path>, made: Arc<Mutex<Option<String>>>) -> Box<MakeRing> {
+    let key_file = key_file.map(Path::to_owned);
+    Box::new(move || {
+        let new = rings::new_place(key_file.as_deref()).and_then(rings::new);
+        let (ring, name) = new.map_err(|failure| io::Error::other(failure.message))?;
+        *steady(&made) = Some(name);
+        Ok(ring)
+    })
 }
 
 /// How many segments were replaced since texts of them were erased, for the end of a line.
@@ -244,6 +280,8 @@ struct FollowProgress<'o> {
     said: Option<(u64, u64)>,
     is_erased_there_still: bool,
     is_failing: bool,
+    /// The place of a key that was made.
+    made: Option<Arc<Mutex<Option<String>>>>,
     /// The failure of a line that could not be printed.
     unsaid: Option<Failure>,
 }
@@ -257,12 +295,16 @@ impl<'o> FollowProgress<'o> {
             said: None,
             is_erased_there_still: false,
             is_failing: false,
+            made: None,
             unsaid: None,
         }
     }
 
     fn tell(&mut self, progress: &ShipProgress) -> Result<(), Failure> {
         self.warnings.tell(self.output);
+        if let Some(made) = &self.made {
+            tell_of_key(made, self.output);
+        }
         let is_failing = progress.failed_count > 0;
         if is_failing && !self.is_failing {
             self.output.warn(format!("{} does not take it now; tried again until it does", self.url.shown()));

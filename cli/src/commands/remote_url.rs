@@ -4,13 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use acpdb_engine::ids::StoreId;
-#[cfg(feature = "s3")]
-use acpdb_remote::RemoteError;
-use acpdb_remote::{ChainError, RehearsedCount, Remote, RemotePlace, RemoteUrlError, stores, url_scheme};
+use acpdb_remote::{
+    ChainError, EncryptedRemote, RehearsedCount, Remote, RemoteError, RemotePlace, RemoteUrlError, stores,
+    url_scheme,
+};
 
 use super::{Code, EscapeLevel, Failure, Global, describe, escape, store_path};
 use serde_json::{Value, json};
 
+use crate::rings;
 use crate::storage_prices::{StoragePrices, shown};
 use crate::verdict;
 
@@ -103,24 +105,29 @@ impl RemoteUrl {
     ///
     /// # Errors
     /// [`Code::NotFound`] if there is none.
-    pub(crate) fn stores(&self) -> Result<(Arc<dyn Remote>, Vec<StoreId>), Failure> {
-        let remote = self.open()?;
+    pub(crate) fn stores(
+        &self,
+        key_file: Option<&Path>,
+    ) -> Result<(Arc<EncryptedRemote>, Vec<StoreId>), Failure> {
+        let remote = Arc::new(self.open(key_file)?);
         let found = stores(&*remote).map_err(|error| self.failed(error, Code::Failure))?;
         if found.is_empty() { Err(self.without_store()) } else { Ok((remote, found)) }
     }
 
-    /// The remote. Makes no request.
-    pub(crate) fn open(&self) -> Result<Arc<dyn Remote>, Failure> {
-        self.place.open().map_err(|error| self.failed(error.into(), Code::Failure))
+    /// The remote, with the keys of the user. Makes no request.
+    pub(crate) fn open(&self, key_file: Option<&Path>) -> Result<EncryptedRemote, Failure> {
+        let opened = self.place.open().map_err(|error| self.failed(error.into(), Code::Failure))?;
+        Ok(opened.find_rings(rings::finder(key_file)))
     }
 
     /// The same, of a bucket that need not keep conditions.
-    pub(crate) fn open_alone(&self) -> Result<Arc<dyn Remote>, Failure> {
+    pub(crate) fn open_alone(&self, key_file: Option<&Path>) -> Result<EncryptedRemote, Failure> {
         if matches!(self.place, RemotePlace::Folder(_)) {
             let what = "--alone is for a bucket that keeps no conditions: a folder needs no such";
             return Err(Failure::usage(what));
         }
-        self.place.open_alone().map_err(|error| self.failed(error.into(), Code::Failure))
+        let opened = self.place.open_alone().map_err(|error| self.failed(error.into(), Code::Failure))?;
+        Ok(opened.find_rings(rings::finder(key_file)))
     }
 
     /// Refuses a place that is another one's, or a part of the store, or on a disk that is not there.
@@ -194,6 +201,9 @@ impl RemoteUrl {
             error => error,
         };
         let (code, hint) = match &error {
+            ChainError::Remote(RemoteError::Locked { .. }) => {
+                (Code::Locked, "acpdb help encryption says how a key is given".to_owned())
+            }
             #[cfg(feature = "s3")]
             ChainError::Remote(RemoteError::Unable { .. }) => (
                 in_part,

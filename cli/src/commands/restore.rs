@@ -1,8 +1,13 @@
 //! `acpdb restore`: a store made anew from what was shipped.
 
+use std::sync::Arc;
+
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::store::identity_of;
-use acpdb_remote::{ChainError, RehearsedRemote, RestoreOptions, restore, stores, to_fetch, with_head};
+use acpdb_remote::{
+    ChainError, EncryptedRemote, RehearsedRemote, RemoteError, RestoreOptions, restore, stores, to_fetch,
+    with_head,
+};
 use serde_json::json;
 
 use super::lines::some_of;
@@ -16,7 +21,8 @@ const NAMED_COUNT_MAX: usize = 50;
 pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "restore")?;
     let url = RemoteUrl::read(&args.url)?;
-    let remote = url.open()?;
+    let remote: Arc<EncryptedRemote> = Arc::new(url.open(global.key_file.as_deref())?);
+    let sealed = Arc::clone(&remote);
     let found = stores(&*remote).map_err(|error| url.failed(error, Code::Failure))?;
     let store = chosen(&url, &found, args.store.as_deref())?;
     let remote = RehearsedRemote::new(remote);
@@ -33,7 +39,9 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
     }
     let spinner = super::progress::spinner("restoring", output);
     // A key that is given means an encrypted store.
-    let encrypted = global.key_file.is_some() || crate::rings::passphrase_is_for_stores()?;
+    let is_key_given = global.key_file.is_some() || crate::rings::passphrase_is_for_stores()?;
+    let is_sealed = |error: RemoteError| url.failed(error.into(), Code::Failure);
+    let encrypted = is_key_given && !sealed.is_sealed(store).map_err(is_sealed)?;
     let options = RestoreOptions { encrypted, ..RestoreOptions::default() };
     let made = || restore(&remote, store, &args.folder, options);
     let done = with_found_head(&remote, store, output, made);

@@ -275,7 +275,8 @@ fn words(
         store_path::check_given_key(&folder, global)?;
     }
     let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
-    if let Some(file) = global.key_file.as_ref().filter(|_| needs_key) {
+    let encrypts = global.settings.backup_encrypt == Some(true);
+    if let Some(file) = global.key_file.as_ref().filter(|_| needs_key || encrypts) {
         let failed = Failure::io("name", file.display());
         words.extend(["--key-file".to_owned(), plain(&std::path::absolute(file).map_err(&failed)?)?]);
     }

@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         );
     }
     let url = RemoteUrl::read(named)?;
-    let (remote, found) = url.stores()?;
+    let (remote, found) = url.stores(global.key_file.as_deref())?;
     let failed = |error: ChainError| url.failed(error, Code::Failure);
     let mut checked = Vec::new();
     for store in found {

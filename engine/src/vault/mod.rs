@@ -15,15 +15,19 @@
 //! A unit is packed, then sealed under the frame's 20 random bytes and its own number. So no two units have one nonce: not in a tail that is
 //! written again, not in a copy that goes on by itself. Associated data name the key by a random id, and never the store.
 //!
+//! [`StoreKey::seal_object`] is apart from this: it seals objects of a shipped store that is plain here.
+//!
 //! Not here: caches. An encrypted store keeps none, and no segment of it is packed again.
 
 mod frames;
 mod key_file;
+mod objects;
 mod opening;
 mod units;
 
 pub(crate) use frames::Vault;
 pub use key_file::{KEY_FILE_BYTES, KeyFile, WRAPPED_BYTES_MAX, WrapRandom};
+pub use objects::sealed_object_form;
 pub(crate) use opening::{KEY, key_fault, key_mark, make_key, open_vault};
 pub use opening::{KeyUse, Rotated, ring_id, rotate_key};
 pub use units::{FrameSeal, Packed, StoreKey, UNIT_BYTES_MAX};

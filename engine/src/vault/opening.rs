@@ -8,12 +8,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use zeroize::Zeroizing;
-
 use super::frames::Vault;
 use super::key_file::{KEY_FILE_BYTES, KeyFile, WrapRandom};
 use super::units::StoreKey;
-use crate::codec::NONCE_BYTES;
 use crate::ids::StoreId;
 use crate::storage::{Entropy, FileStorage, KeyRing, Storage, read_file, write_file};
 
@@ -168,18 +165,8 @@ pub(crate) fn make_key(storage: &dyn Storage, entropy: &dyn Entropy, ring: &dyn 
     {
         return Ok(());
     }
-    let (mut id, mut bytes) = ([0; 8], Zeroizing::new([0; 32]));
-    entropy.fill(&mut id)?;
-    entropy.fill(&mut *bytes)?;
-    let file = KeyFile::wrap(&StoreKey::new(id, bytes), ring, &random(entropy)?)?;
+    let file = KeyFile::wrap(&StoreKey::draw(entropy)?, ring, &WrapRandom::draw(entropy)?)?;
     write_file(storage, KEY, &file.encode())
-}
-
-fn random(entropy: &dyn Entropy) -> io::Result<WrapRandom> {
-    let (mut salt, mut nonce) = ([0; 16], [0; NONCE_BYTES]);
-    entropy.fill(&mut salt)?;
-    entropy.fill(&mut nonce)?;
-    Ok(WrapRandom { salt, nonce })
 }
 
 /// How a rotation ended.
@@ -212,7 +199,7 @@ pub fn rotate_key(
         Err(_) if file.unwrap(new)?.is_some() => return Ok(Ok(Rotated::Already)),
         Err(locked) => return Ok(Err(locked)),
     };
-    let file = KeyFile::wrap(&key, new, &random(entropy)?)?;
+    let file = KeyFile::wrap(&key, new, &WrapRandom::draw(entropy)?)?;
     write_file(storage, KEY, &file.encode())?;
     Ok(Ok(Rotated::Rotated))
 }

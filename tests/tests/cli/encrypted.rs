@@ -1,5 +1,7 @@
 //! Encrypted stores at every door of the program: what opens them, what is refused and in which words.
 
+use std::path::Path;
+
 use crate::world::{FEED, Ran, World, contents, finish};
 
 const PASSPHRASE: &str = "a crossing of horses";
@@ -358,4 +360,70 @@ fn doctor_says_that_no_key_at_hand_opens_a_store() {
     world.run(&["verify"]).tells(9, &["cannot be read", "no key was given"]);
     world.run(&["--key-file", elsewhere.to_str().unwrap(), "doctor"]).tells(0, &["Nothing needs to be done"]);
     with(&world, &[("ACPDB_PASSPHRASE", PASSPHRASE)], &["doctor"], "").tells(9, &["problem  key"]);
+}
+
+/// A plain store stays as it is, and who has the disk to which it is shipped cannot read it.
+#[test]
+fn what_is_shipped_encrypted_is_read_with_its_key_alone() {
+    let world = World::fed();
+    let disk = format!("file://{}", world.path("disk").display());
+    let texts = world.run(&["log", "--texts"]).ok();
+    let first = world.run(&["backup", &disk, "--encrypt"]);
+    assert!(first.err.contains("store-key") && first.err.contains("keep a copy elsewhere"), "{}", first.err);
+    first.ok();
+    let is_open = |name: &Path| name.ends_with("acpdb-remote.json") || name.ends_with("object-key");
+    for (name, bytes) in contents(&world.path("disk")) {
+        assert_eq!(bytes.starts_with(b"acpdbenc"), !is_open(&name), "{}", name.display());
+    }
+    // From here on it is what is there that decides; so it is for all verbs.
+    world.run_with(&["append", "--stdin"], line("the first zebra")).ok();
+    world.run(&["backup", &disk]).ok();
+    world.run(&["--db", &disk, "verify"]).tells(0, &["sound"]);
+    world.run(&["--db", &disk, "search", "zebra"]).tells(0, &["the first zebra"]);
+    world.run(&["restore", &disk, "again"]).ok();
+    assert!(world.run(&["--db", "again", "log", "--texts"]).ok().starts_with(&texts));
+    // A key in another file, a passphrase, no key, another key.
+    let keys = world.path("home/.config/acpdb/keys");
+    let key = std::fs::read_dir(&keys).unwrap().next().unwrap().unwrap().file_name();
+    std::fs::rename(&keys, world.path("kept")).unwrap();
+    let key = world.path("kept").join(key).display().to_string();
+    world.run(&["--db", &disk, "sessions"]).tells(9, &["no key of it is at hand"]);
+    world.run(&["--db", &disk, "verify"]).tells(9, &["no key of it is at hand"]);
+    world.run(&["backup", &disk]).tells(9, &["no key of it is at hand"]);
+    world.run(&["restore", &disk, "more"]).tells(9, &["no key of it is at hand"]);
+    world.run(&["--db", &disk, "--key-file", &key, "search", "zebra"]).tells(0, &["the first zebra"]);
+    world.run(&["restore", &disk, "more", "--key-file", &key]).ok();
+    let other = format!("file://{}", world.path("other").display());
+    let said = [("ACPDB_PASSPHRASE", "correct horse battery")];
+    with(&world, &said, &["backup", &other, "--encrypt"], "").tells(0, &["all up to"]);
+    with(&world, &said, &["--db", &other, "search", "zebra"], "").tells(0, &["the first zebra"]);
+    with(&world, &[("ACPDB_PASSPHRASE", "another horse")], &["--db", &other, "sessions"], "")
+        .tells(9, &["does not open"]);
+    world.run(&["--db", &other, "--key-file", &key, "sessions"]).tells(9, &["does not open"]);
+    // A store that was shipped as it is stays so, and a key is not taken for nothing there.
+    let plain = format!("file://{}", world.path("plain").display());
+    world.run(&["backup", &plain]).ok();
+    world.run(&["backup", &plain, "--encrypt"]).tells(9, &["shipped there as it is", "another place"]);
+    world
+        .run(&["--db", &plain, "--key-file", &key, "sessions"])
+        .tells(9, &["is not encrypted, and a key was given"]);
+    // Without its wrapped key it is noise, and it is not begun anew.
+    let objects = contents(&world.path("disk"));
+    let (wrapped, _) = objects.iter().find(|(name, _)| name.ends_with("object-key")).unwrap();
+    std::fs::remove_file(wrapped).unwrap();
+    for arguments in [&["backup", &disk, "--encrypt"][..], &["backup", &disk], &["restore", &disk, "none"]] {
+        let ran = world.run(&[arguments, &["--key-file", &key]].concat());
+        ran.tells(9, &["its key is gone"]);
+    }
+    // By the settings, for a service, and for an encrypted store, which needs none.
+    world.run(&["config", "set", "backup_encrypt", "true"]).ok();
+    let third = format!("file://{}", world.path("third").display());
+    world.run(&["backup", &third]).ok();
+    assert!(!contents(&world.path("third")).iter().any(|(_, bytes)| bytes.starts_with(b"acpdbrun")));
+    world.run(&["--db", "sealed", "init", "--encrypt"]).ok();
+    world.run(&["--db", "sealed", "backup", &third]).tells(2, &["leave out --encrypt"]);
+    world.run(&["backup", "copy", "--encrypt"]).tells(2, &["is no URL"]);
+    let settings = world.path("home/.config/acpdb/config.toml");
+    std::fs::write(&settings, "backup_encryp = true\n").unwrap();
+    world.run(&["backup", &third]).tells(2, &["did you mean backup_encrypt?"]);
 }

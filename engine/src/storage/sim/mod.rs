@@ -35,29 +35,6 @@
 //! The same seed gives the same world, to the byte; [`SimWorld::trace`] tells two runs apart. There is no real time and
 //! no real randomness in it. [`SimWorld::record`] hands out a copy of the disk before every operation, cheap enough for
 //! hundreds of thousands: each is a machine whose power may be cut.
-//!
-//! # For tests of a host
-//!
-//! ```
-//! use std::sync::Arc;
-//! use acpdb_engine::entry::{Entry, StreamInfo};
-//! use acpdb_engine::event::Role;
-//! use acpdb_engine::ids::Seq;
-//! use acpdb_engine::storage::SimWorld;
-//! use acpdb_engine::{Error, Store};
-//!
-//! let world = SimWorld::new(42);
-//! let session = StreamInfo::session("my-host", "s1");
-//! let open = |number| Store::builder("/sim").storage(Arc::new(world.process(number))).open();
-//! let store = open(1)?;
-//! let receipt = store.append(&session, vec![Entry::message("m1", Role::User, "remember this")])?;
-//!
-//! world.cut_power();
-//! assert!(store.append(&session, vec![Entry::message("m2", Role::User, "too late")]).is_err());
-//! let store = open(2)?;
-//! assert_eq!(store.head()?, Seq(receipt.first_seq.get() + receipt.event_count - 1), "acknowledged, so it is there");
-//! # Ok::<(), Error>(())
-//! ```
 
 mod bytes;
 mod chance;
@@ -112,6 +89,60 @@ struct Inner {
 }
 
 /// The simulated machine. Clones are the same machine.
+///
+/// # For tests of a host
+///
+/// Take your loop as it is, and give it a store on a simulated disk. Let a fuzzer's bytes decide the answers of the model, the calls that fail, and the operation
+/// at which power is lost. Then open the store again: it must be sound, hold all that was acknowledged, and your loop must be able to go on.
+///
+/// ```
+/// use std::sync::Arc;
+/// use acpdb_engine::entry::{Entry, StreamInfo};
+/// use acpdb_engine::event::Role;
+/// use acpdb_engine::ids::{Micros, Seq};
+/// use acpdb_engine::storage::{Crash, FixedClock, FixedEntropy, SimStorage, SimWorld};
+/// use acpdb_engine::verify::{Verdict, verify_storage};
+/// use acpdb_engine::{Error, Store};
+///
+/// fn open(disk: &SimStorage) -> Result<Store, Error> {
+///     Store::builder("/sim")
+///         .storage(Arc::new(disk.clone()))
+///         .clock(Arc::new(FixedClock::new(Micros(1_767_225_600_000_000), 1)))
+///         .entropy(Arc::new(FixedEntropy::new(7)))
+///         .open()
+/// }
+///
+/// /// Your host's loop goes here. It counts what was acknowledged.
+/// fn my_loop(disk: &SimStorage, input: &[u8], acknowledged: &mut u64) -> Result<(), Error> {
+///     let store = open(disk)?;
+///     let session = StreamInfo::session("my-host", "s1");
+///     for (number, byte) in input.iter().enumerate() {
+///         let entry = match byte % 3 {
+///             0 => Entry::message(format!("m{number}"), Role::User, format!("said {byte}")),
+///             1 => Entry::tool_started(format!("c{number}"), "read", r#"{"path":"a.rs"}"#),
+///             _ => Entry::step(format!("step {number}")),
+///         };
+///         let receipt = store.append(&session, vec![entry])?;
+///         *acknowledged = receipt.last_seq.get();
+///     }
+///     store.close()
+/// }
+///
+/// // A fuzzer would give these: the operation at which power is lost, and the input until then.
+/// for (operation, input) in [(3, &b"abc"[..]), (40, b"some longer session"), (1_000_000, b"undisturbed")] {
+///     let world = SimWorld::new(operation);
+///     let disk = world.process(1);
+///     disk.crash_at(operation, Crash::Power);
+///     let mut acknowledged = 0;
+///     let _interrupted = my_loop(&disk, input, &mut acknowledged);
+///
+///     // The next start of the host, after the power is back.
+///     let store = open(&world.process(2)).expect("a store survives a power cut");
+///     assert!(store.head().unwrap() >= Seq(acknowledged), "what was acknowledged is there");
+///     let report = verify_storage(Arc::new(world.process(3)), true).expect("it can be checked");
+///     assert_eq!(report.verdict(), Verdict::Sound);
+/// }
+/// ```
 #[derive(Clone, Default)]
 pub struct SimWorld(Arc<Inner>);
 
