@@ -1,4 +1,4 @@
-//! Stores beyond their machine: at a folder of any mounted disk, or in a bucket (feature `s3`).
+//! Stores beyond their machine: at a folder of any mounted disk, in a bucket (feature `s3`), or in a database (feature `postgres`).
 //!
 //! A worker opens the store of a session, records, and ends; the next one, on any machine, goes on. No server, lease or clock is between them: each commit is
 //! acknowledged once it is an object there, and who opens a store takes it from the worker that had it.
@@ -43,8 +43,8 @@ use crate::keys::KeyRing;
 /// Opens a store below a URL, and takes it over from the worker that has it, with the tools of all hosts that acpdb knows. When an append of it returns, the commit is
 /// at the remote.
 ///
-/// `url` is `file:///FOLDER`, or, with the feature `s3`, `s3://BUCKET/PREFIX`; credentials are those of the variables `AWS_*` and of the user's profile. Blocks
-/// until answers are there.
+/// `url` is `file:///FOLDER`; with the feature `s3`, `s3://BUCKET/PREFIX`; with the feature `postgres`, `postgres://HOST/DATABASE/PREFIX`. Credentials are those of
+/// the variables `AWS_*` or `PG*` and of the user's profile. Blocks until answers are there.
 ///
 /// # Errors
 /// [`ChainError::Url`] for a URL that names no remote, and those of a remote, such as [`ChainError::Fenced`] if another worker took the store over

@@ -303,7 +303,7 @@ pub(crate) fn check(key: &SettingKey, text: &str) -> Result<(), Failure> {
         ValueKind::Url => {
             // A program with other features may use the same file.
             return match RemotePlace::of_url(text) {
-                Ok(_) | Err(RemoteUrlError::WithoutS3) => Ok(()),
+                Ok(_) | Err(RemoteUrlError::WithoutS3 | RemoteUrlError::WithoutPostgres) => Ok(()),
                 Err(error) => Err(Failure::usage(format!("{} cannot be that: {error}", key.name))),
             };
         }

@@ -130,12 +130,18 @@ pub enum RemoteUrlError {
     },
     /// A user or a password stands in it.
     #[error(
-        "a URL with a user or a password in it is refused: credentials are those of the variables AWS_* and of ~/.aws"
+        "a URL with a user or a password in it is refused: credentials are those of the variables AWS_* and of ~/.aws, or PG* and ~/.pgpass"
     )]
     Credentials,
     /// A bucket is named in another form.
     #[error("the URL has another form than s3://BUCKET/PREFIX")]
     BucketForm,
+    /// A database is named in another form.
+    #[error("the URL has another form than postgres://HOST/DATABASE/PREFIX")]
+    DatabaseForm,
+    /// The program has no client of databases.
+    #[error("this acpdb was built without postgres")]
+    WithoutPostgres,
     /// The program has no client of buckets.
     #[error("this acpdb was built without s3")]
     WithoutS3,

@@ -26,6 +26,8 @@ mod names;
 mod objects;
 mod opened;
 mod place;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod read;
 mod rehearsal;
 mod remote;

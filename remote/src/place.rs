@@ -1,4 +1,4 @@
-//! URLs below which stores are shipped: `file:///FOLDER`, on any mounted disk, and `s3://BUCKET/PREFIX`.
+//! URLs below which stores are shipped: `file:///FOLDER`, on any mounted disk, `s3://BUCKET/PREFIX`, `postgres://HOST/DATABASE/PREFIX`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -8,7 +8,9 @@ use std::sync::Arc;
 use crate::encrypted::EncryptedRemote;
 use crate::error::RemoteUrlError;
 use crate::folder::FolderRemote;
-#[cfg(feature = "s3")]
+#[cfg(feature = "postgres")]
+use crate::postgres::{PostgresPlace, PostgresRemote, PostgresSettings};
+#[cfg(any(feature = "postgres", feature = "s3"))]
 use crate::remote::Remote;
 use crate::remote::RemoteError;
 #[cfg(feature = "s3")]
@@ -22,6 +24,9 @@ pub enum RemotePlace {
     /// A prefix of a bucket.
     #[cfg(feature = "s3")]
     Bucket(S3Place),
+    /// A prefix in a database.
+    #[cfg(feature = "postgres")]
+    Database(PostgresPlace),
 }
 
 /// The name before `:`, if a text is a URL and no folder.
@@ -39,9 +44,12 @@ impl RemotePlace {
     pub fn of_url(url: &str) -> Result<Self, RemoteUrlError> {
         let typed = || url.to_owned();
         match url_scheme(url) {
-            Some("file" | "s3") if has_user(url) => return Err(RemoteUrlError::Credentials),
+            Some("file" | "s3" | "postgres" | "postgresql") if has_user(url) => {
+                return Err(RemoteUrlError::Credentials);
+            }
             Some("file") => {}
             Some("s3") => return Self::bucket(url),
+            Some("postgres" | "postgresql") => return Self::database(url),
             Some(scheme) => return Err(RemoteUrlError::Scheme { scheme: scheme.to_owned() }),
             None => return Err(RemoteUrlError::NoScheme { typed: typed() }),
         }
@@ -55,6 +63,15 @@ impl RemotePlace {
         Ok(Self::Folder(PathBuf::from(OsString::from_vec(bytes))))
     }
 
+    /// Whether its owner pays for each request, as for those of a bucket.
+    pub const fn costs_a_request(&self) -> bool {
+        match self {
+            #[cfg(feature = "s3")]
+            Self::Bucket(_) => true,
+            _ => false,
+        }
+    }
+
     /// The remote of the place; a bucket by the variables `AWS_*` and the profiles of the user. Encrypted stores there need a ring. Makes no request.
     ///
     /// # Errors
@@ -64,10 +81,12 @@ impl RemotePlace {
             Self::Folder(folder) => Ok(EncryptedRemote::new(Arc::new(FolderRemote::new(folder)))),
             #[cfg(feature = "s3")]
             Self::Bucket(place) => open_bucket(place, false).map(EncryptedRemote::new),
+            #[cfg(feature = "postgres")]
+            Self::Database(place) => Ok(EncryptedRemote::new(open_database(place))),
         }
     }
 
-    /// The same, of a bucket that need not keep conditions: nothing stops a second writer there. A folder keeps them in any case.
+    /// The same, of a bucket that need not keep conditions: nothing stops a second writer there. Folders and databases keep them in any case.
     ///
     /// # Errors
     /// As [`RemotePlace::open`].
@@ -75,8 +94,19 @@ impl RemotePlace {
         match self {
             #[cfg(feature = "s3")]
             Self::Bucket(place) => open_bucket(place, true).map(EncryptedRemote::new),
-            Self::Folder(_) => self.open(),
+            _ => self.open(),
         }
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn database(_: &str) -> Result<Self, RemoteUrlError> {
+        Err(RemoteUrlError::WithoutPostgres)
+    }
+
+    #[cfg(feature = "postgres")]
+    fn database(url: &str) -> Result<Self, RemoteUrlError> {
+        let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+        PostgresPlace::read(rest).map(Self::Database).ok_or(RemoteUrlError::DatabaseForm)
     }
 
     #[cfg(not(feature = "s3"))]
@@ -96,6 +126,15 @@ impl RemotePlace {
         let path = decoded(path).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
         Ok(Self::Bucket(S3Place::new(bucket, &path).map_err(|_| wrong())?))
     }
+}
+
+#[cfg(feature = "postgres")]
+fn open_database(place: &PostgresPlace) -> Arc<dyn Remote> {
+    // Not set, or no text.
+    let variable = |name: &str| std::env::var(name).ok();
+    // A user without a home, or with an empty one, has no file of passwords.
+    let home = variable("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    Arc::new(PostgresRemote::new(place.clone(), PostgresSettings::read(&variable, home.as_deref())))
 }
 
 #[cfg(feature = "s3")]
@@ -149,6 +188,7 @@ mod tests {
             ("file:///a%00", None),
             ("file:///a?b", None),
             ("s3://key:w0rd@bucket/prefix", None),
+            ("postgres://user:w0rd@host/agents", None),
             ("file://key:w0rd@host/prefix", None),
             ("file:key:w0rd@host", None),
             ("folder", None),

@@ -17,7 +17,8 @@ pub trait Remote: Send + Sync {
     fn put(&self, key: &str, bytes: &mut dyn Read, length: u64) -> Result<ObjectTag, RemoteError>;
     /// The bytes of an object, or of a range of it, which ends with the object; `None`: there is no such object.
     fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError>;
-    /// Objects whose keys begin with `under` and come after `after` in the order of bytes: the next 1,000 at most, in any order. None: there are no more.
+    /// Objects whose keys begin with `under` and come after `after` in the order of bytes: the next 1,000 at most, in any order. None: there are no more. `under` is
+    /// empty or ends with `/`: a server was seen that leaves `c-1` out behind a page of `c/1`.
     fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError>;
     /// Takes an object away; no error if there is none.
     fn delete(&self, key: &str) -> Result<(), RemoteError>;

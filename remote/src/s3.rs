@@ -44,6 +44,9 @@ const SIGNED_FOR: Duration = Duration::from_secs(300);
 const CALL_COUNT: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// No object has a byte behind this place.
+const OFFSET_MAX: u64 = i64::MAX as u64;
+
 /// Objects below a prefix of a bucket.
 pub struct S3Remote {
     place: S3Place,
@@ -190,11 +193,13 @@ impl S3Remote {
     }
 
     fn get_object(&self, what: &str, key: &str, range: Option<&Range<u64>>) -> Result<S3Answer, RemoteError> {
-        // An end of 0 is one of nothing, and no range begins behind it.
-        let headers: Vec<_> = range
-            .map(|range| ("range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1))))
-            .into_iter()
-            .collect();
+        let written = |range: &Range<u64>| match range.end {
+            // Servers were seen that read no such number, and answer with nothing.
+            end if end > OFFSET_MAX => format!("bytes={}-", range.start),
+            // An end of 0 is one of nothing, and no range begins behind it.
+            end => format!("bytes={}-{}", range.start, end.saturating_sub(1)),
+        };
+        let headers: Vec<_> = range.map(|range| ("range", written(range))).into_iter().collect();
         let sign =
             |credentials: &Credentials| signed(&mut self.bucket.get_object(Some(credentials), key), &headers);
         self.call(what, Method::Get, &sign, &headers, &[])
@@ -312,8 +317,9 @@ impl Remote for S3Remote {
 
     fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
         let (what, whole) = (format!("reading {key}"), self.whole(key)?);
+        let is_nothing = range.as_ref().is_some_and(|range| range.is_empty() || range.start > OFFSET_MAX);
         // Of nothing one byte is asked for: the error of a HEAD has no code.
-        let asked = range.as_ref().map(|range| range.start..range.end.max(range.start.saturating_add(1)));
+        let asked = if is_nothing { Some(0..1) } else { range.clone() };
         let mut answer = self.get_object(&what, &whole, asked.as_ref())?;
         if answer.status == 416 {
             // The range begins behind the end of the object.
@@ -326,8 +332,8 @@ impl Remote for S3Remote {
                 Ok(Some((crate::remote::within(&answer.body, range.as_ref()), tag)))
             }
             206 => {
-                let (tag, is_empty) = (answer.tag(&what)?, range.is_some_and(|range| range.is_empty()));
-                Ok(Some((if is_empty { Vec::new() } else { answer.body }, tag)))
+                let tag = answer.tag(&what)?;
+                Ok(Some((if is_nothing { Vec::new() } else { answer.body }, tag)))
             }
             404 if !answer.is_bucket_missing() => Ok(None),
             _ => Err(answer.error(&what)),

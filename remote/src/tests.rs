@@ -10,6 +10,8 @@ mod hostile;
 mod mirrors;
 mod objects;
 mod repairs;
+#[cfg(feature = "servers")]
+mod servers;
 mod shipping;
 mod simulation;
 mod workers;

@@ -66,12 +66,12 @@ pub(crate) struct Verify {
 #[command(
     after_help = "Writers need not stop. A copy is verified before it gets its name; to restore it, open it. Below a URL a store is kept \
     in pieces that are written once; several stores may be there. An encrypted store goes there as it is, without its key. \
-    s3:// needs a build with --features s3; credentials and endpoint are those of the variables AWS_* and of ~/.aws."
+    s3:// and postgres:// need a build with that feature; credentials are those of AWS_* and ~/.aws, or of PG* and ~/.pgpass."
 )]
 #[expect(clippy::struct_excessive_bools, reason = "switches of one verb, each with a name")]
 pub(crate) struct BackupArgs {
     /// A folder that is empty or does not exist, or holds an older backup of this store, whose place the new one takes; or
-    /// `file:///FOLDER` on a mounted disk, `s3://BUCKET/PREFIX`, to ship new events there
+    /// `file:///FOLDER` on a mounted disk, `s3://BUCKET/PREFIX`, `postgres://HOST/DATABASE/PREFIX`, to ship new events there
     /// [default: the setting backup]
     #[arg(value_name = "DIR|URL")]
     pub(crate) target: Option<PathBuf>,
@@ -115,7 +115,7 @@ fn seconds(text: &str) -> Result<u32, String> {
     read. An item of a context is shown again by acpdb context restore."
 )]
 pub(crate) struct RestoreArgs {
-    /// Where acpdb backup shipped to: `file:///FOLDER`, `s3://BUCKET/PREFIX`
+    /// Where acpdb backup shipped to: `file:///FOLDER`, `s3://BUCKET/PREFIX`, `postgres://HOST/DATABASE/PREFIX`
     #[arg(value_name = "URL")]
     pub(crate) url: PathBuf,
     /// A folder that is empty or does not exist, for the store

@@ -1,4 +1,4 @@
-//! URLs below which stores are shipped: `file:///FOLDER`, on any mounted disk, and `s3://BUCKET/PREFIX`. Others are refused by name.
+//! URLs below which stores are shipped: `file:///FOLDER`, on any mounted disk, `s3://BUCKET/PREFIX`, `postgres://HOST/DATABASE/PREFIX`. Others are refused by name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,6 +49,8 @@ impl RemoteUrl {
             Ok(place) => Ok(Self { typed, place }),
             Err(error @ RemoteUrlError::WithoutS3) => Err(Failure::usage(error.to_string())
                 .hint("build it with --features s3, or name a folder, as file:///mnt/disk/acpdb")),
+            Err(error @ RemoteUrlError::WithoutPostgres) => Err(Failure::usage(error.to_string())
+                .hint("build it with --features postgres, or name a folder, as file:///mnt/disk/acpdb")),
             Err(error) => Err(Failure::usage(error.to_string()).hint(form)),
         }
     }
@@ -78,8 +80,8 @@ impl RemoteUrl {
             self.shown(),
             describe::bytes(count.bytes)
         );
-        // A disk that is mounted costs nothing a request.
-        if matches!(self.place, RemotePlace::Folder(_)) && global.settings.storage_price.is_none() {
+        // A disk that is mounted, or a database, costs nothing a request.
+        if !self.place.costs_a_request() && global.settings.storage_price.is_none() {
             return Ok((line, json!(count)));
         }
         let prices = StoragePrices::named(global.settings.storage_price.as_deref().unwrap_or("s3"))?;
@@ -122,8 +124,8 @@ impl RemoteUrl {
 
     /// The same, of a bucket that need not keep conditions.
     pub(crate) fn open_alone(&self, key_file: Option<&Path>) -> Result<EncryptedRemote, Failure> {
-        if matches!(self.place, RemotePlace::Folder(_)) {
-            let what = "--alone is for a bucket that keeps no conditions: a folder needs no such";
+        if !self.place.costs_a_request() {
+            let what = "--alone is for a bucket that keeps no conditions: folders and databases need no such";
             return Err(Failure::usage(what));
         }
         let opened = self.place.open_alone().map_err(|error| self.failed(error.into(), Code::Failure))?;
@@ -131,17 +133,20 @@ impl RemoteUrl {
     }
 
     /// Refuses a place that is another one's, or a part of the store, or on a disk that is not there.
-    #[cfg_attr(not(feature = "s3"), expect(unused_variables, reason = "a folder is looked at itself"))]
+    #[cfg_attr(
+        not(any(feature = "s3", feature = "postgres")),
+        expect(unused_variables, reason = "a folder is looked at itself")
+    )]
     pub(crate) fn check_to_write(&self, remote: &dyn Remote, store: &Path) -> Result<(), Failure> {
         match &self.place {
             RemotePlace::Folder(folder) => Self::check_folder(folder, store),
-            #[cfg(feature = "s3")]
-            RemotePlace::Bucket(_) => self.check_prefix(remote),
+            #[cfg(any(feature = "s3", feature = "postgres"))]
+            _ => self.check_prefix(remote),
         }
     }
 
     /// Refuses a prefix without the mark of a first shipping and with other things in it.
-    #[cfg(feature = "s3")]
+    #[cfg(any(feature = "s3", feature = "postgres"))]
     fn check_prefix(&self, remote: &dyn Remote) -> Result<(), Failure> {
         let failed = |error: RemoteError| self.failed(error.into(), Code::Partial);
         if remote.get(MARK, Some(0..0)).map_err(failed)?.is_some() {

@@ -48,13 +48,13 @@ impl ServiceKind {
 
     /// Variables that it gets, with their current values. No credentials: they are not written to a file.
     fn variables(self) -> impl Iterator<Item = &'static str> {
-        let places: &[&str] = if self == Self::Backup { &BUCKET_VARIABLES } else { &[] };
+        let places: &[&str] = if self == Self::Backup { &REMOTE_VARIABLES } else { &[] };
         VARIABLES.into_iter().chain(places.iter().copied())
     }
 }
 
-/// Variables that say where a bucket is, and in which files its credentials are.
-const BUCKET_VARIABLES: [&str; 8] = [
+/// Variables that say where a bucket or a database is, and in which files its credentials are.
+const REMOTE_VARIABLES: [&str; 13] = [
     "AWS_CA_BUNDLE",
     "AWS_CONFIG_FILE",
     "AWS_DEFAULT_REGION",
@@ -63,6 +63,11 @@ const BUCKET_VARIABLES: [&str; 8] = [
     "AWS_PROFILE",
     "AWS_REGION",
     "AWS_SHARED_CREDENTIALS_FILE",
+    "PGPASSFILE",
+    "PGPORT",
+    "PGSSLMODE",
+    "PGSSLROOTCERT",
+    "PGUSER",
 ];
 
 /// Variables for the places of hosts and settings, and for the recorded parts of a session. A tidy check compares them with those
@@ -285,8 +290,12 @@ fn words(
             let failure = Failure::usage("the setting backup does not say where the store is shipped to");
             failure.hint("acpdb config set backup URL")
         })?;
-        if variable("AWS_ACCESS_KEY_ID").is_some() {
-            output.warn("the service does not get AWS_ACCESS_KEY_ID, since its file would hold a secret: keep credentials in ~/.aws");
+        for (name, place) in [("AWS_ACCESS_KEY_ID", "~/.aws"), ("PGPASSWORD", "~/.pgpass")] {
+            if variable(name).is_some() {
+                output.warn(format!(
+                    "the service does not get {name}, since its file would hold a secret: keep credentials in {place}"
+                ));
+            }
         }
         words.extend(["backup".to_owned(), plain(Path::new(&url))?, "--follow".to_owned()]);
         return Ok(words);

@@ -17,7 +17,7 @@ use crate::names::meta_key;
 use crate::run::LogRun;
 use crate::sim::{SimRemote, SimRemoteFaults};
 use crate::{
-    ChainError, FolderRemote, MemoryRemote, Remote, RemoteOptions, RemoteStore, RestoreOptions, ShipOptions,
+    ChainError, MemoryRemote, Remote, RemoteOptions, RemotePlace, RemoteStore, RestoreOptions, ShipOptions,
     Shipper, mirror, open, restore, status, store_of,
 };
 
@@ -203,33 +203,50 @@ fn a_text_that_a_worker_erases_leaves_the_remote() {
 /// The variable that makes a process of these tests a worker: its folder.
 const WORKER: &str = "ACPDB_TEST_WORKER_OF_A_REMOTE";
 
-fn process_store() -> StoreId {
-    store_of("processes")
+/// The URL at which workers meet, if it is none of a folder beside theirs: `tests/scripts/remote_servers.py` has one.
+const MEETING: &str = "ACPDB_WORKER_URL";
+
+fn number_of(variable: &str, default: usize) -> usize {
+    std::env::var(variable).map_or(default, |text| text.parse().unwrap())
+}
+
+fn process_store(number: usize) -> StoreId {
+    store_of(&format!("processes {number}"))
+}
+
+/// The remote of workers whose folders are in this one.
+fn meeting(folder: &Path) -> Arc<dyn Remote> {
+    let url = std::env::var(MEETING).unwrap_or_else(|_| format!("file://{}/remote", folder.display()));
+    Arc::new(RemotePlace::of_url(&url).unwrap().open().unwrap())
 }
 
 /// Not a test of its own: a worker that [`processes_that_are_killed_and_stopped_lose_nothing_acknowledged`] starts.
 #[test]
 fn worker_process() {
     let Some(folder) = std::env::var_os(WORKER).map(PathBuf::from) else { return };
-    let remote: Arc<dyn Remote> = Arc::new(FolderRemote::new(folder.parent().unwrap().join("remote")));
+    let (remote, stores) = (meeting(folder.parent().unwrap()), number_of("ACPDB_WORKER_STORES", 1));
     let mut out = std::io::stdout();
     let mut tell = |line: String| {
         out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).unwrap();
     };
     for round in 0.. {
-        let opened = match open(Arc::clone(&remote), process_store(), options(&folder)) {
+        let chosen = (std::process::id() as usize + round * 7) % stores;
+        let opened = match open(Arc::clone(&remote), process_store(chosen), options(&folder)) {
             Ok(opened) => opened,
             Err(ChainError::Fenced { .. } | ChainError::Contended | ChainError::Missing { .. }) => continue,
+            Err(ChainError::Remote(error)) if error.may_pass() => continue,
             Err(error) => panic!("WRONG {error}"),
         };
         for number in 0..20 {
-            let name = format!("p{}-{round}-{number}", std::process::id());
+            let name = format!("s{chosen}-p{}-{round}-{number}", std::process::id());
             match say(&opened, &name) {
                 Ok(()) => tell(format!("ACKED {name}")),
                 Err(Error::Fenced { .. }) => {
                     tell("FENCED".to_owned());
                     break;
                 }
+                // A server ended: it may be there, and was not acknowledged.
+                Err(Error::Unshipped { .. }) => break,
                 Err(error) => panic!("WRONG {error}"),
             }
         }
@@ -274,10 +291,11 @@ fn processes_that_are_killed_and_stopped_lose_nothing_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: String| folder.path().join(name);
     let (sender, receiver) = channel();
-    let mut workers: Vec<_> = (0..3).map(|number| start(at(format!("worker-{number}")), &sender)).collect();
+    let (count, stores) = (number_of("ACPDB_WORKER_COUNT", 3), number_of("ACPDB_WORKER_STORES", 1));
+    let mut workers: Vec<_> =
+        (0..count).map(|number| start(at(format!("worker-{number}")), &sender)).collect();
     let (mut acked, mut fenced, mut killed) = (Vec::new(), 0, 0);
-    let rounds = std::env::var("ACPDB_WORKER_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
-    for round in 0..rounds {
+    for round in 0..number_of("ACPDB_WORKER_ROUNDS", 12) {
         gather(&receiver, &mut acked, &mut fenced, 5);
         let number = round % workers.len();
         if round % 2 == 0 {
@@ -302,15 +320,25 @@ fn processes_that_are_killed_and_stopped_lose_nothing_acknowledged() {
             acked.push(name.to_owned());
         }
     }
-    let remote: Arc<dyn Remote> = Arc::new(FolderRemote::new(at("remote".to_owned())));
-    let last = open(remote, process_store(), options(&at("last".to_owned()))).unwrap();
-    let found = said(&last);
-    let once: BTreeSet<_> = found.iter().collect();
-    assert_eq!(once.len(), found.len(), "each once");
-    let lost: Vec<_> = acked.iter().filter(|name| !once.contains(name)).collect();
-    assert!(lost.is_empty(), "{} of {} lost: {lost:?}", lost.len(), acked.len());
-    assert!(killed > 0 && fenced > 0, "{killed} killed, {fenced} fenced");
-    eprintln!("{} acknowledged, {killed} killed, {fenced} fenced, epoch {}", acked.len(), last.epoch());
-    let deep = VerifyOptions { deep: true, ..VerifyOptions::default() };
-    assert_eq!(verify_store(last.store().root(), &deep).unwrap().verdict(), Verdict::Sound);
+    let (remote, mut taken_over) = (meeting(folder.path()), 0);
+    for number in 0..stores {
+        let told: Vec<_> = acked.iter().filter(|name| name.starts_with(&format!("s{number}-"))).collect();
+        let create = !told.is_empty();
+        let judge = options(&at(format!("last-{number}"))).create(create);
+        let last = match open(Arc::clone(&remote), process_store(number), judge) {
+            Err(ChainError::NoStore { .. }) if !create => continue,
+            last => last.unwrap(),
+        };
+        taken_over += last.epoch();
+        let found = said(&last);
+        let once: BTreeSet<_> = found.iter().collect();
+        assert_eq!(once.len(), found.len(), "each once");
+        let lost: Vec<_> = told.iter().filter(|name| !once.contains(**name)).collect();
+        assert!(lost.is_empty(), "{} of {} lost: {lost:?}", lost.len(), told.len());
+        let deep = VerifyOptions { deep: true, ..VerifyOptions::default() };
+        assert_eq!(verify_store(last.store().root(), &deep).unwrap().verdict(), Verdict::Sound);
+    }
+    // Workers of many stores seldom meet.
+    assert!(killed > 0 && (fenced > 0 || stores > 1), "{killed} killed, {fenced} fenced");
+    eprintln!("{} acknowledged, {killed} killed, {fenced} fenced, {taken_over} take-overs", acked.len());
 }
