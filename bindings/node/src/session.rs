@@ -2,17 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acpdb_bindings::sessions::{self, Serving};
-use acpdb_bindings::{ActAnswer, Described, Fault, keeping, lines, stores};
-use acpdb_engine::Store;
+use acpdb_bindings::{Arguments, Fault, door, keeping, lines, sessions, stores};
 use acpdb_engine::entry::{Bytes, StreamInfo};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store as engine;
 use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
 use napi_derive::napi;
-use serde::Deserialize;
 
-use crate::job::{Job, Told, arguments, promise, raise, spelled, told};
+use crate::job::{Job, Told, described, promise, raise, shown, told};
 use crate::store::Held;
 use crate::view::NativeView;
 
@@ -89,50 +86,6 @@ pub struct Served {
     pub facts: String,
 }
 
-#[derive(Deserialize)]
-struct Acted {
-    #[serde(default)]
-    key: String,
-    #[serde(default)]
-    why: String,
-    #[serde(default)]
-    action: String,
-    #[serde(default)]
-    targets: Vec<(String, Option<String>)>,
-    #[serde(default)]
-    pin: bool,
-    #[serde(default)]
-    to: u64,
-    #[serde(default)]
-    json: String,
-    #[serde(default)]
-    item: String,
-    other: Option<String>,
-    reason: Option<String>,
-}
-
-/// An act by its name.
-fn acted(store: &Store, info: &StreamInfo, act: &str, json: &str) -> Result<Told, Fault> {
-    let session = store.session(info.clone());
-    let it: Acted = arguments(json)?;
-    let names = || it.targets.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    match act {
-        "step" => told(&acpdb_serve::Step::begin(&session, &it.key).map(drop)?),
-        "resume" => told(&sessions::resumed(&session)?),
-        "flush" => told(&acpdb_serve::flush(&session)?),
-        "context" => told(&sessions::act(store, &session, &it.action, it.targets, it.pin)?),
-        "context_tool" => told(&ActAnswer::from(store.context_tool(session.id(), &it.json)?)),
-        "pin" => told(&sessions::pin(store, &session, &names(), it.pin)?),
-        "rewind" => told(&ActAnswer::from(store.rewind(session.id(), Seq(it.to))?)),
-        "update_tasks" => told(&ActAnswer::from(store.update_tasks(session.id(), it.json.as_bytes())?)),
-        "memory" => {
-            let command = stores::memory_command(&it.action, &it.item, it.other.as_deref(), it.reason)?;
-            told(&sessions::remembered(store, &session, &command)?)
-        }
-        other => Err(Fault::new("error", format!("there is no act {other:?} ({})", it.why))),
-    }
-}
-
 /// One session of a store.
 #[napi]
 pub struct NativeSession {
@@ -148,12 +101,12 @@ impl NativeSession {
     /// Submits entries in the order of the calls.
     fn submitted(
         &self,
-        described: String,
+        facts: String,
         given: Vec<Bytes>,
     ) -> impl FnOnce() -> Result<engine::Ticket, Fault> + Send + use<> {
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
         self.held.lane.queued(move || {
-            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
+            let entries = described(&facts, &given)?;
             Ok(held.store()?.submit(&info, entries)?)
         })
     }
@@ -179,20 +132,16 @@ impl NativeSession {
 
     /// Appends entries, in the order of the calls.
     #[napi]
-    pub fn append(
-        &self,
-        described: String,
-        given: Vec<Either<String, Uint8Array>>,
-    ) -> AsyncTask<Job<Receipt>> {
+    pub fn append(&self, facts: String, given: Vec<Either<String, Uint8Array>>) -> AsyncTask<Job<Receipt>> {
         let given = texts(given);
         if self.held.is_durable {
-            let ticket = self.submitted(described, given);
+            let ticket = self.submitted(facts, given);
             return promise(move || Ok(ticket()?.wait()?.into()));
         }
         // A ticket waits until the commit is durable, which is not asked for here.
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
         promise(self.held.lane.queued(move || {
-            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
+            let entries = described(&facts, &given)?;
             Ok(held.store()?.session((*info).clone()).append(entries)?.into())
         }))
     }
@@ -202,12 +151,12 @@ impl NativeSession {
     pub fn append_expecting(
         &self,
         head: i64,
-        described: String,
+        facts: String,
         given: Vec<Either<String, Uint8Array>>,
     ) -> AsyncTask<Job<Receipt>> {
         let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
         promise(self.held.lane.queued(move || {
-            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
+            let entries = described(&facts, &given)?;
             let session = held.store()?.session((*info).clone());
             Ok(session.append_expecting(Seq(head.unsigned_abs()), entries)?.into())
         }))
@@ -217,10 +166,10 @@ impl NativeSession {
     #[napi]
     pub fn submit(
         &self,
-        described: String,
+        facts: String,
         given: Vec<Either<String, Uint8Array>>,
     ) -> AsyncTask<Job<NativeTicket>> {
-        let ticket = self.submitted(described, texts(given));
+        let ticket = self.submitted(facts, texts(given));
         promise(move || Ok(ticket()?.into()))
     }
 
@@ -242,11 +191,15 @@ impl NativeSession {
         }))
     }
 
-    /// Does an act that records, in the order of the calls; the answer is JSON.
+    /// An operation by its name, in the order of the calls; the answer is JSON.
     #[napi]
-    pub fn act(&self, act: String, json: String) -> AsyncTask<Job<Told>> {
+    pub fn call(&self, operation: String, json: String) -> AsyncTask<Job<Told>> {
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
-        promise(self.held.lane.queued(move || acted(&held.store()?, &info, &act, &json)))
+        promise(
+            self.held
+                .lane
+                .queued(move || Ok(shown(door::of_session(&held.store()?, &info, &operation, &json)?))),
+        )
     }
 
     /// Begins a session that continues this one.
@@ -274,14 +227,10 @@ impl NativeSession {
     }
 
     #[napi]
-    pub fn remember(
-        &self,
-        described: String,
-        given: Vec<Either<String, Uint8Array>>,
-    ) -> AsyncTask<Job<Told>> {
+    pub fn remember(&self, facts: String, given: Vec<Either<String, Uint8Array>>) -> AsyncTask<Job<Told>> {
         let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
         promise(self.held.lane.queued(move || {
-            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
+            let entries = described(&facts, &given)?;
             let store = held.store()?;
             let session = store.session((*info).clone());
             told(&sessions::remember(&store, &session, stores::memory_entry(&entries)?)?)
@@ -295,8 +244,8 @@ impl NativeSession {
         promise(self.held.lane.queued(move || {
             let store = held.store()?;
             let session = store.session((*info).clone());
-            let (body, facts) = sessions::served(&session, arguments::<Serving>(&json)?)?;
-            Ok(Served { body: body.into(), facts: spelled(&facts)? })
+            let (body, facts) = sessions::served(&session, &Arguments::read(&json)?)?;
+            Ok(Served { body: body.into(), facts })
         }))
     }
 

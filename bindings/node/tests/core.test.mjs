@@ -307,3 +307,19 @@ test("an encrypted store is opened with its key, and several stores are read as 
   assert.match(inspect([server.session("s1"), stores, server]), /key: "s1".*laptop, server/s);
   await stores.close();
 });
+
+test("a store beyond this machine is taken over, and the worker before is told", async () => {
+  const url = `file://${join(folder(), "disk")}`;
+  const worker = (options) => acpdb.openRemote(url, "session-1", folder(), { ...anywhere, ...options });
+  await assert.rejects(worker({ create: false }), acpdb.NotFoundError);
+  await assert.rejects(acpdb.openRemote("ftp://host", "session-1", folder(), anywhere), acpdb.InvalidError);
+  const first = await worker({ owner: "one" });
+  await first.session("s1").append(Entry.message("user", "hello"));
+  const second = await worker({ owner: "two" });
+  assert.equal((await second.session("s1").history()).length, 1);
+  await assert.rejects(first.session("s1").append(Entry.message("user", "too late")), acpdb.FencedError);
+  await second.session("s1").append(Entry.message("user", "in time"));
+  assert.equal((await second.verify()).verdict, "sound");
+  await second.close();
+  await assert.rejects(first.close(), acpdb.FencedError);
+});
