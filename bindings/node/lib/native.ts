@@ -34,9 +34,9 @@ export interface NativeSession {
   readonly key: string;
   readonly host: string;
   readonly stream: string;
-  append(described: string, texts: Text[]): Promise<Receipt>;
-  appendExpecting(head: number, described: string, texts: Text[]): Promise<Receipt>;
-  submit(described: string, texts: Text[]): Promise<NativeTicket>;
+  readonly durable: boolean;
+  append(described: string, texts: Text[], head?: number): Promise<Receipt>;
+  submit(described: string, texts: Text[], head?: number): Promise<NativeTicket>;
   appendLines(format: string, lines: Uint8Array, prefix: string, salt: string): Promise<number>;
   call(operation: string, json: string): Promise<string>;
   fork(key?: string, at?: string, title?: string): Promise<NativeSession>;

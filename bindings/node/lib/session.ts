@@ -131,8 +131,7 @@ export class Session {
    * recorded in the order of the calls, awaited or not. An entry whose `origin` is known already is skipped.
    */
   async append(...entries: Entry[]): Promise<Receipt> {
-    const [facts, texts] = described(entries);
-    return settled(this.#native.append(facts, texts));
+    return this.#append(entries);
   }
 
   /**
@@ -140,8 +139,7 @@ export class Session {
    * `HeadMovedError` names both, and nothing is recorded: read again, and decide anew.
    */
   async appendExpecting(head: number, ...entries: Entry[]): Promise<Receipt> {
-    const [facts, texts] = described(entries);
-    return settled(this.#native.appendExpecting(count("head", head), facts, texts));
+    return this.#append(entries, count("head", head));
   }
 
   /** As `append`, without waiting for the disk: the ticket's `wait` does. */
@@ -337,6 +335,13 @@ export class Session {
   /** What `console.log` shows. */
   [inspected](): string {
     return `Session { key: ${JSON.stringify(this.key)}, host: ${JSON.stringify(this.host)} }`;
+  }
+
+  async #append(entries: Entry[], head?: number): Promise<Receipt> {
+    const [facts, texts] = described(entries);
+    if (!this.#native.durable) return settled(this.#native.append(facts, texts, head));
+    // While the disk is written no thread of the pool waits for it.
+    return settled(this.#native.submit(facts, texts, head).then((ticket) => ticket.wait()));
   }
 
   async #call<T>(operation: string, given: object = {}): Promise<T> {

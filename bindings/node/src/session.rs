@@ -1,12 +1,17 @@
 //! One session: append, serve, act; receipts and submitted commits.
 
+use std::future::Future as _;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 
 use acpdb_bindings::{Arguments, Fault, door, keeping, lines, sessions, stores};
-use acpdb_engine::entry::{Bytes, StreamInfo};
+use acpdb_engine::Error;
+use acpdb_engine::entry::{Bytes, Entry, StreamInfo};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store as engine;
-use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
+use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Object, ToNapiValue, TypeName, Uint8Array};
+use napi::{Env, JsDeferred};
 use napi_derive::napi;
 
 use crate::job::{Job, Told, described, promise, raise, shown, told};
@@ -49,14 +54,14 @@ impl From<engine::Receipt> for Receipt {
 /// A commit that was submitted.
 #[napi]
 pub struct NativeTicket {
-    ticket: Arc<Mutex<Option<engine::Ticket>>>,
+    ticket: Mutex<Option<engine::Ticket>>,
     last_seq: Seq,
 }
 
 impl From<engine::Ticket> for NativeTicket {
     fn from(ticket: engine::Ticket) -> Self {
         let last_seq = ticket.receipt().last_seq;
-        Self { ticket: Arc::new(Mutex::new(Some(ticket))), last_seq }
+        Self { ticket: Mutex::new(Some(ticket)), last_seq }
     }
 }
 
@@ -68,14 +73,47 @@ impl NativeTicket {
     }
 
     /// Waits until the commit is durable. Works once.
-    #[napi]
-    pub fn wait(&self) -> AsyncTask<Job<Receipt>> {
-        let ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
-        promise(move || {
-            let used =
-                || Fault::new("closed", "this ticket was waited for already; keep the receipt that it gave");
-            Ok(ticket.ok_or_else(used)?.wait()?.into())
-        })
+    #[napi(ts_return_type = "Promise<Receipt>")]
+    pub fn wait<'env>(&self, env: &'env Env) -> napi::Result<Object<'env>> {
+        let (deferred, promise) = env.create_deferred()?;
+        match self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(ticket) => Waiting::begin(ticket, deferred),
+            None => deferred.reject(raise(Fault::new(
+                "closed",
+                "this ticket was waited for already; keep the receipt that it gave",
+            ))),
+        }
+        Ok(promise)
+    }
+}
+
+type Deferred = JsDeferred<Receipt, Box<dyn FnOnce(Env) -> napi::Result<Receipt>>>;
+
+/// A promise for a commit that is on its way. No thread of Node's pool waits for the disk: the thread of the engine that made the commit durable
+/// settles its promise.
+struct Waiting(Mutex<Option<(engine::Ticket, Deferred)>>);
+
+impl Waiting {
+    fn begin(ticket: engine::Ticket, deferred: Deferred) {
+        Arc::new(Self(Mutex::new(Some((ticket, deferred))))).look();
+    }
+
+    /// Settles the promise, or is woken once it can.
+    fn look(self: &Arc<Self>) {
+        let waker = Waker::from(Arc::clone(self));
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((mut ticket, deferred)) = held.take() else { return };
+        match Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker)) {
+            Poll::Pending => *held = Some((ticket, deferred)),
+            Poll::Ready(Ok(receipt)) => deferred.resolve(Box::new(move |_| Ok(receipt.into()))),
+            Poll::Ready(Err(error)) => deferred.reject(raise(error.into())),
+        }
+    }
+}
+
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        self.look();
     }
 }
 
@@ -98,17 +136,18 @@ impl NativeSession {
         Self { held, info: Arc::new(info) }
     }
 
-    /// Submits entries in the order of the calls.
-    fn submitted(
+    /// Records entries, in the order of the calls.
+    fn recorded<T, R: From<T> + Send + ToNapiValue + TypeName + 'static>(
         &self,
         facts: String,
-        given: Vec<Bytes>,
-    ) -> impl FnOnce() -> Result<engine::Ticket, Fault> + Send + use<> {
-        let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
-        self.held.lane.queued(move || {
+        given: Vec<Either<String, Uint8Array>>,
+        record: impl FnOnce(&engine::Session, Vec<Entry>) -> Result<T, Error> + Send + 'static,
+    ) -> AsyncTask<Job<R>> {
+        let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
+        promise(self.held.lane.queued(move || {
             let entries = described(&facts, &given)?;
-            Ok(held.store()?.submit(&info, entries)?)
-        })
+            Ok(record(&held.store()?.session((*info).clone()), entries)?.into())
+        }))
     }
 }
 
@@ -130,47 +169,42 @@ impl NativeSession {
         self.info.id().to_string()
     }
 
-    /// Appends entries, in the order of the calls.
-    #[napi]
-    pub fn append(&self, facts: String, given: Vec<Either<String, Uint8Array>>) -> AsyncTask<Job<Receipt>> {
-        let given = texts(given);
-        if self.held.is_durable {
-            let ticket = self.submitted(facts, given);
-            return promise(move || Ok(ticket()?.wait()?.into()));
-        }
-        // A ticket waits until the commit is durable, which is not asked for here.
-        let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
-        promise(self.held.lane.queued(move || {
-            let entries = described(&facts, &given)?;
-            Ok(held.store()?.session((*info).clone()).append(entries)?.into())
-        }))
+    /// Whether an append waits for the disk: it is then submitted, and its ticket waited for.
+    #[napi(getter)]
+    pub fn durable(&self) -> bool {
+        self.held.is_durable
     }
 
-    /// Appends entries if the session has no event behind `head`, in the order of the calls.
+    /// Appends entries, in the order of the calls; with `head` only if the session has no event behind it.
     #[napi]
-    pub fn append_expecting(
+    pub fn append(
         &self,
-        head: i64,
         facts: String,
         given: Vec<Either<String, Uint8Array>>,
+        head: Option<i64>,
     ) -> AsyncTask<Job<Receipt>> {
-        let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
-        promise(self.held.lane.queued(move || {
-            let entries = described(&facts, &given)?;
-            let session = held.store()?.session((*info).clone());
-            Ok(session.append_expecting(Seq(head.unsigned_abs()), entries)?.into())
-        }))
+        self.recorded(facts, given, move |session, entries| {
+            Ok(match head {
+                Some(head) => session.append_expecting(Seq(head.unsigned_abs()), entries)?,
+                None => session.append(entries)?,
+            })
+        })
     }
 
-    /// Submits entries, in the order of the calls.
+    /// Submits entries, as [`Self::append`].
     #[napi]
     pub fn submit(
         &self,
         facts: String,
         given: Vec<Either<String, Uint8Array>>,
+        head: Option<i64>,
     ) -> AsyncTask<Job<NativeTicket>> {
-        let ticket = self.submitted(facts, texts(given));
-        promise(move || Ok(ticket()?.into()))
+        self.recorded(facts, given, move |session, entries| {
+            Ok(match head {
+                Some(head) => session.submit_expecting(Seq(head.unsigned_abs()), entries)?,
+                None => session.submit(entries)?,
+            })
+        })
     }
 
     /// Appends lines of a host's own recording. Returns the number of new events.

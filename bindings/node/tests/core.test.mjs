@@ -323,3 +323,25 @@ test("a store beyond this machine is taken over, and the worker before is told",
   await second.close();
   await assert.rejects(first.close(), acpdb.FencedError);
 });
+
+test("appends that rest on what was read share flushes, as others do", async (context) => {
+  // Each waited for the disk in the store's queue: eight threads of LangGraph put no more a second than one.
+  const store = await opened();
+  const sessions = Array.from({ length: 32 }, (_, number) => store.session(`s${number}`));
+  const micros = async (work) => {
+    const begun = performance.now();
+    await work();
+    return (performance.now() - begun) * 1000;
+  };
+  const one = await micros(async () => {
+    for (const session of sessions) await session.appendExpecting(0, Entry.message("user", "one"));
+  });
+  const heads = await Promise.all(sessions.map(async (session) => (await session.view()).seq));
+  const together = await micros(() =>
+    Promise.all(sessions.map((session, number) => session.appendExpecting(heads[number], Entry.message("user", "two")))),
+  );
+  if (one < 32 * 500) context.skip("nothing to share: this disk flushes at once");
+  else assert.ok(together < one / 3, `${together} us together, ${one} us one after the other`);
+  await assert.rejects(sessions[0].appendExpecting(0, Entry.message("user", "late")), acpdb.HeadMovedError);
+  await store.close();
+});

@@ -397,7 +397,6 @@ pub fn policy_of(json: &[u8]) -> Result<Policy, Fault> {
 
 /// Checks every digest and link.
 pub fn verified(store: &Store, deep: bool) -> Result<Value, Fault> {
-    store.sync()?;
     verified_at(store.root(), deep)
 }
 
