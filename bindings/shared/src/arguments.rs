@@ -1,4 +1,4 @@
-//! Arguments of an operation: a JSON object of the names that `surface.toml` has. What cannot be used is named in the error.
+//! Arguments of an operation: a JSON object of the names that `surface.toml` has. An error names the one that cannot be used.
 
 use serde_json::{Map, Value};
 

@@ -11,21 +11,15 @@ use std::path::Path;
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::ids::Seq;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answers::ActAnswer;
+pub use crate::answers::told;
 use crate::arguments::Arguments;
 use crate::fault::Fault;
 use crate::stores::{self, Looked};
 use crate::views::Asked;
 use crate::{keeping, sessions};
-
-/// An answer as JSON.
-pub fn told(value: &impl Serialize) -> Result<String, Fault> {
-    serde_json::to_string(value)
-        .map_err(|error| Fault::new("error", format!("the answer has no form in JSON: {error}")))
-}
 
 /// Whether an operation of a store records, so that it is done in the order of the calls. Those of a session do.
 pub fn records(operation: &str) -> bool {
@@ -191,7 +185,7 @@ mod tests {
         for name in listed.filter(|name| !BESIDE.contains(name)) {
             let found = match name.split_once('.') {
                 Some(("Store", operation)) => is_there(of_store(&store, operation, "{}")),
-                // What is asked of a session is asked of a view of it.
+                // Questions to a session are asked of a view of it.
                 Some(("Session", operation)) => {
                     is_there(of_session(&store, &info, operation, "{}"))
                         || is_there(of_view(&asked, operation, "{}"))

@@ -11,9 +11,8 @@ use acpdb_query::when;
 use acpdb_serve::ServeOptions;
 use serde_json::{Value, json};
 
-use crate::answers::{ActAnswer, MemoryAnswer};
+use crate::answers::{ActAnswer, MemoryAnswer, told};
 use crate::arguments::Arguments;
-use crate::door::told;
 use crate::fault::{Fault, word};
 use crate::stores::format;
 
