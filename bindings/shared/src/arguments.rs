@@ -14,7 +14,7 @@ impl Arguments {
         match serde_json::from_str(json) {
             Ok(Value::Object(values)) => Ok(Self(values)),
             Ok(_) => Err(Fault::invalid("arguments are an object")),
-            Err(error) if error.to_string().contains("surrogate") => Err(Fault::invalid(
+            Err(error) if error.to_string().contains("hex escape") => Err(Fault::invalid(
                 "a text holds half of a surrogate pair, which is no character; replace it",
             )),
             Err(error) => Err(Fault::invalid(format!("an argument cannot be used: {error}"))),
