@@ -59,12 +59,8 @@ pub(crate) fn described(facts: &str, given: &[Bytes]) -> Result<Vec<Entry>, Faul
 /// An answer as JSON. Most answers are ASCII only, which JavaScript takes as it is; other text has to be converted for it.
 pub(crate) type Told = Either<Latin1String, String>;
 
-/// An answer that is JSON already.
-pub(crate) fn shown(json: String) -> Told {
-    if json.is_ascii() { Either::A(json.into()) } else { Either::B(json) }
-}
-
 /// An answer as JSON.
-pub(crate) fn told(value: &impl serde::Serialize) -> Result<Told, Fault> {
-    acpdb_bindings::door::told(value).map(shown)
+pub(crate) fn told(value: &(impl serde::Serialize + ?Sized)) -> Result<Told, Fault> {
+    let json = acpdb_bindings::told(value)?;
+    Ok(if json.is_ascii() { Either::A(json.into()) } else { Either::B(json) })
 }

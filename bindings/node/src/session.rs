@@ -14,7 +14,7 @@ use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Object, ToNapiValue, Type
 use napi::{Env, JsDeferred};
 use napi_derive::napi;
 
-use crate::job::{Job, Told, described, promise, raise, shown, told};
+use crate::job::{Job, Told, described, promise, raise, told};
 use crate::store::Held;
 use crate::view::NativeView;
 
@@ -232,7 +232,7 @@ impl NativeSession {
         promise(
             self.held
                 .lane
-                .queued(move || Ok(shown(door::of_session(&held.store()?, &info, &operation, &json)?))),
+                .queued(move || told(&*door::of_session(&held.store()?, &info, &operation, &json)?)),
         )
     }
 

@@ -10,7 +10,7 @@ use acpdb_engine::{Store, store::Stores};
 use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
 use napi_derive::napi;
 
-use crate::job::{Job, Told, described, promise, raise, shown, told};
+use crate::job::{Job, Told, described, promise, raise, told};
 use crate::lane::Lane;
 use crate::session::{NativeSession, texts};
 
@@ -194,7 +194,7 @@ impl NativeStore {
     pub fn call(&self, operation: String, json: String) -> AsyncTask<Job<Told>> {
         let held = Arc::clone(&self.held);
         let is_recorded = door::records(&operation);
-        let work = move || Ok(shown(door::of_store(&held.store()?, &operation, &json)?));
+        let work = move || told(&*door::of_store(&held.store()?, &operation, &json)?);
         if is_recorded { promise(self.held.lane.queued(work)) } else { promise(work) }
     }
 

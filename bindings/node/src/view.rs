@@ -9,7 +9,7 @@ use acpdb_engine::{View, store::StreamName};
 use napi::bindgen_prelude::{AsyncTask, Buffer, ToNapiValue, TypeName};
 use napi_derive::napi;
 
-use crate::job::{Job, Told, promise, shown};
+use crate::job::{Job, Told, promise, told};
 use crate::store::Held;
 
 /// A host's raw record, and its seq.
@@ -56,7 +56,7 @@ impl NativeView {
     /// A question by its name; the answer is JSON.
     #[napi]
     pub fn call(&self, operation: String, json: String) -> AsyncTask<Job<Told>> {
-        self.asked(move |asked| Ok(shown(door::of_view(asked, &operation, &json)?)))
+        self.asked(move |asked| told(&*door::of_view(asked, &operation, &json)?))
     }
 
     /// The recorded bytes of an item.

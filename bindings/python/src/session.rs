@@ -94,7 +94,7 @@ impl Session {
         given: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let given = named(given)?;
-        read(py, &self.held.run(py, |store| door::of_session(store, &self.info, operation, &given))?)
+        shown(py, &*self.held.run(py, |store| door::of_session(store, &self.info, operation, &given))?)
     }
 
     /// Ends the calls that were left open, for the given reason.

@@ -13,7 +13,7 @@ use crate::fault::OrRaise as _;
 use crate::feed::Subscription;
 use crate::held::{Held, Owned};
 use crate::session::Session;
-use crate::value::{arguments, named, read, shown};
+use crate::value::{arguments, named, shown};
 
 /// An open store.
 #[pyclass(frozen, module = "acpdb._acpdb")]
@@ -66,7 +66,7 @@ impl Store {
         given: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let given = named(given)?;
-        read(py, &self.held.run(py, |store| door::of_store(store, operation, &given))?)
+        shown(py, &*self.held.run(py, |store| door::of_store(store, operation, &given))?)
     }
 
     #[pyo3(signature = (**given))]

@@ -1,15 +1,15 @@
 //! Values across the border: answers to Python, Python to JSON bytes, names of points in time.
 
 use acpdb_bindings::Arguments;
-use acpdb_bindings::door::told;
 use acpdb_engine::entry::Bytes;
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyException, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
+use pythonize::pythonize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::fault::{OrRaise as _, invalid, json_options, text_error};
+use crate::fault::{OrRaise as _, invalid, json_options, raise, text_error};
 
 /// The named arguments of a call as JSON.
 pub(crate) fn named(given: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
@@ -23,14 +23,23 @@ pub(crate) fn arguments(given: Option<&Bound<'_, PyDict>>) -> PyResult<Arguments
     Arguments::read(&named(given)?).or_raise()
 }
 
-/// An answer, which is JSON, as Python's dicts, lists, strings and numbers.
-pub(crate) fn read<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import("json")?.call_method1("loads", (json,))
+/// A value of the engine as Python's dicts, lists, strings and numbers, with the names of the program's JSON.
+pub(crate) fn shown<'py>(py: Python<'py>, value: &(impl Serialize + ?Sized)) -> PyResult<Bound<'py, PyAny>> {
+    pythonize(py, value).map_err(|error| {
+        let why = error.to_string();
+        let error = PyErr::from(error);
+        // A value without a form is a bare `Exception` there. An error that Python itself raises has a more telling class, and
+        // stays.
+        if error.get_type(py).is(py.get_type::<PyException>()) {
+            return raise("Error", format!("the answer has no form in Python: {why}"));
+        }
+        error
+    })
 }
 
-/// As [`read`], of a value of the engine, with the names of the program's JSON.
-pub(crate) fn shown<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
-    read(py, &told(value).or_raise()?)
+/// Facts that are JSON already.
+pub(crate) fn read<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (json,))
 }
 
 /// The bytes of a text or of bytes: one copy, into the buffer for the log.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::held::{Held, Owned};
-use crate::value::{arguments, named, read};
+use crate::value::{arguments, named, shown};
 
 /// One session as of one seq. The view does not show later appends.
 #[pyclass(frozen, module = "acpdb._acpdb")]
@@ -51,7 +51,7 @@ impl View {
         given: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let given = named(given)?;
-        read(py, &self.ask(py, |asked| door::of_view(asked, operation, &given))?)
+        shown(py, &*self.ask(py, |asked| door::of_view(asked, operation, &given))?)
     }
 
     /// The recorded bytes of an item: `input` of a call, else its content or output.

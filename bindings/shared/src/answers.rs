@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::fault::Fault;
 
 /// An answer as JSON.
-pub fn told(value: &impl Serialize) -> Result<String, Fault> {
+pub fn told(value: &(impl Serialize + ?Sized)) -> Result<String, Fault> {
     serde_json::to_string(value)
         .map_err(|error| Fault::new("error", format!("the answer has no form in JSON: {error}")))
 }

@@ -1,4 +1,4 @@
-//! The one door: an operation by its name in `surface.toml`, its arguments and its answer as JSON.
+//! The one door: an operation by its name in `surface.toml`, its arguments as JSON, and its answer as a value that JSON can say.
 //!
 //! ```text
 //! {"item": "#12"}  ->  of_view(.., "explain", ..)  ->  {"item": "#12", "visible": false, ..}
@@ -11,15 +11,23 @@ use std::path::Path;
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::ids::Seq;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answers::ActAnswer;
-pub use crate::answers::told;
 use crate::arguments::Arguments;
 use crate::fault::Fault;
 use crate::stores::{self, Looked};
 use crate::views::Asked;
 use crate::{keeping, sessions};
+
+/// The answer of an operation, to be written as a language takes it.
+pub type Answer = Box<dyn erased_serde::Serialize + Send>;
+
+#[expect(clippy::unnecessary_wraps, reason = "the end of each arm")]
+fn answer(value: impl Serialize + Send + 'static) -> Result<Answer, Fault> {
+    Ok(Box::new(value))
+}
 
 /// Whether an operation of a store records, so that it is done in the order of the calls. Those of a session do.
 pub fn records(operation: &str) -> bool {
@@ -27,111 +35,111 @@ pub fn records(operation: &str) -> bool {
 }
 
 /// An operation of a store.
-pub fn of_store(store: &Store, operation: &str, json: &str) -> Result<String, Fault> {
+pub fn of_store(store: &Store, operation: &str, json: &str) -> Result<Answer, Fault> {
     let it = Arguments::read(json)?;
     // Who records sees it at once, also what was acknowledged before its sync.
     store.sync()?;
     match operation {
-        "head" => told(&store.head()?),
-        "sync" => told(&()),
-        "info" => told(&store.info()?),
-        "names" => told(&store.stream_names()?),
-        "sessions" => told(&stores::sessions(store, it.text("filter")?)?),
+        "head" => answer(store.head()?),
+        "sync" => answer(()),
+        "info" => answer(store.info()?),
+        "names" => answer(store.stream_names()?),
+        "sessions" => answer(stores::sessions(store, it.text("filter")?)?),
         "find_session" => {
             let found = store.find_stream(it.text("name")?)?;
-            told(&(found.name, found.host))
+            answer((found.name, found.host))
         }
-        "search" => told(&stores::found(store, &Looked::of(&it)?)?),
+        "search" => answer(stores::found(store, &Looked::of(&it)?)?),
         "event" => {
             let found = store.event(Seq(it.count("seq")?))?;
-            told(&found.map(|event| stores::event_row(store, &event)))
+            answer(found.map(|event| stores::event_row(store, &event)))
         }
-        "memory" => told(&stores::memory(store, it.owned("project")?, it.word("at")?, it.flag("all")?)?),
-        "memory_head" => told(&stores::memory_head(store, it.owned("project")?)?),
+        "memory" => answer(stores::memory(store, it.owned("project")?, it.word("at")?, it.flag("all")?)?),
+        "memory_head" => answer(stores::memory_head(store, it.owned("project")?)?),
         "retract" | "reinforce" => {
             let command = stores::memory_command(operation, it.text("item")?, None, it.owned("reason")?)?;
-            told(&stores::remembered_by(store, it.owned("project")?, &command)?)
+            answer(stores::remembered_by(store, it.owned("project")?, &command)?)
         }
         "simulate" => {
             let (policies, modes) = (it.texts("policies")?, it.texts("modes")?);
-            told(&stores::simulated(store, it.word("session")?, policies, &modes, it.text("price")?)?)
+            answer(stores::simulated(store, it.word("session")?, policies, &modes, it.text("price")?)?)
         }
-        "policy" => told(&stores::policy(store)?),
+        "policy" => answer(stores::policy(store)?),
         "set_policy" => {
             let policy = match it.any("policy") {
                 Some(Value::String(name)) => stores::preset(name)?,
                 data => stores::policy_of(json!(data).to_string().as_bytes())?,
             };
-            told(&stores::set_policy(store, &policy, it.word("reason")?)?)
+            answer(stores::set_policy(store, &policy, it.word("reason")?)?)
         }
-        "verify" => told(&stores::verified(store, it.flag("deep")?)?),
+        "verify" => answer(stores::verified(store, it.flag("deep")?)?),
         "erase" => {
             let (item, by, reason) = (it.text("item")?, it.text("by")?, it.text("reason")?);
-            told(&keeping::erased(store, item, by, reason, it.flag("dry_run")?)?)
+            answer(keeping::erased(store, item, by, reason, it.flag("dry_run")?)?)
         }
         "erase_records" => {
             let (seqs, by, reason) = (it.counts("seqs")?, it.text("by")?, it.text("reason")?);
-            told(&keeping::records_erased(store, &seqs, by, reason)?)
+            answer(keeping::records_erased(store, &seqs, by, reason)?)
         }
-        "seal" => told(&keeping::sealed(store, it.flag("active")?)?),
-        "backup" => told(&keeping::backup(store, Path::new(it.text("folder")?))?),
+        "seal" => answer(keeping::sealed(store, it.flag("active")?)?),
+        "backup" => answer(keeping::backup(store, Path::new(it.text("folder")?))?),
         other => Err(unknown("a store", other)),
     }
 }
 
 /// An operation of a session. Each records, or may.
-pub fn of_session(store: &Store, info: &StreamInfo, operation: &str, json: &str) -> Result<String, Fault> {
+pub fn of_session(store: &Store, info: &StreamInfo, operation: &str, json: &str) -> Result<Answer, Fault> {
     let it = Arguments::read(json)?;
     let session = store.session(info.clone());
     let alone = |names: Vec<String>| names.into_iter().map(|name| (name, None)).collect();
     match operation {
-        "resume" => told(&sessions::resumed(&session)?),
-        "step" => told(&acpdb_serve::Step::begin(&session, it.text("key")?).map(drop)?),
-        "flush" => told(&acpdb_serve::flush(&session)?),
-        "discard" => told(&sessions::act(store, &session, operation, alone(it.texts("targets")?), false)?),
-        "distill" => told(&sessions::act(store, &session, operation, it.pairs("summaries")?, false)?),
+        "resume" => answer(sessions::resumed(&session)?),
+        "step" => answer(acpdb_serve::Step::begin(&session, it.text("key")?).map(drop)?),
+        "flush" => answer(acpdb_serve::flush(&session)?),
+        "discard" => answer(sessions::act(store, &session, operation, alone(it.texts("targets")?), false)?),
+        "distill" => answer(sessions::act(store, &session, operation, it.pairs("summaries")?, false)?),
         "restore" => {
             let targets = alone(it.texts("targets")?);
-            told(&sessions::act(store, &session, operation, targets, it.flag("pin")?)?)
+            answer(sessions::act(store, &session, operation, targets, it.flag("pin")?)?)
         }
-        "pin" | "unpin" => told(&sessions::pin(store, &session, &it.texts("targets")?, operation == "pin")?),
+        "pin" | "unpin" => answer(sessions::pin(store, &session, &it.texts("targets")?, operation == "pin")?),
         "context_tool" => {
             let call = json!(it.any("call")).to_string();
-            told(&ActAnswer::from(store.context_tool(session.id(), &call)?))
+            answer(ActAnswer::from(store.context_tool(session.id(), &call)?))
         }
-        "rewind" => told(&ActAnswer::from(store.rewind(session.id(), Seq(it.count("to")?))?)),
+        "rewind" => answer(ActAnswer::from(store.rewind(session.id(), Seq(it.count("to")?))?)),
         "update_tasks" => {
             let tasks = json!({"tasks": it.any("tasks")}).to_string();
-            told(&ActAnswer::from(store.update_tasks(session.id(), tasks.as_bytes())?))
+            answer(ActAnswer::from(store.update_tasks(session.id(), tasks.as_bytes())?))
         }
         "retract" | "reinforce" | "supersede" | "restore_memory" => {
             let act = operation.trim_end_matches("_memory");
             let item = it.text(if act == "supersede" { "old" } else { "item" })?;
             let command = stores::memory_command(act, item, it.word("new")?, it.owned("reason")?)?;
-            told(&sessions::remembered(store, &session, &command)?)
+            answer(sessions::remembered(store, &session, &command)?)
         }
         other => Err(unknown("a session", other)),
     }
 }
 
 /// A question to a view.
-pub fn of_view(asked: &Asked<'_>, operation: &str, json: &str) -> Result<String, Fault> {
+pub fn of_view(asked: &Asked<'_>, operation: &str, json: &str) -> Result<Answer, Fault> {
     let it = Arguments::read(json)?;
     match operation {
-        "context" => told(&asked.context(it.text("layer")?, it.size("last")?)?),
+        "context" => answer(asked.context(it.text("layer")?, it.size("last")?)?),
         "history" => {
             let (file, tool) = (it.word("file")?, it.word("tool")?);
-            told(&asked.history(file, tool, it.text("filter")?, it.size("limit")?)?)
+            answer(asked.history(file, tool, it.text("filter")?, it.size("limit")?)?)
         }
-        "chain" => told(&asked.chain(it.text("item")?)?),
-        "explain" => told(&asked.explain(it.text("item")?)?),
-        "is_visible" => told(&asked.is_visible(it.text("item")?)?),
-        "tokens" => told(&asked.tokens()),
-        "search" => told(&asked.search(&Looked::of(&it)?)?),
-        "todos" => told(&asked.todos()?),
-        "memory" => told(&asked.memory(it.flag("all")?)?),
-        "replaced" => told(&asked.replaced()?),
-        "rewind_count" => told(&asked.rewind_count()),
+        "chain" => answer(asked.chain(it.text("item")?)?),
+        "explain" => answer(asked.explain(it.text("item")?)?),
+        "is_visible" => answer(asked.is_visible(it.text("item")?)?),
+        "tokens" => answer(asked.tokens()),
+        "search" => answer(asked.search(&Looked::of(&it)?)?),
+        "todos" => answer(asked.todos()?),
+        "memory" => answer(asked.memory(it.flag("all")?)?),
+        "replaced" => answer(asked.replaced()?),
+        "rewind_count" => answer(asked.rewind_count()),
         other => Err(unknown("a view", other)),
     }
 }
@@ -181,7 +189,7 @@ mod tests {
         let asked = Asked { store: &store, view: &view, stream: &stream };
         let list = include_str!("../../surface.toml");
         let listed = list.lines().filter_map(|line| line.strip_prefix("[operations.\"")?.strip_suffix("\"]"));
-        let is_there = |answer: Result<String, Fault>| answer.err().is_none_or(|fault| fault.code != "error");
+        let is_there = |answer: Result<Answer, Fault>| answer.err().is_none_or(|fault| fault.code != "error");
         for name in listed.filter(|name| !BESIDE.contains(name)) {
             let found = match name.split_once('.') {
                 Some(("Store", operation)) => is_there(of_store(&store, operation, "{}")),

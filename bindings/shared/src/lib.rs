@@ -19,6 +19,7 @@ pub mod sessions;
 pub mod stores;
 pub mod views;
 
+pub use answers::told;
 pub use arguments::Arguments;
 pub use fact::{Described, entries};
 pub use fault::{Fault, word};
