@@ -22,6 +22,9 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! With the feature `tracing` what takes time has a span: `acpdb.open`, `acpdb.commit`, `acpdb.sync`, `acpdb.view`, `acpdb.context`, `acpdb.erase`,
+//! `acpdb.seal`, all of the level `debug`.
 
 pub mod remote;
 

@@ -194,6 +194,10 @@ impl Step {
     ///
     /// # Errors
     /// As [`Store::append`]; and the errors of the renderer, with nothing recorded as sent.
+    #[cfg_attr(
+        feature = "tracing",
+        tracing::instrument(name = "acpdb.context", level = "debug", skip_all, err(level = "debug"))
+    )]
     pub fn context(&self, renderer: &dyn Renderer, options: &ServeOptions) -> Result<Context, Error> {
         let session = &self.session;
         let store = session.store();

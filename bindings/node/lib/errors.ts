@@ -122,7 +122,10 @@ export function lifted(error: unknown): unknown {
     return error;
   }
   if (typeof told?.code !== "string" || typeof told.text !== "string") return error;
-  return new (classes[told.code] ?? AcpdbError)(told.text);
+  // The engine names an argument as the list does: `tokens_max`.
+  const text = told.text.replace(/^[a-z]+(_[a-z]+)+(?= is )/, (name) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()));
+  if (told.code === "type") return Object.assign(new TypeError(text), { code: "ERR_INVALID_ARG_TYPE" });
+  return new (classes[told.code] ?? AcpdbError)(text);
 }
 
 /** What the engine gives, or an error of this package. */

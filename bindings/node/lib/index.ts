@@ -19,7 +19,7 @@ export type { Receipt } from "./native.js";
 export { Session, Step, Ticket, type AtOption, type ServeOptions, type Served } from "./session.js";
 export type * from "./shapes.js";
 export {
-  Store, Stores, Subscription, lint, open, openAll, restore, storesIn, verify, type OpenOptions, type ReadOptions, type SessionOptions,
+  Store, Stores, Subscription, lint, open, openAll, openRemote, restore, storesIn, verify, type OpenOptions, type ReadOptions, type RemoteOptions, type SessionOptions,
 } from "./store.js";
 export type { Text } from "./values.js";
 export { View, type ContextOptions, type ExportOptions, type HistoryOptions, type SearchOptions } from "./view.js";

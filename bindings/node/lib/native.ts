@@ -24,7 +24,7 @@ export interface NativeTicket {
 
 export interface NativeView {
   readonly seq: number;
-  ask(question: string, json: string): Promise<string>;
+  call(operation: string, json: string): Promise<string>;
   body(item: string, face: string): Promise<Buffer>;
   export(json: string): Promise<Buffer>;
   records(after: number): Promise<{ seq: number; bytes: Buffer }[]>;
@@ -34,11 +34,11 @@ export interface NativeSession {
   readonly key: string;
   readonly host: string;
   readonly stream: string;
-  append(described: string, texts: Text[]): Promise<Receipt>;
-  appendExpecting(head: number, described: string, texts: Text[]): Promise<Receipt>;
-  submit(described: string, texts: Text[]): Promise<NativeTicket>;
+  readonly durable: boolean;
+  append(described: string, texts: Text[], head?: number): Promise<Receipt>;
+  submit(described: string, texts: Text[], head?: number): Promise<NativeTicket>;
   appendLines(format: string, lines: Uint8Array, prefix: string, salt: string): Promise<number>;
-  act(act: string, json: string): Promise<string>;
+  call(operation: string, json: string): Promise<string>;
   fork(key?: string, at?: string, title?: string): Promise<NativeSession>;
   giveUp(why: string): Promise<Receipt>;
   remember(described: string, texts: Text[]): Promise<string>;
@@ -58,8 +58,7 @@ export interface NativeStore {
   close(): Promise<void>;
   closeNow(): void;
   session(options: string): NativeSession;
-  ask(question: string, json: string): Promise<string>;
-  act(act: string, json: string): Promise<string>;
+  call(operation: string, json: string): Promise<string>;
   remember(described: string, texts: Text[], project?: string): Promise<string>;
   export(): Promise<Buffer>;
   subscribe(after: number): NativeSubscription;
@@ -73,6 +72,7 @@ export interface NativeStores {
 
 interface Native {
   openStore(options: string): Promise<NativeStore>;
+  openRemote(options: string): Promise<NativeStore>;
   openStores(folders: string[], options: string): Promise<NativeStores>;
   storesIn(folder: string): Promise<string>;
   restoreBackup(options: string, folder: string): Promise<string>;

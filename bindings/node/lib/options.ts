@@ -18,6 +18,7 @@ export const defaults = {
     readOnly: false, create: true, durability: "sync", lockWait: 5.0, index: true, redact: false, anyFileSystem: false,
     ...key,
   },
+  open_remote: { owner: "acpdb", create: true, lockWait: 5.0, index: true, redact: false, anyFileSystem: false, ...key },
   open_all: { anyFileSystem: false, ...key },
   restore: { anyFileSystem: false, ...key },
   verify: { deep: false },

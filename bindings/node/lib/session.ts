@@ -3,11 +3,11 @@
 import { randomUUID } from "node:crypto";
 
 import { type Entry, described } from "./entry.js";
-import { InvalidError, settled } from "./errors.js";
+import { settled } from "./errors.js";
 import type { NativeSession, NativeTicket, Receipt } from "./native.js";
 import { read } from "./options.js";
 import type * as shapes from "./shapes.js";
-import { bytes, count, dumped, inspected, list, optional, optionalCount, point, several, snake, text, wrongType, type At, type Json } from "./values.js";
+import { bytes, count, inspected, named, optional, point, several, text, wrongType, type At, type Json } from "./values.js";
 import { View, type ContextOptions, type ExportOptions, type HistoryOptions, type SearchOptions } from "./view.js";
 
 /** A commit that was submitted: it becomes durable whether anything waits for it or not. */
@@ -83,18 +83,7 @@ export class Step {
    */
   async context(format: shapes.Format = "anthropic", options?: ServeOptions): Promise<Served> {
     const it = read("Step.context", options);
-    const serving = {
-      key: this.key,
-      format: text("format", format),
-      model: optional("model", it.model),
-      mode: optional("mode", it.mode),
-      tokensMax: optionalCount("tokensMax", it.tokensMax),
-      cold: it.cold,
-      prefixTokens: count("prefixTokens", it.prefixTokens),
-      inject: it.inject,
-      breakpoints: it.breakpoints,
-    };
-    const { body, facts } = await settled(this.#native.serve(JSON.stringify(snake(serving))));
+    const { body, facts } = await settled(this.#native.serve(named({ key: this.key, format, ...it })));
     const told = JSON.parse(facts) as Record<string, Json>;
     return {
       body,
@@ -142,8 +131,7 @@ export class Session {
    * recorded in the order of the calls, awaited or not. An entry whose `origin` is known already is skipped.
    */
   async append(...entries: Entry[]): Promise<Receipt> {
-    const [facts, texts] = described(entries);
-    return settled(this.#native.append(facts, texts));
+    return this.#append(entries);
   }
 
   /**
@@ -151,8 +139,7 @@ export class Session {
    * `HeadMovedError` names both, and nothing is recorded: read again, and decide anew.
    */
   async appendExpecting(head: number, ...entries: Entry[]): Promise<Receipt> {
-    const [facts, texts] = described(entries);
-    return settled(this.#native.appendExpecting(count("head", head), facts, texts));
+    return this.#append(entries, count("head", head));
   }
 
   /** As `append`, without waiting for the disk: the ticket's `wait` does. */
@@ -175,7 +162,7 @@ export class Session {
 
   /** Opens the session if it is new; else says what its last host left open. */
   async resume(): Promise<shapes.Resumed> {
-    return this.#act("resume", {});
+    return this.#call("resume");
   }
 
   /** Ends what was left open: calls are aborted for this reason, messages abandoned. */
@@ -186,13 +173,13 @@ export class Session {
   /** Begins a step of the model. The same key again begins nothing new. */
   async step(key?: string): Promise<Step> {
     const named = optional("key", key) ?? randomUUID();
-    await this.#act("step", { key: named });
+    await this.#call("step", { key: named });
     return new Step(this.#native, named);
   }
 
   /** Applies everything that is pending from the next context on, at any cost; the seq, or null. */
   async flush(): Promise<number | null> {
-    return this.#act("flush", {});
+    return this.#call("flush");
   }
 
   // Ask
@@ -265,7 +252,7 @@ export class Session {
 
   /** Hides items: all targets or none. A target is an item (`#12`), the id of a call, or its hash. */
   async discard(...targets: string[]): Promise<shapes.ActReply> {
-    return this.#context("discard", list("targets", targets).map((target) => [target, null]));
+    return this.#call("discard", { targets });
   }
 
   /** Hides items, each behind its summary. */
@@ -273,35 +260,34 @@ export class Session {
     if (typeof summaries !== "object" || summaries === null) {
       throw wrongType("summaries", "an object of targets and their summaries", summaries);
     }
-    const each = Object.entries(summaries).map(([target, summary]) => [text("target", target), text("summary", summary)]);
-    return this.#context("distill", each);
+    return this.#call("distill", { summaries });
   }
 
   /** Shows items again; with `pin` the rules leave them alone. */
   async restore(targets: string | readonly string[], options?: { pin?: boolean }): Promise<shapes.ActReply> {
     const { pin } = read("Session.restore", options);
-    return this.#context("restore", several("targets", targets).map((target) => [target, null]), pin);
+    return this.#call("restore", { targets: several("targets", targets), pin });
   }
 
   /** Runs a call of the context tool as a model makes it: `{"action": .., "targets": [[target, summary?], ..]}`. */
   async contextTool(call: Json): Promise<shapes.ActReply> {
-    return this.#act("context_tool", { json: dumped("call", call) });
+    return this.#call("context_tool", { call });
   }
 
   /** Keeps items from the rules. */
   async pin(...targets: string[]): Promise<shapes.ActReply> {
-    return this.#act("pin", { targets: list("targets", targets).map((target) => [target, null]), pin: true });
+    return this.#call("pin", { targets });
   }
 
   /** Leaves items to the rules again. */
   async unpin(...targets: string[]): Promise<shapes.ActReply> {
-    return this.#act("pin", { targets: list("targets", targets).map((target) => [target, null]), pin: false });
+    return this.#call("unpin", { targets });
   }
 
   /** Goes back to a seq: what came after leaves the context and stays in the log. `last_seq` is null if nothing came after it.
    * For another point in time: `session.rewind((await session.view("t12")).seq)`. */
   async rewind(to: number): Promise<shapes.ActReply> {
-    return this.#act("rewind", { to: count("to", to) });
+    return this.#call("rewind", { to: count("to", to) });
   }
 
   /**
@@ -316,7 +302,7 @@ export class Session {
   /** Changes tasks, as an agent asks for it: `[{"id": .., "status": ..}, ..]`. */
   async updateTasks(tasks: readonly Json[]): Promise<shapes.ActReply> {
     if (!Array.isArray(tasks)) throw wrongType("tasks", "a list of objects", tasks);
-    return this.#act("update_tasks", { json: dumped("tasks", { tasks }) });
+    return this.#call("update_tasks", { tasks });
   }
 
   // Remember
@@ -328,24 +314,22 @@ export class Session {
 
   /** The memory item no longer holds, and nothing takes its place. */
   async retract(item: string, options?: { reason?: string }): Promise<shapes.MemoryReceipt> {
-    const { reason } = read("Session.retract", options);
-    return this.#act("memory", { action: "retract", item: text("item", item), reason: optional("reason", reason) });
+    return this.#call("retract", { item, ...read("Session.retract", options) });
   }
 
   /** The memory item was confirmed. */
   async reinforce(item: string): Promise<shapes.MemoryReceipt> {
-    return this.#act("memory", { action: "reinforce", item: text("item", item) });
+    return this.#call("reinforce", { item });
   }
 
   /** One memory item takes the place of another. */
   async supersede(old: string, new_: string, options?: { reason?: string }): Promise<shapes.MemoryReceipt> {
-    const reason = optional("reason", read("Session.supersede", options).reason);
-    return this.#act("memory", { action: "supersede", item: text("old", old), other: text("new", new_), reason });
+    return this.#call("supersede", { old, new: new_, ...read("Session.supersede", options) });
   }
 
   /** The memory item holds again. */
   async restoreMemory(item: string): Promise<shapes.MemoryReceipt> {
-    return this.#act("memory", { action: "restore", item: text("item", item) });
+    return this.#call("restore_memory", { item });
   }
 
   /** What `console.log` shows. */
@@ -353,12 +337,14 @@ export class Session {
     return `Session { key: ${JSON.stringify(this.key)}, host: ${JSON.stringify(this.host)} }`;
   }
 
-  async #context(action: string, targets: unknown[], pin = false): Promise<shapes.ActReply> {
-    if (targets.length === 0) throw new InvalidError(`there is nothing to ${action}: give at least one target`);
-    return this.#act("context", { action, targets, pin });
+  async #append(entries: Entry[], head?: number): Promise<Receipt> {
+    const [facts, texts] = described(entries);
+    if (!this.#native.durable) return settled(this.#native.append(facts, texts, head));
+    // While the disk is written no thread of the pool waits for it.
+    return settled(this.#native.submit(facts, texts, head).then((ticket) => ticket.wait()));
   }
 
-  async #act<T>(act: string, values: object): Promise<T> {
-    return JSON.parse(await settled(this.#native.act(act, JSON.stringify(values)))) as T;
+  async #call<T>(operation: string, given: object = {}): Promise<T> {
+    return JSON.parse(await settled(this.#native.call(operation, named(given)))) as T;
   }
 }

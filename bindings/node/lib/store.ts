@@ -9,9 +9,7 @@ import { native, type NativeStore, type NativeStores, type NativeSubscription } 
 import { read } from "./options.js";
 import { Session, type AtOption } from "./session.js";
 import type * as shapes from "./shapes.js";
-import {
-  count, duration, inspected, json, list, optional, point, snake, text, wrongType, type At, type Json, type Text,
-} from "./values.js";
+import { count, duration, inspected, json, named, optional, point, text, wrongType, type At, type Json, type Text } from "./values.js";
 import { looked, type SearchOptions } from "./view.js";
 
 /** How long a subscription waits between two looks, in milliseconds. */
@@ -112,62 +110,55 @@ export class Store {
     return this.#native.id;
   }
 
-  async #ask<T>(question: string, values: object): Promise<T> {
-    return JSON.parse(await settled(this.#native.ask(question, JSON.stringify(snake(values))))) as T;
-  }
-
-  async #act<T>(act: string, values: object): Promise<T> {
-    return JSON.parse(await settled(this.#native.act(act, JSON.stringify(values)))) as T;
+  async #call<T>(operation: string, given: object = {}): Promise<T> {
+    return JSON.parse(await settled(this.#native.call(operation, named(given)))) as T;
   }
 
   /** The newest durable seq, of any process. */
   async head(): Promise<number> {
-    return this.#ask("head", {});
+    return this.#call("head");
   }
 
   /** Makes durable what was acknowledged under the durability `os`. */
   async sync(): Promise<void> {
-    await this.#ask("sync", {});
+    await this.#call("sync");
   }
 
   /** What the store holds, in figures. */
   async info(): Promise<shapes.StoreInfo> {
-    return this.#ask("info", {});
+    return this.#call("info");
   }
 
   /** A handle on one session. Nothing is read or written until it is used. */
   session(key: string, options?: SessionOptions): Session {
     const it = read("Store.session", options);
-    for (const [name, value] of Object.entries(it)) optional(name, value);
-    const named = JSON.stringify(snake({ key: text("key", key), ...it }));
-    return new Session(done(() => this.#native.session(named)));
+    return new Session(done(() => this.#native.session(named({ key, ...it }))));
   }
 
   /** Sessions in a line each, in order of their first events; those that hold what a filter lets pass. */
   async sessions(filter = ""): Promise<shapes.SessionRow[]> {
-    return this.#ask("sessions", { filter: text("filter", filter) });
+    return this.#call("sessions", { filter });
   }
 
   /** Names of all sessions and projects, without a look into them. */
   async names(): Promise<shapes.StreamName[]> {
-    return this.#ask("names", {});
+    return this.#call("names");
   }
 
   /** The session of this key, of any host, or whose key begins so. */
   async findSession(name: string): Promise<Session> {
-    const [key, host] = await this.#ask<[string, string]>("find_session", { name: text("name", name) });
+    const [key, host] = await this.#call<[string, string]>("find_session", { name });
     return this.session(key, { host });
   }
 
   /** Items of all sessions whose texts hold all patterns, the newest sessions first. */
   async search(patterns: string | readonly string[], options?: SearchOptions): Promise<shapes.Found> {
-    const question = looked(patterns, read("Store.search", options));
-    return JSON.parse(await settled(this.#native.ask("search", question))) as shapes.Found;
+    return this.#call("search", looked(patterns, read("Store.search", options)));
   }
 
   /** An event in a line; null if there is none. */
   async event(seq: number): Promise<shapes.EventRow | null> {
-    return this.#ask("event", { seq: count("seq", seq) });
+    return this.#call("event", { seq: count("seq", seq) });
   }
 
   /** Follows the store behind a seq: first what is there, then what comes. With a `timeout` in seconds it ends after a quiet time. */
@@ -181,14 +172,14 @@ export class Store {
   /** What a project is to remember; with `all` everything that it ever was told. Without a name, the only project's. */
   async memory(options?: AtOption & { project?: string; all?: boolean }): Promise<shapes.MemoryRow[]> {
     const it = read("Store.memory", options);
-    return this.#ask("memory", { project: optional("project", it.project), at: point(it.at), all: it.all });
+    return this.#call("memory", { ...it, at: point(it.at) });
   }
 
   /**
    * The newest event that what a project is to remember may rest on: as long as it is the same, so is the memory. 0 if there is none.
    */
   async memoryHead(options?: { project?: string }): Promise<number> {
-    return this.#ask("memory_head", { project: optional("project", read("Store.memory_head", options).project) });
+    return this.#call("memory_head", read("Store.memory_head", options));
   }
 
   /** Remembers what `Entry.memory` says for a project, which comes about by it. */
@@ -199,15 +190,12 @@ export class Store {
 
   /** The memory item no longer holds, and nothing takes its place. */
   async retract(item: string, options?: { project?: string; reason?: string }): Promise<shapes.MemoryReceipt> {
-    const it = read("Store.retract", options);
-    const words = { project: optional("project", it.project), reason: optional("reason", it.reason) };
-    return this.#act("memory", { act: "retract", item: text("item", item), ...words });
+    return this.#call("retract", { item, ...read("Store.retract", options) });
   }
 
   /** The memory item was confirmed, or used. */
   async reinforce(item: string, options?: { project?: string }): Promise<shapes.MemoryReceipt> {
-    const project = optional("project", read("Store.reinforce", options).project);
-    return this.#act("memory", { act: "reinforce", item: text("item", item), project });
+    return this.#call("reinforce", { item, ...read("Store.reinforce", options) });
   }
 
   /** What policies and modes would have cost, of one session or of all. */
@@ -217,30 +205,22 @@ export class Store {
     modes?: readonly shapes.Mode[];
     price?: string;
   }): Promise<shapes.SimulationRow[]> {
-    const it = read("Store.simulate", options);
-    return this.#ask("simulate", {
-      session: optional("session", it.session),
-      policies: list("policies", it.policies),
-      modes: list("modes", it.modes),
-      price: text("price", it.price),
-    });
+    return this.#call("simulate", read("Store.simulate", options));
   }
 
   /** The policy in force for sessions that set none of theirs. */
   async policy(): Promise<Record<string, Json>> {
-    return this.#ask("policy", {});
+    return this.#call("policy");
   }
 
   /** Sets the policy for what comes, by a preset's name or as data; its seq. */
   async setPolicy(policy: string | Record<string, Json>, options?: { reason?: string }): Promise<number> {
-    const reason = optional("reason", read("Store.set_policy", options).reason);
-    const named = typeof policy === "string" ? text("policy", policy) : (JSON.parse(json("policy", policy) as string) as Json);
-    return this.#act("set_policy", { policy: named, reason });
+    return this.#call("set_policy", { policy, ...read("Store.set_policy", options) });
   }
 
   /** Checks every digest and link of the store; `deep` also what was concluded. */
   async verify(options?: { deep?: boolean }): Promise<shapes.Report> {
-    return this.#ask("verify", read("Store.verify", options));
+    return this.#call("verify", read("Store.verify", options));
   }
 
   /**
@@ -250,8 +230,7 @@ export class Store {
    * quotations in other texts.
    */
   async erase(item: string, options?: { reason?: string; by?: string; dryRun?: boolean }): Promise<shapes.EraseReport> {
-    const it = read("Store.erase", options);
-    return this.#act("erase", { item: text("item", item), ...erasing(it), dry_run: it.dryRun });
+    return this.#call("erase", { item, ...read("Store.erase", options) });
   }
 
   /**
@@ -261,7 +240,7 @@ export class Store {
   async eraseRecords(seqs: readonly number[], options?: { reason?: string; by?: string }): Promise<shapes.EraseReport> {
     if (!Array.isArray(seqs)) throw wrongType("seqs", "a list of numbers", seqs);
     const each = seqs.map((seq: unknown) => count("seqs", seq));
-    return this.#act("erase_records", { seqs: each, ...erasing(read("Store.erase_records", options)) });
+    return this.#call("erase_records", { seqs: each, ...read("Store.erase_records", options) });
   }
 
   /**
@@ -269,7 +248,7 @@ export class Store {
    * store does this by itself while it is idle, without the one that is being written. Answers are the same either way.
    */
   async seal(options?: { active?: boolean }): Promise<shapes.SealReport> {
-    return this.#ask("seal", read("Store.seal", options));
+    return this.#call("seal", read("Store.seal", options));
   }
 
   /**
@@ -277,7 +256,7 @@ export class Store {
    * whose place the new one takes. `restore` makes a store of it.
    */
   async backup(folder: string | URL): Promise<shapes.Backup> {
-    return this.#ask("backup", { name: place(folder, "folder") });
+    return this.#call("backup", { folder: place(folder, "folder") });
   }
 
   /** The sessions, in order of their first events. */
@@ -382,11 +361,6 @@ export class Stores {
   }
 }
 
-const erasing = (it: { reason?: string; by?: string }): { reason: string; by: string } => ({
-  reason: text("reason", it.reason),
-  by: text("by", it.by),
-});
-
 function place(path: unknown, what = "path"): string {
   if (path instanceof URL) return fileURLToPath(path);
   if (typeof path !== "string") throw wrongType(what, "a string or a file URL", path);
@@ -398,25 +372,34 @@ function place(path: unknown, what = "path"): string {
 export async function open(path: string | URL, options?: OpenOptions): Promise<Store> {
   const it = read("open", options);
   const lockWait = duration("lockWait", it.lockWait);
-  const opening = snake({ path: place(path), ...it, ...keys(it), lockWait });
-  return new Store(await settled(native.openStore(JSON.stringify(opening))));
+  return new Store(await settled(native.openStore(named({ path: place(path), ...it, lockWait }))));
 }
 
-const keys = (it: ReadOptions): ReadOptions => ({
-  keyFile: optional("keyFile", it.keyFile),
-  passphrase: optional("passphrase", it.passphrase),
-});
+/** How a store beyond this machine is opened. */
+export interface RemoteOptions extends Omit<OpenOptions, "readOnly" | "durability"> {
+  /** The worker, for people. */
+  owner?: string;
+}
 
-/** How the engine opens a store to read it. */
-const reading = (path: string, it: ReadOptions): string =>
-  JSON.stringify(snake({ path, anyFileSystem: it.anyFileSystem, ...keys(it) }));
+/**
+ * Opens the store of a name, such as a session's, at a URL, and takes it over from the worker that has it: that one gets a `FencedError`.
+ *
+ * `url` is `file:///FOLDER`, on any mounted disk, or `s3://BUCKET/PREFIX`, with the credentials of `AWS_*` or of the user's profile. The
+ * store is written below `folder`, on a local disk, which may be lost: when an append resolves, the commit is at the remote. With a key
+ * only an encrypted store is opened, and none is made.
+ */
+export async function openRemote(url: string | URL, name: string, folder: string | URL, options?: RemoteOptions): Promise<Store> {
+  const it = read("open_remote", options);
+  const opening = { url: String(url), name, folder: place(folder, "folder"), ...it, lockWait: duration("lockWait", it.lockWait) };
+  return new Store(await settled(native.openRemote(named(opening))));
+}
 
 /** Opens the stores in several folders, to read them as one. With a key all of them are encrypted. */
 export async function openAll(paths: readonly (string | URL)[], options?: ReadOptions): Promise<Stores> {
   const it = read("open_all", options);
   if (!Array.isArray(paths)) throw wrongType("paths", "a list of strings or file URLs", paths);
   const folders = paths.map((path: unknown) => place(path, "paths"));
-  return new Stores(await settled(native.openStores(folders, reading("", it))));
+  return new Stores(await settled(native.openStores(folders, named({ path: "", ...it }))));
 }
 
 /** The stores in a folder, in order of names: its subfolders that are stores, or projects with a store. */
@@ -426,7 +409,7 @@ export async function storesIn(folder: string | URL): Promise<string[]> {
 
 /** Makes a store in a folder from a backup, and verifies it. The backup stays. */
 export async function restore(backup: string | URL, folder: string | URL, options?: ReadOptions): Promise<shapes.Backup> {
-  const opening = reading(place(backup, "backup"), read("restore", options));
+  const opening = named({ path: place(backup, "backup"), ...read("restore", options) });
   return JSON.parse(await settled(native.restoreBackup(opening, place(folder, "folder")))) as shapes.Backup;
 }
 

@@ -133,6 +133,11 @@ export function snake(values: object): Record<string, unknown> {
   return Object.fromEntries(entries) as Record<string, unknown>;
 }
 
+/** The arguments of an operation as JSON. */
+export function named(given: object): string {
+  return dumped("an argument", snake(given));
+}
+
 /** The name as `surface.toml` spells it. */
 export function spelled(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

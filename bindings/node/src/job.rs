@@ -2,10 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use acpdb_bindings::Fault;
+use acpdb_bindings::{Described, Fault};
+use acpdb_engine::entry::{Bytes, Entry};
 use napi::bindgen_prelude::{AsyncTask, Either, Latin1String, ToNapiValue, TypeName};
 use napi::{Env, Error, Status, Task};
-use serde::de::DeserializeOwned;
 
 type Work<T> = Box<dyn FnOnce() -> Result<T, Fault> + Send>;
 
@@ -49,22 +49,18 @@ pub(crate) fn raise(fault: Fault) -> Error {
     Error::new(Status::GenericFailure, told.to_string())
 }
 
-/// Arguments of an operation, by their names.
-pub(crate) fn arguments<T: DeserializeOwned>(json: &str) -> Result<T, Fault> {
-    serde_json::from_str(json).map_err(|error| Fault::invalid(format!("an argument cannot be used: {error}")))
+/// Facts as the package describes them, with their texts.
+pub(crate) fn described(facts: &str, given: &[Bytes]) -> Result<Vec<Entry>, Fault> {
+    let described: Vec<Described> = serde_json::from_str(facts)
+        .map_err(|error| Fault::invalid(format!("an argument cannot be used: {error}")))?;
+    acpdb_bindings::entries(&described, given)
 }
 
 /// An answer as JSON. Most answers are ASCII only, which JavaScript takes as it is; other text has to be converted for it.
 pub(crate) type Told = Either<Latin1String, String>;
 
 /// An answer as JSON.
-pub(crate) fn told(value: &impl serde::Serialize) -> Result<Told, Fault> {
-    let json = spelled(value)?;
+pub(crate) fn told(value: &(impl serde::Serialize + ?Sized)) -> Result<Told, Fault> {
+    let json = acpdb_bindings::told(value)?;
     Ok(if json.is_ascii() { Either::A(json.into()) } else { Either::B(json) })
-}
-
-/// As [`told`], for a part of another answer.
-pub(crate) fn spelled(value: &impl serde::Serialize) -> Result<String, Fault> {
-    serde_json::to_string(value)
-        .map_err(|error| Fault::new("error", format!("the answer has no form in JSON: {error}")))
 }

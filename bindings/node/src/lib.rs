@@ -4,8 +4,7 @@
 //! acpdb (TypeScript: names, promises, iterators, `using`)  ->  this crate (types across the border)  ->  acpdb-bindings  ->  engine
 //! ```
 //!
-//! - Everything that reads, folds or waits runs on a thread of Node's pool and settles a promise. A small append that has nothing
-//!   to wait for runs in its call: the way to the pool and back takes longer than the append.
+//! - Everything that reads, writes, folds or waits runs on a thread of Node's pool and settles a promise.
 //! - Acts that record go through one lane of the store, in the order of the calls; commits that wait together share a sync.
 //! - Answers are JSON with the names that the program uses, bytes are Buffers. Nothing here decides anything.
 

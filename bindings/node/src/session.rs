@@ -1,18 +1,20 @@
 //! One session: append, serve, act; receipts and submitted commits.
 
+use std::future::Future as _;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 
-use acpdb_bindings::sessions::{self, Serving};
-use acpdb_bindings::{ActAnswer, Described, Fault, keeping, lines, stores};
-use acpdb_engine::Store;
-use acpdb_engine::entry::{Bytes, StreamInfo};
+use acpdb_bindings::{Arguments, Fault, door, keeping, lines, sessions, stores};
+use acpdb_engine::Error;
+use acpdb_engine::entry::{Bytes, Entry, StreamInfo};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store as engine;
-use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
+use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Object, ToNapiValue, TypeName, Uint8Array};
+use napi::{Env, JsDeferred};
 use napi_derive::napi;
-use serde::Deserialize;
 
-use crate::job::{Job, Told, arguments, promise, raise, spelled, told};
+use crate::job::{Job, Told, described, promise, raise, told};
 use crate::store::Held;
 use crate::view::NativeView;
 
@@ -52,14 +54,14 @@ impl From<engine::Receipt> for Receipt {
 /// A commit that was submitted.
 #[napi]
 pub struct NativeTicket {
-    ticket: Arc<Mutex<Option<engine::Ticket>>>,
+    ticket: Mutex<Option<engine::Ticket>>,
     last_seq: Seq,
 }
 
 impl From<engine::Ticket> for NativeTicket {
     fn from(ticket: engine::Ticket) -> Self {
         let last_seq = ticket.receipt().last_seq;
-        Self { ticket: Arc::new(Mutex::new(Some(ticket))), last_seq }
+        Self { ticket: Mutex::new(Some(ticket)), last_seq }
     }
 }
 
@@ -71,14 +73,47 @@ impl NativeTicket {
     }
 
     /// Waits until the commit is durable. Works once.
-    #[napi]
-    pub fn wait(&self) -> AsyncTask<Job<Receipt>> {
-        let ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
-        promise(move || {
-            let used =
-                || Fault::new("closed", "this ticket was waited for already; keep the receipt that it gave");
-            Ok(ticket.ok_or_else(used)?.wait()?.into())
-        })
+    #[napi(ts_return_type = "Promise<Receipt>")]
+    pub fn wait<'env>(&self, env: &'env Env) -> napi::Result<Object<'env>> {
+        let (deferred, promise) = env.create_deferred()?;
+        match self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(ticket) => Waiting::begin(ticket, deferred),
+            None => deferred.reject(raise(Fault::new(
+                "closed",
+                "this ticket was waited for already; keep the receipt that it gave",
+            ))),
+        }
+        Ok(promise)
+    }
+}
+
+type Deferred = JsDeferred<Receipt, Box<dyn FnOnce(Env) -> napi::Result<Receipt>>>;
+
+/// A promise for a commit that is on its way. No thread of Node's pool waits for the disk: the thread of the engine that made the commit durable
+/// settles its promise.
+struct Waiting(Mutex<Option<(engine::Ticket, Deferred)>>);
+
+impl Waiting {
+    fn begin(ticket: engine::Ticket, deferred: Deferred) {
+        Arc::new(Self(Mutex::new(Some((ticket, deferred))))).look();
+    }
+
+    /// Settles the promise, or is woken once it can.
+    fn look(self: &Arc<Self>) {
+        let waker = Waker::from(Arc::clone(self));
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((mut ticket, deferred)) = held.take() else { return };
+        match Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker)) {
+            Poll::Pending => *held = Some((ticket, deferred)),
+            Poll::Ready(Ok(receipt)) => deferred.resolve(Box::new(move |_| Ok(receipt.into()))),
+            Poll::Ready(Err(error)) => deferred.reject(raise(error.into())),
+        }
+    }
+}
+
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        self.look();
     }
 }
 
@@ -87,50 +122,6 @@ impl NativeTicket {
 pub struct Served {
     pub body: Buffer,
     pub facts: String,
-}
-
-#[derive(Deserialize)]
-struct Acted {
-    #[serde(default)]
-    key: String,
-    #[serde(default)]
-    why: String,
-    #[serde(default)]
-    action: String,
-    #[serde(default)]
-    targets: Vec<(String, Option<String>)>,
-    #[serde(default)]
-    pin: bool,
-    #[serde(default)]
-    to: u64,
-    #[serde(default)]
-    json: String,
-    #[serde(default)]
-    item: String,
-    other: Option<String>,
-    reason: Option<String>,
-}
-
-/// An act by its name.
-fn acted(store: &Store, info: &StreamInfo, act: &str, json: &str) -> Result<Told, Fault> {
-    let session = store.session(info.clone());
-    let it: Acted = arguments(json)?;
-    let names = || it.targets.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    match act {
-        "step" => told(&acpdb_serve::Step::begin(&session, &it.key).map(drop)?),
-        "resume" => told(&sessions::resumed(&session)?),
-        "flush" => told(&acpdb_serve::flush(&session)?),
-        "context" => told(&sessions::act(store, &session, &it.action, it.targets, it.pin)?),
-        "context_tool" => told(&ActAnswer::from(store.context_tool(session.id(), &it.json)?)),
-        "pin" => told(&sessions::pin(store, &session, &names(), it.pin)?),
-        "rewind" => told(&ActAnswer::from(store.rewind(session.id(), Seq(it.to))?)),
-        "update_tasks" => told(&ActAnswer::from(store.update_tasks(session.id(), it.json.as_bytes())?)),
-        "memory" => {
-            let command = stores::memory_command(&it.action, &it.item, it.other.as_deref(), it.reason)?;
-            told(&sessions::remembered(store, &session, &command)?)
-        }
-        other => Err(Fault::new("error", format!("there is no act {other:?} ({})", it.why))),
-    }
 }
 
 /// One session of a store.
@@ -145,17 +136,18 @@ impl NativeSession {
         Self { held, info: Arc::new(info) }
     }
 
-    /// Submits entries in the order of the calls.
-    fn submitted(
+    /// Records entries, in the order of the calls.
+    fn recorded<T, R: From<T> + Send + ToNapiValue + TypeName + 'static>(
         &self,
-        described: String,
-        given: Vec<Bytes>,
-    ) -> impl FnOnce() -> Result<engine::Ticket, Fault> + Send + use<> {
-        let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
-        self.held.lane.queued(move || {
-            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
-            Ok(held.store()?.submit(&info, entries)?)
-        })
+        facts: String,
+        given: Vec<Either<String, Uint8Array>>,
+        record: impl FnOnce(&engine::Session, Vec<Entry>) -> Result<T, Error> + Send + 'static,
+    ) -> AsyncTask<Job<R>> {
+        let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
+        promise(self.held.lane.queued(move || {
+            let entries = described(&facts, &given)?;
+            Ok(record(&held.store()?.session((*info).clone()), entries)?.into())
+        }))
     }
 }
 
@@ -177,51 +169,42 @@ impl NativeSession {
         self.info.id().to_string()
     }
 
-    /// Appends entries, in the order of the calls.
+    /// Whether an append waits for the disk: it is then submitted, and its ticket waited for.
+    #[napi(getter)]
+    pub fn durable(&self) -> bool {
+        self.held.is_durable
+    }
+
+    /// Appends entries, in the order of the calls; with `head` only if the session has no event behind it.
     #[napi]
     pub fn append(
         &self,
-        described: String,
+        facts: String,
         given: Vec<Either<String, Uint8Array>>,
+        head: Option<i64>,
     ) -> AsyncTask<Job<Receipt>> {
-        let given = texts(given);
-        if self.held.is_durable {
-            let ticket = self.submitted(described, given);
-            return promise(move || Ok(ticket()?.wait()?.into()));
-        }
-        // A ticket waits until the commit is durable, which is not asked for here.
-        let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
-        promise(self.held.lane.queued(move || {
-            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
-            Ok(held.store()?.session((*info).clone()).append(entries)?.into())
-        }))
+        self.recorded(facts, given, move |session, entries| {
+            Ok(match head {
+                Some(head) => session.append_expecting(Seq(head.unsigned_abs()), entries)?,
+                None => session.append(entries)?,
+            })
+        })
     }
 
-    /// Appends entries if the session has no event behind `head`, in the order of the calls.
-    #[napi]
-    pub fn append_expecting(
-        &self,
-        head: i64,
-        described: String,
-        given: Vec<Either<String, Uint8Array>>,
-    ) -> AsyncTask<Job<Receipt>> {
-        let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
-        promise(self.held.lane.queued(move || {
-            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
-            let session = held.store()?.session((*info).clone());
-            Ok(session.append_expecting(Seq(head.unsigned_abs()), entries)?.into())
-        }))
-    }
-
-    /// Submits entries, in the order of the calls.
+    /// Submits entries, as [`Self::append`].
     #[napi]
     pub fn submit(
         &self,
-        described: String,
+        facts: String,
         given: Vec<Either<String, Uint8Array>>,
+        head: Option<i64>,
     ) -> AsyncTask<Job<NativeTicket>> {
-        let ticket = self.submitted(described, texts(given));
-        promise(move || Ok(ticket()?.into()))
+        self.recorded(facts, given, move |session, entries| {
+            Ok(match head {
+                Some(head) => session.submit_expecting(Seq(head.unsigned_abs()), entries)?,
+                None => session.submit(entries)?,
+            })
+        })
     }
 
     /// Appends lines of a host's own recording. Returns the number of new events.
@@ -242,11 +225,15 @@ impl NativeSession {
         }))
     }
 
-    /// Does an act that records, in the order of the calls; the answer is JSON.
+    /// An operation by its name, in the order of the calls; the answer is JSON.
     #[napi]
-    pub fn act(&self, act: String, json: String) -> AsyncTask<Job<Told>> {
+    pub fn call(&self, operation: String, json: String) -> AsyncTask<Job<Told>> {
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
-        promise(self.held.lane.queued(move || acted(&held.store()?, &info, &act, &json)))
+        promise(
+            self.held
+                .lane
+                .queued(move || told(&*door::of_session(&held.store()?, &info, &operation, &json)?)),
+        )
     }
 
     /// Begins a session that continues this one.
@@ -274,14 +261,10 @@ impl NativeSession {
     }
 
     #[napi]
-    pub fn remember(
-        &self,
-        described: String,
-        given: Vec<Either<String, Uint8Array>>,
-    ) -> AsyncTask<Job<Told>> {
+    pub fn remember(&self, facts: String, given: Vec<Either<String, Uint8Array>>) -> AsyncTask<Job<Told>> {
         let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
         promise(self.held.lane.queued(move || {
-            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
+            let entries = described(&facts, &given)?;
             let store = held.store()?;
             let session = store.session((*info).clone());
             told(&sessions::remember(&store, &session, stores::memory_entry(&entries)?)?)
@@ -295,8 +278,8 @@ impl NativeSession {
         promise(self.held.lane.queued(move || {
             let store = held.store()?;
             let session = store.session((*info).clone());
-            let (body, facts) = sessions::served(&session, arguments::<Serving>(&json)?)?;
-            Ok(Served { body: body.into(), facts: spelled(&facts)? })
+            let (body, facts) = sessions::served(&session, &Arguments::read(&json)?)?;
+            Ok(Served { body: body.into(), facts })
         }))
     }
 

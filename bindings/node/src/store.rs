@@ -4,15 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use acpdb_bindings::stores::{self, Looked, Naming};
-use acpdb_bindings::{Described, Fault, Opening, Reading, keeping};
+use acpdb_bindings::{Arguments, Fault, Opening, door, keeping, opened_beyond, stores};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Store, store::Stores};
 use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
 use napi_derive::napi;
-use serde::Deserialize;
 
-use crate::job::{Job, Told, arguments, promise, raise, told};
+use crate::job::{Job, Told, described, promise, raise, told};
 use crate::lane::Lane;
 use crate::session::{NativeSession, texts};
 
@@ -37,18 +35,29 @@ impl Held {
     }
 }
 
-/// Opens the store in a folder.
+/// Opens the store in the folder of `options`.
 #[napi]
 pub fn open_store(options: String) -> AsyncTask<Job<NativeStore>> {
     promise(move || {
-        let opening = arguments::<Opening>(&options)?;
+        let it = Arguments::read(&options)?;
+        let opening = Opening::of(it.text("path")?.into(), &it)?;
         let is_durable = opening.durability == "sync";
         Ok(NativeStore::new(opening.open()?, is_durable))
     })
 }
 
+/// Opens the store of a name at a URL, as `options` say.
+#[napi]
+pub fn open_remote(options: String) -> AsyncTask<Job<NativeStore>> {
+    promise(move || {
+        let it = Arguments::read(&options)?;
+        Ok(NativeStore::new(opened_beyond(it.text("folder")?.into(), &it)?, true))
+    })
+}
+
 fn reading(options: &str) -> Result<Opening, Fault> {
-    arguments::<Reading>(options).map(Opening::reading)
+    let it = Arguments::read(options)?;
+    Opening::reading(it.text("path")?.into(), &it)
 }
 
 /// Makes a store in a folder from a backup, which `options` opens.
@@ -134,121 +143,6 @@ pub struct NativeStore {
     id: String,
 }
 
-#[derive(Deserialize)]
-struct Simulating {
-    session: Option<String>,
-    policies: Vec<String>,
-    modes: Vec<String>,
-    price: String,
-}
-
-#[derive(Deserialize)]
-struct MemoryAct {
-    project: Option<String>,
-    act: String,
-    item: String,
-    other: Option<String>,
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Asked {
-    #[serde(default)]
-    filter: String,
-    project: Option<String>,
-    at: Option<String>,
-    #[serde(default)]
-    seq: u64,
-    #[serde(default)]
-    deep: bool,
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    all: bool,
-    #[serde(default)]
-    active: bool,
-}
-
-#[derive(Deserialize)]
-struct Acted {
-    project: Option<String>,
-    policy: Option<serde_json::Value>,
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Erasing {
-    #[serde(default)]
-    item: String,
-    #[serde(default)]
-    seqs: Vec<u64>,
-    by: String,
-    reason: String,
-    #[serde(default)]
-    dry_run: bool,
-}
-
-/// A question by its name.
-fn asked(store: &Store, question: &str, json: &str) -> Result<Told, Fault> {
-    match question {
-        "search" => return told(&stores::found(store, &arguments::<Looked>(json)?)?),
-        "simulate" => {
-            let it: Simulating = arguments(json)?;
-            let rows = stores::simulated(store, it.session.as_deref(), it.policies, &it.modes, &it.price)?;
-            return told(&rows);
-        }
-        _ => {}
-    }
-    let it: Asked = arguments(json)?;
-    match question {
-        "head" => told(&store.head()?),
-        "sync" => told(&store.sync()?),
-        "info" => told(&store.info()?),
-        "names" => told(&store.stream_names()?),
-        "sessions" => told(&stores::sessions(store, &it.filter)?),
-        "memory" => told(&stores::memory(store, it.project, it.at.as_deref(), it.all)?),
-        "memory_head" => told(&stores::memory_head(store, it.project)?),
-        "event" => told(&store.event(Seq(it.seq))?.map(|event| stores::event_row(store, &event))),
-        "policy" => told(&stores::policy(store)?),
-        "verify" => told(&stores::verified(store, it.deep)?),
-        "seal" => told(&keeping::sealed(store, it.active)?),
-        "backup" => told(&keeping::backup(store, Path::new(&it.name))?),
-        "find_session" => {
-            let found = store.find_stream(&it.name)?;
-            told(&(found.name, found.host))
-        }
-        other => Err(Fault::new("error", format!("there is no question {other:?}"))),
-    }
-}
-
-/// An act by its name.
-fn acted(store: &Store, act: &str, json: &str) -> Result<Told, Fault> {
-    if act == "memory" {
-        let it: MemoryAct = arguments(json)?;
-        let command = stores::memory_command(&it.act, &it.item, it.other.as_deref(), it.reason)?;
-        return told(&stores::remembered_by(store, it.project, &command)?);
-    }
-    if let "erase" | "erase_records" = act {
-        let it: Erasing = arguments(json)?;
-        return told(&if act == "erase" {
-            keeping::erased(store, &it.item, &it.by, &it.reason, it.dry_run)?
-        } else {
-            keeping::records_erased(store, &it.seqs, &it.by, &it.reason)?
-        });
-    }
-    let it: Acted = arguments(json)?;
-    match act {
-        "set_policy" => {
-            let policy = match it.policy {
-                Some(serde_json::Value::String(name)) => stores::preset(&name)?,
-                data => stores::policy_of(data.unwrap_or_default().to_string().as_bytes())?,
-            };
-            told(&stores::set_policy(store, &policy, it.reason.as_deref())?)
-        }
-        other => Err(Fault::new("error", format!("there is no act {other:?} ({:?})", it.project))),
-    }
-}
-
 impl NativeStore {
     fn new(store: Store, is_durable: bool) -> Self {
         let (path, id) = (store.root().to_string_lossy().into_owned(), store.id().to_string());
@@ -290,36 +184,31 @@ impl NativeStore {
     pub fn session(&self, options: String) -> napi::Result<NativeSession> {
         let made = || {
             self.held.store()?;
-            stores::session(arguments::<Naming>(&options)?)
+            stores::session(&Arguments::read(&options)?)
         };
         Ok(NativeSession::new(Arc::clone(&self.held), made().map_err(raise)?))
     }
 
-    /// Asks a question; the answer is JSON.
+    /// An operation by its name; the answer is JSON. Those that record are done in the order of the calls.
     #[napi]
-    pub fn ask(&self, question: String, json: String) -> AsyncTask<Job<Told>> {
+    pub fn call(&self, operation: String, json: String) -> AsyncTask<Job<Told>> {
         let held = Arc::clone(&self.held);
-        promise(move || asked(&held.store()?, &question, &json))
-    }
-
-    /// Does an act that records, in the order of the calls; the answer is JSON.
-    #[napi]
-    pub fn act(&self, act: String, json: String) -> AsyncTask<Job<Told>> {
-        let held = Arc::clone(&self.held);
-        promise(self.held.lane.queued(move || acted(&held.store()?, &act, &json)))
+        let is_recorded = door::records(&operation);
+        let work = move || told(&*door::of_store(&held.store()?, &operation, &json)?);
+        if is_recorded { promise(self.held.lane.queued(work)) } else { promise(work) }
     }
 
     /// Records a memory item of a project.
     #[napi]
     pub fn remember(
         &self,
-        described: String,
+        facts: String,
         given: Vec<Either<String, Uint8Array>>,
         project: Option<String>,
     ) -> AsyncTask<Job<Told>> {
         let (held, given) = (Arc::clone(&self.held), texts(given));
         promise(self.held.lane.queued(move || {
-            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
+            let entries = described(&facts, &given)?;
             told(&stores::remember(&held.store()?, project, stores::memory_entry(&entries)?)?)
         }))
     }

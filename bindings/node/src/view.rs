@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use acpdb_bindings::Fault;
-use acpdb_bindings::stores::Looked;
-use acpdb_bindings::views::{Asked, Exporting};
+use acpdb_bindings::views::Asked;
+use acpdb_bindings::{Arguments, Fault, door};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{View, store::StreamName};
 use napi::bindgen_prelude::{AsyncTask, Buffer, ToNapiValue, TypeName};
 use napi_derive::napi;
-use serde::Deserialize;
 
-use crate::job::{Job, Told, arguments, promise, told};
+use crate::job::{Job, Told, promise, told};
 use crate::store::Held;
 
 /// A host's raw record, and its seq.
@@ -19,22 +17,6 @@ use crate::store::Held;
 pub struct Record {
     pub seq: f64,
     pub bytes: Buffer,
-}
-
-#[derive(Deserialize)]
-struct Question {
-    #[serde(default)]
-    layer: String,
-    last: Option<usize>,
-    file: Option<String>,
-    tool: Option<String>,
-    #[serde(default)]
-    filter: String,
-    limit: Option<usize>,
-    #[serde(default)]
-    item: String,
-    #[serde(default)]
-    all: bool,
 }
 
 struct Frozen {
@@ -63,27 +45,6 @@ impl NativeView {
     }
 }
 
-/// A question by its name.
-fn answer(asked: &Asked<'_>, question: &str, json: &str) -> Result<Told, Fault> {
-    if question == "search" {
-        return told(&asked.search(&arguments::<Looked>(json)?)?);
-    }
-    let it: Question = arguments(json)?;
-    match question {
-        "context" => told(&asked.context(&it.layer, it.last)?),
-        "history" => told(&asked.history(it.file.as_deref(), it.tool.as_deref(), &it.filter, it.limit)?),
-        "chain" => told(&asked.chain(&it.item)?),
-        "explain" => told(&asked.explain(&it.item)?),
-        "is_visible" => told(&asked.is_visible(&it.item)?),
-        "tokens" => told(&asked.tokens()),
-        "todos" => told(&asked.todos()?),
-        "memory" => told(&asked.memory(it.all)?),
-        "replaced" => told(&asked.replaced()?),
-        "rewind_count" => told(&asked.rewind_count()),
-        other => Err(Fault::new("error", format!("there is no question {other:?}"))),
-    }
-}
-
 #[napi]
 impl NativeView {
     /// The view's seq.
@@ -92,10 +53,10 @@ impl NativeView {
         self.frozen.view.at().get() as f64
     }
 
-    /// Asks a question; the answer is JSON.
+    /// A question by its name; the answer is JSON.
     #[napi]
-    pub fn ask(&self, question: String, json: String) -> AsyncTask<Job<Told>> {
-        self.asked(move |asked| answer(asked, &question, &json))
+    pub fn call(&self, operation: String, json: String) -> AsyncTask<Job<Told>> {
+        self.asked(move |asked| told(&*door::of_view(asked, &operation, &json)?))
     }
 
     /// The recorded bytes of an item.
@@ -107,7 +68,7 @@ impl NativeView {
     /// The body of a request, a transcript, a page or spans.
     #[napi]
     pub fn export(&self, json: String) -> AsyncTask<Job<Buffer>> {
-        self.asked(move |asked| Ok(asked.export(arguments::<Exporting>(&json)?)?.into()))
+        self.asked(move |asked| Ok(asked.export(&Arguments::read(&json)?)?.into()))
     }
 
     /// The raw records of the host.

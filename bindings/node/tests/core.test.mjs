@@ -307,3 +307,41 @@ test("an encrypted store is opened with its key, and several stores are read as 
   assert.match(inspect([server.session("s1"), stores, server]), /key: "s1".*laptop, server/s);
   await stores.close();
 });
+
+test("a store beyond this machine is taken over, and the worker before is told", async () => {
+  const url = `file://${join(folder(), "disk")}`;
+  const worker = (options) => acpdb.openRemote(url, "session-1", folder(), { ...anywhere, ...options });
+  await assert.rejects(worker({ create: false }), acpdb.NotFoundError);
+  await assert.rejects(acpdb.openRemote("ftp://host", "session-1", folder(), anywhere), acpdb.InvalidError);
+  const first = await worker({ owner: "one" });
+  await first.session("s1").append(Entry.message("user", "hello"));
+  const second = await worker({ owner: "two" });
+  assert.equal((await second.session("s1").history()).length, 1);
+  await assert.rejects(first.session("s1").append(Entry.message("user", "too late")), acpdb.FencedError);
+  await second.session("s1").append(Entry.message("user", "in time"));
+  assert.equal((await second.verify()).verdict, "sound");
+  await second.close();
+  await assert.rejects(first.close(), acpdb.FencedError);
+});
+
+test("appends that rest on what was read share flushes, as others do", async (context) => {
+  // Each waited for the disk in the store's queue: eight threads of LangGraph put no more a second than one.
+  const store = await opened();
+  const sessions = Array.from({ length: 32 }, (_, number) => store.session(`s${number}`));
+  const micros = async (work) => {
+    const begun = performance.now();
+    await work();
+    return (performance.now() - begun) * 1000;
+  };
+  const one = await micros(async () => {
+    for (const session of sessions) await session.appendExpecting(0, Entry.message("user", "one"));
+  });
+  const heads = await Promise.all(sessions.map(async (session) => (await session.view()).seq));
+  const together = await micros(() =>
+    Promise.all(sessions.map((session, number) => session.appendExpecting(heads[number], Entry.message("user", "two")))),
+  );
+  if (one < 32 * 150) context.skip("nothing to share: this disk flushes at once");
+  else assert.ok(together < one / 2, `${together} us together, ${one} us one after the other`);
+  await assert.rejects(sessions[0].appendExpecting(0, Entry.message("user", "late")), acpdb.HeadMovedError);
+  await store.close();
+});

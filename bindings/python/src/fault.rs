@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use acpdb_bindings::Fault;
-use pyo3::exceptions::PyUnicodeEncodeError;
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
@@ -39,6 +39,9 @@ pub(crate) fn invalid(text: impl Into<String>) -> PyErr {
 
 /// An error of any operation as an exception of the class that its code belongs to: `not_found` is `NotFoundError`.
 pub(crate) fn of(fault: &Fault) -> PyErr {
+    if fault.code == Fault::TYPE {
+        return PyTypeError::new_err(fault.text.clone());
+    }
     let words = fault.code.split('_').map(|word| {
         let (first, rest) = word.split_at_checked(1).unwrap_or((word, ""));
         format!("{}{rest}", first.to_ascii_uppercase())

@@ -20,9 +20,9 @@ mod view;
 
 use std::path::PathBuf;
 
-use acpdb_bindings::{Opening, Reading, keeping, stores};
+use acpdb_bindings::{Opening, keeping, stores};
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyBytes};
+use pyo3::types::{PyAny, PyBytes, PyDict};
 
 use fault::OrRaise as _;
 
@@ -35,17 +35,22 @@ fn verify_store(py: Python<'_>, path: PathBuf, deep: bool) -> PyResult<Bound<'_,
 
 /// Makes a store in a folder from a backup.
 #[pyfunction]
-fn restore_backup(
-    py: Python<'_>,
+#[pyo3(signature = (backup, folder, **given))]
+fn restore_backup<'py>(
+    py: Python<'py>,
     backup: PathBuf,
     folder: PathBuf,
-    any_file_system: bool,
-    key_file: Option<PathBuf>,
-    passphrase: Option<String>,
-) -> PyResult<Bound<'_, PyAny>> {
-    let opening = Opening::reading(Reading { path: backup, any_file_system, key_file, passphrase });
+    given: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let opening = Opening::reading(backup, &value::arguments(given)?).or_raise()?;
     let done = py.detach(|| keeping::restored(opening, &folder)).or_raise()?;
     value::shown(py, &done)
+}
+
+/// A point in time as the command line spells it.
+#[pyfunction]
+fn point(at: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
+    value::point(at)
 }
 
 /// The stores in a folder.
@@ -93,5 +98,5 @@ mod _acpdb {
     #[pymodule_export]
     use super::view::View;
     #[pymodule_export]
-    use super::{lint_request, restore_backup, stores_in, verify_store};
+    use super::{lint_request, point, restore_backup, stores_in, verify_store};
 }

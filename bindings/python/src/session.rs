@@ -1,19 +1,18 @@
 //! One session: append, serve, act.
 
-use acpdb_bindings::sessions::{self, Serving};
-use acpdb_bindings::{ActAnswer, Fault, keeping, lines, stores};
+use acpdb_bindings::{Fault, door, keeping, lines, sessions, stores};
 use acpdb_engine::Error;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store as engine;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::entry::{Entry, entries};
 use crate::fault::{OrRaise as _, invalid};
 use crate::held::Held;
 use crate::ticket::{Receipt, Ticket};
-use crate::value::{dumped, point, shown};
+use crate::value::{arguments, named, point, read, shown};
 use crate::view::View;
 
 /// One session of a store.
@@ -86,9 +85,16 @@ impl Session {
         self.held.run(py, |store| lines::record(store, &read))
     }
 
-    /// Begins the session, or returns the calls that its last host left open.
-    fn resume<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        shown(py, &self.ask(py, sessions::resumed)?)
+    /// An operation by its name.
+    #[pyo3(signature = (operation, /, **given))]
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        operation: &str,
+        given: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let given = named(given)?;
+        shown(py, &*self.held.run(py, |store| door::of_session(store, &self.info, operation, &given))?)
     }
 
     /// Ends the calls that were left open, for the given reason.
@@ -104,72 +110,16 @@ impl Session {
         Ok(View::new(self.held.clone(), view, stream))
     }
 
-    fn begin_step(&self, py: Python<'_>, key: &str) -> PyResult<()> {
-        self.ask(py, |session| acpdb_serve::Step::begin(session, key).map(drop))
-    }
-
-    /// The context of a step, recorded as sent.
-    #[expect(clippy::too_many_arguments, reason = "called by the wrapper alone")]
+    /// The context of a step, recorded as sent: its bytes, and facts about them.
+    #[pyo3(signature = (**given))]
     fn serve<'py>(
         &self,
         py: Python<'py>,
-        key: String,
-        format: String,
-        model: Option<String>,
-        mode: Option<String>,
-        tokens_max: Option<u64>,
-        cold: bool,
-        prefix_tokens: u64,
-        inject: bool,
-        breakpoints: bool,
+        given: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyAny>)> {
-        let serving =
-            Serving { key, format, model, mode, tokens_max, cold, prefix_tokens, inject, breakpoints };
-        let (body, facts) = self.ask(py, |session| sessions::served(session, serving))?;
-        Ok((PyBytes::new(py, &body), shown(py, &facts)?))
-    }
-
-    fn flush(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        Ok(self.ask(py, acpdb_serve::flush)?.map(Seq::get))
-    }
-
-    /// Hides items, hides them behind a summary, or shows them again.
-    fn context_act<'py>(
-        &self,
-        py: Python<'py>,
-        action: &str,
-        given: Vec<(String, Option<String>)>,
-        pin: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let reply = self.held.run(py, |store| {
-            let session = store.session(self.info.clone());
-            sessions::act(store, &session, action, given, pin)
-        })?;
-        shown(py, &reply)
-    }
-
-    /// Runs a call of the context tool, as a model makes it.
-    fn context_tool<'py>(&self, py: Python<'py>, call: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let json = dumped("call", call)?;
-        let json = String::from_utf8_lossy(&json).into_owned();
-        let reply =
-            self.held.run(py, |store| store.context_tool(store.session(self.info.clone()).id(), &json))?;
-        shown(py, &ActAnswer::from(reply))
-    }
-
-    fn pin<'py>(&self, py: Python<'py>, given: Vec<String>, pinned: bool) -> PyResult<Bound<'py, PyAny>> {
-        let reply = self.held.run(py, |store| {
-            let session = store.session(self.info.clone());
-            sessions::pin(store, &session, &given, pinned)
-        })?;
-        shown(py, &reply)
-    }
-
-    /// Goes back to a seq: later items leave the context and stay in the log.
-    fn rewind<'py>(&self, py: Python<'py>, to: u64) -> PyResult<Bound<'py, PyAny>> {
-        let reply =
-            self.held.run(py, |store| store.rewind(store.session(self.info.clone()).id(), Seq(to)))?;
-        shown(py, &ActAnswer::from(reply))
+        let given = arguments(given)?;
+        let (body, facts) = self.ask(py, |session| sessions::served(session, &given))?;
+        Ok((PyBytes::new(py, &body), read(py, &facts)?))
     }
 
     /// Begins a session that continues this one.
@@ -187,36 +137,12 @@ impl Session {
         Ok(Self::new(self.held.clone(), info))
     }
 
-    fn update_tasks<'py>(&self, py: Python<'py>, tasks: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let json = dumped("tasks", tasks)?;
-        let reply =
-            self.held.run(py, |store| store.update_tasks(store.session(self.info.clone()).id(), &json))?;
-        shown(py, &ActAnswer::from(reply))
-    }
-
     /// Records the memory item of an entry made by `Entry.memory`, at once, in the layer of its lifespan.
     fn remember<'py>(&self, py: Python<'py>, entry: &Entry) -> PyResult<Bound<'py, PyAny>> {
         let item = stores::memory_entry(&entry.entries).or_raise()?;
         let receipt = self.held.run(py, |store| {
             let session = store.session(self.info.clone());
             sessions::remember(store, &session, item)
-        })?;
-        shown(py, &receipt)
-    }
-
-    /// A command on one memory item: `retract`, `reinforce`, `restore`; or `supersede` by another.
-    fn memory_act<'py>(
-        &self,
-        py: Python<'py>,
-        act: &str,
-        item: &str,
-        other: Option<&str>,
-        reason: Option<String>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let command = stores::memory_command(act, item, other, reason).or_raise()?;
-        let receipt = self.held.run(py, |store| {
-            let session = store.session(self.info.clone());
-            sessions::remembered(store, &session, &command)
         })?;
         shown(py, &receipt)
     }

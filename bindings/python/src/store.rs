@@ -2,20 +2,18 @@
 
 use std::path::PathBuf;
 
-use acpdb_bindings::stores::Naming;
-use acpdb_bindings::{Fault, Opening, Reading, keeping, stores};
+use acpdb_bindings::{Fault, Opening, door, keeping, opened_beyond, stores};
 use acpdb_engine::ids::Seq;
-use acpdb_engine::{Error, Store as Engine, store::Stores as Several};
+use acpdb_engine::store::Stores as Several;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::entry::Entry;
 use crate::fault::OrRaise as _;
 use crate::feed::Subscription;
 use crate::held::{Held, Owned};
 use crate::session::Session;
-use crate::value::{dumped, point, shown};
-use crate::view::Looked;
+use crate::value::{arguments, named, shown};
 
 /// An open store.
 #[pyclass(frozen, module = "acpdb._acpdb")]
@@ -26,35 +24,18 @@ pub(crate) struct Store {
 #[pymethods]
 impl Store {
     #[new]
-    #[expect(clippy::fn_params_excessive_bools, reason = "called by the wrapper alone")]
-    #[expect(clippy::too_many_arguments, reason = "called by the wrapper alone")]
-    fn new(
-        py: Python<'_>,
-        path: PathBuf,
-        read_only: bool,
-        create: bool,
-        durability: &str,
-        lock_wait: f64,
-        index: bool,
-        redact: bool,
-        any_file_system: bool,
-        key_file: Option<PathBuf>,
-        passphrase: Option<String>,
-    ) -> PyResult<Self> {
-        let durability = durability.to_owned();
-        let opening = Opening {
-            path,
-            read_only,
-            create,
-            durability,
-            lock_wait,
-            index,
-            redact,
-            any_file_system,
-            key_file,
-            passphrase,
-        };
+    #[pyo3(signature = (path, **given))]
+    fn new(py: Python<'_>, path: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let opening = Opening::of(path, &arguments(given)?).or_raise()?;
         Ok(Self { held: Held::new(py.detach(|| opening.open()).or_raise()?) })
+    }
+
+    /// The store of a name at a URL, which is written below a folder.
+    #[staticmethod]
+    #[pyo3(signature = (folder, **given))]
+    fn beyond(py: Python<'_>, folder: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let given = arguments(given)?;
+        Ok(Self { held: Held::new(py.detach(|| opened_beyond(folder, &given)).or_raise()?) })
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -76,69 +57,23 @@ impl Store {
         Ok(self.held.store()?.id().to_string())
     }
 
-    fn head(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.held.run(py, Engine::head)?.get())
-    }
-
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.held.run(py, Engine::sync)
-    }
-
-    #[pyo3(signature = (key, host, project, cwd, title, parent, parent_call))]
-    #[expect(clippy::too_many_arguments, reason = "called by the wrapper alone")]
-    fn session(
-        &self,
-        key: String,
-        host: String,
-        project: Option<String>,
-        cwd: Option<String>,
-        title: Option<String>,
-        parent: Option<String>,
-        parent_call: Option<String>,
-    ) -> PyResult<Session> {
-        self.held.store()?;
-        let naming = Naming { key, host, project, cwd, title, parent, parent_call };
-        let info = stores::session(naming).or_raise()?;
-        Ok(Session::new(self.held.clone(), info))
-    }
-
-    /// Rows of sessions, in order of first events.
-    fn sessions<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
-        let rows = self.held.run(py, |store| stores::sessions(store, text))?;
-        shown(py, &rows)
-    }
-
-    /// Names of all streams.
-    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let names = self.held.run(py, Engine::stream_names)?;
-        shown(py, &names)
-    }
-
-    /// Key and host of the session that a text names.
-    fn find_session(&self, py: Python<'_>, name: &str) -> PyResult<(String, String)> {
-        let found = self.held.run(py, |store| store.find_stream(name))?;
-        Ok((found.name, found.host))
-    }
-
-    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let info = self.held.run(py, Engine::info)?;
-        shown(py, &info)
-    }
-
-    fn search<'py>(&self, py: Python<'py>, looked: Looked) -> PyResult<Bound<'py, PyAny>> {
-        let looked = looked.into();
-        shown(py, &self.held.run(py, |store| stores::found(store, &looked))?)
-    }
-
-    fn memory<'py>(
+    /// An operation by its name.
+    #[pyo3(signature = (operation, /, **given))]
+    fn call<'py>(
         &self,
         py: Python<'py>,
-        project: Option<String>,
-        at: Option<&Bound<'_, PyAny>>,
-        all: bool,
+        operation: &str,
+        given: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let at = point(at)?;
-        shown(py, &self.held.run(py, |store| stores::memory(store, project, at.as_deref(), all))?)
+        let given = named(given)?;
+        shown(py, &*self.held.run(py, |store| door::of_store(store, operation, &given))?)
+    }
+
+    #[pyo3(signature = (**given))]
+    fn session(&self, given: Option<&Bound<'_, PyDict>>) -> PyResult<Session> {
+        self.held.store()?;
+        let info = stores::session(&arguments(given)?).or_raise()?;
+        Ok(Session::new(self.held.clone(), info))
     }
 
     fn remember<'py>(
@@ -151,101 +86,9 @@ impl Store {
         shown(py, &self.held.run(py, |store| stores::remember(store, project, item))?)
     }
 
-    /// The newest event that a project's memory may rest on.
-    fn memory_head(&self, py: Python<'_>, project: Option<String>) -> PyResult<u64> {
-        self.held.run(py, |store| stores::memory_head(store, project)).map(Seq::get)
-    }
-
-    fn memory_act<'py>(
-        &self,
-        py: Python<'py>,
-        project: Option<String>,
-        act: &str,
-        item: &str,
-        other: Option<&str>,
-        reason: Option<String>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let command = stores::memory_command(act, item, other, reason).or_raise()?;
-        let receipt = self.held.run(py, |store| stores::remembered_by(store, project, &command))?;
-        shown(py, &receipt)
-    }
-
     fn subscribe(&self, after: u64) -> PyResult<Subscription> {
         let store = self.held.store()?;
         Ok(Subscription::new(self.held.clone(), store.subscribe(Seq(after).next())))
-    }
-
-    /// An event in a line; `None` if there is none.
-    fn event<'py>(&self, py: Python<'py>, seq: u64) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let row = self.held.run(py, |store| {
-            Ok::<_, Error>(store.event(Seq(seq))?.map(|event| stores::event_row(store, &event)))
-        })?;
-        row.map(|row| shown(py, &row)).transpose()
-    }
-
-    /// The cost of one session or all under policies and modes.
-    fn simulate<'py>(
-        &self,
-        py: Python<'py>,
-        session: Option<&str>,
-        policies: Vec<String>,
-        modes: Vec<String>,
-        price: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let rows = self.held.run(py, |store| stores::simulated(store, session, policies, &modes, price))?;
-        shown(py, &rows)
-    }
-
-    /// The policy in force, as JSON.
-    fn policy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        shown(py, &self.held.run(py, stores::policy)?)
-    }
-
-    fn set_policy(&self, py: Python<'_>, policy: &Bound<'_, PyAny>, reason: Option<&str>) -> PyResult<u64> {
-        let policy = if let Ok(name) = policy.extract::<String>() {
-            stores::preset(&name).or_raise()?
-        } else {
-            stores::policy_of(&dumped("policy", policy)?).or_raise()?
-        };
-        self.held.run(py, |store| stores::set_policy(store, &policy, reason))
-    }
-
-    /// Checks every digest and link.
-    fn verify<'py>(&self, py: Python<'py>, deep: bool) -> PyResult<Bound<'py, PyAny>> {
-        shown(py, &self.held.run(py, |store| stores::verified(store, deep))?)
-    }
-
-    /// Erases what an item holds, with all equal content.
-    fn erase<'py>(
-        &self,
-        py: Python<'py>,
-        item: &str,
-        by: &str,
-        reason: &str,
-        dry_run: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        shown(py, &self.held.run(py, |store| keeping::erased(store, item, by, reason, dry_run))?)
-    }
-
-    /// Erases host's records by the seqs of their events.
-    fn erase_records<'py>(
-        &self,
-        py: Python<'py>,
-        seqs: Vec<u64>,
-        by: &str,
-        reason: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        shown(py, &self.held.run(py, |store| keeping::records_erased(store, &seqs, by, reason))?)
-    }
-
-    /// Packs complete segments; with `active` all.
-    fn seal<'py>(&self, py: Python<'py>, active: bool) -> PyResult<Bound<'py, PyAny>> {
-        shown(py, &self.held.run(py, |store| keeping::sealed(store, active))?)
-    }
-
-    /// Copies the store to a folder, verified.
-    fn backup<'py>(&self, py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyAny>> {
-        shown(py, &self.held.run(py, |store| keeping::backup(store, &folder))?)
     }
 
     /// The items of all sessions as JSON lines, with their texts and states.
@@ -263,15 +106,9 @@ pub(crate) struct Stores {
 #[pymethods]
 impl Stores {
     #[new]
-    fn new(
-        py: Python<'_>,
-        folders: Vec<PathBuf>,
-        any_file_system: bool,
-        key_file: Option<PathBuf>,
-        passphrase: Option<String>,
-    ) -> PyResult<Self> {
-        let opening =
-            Opening::reading(Reading { path: PathBuf::new(), any_file_system, key_file, passphrase });
+    #[pyo3(signature = (folders, **given))]
+    fn new(py: Python<'_>, folders: Vec<PathBuf>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let opening = Opening::reading(PathBuf::new(), &arguments(given)?).or_raise()?;
         let stores = py.detach(|| keeping::several(folders, opening)).or_raise()?;
         Ok(Self { stores: Owned::new(stores) })
     }

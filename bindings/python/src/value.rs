@@ -1,17 +1,30 @@
 //! Values across the border: answers to Python, Python to JSON bytes, names of points in time.
 
+use acpdb_bindings::Arguments;
 use acpdb_engine::entry::Bytes;
 use pyo3::exceptions::{PyException, PyOverflowError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
 use pythonize::pythonize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::fault::{invalid, json_options, raise, text_error};
+use crate::fault::{OrRaise as _, invalid, json_options, raise, text_error};
+
+/// The named arguments of a call as JSON.
+pub(crate) fn named(given: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+    let Some(given) = given else { return Ok("{}".to_owned()) };
+    let json = dumped("an argument", given)?;
+    Ok(String::from_utf8_lossy(&json).into_owned())
+}
+
+/// The named arguments of a call.
+pub(crate) fn arguments(given: Option<&Bound<'_, PyDict>>) -> PyResult<Arguments> {
+    Arguments::read(&named(given)?).or_raise()
+}
 
 /// A value of the engine as Python's dicts, lists, strings and numbers, with the names of the program's JSON.
-pub(crate) fn shown<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn shown<'py>(py: Python<'py>, value: &(impl Serialize + ?Sized)) -> PyResult<Bound<'py, PyAny>> {
     pythonize(py, value).map_err(|error| {
         let why = error.to_string();
         let error = PyErr::from(error);
@@ -22,6 +35,11 @@ pub(crate) fn shown<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bo
         }
         error
     })
+}
+
+/// Facts that are JSON already.
+pub(crate) fn read<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (json,))
 }
 
 /// The bytes of a text or of bytes: one copy, into the buffer for the log.

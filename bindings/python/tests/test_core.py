@@ -458,3 +458,13 @@ def test_handles_are_what_python_expects(tmp_path: Path) -> None:
         assert store.closed
 
     asyncio.run(main())
+
+
+def test_without_waiting_for_the_disk_what_was_recorded_is_seen_at_once(tmp_path: Path) -> None:
+    """Contexts had it, and names, sessions, the head and events had not."""
+    with acpdb.open(tmp_path / "store", durability="os", any_file_system=True) as store:
+        for number in range(20):
+            last = store.session(f"s{number}").append(Entry.message("user", "hello")).last_seq
+            assert store.head() == last and store.event(last) is not None
+            assert len(store.sessions()) == len([*store]) == number + 1
+            assert store.find_session(f"s{number}").history()[0]["seq"] == last

@@ -4,6 +4,14 @@ use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::store::{ActReply, MemoryReceipt};
 use serde::Serialize;
 
+use crate::fault::Fault;
+
+/// An answer as JSON.
+pub fn told(value: &(impl Serialize + ?Sized)) -> Result<String, Fault> {
+    serde_json::to_string(value)
+        .map_err(|error| Fault::new("error", format!("the answer has no form in JSON: {error}")))
+}
+
 /// The result of a command on the context.
 #[derive(Clone, Debug, Serialize)]
 pub struct ActAnswer {

@@ -17,6 +17,9 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// The code of an argument of a wrong type, for which each language has an error of its own.
+    pub const TYPE: &'static str = "type";
+
     /// An error of this code.
     pub fn new(code: &'static str, text: impl Into<String>) -> Self {
         Self { code, text: text.into() }

@@ -18,14 +18,12 @@ use crate::sessions;
 
 /// Packs every complete segment; with `active`, also the one that is being written.
 pub fn sealed(store: &Store, active: bool) -> Result<SealReport, Fault> {
-    store.sync()?;
     Ok(store.seal(active)?)
 }
 
 /// Copies the store to a folder, and verifies the copy.
 pub fn backup(store: &Store, folder: &Path) -> Result<Backup, Fault> {
     check_folder(folder)?;
-    store.sync()?;
     Ok(store.backup(folder, &mut |_| {})?)
 }
 
@@ -55,7 +53,6 @@ pub fn erased(
     reason: &str,
     dry_run: bool,
 ) -> Result<ErasureAnswer, Fault> {
-    store.sync()?;
     let item = match acpdb_query::find(store, item, None) {
         Ok(found) => found.ix.and_then(|ix| found.view.state().item_id(ix)).unwrap_or(found.item),
         // Some events are of no session, and make no item.
@@ -70,7 +67,6 @@ pub fn erased(
 
 /// Gives back the bytes of host's records, by the seqs of their events. Equal records stay that are not named, and may be recorded again.
 pub fn records_erased(store: &Store, seqs: &[u64], by: &str, reason: &str) -> Result<ErasureAnswer, Fault> {
-    store.sync()?;
     let asked: BTreeSet<Seq> = seqs.iter().copied().map(Seq).collect();
     let mut bodies = Vec::new();
     for seq in &asked {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing};
-use acpdb_engine::store::{OwnList, identity_of};
+use acpdb_engine::store::{Builder, OwnList, identity_of};
 use acpdb_engine::{Durability, Store};
-use serde::Deserialize;
 
+use crate::arguments::Arguments;
 use crate::fault::Fault;
 
 /// The options of `open`.
-#[derive(Clone, Deserialize)]
+#[derive(Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "options of one call, each with a name")]
 pub struct Opening {
     /// The folder.
@@ -37,24 +37,31 @@ pub struct Opening {
     pub passphrase: Option<String>,
 }
 
-/// The options of what opens a store only to read it.
-#[derive(Clone, Deserialize)]
-pub struct Reading {
-    /// The folder.
-    pub path: PathBuf,
-    /// As [`Opening::any_file_system`].
-    pub any_file_system: bool,
-    /// As [`Opening::key_file`].
-    pub key_file: Option<PathBuf>,
-    /// As [`Opening::passphrase`].
-    pub passphrase: Option<String>,
-}
-
 impl Opening {
+    /// The store in a folder, by the arguments of `open`.
+    pub fn of(path: PathBuf, it: &Arguments) -> Result<Self, Fault> {
+        Ok(Self {
+            read_only: it.flag("read_only")?,
+            durability: it.text("durability")?.to_owned(),
+            ..Self::beyond(path, it)?
+        })
+    }
+
+    /// As [`Opening::of`], of a store whose durability is not the caller's choice, and that is written.
+    pub(crate) fn beyond(path: PathBuf, it: &Arguments) -> Result<Self, Fault> {
+        Ok(Self {
+            read_only: false,
+            create: it.flag("create")?,
+            lock_wait: it.seconds("lock_wait")?,
+            index: it.flag("index")?,
+            redact: it.flag("redact")?,
+            ..Self::reading(path, it)?
+        })
+    }
+
     /// A store that is only read.
-    pub fn reading(reading: Reading) -> Self {
-        let Reading { path, any_file_system, key_file, passphrase } = reading;
-        Self {
+    pub fn reading(path: PathBuf, it: &Arguments) -> Result<Self, Fault> {
+        Ok(Self {
             path,
             read_only: true,
             create: false,
@@ -62,14 +69,14 @@ impl Opening {
             lock_wait: 0.0,
             index: true,
             redact: false,
-            any_file_system,
-            key_file,
-            passphrase,
-        }
+            any_file_system: it.flag("any_file_system")?,
+            key_file: it.word("key_file")?.map(PathBuf::from),
+            passphrase: it.owned("passphrase")?,
+        })
     }
 
     /// The ring that opens an encrypted store.
-    fn ring(&self) -> Result<Option<Arc<dyn KeyRing>>, Fault> {
+    pub(crate) fn ring(&self) -> Result<Option<Arc<dyn KeyRing>>, Fault> {
         match (&self.key_file, &self.passphrase) {
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(Fault::invalid("give key_file or passphrase, not both")),
@@ -84,6 +91,25 @@ impl Opening {
                 Ok(Some(Arc::new(ring.map_err(|error| Fault::invalid(error.to_string()))?)))
             }
         }
+    }
+
+    /// The settings of a store that is opened to be written, wherever it is.
+    pub(crate) fn settings(&self) -> Result<impl FnOnce(Builder) -> Builder + Send + use<>, Fault> {
+        let lock_wait = Duration::try_from_secs_f64(self.lock_wait)
+            .map_err(|_| Fault::invalid(format!("lock_wait is 0 seconds or more, not {}", self.lock_wait)))?;
+        let rules = self.redact.then(acpdb_hosts::redact::Rules::usual).transpose();
+        let rules = rules.map_err(|error| Fault::invalid(error.to_string()))?;
+        let (index, any_file_system) = (self.index, self.any_file_system);
+        Ok(move |builder: Builder| {
+            let mut builder = builder.registry(acpdb_hosts::registry()).lock_wait(lock_wait).index(index);
+            if any_file_system {
+                builder = builder.any_file_system();
+            }
+            if let Some(rules) = rules {
+                builder = builder.redactor(Arc::new(rules));
+            }
+            builder
+        })
     }
 
     /// Opens the store, making or recovering it as needed.
@@ -101,26 +127,12 @@ impl Opening {
             "os" => Durability::Os,
             other => return Err(Fault::invalid(format!("durability is 'sync' or 'os', not {other:?}"))),
         };
-        let lock_wait = Duration::try_from_secs_f64(self.lock_wait)
-            .map_err(|_| Fault::invalid(format!("lock_wait is 0 seconds or more, not {}", self.lock_wait)))?;
         let ring = self.ring()?;
+        let settings = self.settings()?;
         let path = self.path;
-        let mut builder = Store::builder(&path)
-            .registry(acpdb_hosts::registry())
-            .create(self.create)
-            .durability(durability)
-            .lock_wait(lock_wait)
-            .index(self.index);
+        let mut builder = settings(Store::builder(&path)).create(self.create).durability(durability);
         if self.read_only {
             builder = builder.read_only();
-        }
-        if self.any_file_system {
-            builder = builder.any_file_system();
-        }
-        if self.redact {
-            let rules =
-                acpdb_hosts::redact::Rules::usual().map_err(|error| Fault::invalid(error.to_string()))?;
-            builder = builder.redactor(Arc::new(rules));
         }
         match ring {
             Some(ring) if self.create && !self.read_only => builder = builder.encrypt(ring),

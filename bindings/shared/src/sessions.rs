@@ -9,10 +9,10 @@ use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_hosts::export::Exporter;
 use acpdb_query::when;
 use acpdb_serve::ServeOptions;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answers::{ActAnswer, MemoryAnswer};
+use crate::answers::{ActAnswer, MemoryAnswer, told};
+use crate::arguments::Arguments;
 use crate::fault::{Fault, word};
 use crate::stores::format;
 
@@ -46,38 +46,20 @@ pub fn give_up(session: &Session, why: &str) -> Result<Receipt, Fault> {
     Ok(session.give_up(&resumed, why)?)
 }
 
-/// The options of serving a context.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Serving {
-    /// The step's key.
-    pub key: String,
-    /// Format of the body.
-    pub format: String,
-    /// Model that the body names.
-    pub model: Option<String>,
-    /// `append_only`, `batched` or `eager`.
-    pub mode: Option<String>,
-    /// Most tokens.
-    pub tokens_max: Option<u64>,
-    /// The provider's cache holds nothing.
-    pub cold: bool,
-    /// Tokens of the host's text before the context.
-    pub prefix_tokens: u64,
-    /// Todos and memory are added to the body.
-    pub inject: bool,
-    /// The body marks the places at which the provider's cache pays (Anthropic only).
-    pub breakpoints: bool,
-}
-
 /// The context of a step, recorded as sent: its bytes, and facts about them.
-pub fn served(session: &Session, serving: Serving) -> Result<(Vec<u8>, Value), Fault> {
-    let mut exporter = Exporter::new(format(&serving.format)?);
-    exporter.options.model = serving.model;
-    exporter.options.breakpoints = serving.breakpoints;
-    let mode = serving.mode.map(|mode| word("mode", &mode)).transpose()?;
-    let Serving { tokens_max, cold, prefix_tokens, inject, .. } = serving;
-    let options = ServeOptions { mode, tokens_max, cold, prefix_tokens, inject, price: None };
-    let context = acpdb_serve::Step::begin(session, &serving.key)?.context(&exporter, &options)?;
+pub fn served(session: &Session, it: &Arguments) -> Result<(Vec<u8>, String), Fault> {
+    let mut exporter = Exporter::new(format(it.text("format")?)?);
+    exporter.options.model = it.owned("model")?;
+    exporter.options.breakpoints = it.flag("breakpoints")?;
+    let options = ServeOptions {
+        mode: it.word("mode")?.map(|mode| word("mode", mode)).transpose()?,
+        tokens_max: it.number("tokens_max")?,
+        cold: it.flag("cold")?,
+        prefix_tokens: it.count("prefix_tokens")?,
+        inject: it.flag("inject")?,
+        price: None,
+    };
+    let context = acpdb_serve::Step::begin(session, it.text("key")?)?.context(&exporter, &options)?;
     let facts = json!({
         "seq": context.seq,
         "tokens": context.tokens,
@@ -87,7 +69,7 @@ pub fn served(session: &Session, serving: Serving) -> Result<(Vec<u8>, Value), F
         "notes": context.notes,
         "over_budget": context.over_budget,
     });
-    Ok((context.bytes, facts))
+    Ok((context.bytes, told(&facts)?))
 }
 
 /// Targets by an agent's names for them; `#seq` means an item, the exact id of a call means the call.

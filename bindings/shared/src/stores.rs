@@ -22,10 +22,11 @@ use acpdb_query::memory::{self, RememberedItem};
 use acpdb_query::search::{PatternSyntax, Patterns, SearchHit, SearchQuestion, search, search_whole};
 use acpdb_query::simulate::{self, PriceList, SessionRecording, Setup};
 use acpdb_query::{Filter, Scanned, SessionRow, when};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answers::MemoryAnswer;
+use crate::arguments::Arguments;
 use crate::fault::{Fault, word};
 
 /// Policies that are compared if the caller names none.
@@ -51,33 +52,15 @@ pub fn filter(store: &Store, text: &str) -> Result<Filter, Fault> {
     })
 }
 
-/// A session in a host's words.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Naming {
-    /// The host's id of the session.
-    pub key: String,
-    /// The host program.
-    pub host: String,
-    /// The project whose memory it shares.
-    pub project: Option<String>,
-    /// Working folder.
-    pub cwd: Option<String>,
-    /// A title for people.
-    pub title: Option<String>,
-    /// Key of the session that started this one, of the same host.
-    pub parent: Option<String>,
-    /// The call that started this session.
-    pub parent_call: Option<String>,
-}
-
 /// The session of a host's names; nothing is read or written.
-pub fn session(naming: Naming) -> Result<StreamInfo, Fault> {
-    let Naming { key, host, project, cwd, title, parent, parent_call } = naming;
+pub fn session(it: &Arguments) -> Result<StreamInfo, Fault> {
+    let (key, host) = (it.text("key")?, it.text("host")?);
     if key.is_empty() {
         return Err(Fault::invalid("a session's key is empty; give the id that your host has for it"));
     }
-    let parent =
-        parent.map(|parent| (acpdb_engine::event::stream_id(Scope::Session, &host, &parent), parent_call));
+    let (parent, call) = (it.word("parent")?, it.owned("parent_call")?);
+    let parent = parent.map(|parent| (acpdb_engine::event::stream_id(Scope::Session, host, parent), call));
+    let (project, cwd, title) = (it.owned("project")?, it.owned("cwd")?, it.owned("title")?);
     Ok(StreamInfo { project, cwd, title, parent, ..StreamInfo::session(host, key) })
 }
 
@@ -110,7 +93,7 @@ pub fn sessions(store: &Store, text: &str) -> Result<Vec<SessionRow>, Fault> {
 }
 
 /// The query of a search.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct Looked {
     /// Texts that all have to match.
     pub patterns: Vec<String>,
@@ -129,6 +112,19 @@ pub struct Looked {
 }
 
 impl Looked {
+    /// The query of a call's arguments.
+    pub(crate) fn of(it: &Arguments) -> Result<Self, Fault> {
+        Ok(Self {
+            patterns: it.texts("patterns")?,
+            filter: it.text("filter")?.to_owned(),
+            regex: it.flag("regex")?,
+            word: it.flag("word")?,
+            case: it.flag("case")?,
+            lines: it.size("lines")?.unwrap_or_default(),
+            limit: it.size("limit")?.unwrap_or(usize::MAX),
+        })
+    }
+
     /// The question as of a seq.
     pub fn question(&self, store: &Store, at: Seq) -> Result<SearchQuestion, Fault> {
         if self.patterns.iter().all(String::is_empty) {
@@ -401,7 +397,6 @@ pub fn policy_of(json: &[u8]) -> Result<Policy, Fault> {
 
 /// Checks every digest and link.
 pub fn verified(store: &Store, deep: bool) -> Result<Value, Fault> {
-    store.sync()?;
     verified_at(store.root(), deep)
 }
 

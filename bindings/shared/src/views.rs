@@ -12,9 +12,9 @@ use acpdb_hosts::export::{ExportChoices, Format, Selection, Unfinished, export, 
 use acpdb_query::export::{otlp, page};
 use acpdb_query::memory::RememberedItem;
 use acpdb_query::{ContextOwner, CurrentContext, FindError, FoundItem, ItemRow, Which, Window, todos};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::arguments::Arguments;
 use crate::fault::Fault;
 use crate::stores::{Looked, filter, hits, no_format, remembered};
 
@@ -27,21 +27,6 @@ pub struct Asked<'a> {
     pub view: &'a View,
     /// The session of the view.
     pub stream: &'a StreamName,
-}
-
-/// The options of an export.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Exporting {
-    /// A format of requests or transcripts, `html` or `otlp`.
-    pub format: String,
-    /// The selection of items.
-    pub selection: String,
-    /// Model that a body names.
-    pub model: Option<String>,
-    /// Calls without an end get one.
-    pub synthetic_results: bool,
-    /// Clearing old results is left to a provider that can do it itself.
-    pub server_side: bool,
 }
 
 impl Asked<'_> {
@@ -197,10 +182,10 @@ impl Asked<'_> {
     }
 
     /// The body of a request, a transcript, a page or spans.
-    pub fn export(&self, exporting: Exporting) -> Result<Vec<u8>, Fault> {
-        let Exporting { format: name, selection, model, synthetic_results, server_side } = exporting;
+    pub fn export(&self, it: &Arguments) -> Result<Vec<u8>, Fault> {
+        let (name, selection) = (it.text("format")?, it.text("selection")?);
         let mut out = Vec::new();
-        match name.as_str() {
+        match name {
             "html" => {
                 page::page(self.store, self.view, self.store.now(), &page::PageOptions::default(), &mut out)?;
                 return Ok(out);
@@ -212,9 +197,9 @@ impl Asked<'_> {
             }
             _ => {}
         }
-        let format = Format::from_name(&name).ok_or_else(|| no_format(&name, &["html", "otlp"]))?;
+        let format = Format::from_name(name).ok_or_else(|| no_format(name, &["html", "otlp"]))?;
         let is_served = selection == "served";
-        let selection = match selection.as_str() {
+        let selection = match selection {
             "current" | "served" => Selection::Current,
             "whole" => Selection::Whole,
             "recorded" => Selection::Recorded,
@@ -225,8 +210,14 @@ impl Asked<'_> {
                 )));
             }
         };
-        let unfinished = if synthetic_results { Unfinished::Synthetic } else { Unfinished::LeaveOut };
-        let options = ExportChoices { selection, unfinished, model, server_side, ..ExportChoices::default() };
+        let is_ended = it.flag("synthetic_results")?;
+        let options = ExportChoices {
+            selection,
+            unfinished: if is_ended { Unfinished::Synthetic } else { Unfinished::LeaveOut },
+            model: it.owned("model")?,
+            server_side: it.flag("server_side")?,
+            ..ExportChoices::default()
+        };
         let export = if is_served {
             export_served(&acpdb_serve::Served::to_send(self.view), format, &options)?
         } else {

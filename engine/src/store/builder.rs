@@ -266,6 +266,10 @@ impl Builder {
     /// # Errors
     /// [`Error::UntrustedFileSystem`], [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Locked`], [`Error::Busy`] (another process recovers and does not end),
     /// [`Error::NoSpace`], [`Error::Io`]. Damage inside the log is no error here: see [`Store::recovery`] and `verify`.
+    #[cfg_attr(
+        feature = "tracing",
+        tracing::instrument(name = "acpdb.open", level = "debug", skip_all, err(level = "debug"))
+    )]
     pub fn open(self) -> Result<Store, Error> {
         // redb's file is one of the folder's: a store on other storage does without.
         let real_files = self.storage.is_none();

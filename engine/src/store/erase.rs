@@ -129,6 +129,10 @@ impl Store {
     /// [`Error::NotFound`] if there is no such event, [`Error::TooLarge`] for a reason that is too long, [`Error::Busy`] while
     /// another process seals or erases, [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Poisoned`], [`Error::Io`]. Once the
     /// erasure is recorded, the next process that opens the store ends it.
+    #[cfg_attr(
+        feature = "tracing",
+        tracing::instrument(name = "acpdb.erase", level = "debug", skip_all, err(level = "debug"))
+    )]
     pub fn erase(&self, item: ItemId, by: &str, reason: &str) -> Result<EraseReport, Error> {
         self.erase_wanted(item, (by, reason), &|inner| inner.wanted(item), None)
     }

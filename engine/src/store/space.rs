@@ -80,6 +80,10 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Io`]; segments that are sealed by then stay sealed.
+    #[cfg_attr(
+        feature = "tracing",
+        tracing::instrument(name = "acpdb.seal", level = "debug", skip_all, err(level = "debug"))
+    )]
     pub fn seal(&self, active: bool) -> Result<SealReport, Error> {
         self.inner.check_writable()?;
         let log = &self.inner.log;

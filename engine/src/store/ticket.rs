@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::error::Error;
+use crate::ids::{Seq, StreamId};
 use crate::log::PlacedCommit;
 
 use super::behind::{CommitProgress, SettleJob};
@@ -124,8 +125,17 @@ impl Store {
         stream: &crate::entry::StreamInfo,
         entries: Vec<crate::entry::Entry>,
     ) -> Result<Ticket, Error> {
-        let batch = super::Batch { stream: stream.clone(), entries };
-        let (receipt, placed) = self.inner.commit(&self.routed(&[batch])?, super::Atomicity::One, None)?;
+        self.submit_if(super::Batch { stream: stream.clone(), entries }, None)
+    }
+
+    /// As [`Store::submit`], if the stream of a condition has no event behind its head.
+    pub(super) fn submit_if(
+        &self,
+        batch: super::Batch,
+        condition: Option<(StreamId, Seq)>,
+    ) -> Result<Ticket, Error> {
+        let (receipt, placed) =
+            self.inner.commit(&self.routed(&[batch])?, super::Atomicity::One, condition)?;
         self.ticket(receipt, placed)
     }
 
@@ -150,6 +160,10 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Poisoned`] if a sync failed.
+    #[cfg_attr(
+        feature = "tracing",
+        tracing::instrument(name = "acpdb.sync", level = "debug", skip_all, err(level = "debug"))
+    )]
     pub fn sync(&self) -> Result<(), Error> {
         self.inner.sync()
     }

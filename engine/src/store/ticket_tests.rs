@@ -86,6 +86,26 @@ fn a_ticket_that_was_waited_for_survives_a_power_cut() {
     }
 }
 
+#[test]
+fn a_condition_sees_commits_that_are_on_their_way_and_its_tickets_share_syncs() {
+    let world = SimWorld::new(3);
+    let store = open_with(&world.process(1), Durability::Sync);
+    let session = store.session(session());
+    let (mut head, mut tickets) = (Seq::ZERO, Vec::new());
+    let syncs = count_syncs(&world);
+    for number in 0..10 {
+        tickets.push(session.submit_expecting(head, [message(number)]).unwrap());
+        let late = session.submit_expecting(head, [message(100 + number)]);
+        assert!(matches!(late, Err(Error::HeadMoved { expected, .. }) if expected == head));
+        head = tickets.last().unwrap().receipt().last_seq;
+    }
+    for ticket in tickets {
+        let _ = ticket.wait().unwrap();
+    }
+    assert_eq!(message_count(&store), 10);
+    assert!(syncs.load(Ordering::SeqCst) <= 10, "no more syncs than commits");
+}
+
 /// A runtime of one task: counts its wakes, and lets the thread that runs it sleep until the next.
 #[derive(Default)]
 struct Bell(std::sync::Mutex<bool>, std::sync::Condvar);

@@ -12,7 +12,7 @@ use crate::ids::{Seq, StreamId};
 
 use super::view::View;
 use super::write::Streams;
-use super::{Atomicity, Batch, Receipt, Session, Store};
+use super::{Atomicity, Batch, Receipt, Session, Store, Ticket};
 
 /// How often a closure runs. In each round one of the writers comes through, so only hundreds of them at one stream meet the limit.
 const RUN_COUNT_MAX: usize = 256;
@@ -172,5 +172,34 @@ impl Session {
             Ok(())
         })?;
         Ok(receipt)
+    }
+
+    /// As [`Session::append_expecting`], without waiting for the disk: as [`Session::submit`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+    /// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+    /// use acpdb_engine::{Entry, Error, Role, Seq};
+    ///
+    /// let ticket = session.submit_expecting(Seq::ZERO, [Entry::message("m1", Role::User, "hello")])?;
+    /// let late = session.submit_expecting(Seq::ZERO, [Entry::message("m2", Role::User, "hello?")]);
+    /// assert!(matches!(late, Err(Error::HeadMoved { .. })));
+    /// assert_eq!(ticket.wait()?.event_count, 2); // the session's opening, and the message
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Session::append_expecting`].
+    pub fn submit_expecting(
+        &self,
+        head: Seq,
+        entries: impl IntoIterator<Item = Entry>,
+    ) -> Result<Ticket, Error> {
+        let (store, stream) = (self.store(), self.info().clone());
+        let condition = Some((stream.id(), head));
+        store.submit_if(Batch { stream, entries: entries.into_iter().collect() }, condition)
     }
 }

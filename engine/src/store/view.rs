@@ -22,6 +22,10 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::NotFound`] if the stream has no events.
+    #[cfg_attr(
+        feature = "tracing",
+        tracing::instrument(name = "acpdb.view", level = "debug", skip_all, err(level = "debug"))
+    )]
     pub fn view(&self, stream: StreamId) -> Result<View, Error> {
         self.view_at(stream, &At::Head)
     }

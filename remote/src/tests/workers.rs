@@ -229,6 +229,8 @@ fn worker_process() {
     let mut tell = |line: String| {
         out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).unwrap();
     };
+    // Ids of processes come again.
+    let drawn = crate::chain::random(&acpdb_engine::storage::SystemEntropy).unwrap();
     for round in 0.. {
         let chosen = (std::process::id() as usize + round * 7) % stores;
         let opened = match open(Arc::clone(&remote), process_store(chosen), options(&folder)) {
@@ -238,7 +240,7 @@ fn worker_process() {
             Err(error) => panic!("WRONG {error}"),
         };
         for number in 0..20 {
-            let name = format!("s{chosen}-p{}-{round}-{number}", std::process::id());
+            let name = format!("s{chosen}-p{drawn:016x}-{round}-{number}");
             match say(&opened, &name) {
                 Ok(()) => tell(format!("ACKED {name}")),
                 Err(Error::Fenced { .. }) => {

@@ -31,6 +31,8 @@ import {
 export { AcpdbStore } from "./items.mjs";
 
 const HOST = "langgraph";
+/** Threads that are held in memory; others are read again. */
+const HELD_MAX = 256;
 /** So many bytes that were erased are worth packing the log. */
 const FREED_BYTES_MIN = 256 << 10;
 /** Channels of the framework's own, whose values are used up in the next step: none is made from earlier writes. */
@@ -75,10 +77,17 @@ export class AcpdbSaver extends MemorySaver {
     for (const id of thread === undefined ? await this.#names() : [thread]) {
       if (left !== undefined && left <= 0) return;
       const of = { ...config, configurable: { ...config.configurable, thread_id: id } };
-      await this.#caughtUp(of, async () => undefined);
-      for await (const found of super.list(of, { ...options, ...(left === undefined ? {} : { limit: left }) })) {
-        if (left !== undefined) left -= 1;
-        yield found;
+      const read = await this.#caughtUp(of, async (known) => {
+        if (known !== undefined) known.works += 1;
+        return known;
+      });
+      try {
+        for await (const found of super.list(of, { ...options, ...(left === undefined ? {} : { limit: left }) })) {
+          if (left !== undefined) left -= 1;
+          yield found;
+        }
+      } finally {
+        if (read !== undefined) read.works -= 1;
       }
     }
   }
@@ -290,7 +299,8 @@ export class AcpdbSaver extends MemorySaver {
   }
 
   #writesOf(id: string): string[] {
-    return Object.keys(this.writes).filter((key) => (JSON.parse(key) as string[])[0] === id);
+    const begins = `${JSON.stringify([id]).slice(0, -1)},`;
+    return Object.keys(this.writes).filter((key) => key.startsWith(begins));
   }
 
   /** Erases records that nothing is made from any more, of threads as they were read last. */
@@ -319,11 +329,31 @@ export class AcpdbSaver extends MemorySaver {
     const id = threadOf(config);
     if (id === undefined) return work(undefined);
     const thread = this.#threads.get(id) ?? new Thread();
+    this.#threads.delete(id);
     this.#threads.set(id, thread);
-    return thread.turns.take(async () => {
-      await this.#catchUp(id, thread);
-      return work(thread);
-    });
+    return this.#held(thread, () =>
+      thread.turns.take(async () => {
+        await this.#catchUp(id, thread);
+        return work(thread);
+      }),
+    );
+  }
+
+  /** Does a work while a thread stays in memory; then those go that were used longest ago, and are read again when they are asked for. */
+  async #held<T>(thread: Thread, work: () => Promise<T>): Promise<T> {
+    thread.works += 1;
+    try {
+      return await work();
+    } finally {
+      thread.works -= 1;
+      for (const [id, other] of this.#threads) {
+        if (this.#threads.size <= HELD_MAX) break;
+        // What is to be erased is known of threads in memory alone.
+        if (other.works > 0 || (this.#erase && other.spent.size > 0)) continue;
+        this.#threads.delete(id);
+        this.#forget(id, other);
+      }
+    }
   }
 
   /** Whether a checkpoint was deleted with its thread. */

@@ -49,6 +49,8 @@ export const version = (channel: string, number: unknown): string => JSON.string
 /** What is known of a thread besides its checkpoints. */
 export class Thread {
   readonly turns = new Turns();
+  /** Works that need it in memory. */
+  works = 0;
   /** Versions of channels whose values were saved, by namespace. */
   readonly saved = new Map<string, Set<string>>();
   /** Checkpoints that were deleted with the thread, and those that were dropped from it. */

@@ -351,3 +351,25 @@ test("an item that could not be forgotten stands", async () => {
   assert.deepEqual(await found(), [0, 0]);
   await store.close();
 });
+
+test("so many threads are held in memory, and others are read again", async () => {
+  // Each thread that was ever asked for stayed, with its whole values.
+  const store = await opened({ durability: "os" });
+  const saver = new AcpdbSaver(store);
+  const configs = Array.from({ length: 300 }, (_, number) => ({ configurable: { thread_id: `t${number}`, checkpoint_ns: "" } }));
+  const saved = await Promise.all(configs.map((config, number) => put(saver, config, number)));
+  await Promise.all(saved.map((config, number) => saver.putWrites(config, [["x", number]], "task")));
+  const held = () => [Object.keys(saver.storage).length, Object.keys(saver.writes).length];
+  assert.deepEqual(held(), [256, 256]);
+  for (const [number, config] of configs.entries()) {
+    const { checkpoint, pendingWrites } = await saver.getTuple(config);
+    assert.deepEqual([checkpoint.channel_values.x, pendingWrites], [number, [["task", "x", number]]]);
+  }
+  const listed = [];
+  for await (const { checkpoint, pendingWrites } of saver.list({})) listed.push([checkpoint.channel_values.x, pendingWrites.length]);
+  assert.deepEqual(listed.sort(([one], [other]) => one - other), configs.map((_, number) => [number, 1]));
+  assert.deepEqual(held(), [256, 256]);
+  await saver.prune(configs.map(({ configurable }) => configurable.thread_id), { strategy: "delete" });
+  assert.equal((await new AcpdbSaver(store).getTuple(configs[7])) ?? null, null);
+  await store.close();
+});

@@ -10,6 +10,7 @@ import { AcpdbSession } from "acpdb/adapters/openai";
 import { AcpdbSessionStore } from "acpdb/adapters/claude";
 import { middleware, recorded } from "acpdb/adapters/ai";
 import { acpdbMiddleware, sessionOfThread } from "acpdb/adapters/langchain";
+import { acpdbProcessor } from "acpdb/adapters/mastra";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "langchain";
 import { Draw, Truth, runs } from "./conversations.mjs";
 import { opened } from "../help.mjs";
@@ -103,6 +104,17 @@ const byMiddleware = (session) => {
   };
 };
 
+const byProcessor = (session) => {
+  const made = acpdbProcessor({ session: () => session }, { sessionOf: () => "s" });
+  return {
+    before: async (prompt, stepNumber) => (await made.processLLMRequest({ prompt, stepNumber, retryCount: 0 })).prompt,
+    after: async (answers) => {
+      const { content } = answers.findLast((it) => it.role === "assistant");
+      await made.processLLMResponse({ chunks: content.map(({ type, text }) => ({ type: type === "text" ? "text-delta" : type, payload: { text } })) });
+    },
+  };
+};
+
 async function claude(store, all) {
   const [truth, key, sdk] = [new Truth(), { projectKey: "p", sessionId: "s" }, new AcpdbSessionStore(store)];
   let number = 0;
@@ -178,7 +190,7 @@ async function agents(store, all, draw) {
   return { session, truth };
 }
 
-const players = { openai, agents, "ai recorded": ai(byRecorded), "ai prepareStep": ai(byPrepareStep), "ai middleware": ai(byMiddleware), claude };
+const players = { openai, agents, "ai recorded": ai(byRecorded), "ai prepareStep": ai(byPrepareStep), "ai middleware": ai(byMiddleware), mastra: ai(byProcessor), claude };
 
 for (const [name, play] of Object.entries(players)) {
   test(`${name}: what is fresh is sent whole, and the log has each call once`, async () => {

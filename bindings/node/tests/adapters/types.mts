@@ -2,7 +2,9 @@
 
 import type { Session, Store } from "acpdb";
 import { middleware, recorded } from "acpdb/adapters/ai";
+import { Agent } from "@mastra/core/agent";
 import { acpdbMiddleware } from "acpdb/adapters/langchain";
+import { acpdbProcessor } from "acpdb/adapters/mastra";
 import { generateText, wrapLanguageModel } from "ai";
 import { createAgent, modelRetryMiddleware } from "langchain";
 
@@ -15,3 +17,6 @@ export async function fits(session: Session, base: Model): Promise<string> {
 
 export const agent = (store: Store) =>
   createAgent({ model: "anthropic:any", middleware: [modelRetryMiddleware(), acpdbMiddleware(store, { pruned: false, sessionOf: () => "s" })] });
+
+export const worker = (store: Store) =>
+  new Agent({ id: "a", name: "a", instructions: "", model: "anthropic/any", inputProcessors: [acpdbProcessor(store, { project: "shop" })] });

@@ -37,7 +37,7 @@ from ._errors import (
     UpgradedError,
 )
 from ._session import Served, Session, Step, Ticket
-from ._store import Store, Stores, Subscription, lint, open, open_all, restore, stores_in, verify
+from ._store import Store, Stores, Subscription, lint, open, open_all, open_remote, restore, stores_in, verify
 from ._view import View
 
 try:
@@ -85,6 +85,7 @@ __all__ = [
     "lint",
     "open",
     "open_all",
+    "open_remote",
     "restore",
     "stores_in",
     "verify",

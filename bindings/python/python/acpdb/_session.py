@@ -9,9 +9,8 @@ from typing import Any, Literal, cast, overload
 
 from . import _shapes as shapes, _waking
 from ._acpdb import Entry, Receipt, Session as NativeSession, Ticket as NativeTicket
-from ._errors import InvalidError
 from ._typed import typed
-from ._view import View, texts
+from ._view import View
 
 
 class Ticket:
@@ -106,7 +105,15 @@ class Step:
         'user'
         """
         body, facts = self._native.serve(
-            self._key, format, model, mode, tokens_max, cold, prefix_tokens, inject, breakpoints
+            key=self._key,
+            format=format,
+            model=model,
+            mode=mode,
+            tokens_max=tokens_max,
+            cold=cold,
+            prefix_tokens=prefix_tokens,
+            inject=inject,
+            breakpoints=breakpoints,
         )
         return Served(body=body, **facts)
 
@@ -194,7 +201,7 @@ class Session:
 
     def resume(self) -> shapes.Resumed:
         """Opens the session if it is new; else says what its last host left open. Durable when it returns."""
-        return cast(shapes.Resumed, self._native.resume())
+        return cast(shapes.Resumed, self._native.call("resume"))
 
     def give_up(self, why: str) -> Receipt:
         """Ends what was left open: calls are aborted for this reason, messages abandoned."""
@@ -203,12 +210,12 @@ class Session:
     def step(self, key: str | None = None) -> Step:
         """Begins a step of the model. The same key again begins nothing new. Durable when it returns."""
         key = uuid.uuid4().hex if key is None else key
-        self._native.begin_step(key)
+        self._native.call("step", key=key)
         return Step(self._native, key)
 
     def flush(self) -> int | None:
         """Applies everything that is pending from the next context on, at any cost; the seq, or None."""
-        return self._native.flush()
+        return cast("int | None", self._native.call("flush"))
 
     # Ask
 
@@ -321,39 +328,34 @@ class Session:
 
     def discard(self, *targets: str) -> shapes.ActReply:
         """Hides items: all targets or none. A target is an item (`#12`), the id of a call, or its hash."""
-        return self._act("discard", [(target, None) for target in texts("targets", targets)])
+        return cast(shapes.ActReply, self._native.call("discard", targets=targets))
 
     def distill(self, summaries: Mapping[str, str]) -> shapes.ActReply:
         """Hides items, each behind its summary."""
-        return self._act("distill", list(summaries.items()))
+        return cast(shapes.ActReply, self._native.call("distill", summaries=dict(summaries)))
 
     def restore(self, *targets: str, pin: bool = False) -> shapes.ActReply:
         """Shows items again; with `pin` the rules leave them alone."""
-        return self._act("restore", [(target, None) for target in texts("targets", targets)], pin)
-
-    def _act(self, action: str, targets: list[tuple[str, str | None]], pin: bool = False) -> shapes.ActReply:
-        if not targets:
-            raise InvalidError(f"there is nothing to {action}: give at least one target")
-        return cast(shapes.ActReply, self._native.context_act(action, targets, pin))
+        return cast(shapes.ActReply, self._native.call("restore", targets=targets, pin=pin))
 
     def context_tool(self, call: Mapping[str, shapes.Json]) -> shapes.ActReply:
         """Runs a call of the context tool as a model makes it: `{"action": .., "targets": [[target, summary?], ..]}`."""
-        return cast(shapes.ActReply, self._native.context_tool(dict(call)))
+        return cast(shapes.ActReply, self._native.call("context_tool", call=dict(call)))
 
     def pin(self, *targets: str) -> shapes.ActReply:
         """Keeps items from the rules."""
-        return cast(shapes.ActReply, self._native.pin(texts("targets", targets), True))
+        return cast(shapes.ActReply, self._native.call("pin", targets=targets))
 
     def unpin(self, *targets: str) -> shapes.ActReply:
         """Leaves items to the rules again."""
-        return cast(shapes.ActReply, self._native.pin(texts("targets", targets), False))
+        return cast(shapes.ActReply, self._native.call("unpin", targets=targets))
 
     def rewind(self, to: int) -> shapes.ActReply:
         """Goes back to a seq: what came after leaves the context and stays in the log. `last_seq` is None if nothing came after it.
 
         For another point in time: `session.rewind(session.view("t12").seq)`.
         """
-        return cast(shapes.ActReply, self._native.rewind(to))
+        return cast(shapes.ActReply, self._native.call("rewind", to=to))
 
     def fork(self, key: str | None = None, *, at: shapes.At | None = None, title: str | None = None) -> Session:
         """Begins a session that continues this one from a point in time; nothing is copied. Without a key it gets this one's, with a number.
@@ -372,7 +374,7 @@ class Session:
 
     def update_tasks(self, tasks: Iterable[Mapping[str, shapes.Json]]) -> shapes.ActReply:
         """Changes tasks, as an agent asks for it: `[{"id": .., "status": ..}, ..]`."""
-        return cast(shapes.ActReply, self._native.update_tasks({"tasks": [dict(task) for task in tasks]}))
+        return cast(shapes.ActReply, self._native.call("update_tasks", tasks=[dict(task) for task in tasks]))
 
     # Remember
 
@@ -393,19 +395,19 @@ class Session:
 
     def retract(self, item: str, *, reason: str | None = None) -> shapes.MemoryReceipt:
         """The memory item no longer holds, and nothing takes its place."""
-        return cast(shapes.MemoryReceipt, self._native.memory_act("retract", item, None, reason))
+        return cast(shapes.MemoryReceipt, self._native.call("retract", item=item, reason=reason))
 
     def reinforce(self, item: str) -> shapes.MemoryReceipt:
         """The memory item was confirmed."""
-        return cast(shapes.MemoryReceipt, self._native.memory_act("reinforce", item, None, None))
+        return cast(shapes.MemoryReceipt, self._native.call("reinforce", item=item))
 
     def supersede(self, old: str, new: str, *, reason: str | None = None) -> shapes.MemoryReceipt:
         """One memory item takes the place of another."""
-        return cast(shapes.MemoryReceipt, self._native.memory_act("supersede", old, new, reason))
+        return cast(shapes.MemoryReceipt, self._native.call("supersede", old=old, new=new, reason=reason))
 
     def restore_memory(self, item: str) -> shapes.MemoryReceipt:
         """The memory item holds again."""
-        return cast(shapes.MemoryReceipt, self._native.memory_act("restore", item, None, None))
+        return cast(shapes.MemoryReceipt, self._native.call("restore_memory", item=item))
 
     def __eq__(self, other: object) -> bool:
         """Whether it is the same session of the same store."""

@@ -16,6 +16,7 @@ from ._acpdb import (
     Stores as NativeStores,
     Subscription as NativeSubscription,
     lint_request,
+    point,
     restore_backup,
     stores_in as found_stores,
     verify_store,
@@ -23,7 +24,6 @@ from ._acpdb import (
 from ._errors import InvalidError, NotFoundError
 from ._session import Session
 from ._typed import checked, typed
-from ._view import Looked, texts
 
 #: How long one wait of an iterator is, in seconds; it then waits again.
 _WAIT = 0.25
@@ -147,15 +147,15 @@ class Store(Closing):
 
     def head(self) -> int:
         """The newest durable seq, of any process."""
-        return self._native.head()
+        return cast(int, self._native.call("head"))
 
     def sync(self) -> None:
         """Makes durable what was acknowledged under `durability="os"`."""
-        self._native.sync()
+        self._native.call("sync")
 
     def info(self) -> shapes.StoreInfo:
         """What the store holds, in figures."""
-        return cast(shapes.StoreInfo, self._native.info())
+        return cast(shapes.StoreInfo, self._native.call("info"))
 
     # Sessions
 
@@ -175,19 +175,20 @@ class Store(Closing):
         `host` says whose tools it calls; `project` whose memory it shares; `parent` and `parent_call` which session and call
         started it.
         """
-        return Session(self._native.session(key, host, project, cwd, title, parent, parent_call))
+        names = {"host": host, "project": project, "cwd": cwd, "title": title, "parent": parent, "parent_call": parent_call}
+        return Session(self._native.session(key=key, **names))
 
     def sessions(self, filter: str = "") -> list[shapes.SessionRow]:
         """Sessions in a line each, in order of their first events; those that hold what a filter lets pass."""
-        return cast("list[shapes.SessionRow]", self._native.sessions(filter))
+        return cast("list[shapes.SessionRow]", self._native.call("sessions", filter=filter))
 
     def names(self) -> list[shapes.StreamName]:
         """Names of all sessions and projects, without a look into them."""
-        return cast("list[shapes.StreamName]", self._native.names())
+        return cast("list[shapes.StreamName]", self._native.call("names"))
 
     def find_session(self, name: str) -> Session:
         """The session of this key, of any host, or whose key begins so."""
-        key, host = self._native.find_session(name)
+        key, host = self._native.call("find_session", name=name)
         return self.session(key, host=host)
 
     # Ask
@@ -210,12 +211,12 @@ class Store(Closing):
         ...     [(hit["session"], hit["matches"]) for hit in store.search("build")["items"]]
         [('s1', 1)]
         """
-        looked = Looked(texts("patterns", patterns), filter, regex, word, case, lines, limit)
-        return cast(shapes.Found, self._native.search(looked))
+        looked = {"filter": filter, "regex": regex, "word": word, "case": case, "lines": lines, "limit": limit}
+        return cast(shapes.Found, self._native.call("search", patterns=patterns, **looked))
 
     def event(self, seq: int) -> shapes.EventRow | None:
         """An event in a line; None if there is none."""
-        return cast("shapes.EventRow | None", self._native.event(seq))
+        return cast("shapes.EventRow | None", self._native.call("event", seq=seq))
 
     def subscribe(self, after: int = 0, *, timeout: float | None = None) -> Subscription:
         """Follows the store behind a seq: first what is there, then what comes.
@@ -236,11 +237,11 @@ class Store(Closing):
         self, *, project: str | None = None, at: shapes.At | None = None, all: bool = False
     ) -> list[shapes.MemoryRow]:
         """What a project is to remember; with `all` everything that it ever was told. Without a name, the only project's."""
-        return cast("list[shapes.MemoryRow]", self._native.memory(project, at, all))
+        return cast("list[shapes.MemoryRow]", self._native.call("memory", project=project, at=point(at), all=all))
 
     def memory_head(self, *, project: str | None = None) -> int:
         """The newest event that what a project is to remember may rest on: as long as it is the same, so is the memory. 0 if there is none."""
-        return self._native.memory_head(project)
+        return cast(int, self._native.call("memory_head", project=project))
 
     def remember(self, entry: Entry, *, project: str | None = None) -> shapes.MemoryReceipt:
         """Remembers what `Entry.memory` says for a project, which comes about by it."""
@@ -248,11 +249,11 @@ class Store(Closing):
 
     def retract(self, item: str, *, project: str | None = None, reason: str | None = None) -> shapes.MemoryReceipt:
         """The memory item no longer holds, and nothing takes its place."""
-        return cast(shapes.MemoryReceipt, self._native.memory_act(project, "retract", item, None, reason))
+        return cast(shapes.MemoryReceipt, self._native.call("retract", project=project, item=item, reason=reason))
 
     def reinforce(self, item: str, *, project: str | None = None) -> shapes.MemoryReceipt:
         """The memory item was confirmed, or used."""
-        return cast(shapes.MemoryReceipt, self._native.memory_act(project, "reinforce", item, None, None))
+        return cast(shapes.MemoryReceipt, self._native.call("reinforce", project=project, item=item))
 
     # Weigh, check, move
 
@@ -265,20 +266,21 @@ class Store(Closing):
         price: str = "anthropic",
     ) -> list[shapes.SimulationRow]:
         """What policies and modes would have cost: of one session, or of all."""
-        rows = self._native.simulate(session, texts("policies", policies), texts("modes", modes), price)
+        rows = self._native.call("simulate", session=session, policies=policies, modes=modes, price=price)
         return cast("list[shapes.SimulationRow]", rows)
 
     def policy(self) -> dict[str, shapes.Json]:
         """The policy in force for sessions that set none of theirs."""
-        return self._native.policy()
+        return cast("dict[str, shapes.Json]", self._native.call("policy"))
 
     def set_policy(self, policy: str | Mapping[str, shapes.Json], *, reason: str | None = None) -> int:
         """Sets the policy for what comes, by a preset's name or as data; its seq."""
-        return self._native.set_policy(policy if isinstance(policy, str) else dict(policy), reason)
+        given = policy if isinstance(policy, str) else dict(policy)
+        return cast(int, self._native.call("set_policy", policy=given, reason=reason))
 
     def verify(self, *, deep: bool = False) -> shapes.Report:
         """Checks every digest and link of the store; `deep` also what was concluded."""
-        return cast(shapes.Report, self._native.verify(deep))
+        return cast(shapes.Report, self._native.call("verify", deep=deep))
 
     def erase(self, item: str, *, reason: str = "", by: str = "host", dry_run: bool = False) -> shapes.EraseReport:
         """Erases what an item holds for good, with all equal content, in every session. With `dry_run` only says what would be hit.
@@ -295,18 +297,18 @@ class Store(Closing):
         ...     (len(report["hit"]), store.search("swordfish")["items"], store.verify()["verdict"])
         (1, [], 'sound')
         """
-        return cast(shapes.EraseReport, self._native.erase(item, by, reason, dry_run))
+        return cast(shapes.EraseReport, self._native.call("erase", item=item, by=by, reason=reason, dry_run=dry_run))
 
     def erase_records(self, *seqs: int, reason: str = "", by: str = "host") -> shapes.EraseReport:
         """Erases host's own records, by the seqs that `Session.records` has, in one go. An equal record that is not named stays,
         and may be recorded again."""
-        return cast(shapes.EraseReport, self._native.erase_records(seqs, by, reason))
+        return cast(shapes.EraseReport, self._native.call("erase_records", seqs=seqs, by=by, reason=reason))
 
     def seal(self, *, active: bool = False) -> shapes.SealReport:
         """Packs all complete segments of the log, to about a quarter of their size; with `active` also the one that is being written.
 
         An open store does this by itself while it is idle, without the one that is being written. Answers are the same either way."""
-        return cast(shapes.SealReport, self._native.seal(active))
+        return cast(shapes.SealReport, self._native.call("seal", active=active))
 
     def backup(self, folder: str | os.PathLike[str]) -> shapes.Backup:
         """Copies the store to a folder while others go on writing, and verifies the copy. The folder is empty, is not there, or has an older
@@ -321,7 +323,7 @@ class Store(Closing):
         >>> acpdb.restore(folder + "/copy", folder + "/again")["head"] == acpdb.open(folder + "/again").head()
         True
         """
-        return cast(shapes.Backup, self._native.backup(folder))
+        return cast(shapes.Backup, self._native.call("backup", folder=os.fspath(folder)))
 
     def export(self, format: Literal["jsonl"] = "jsonl") -> bytes:
         """The items of all sessions as JSON lines, with their texts and states."""
@@ -364,7 +366,70 @@ def open(
     """
     return Store(
         NativeStore(
-            path, read_only, create, durability, lock_wait, index, redact, any_file_system, key_file, passphrase
+            path,
+            read_only=read_only,
+            create=create,
+            durability=durability,
+            lock_wait=lock_wait,
+            index=index,
+            redact=redact,
+            **_reading(any_file_system, key_file, passphrase),
+        )
+    )
+
+
+def _reading(any_file_system: bool, key_file: str | os.PathLike[str] | None, passphrase: str | None) -> dict[str, object]:
+    key = None if key_file is None else os.fspath(key_file)
+    return {"any_file_system": any_file_system, "key_file": key, "passphrase": passphrase}
+
+
+@checked
+def open_remote(
+    url: str,
+    name: str,
+    folder: str | os.PathLike[str],
+    *,
+    owner: str = "acpdb",
+    create: bool = True,
+    lock_wait: float = 5.0,
+    index: bool = True,
+    redact: bool = False,
+    any_file_system: bool = False,
+    key_file: str | os.PathLike[str] | None = None,
+    passphrase: str | None = None,
+) -> Store:
+    """Opens the store of a name, such as a session's, at a URL, and takes it over from the worker that has it: that one gets a `FencedError`.
+
+    `url` is `file:///FOLDER`, on any mounted disk, or `s3://BUCKET/PREFIX`, with the credentials of `AWS_*` or of the user's profile. The
+    store is written below `folder`, on a local disk, which may be lost: when an append returns, the commit is at the remote. `owner` names
+    the worker for people. With a key only an encrypted store is opened, and none is made.
+
+    >>> import acpdb, tempfile
+    >>> url = "file://" + tempfile.mkdtemp()
+    >>> def worker() -> acpdb.Store:
+    ...     return acpdb.open_remote(url, "session-4711", tempfile.mkdtemp())
+    >>> first = worker()
+    >>> _ = first.session("4711").append(acpdb.Entry.message("user", "hello"))
+    >>> with worker() as second:
+    ...     len(second.session("4711").history())
+    1
+    >>> try:
+    ...     _ = first.session("4711").append(acpdb.Entry.message("user", "too late"))
+    ... except acpdb.FencedError:
+    ...     print("another worker has it")
+    another worker has it
+    """
+    return Store(
+        NativeStore.beyond(
+            folder,
+            url=url,
+            name=name,
+            owner=owner,
+            create=create,
+            lock_wait=lock_wait,
+            index=index,
+            redact=redact,
+            **_reading(any_file_system, key_file, passphrase),
         )
     )
 
@@ -468,7 +533,7 @@ def open_all(
     ...     [(label, hit["session"]) for label, hit in stores.search("hello")]
     [('laptop', 's1'), ('server', 's1')]
     """
-    return Stores(NativeStores(paths, any_file_system, key_file, passphrase))
+    return Stores(NativeStores(paths, **_reading(any_file_system, key_file, passphrase)))
 
 
 def stores_in(folder: str | os.PathLike[str]) -> list[str]:
@@ -486,7 +551,7 @@ def restore(
     passphrase: str | None = None,
 ) -> shapes.Backup:
     """Makes a store in a folder from a backup, and verifies it. The backup stays."""
-    return cast(shapes.Backup, restore_backup(backup, folder, any_file_system, key_file, passphrase))
+    return cast(shapes.Backup, restore_backup(backup, folder, **_reading(any_file_system, key_file, passphrase)))
 
 
 def verify(path: str | os.PathLike[str], *, deep: bool = False) -> shapes.Report:

@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from html import escape
 from typing import Literal, cast
 
 from . import _shapes as shapes
 from ._acpdb import View as Native
 from ._typed import typed
-
-
-def texts(what: str, values: Sequence[object]) -> list[str]:
-    """The values, each of which has to be a text."""
-    for value in values:
-        if not isinstance(value, str):
-            raise TypeError(f"{what} are str, not {type(value).__name__}")
-        value.encode()
-    return cast("list[str]", list(values))
-
-
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """What is looked for."""
-
-    patterns: list[str]
-    filter: str
-    regex: bool
-    word: bool
-    case: bool
-    lines: int
-    limit: int
-
-    def __post_init__(self) -> None:
-        for count in (self.lines, self.limit):
-            if isinstance(count, int) and not 0 <= count < 1 << 63:
-                raise OverflowError(f"{count} is no count")
 
 
 @typed
@@ -57,7 +29,7 @@ class View:
         self, *, layer: Literal["current", "recorded"] = "current", last: int | None = None
     ) -> shapes.Context:
         """The context as data: what the model sees, or with `layer="recorded"` what the host had; of the newest items `last`."""
-        return cast(shapes.Context, self._native.context(layer, last))
+        return cast(shapes.Context, self._native.call("context", layer=layer, last=last))
 
     def history(
         self, *, file: str | None = None, tool: str | None = None, filter: str = "", limit: int | None = None
@@ -76,19 +48,19 @@ class View:
         ...     [(row["call"], row["rule"]) for row in session.view().history(file="src/main.rs")]
         [('t1', 'repeat'), ('t2', None)]
         """
-        return cast("list[shapes.ItemRow]", self._native.history(file, tool, filter, limit))
+        return cast("list[shapes.ItemRow]", self._native.call("history", file=file, tool=tool, filter=filter, limit=limit))
 
     def chain(self, item: str) -> shapes.Chain:
         """An item and what superseded it, oldest first."""
-        return cast(shapes.Chain, self._native.chain(item))
+        return cast(shapes.Chain, self._native.call("chain", item=item))
 
     def explain(self, item: str) -> shapes.Explained:
         """Why an item is in the context, or is not."""
-        return cast(shapes.Explained, self._native.explain(item))
+        return cast(shapes.Explained, self._native.call("explain", item=item))
 
     def is_visible(self, item: str) -> bool:
         """Whether the model sees an item, whole."""
-        return self._native.is_visible(item)
+        return cast(bool, self._native.call("is_visible", item=item))
 
     def body(self, item: str, face: Literal["input", "output"] = "output") -> bytes:
         """What was recorded of an item, byte for byte. What the context shows of it plays no part."""
@@ -96,7 +68,8 @@ class View:
 
     def tokens(self) -> tuple[int, int]:
         """Estimated tokens of the context: as shown, and whole."""
-        return self._native.tokens()
+        shown, whole = self._native.call("tokens")
+        return shown, whole
 
     def search(
         self,
@@ -109,16 +82,16 @@ class View:
         limit: int = 1000,
     ) -> shapes.Found:
         """Items whose texts hold all patterns; `lines` around each match come along."""
-        looked = Looked(texts("patterns", patterns), filter, regex, word, case, lines, limit)
-        return cast(shapes.Found, self._native.search(looked))
+        looked = {"filter": filter, "regex": regex, "word": word, "case": case, "lines": lines, "limit": limit}
+        return cast(shapes.Found, self._native.call("search", patterns=patterns, **looked))
 
     def todos(self) -> shapes.Todos:
         """The todo list."""
-        return cast(shapes.Todos, self._native.todos())
+        return cast(shapes.Todos, self._native.call("todos"))
 
     def memory(self, *, all: bool = False) -> list[shapes.MemoryRow]:
         """What is to be remembered; with `all` everything that ever was, and `standing` says what holds."""
-        return cast("list[shapes.MemoryRow]", self._native.memory(all))
+        return cast("list[shapes.MemoryRow]", self._native.call("memory", all=all))
 
     def records(self, *, after: int = 0) -> list[tuple[int, bytes]]:
         """The host's own records on the active branch, byte for byte, each with its seq."""
@@ -128,11 +101,11 @@ class View:
 
     def replaced(self) -> dict[int, str]:
         """Texts that stand in for outputs that the context does not show whole, each by the seq of the event that ended its call."""
-        return dict(self._native.replaced())
+        return dict(self._native.call("replaced"))
 
     def rewind_count(self) -> int:
         """How often the session went back to an earlier point. While it stays the same, records are only added."""
-        return self._native.rewind_count()
+        return cast(int, self._native.call("rewind_count"))
 
     def export(
         self,
@@ -144,7 +117,13 @@ class View:
         server_side: bool = False,
     ) -> bytes:
         """The body of a request, a transcript, a page (`html`) or spans (`otlp`)."""
-        return self._native.export(format, selection, model, synthetic_results, server_side)
+        return self._native.export(
+            format=format,
+            selection=selection,
+            model=model,
+            synthetic_results=synthetic_results,
+            server_side=server_side,
+        )
 
     def __iter__(self) -> Iterator[shapes.ItemRow]:
         """Every item, oldest first, as `history` has them."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from pathlib import Path
 
 import acpdb
 import pytest
-from acpdb.adapters.google_adk import AcpdbSessionService
+from acpdb.adapters.google_adk import AcpdbMemoryService, AcpdbSessionService
+from google.adk.cli import service_registry
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.events.event import Event
 from google.adk.events.event_actions import EventActions
@@ -103,3 +105,44 @@ def test_values_that_json_has_no_form_for_are_kept_as_texts(store: acpdb.Store) 
         assert found is not None and found.state == {"far": "inf", "day": "2026-01-01 00:00:00", "cut": "\ud83d"}
 
     asyncio.run(main())
+
+
+def test_what_was_said_is_found_by_its_words_in_a_later_session(store: acpdb.Store) -> None:
+    async def main() -> None:
+        sessions, first, second = AcpdbSessionService(store), AcpdbMemoryService(store), AcpdbMemoryService(store)
+        session = await sessions.create_session(**KEY, session_id="s1")
+        for text in ("the build is red since Monday", "Monday was a holiday", "私はPythonを使う"):
+            await sessions.append_event(session, said("user", types.Part(text=text)))
+        for service in (first, second):
+            await service.add_session_to_memory(session)
+
+        async def found(query: str, **who: str) -> list[str | None]:
+            parts = [memory.content.parts for memory in (await second.search_memory(**{**KEY, **who}, query=query)).memories]
+            return [part[0].text for part in parts if part]
+
+        assert await found("Is the BUILD red on Monday?") == ["the build is red since Monday", "Monday was a holiday"]
+        assert await found("使う") == ["私はPythonを使う"]
+        assert await found("linker") == [] == await found("Monday", user_id="another")
+        await first.add_events_to_memory(**KEY, events=[said("agent", types.Part(text="It is the linker."))])
+        assert await found("linker") == ["It is the linker."]
+        [memory] = (await first.search_memory(**KEY, query="holiday")).memories
+        await first.delete_memory(**KEY, memory_id=memory.id)
+        await second.add_session_to_memory(session)
+        assert await found("holiday") == []
+
+    asyncio.run(main())
+
+
+def test_services_are_named_by_a_uri(tmp_path: Path) -> None:
+    registry = service_registry.ServiceRegistry()
+    module = "acpdb.adapters.google_adk"
+    each = [{"scheme": "acpdb", "type": kind.lower(), "class": f"{module}.Acpdb{kind}Service"} for kind in ("Session", "Memory")]
+    service_registry._register_services_from_yaml_config({"services": each}, registry)
+    uri = f"acpdb://{tmp_path}/with%20blank"
+    session = registry.create_session_service(uri, agents_dir=str(tmp_path))
+    memory = registry.create_memory_service(uri, agents_dir=str(tmp_path))
+    assert isinstance(session, AcpdbSessionService) and isinstance(memory, AcpdbMemoryService)
+    assert Path(session.store.path) == tmp_path / "with blank" == Path(memory.store.path)
+    session.store.close(), memory.store.close()
+    with pytest.raises(acpdb.InvalidError, match="names no folder"):
+        AcpdbSessionService(uri="acpdb://")

@@ -73,6 +73,10 @@ impl StoreInner {
     /// settles all. If nothing was to be recorded, returns the commit by which everything was known, or `None` if that one
     /// is durable. `expected`: the last seq that the caller knows of a stream; [`Error::HeadMoved`] if a commit would stand behind a later
     /// one.
+    #[cfg_attr(
+        feature = "tracing",
+        tracing::instrument(name = "acpdb.commit", level = "debug", skip_all, err(level = "debug"))
+    )]
     pub(in crate::store) fn commit(
         &self,
         batches: &[Batch],
