@@ -154,7 +154,9 @@ impl NativeSession {
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
         self.held.lane.queued(move || {
             let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
-            Ok(held.store()?.submit(&info, entries)?)
+            let store = held.store()?;
+            let entries = acpdb_bindings::sessions::all_placed(&store, &info, entries)?;
+            Ok(store.submit(&info, entries)?)
         })
     }
 }
@@ -193,7 +195,9 @@ impl NativeSession {
         let (held, info) = (Arc::clone(&self.held), Arc::clone(&self.info));
         promise(self.held.lane.queued(move || {
             let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
-            Ok(held.store()?.session((*info).clone()).append(entries)?.into())
+            let store = held.store()?;
+            let entries = acpdb_bindings::sessions::all_placed(&store, &info, entries)?;
+            Ok(store.session((*info).clone()).append(entries)?.into())
         }))
     }
 
@@ -208,7 +212,9 @@ impl NativeSession {
         let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
         promise(self.held.lane.queued(move || {
             let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
-            let session = held.store()?.session((*info).clone());
+            let store = held.store()?;
+            let entries = acpdb_bindings::sessions::all_placed(&store, &info, entries)?;
+            let session = store.session((*info).clone());
             Ok(session.append_expecting(Seq(head.unsigned_abs()), entries)?.into())
         }))
     }

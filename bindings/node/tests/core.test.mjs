@@ -24,6 +24,7 @@ test("a session is recorded, served and told of", async () => {
   assert.equal((await session.search(["build", "red"])).items.length, 1);
   assert.equal((await session.todos()).items[0].content, "mend the build");
   const [remembered] = await session.memory();
+  assert.equal(remembered.category, "tooling", "the category of the key, as through every door");
   assert.equal(remembered.value, "pnpm");
   assert.match(remembered.created, /^\d{4}-/);
   assert.deepEqual((await store.memory({ project: "shop" })).map((row) => row.value), ["pnpm"]);
