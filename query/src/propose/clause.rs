@@ -34,7 +34,7 @@ pub(super) const OURS: &[&str] = &[
 const JOINTS: &[&str] = &["and", "because", "but", "since", "so", "then"];
 
 /// Words that lead to a statement, or are of its verb, and leave it as it is: each line is of one kind.
-const SMALL: &str = "i we us you my our the this these all whole entire both everybody everyone \
+const SMALL: &str = "i we us you my our the this these all whole entire both \
     am m are re is s d ll ve do will would should must shall have has had been let lets \
     want need like love prefer expect decided agreed going remember note make be sure ensure keep start continue switched moved \
     mind that to in by way from on onwards forward next time heads up as rule general \

@@ -290,7 +290,7 @@ pub(super) fn is_supposed(scan: &TokenScan<'_>, index: usize) -> bool {
     mocks || (sentence.start..index).any(|index| scan.is_one_of(index, SUPPOSES))
 }
 
-/// Whether a sentence wishes for a while only, or for one thing: "use yarn just this once", "use tabs in this file". What holds for
+/// Whether a sentence wishes for a while only, or for one thing: "use yarn just this once", "use tabs in this file". A wish for
 /// "this project" holds.
 fn is_for_once(scan: &TokenScan<'_>, hit: &TableHit<'_>) -> bool {
     let is_one = |index: usize| {
@@ -311,7 +311,7 @@ fn is_for_once(scan: &TokenScan<'_>, hit: &TableHit<'_>) -> bool {
     })
 }
 
-/// A speaker that asks has not decided. Not everyone writes the question mark.
+/// A speaker that asks has not decided. The question mark may be missing.
 pub(super) fn is_question(scan: &TokenScan<'_>, index: usize) -> bool {
     const ASKS: &[&str] = &[
         "any", "are", "can", "could", "did", "does", "has", "have", "how", "is", "should", "was", "what",

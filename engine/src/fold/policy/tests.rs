@@ -218,7 +218,7 @@ fn the_file_rule_is_switched_by_its_name() {
     let mut policy = Policy::from_json(r#"{"preset":"careful","file":"off"}"#).unwrap();
     policy.change(serde_json::json!({"file": "on"}).as_object().unwrap()).unwrap();
     assert_eq!(policy, Policy::preset("careful").unwrap());
-    // What is said of a class by itself holds beside the switch.
+    // A class of its own holds beside the switch.
     let edits = Policy::from_json(r#"{"file.edit_clears":["read"],"file":"off"}"#).unwrap();
     assert_eq!(edits.file.edit_clears, [ToolClass::Read]);
     assert!(edits.file.write_clears.is_empty());
