@@ -1,7 +1,7 @@
 //! Memory items as rows: one value that programs and bindings print.
 
 use acpdb_engine::command::memory::held_category;
-use acpdb_engine::entry::MemoryEntry;
+use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo};
 use acpdb_engine::event::{Actor, Body, Lifespan, MemoryKind};
 use acpdb_engine::fold::memory::{MemoryEdge, MemoryItem, MemoryStatus, MemoryView};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq, StreamId};
@@ -149,6 +149,20 @@ pub fn placed(store: &Store, scope: &MemoryScope, mut entry: MemoryEntry) -> Res
     let usual = || table.rules.iter().find(|rule| rule.key == key).map(|rule| rule.category.clone());
     entry.category = held.or_else(usual).unwrap_or_default();
     Ok(entry)
+}
+
+/// The entries of a session, those of memory in the category of their key, as by every door.
+///
+/// # Errors
+/// Those of reading memory.
+pub fn all_placed(store: &Store, info: &StreamInfo, mut entries: Vec<Entry>) -> Result<Vec<Entry>, Error> {
+    for entry in &mut entries {
+        let Fact::Memory(memory) = &mut entry.fact else { continue };
+        let session = store.stream_name(store.recorded_info(info).id())?.map(|name| name.id);
+        let scope = MemoryScope { session, project: info.project.clone() };
+        *memory = placed(store, &scope, std::mem::take(memory))?;
+    }
+    Ok(entries)
 }
 
 /// Every item that a scope ever remembered, in order; its confidence and standing are those at `now`.

@@ -385,8 +385,8 @@ export interface RemoteOptions extends Omit<OpenOptions, "readOnly" | "durabilit
  * Opens the store of a name, such as a session's, at a URL, and takes it over from the worker that has it: that one gets a `FencedError`.
  *
  * `url` is `file:///FOLDER`, on any mounted disk, or `s3://BUCKET/PREFIX`, with the credentials of `AWS_*` or of the user's profile. The
- * store is written below `folder`, on a local disk, which may be lost: when an append resolves, the commit is at the remote. With a key
- * only an encrypted store is opened, and none is made.
+ * store is written below `folder`, on a local disk, which may be lost: when an append resolves, the commit is at the remote. With a key,
+ * objects of a new store are encrypted there, and a store that is there has to be encrypted.
  */
 export async function openRemote(url: string | URL, name: string, folder: string | URL, options?: RemoteOptions): Promise<Store> {
   const it = read("open_remote", options);

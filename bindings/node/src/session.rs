@@ -145,8 +145,9 @@ impl NativeSession {
     ) -> AsyncTask<Job<R>> {
         let (held, info, given) = (Arc::clone(&self.held), Arc::clone(&self.info), texts(given));
         promise(self.held.lane.queued(move || {
-            let entries = described(&facts, &given)?;
-            Ok(record(&held.store()?.session((*info).clone()), entries)?.into())
+            let store = held.store()?;
+            let entries = sessions::all_placed(&store, &info, described(&facts, &given)?)?;
+            Ok(record(&store.session((*info).clone()), entries)?.into())
         }))
     }
 }

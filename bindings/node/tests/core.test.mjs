@@ -24,6 +24,7 @@ test("a session is recorded, served and told of", async () => {
   assert.equal((await session.search(["build", "red"])).items.length, 1);
   assert.equal((await session.todos()).items[0].content, "mend the build");
   const [remembered] = await session.memory();
+  assert.equal(remembered.category, "tooling", "the category of the key, as through every door");
   assert.equal(remembered.value, "pnpm");
   assert.match(remembered.created, /^\d{4}-/);
   assert.deepEqual((await store.memory({ project: "shop" })).map((row) => row.value), ["pnpm"]);
@@ -322,6 +323,13 @@ test("a store beyond this machine is taken over, and the worker before is told",
   assert.equal((await second.verify()).verdict, "sound");
   await second.close();
   await assert.rejects(first.close(), acpdb.FencedError);
+  // With a key, objects of a new store are encrypted, and the key alone opens them.
+  const sealed = (options) => acpdb.openRemote(url, "session-2", folder(), { ...anywhere, ...options });
+  await (await sealed({ passphrase: "0123456789" })).close();
+  await (await sealed({ passphrase: "0123456789" })).close();
+  await assert.rejects(sealed({}), acpdb.LockedError);
+  await assert.rejects(sealed({ passphrase: "another one" }), acpdb.LockedError);
+  await assert.rejects(worker({ passphrase: "0123456789" }), acpdb.LockedError);
 });
 
 test("appends that rest on what was read share flushes, as others do", async (context) => {

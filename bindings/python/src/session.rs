@@ -34,6 +34,12 @@ impl Session {
     ) -> PyResult<T> {
         self.held.run(py, |store| work(&store.session(self.info.clone())))
     }
+
+    /// The entries given, those of memory in the category of their key.
+    fn placed(&self, py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Vec<acpdb_engine::entry::Entry>> {
+        let entries = entries(given)?;
+        self.held.run(py, |store| sessions::all_placed(store, &self.info, entries))
+    }
 }
 
 #[pymethods]
@@ -55,17 +61,17 @@ impl Session {
     }
 
     fn append(&self, py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Receipt> {
-        let entries = entries(given)?;
+        let entries = self.placed(py, given)?;
         Ok(self.ask(py, |session| session.append(entries))?.into())
     }
 
     fn append_expecting(&self, py: Python<'_>, head: u64, given: &Bound<'_, PyAny>) -> PyResult<Receipt> {
-        let entries = entries(given)?;
+        let entries = self.placed(py, given)?;
         Ok(self.ask(py, |session| session.append_expecting(Seq(head), entries))?.into())
     }
 
     fn submit(&self, py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Ticket> {
-        let entries = entries(given)?;
+        let entries = self.placed(py, given)?;
         Ok(Ticket::new(self.ask(py, |session| session.submit(entries))?))
     }
 

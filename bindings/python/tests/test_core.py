@@ -168,6 +168,15 @@ def test_a_rewind_leaves_the_context_and_stays_in_the_log(store: Store) -> None:
     assert len(session.history()) == 3
 
 
+def test_a_key_has_one_category_through_every_door(store: Store) -> None:
+    session = store.session("s1", project="shop")
+    session.remember(Entry.memory("npm", kind="preference", key="package_manager"))
+    session.append(Entry.memory("yarn", kind="preference", key="package_manager"))
+    store.remember(Entry.memory("pnpm", kind="preference", key="package_manager"), project="shop")
+    rows = [(row["category"], row["value"], row["standing"]) for row in session.memory(all=True)]
+    assert rows == [("tooling", "npm", "superseded"), ("tooling", "yarn", "superseded"), ("tooling", "pnpm", "current")]
+
+
 def test_memory_holds_is_superseded_and_is_retracted(store: Store) -> None:
     session = store.session("s1", project="shop")
     session.remember(Entry.memory("npm", kind="preference", key="package_manager"))

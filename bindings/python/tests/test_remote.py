@@ -37,9 +37,24 @@ def test_what_cannot_be_opened_there_says_so(tmp_path: Path) -> None:
             acpdb.open_remote(url, "s", tmp_path / "here", any_file_system=True)
     with pytest.raises(acpdb.InvalidError, match="not both"):
         acpdb.open_remote(f"file://{tmp_path}/disk", "s", tmp_path / "here", passphrase="0123456789", key_file="x")
-    # A key means an encrypted store: no plain one is made, and none is used.
-    with pytest.raises(acpdb.NotFoundError):
-        acpdb.open_remote(f"file://{tmp_path}/disk", "s", tmp_path / "here", passphrase="0123456789", any_file_system=True)
+    # A key means an encrypted store: a plain one is not used.
     acpdb.open_remote(f"file://{tmp_path}/disk", "s", tmp_path / "here", any_file_system=True).close()
     with pytest.raises(acpdb.LockedError, match="not encrypted"):
         acpdb.open_remote(f"file://{tmp_path}/disk", "s", tmp_path / "there", passphrase="0123456789", any_file_system=True)
+
+
+def test_objects_of_a_store_that_was_made_with_a_key_are_opened_by_it_alone(tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/disk"
+
+    def worker(name: str, passphrase: str | None) -> acpdb.Store:
+        return acpdb.open_remote(url, "s", tmp_path / name, passphrase=passphrase, any_file_system=True)
+
+    with worker("one", "0123456789") as first:
+        first.session("s1").append(Entry.message("user", "words for few"))
+    objects = [path.read_bytes() for path in (tmp_path / "disk").rglob("*") if path.is_file()]
+    assert sum(bytes.startswith(b"acpdbenc") for bytes in objects) == len(objects) - 2
+    with worker("two", "0123456789") as second:
+        assert len(second.session("s1").history()) == 1
+    for name, passphrase in [("three", "another one"), ("four", None)]:
+        with pytest.raises(acpdb.LockedError):
+            worker(name, passphrase)

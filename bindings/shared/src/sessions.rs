@@ -2,7 +2,7 @@
 
 use acpdb_engine::command::memory::MemoryCommand;
 use acpdb_engine::command::{ContextAction, Target};
-use acpdb_engine::entry::{MemoryEntry, StreamInfo};
+use acpdb_engine::entry::{Entry, MemoryEntry, StreamInfo};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::store::{Receipt, Session};
 use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
@@ -114,11 +114,18 @@ pub fn pin(store: &Store, session: &Session, given: &[String], pinned: bool) -> 
     Ok(reply?.into())
 }
 
+/// The entries of a session, those of memory in the category of their key, as by every door.
+pub fn all_placed(store: &Store, info: &StreamInfo, entries: Vec<Entry>) -> Result<Vec<Entry>, Fault> {
+    Ok(acpdb_query::memory::all_placed(store, info, entries)?)
+}
+
 /// Records a memory item at once, in the layer of its lifespan.
 pub fn remember(store: &Store, session: &Session, item: MemoryEntry) -> Result<MemoryAnswer, Fault> {
     // The session has to exist, so that its project is known.
     let _ = session.append([])?;
-    Ok(store.remember(&MemoryScope::session(session.id()), &MemoryCommand::Add(item))?.into())
+    let scope = MemoryScope::session(session.id());
+    let item = acpdb_query::memory::placed(store, &scope, item)?;
+    Ok(store.remember(&scope, &MemoryCommand::Add(item))?.into())
 }
 
 /// A command on one memory item.

@@ -248,7 +248,9 @@ pub fn remember(
 ) -> Result<MemoryAnswer, Fault> {
     // Without a session, the item cannot end with one.
     item.lifespan = item.lifespan.or(Some(Lifespan::Project));
-    remembered_by(store, project, &MemoryCommand::Add(item))
+    let scope = scope(store, project)?;
+    let item = memory::placed(store, &scope, item)?;
+    Ok(store.remember(&scope, &MemoryCommand::Add(item))?.into())
 }
 
 /// A command on a project's memory.

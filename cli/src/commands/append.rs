@@ -196,7 +196,9 @@ fn record(
     let mut unchanged = None;
     for act in &line.acts {
         match act {
-            FeedAct::Record(entry) => entries.push(placed(store, line, entry.clone())?),
+            FeedAct::Record(entry) => {
+                entries.extend(acpdb_query::memory::all_placed(store, &line.stream, vec![entry.clone()])?);
+            }
             FeedAct::Tasks(json) => {
                 // Tasks may be the first act about a session.
                 let receipt = store.append(&line.stream, std::mem::take(&mut entries))?;
@@ -275,16 +277,6 @@ impl TodoCalls {
         }
         line
     }
-}
-
-/// An item of memory in the category of its key, as by every other door.
-fn placed(store: &Store, line: &feed::FeedLine, entry: Entry) -> Result<Entry, Failure> {
-    let Fact::Memory(memory) = entry.fact else { return Ok(entry) };
-    let stream = store.recorded_info(&line.stream).id();
-    let session = store.stream_name(stream)?.map(|name| name.id);
-    let scope = acpdb_engine::MemoryScope { session, project: line.stream.project.clone() };
-    let memory = acpdb_query::memory::placed(store, &scope, memory)?;
-    Ok(Entry { fact: Fact::Memory(memory), ..entry })
 }
 
 fn flush(

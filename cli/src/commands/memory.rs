@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{MemoryKind, Payload};
-use acpdb_engine::fold::memory::{MemoryNamed, MemoryStatus, kind_label};
+use acpdb_engine::fold::memory::{MemoryStatus, kind_label};
+use serde_json::json;
 
 use super::lines::{clip, one_line};
 use super::memory_rows::{RememberedItem, RowWords as _};
 use super::memory_scope::{
-    GivenScope, ScopeMemory, by_edge, by_key, each_store, miss, named, said, whose, whose_new,
+    GivenScope, ScopeMemory, by_edge, by_key, each_store, miss, said, whose, whose_new,
 };
 use super::table::{self, text};
 use super::{Code, Failure, Global, Output, describe, store_path};
@@ -120,7 +121,7 @@ fn get(
     let store = store_path::read(global, output)?;
     let opened = ScopeMemory::new(&store, global, asked, output)?;
     let rows = opened.rows();
-    let found = named(&rows, &args.key);
+    let found = opened.named(&rows, &args.key);
     let holding: Vec<&&RememberedItem> = found.iter().filter(|row| row.holds()).collect();
     let row = match (holding.as_slice(), found.last()) {
         ([only], _) => **only,
@@ -204,8 +205,9 @@ fn list(
     let stores = ReadStores::open(global, output)?;
     let (rows, code) = everyones(&stores, global, asked, args, output)?;
     if output.json {
-        let row = |(place, _, row): &PlacedItem| {
-            Ok(several::with_store(describe::timed(row, &[])?, stores.label(*place)))
+        let row = |(place, project, row): &PlacedItem| {
+            let of = project.as_ref().map_or(json!({}), |project| json!({"project": project}));
+            Ok(several::with_store(describe::with(describe::timed(row, &[])?, of), stores.label(*place)))
         };
         let rows = rows.iter().map(row).collect::<Result<Vec<_>, Failure>>()?;
         output.json_items(SCHEMA, &rows)?;
@@ -270,7 +272,7 @@ fn here(opened: &ScopeMemory<'_>, text: &str) -> Result<(), Failure> {
 /// An item as a user types it: an id, `#seq`, or the key of a current preference.
 fn reference(opened: &ScopeMemory<'_>, text: &str) -> Result<MemoryRef, Failure> {
     let rows = opened.rows();
-    let found = named(&rows, text);
+    let found = opened.named(&rows, text);
     let by_name = found.iter().any(|row| row.id == text || row.item.to_string() == text);
     if by_name {
         return Ok(MemoryRef::from(text));
@@ -280,11 +282,7 @@ fn reference(opened: &ScopeMemory<'_>, text: &str) -> Result<MemoryRef, Failure>
         [only] => Ok(MemoryRef::Item(only.item)),
         [] => {
             here(opened, text)?;
-            let by_words = opened.read(|view| match view.named(text) {
-                MemoryNamed::One(_, item) => Some(item.item()),
-                MemoryNamed::Many(_) | MemoryNamed::None => None,
-            });
-            by_words.map(MemoryRef::Item).ok_or_else(|| miss(&rows, text))
+            Err(miss(&rows, text))
         }
         many => {
             let ids: Vec<&str> = many.iter().map(|row| row.id.as_str()).collect();
@@ -336,7 +334,7 @@ fn restore(
     let scope = whose(&store, asked, output)?;
     let opened = ScopeMemory::of(&store, global, &scope)?;
     let rows = opened.rows();
-    let found = named(&rows, &args.key);
+    let found = opened.named(&rows, &args.key);
     let is_hidden =
         |row: &&&RememberedItem| matches!(row.standing, MemoryStatus::Superseded | MemoryStatus::Retracted);
     let hidden = found.iter().rev().find(is_hidden);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::lines::{clip, one_line, pad};
 use super::memory_rows::{RememberedItem, RowWords as _};
-use super::memory_scope::{GivenScope, ScopeMemory, all_of, miss, named, scopes};
+use super::memory_scope::{GivenScope, ScopeMemory, all_of, miss, scopes};
 use super::{Code, Failure, Global, Output, describe, store_path};
 use crate::args::MemoryKey;
 use crate::several::{self, ReadStores};
@@ -148,7 +148,7 @@ fn in_scopes<'s>(
 fn chains(opened: &ScopeMemory<'_>, name: &str) -> Vec<NamedChain> {
     let rows = opened.rows();
     let mut groups: Vec<(StreamId, String, Vec<&RememberedItem>)> = Vec::new();
-    for row in named(&rows, name) {
+    for row in opened.named(&rows, name) {
         let title =
             if row.key.is_some() { row.place() } else { format!("{} {}", row.label(), one_line(&row.id)) };
         match groups.iter_mut().find(|(stream, known, _)| *stream == row.stream && *known == title) {

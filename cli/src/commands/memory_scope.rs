@@ -1,7 +1,7 @@
 //! Whose memory a command means, its items as of `--at`, and how items are named and told.
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::fold::memory::MemoryView;
+use acpdb_engine::fold::memory::{MemoryNamed, MemoryView};
 use acpdb_engine::ids::{BodyId, Micros, Seq};
 use acpdb_engine::{MemoryScope, Store, store::MemoryReceipt};
 use acpdb_query::when::{self, Point};
@@ -55,6 +55,19 @@ impl<'s> ScopeMemory<'s> {
 
     pub(crate) fn text(&self, body: BodyId) -> Option<String> {
         acpdb_query::memory::text(self.store, body)
+    }
+
+    /// The items that a text names, of all `rows` ever recorded: by id or `#seq`, else by key, else the one that holds and has its words.
+    pub(crate) fn named<'r>(&self, rows: &'r [RememberedItem], text: &str) -> Vec<&'r RememberedItem> {
+        let found = named(rows, text);
+        if !found.is_empty() {
+            return found;
+        }
+        let by_words = self.read(|view| match view.named(text) {
+            MemoryNamed::One(stream, item) => Some((stream, item.item())),
+            MemoryNamed::Many(_) | MemoryNamed::None => None,
+        });
+        rows.iter().filter(|row| by_words == Some((row.stream, row.item))).collect()
     }
 
     /// All items ever recorded, in order.
@@ -220,7 +233,7 @@ pub(crate) fn said(
 }
 
 /// The items that an id or `#seq` names; if there are none, the items of `KEY` or `CATEGORY/KEY`.
-pub(crate) fn named<'r>(rows: &'r [RememberedItem], text: &str) -> Vec<&'r RememberedItem> {
+fn named<'r>(rows: &'r [RememberedItem], text: &str) -> Vec<&'r RememberedItem> {
     let by_id = |row: &RememberedItem| row.id == text || row.item.to_string() == text;
     // A key may hold a slash: the words that name category and key go first.
     let by_place = |row: &RememberedItem| {

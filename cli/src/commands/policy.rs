@@ -89,11 +89,7 @@ impl RequestedPolicy {
                 };
                 let mut map = Map::new();
                 for (key, text) in keys {
-                    let value = value(key, text);
-                    match (key.as_str(), switch(&value)) {
-                        ("file", Some(is_on)) => file_rule(&policy, is_on, &mut map)?,
-                        _ => drop(map.insert(key.clone(), value)),
-                    }
+                    map.insert(key.clone(), value(key, text));
                 }
                 policy.change(&map)?;
                 Ok(policy)
@@ -119,30 +115,6 @@ fn value(key: &str, text: &str) -> Value {
     }
     // The key itself decides the meaning of `on` and `off`.
     Value::String(text.to_owned())
-}
-
-/// The file rule as a whole: `off` clears all classes of calls, `on` is as its preset has it.
-fn file_rule(policy: &Rules, is_on: bool, map: &mut Map<String, Value>) -> Result<(), PolicyError> {
-    let preset = Rules::from_value(&Value::String(policy.preset.clone()))?;
-    for key in
-        policy_keys().iter().filter(|key| key.name.starts_with("file.") && key.name.ends_with("_clears"))
-    {
-        map.insert(key.name.to_owned(), if is_on { key.value(&preset) } else { json!([]) });
-    }
-    Ok(())
-}
-
-/// A value that switches something on or off.
-fn switch(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(is_on) => Some(*is_on),
-        Value::String(word) => match word.as_str() {
-            "on" => Some(true),
-            "off" => Some(false),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 fn wanted(what: &[String]) -> Result<RequestedPolicy, Failure> {

@@ -105,7 +105,8 @@ impl Policy {
     /// Reads a policy from JSON: an optional `preset` (else `acp`) and the keys that differ.
     ///
     /// Keys are flat (`file.kind`) or nested (`{"file":{"kind":..}}`); a rule that is both a switch and a group of
-    /// settings takes `on` for the switch when nested. A bare string is a preset's name.
+    /// settings takes `on` for the switch when nested. `file` switches the file rule off, or back to what its preset says.
+    /// A bare string is a preset's name.
     ///
     /// # Errors
     /// [`PolicyError`], naming the key.
@@ -177,17 +178,24 @@ impl Policy {
     pub fn change(&mut self, keys: &Map<String, Value>) -> Result<(), PolicyError> {
         let mut flat = Vec::new();
         flatten("", keys, &mut flat);
-        // The switch that stands for a whole matrix goes first, so that single entries can differ from it.
-        flat.sort_by_key(|(key, _)| key != "file.any_call");
+        // Switches that stand for a whole matrix go first, so that single entries can differ from it.
+        flat.sort_by_key(|(key, _)| match key.as_str() {
+            FILE_RULE => 0,
+            "file.any_call" => 1,
+            _ => 2,
+        });
         let mut changed = self.clone();
         for (key, value) in &flat {
             if key == "preset" {
                 continue;
             }
-            let Some(entry) = policy_keys().iter().find(|entry| entry.name == key) else {
-                return Err(PolicyError::UnknownKey { key: key.clone(), suggestion: near_key(key) });
+            let entry = policy_keys().iter().find(|entry| entry.name == key);
+            let set = match entry {
+                Some(entry) => entry.set(&mut changed, value),
+                None if key == FILE_RULE => keys::set_file_rule(&mut changed, value),
+                None => return Err(PolicyError::UnknownKey { key: key.clone(), suggestion: near_key(key) }),
             };
-            entry.set(&mut changed, value).map_err(|error| match error {
+            set.map_err(|error| match error {
                 KeyError::Kind(expected) => value_error(key, expected, value),
                 KeyError::Glob(error) => PolicyError::Value {
                     key: key.clone(),
@@ -274,6 +282,9 @@ fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut Vec<(String, Valu
         }
     }
 }
+
+/// The name of the file rule: it is no key of its own, but stands for those that say what clears what.
+const FILE_RULE: &str = "file";
 
 /// Number of policies that are kept, at most.
 const KEPT_COUNT: usize = 8;

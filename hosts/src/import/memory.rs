@@ -86,8 +86,8 @@ impl MemoryFile {
         let at = date(ts);
         let slot = self.values.entry((category.clone(), key.clone())).or_default();
         let Some(value) = value.map(|value| owned(Some(value)).unwrap_or_else(|| value.to_string())) else {
-            // Removed, or never there: the id of the value that held last, for the store to find or not.
-            let held = slot.last.clone().unwrap_or_else(|| format!("{category}/{key}@0"));
+            // Removed, or never there: the id of the value that held last; if this file has none, the key, for the store to find one.
+            let held = slot.last.clone().unwrap_or_else(|| format!("{category}/{key}"));
             let fact = fact::MemoryRetracted { id: held, reason: None, at };
             slot.value = None;
             return Some(Entry::from(fact).at(at));

@@ -50,8 +50,8 @@ fn preferences_are_numbered_values_of_a_key() {
             retracted tooling/pm@2025-05-31T18:25:47Z
             memory Preference tooling/pm@2025-06-02T00:00:00Z tooling/pm=npm by=[] for=[] created=Some(1748822400) extra={"commit":"5","previous":null}
             memory Preference style/pm@2025-06-02T00:00:00Z style/pm=4 by=[] for=[] created=Some(1748822400) extra={"commit":"5","previous":null}
-            retracted style/never@0
-            retracted style/never@0
+            retracted style/never
+            retracted style/never
             sessions 1 records 8 calls 0 failed 0 open 0 todos 0 unknown {} raw 0 skipped 0 cut false
         "#]],
     );

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::clause;
+use super::says;
 use super::scan::{Gap, SENTENCE_MAX, TokenScan};
 
 /// Characters of a description, at most.
@@ -20,7 +22,7 @@ const OPENINGS: &[&str] = &[
 ];
 
 /// Openings before a thing that the speaker is about to use; the other openings stand before a decided thing.
-const USES: [&str; 2] = ["i'll use", "we'll use"];
+const USES: [&str; 3] = ["i'll use", "we'll use", "let's go with"];
 
 /// Objects that say nothing by themselves.
 const NO_OBJECTS: &[&str] = &[
@@ -35,6 +37,7 @@ const NO_OBJECTS: &[&str] = &[
     "neither",
     "none",
     "nothing",
+    "option",
     "something",
     "that",
     "their",
@@ -76,10 +79,12 @@ const WORK_TOOLS: &[&str] = &[
 
 /// Words for such a thing that stand behind its name.
 const WORK_THINGS: &[&str] =
-    &["agent", "agents", "command", "skill", "subagent", "subagents", "tool", "tools"];
+    &["agent", "agents", "browser", "command", "script", "skill", "subagent", "subagents", "tool", "tools"];
 
 /// Words for an agent's next step with the thing that it uses.
 const WORK: &[&str] = &[
+    "ask",
+    "begin",
     "check",
     "confirm",
     "compare",
@@ -110,171 +115,38 @@ const WORK: &[&str] = &[
     "search",
     "see",
     "show",
+    "start",
+    "stop",
     "test",
     "trace",
     "track",
+    "try",
     "understand",
     "verify",
     "view",
-];
-
-/// Words after "the approach is" that judge it, and adverbs before them.
-const JUDGED: &[&str] = &[
-    "almost",
-    "already",
-    "also",
-    "bad",
-    "best",
-    "better",
-    "bigger",
-    "broken",
-    "cheaper",
-    "clean",
-    "cleaner",
-    "clear",
-    "complete",
-    "correct",
-    "different",
-    "done",
-    "easier",
-    "easy",
-    "elegant",
-    "fast",
-    "faster",
-    "fine",
-    "flawed",
-    "good",
-    "great",
-    "hard",
-    "harder",
-    "implemented",
-    "incomplete",
-    "incorrect",
-    "just",
-    "less",
-    "longer",
-    "more",
-    "mostly",
-    "much",
-    "nice",
-    "nicer",
-    "not",
-    "now",
-    "obvious",
-    "ok",
-    "okay",
-    "overkill",
-    "perfect",
-    "pretty",
-    "quite",
-    "ready",
-    "really",
-    "reasonable",
-    "right",
-    "risky",
-    "robust",
-    "safe",
-    "safer",
-    "shorter",
-    "similar",
-    "simple",
-    "simpler",
-    "slow",
-    "slower",
-    "smaller",
-    "so",
-    "solid",
-    "sound",
-    "still",
-    "straightforward",
-    "too",
-    "unclear",
-    "very",
-    "viable",
-    "working",
-    "worse",
-    "wrong",
-];
-
-/// Words that may follow such a judgement.
-const AFTER_JUDGED: &[&str] = &[
-    "above",
-    "already",
-    "and",
-    "as",
-    "because",
-    "below",
-    "but",
-    "by",
-    "earlier",
-    "elsewhere",
-    "enough",
-    "for",
-    "here",
-    "if",
-    "in",
-    "now",
-    "on",
-    "since",
-    "so",
-    "than",
-    "there",
-    "though",
-    "to",
-    "when",
-    "with",
+    "wait",
 ];
 
 /// Words behind "the" for a thing that is there: taking it is a step, no decision.
-const THERE_ALREADY: &[&str] =
-    &["above", "current", "existing", "following", "given", "previous", "provided", "same"];
-
-/// Words before an opening that make the decision another person's, or no decision.
-const NOT_OURS: &[&str] = &[
-    "already",
-    "another",
-    "been",
-    "before",
-    "better",
-    "haven",
-    "he",
-    "if",
-    "it",
-    "never",
-    "nobody",
-    "not",
-    "once",
-    "other",
-    "possible",
-    "she",
-    "someone",
-    "team",
-    "temporary",
-    "they",
-    "undecided",
-    "unless",
-    "until",
-    "upstream",
-    "user",
-    "users",
-    "was",
-    "what",
-    "whatever",
-    "when",
-    "whether",
-    "who",
-    "yet",
+const THERE_ALREADY: &[&str] = &[
+    "above",
+    "current",
+    "existing",
+    "first",
+    "flow",
+    "following",
+    "given",
+    "last",
+    "output",
+    "previous",
+    "provided",
+    "same",
 ];
 
 /// Whether the words that begin at `index`, with their object at `start`, decide something here and now.
 fn is_decided(scan: &TokenScan<'_>, index: usize, start: usize, end: usize, is_use: bool) -> bool {
-    let number = |index: usize| scan.token(index).map(|token| token.sentence);
     // An empty stretch asks nothing.
-    let asks = scan.is_mark(end.saturating_sub(1), '?');
-    let mut before = (0..index).rev().take_while(|before| number(*before) == number(index)).take(4);
-    let theirs = before.any(|before| scan.is_one_of(before, NOT_OURS));
-    let is_none = index > 0 && scan.is(index - 1, "no");
-    if asks || theirs || is_none {
+    if scan.is_mark(end.saturating_sub(1), '?') || !is_ours(scan, index) {
         return false;
     }
     // A longer clause is not gone through again for each of its openings.
@@ -287,48 +159,58 @@ fn is_decided(scan: &TokenScan<'_>, index: usize, start: usize, end: usize, is_u
     if scan.is(first, "do") && scan.any_word(first + 1).is_none() {
         return false;
     }
-    let is_there = scan.is(first, "the") && scan.is_one_of(first + 1, THERE_ALREADY);
-    let is_judged = is_judged(scan, index, start, end);
-    !(is_judged || is_use && (scan.is_one_of(first, NO_OBJECTS) || is_work || is_there))
+    let is_part = scan.any_word(first).is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+    // "I'll use the parser": it is there. "Let's go with the smaller image": it was chosen.
+    let is_chosen = scan.is(start.saturating_sub(1), "with") && !scan.is_one_of(first + 1, THERE_ALREADY);
+    let is_there = scan.is(first, "the") && !is_chosen || is_part;
+    // "will be" says what is to come; "is" may judge what is there.
+    let is_judged = scan.is(start.saturating_sub(1), "is") && !is_thing(scan, start, end);
+    let sentence = scan.sentence_of(index);
+    let is_open = says::is_supposed(scan, index)
+        || says::is_reported(scan, index)
+        || says::is_question(scan, index)
+        || (start..end).any(|index| scan.is_one_of(index, &["if", "unless"]))
+        || sentence.take(SENTENCE_MAX).any(|index| scan.is(index, "example"));
+    let is_step = scan.is(index, "decided") && scan.is_one_of(first, WORK);
+    !(is_judged || is_open || is_step || is_use && (scan.is_one_of(first, NO_OBJECTS) || is_work || is_there))
 }
 
-/// Whether "the approach is" goes on with a judgement: "is fine", "is not clear to me". "simple caching" is a thing.
-fn is_judged(scan: &TokenScan<'_>, index: usize, start: usize, end: usize) -> bool {
-    // A decision stands behind its opening: there is a word before it.
-    if !scan.is(start.saturating_sub(1), "is") || !scan.is_one_of(index, &["the", "solution"]) {
-        return false;
-    }
-    let mut at = start;
-    while at < end && scan.is_one_of(at, JUDGED) {
-        at += 1;
-    }
-    let is_told = at == start && scan.any_word(at).is_some_and(|word| word.ends_with("ed"));
-    let at = at + usize::from(is_told);
-    scan.is(start, "not")
-        || at > start
-            && (at >= end || scan.any_word(at).is_none() || scan.is_one_of(at, AFTER_JUDGED))
-            && !scan.is(start, "based")
+/// Whether "the approach is" goes on with a thing or a deed: "is a heap", "is to wait", "is Redis". All else may be a judgement
+/// ("is fine", "is not clear to me", "is a good one") or a place ("is below").
+fn is_thing(scan: &TokenScan<'_>, start: usize, end: usize) -> bool {
+    const VERDICTS: &[&str] = &[
+        "bit",
+        "disaster",
+        "failure",
+        "hack",
+        "improvement",
+        "little",
+        "lot",
+        "mess",
+        "one",
+        "success",
+        "tad",
+    ];
+    let names = |word: &str| word.chars().any(|character| character.is_uppercase() || character.is_numeric());
+    let begins = ["to", "a", "an", "one", "two", "three"];
+    let is_judged = (start + 1..end).any(|index| scan.is_one_of(index, VERDICTS)) || scan.is(start + 1, "be");
+    (scan.is_one_of(start, &begins) || scan.any_word(start).is_some_and(names)) && !is_judged
 }
 
-/// Whether the speaker, or no subject, stands before `decided`: "the author decided to" tells of another one.
-fn is_by_us(scan: &TokenScan<'_>, verb: usize) -> bool {
-    const BETWEEN: &[&str] =
-        &["also", "d", "finally", "had", "have", "just", "now", "then", "therefore", "thus", "ve"];
-    let mut at = verb;
-    loop {
-        let Some(before) = at.checked_sub(1).filter(|_| scan.gap(at) != Gap::Break) else { return true };
-        if scan.is_one_of(before, &["i", "we", "and", "so", "but"]) {
-            return true;
-        }
-        let is_apostrophe = scan.is_mark(before, '\'') || scan.is_mark(before, '’');
-        if scan.any_word(before).is_none() && !is_apostrophe {
-            return true;
-        }
-        if !is_apostrophe && !scan.is_one_of(before, BETWEEN) {
+/// Whether nothing before an opening makes the decision another's, or no decision: "the author decided to", "their solution is".
+fn is_ours(scan: &TokenScan<'_>, index: usize) -> bool {
+    let before = index.checked_sub(1).filter(|_| scan.gap(index) != Gap::Break);
+    if scan.is(index, "decided") {
+        // "we'd decided" is over.
+        let is_over = before.is_some_and(|before| scan.is_one_of(before, &["d", "had", "was"]));
+        let Some(start) = clause::start(scan, index) else { return false };
+        let others = ["you", "team", "company", "everybody", "everyone", "this", "that"];
+        let is_theirs = (start..index).any(|index| scan.is_one_of(index, &others));
+        if is_over || is_theirs {
             return false;
         }
-        at = before;
     }
+    clause::stands_alone(scan, index) || clause::is_led_in(scan, index)
 }
 
 /// A decision in a text.
@@ -349,8 +231,7 @@ pub(super) fn find(scan: &TokenScan<'_>, count_max: usize) -> Vec<DecisionMatch>
             scan.gap(*start) == Gap::Space
                 && is_decided(scan, index, *start, scan.clause_end(*start), *is_use)
         };
-        let is_mine = !scan.is(index, "decided") || is_by_us(scan, index);
-        let Some((start, _)) = opening.filter(|opening| is_mine && decided(opening)) else {
+        let Some((start, _)) = opening.filter(decided) else {
             index += 1;
             continue;
         };

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::scan::{Gap, SENTENCE_MAX, TokenScan, same};
+use super::clause;
+use super::scan::{Gap, TokenScan, same};
 use acpdb_engine::event::Lifespan;
 
 /// Characters of a role, at most.
@@ -165,11 +166,14 @@ const OF_NAMES: &[&str] = &[
 ];
 
 /// Words after "I'm a" that begin no role.
-const NO_ROLES: &[&str] = &["at", "bit", "couple", "few", "for", "little", "lot", "tad", "while"];
+const NO_ROLES: &[&str] =
+    &["at", "big", "bit", "couple", "few", "for", "great", "huge", "little", "lot", "tad", "total", "while"];
 
 /// Words that make what stands after "I'm a" a liking, a distance or a mood.
 const NO_TRADES: &[&str] = &[
     "believer",
+    "bird",
+    "camper",
     "day",
     "days",
     "dummy",
@@ -191,6 +195,7 @@ const NO_TRADES: &[&str] = &[
     "seconds",
     "step",
     "steps",
+    "stranger",
     "sucker",
     "supporter",
     "victim",
@@ -198,28 +203,28 @@ const NO_TRADES: &[&str] = &[
     "weeks",
 ];
 
-/// Words before "I'm a" that make it a play: "imagine I'm a customer".
-const PLAYS: &[&str] = &[
-    "assume",
-    "assuming",
-    "if",
-    "imagine",
-    "imagining",
-    "pretend",
-    "pretending",
-    "suppose",
-    "supposing",
-    "unless",
-    "whether",
+/// Words that may follow a date; others go on with what became of the day: "the demo on Friday failed".
+const AFTER_DATES: &[&str] = &[
+    "afternoon",
+    "already",
+    "and",
+    "at",
+    "because",
+    "but",
+    "by",
+    "evening",
+    "latest",
+    "morning",
+    "next",
+    "night",
+    "noon",
+    "please",
+    "so",
+    "then",
+    "this",
+    "too",
+    "with",
 ];
-
-/// Words before a thing with a date that leave it open whether it takes place.
-const NO_DATES: &[&str] =
-    &["if", "maybe", "might", "missed", "never", "no", "not", "perhaps", "t", "unless", "was", "whether"];
-
-/// Words behind a date that say that it is over, or not to be.
-const OVER: &[&str] =
-    &["canceled", "cancelled", "got", "had", "moved", "postponed", "was", "went", "were", "slipped"];
 
 const WEEKDAYS: &[&str] = &["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
@@ -264,7 +269,7 @@ fn name(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
     let is_name = if is_said {
         is_capital || !is_no_name && !tells_of_it
     } else {
-        is_capital && !is_no_name && !is_ing(word) && !is_adverb(scan, start)
+        is_capital && !is_no_name && !is_ing(word) && !is_loud(word)
     };
     if !is_name || word.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -280,6 +285,9 @@ fn name(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
             break;
         }
         end = joined(scan, end + 1);
+    }
+    if !ends_as_name(scan, end) || !clause::stands_alone(scan, index) {
+        return None;
     }
     let range = scan.range(index, end);
     let form = "User's name is ";
@@ -312,14 +320,22 @@ fn role(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
         scan.gap(index) == Gap::Break
             || scan.is_full_stop(index)
             || [',', ';', '!', '?', ':'].iter().any(|mark| scan.is_mark(index, *mark))
-            || scan.is_one_of(index, &["at", "for"]) && scan.gap(index) != Gap::None
+            || scan.is_one_of(index, &["at", "for", "so", "but", "because"]) && scan.gap(index) != Gap::None
+            || scan.is(index, "and")
+                && scan.is_one_of(index + 1, &["i", "it", "my", "the", "this", "that", "we", "you"])
     };
     let mut end = start;
     while end < scan.len() && !stops(end) {
         end += 1;
     }
     let is_asked = scan.is_mark(end, '?');
-    if is_asked || is_played(scan, index) || (start..end).any(|index| scan.is_one_of(index, NO_TRADES)) {
+    // "a beginner's nightmare"
+    let is_owned = (start..end).any(|index| scan.is_mark(index, '\'') && scan.is(index + 1, "s"));
+    if is_asked
+        || is_owned
+        || is_played(scan, index)
+        || (start..end).any(|index| scan.is_one_of(index, NO_TRADES))
+    {
         return None;
     }
     let said: String = scan.between(start, end).chars().take(ROLE_CHARS_MAX).collect();
@@ -339,14 +355,10 @@ fn role(scan: &TokenScan<'_>, index: usize) -> Option<ProposedFact> {
 
 /// Whether a role is only played: "if I'm a user", "as a user I am a ..", "as if", "like I'm a child".
 fn is_played(scan: &TokenScan<'_>, index: usize) -> bool {
-    let before = scan.sentence_of(index).start..index;
-    let begins_as = scan.is(before.start, "as") && scan.is_one_of(before.start + 1, &["a", "an"]);
-    let is_likened = index.checked_sub(1).is_some_and(|last| scan.is(last, "like"));
-    // A longer sentence was pasted.
-    before.len() > SENTENCE_MAX
-        || begins_as && !before.is_empty()
-        || is_likened
-        || before.into_iter().any(|index| scan.is_one_of(index, PLAYS))
+    let sentence = scan.sentence_of(index).start;
+    let begins_as = scan.is(sentence, "as") && scan.is_one_of(sentence + 1, &["a", "an"]);
+    let is_likened = index.checked_sub(1).is_some_and(|last| scan.is_one_of(last, &["like", "that"]));
+    begins_as || is_likened || !clause::stands_alone(scan, index) || super::says::is_supposed(scan, index)
 }
 
 /// `deadline|due [is] [on] D`.
@@ -402,10 +414,9 @@ fn dated(
         let second = scan.any_word(at + 2).filter(|second| has_slash && is_number(word) && is_number(second));
         second.map(|_| at + 3)?
     };
-    let before = scan.sentence_of(index).start..index;
-    let after = end..scan.sentence_of(index).end.min(end.saturating_add(3));
-    let is_open = before.rev().take(5).any(|index| scan.is_one_of(index, NO_DATES));
-    if is_open || after.into_iter().any(|index| scan.is_one_of(index, OVER)) {
+    let goes_on = scan.gap(end) != Gap::Break && scan.any_word(end).is_some();
+    let is_other = goes_on && !scan.is_one_of(end, AFTER_DATES);
+    if is_other || !is_planned(scan, index) || super::says::is_supposed(scan, index) {
         return None;
     }
     let range = scan.range(index, end);
@@ -421,6 +432,22 @@ fn dated(
     })
 }
 
+/// Whether the clause of a thing with a date tells of one that is to come: it begins with the thing, or with whose it is. "a meeting",
+/// "every meeting", "tests for deadline" are of another kind, and a verb before it may have turned it into anything.
+fn is_planned(scan: &TokenScan<'_>, index: usize) -> bool {
+    const WHOSE: &[&str] = &["the", "our", "my", "this", "its", "it", "we", "i"];
+    const NOT: &[&str] =
+        &["no", "not", "never", "t", "was", "were", "missed", "had", "might", "may", "would"];
+    let Some(start) = clause::start(scan, index) else { return false };
+    let mut lead = (start..index).filter(|index| scan.any_word(*index).is_some());
+    if lead.clone().any(|index| scan.is_one_of(index, NOT)) {
+        return false;
+    }
+    lead.next().is_none_or(|first| scan.is_one_of(first, WHOSE))
+        || clause::stands_alone(scan, index)
+        || scan.is_one_of(start + 1, &["due"])
+}
+
 /// The index after parts of a name that are joined by a hyphen or an apostrophe and begin with a capital.
 fn joined(scan: &TokenScan<'_>, index: usize) -> usize {
     let mut end = index;
@@ -434,13 +461,17 @@ fn joined(scan: &TokenScan<'_>, index: usize) -> usize {
     end
 }
 
-/// Whether the word at an index says how the next one is meant: "I am Fairly certain". Names end so, too: "I'm Emily from sales".
-fn is_adverb(scan: &TokenScan<'_>, index: usize) -> bool {
-    const AFTER_NAMES: &[&str] =
-        &["and", "at", "by", "from", "here", "in", "of", "on", "the", "this", "with", "your"];
-    let is_ly = scan.any_word(index).is_some_and(|word| word.to_lowercase().ends_with("ly"));
-    let next = scan.any_word(index + 1).filter(|_| scan.gap(index + 1) == Gap::Space);
-    is_ly && next.is_some_and(|next| !is_capitalised(next) && !scan.is_one_of(index + 1, AFTER_NAMES))
+/// Whether a sentence goes on behind "I'm Dana" as one does behind a name: with a mark, or a few words. "I'm Blocked by the review",
+/// "I am Fairly certain" go on otherwise.
+fn ends_as_name(scan: &TokenScan<'_>, end: usize) -> bool {
+    const AFTER_NAMES: &[&str] = &["and", "at", "from", "here", "of", "the", "this", "your"];
+    let next = scan.any_word(end).filter(|_| scan.gap(end) != Gap::Break);
+    next.is_none_or(|next| is_capitalised(next) || scan.is_one_of(end, AFTER_NAMES))
+}
+
+/// Whether a word is an abbreviation, or shouted: "I'm AFK".
+fn is_loud(word: &str) -> bool {
+    word.chars().nth(1).is_some() && word.chars().all(char::is_uppercase)
 }
 
 fn is_capitalised(word: &str) -> bool {

@@ -12,6 +12,7 @@
 //!
 //! Deliberately simple: it looks for a few phrases that people use when they mean it, and proposes nothing otherwise.
 
+mod clause;
 mod corrections;
 mod decisions;
 mod facts;

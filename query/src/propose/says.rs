@@ -10,6 +10,7 @@
 //! Precision comes before recall: a missed wish can be said again, but an invented wish stands in memory. The lists are the words
 //! that people were seen to use around such names, in talk about code and in talk about other things.
 
+use super::clause::{self, OURS};
 use super::scan::{Gap, SENTENCE_MAX, TokenScan};
 use super::table::TableHit;
 
@@ -64,21 +65,6 @@ const ADVERBS: &[&str] = &[
     "usually",
 ];
 
-/// Owners whose habits are the project's.
-const OURS: &[&str] = &[
-    "codebase",
-    "company",
-    "monorepo",
-    "project",
-    "projects",
-    "repo",
-    "repos",
-    "repository",
-    "team",
-    "teams",
-    "workspace",
-];
-
 /// Words that may follow a name that is meant as such: other words make it part of a longer name (`npm scripts`).
 const FOLLOWERS: &[&str] = &[
     "across",
@@ -117,11 +103,13 @@ const FOLLOWERS: &[&str] = &[
     "over",
     "please",
     "rather",
+    "recently",
     "since",
     "so",
     "style",
     "thanks",
     "then",
+    "these",
     "though",
     "throughout",
     "thx",
@@ -206,16 +194,70 @@ const INTERFACE: &[&str] = &[
     "workspaces",
 ];
 
+/// Words that leave open, wherever they stand before a statement, whether it will ever hold.
+const SUPPOSES: &[&str] = &[
+    "according",
+    "alternatively",
+    "assuming",
+    "could",
+    "doubt",
+    "either",
+    "hypothetically",
+    "how",
+    "if",
+    "imagine",
+    "maybe",
+    "might",
+    "once",
+    "option",
+    "options",
+    "perhaps",
+    "possibly",
+    "suppose",
+    "supposing",
+    "unless",
+    "when",
+    "whether",
+    "why",
+    "without",
+    "wonder",
+    "wondering",
+];
+
+/// Beginnings of a sentence that mean the contrary of the rest.
+const MOCKING: &[&str] =
+    &["brilliant", "fantastic", "genius", "great", "lovely", "oh", "sure", "wonderful", "wow"];
+
+/// Words for a while that will be over, behind or before a wish.
+const FOR_A_WHILE: &[&str] = &[
+    "at some point",
+    "eventually",
+    "example",
+    "for a moment",
+    "for now",
+    "for once",
+    "for the moment",
+    "for the time being",
+    "just once",
+    "one day",
+    "someday",
+    "temporarily",
+    "this once",
+    "this time",
+];
+
 /// Verbs of a person or program whose words are told.
 const REPORTS: &[&str] = &[
     "claimed",
     "claims",
+    "output",
     "printed",
     "prints",
     "reads",
     "recommended",
     "recommends",
     "said",
+    "say",
     "says",
     "suggested",
     "suggests",
@@ -229,6 +271,7 @@ pub(super) fn is_said(scan: &TokenScan<'_>, hit: &TableHit<'_>, hits: &[TableHit
     sentence(scan, hit.start).len() <= SENTENCE_MAX
         && !is_question(scan, hit.start)
         && !is_told(scan, hit)
+        && !is_for_once(scan, hit)
         && ends_well(scan, hit.end)
         && (hit.rule.key != "indentation" || is_about_code(scan, hit))
         && is_object(scan, hit, hits)
@@ -238,9 +281,44 @@ fn sentence(scan: &TokenScan<'_>, index: usize) -> std::ops::Range<usize> {
     scan.sentence_of(index)
 }
 
-/// A speaker that asks has not decided.
+/// Whether words before a statement suppose it, or mock it.
+pub(super) fn is_supposed(scan: &TokenScan<'_>, index: usize) -> bool {
+    let sentence = sentence(scan, index);
+    let mocks = scan.is_one_of(sentence.start, MOCKING) && scan.is_mark(sentence.start + 1, ',')
+        || scan.phrase(sentence.start, "yeah right").is_some()
+        || scan.is_one_of(sentence.start, &["oh", "wow"]);
+    mocks || (sentence.start..index).any(|index| scan.is_one_of(index, SUPPOSES))
+}
+
+/// Whether a sentence wishes for a while only, or for one thing: "use yarn just this once", "use tabs in this file". A wish for
+/// "this project" holds.
+fn is_for_once(scan: &TokenScan<'_>, hit: &TableHit<'_>) -> bool {
+    let is_one = |index: usize| {
+        let of = scan.is_one_of(index, &["for", "in", "on", "inside", "within"]);
+        let this = of && scan.is_one_of(index + 1, &["this", "that", "these", "those"]);
+        let is_all = |index| scan.is_one_of(index, OURS) || scan.is_one_of(index, &["code", "folder"]);
+        this && scan.next_word(index + 2).is_some_and(|_| !is_all(index + 2))
+    };
+    // "use npm only" means always; "use npm only to build", "use npm for the page only" do not.
+    let is_narrow = |index: usize| {
+        let is_partial = scan.is_one_of(index + 1, &["for", "in", "on", "to", "when"]);
+        scan.is(index, "only") && index >= hit.end && (index > hit.end || is_partial)
+    };
+    sentence(scan, hit.start).any(|index| {
+        is_one(index)
+            || is_narrow(index)
+            || FOR_A_WHILE.iter().any(|phrase| scan.phrase(index, phrase).is_some())
+    })
+}
+
+/// A speaker that asks has not decided. The question mark may be missing.
 pub(super) fn is_question(scan: &TokenScan<'_>, index: usize) -> bool {
-    sentence(scan, index).rev().take(3).any(|index| scan.is_mark(index, '?'))
+    const ASKS: &[&str] = &[
+        "any", "are", "can", "could", "did", "does", "has", "have", "how", "is", "should", "was", "what",
+        "when", "where", "which", "who", "whose", "why", "will", "would",
+    ];
+    let sentence = sentence(scan, index);
+    scan.is_one_of(sentence.start, ASKS) || sentence.rev().take(3).any(|index| scan.is_mark(index, '?'))
 }
 
 /// Whether a sentence tells something and then asks for a nod: "It is due on Friday, ok?".
@@ -264,11 +342,16 @@ fn is_told(scan: &TokenScan<'_>, hit: &TableHit<'_>) -> bool {
             _ => {}
         }
     }
-    let wishes = ["use", "uses", "using", "prefer", "always", "like", "to"];
+    let wishes = ["use", "uses", "using", "prefer", "prefers", "always", "like", "to"];
     let is_quoted = opened.is_some_and(|open| (open..hit.start).any(|index| scan.is_one_of(index, &wishes)));
-    let clause = (sentence(scan, hit.start).start..hit.start).rev().take(REPORT_REACH);
+    is_quoted || is_reported(scan, hit.start)
+}
+
+/// Whether a verb of telling stands before a word, in its clause.
+pub(super) fn is_reported(scan: &TokenScan<'_>, index: usize) -> bool {
+    let clause = (sentence(scan, index).start..index).rev().take(REPORT_REACH);
     let mut clause = clause.take_while(|index| !scan.is_mark(*index, ',') && !scan.is_mark(*index, ';'));
-    is_quoted || clause.any(|index| scan.is_one_of(index, REPORTS))
+    clause.any(|index| scan.is_one_of(index, REPORTS))
 }
 
 fn is_quote(scan: &TokenScan<'_>, index: usize) -> bool {
@@ -340,35 +423,23 @@ fn is_wish(scan: &TokenScan<'_>, verb: usize, hit: &TableHit<'_>) -> Option<bool
     let we = is(1, &["i", "we"])
         || is(1, &["d", "ll", "ve"]) && is(3, &["i", "we"])
         || is(2, &["i", "we"]) && is(1, &["do", "would", "will"]);
-    let supposes = ["if", "whether", "unless", "without", "why", "how", "suppose", "imagine"];
-    let earlier = || sentence(scan, verb).take_while(|index| *index < verb);
-    let is_open = earlier().any(|index| scan.is_one_of(index, &supposes)) || is_turned_down(scan, verb);
+    let is_doubtful = is_supposed(scan, verb) || is_turned_down(scan, verb);
+    let is_open = is_doubtful || !is_led(scan, subject);
     Some(match word.as_str() {
         "always" => return begins.then_some(!is_open),
         "like" => we && !is_open,
         "prefer" => (we || begins || is(1, &["and", "then"])) && !is_open,
         "use" => {
-            let let_us = is(1, &["us"]) && is(2, &["let"]);
-            // "rather than pnpm use npm": the name before the verb is what is turned down.
-            let rather = ["rather than", "instead of"].iter().any(|phrase| {
-                // Near the beginning fewer words stand before it.
-                let from = subject.saturating_sub(4);
-                (from..subject).any(|start| scan.phrase(start, phrase).is_some_and(|end| end + 1 == subject))
-            });
-            let told = is(1, &["and", "then", "so", "but", "s"]) || is(1, OURS) || let_us || rather;
-            let should = is(1, &["should", "must", "shall"]) && (is(2, &["i", "we", "you"]) || is(2, OURS));
-            let wanted = is(1, &["to"])
-                && is(2, &["prefer", "like", "want", "decided", "need", "agreed", "going", "remember"]);
-            let asked = is(1, &["to"])
-                && (is(2, &["you"]) && is(3, &["want", "need", "like", "expect"])
-                    || is(2, &["sure"]) && is(3, &["make", "be"]))
-                || is(1, &["you"]) && (is(2, &["ensure"]) || is(2, &["sure"]) && is(3, &["make", "be"]));
-            (begins || we || told || should || wanted || asked || is_led_in(scan, subject, verb)) && !is_open
+            // "we'd use": only in another world; "I'd rather use" is a wish.
+            let is_would = is(1, &["d", "would"]) && !(subject..verb).any(|index| scan.is(index, "rather"));
+            !is_would && !is_open
         }
-        "uses" => is(1, OURS) && !is_open,
+        "uses" | "prefers" => is(1, OURS) && !is_open,
         "using" => {
             let ours = is(1, &["am", "m", "are", "re", "been"]) && is_any_of_us(scan, subject);
-            (ours || is(1, &["keep", "start", "prefer", "love", "continue"]) || is(1, &["is"]) && is(2, OURS))
+            (ours
+                || is(1, &["keep", "start", "prefer", "love", "continue"]) && !is(2, &["you"])
+                || is(1, &["is"]) && is(2, OURS))
                 && !is_open
         }
         "to" => {
@@ -388,21 +459,29 @@ fn is_wish(scan: &TokenScan<'_>, verb: usize, hit: &TableHit<'_>) -> Option<bool
             let asked = sentence(scan, verb)
                 .take_while(|index| *index < verb)
                 .any(|index| scan.is_one_of(index, &["build", "write", "create", "rewrite", "implement"]));
-            return asked.then_some(!is_open);
+            return asked.then_some(!is_doubtful);
         }
         _ => return None,
     })
 }
 
-/// Whether an imperative stands behind words that lead it in: "from now on use", "for the tests use", or a word that asks.
-fn is_led_in(scan: &TokenScan<'_>, subject: usize, verb: usize) -> bool {
-    let start = sentence(scan, verb).start;
-    let asks = (subject..verb).any(|index| scan.is_one_of(index, &["please", "pls", "plz", "kindly"]));
-    let now_on = subject.checked_sub(3).is_some_and(|at| scan.phrase(at, "from now on") == Some(subject));
-    let lead = start..subject;
+/// Whether what stands before a wish in its clause leaves it the wish of the speaker: "from now on", "for the tests", "make sure to".
+fn is_led(scan: &TokenScan<'_>, subject: usize) -> bool {
+    // "rather than pnpm use npm": the name before the verb is what is turned down.
+    let is_instead = ["rather than", "instead of"].iter().any(|phrase| {
+        // Near the beginning fewer words stand before it.
+        let from = subject.saturating_sub(4);
+        (from..subject).any(|start| scan.phrase(start, phrase).is_some_and(|end| end + 1 == subject))
+    });
+    let Some(start) = clause::start(scan, subject) else { return false };
+    let mut lead = start..subject;
+    let of_us = ["want", "need", "expect", "like", "sure", "ensure", "should", "must", "shall", "can"];
+    let is_theirs = lead.clone().any(|index| scan.is(index, "you"))
+        && !lead.clone().any(|index| scan.is_one_of(index, &of_us));
     let others = ["they", "you", "he", "she", "people", "users", "who", "that"];
-    let is_for = scan.is(start, "for") && (2..=4).contains(&lead.len());
-    asks || now_on || is_for && !lead.into_iter().any(|index| scan.is_one_of(index, &others))
+    let is_for = scan.is(start, "for") && (2..=6).contains(&lead.len());
+    let is_for_us = is_for && !lead.any(|index| scan.is_one_of(index, &others));
+    is_instead || is_for_us || clause::stands_alone(scan, subject) && !is_theirs
 }
 
 /// Whether the sentence of a token asks, supposes, or tells of others.
@@ -419,7 +498,7 @@ pub(super) fn is_doubted(scan: &TokenScan<'_>, index: usize) -> bool {
 }
 
 /// Whether `not`, `don't` or its like stands before a verb in its clause.
-fn is_turned_down(scan: &TokenScan<'_>, verb: usize) -> bool {
+pub(super) fn is_turned_down(scan: &TokenScan<'_>, verb: usize) -> bool {
     let start = sentence(scan, verb).start;
     let clause = (start..verb).rev().take_while(|index| {
         scan.token(*index).is_some_and(|token| token.is_word || matches!(token.text, "'" | "’"))

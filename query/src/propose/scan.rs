@@ -142,18 +142,57 @@ fn word_len(text: &str) -> usize {
     }
 }
 
-/// Bytes of a quotation of several words, or of a block of code at the beginning of a line, that `text` begins with. A name alone
+/// Bytes of a quotation of several words, of a block of code, or of a line that was pasted, that `text` begins with. A name alone
 /// may be quoted, too.
-fn quoted_len(text: &str, is_line: bool) -> Option<usize> {
-    if is_line && let Some(code) = text.strip_prefix("```") {
-        let fence = text.len() - code.len();
-        return Some(code.find("\n```").map_or(text.len(), |end| fence + end + 4));
+fn quoted_len(text: &str, gap: Gap) -> Option<usize> {
+    if gap == Gap::Break {
+        if let Some(code) = text.strip_prefix("```") {
+            let fence = text.len() - code.len();
+            return Some(code.find("\n```").map_or(text.len(), |end| fence + end + 4));
+        }
+        let line = text.get(..line_len(text)).unwrap_or_default();
+        if is_pasted(line) {
+            return Some(line.len());
+        }
+    }
+    if gap != Gap::None {
+        if text.starts_with("/*") {
+            return Some(text.find("*/").map_or(text.len(), |end| end + 2));
+        }
+        if text.starts_with("//") {
+            return Some(line_len(text));
+        }
     }
     let (open, close) = [('"', '"'), ('“', '”')].into_iter().find(|(open, _)| text.starts_with(*open))?;
     let inner = text.get(open.len_utf8()..)?;
     let inner = inner.get(..inner.find(close)?)?;
     let is_phrase = inner.trim().contains(' ') && !inner.contains(is_break);
     is_phrase.then_some(open.len_utf8() + inner.len() + close.len_utf8())
+}
+
+fn line_len(text: &str) -> usize {
+    text.find(is_break).unwrap_or(text.len())
+}
+
+/// Whether a line looks like a quotation, a comment, a change or a line of a log: no speaker begins one so.
+fn is_pasted(line: &str) -> bool {
+    const MARKS: &[char] = &['>', '#', '[', '|', '$', '+', ';', '<', '=', '{', '}', '%', '&', '\\'];
+    let word_end = line.find(|character: char| !character.is_ascii_alphanumeric()).unwrap_or(line.len());
+    let (word, after) = line.split_at_checked(word_end).unwrap_or((line, ""));
+    let is = |levels: &[&str]| levels.iter().any(|level| word.eq_ignore_ascii_case(level));
+    let is_loud = word.bytes().all(|byte| byte.is_ascii_uppercase());
+    let mut words = line.split_ascii_whitespace().take(2);
+    let is_loud_log = words.any(|word| ["DEBUG", "ERR!", "ERROR", "INFO", "WARN", "WARNING"].contains(&word));
+    let is_log = is_loud_log
+        || is(&["warn", "warning"])
+        || is(&["debug", "error", "fatal", "hint", "info", "trace"])
+            && (is_loud || after.starts_with([':', '[']));
+    let mut rest = after.bytes();
+    let is_dated = !word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_digit())
+        && matches!(rest.next(), Some(b'-' | b':'))
+        && rest.next().is_some_and(|byte| byte.is_ascii_digit());
+    line.starts_with(MARKS) || line.starts_with("--") || line.starts_with("- [") || is_log || is_dated
 }
 
 fn is_break(character: char) -> bool {
@@ -169,8 +208,10 @@ impl<'t> TokenScan<'t> {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             let start = text.len() - rest.len();
-            if let Some(len) = quoted_len(rest, start == 0 || gap == Gap::Break) {
-                // Quoted words are of another speaker: one mark.
+            if !is_space(first)
+                && let Some(len) = quoted_len(rest, gap)
+            {
+                // Quoted or pasted words are of another speaker: one mark.
                 let (quoted, after) = rest.split_at_checked(len).unwrap_or((rest, ""));
                 scan.push(WordToken { text: quoted, start, is_word: false, gap, sentence: 0 });
                 gap = Gap::Space;

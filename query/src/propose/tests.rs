@@ -424,7 +424,7 @@ fn decisions() {
             "We decided to split the crate for now.": decision implementation/- = split the crate for now .80 <decided to split the crate for now>
             "The approach will be simple. The solution is to wait": decision implementation/- = simple .80 <The approach will be simple>
             decision implementation/- = to wait .80 <solution is to wait>
-            "THE APPROACH IS this": decision implementation/- = this .80 <THE APPROACH IS this>
+            "THE APPROACH IS this": nothing
             "Let's go without React": nothing
             "I'll reuse it": nothing
             "undecided to go": nothing

@@ -133,3 +133,29 @@ fn the_cost_of_a_moved_project_stands_in_one_row() {
     world.run(&["project", "rename", "/srv/moved", &folder]).ok();
     assert_eq!(rows(&world), before);
 }
+
+/// A program could not tell which project a remembered item is of, and only acts knew an item by its words.
+#[test]
+fn what_several_projects_remember_has_its_project_and_is_named_by_its_words() {
+    let world = World::new();
+    world.run(&["memory", "add", "preference", "style/indent", "tabs", "--project", "/a"]).ok();
+    world.run(&["memory", "add", "fact", "the port is 9090", "--project", "/b"]).ok();
+    world.run(&["memory", "add", "decision", "Jobs wait in Redis", "--project", "/b"]).ok();
+    world
+        .run(&["memory", "add", "decision", "Jobs wait in Kafka", "--project", "/b", "--replaces", "redis"])
+        .ok();
+    let all = json(&world, &["memory", "list"]);
+    let row = |item: &Value| {
+        (item["project"].as_str().unwrap().to_owned(), item["value"].as_str().unwrap().to_owned())
+    };
+    let mut rows: Vec<_> = all["items"].as_array().unwrap().iter().map(row).collect();
+    rows.sort();
+    assert_eq!(rows, pairs(&[("/a", "tabs"), ("/b", "Jobs wait in Kafka"), ("/b", "the port is 9090")]));
+    let of = |words: &[&str]| world.run(&[words, &["--project", "/b"]].concat());
+    assert_eq!(of(&["memory", "get", "port"]).ok(), "the port is 9090\n");
+    let chain = of(&["memory", "history", "kafka"]).ok();
+    assert!(chain.contains("Redis") && chain.contains("superseded by d2"), "{chain}");
+    let chain = world.run(&["history", "--chain", "Jobs wait in Kafka"]).ok();
+    assert!(chain.contains("Redis") && chain.contains("superseded by d2"), "{chain}");
+    of(&["memory", "get", "jobs wait in redis"]).says(7, &["jobs wait in redis"]);
+}

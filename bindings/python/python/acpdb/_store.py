@@ -402,7 +402,7 @@ def open_remote(
 
     `url` is `file:///FOLDER`, on any mounted disk, or `s3://BUCKET/PREFIX`, with the credentials of `AWS_*` or of the user's profile. The
     store is written below `folder`, on a local disk, which may be lost: when an append returns, the commit is at the remote. `owner` names
-    the worker for people. With a key only an encrypted store is opened, and none is made.
+    the worker for people. With a key, objects of a new store are encrypted there, and a store that is there has to be encrypted.
 
     >>> import acpdb, tempfile
     >>> url = "file://" + tempfile.mkdtemp()

@@ -147,16 +147,33 @@ impl MemoryCore {
             MemoryWhat::Retracted(retracted) => {
                 let nx = self.name(&retracted.id);
                 let moment = event.moment();
-                if let Some(node) = self.graph.node_mut(nx)
-                    && !(moment.is_dated && node.restored.is_some_and(|restored| moment.at < restored))
-                {
-                    push_at(&mut node.retracted, seq, true);
-                    node.retraction_said = node.retraction_said.max(moment.at);
+                self.retract(seq, moment, nx);
+                for nx in self.of_key(&retracted.id, moment.at) {
+                    self.retract(seq, moment, nx);
                 }
-                self.refresh(seq, nx);
             }
         }
         self.changed(seq);
+    }
+
+    fn retract(&mut self, seq: Seq, moment: Moment, nx: Nx) {
+        if let Some(node) = self.graph.node_mut(nx)
+            && !(moment.is_dated && node.restored.is_some_and(|restored| moment.at < restored))
+        {
+            push_at(&mut node.retracted, seq, true);
+            node.retraction_said = node.retraction_said.max(moment.at);
+        }
+        self.refresh(seq, nx);
+    }
+
+    /// The values of a key that hold and came about by `at`, if a name is `category/key` and no item's: who told that the key was
+    /// removed did not know of which value.
+    fn of_key(&self, name: &str, at: Micros) -> Vec<Nx> {
+        let Some((category, key)) = name.split_once('/') else { return Vec::new() };
+        let place = MemoryLookup::Key(Lifespan::Project, category.to_owned(), key.to_owned());
+        let items = self.slot(&place).into_iter().flat_map(|slot| &slot.live);
+        let rows = items.filter_map(|(_, ix)| self.row(*ix)).filter(|row| row.facts.created <= at);
+        rows.map(|row| row.node).collect()
     }
 
     /// All places with their items, in no order that means anything.
@@ -262,16 +279,31 @@ impl MemoryCore {
             self.link(seq, event.moment(), (nx, new), MemoryRule::Link, None);
         }
         self.refresh(seq, nx);
+        if let Some(said) = self.key_removed(record).filter(|said| *said >= facts.created) {
+            self.retract(seq, Moment { at: said, ..event.moment() }, nx);
+        }
         self.key_rule(ix, nx, &facts, event.moment());
+    }
+
+    /// When it was told that a record's key was removed, whatever its value ([`Self::of_key`]).
+    fn key_removed(&self, record: &MemoryRecorded) -> Option<Micros> {
+        let key = key_of(record).filter(|_| record.lifespan == Lifespan::Project)?;
+        let nx = *self.newest.get(self.ids.find(&format!("{}/{key}", record.category))?.at())?;
+        let node = self.graph.node(nx)?;
+        (node.item.is_none() && node.retracted_at(Seq::MAX)).then_some(node.retraction_said)
     }
 
     /// A newer preference takes the place of the current one with the same scope, category and key.
     ///
     /// The newer item is the one that came about later, so that an import in any order ends alike; of two of one time, the one
-    /// recorded later. An item that arrives superseded or retracted takes no item's place. One that arrives behind newer ones has
-    /// its place between those that came about before and after it.
+    /// recorded later. An item that arrives superseded takes no item's place, nor does one that was retracted before it came about. One
+    /// that arrives behind newer ones has its place between those that came about before and after it.
     fn key_rule(&mut self, ix: Ix, nx: Nx, facts: &MemoryFacts, moment: Moment) {
-        let Some(row) = self.row(ix).filter(|row| row.live_since.is_some()) else { return };
+        let once_held = || {
+            let node = self.graph.node(nx).filter(|node| node.hidden_by_at(Seq::MAX) == 0);
+            node.is_some_and(|node| node.retracted_at(Seq::MAX) && node.retraction_said > facts.created)
+        };
+        let Some(row) = self.row(ix).filter(|row| row.live_since.is_some() || once_held()) else { return };
         if key_of(&facts.record).is_none() {
             return;
         }
@@ -287,13 +319,13 @@ impl MemoryCore {
             .collect();
         let mut pairs: Vec<(Nx, Nx, Micros)> =
             live.iter().filter(|other| is_before(other)).map(|other| (other.2, nx, facts.created)).collect();
-        if pairs.len() < live.len() {
-            let all = || slot.items.iter().filter(|other| **other != ix).filter_map(place);
+        let all = || slot.items.iter().filter(|other| **other != ix).filter_map(place);
+        // One that came about later took its place, even if it holds no more.
+        if let Some(after) = all().filter(|other| !is_before(other)).min() {
             let is_retracted = |nx| self.graph.node(nx).is_some_and(|node| node.retracted_at(Seq::MAX));
             let before = all().filter(is_before).max().filter(|before| !is_retracted(before.2));
             pairs.extend(before.filter(|_| pairs.is_empty()).map(|before| (before.2, nx, facts.created)));
-            let after = all().filter(|other| !is_before(other)).min();
-            pairs.extend(after.map(|after| (nx, after.2, after.0)));
+            pairs.push((nx, after.2, after.0));
         }
         for (old, new, came) in pairs {
             let said = Moment { at: moment.at.max(came), ..moment };

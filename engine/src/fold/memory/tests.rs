@@ -549,3 +549,39 @@ fn many_items_fold_and_answer() {
     let value = value_signature(&signer(), &format!("V{newest}"));
     assert_eq!(memory.with_value(value, Micros(0)).count(), 1);
 }
+
+/// A file that says only that a key was removed removed nothing that another file had brought, and a value that came behind its
+/// removed successor held again.
+#[test]
+fn a_removed_key_ends_alike_in_whatever_order_its_values_arrive() {
+    type Told = (i64, Payload);
+    let value = |hour: i64, id: &str| -> Told { (hour, preference(id, "k", id).into()) };
+    let cases: [(Vec<Told>, Option<&str>); 4] = [
+        (vec![value(1, "p1"), (2, retract("tooling/k").into())], None),
+        (vec![value(1, "p1"), (2, retract("tooling/k").into()), value(3, "p2")], Some("p2")),
+        (vec![value(1, "p1"), value(2, "p2"), (3, retract("p2").into())], None),
+        (vec![value(2, "p1"), (1, retract("tooling/k").into())], Some("p1")),
+    ];
+    for (told, holds) in cases {
+        for turned in 0..told.len() {
+            for is_backwards in [false, true] {
+                let mut order: Vec<usize> = (0..told.len()).collect();
+                order.rotate_left(turned);
+                if is_backwards {
+                    order.reverse();
+                }
+                let mut state = MemoryState::default();
+                for (seq, number) in (1..).zip(&order) {
+                    let (hour, payload) = told[*number].clone();
+                    let mut recorded = recorded(seq, stream(PROJECT), payload);
+                    recorded.event.host_time = Some(Micros(hour * HOUR));
+                    recorded.recorded_at = Micros(12 * HOUR);
+                    state.apply(&recorded);
+                }
+                let memory = state.at(Seq::MAX);
+                let found = memory.by_key(PROJECT, "tooling", "k", Micros(0));
+                assert_eq!(found.as_ref().map(MemoryItem::id), holds, "{told:?} in the order {order:?}");
+            }
+        }
+    }
+}

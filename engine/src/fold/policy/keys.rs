@@ -189,6 +189,18 @@ fn flag(place: &mut bool, value: &Value) -> Result<(), KeyError> {
     Ok(())
 }
 
+/// The file rule as a whole: off, no class of calls clears anything; on, it is as its preset has it.
+pub(super) fn set_file_rule(policy: &mut Policy, value: &Value) -> Result<(), KeyError> {
+    let mut is_on = true;
+    flag(&mut is_on, value)?;
+    let preset = Policy::preset(&policy.preset).unwrap_or_default();
+    let clears = |key: &&PolicyKey| key.name.starts_with("file.") && key.name.ends_with("_clears");
+    for key in policy_keys().iter().filter(clears) {
+        key.set(policy, &if is_on { key.value(&preset) } else { Value::Array(Vec::new()) })?;
+    }
+    Ok(())
+}
+
 fn any_call(rule: &mut FileRule, value: &Value) -> Result<(), KeyError> {
     let mut any_call = rule.any_call;
     flag(&mut any_call, value)?;

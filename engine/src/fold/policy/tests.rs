@@ -202,3 +202,26 @@ fn a_shared_policy_is_written_in_the_one_form_whatever_it_was_read_from() {
     }
     assert!(Arc::ptr_eq(&Policy::shared(&spaced).unwrap().0, &read.0));
 }
+
+/// Only the command line knew the file rule by its name: a line of `append`, a host's policy and a file of one were refused.
+#[test]
+fn the_file_rule_is_switched_by_its_name() {
+    let compact = |json: &str| Policy::from_json(json).unwrap().compact().to_string();
+    let off = r#"{"file.delete_clears":[],"file.edit_clears":[],"file.write_clears":[],"preset":"acp"}"#;
+    let sorted = |json: &str| {
+        let value: std::collections::BTreeMap<String, Value> = serde_json::from_str(&compact(json)).unwrap();
+        serde_json::to_string(&value).unwrap()
+    };
+    for json in [r#"{"file":"off"}"#, r#"{"file":false}"#, r#"{"file":{"on":false}}"#] {
+        assert_eq!(sorted(json), off, "{json}");
+    }
+    let mut policy = Policy::from_json(r#"{"preset":"careful","file":"off"}"#).unwrap();
+    policy.change(serde_json::json!({"file": "on"}).as_object().unwrap()).unwrap();
+    assert_eq!(policy, Policy::preset("careful").unwrap());
+    // A class of its own holds beside the switch.
+    let edits = Policy::from_json(r#"{"file.edit_clears":["read"],"file":"off"}"#).unwrap();
+    assert_eq!(edits.file.edit_clears, [ToolClass::Read]);
+    assert!(edits.file.write_clears.is_empty());
+    let refused = Policy::from_json(r#"{"file":3}"#).unwrap_err().to_string();
+    assert!(refused.contains("true or false"), "{refused}");
+}
