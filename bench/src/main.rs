@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | intake | fold | memory | open | query | serve | price | growth | hook | proxy | look | tree | digests | scale -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | intake | fold | memory | open | query | serve | price | growth | hook | proxy | remote | look | tree | digests | scale -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for figures that only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -23,6 +23,7 @@ mod optimum;
 mod price;
 mod proxy;
 mod query;
+mod remote;
 mod report;
 mod serve;
 mod session;
@@ -36,7 +37,7 @@ use report::Report;
 /// Errors end the run and are shown; there is no caller to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|serve|price|growth|hook|proxy|look|tree|digests|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|intake|fold|memory|open|query|serve|price|growth|hook|proxy|remote|look|tree|digests|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench scale [--events N] [--dir DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads] [--scratch DIR] [--docs]";
 
@@ -103,6 +104,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["serve"] => serve::run(&options, &mut report)?,
         ["price"] => price::run(&options, &mut report)?,
         ["query"] => query::run(&options, &mut report)?,
+        ["remote"] => remote::run(&options, &mut report)?,
         ["hook"] => hook::run(&options, &mut report)?,
         ["proxy"] => proxy::run(&options, &mut report)?,
         ["growth"] => growth::run(&options, &mut report)?,

@@ -52,7 +52,10 @@ impl<'r> CachedRemote<'r> {
     }
 
     fn keep(&self, key: &str, object: &[u8]) -> io::Result<()> {
-        let (name, partial) = (self.folder.join(Self::file_name(key)), self.folder.join("partial"));
+        let (name, partial) = (
+            self.folder.join(Self::file_name(key)),
+            self.folder.join(format!("{}.partial", Self::file_name(key))),
+        );
         let digest = blake3::hash(object);
         std::fs::write(&partial, [digest.as_bytes().as_slice(), object].concat())?;
         std::fs::rename(partial, name)
@@ -114,5 +117,9 @@ impl Remote for CachedRemote<'_> {
 
     fn has_versions(&self) -> bool {
         self.real.has_versions()
+    }
+
+    fn calls_at_once(&self) -> usize {
+        self.real.calls_at_once()
     }
 }

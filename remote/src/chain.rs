@@ -9,12 +9,14 @@
 //! Any error but [`ChainError::NotNext`] and [`ChainError::TooLarge`] leaves open what is there: drop the chain and take it over again.
 
 use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 
 use acpdb_engine::codec::WrittenPlace;
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::LogPiece;
 use acpdb_engine::storage::Entropy;
 
+use crate::ahead::AheadRemote;
 use crate::error::ChainError;
 use crate::head::{HEAD_BYTES_MAX, KeptSegment, OWNER_BYTES_MAX, RemoteHead};
 use crate::names::{ObjectName, PackName, SegmentName, head_key};
@@ -170,10 +172,10 @@ impl RemoteChain {
 
     /// Reads what is there, and puts a fence where the writer before would go on.
     fn fence(&mut self) -> Result<(), ChainError> {
+        let remote = Arc::clone(&self.remote);
+        let ahead = AheadRemote::new(&*remote, self.store);
         loop {
-            while let Some((object, _)) =
-                get_settled(&*self.remote, &self.key(ObjectName::Entry(self.tail.next)))?
-            {
+            while let Some((object, _)) = get_settled(&ahead, &self.key(ObjectName::Entry(self.tail.next)))? {
                 self.absorb(&object)?;
             }
             let place = self.tail.place;
@@ -285,8 +287,11 @@ impl RemoteChain {
         mut head: RemoteHead,
     ) -> Result<(), ChainError> {
         let (mut pack, nonce) = (None::<LogRun>, random(&*self.entropy)?);
+        let remote = Arc::clone(&self.remote);
+        let ahead = AheadRemote::new(&*remote, self.store);
+        ahead.expect(names.iter().copied());
         for name in &names {
-            let run = required_run(&*self.remote, self.store, *name);
+            let run = required_run(&ahead, self.store, *name);
             if run.is_err() {
                 // The next writer may have packed it, and a third one, before it knew of that, put a fence there.
                 self.check_mine()?;
@@ -396,11 +401,26 @@ impl RemoteChain {
 
     /// Deletes what the head's list of trash names. The list stays until the next head.
     fn empty_trash(&mut self) -> Result<(), ChainError> {
-        for name in std::mem::take(&mut self.head.trash) {
-            self.remote.delete(&name.key(self.store))?;
+        let names = std::mem::take(&mut self.head.trash);
+        let (remote, store) = (&*self.remote, self.store);
+        for some in names.chunks(remote.calls_at_once().max(1)) {
+            let delete = |name: &ObjectName| remote.delete(&name.key(store));
+            let done: Vec<_> = match some {
+                [one] => vec![delete(one)],
+                _ => thread::scope(|scope| {
+                    let threads: Vec<_> = some.iter().map(|name| scope.spawn(move || delete(name))).collect();
+                    threads.into_iter().map(join).collect()
+                }),
+            };
+            done.into_iter().collect::<Result<(), RemoteError>>()?;
         }
         Ok(())
     }
+}
+
+fn join(thread: ScopedJoinHandle<'_, Result<(), RemoteError>>) -> Result<(), RemoteError> {
+    let broken = |_| RemoteError::Broken { what: "a call ended in a panic".to_owned() };
+    thread.join().unwrap_or_else(|panic| Err(broken(panic)))
 }
 
 fn check_length(what: &str, bytes: u64, limit: u64) -> Result<(), ChainError> {

@@ -16,7 +16,9 @@ use acpdb_engine::codec::NONCE_BYTES;
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::locks::steady;
 use acpdb_engine::storage::{Entropy as _, KeyRing, SystemEntropy};
-use acpdb_engine::vault::{KEY_FILE_BYTES, KeyFile, StoreKey, WrapRandom, sealed_object_form};
+use acpdb_engine::vault::{
+    KEY_FILE_BYTES, KeyFile, OBJECT_SEAL_BYTES, StoreKey, WrapRandom, sealed_object_form,
+};
 
 use crate::error::ChainError;
 use crate::names::{HEADS, head_key, meta_key, store_keys};
@@ -235,7 +237,13 @@ impl Remote for EncryptedRemote {
         // Whether it is there needs no key.
         let is_about_being = range.as_ref().is_some_and(|range| range.start == range.end);
         let (Some(store), false) = (store, is_about_being) else { return self.remote.get(key, range) };
-        let Some((bytes, tag)) = self.remote.get(key, None)? else { return Ok(None) };
+        // A beginning that is the whole object can be opened.
+        let beginning = range.as_ref().filter(|range| range.start == 0);
+        let end = beginning.map(|range| range.end.saturating_add(OBJECT_SEAL_BYTES));
+        let found = self.remote.get(key, end.map(|end| 0..end))?;
+        let is_part = |found: &(Vec<u8>, ObjectTag)| end.is_some_and(|end| found.0.len() as u64 >= end);
+        let found = if found.as_ref().is_some_and(is_part) { self.remote.get(key, None)? } else { found };
+        let Some((bytes, tag)) = found else { return Ok(None) };
         let object = self.opened(store, key, bytes)?;
         Ok(Some((range.map_or_else(|| object.clone(), |range| within(&object, Some(&range))), tag)))
     }
@@ -250,6 +258,10 @@ impl Remote for EncryptedRemote {
 
     fn has_versions(&self) -> bool {
         self.remote.has_versions()
+    }
+
+    fn calls_at_once(&self) -> usize {
+        self.remote.calls_at_once()
     }
 }
 

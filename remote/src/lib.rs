@@ -12,6 +12,7 @@
 //!
 //! Not here: several stores read as one. Calls block; a host calls them on threads of its own.
 
+mod ahead;
 mod cache;
 mod chain;
 mod check;

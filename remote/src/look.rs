@@ -2,6 +2,7 @@
 
 use acpdb_engine::ids::StoreId;
 
+use crate::ahead::AheadRemote;
 use crate::error::ChainError;
 use crate::head::RemoteHead;
 use crate::names::ObjectName;
@@ -17,6 +18,7 @@ pub(crate) fn look(
     remote: &dyn Remote,
     store: StoreId,
 ) -> Result<Option<(RemoteHead, ChainTail)>, ChainError> {
+    let remote = &AheadRemote::new(remote, store);
     let mut found = head_of(remote, store)?;
     for _ in 0..ROUND_COUNT {
         let Some((head, _)) = found else { return Ok(None) };

@@ -196,6 +196,10 @@ impl Remote for PostgresRemote {
         self.rows(("listing", ""), statement, &values)?.into_iter().map(listed).collect()
     }
 
+    fn calls_at_once(&self) -> usize {
+        IDLE_COUNT_MAX
+    }
+
     fn delete(&self, key: &str) -> Result<(), RemoteError> {
         let statement = "DELETE FROM acpdb_objects WHERE prefix = $1 AND key = $2";
         self.one(("deleting", key), statement, &[&self.place.prefix(), &key]).map(|_| ())

@@ -11,6 +11,7 @@ use acpdb_engine::codec::WrittenPlace;
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::piece_offset;
 
+use crate::ahead::AheadRemote;
 use crate::error::ChainError;
 use crate::head::RemoteHead;
 use crate::names::{ObjectName, head_key};
@@ -58,11 +59,14 @@ pub(crate) fn read_past_faults(
     visit: VisitRun<'_>,
     fault: TakeFault<'_>,
 ) -> Result<ReadEnd, ChainError> {
+    let ahead = AheadRemote::new(remote, store);
+    let remote: &dyn Remote = &ahead;
     let head_now = || head_of(remote, store)?.ok_or_else(|| ChainError::NoStore { store: store.to_string() });
     let mut reading = Reading { place: WrittenPlace::default(), is_lost: false, visit, fault };
     let (mut head, _) = head_now()?;
     for _ in 0..ROUND_COUNT {
         let mut moved = None;
+        ahead.expect(head.names().map(|(name, _)| name));
         for (name, behind) in head.names() {
             if behind.is_some_and(|behind| behind.position <= reading.place.position) {
                 continue;

@@ -142,6 +142,10 @@ impl Remote for RehearsedRemote {
     fn has_versions(&self) -> bool {
         self.real.has_versions()
     }
+
+    fn calls_at_once(&self) -> usize {
+        self.real.calls_at_once()
+    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,10 @@ pub trait Remote: Send + Sync {
     fn has_versions(&self) -> bool {
         false
     }
+    /// How many objects are worth asking for at a time, from threads of their own: many where a call takes as long as the way there.
+    fn calls_at_once(&self) -> usize {
+        1
+    }
 }
 
 /// Most objects in one answer of [`Remote::list`].

@@ -44,6 +44,8 @@ const SIGNED_FOR: Duration = Duration::from_secs(300);
 const CALL_COUNT: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Requests that are made at a time.
+const CALLS_AT_ONCE: usize = 32;
 /// No object has a byte behind this place.
 const OFFSET_MAX: u64 = i64::MAX as u64;
 
@@ -373,5 +375,9 @@ impl Remote for S3Remote {
 
     fn has_versions(&self) -> bool {
         self.has_versions.load(Ordering::SeqCst)
+    }
+
+    fn calls_at_once(&self) -> usize {
+        CALLS_AT_ONCE
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use acpdb_engine::Error;
 use acpdb_engine::codec::{SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX};
@@ -372,7 +372,7 @@ impl Shipper {
         keep_on: &mut dyn FnMut(&ShipProgress) -> bool,
     ) -> Result<(), ChainError> {
         let (mut failed_count, mut pause) = (0_u32, every);
-        let (mut there, step) = (Seq::ZERO, every.min(ASK_MAX));
+        let mut there = Seq::ZERO;
         let mut erased = 0_u64;
         loop {
             let mut goes_on = true;
@@ -393,12 +393,14 @@ impl Shipper {
                 Err(ChainError::Contended) => failed_count = failed_count.saturating_add(1),
                 Err(error) => return Err(error),
             }
-            let mut waited = Duration::ZERO;
-            // News are collected for a while; without news nothing is asked of the remote.
-            while goes_on && (waited < pause || self.is_idle()) {
-                let until = self.log.wait_for_commit(self.log.head().seq, step)?.seq;
+            let begun = Instant::now();
+            // News are collected for a while; without news nothing is asked of the remote. A commit ends a wait, and not the while.
+            while goes_on && (begun.elapsed() < pause || self.is_idle()) {
+                // Past the pause nothing is left of it.
+                let rest = pause.saturating_sub(begun.elapsed());
+                let step = if rest.is_zero() { every } else { rest };
+                let until = self.log.wait_for_commit(self.log.head().seq, step.min(ASK_MAX))?.seq;
                 goes_on = keep_on(&ShipProgress { there, until, failed_count, erased });
-                waited = waited.saturating_add(step);
             }
             if !goes_on {
                 return Ok(());

@@ -1,5 +1,6 @@
 //! Tests of the crate: conformance of remotes, the chain on its own, and the chain under simulated faults.
 
+mod ahead;
 #[cfg(feature = "s3")]
 mod bucket;
 mod checks;

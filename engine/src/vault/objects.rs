@@ -21,6 +21,9 @@ const FORM: u16 = 1;
 const HEADER_BYTES: usize = 8 + 2 + 6 + 8 + NONCE_BYTES;
 const OBJECT_CONTEXT: &str = "acpdb 2026 key of a store: objects v1";
 
+/// The bytes by which a sealed object is longer.
+pub const OBJECT_SEAL_BYTES: u64 = (HEADER_BYTES + TAG_BYTES) as u64;
+
 /// The form of a sealed object that begins with these bytes; `None`: it is none.
 pub fn sealed_object_form(bytes: &[u8]) -> Option<u16> {
     let mut fields = FieldReader(bytes.get(..10)?);

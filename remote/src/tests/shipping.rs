@@ -195,6 +195,41 @@ fn an_erased_text_leaves_the_remote() {
 }
 
 /// Who follows was never told that texts which were erased had left the remote.
+/// Each commit ended the pause of a follower: a bucket was paid for one object a commit, and the disk was shared with all of them.
+#[test]
+fn news_are_collected_for_as_long_as_was_asked() {
+    let mut bench = Bench::new();
+    let memory = Arc::new(MemoryRemote::new());
+    let remote: Arc<dyn Remote> = Arc::<MemoryRemote>::clone(&memory);
+    let mut shipper = Shipper::open(&bench.at("store"), remote, ShipOptions::default()).unwrap();
+    bench.say(1);
+    let _ = ship(&mut shipper);
+    let entries = || {
+        memory
+            .all()
+            .keys()
+            .filter_map(|key| key.split_once("/log/").map(|(_, number)| number.to_owned()))
+            .max()
+    };
+    let number = |last: Option<String>| last.map_or(0, |last| u64::from_str_radix(&last, 16).unwrap());
+    let before = number(entries());
+    let every = Duration::from_millis(100);
+    let begun = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            for _ in 0..150 {
+                bench.message("x");
+            }
+        });
+        shipper
+            .follow(every, &mut |progress| !writing.is_finished() || progress.there < progress.until)
+            .unwrap();
+    });
+    let made = number(entries()) - before;
+    let turns = begun.elapsed().as_millis() / every.as_millis() + 1;
+    assert!(u128::from(made) <= turns + 1, "{made} objects in {turns} turns");
+}
+
 #[test]
 fn a_follower_tells_of_the_segments_that_an_erasure_replaced() {
     let mut bench = Bench::new();

@@ -1,0 +1,133 @@
+//! Chains that are read many objects at a time: the same is found as one by one, in far fewer turns.
+
+use std::io::Read;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use acpdb_engine::ids::StoreId;
+use acpdb_engine::storage::SystemEntropy;
+
+use super::world::piece_behind;
+use crate::ahead::AheadRemote;
+use crate::names::ObjectName;
+use crate::read::read_chain;
+use crate::{Created, ListedObject, MemoryRemote, ObjectTag, Remote, RemoteChain, RemoteError, Swapped};
+
+const STORE: StoreId = StoreId([3; 16]);
+
+/// A remote that answers many at a time, and counts its calls.
+struct WideRemote {
+    real: MemoryRemote,
+    width: usize,
+    calls: AtomicUsize,
+}
+
+impl WideRemote {
+    fn new(width: usize) -> Arc<Self> {
+        Arc::new(Self { real: MemoryRemote::new(), width, calls: AtomicUsize::new(0) })
+    }
+}
+
+impl Remote for WideRemote {
+    fn create(&self, key: &str, bytes: &[u8]) -> Result<Created, RemoteError> {
+        self.real.create(key, bytes)
+    }
+    fn swap(&self, key: &str, bytes: &[u8], was: &ObjectTag) -> Result<Swapped, RemoteError> {
+        self.real.swap(key, bytes, was)
+    }
+    fn put(&self, key: &str, bytes: &mut dyn Read, length: u64) -> Result<ObjectTag, RemoteError> {
+        self.real.put(key, bytes, length)
+    }
+    fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
+        self.calls.fetch_add(1, SeqCst);
+        self.real.get(key, range)
+    }
+    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
+        self.real.list(under, after)
+    }
+    fn delete(&self, key: &str) -> Result<(), RemoteError> {
+        self.real.delete(key)
+    }
+    fn calls_at_once(&self) -> usize {
+        self.width
+    }
+}
+
+fn written(remote: &Arc<WideRemote>, commits: u64, pack_at: &[u64]) {
+    let there: Arc<dyn Remote> = Arc::<WideRemote>::clone(remote);
+    let mut chain = RemoteChain::take_over(there, Arc::new(SystemEntropy), STORE, "worker").unwrap();
+    for commit in 0..commits {
+        chain.append(&piece_behind(chain.place(), commit)).unwrap();
+        if pack_at.contains(&commit) {
+            chain.pack().unwrap();
+        }
+    }
+}
+
+fn read(remote: &dyn Remote) -> Vec<u64> {
+    let mut found = Vec::new();
+    read_chain(remote, STORE, &mut |_, _, bytes, _| {
+        let commits = bytes.as_chunks::<16>().0.iter();
+        found.extend(commits.map(|commit| u64::from_le_bytes(commit[..8].try_into().unwrap())));
+        Ok(())
+    })
+    .unwrap();
+    found
+}
+
+#[test]
+fn many_at_a_time_find_what_one_by_one_does() {
+    for (commits, pack_at) in
+        [(0, &[][..]), (1, &[]), (3, &[2]), (200, &[]), (200, &[20, 40, 60, 80, 100, 120])]
+    {
+        let expected: Vec<u64> = (0..commits).collect();
+        for width in [1, 2, 32] {
+            let remote = WideRemote::new(width);
+            written(&remote, commits, pack_at);
+            assert_eq!(read(&*remote), expected, "{commits} commits, {width} at a time");
+            // Who takes over reads them, too, and goes on behind the last one.
+            let there: Arc<dyn Remote> = Arc::<WideRemote>::clone(&remote);
+            let mut chain = RemoteChain::take_over(there, Arc::new(SystemEntropy), STORE, "other").unwrap();
+            assert_eq!(chain.place().seq.0, commits);
+            chain.append(&piece_behind(chain.place(), commits)).unwrap();
+            assert_eq!(read(&*remote).len() as u64, commits + 1);
+        }
+    }
+}
+
+#[test]
+fn a_long_tail_takes_few_turns_and_few_calls_more() {
+    let remote = WideRemote::new(32);
+    written(&remote, 60, &[]);
+    remote.calls.store(0, SeqCst);
+    let ahead = AheadRemote::new(&*remote, STORE);
+    let mut batches = 0;
+    for number in 1..=61 {
+        let before = remote.calls.load(SeqCst);
+        assert!(ahead.get(&ObjectName::Entry(number).key(STORE), None).unwrap().is_some(), "{number}");
+        batches += usize::from(remote.calls.load(SeqCst) > before);
+    }
+    assert_eq!(ahead.get(&ObjectName::Entry(62).key(STORE), None).unwrap(), None);
+    assert!(batches <= 5, "{batches}");
+    assert!(remote.calls.load(SeqCst) <= 61 + 32, "{:?}", remote.calls);
+    // One that is missing is looked for again: it may have come meanwhile.
+    let _ = remote.create(&ObjectName::Entry(62).key(STORE), b"late").unwrap();
+    assert!(ahead.get(&ObjectName::Entry(62).key(STORE), None).unwrap().is_some());
+}
+
+/// Objects of a prefix that lies were read thirty at a time, whatever their length.
+#[test]
+fn a_long_object_is_read_alone() {
+    let remote = WideRemote::new(32);
+    let long = vec![7; 3 << 20];
+    for number in 1..=8 {
+        let _ = remote.create(&ObjectName::Entry(number).key(STORE), &long).unwrap();
+    }
+    let ahead = AheadRemote::new(&*remote, STORE);
+    for number in 1..=8 {
+        let (object, _) = ahead.get(&ObjectName::Entry(number).key(STORE), None).unwrap().unwrap();
+        assert!(object == long, "{number}");
+    }
+    assert_eq!(ahead.get(&ObjectName::Entry(9).key(STORE), None).unwrap(), None);
+}
