@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import acpdb
+import pytest
 from acpdb.adapters.claude import AcpdbSessionStore
 from claude_agent_sdk.testing import run_session_store_conformance
 
@@ -29,12 +30,18 @@ def reads(number: int) -> list[dict[str, object]]:
     return [line(number, "assistant", [call]), line(number + 1, "user", [output])]
 
 
-def test_all_contracts_hold(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["here", "beyond"])
+def test_all_contracts_hold(tmp_path: Path, place: str) -> None:
     numbers = iter(range(1000))
     stores: list[acpdb.Store] = []
 
     def make() -> AcpdbSessionStore:
-        stores.append(acpdb.open(tmp_path / str(next(numbers))))
+        name = str(next(numbers))
+        if place == "here":
+            stores.append(acpdb.open(tmp_path / name))
+        else:
+            url = f"file://{tmp_path}/disk"
+            stores.append(acpdb.open_remote(url, name, tmp_path / name, passphrase="0123456789", any_file_system=True))
         return AcpdbSessionStore(stores[-1])
 
     asyncio.run(run_session_store_conformance(make))
