@@ -14,7 +14,7 @@ use acpdb_engine::entry::{Entry, PartEntry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::{Atomicity, Batch, Store};
 
-use crate::measure::{float, spent};
+use crate::measure::{float, folder_bytes, spent};
 use crate::report::{Report, Target};
 use crate::session::Session;
 use crate::{Options, Outcome};
@@ -200,12 +200,4 @@ fn events(store: &Store, done: usize, count: usize) -> Outcome<()> {
         next = until;
     }
     Ok(())
-}
-
-fn folder_bytes(folder: &Path) -> Outcome<f64> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(folder)? {
-        bytes += entry?.metadata()?.len();
-    }
-    Ok(float(usize::try_from(bytes)?))
 }

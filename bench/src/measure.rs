@@ -138,18 +138,20 @@ pub(crate) fn scratch_folder() -> PathBuf {
     if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
-/// Bytes of the files of a folder.
+/// Bytes of the files below a folder.
 pub(crate) fn folder_bytes(folder: &Path) -> crate::Outcome<f64> {
-    let mut sum = 0;
+    let mut sum = 0.0;
     for entry in std::fs::read_dir(folder)? {
-        match entry?.metadata() {
-            Ok(metadata) => sum += metadata.len(),
+        let entry = entry?;
+        match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => sum += folder_bytes(&entry.path())?,
+            Ok(metadata) => sum += float(usize::try_from(metadata.len())?),
             // A cache may be made anew meanwhile: its old file is gone.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(float(usize::try_from(sum)?))
+    Ok(sum)
 }
 
 /// The file system of a folder, by the longest mount point that leads to it.

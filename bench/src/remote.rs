@@ -10,11 +10,12 @@
 
 use std::io::Read;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use acpdb_engine::locks::steady;
 use acpdb_engine::store::Durability;
 use acpdb_engine::{Entry, Role, Store, StreamInfo};
 use acpdb_remote::{
@@ -22,7 +23,7 @@ use acpdb_remote::{
     RestoreOptions, ShipOptions, Shipper, Swapped, mirror, open, restore, store_of,
 };
 
-use crate::measure::{float, middle, wall};
+use crate::measure::{float, folder_bytes, middle, wall};
 use crate::report::{Report, Target};
 use crate::{Options, Outcome};
 
@@ -66,7 +67,7 @@ impl CountedRemote {
         std::thread::sleep(self.pause);
         let done = work(&self.real);
         let lasted = begun.elapsed();
-        *self.seconds.lock().unwrap_or_else(PoisonError::into_inner) += lasted.as_secs_f64();
+        *steady(&self.seconds) += lasted.as_secs_f64();
         (done, lasted.as_secs_f64())
     }
 
@@ -77,7 +78,7 @@ impl CountedRemote {
 
     /// Calls since it was asked last, and the seconds in them.
     fn taken(&self) -> (f64, f64) {
-        let seconds = std::mem::take(&mut *self.seconds.lock().unwrap_or_else(PoisonError::into_inner));
+        let seconds = std::mem::take(&mut *steady(&self.seconds));
         (float(self.calls.swap(0, SeqCst)), seconds)
     }
 }
@@ -87,7 +88,7 @@ impl Remote for CountedRemote {
         self.writes.fetch_add(1, SeqCst);
         self.sent.fetch_add(bytes.len(), SeqCst);
         let (done, seconds) = self.call(|real| real.create(key, bytes));
-        self.creates.lock().unwrap_or_else(PoisonError::into_inner).push(seconds);
+        steady(&self.creates).push(seconds);
         done
     }
     fn swap(&self, key: &str, bytes: &[u8], was: &ObjectTag) -> Result<Swapped, RemoteError> {
@@ -136,17 +137,6 @@ fn append(store: &Store, from: usize, count: usize) -> Outcome<Vec<f64>> {
     Ok(times)
 }
 
-/// Bytes of the files below a folder.
-fn below(folder: &Path) -> Outcome<f64> {
-    let mut bytes = 0.0;
-    for entry in folder.read_dir()? {
-        let entry = entry?;
-        let about = entry.metadata()?;
-        bytes += if about.is_dir() { below(&entry.path())? } else { float(usize::try_from(about.len())?) };
-    }
-    Ok(bytes)
-}
-
 pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let count = if options.quick { 200 } else { 2_000 };
     workers(options, report, count)?;
@@ -168,10 +158,10 @@ fn workers(options: &Options, report: &mut Report, count: usize) -> Outcome<()> 
         let folder = tempfile::tempdir_in(&options.scratch)?;
         let remote = CountedRemote::new(folder.path().join("remote"), Duration::ZERO);
         let worker = opened(&remote, folder.path().join("worker"), durability)?;
-        remote.creates.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        steady(&remote.creates).clear();
         let _ = remote.written();
         let times = append(worker.store(), 0, count)?;
-        let creates = std::mem::take(&mut *remote.creates.lock().unwrap_or_else(PoisonError::into_inner));
+        let creates = std::mem::take(&mut *steady(&remote.creates));
         let writes = remote.written();
         let name = format!("acknowledged append, durability {named}, beside its own create, median");
         report.row(name, middle(times) / middle(creates), "x", Target::AtMost(limit));
@@ -182,9 +172,9 @@ fn workers(options: &Options, report: &mut Report, count: usize) -> Outcome<()> 
     let folder = tempfile::tempdir_in(&options.scratch)?;
     let remote = CountedRemote::new(folder.path().join("remote"), Duration::from_millis(100));
     let worker = opened(&remote, folder.path().join("worker"), Durability::Os)?;
-    remote.creates.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    steady(&remote.creates).clear();
     let times = append(worker.store(), 0, 30)?;
-    let creates = std::mem::take(&mut *remote.creates.lock().unwrap_or_else(PoisonError::into_inner));
+    let creates = std::mem::take(&mut *steady(&remote.creates));
     report.row("the same with 100 ms a call", middle(times) / middle(creates), "x", Target::AtMost(1.03));
     Ok(())
 }
@@ -234,9 +224,9 @@ fn shipping(options: &Options, report: &mut Report, count: usize) -> Outcome<()>
         "",
         Target::AtMost(1.1),
     );
-    let log = below(&store.root().join("log"))?;
+    let log = folder_bytes(&store.root().join("log"))?;
     let sent = float(remote.sent.load(SeqCst));
-    let lies = below(&folder.path().join("remote"))?;
+    let lies = folder_bytes(&folder.path().join("remote"))?;
     report.row("bytes that lie there, log = 1", lies / log, "x", Target::AtMost(0.35));
     report.row("bytes that were sent, lying = 1", sent / lies, "x", Target::AtMost(3.0));
     Ok(())
@@ -275,7 +265,7 @@ fn reading(options: &Options, report: &mut Report, count: usize) -> Outcome<()> 
         wall(|| restore(&*remote, id, &folder.path().join("restored"), RestoreOptions::default()));
     let _ = done?;
     let (_, inside) = remote.taken();
-    let bytes = below(&folder.path().join("restored/log"))? / 1e6;
+    let bytes = folder_bytes(&folder.path().join("restored/log"))? / 1e6;
     report.row("restored and verified, its gets = 1", seconds / inside, "x", Target::None);
     report.row("restored and verified", bytes / seconds, "MB/s", Target::AtLeast(80.0));
     Ok(())
