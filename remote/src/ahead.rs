@@ -28,6 +28,22 @@ const AHEAD_BYTES_MAX: u64 = 2 << 20;
 /// The answer of a get.
 type Got = Result<Option<(Vec<u8>, ObjectTag)>, RemoteError>;
 
+/// Does a call for each thing, all at a time, from threads of their own.
+pub(crate) fn at_a_time<T: Sync, R: Send>(
+    things: &[T],
+    call: impl Fn(&T) -> Result<R, RemoteError> + Sync,
+) -> Vec<Result<R, RemoteError>> {
+    if let [only] = things {
+        return vec![call(only)];
+    }
+    let ended = || RemoteError::Broken { what: "a call ended in a panic".to_owned() };
+    thread::scope(|scope| {
+        let call = &call;
+        let threads: Vec<_> = things.iter().map(|thing| scope.spawn(move || call(thing))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(ended()))).collect()
+    })
+}
+
 /// A remote of one store, from which one thread reads in order.
 pub(crate) struct AheadRemote<'r> {
     real: &'r dyn Remote,
@@ -81,25 +97,24 @@ impl Remote for AheadRemote<'_> {
             return Ok(Some(found));
         }
         let keys = self.window(key);
-        let (asked, others) =
-            keys.split_first().ok_or_else(|| RemoteError::Broken { what: key.to_owned() })?;
-        let (found, ahead) = thread::scope(|scope| {
-            let get = |key| move || self.real.get(key, Some(0..AHEAD_BYTES_MAX));
-            let threads: Vec<_> = others.iter().map(|key| (key, scope.spawn(get(key)))).collect();
-            let found = self.real.get(asked, None);
-            // One that failed, or is longer, is asked for again, alone, when it is needed.
-            let done = |(key, thread): (&String, thread::ScopedJoinHandle<'_, Got>)| {
-                // As said above.
-                let (object, tag) = thread.join().ok()?.ok().flatten()?;
-                let is_whole = (object.len() as u64) < AHEAD_BYTES_MAX;
-                is_whole.then(|| (key.clone(), (object, tag)))
-            };
-            (found, threads.into_iter().filter_map(done).collect::<Vec<_>>())
+        let asked = |next: &String| next == key;
+        let got = at_a_time(&keys, |next| {
+            self.real.get(next, if asked(next) { None } else { Some(0..AHEAD_BYTES_MAX) })
         });
         let mut state = steady(&self.state);
-        let are_all_there = matches!(found, Ok(Some(_))) && ahead.len() == others.len();
+        let (mut found, mut are_all_there) = (Ok(None), true);
+        for (next, got) in keys.into_iter().zip(got) {
+            are_all_there &= matches!(got, Ok(Some(_)));
+            match got {
+                _ if asked(&next) => found = got,
+                Ok(Some((object, tag))) if (object.len() as u64) < AHEAD_BYTES_MAX => {
+                    state.kept.insert(next, (object, tag));
+                }
+                // One that failed, is missing, or is longer, is asked for again, alone, when it is needed.
+                _ => are_all_there = false,
+            }
+        }
         state.width = if are_all_there { state.width.saturating_mul(GROWTH) } else { 1 };
-        state.kept.extend(ahead);
         found
     }
 

@@ -9,14 +9,13 @@
 //! Any error but [`ChainError::NotNext`] and [`ChainError::TooLarge`] leaves open what is there: drop the chain and take it over again.
 
 use std::sync::Arc;
-use std::thread::{self, ScopedJoinHandle};
 
 use acpdb_engine::codec::WrittenPlace;
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::LogPiece;
 use acpdb_engine::storage::Entropy;
 
-use crate::ahead::AheadRemote;
+use crate::ahead::{AheadRemote, at_a_time};
 use crate::error::ChainError;
 use crate::head::{HEAD_BYTES_MAX, KeptSegment, OWNER_BYTES_MAX, RemoteHead};
 use crate::names::{ObjectName, PackName, SegmentName, head_key};
@@ -404,23 +403,11 @@ impl RemoteChain {
         let names = std::mem::take(&mut self.head.trash);
         let (remote, store) = (&*self.remote, self.store);
         for some in names.chunks(remote.calls_at_once().max(1)) {
-            let delete = |name: &ObjectName| remote.delete(&name.key(store));
-            let done: Vec<_> = match some {
-                [one] => vec![delete(one)],
-                _ => thread::scope(|scope| {
-                    let threads: Vec<_> = some.iter().map(|name| scope.spawn(move || delete(name))).collect();
-                    threads.into_iter().map(join).collect()
-                }),
-            };
+            let done = at_a_time(some, |name| remote.delete(&name.key(store)));
             done.into_iter().collect::<Result<(), RemoteError>>()?;
         }
         Ok(())
     }
-}
-
-fn join(thread: ScopedJoinHandle<'_, Result<(), RemoteError>>) -> Result<(), RemoteError> {
-    let broken = |_| RemoteError::Broken { what: "a call ended in a panic".to_owned() };
-    thread.join().unwrap_or_else(|panic| Err(broken(panic)))
 }
 
 fn check_length(what: &str, bytes: u64, limit: u64) -> Result<(), ChainError> {

@@ -17,7 +17,7 @@ use acpdb_engine::ids::StoreId;
 use acpdb_engine::locks::steady;
 use acpdb_engine::storage::{Entropy as _, KeyRing, SystemEntropy};
 use acpdb_engine::vault::{
-    KEY_FILE_BYTES, KeyFile, OBJECT_SEAL_BYTES, StoreKey, WrapRandom, sealed_object_form,
+    KEY_FILE_BYTES, KeyFile, OBJECT_SEAL_BYTES, SEALED_OBJECT_FORM, StoreKey, WrapRandom, sealed_object_form,
 };
 
 use crate::error::ChainError;
@@ -27,8 +27,6 @@ use crate::remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapp
 
 /// The name of the wrapped key of a store's objects.
 const OBJECT_KEY: &str = "object-key";
-/// The form of sealed objects that this version reads.
-const FORM: u16 = 1;
 /// Bytes that tell a sealed object from a plain one.
 const TOLD_BYTES: u64 = 10;
 /// How often the key of a new store is tried to be made.
@@ -196,7 +194,7 @@ impl EncryptedRemote {
     /// chain, which passes over it, or says that it is needed.
     fn opened(&self, store: StoreId, key: &str, bytes: Vec<u8>) -> Result<Vec<u8>, RemoteError> {
         match sealed_object_form(&bytes) {
-            Some(FORM) => Ok(self.key_of(store)?.open_object(key, &bytes).unwrap_or_default()),
+            Some(SEALED_OBJECT_FORM) => Ok(self.key_of(store)?.open_object(key, &bytes).unwrap_or_default()),
             Some(form) => {
                 let what = format!("read {key}: a newer acpdb encrypted it, in form {form}");
                 Err(RemoteError::Unable { what })

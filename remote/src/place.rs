@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::encrypted::EncryptedRemote;
@@ -61,6 +61,15 @@ impl RemotePlace {
         let bytes = decoded(path).filter(|bytes| !bytes.contains(&0));
         let bytes = bytes.ok_or_else(|| RemoteUrlError::Percent { typed: typed() })?;
         Ok(Self::Folder(PathBuf::from(OsString::from_vec(bytes))))
+    }
+
+    /// The folder, if it is one.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            #[cfg(any(feature = "postgres", feature = "s3"))]
+            _ => None,
+        }
     }
 
     /// Whether its owner pays for each request, as for those of a bucket.

@@ -27,7 +27,7 @@ mod units;
 
 pub(crate) use frames::Vault;
 pub use key_file::{KEY_FILE_BYTES, KeyFile, WRAPPED_BYTES_MAX, WrapRandom};
-pub use objects::{OBJECT_SEAL_BYTES, sealed_object_form};
+pub use objects::{OBJECT_SEAL_BYTES, SEALED_OBJECT_FORM, sealed_object_form};
 pub(crate) use opening::{KEY, key_fault, key_mark, make_key, open_vault};
 pub use opening::{KeyUse, Rotated, ring_id, rotate_key};
 pub use units::{FrameSeal, Packed, StoreKey, UNIT_BYTES_MAX};

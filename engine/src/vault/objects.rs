@@ -17,7 +17,8 @@ use crate::codec::{NONCE_BYTES, TAG_BYTES};
 use crate::storage::Entropy;
 
 const MAGIC: &[u8; 8] = b"acpdbenc";
-const FORM: u16 = 1;
+/// The form of sealed objects that this version reads and writes.
+pub const SEALED_OBJECT_FORM: u16 = 1;
 const HEADER_BYTES: usize = 8 + 2 + 6 + 8 + NONCE_BYTES;
 const OBJECT_CONTEXT: &str = "acpdb 2026 key of a store: objects v1";
 
@@ -45,7 +46,7 @@ impl StoreKey {
     /// Seals an object. `nonce`: random bytes, drawn for this object alone. `None` if it is longer than the cipher can take: 256 GiB.
     pub fn seal_object(&self, name: &str, nonce: &[u8; NONCE_BYTES], object: &[u8]) -> Option<Vec<u8>> {
         let mut sealed = vec![0; HEADER_BYTES];
-        Put(&mut sealed).bytes(MAGIC).u16(FORM).skip(6).bytes(&self.id()).bytes(nonce);
+        Put(&mut sealed).bytes(MAGIC).u16(SEALED_OBJECT_FORM).skip(6).bytes(&self.id()).bytes(nonce);
         let about = about(&sealed, name);
         sealed.reserve_exact(object.len().saturating_add(TAG_BYTES));
         sealed.extend_from_slice(object);
@@ -67,7 +68,7 @@ impl StoreKey {
         let opened = opened.decrypt_inout_detached(&nonce, &about, object.as_mut_slice().into(), &tag);
         // The caller says which object does not open.
         opened.ok()?;
-        (sealed_object_form(header)? == FORM).then_some(object)
+        (sealed_object_form(header)? == SEALED_OBJECT_FORM).then_some(object)
     }
 
     fn object_cipher(&self) -> XChaCha20Poly1305 {
@@ -106,7 +107,7 @@ mod tests {
         for object in [&b""[..], b"a", &[7; 1000]] {
             let sealed = key.seal_object("log/1", &NONCE, object).unwrap();
             assert_eq!(sealed.len(), object.len() + HEADER_BYTES + TAG_BYTES);
-            assert_eq!(sealed_object_form(&sealed), Some(FORM));
+            assert_eq!(sealed_object_form(&sealed), Some(SEALED_OBJECT_FORM));
             assert_eq!(key.open_object("log/1", &sealed).as_deref(), Some(object));
             assert_eq!(key.open_object("log/2", &sealed), None);
             assert_eq!(other.open_object("log/1", &sealed), None);

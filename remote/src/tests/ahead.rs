@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::storage::SystemEntropy;
 
-use super::world::piece_behind;
+use super::world::{piece_behind, read_commits};
 use crate::ahead::AheadRemote;
 use crate::names::ObjectName;
-use crate::read::read_chain;
 use crate::{Created, ListedObject, MemoryRemote, ObjectTag, Remote, RemoteChain, RemoteError, Swapped};
 
 const STORE: StoreId = StoreId([3; 16]);
@@ -54,10 +53,10 @@ impl Remote for WideRemote {
     }
 }
 
-fn written(remote: &Arc<WideRemote>, commits: u64, pack_at: &[u64]) {
+fn written(remote: &Arc<WideRemote>, count: u64, pack_at: &[u64]) {
     let there: Arc<dyn Remote> = Arc::<WideRemote>::clone(remote);
     let mut chain = RemoteChain::take_over(there, Arc::new(SystemEntropy), STORE, "worker").unwrap();
-    for commit in 0..commits {
+    for commit in 0..count {
         chain.append(&piece_behind(chain.place(), commit)).unwrap();
         if pack_at.contains(&commit) {
             chain.pack().unwrap();
@@ -65,33 +64,22 @@ fn written(remote: &Arc<WideRemote>, commits: u64, pack_at: &[u64]) {
     }
 }
 
-fn read(remote: &dyn Remote) -> Vec<u64> {
-    let mut found = Vec::new();
-    read_chain(remote, STORE, &mut |_, _, bytes, _| {
-        let commits = bytes.as_chunks::<16>().0.iter();
-        found.extend(commits.map(|commit| u64::from_le_bytes(commit[..8].try_into().unwrap())));
-        Ok(())
-    })
-    .unwrap();
-    found
-}
-
 #[test]
 fn many_at_a_time_find_what_one_by_one_does() {
-    for (commits, pack_at) in
+    for (count, pack_at) in
         [(0, &[][..]), (1, &[]), (3, &[2]), (200, &[]), (200, &[20, 40, 60, 80, 100, 120])]
     {
-        let expected: Vec<u64> = (0..commits).collect();
+        let expected: Vec<u64> = (0..count).collect();
         for width in [1, 2, 32] {
             let remote = WideRemote::new(width);
-            written(&remote, commits, pack_at);
-            assert_eq!(read(&*remote), expected, "{commits} commits, {width} at a time");
+            written(&remote, count, pack_at);
+            assert_eq!(read_commits(&*remote, STORE), expected, "{count} commits, {width} at a time");
             // Who takes over reads them, too, and goes on behind the last one.
             let there: Arc<dyn Remote> = Arc::<WideRemote>::clone(&remote);
             let mut chain = RemoteChain::take_over(there, Arc::new(SystemEntropy), STORE, "other").unwrap();
-            assert_eq!(chain.place().seq.0, commits);
-            chain.append(&piece_behind(chain.place(), commits)).unwrap();
-            assert_eq!(read(&*remote).len() as u64, commits + 1);
+            assert_eq!(chain.place().seq.0, count);
+            chain.append(&piece_behind(chain.place(), count)).unwrap();
+            assert_eq!(read_commits(&*remote, STORE).len() as u64, count + 1);
         }
     }
 }

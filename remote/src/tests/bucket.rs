@@ -7,8 +7,7 @@ use std::time::Duration;
 use acpdb_engine::storage::SystemEntropy;
 
 use super::conformance::conforms;
-use super::world::{STORE, piece_behind};
-use crate::read::read_chain;
+use super::world::{STORE, piece_behind, read_commits};
 use crate::s3::{S3Conditions, S3Fault, S3Place, S3Remote, S3Server, S3Settings};
 use crate::{ChainError, Created, Remote, RemoteChain, RemoteError, Swapped};
 
@@ -26,18 +25,6 @@ fn settings_of(server: &S3Server, key: &str, secret: &str) -> S3Settings {
 fn remote_at(server: &S3Server, prefix: &str) -> S3Remote {
     let place = S3Place::new(S3Server::BUCKET, prefix).unwrap();
     S3Remote::new(place, &settings_of(server, "key", "secret")).unwrap()
-}
-
-fn all(remote: &dyn Remote) -> Vec<u64> {
-    let mut found = Vec::new();
-    let end = read_chain(remote, STORE, &mut |_, _, bytes, _| {
-        found.extend(
-            bytes.as_chunks::<16>().0.iter().map(|chunk| u64::from_le_bytes(chunk[..8].try_into().unwrap())),
-        );
-        Ok(())
-    });
-    assert_eq!(end.unwrap().place.seq.0, found.len() as u64);
-    found
 }
 
 fn take_over(remote: &Arc<S3Remote>) -> Result<RemoteChain, ChainError> {
@@ -99,7 +86,7 @@ fn a_chain_in_a_bucket_survives_each_fault_of_each_request() {
                 drop(chain.pack());
             }
             let found: Vec<u64> =
-                all(&*remote).into_iter().filter(|found| !in_doubt.contains(found)).collect();
+                read_commits(&*remote, STORE).into_iter().filter(|found| !in_doubt.contains(found)).collect();
             assert_eq!(found, acknowledged, "{fault:?} at {at}");
         }
     }
@@ -115,7 +102,7 @@ fn two_owners_of_a_store_in_a_bucket_fence_each_other() {
     second.append(&piece_behind(second.place(), 2)).unwrap();
     let late = first.append(&piece_behind(first.place(), 3));
     assert!(matches!(late, Err(ChainError::Fenced { .. })), "{late:?}");
-    assert_eq!(all(&*remotes[0]), [1, 2]);
+    assert_eq!(read_commits(&*remotes[0], STORE), [1, 2]);
 }
 
 #[test]

@@ -6,8 +6,7 @@ use acpdb_engine::ids::StoreId;
 use acpdb_engine::storage::{Entropy, SystemEntropy};
 
 use super::conformance::conforms;
-use super::world::piece_behind;
-use crate::read::read_chain;
+use super::world::{piece_behind, read_commits};
 use crate::{ChainError, EncryptedRemote, Remote, RemoteChain, RemotePlace, repair};
 
 /// The remote of a URL that the script names, below a prefix that no other test has.
@@ -40,21 +39,11 @@ fn hands_over(remote: &Arc<EncryptedRemote>, rounds: u64) {
             assert!(matches!(told, Err(ChainError::Fenced { .. })), "{told:?}");
         }
     }
-    let read = || {
-        let mut found = Vec::new();
-        read_chain(&**remote, store, &mut |_, _, bytes, _| {
-            let commits = bytes.as_chunks::<16>().0.iter();
-            found.extend(commits.map(|commit| u64::from_le_bytes(commit[..8].try_into().unwrap())));
-            Ok(())
-        })
-        .unwrap();
-        found
-    };
-    assert_eq!(read(), acked);
+    assert_eq!(read_commits(&**remote, store), acked);
     remote.delete(&format!("heads/{store}")).unwrap();
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
     assert!(repair(&**remote, &entropy, store).unwrap());
-    assert_eq!(read(), acked);
+    assert_eq!(read_commits(&**remote, store), acked);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use super::flawed::{Flaw, FlawedRemote};
 use crate::error::ChainError;
 use crate::read::read_chain;
 use crate::sim::{SimRemote, SimRemoteFaults};
-use crate::{RemoteChain, repair};
+use crate::{Remote, RemoteChain, repair};
 
 pub(super) const STORE: StoreId = StoreId([7; 16]);
 const COMMIT_BYTES: u64 = 16;
@@ -69,6 +69,23 @@ pub(super) struct World {
     pub(super) figures: Mutex<Figures>,
     /// All that was seen and must not be.
     pub(super) faults: Mutex<Vec<String>>,
+}
+
+/// The commits of a chain, in order.
+pub(super) fn read_commits(remote: &dyn Remote, store: StoreId) -> Vec<u64> {
+    let (bytes, end) = read(remote, store).unwrap();
+    let found = commits(&bytes);
+    assert_eq!(end.seq.0, found.len() as u64);
+    found
+}
+
+fn read(remote: &dyn Remote, store: StoreId) -> Result<(Bytes, WrittenPlace), ChainError> {
+    let mut found = Bytes::new();
+    let end = read_chain(remote, store, &mut |segment, _, bytes, _| {
+        found.entry(segment).or_default().extend_from_slice(bytes);
+        Ok(())
+    })?;
+    Ok((found, end.place))
 }
 
 /// The next commit behind a place; a segment that is full is left.
@@ -135,13 +152,7 @@ impl World {
     }
 
     fn read(&self, flaw: Flaw) -> Result<(Bytes, WrittenPlace), ChainError> {
-        let mut found = Bytes::new();
-        let end =
-            read_chain(&FlawedRemote::new(self.remote.clone(), flaw), STORE, &mut |segment, _, bytes, _| {
-                found.entry(segment).or_default().extend_from_slice(bytes);
-                Ok(())
-            })?;
-        Ok((found, end.place))
+        read(&FlawedRemote::new(self.remote.clone(), flaw), STORE)
     }
 
     /// Whether an error is one that a caller may get from a remote that fails.
