@@ -81,13 +81,13 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     };
     let key_file = global.key_file.as_deref();
     let mut real = if args.alone { url.open_alone(key_file)? } else { url.open(key_file)? };
-    let made = Arc::new(Mutex::new(None));
+    let made_key = Arc::new(Mutex::new(None));
     if args.encrypt || global.settings.backup_encrypt == Some(true) {
         if rings::is_encrypted(&folder) {
             let failure = Failure::usage("the store is encrypted: what is shipped of it is, too");
             return Err(failure.hint("leave out --encrypt, and the setting backup_encrypt"));
         }
-        real = real.seal_new(maker(key_file, Arc::clone(&made)));
+        real = real.seal_new(maker(key_file, Arc::clone(&made_key)));
     }
     let real: Arc<dyn Remote> = Arc::new(real);
     if args.status {
@@ -98,7 +98,7 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     let remote: Arc<dyn Remote> = if args.dry_run { Arc::<RehearsedRemote>::clone(&rehearsed) } else { real };
     let mut shipper = open(Arc::clone(&remote))?;
     let store = shipper.store();
-    let warnings = ShipWarnings::new(&*remote);
+    let warnings = ShipWarnings::new(&*remote, made_key);
     let warn = || warnings.is_head_lost.set(true);
     let code = if shipper.lacks_secret().map_err(|error| url.failed(error, Code::Partial))? {
         output.warn(format!(
@@ -111,7 +111,6 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     if args.follow {
         let every = Duration::from_secs(args.every.into());
         let mut teller = FollowProgress::new(&url, &warnings, output);
-        teller.made = Some(Arc::clone(&made));
         let done = with_head(&*remote, store, warn, || follow(&mut shipper, every, &mut teller));
         let code = if teller.is_erased_there_still { Code::Partial } else { code };
         if let Some(unsaid) = teller.unsaid {
@@ -123,8 +122,7 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     let spinner = progress::spinner("shipping", output);
     let shipped = with_head(&*remote, store, warn, || shipper.ship(&mut |_| true));
     drop(spinner);
-    warnings.tell_of_head(output);
-    tell_of_key(&made, output);
+    warnings.tell_of_beginning(output);
     let shipped = shipped.map_err(|error| url.failed(error, Code::Partial))?;
     warnings.tell(output);
     let code = if warnings.tell_of_erased(shipped.erased, output) { Code::Partial } else { code };
@@ -156,22 +154,13 @@ fn ship(global: &Global, args: &BackupArgs, target: &Path, output: &mut Output) 
     Ok(code)
 }
 
-/// Says, once, where the key of what is shipped lies.
-fn tell_of_key(made: &Mutex<Option<String>>, output: &Output) {
-    if let Some(name) = steady(made).take() {
-        output.warn(format!(
-            "the key of what is shipped is {name}: keep a copy elsewhere, since without it that cannot be read; acpdb config set backup_encrypt true asks for it at each backup"
-        ));
-    }
-}
-
 /// Makes the key for what is shipped, where the options say, and keeps the place for the person.
-fn maker(key_file: Option<&Path>, made: Arc<Mutex<Option<String>>>) -> Box<MakeRing> {
+fn maker(key_file: Option<&Path>, made_key: Arc<Mutex<Option<String>>>) -> Box<MakeRing> {
     let key_file = key_file.map(Path::to_owned);
     Box::new(move || {
         let new = rings::new_place(key_file.as_deref()).and_then(rings::new);
         let (ring, name) = new.map_err(|failure| io::Error::other(failure.message))?;
-        *steady(&made) = Some(name);
+        *steady(&made_key) = Some(name);
         Ok(ring)
     })
 }
@@ -229,28 +218,37 @@ struct ShipWarnings<'o> {
     remote: &'o dyn Remote,
     /// The head was lost, and that is not told yet.
     is_head_lost: Cell<bool>,
+    /// The place of a key that was made, and is not told yet.
+    made_key: Arc<Mutex<Option<String>>>,
     are_versions_told: Cell<bool>,
     are_erased_told: Cell<bool>,
 }
 
 impl<'o> ShipWarnings<'o> {
-    const fn new(remote: &'o dyn Remote) -> Self {
+    const fn new(remote: &'o dyn Remote, made_key: Arc<Mutex<Option<String>>>) -> Self {
         Self {
             remote,
             is_head_lost: Cell::new(false),
+            made_key,
             are_versions_told: Cell::new(false),
             are_erased_told: Cell::new(false),
         }
     }
 
-    fn tell_of_head(&self, output: &Output) {
+    /// Says what the first calls have found and made.
+    fn tell_of_beginning(&self, output: &Output) {
         if self.is_head_lost.take() {
             output.warn("the head of the store was lost there; it was made anew from the other objects");
+        }
+        if let Some(name) = steady(&self.made_key).take() {
+            output.warn(format!(
+                "the key of what is shipped is {name}: keep a copy elsewhere, since without it that cannot be read; acpdb config set backup_encrypt true asks for it at each backup"
+            ));
         }
     }
 
     fn tell(&self, output: &Output) {
-        self.tell_of_head(output);
+        self.tell_of_beginning(output);
         if !self.are_versions_told.get() && self.remote.has_versions() {
             self.are_versions_told.set(true);
             output.warn("the bucket keeps old versions of objects: what is erased or replaced stays there until a rule of the bucket removes it");
@@ -280,8 +278,6 @@ struct FollowProgress<'o> {
     said: Option<(u64, u64)>,
     is_erased_there_still: bool,
     is_failing: bool,
-    /// The place of a key that was made.
-    made: Option<Arc<Mutex<Option<String>>>>,
     /// The failure of a line that could not be printed.
     unsaid: Option<Failure>,
 }
@@ -295,16 +291,12 @@ impl<'o> FollowProgress<'o> {
             said: None,
             is_erased_there_still: false,
             is_failing: false,
-            made: None,
             unsaid: None,
         }
     }
 
     fn tell(&mut self, progress: &ShipProgress) -> Result<(), Failure> {
         self.warnings.tell(self.output);
-        if let Some(made) = &self.made {
-            tell_of_key(made, self.output);
-        }
         let is_failing = progress.failed_count > 0;
         if is_failing && !self.is_failing {
             self.output.warn(format!("{} does not take it now; tried again until it does", self.url.shown()));

@@ -133,20 +133,14 @@ impl RemoteUrl {
     }
 
     /// Refuses a place that is another one's, or a part of the store, or on a disk that is not there.
-    #[cfg_attr(
-        not(any(feature = "s3", feature = "postgres")),
-        expect(unused_variables, reason = "a folder is looked at itself")
-    )]
     pub(crate) fn check_to_write(&self, remote: &dyn Remote, store: &Path) -> Result<(), Failure> {
-        match &self.place {
-            RemotePlace::Folder(folder) => Self::check_folder(folder, store),
-            #[cfg(any(feature = "s3", feature = "postgres"))]
-            _ => self.check_prefix(remote),
+        match self.place.folder() {
+            Some(folder) => Self::check_folder(folder, store),
+            None => self.check_prefix(remote),
         }
     }
 
     /// Refuses a prefix without the mark of a first shipping and with other things in it.
-    #[cfg(any(feature = "s3", feature = "postgres"))]
     fn check_prefix(&self, remote: &dyn Remote) -> Result<(), Failure> {
         let failed = |error: RemoteError| self.failed(error.into(), Code::Partial);
         if remote.get(MARK, Some(0..0)).map_err(failed)?.is_some() {
@@ -209,8 +203,7 @@ impl RemoteUrl {
             ChainError::Remote(RemoteError::Locked { .. }) => {
                 (Code::Locked, "acpdb help encryption says how a key is given".to_owned())
             }
-            #[cfg(feature = "s3")]
-            ChainError::Remote(RemoteError::Unable { .. }) => (
+            ChainError::Remote(RemoteError::Unable { .. }) if self.place.costs_a_request() => (
                 in_part,
                 format!(
                     "acpdb backup {url} --alone ships there nevertheless: nothing stops a second writer then"
