@@ -15,14 +15,15 @@ use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::LogPiece;
 use acpdb_engine::storage::Entropy;
 
-use crate::ahead::{AheadRemote, at_a_time};
+use crate::ahead::{AheadRemote, at_a_time, both};
 use crate::error::ChainError;
 use crate::head::{HEAD_BYTES_MAX, KeptSegment, OWNER_BYTES_MAX, RemoteHead};
 use crate::names::{ObjectName, PackName, SegmentName, head_key};
 use crate::objects::{
-    FoundHead, Settled, create_settled, find_head, get_settled, has_objects, head_of, put_whole,
-    replace_head, required_run, swap_settled,
+    FoundHead, Settled, create_settled, find_head, has_objects, head_of, put_whole, replace_head,
+    required_run, swap_settled,
 };
+use crate::read::{VisitRun, read_own};
 use crate::remote::{ObjectTag, Remote, RemoteError};
 use crate::run::{CHUNK_BYTES_MAX, LogRun, LogRunKind, RUN_BYTES_MAX};
 use crate::tail::{Accepted, ChainTail, entry};
@@ -77,18 +78,26 @@ impl RemoteChain {
         store: StoreId,
         owner: &str,
     ) -> Result<Self, ChainError> {
-        Self::take_over_as(remote, entropy, store, owner, &mut ChainClaim::default())
+        let real = Arc::clone(&remote);
+        Self::take_over_as(
+            &AheadRemote::new(&*real, store),
+            remote,
+            entropy,
+            owner,
+            &mut ChainClaim::default(),
+        )
     }
 
-    /// [`RemoteChain::take_over`], by a writer that had it before: from itself alone.
+    /// [`RemoteChain::take_over`], by a writer that had it before: from itself alone. What `ahead` is told to expect is read with the last look at the head,
+    /// behind all that the writer before can have put there; entries stay in it.
     pub(crate) fn take_over_as(
+        ahead: &AheadRemote<'_>,
         remote: Arc<dyn Remote>,
         entropy: Arc<dyn Entropy>,
-        store: StoreId,
         owner: &str,
         claim: &mut ChainClaim,
     ) -> Result<Self, ChainError> {
-        let (nonce, before) = (random(&*entropy)?, claim.clone());
+        let (store, nonce, before) = (ahead.store(), random(&*entropy)?, claim.clone());
         // Before the swap: if no answer comes, the head may be of this take-over.
         claim.nonces.push(nonce);
         let mut cut = owner.len().min(OWNER_BYTES_MAX);
@@ -121,11 +130,21 @@ impl RemoteChain {
                 owner: owner.clone(),
                 ..was
             };
-            let Some(tag) = replace_head(&*remote, &head, &found)? else { continue };
+            let swap = || replace_head(&*remote, &head, &found);
+            // It is kept for the fence, which looks whether there is more.
+            let (tag, _read) = both(&*remote, swap, || {
+                ahead.read_ahead(&head);
+                Ok(())
+            });
+            let Some(tag) = tag? else { continue };
             let tail = ChainTail::of(&head);
+            let real = Arc::clone(&remote);
             let mut chain = Self { remote, entropy, store, epoch, nonce, head, tag, tail };
-            chain.fence()?;
-            chain.empty_trash()?;
+            let trash = std::mem::take(&mut chain.head.trash);
+            let (fenced, emptied) =
+                both(&*real, || chain.fence(ahead), || empty_trash(&*real, store, &trash));
+            fenced?;
+            emptied?;
             return Ok(chain);
         }
         Err(ChainError::Contended)
@@ -170,11 +189,9 @@ impl RemoteChain {
     }
 
     /// Reads what is there, and puts a fence where the writer before would go on.
-    fn fence(&mut self) -> Result<(), ChainError> {
-        let remote = Arc::clone(&self.remote);
-        let ahead = AheadRemote::new(&*remote, self.store);
+    fn fence(&mut self, ahead: &AheadRemote<'_>) -> Result<(), ChainError> {
         loop {
-            while let Some((object, _)) = get_settled(&ahead, &self.key(ObjectName::Entry(self.tail.next)))? {
+            while let Some(object) = ahead.entry(self.tail.next)? {
                 self.absorb(&object)?;
             }
             let place = self.tail.place;
@@ -189,15 +206,33 @@ impl RemoteChain {
             }
         }
         // A writer that took over after this head was swapped in may have read the chain before the fence was there.
-        self.check_mine()
+        self.check_mine_at(ahead)
     }
 
     /// Looks whether the head is still that of this writer.
-    fn check_mine(&self) -> Result<(), ChainError> {
-        match head_of(&*self.remote, self.store)? {
+    pub(crate) fn check_mine(&self) -> Result<(), ChainError> {
+        self.check_mine_at(&*self.remote)
+    }
+
+    fn check_mine_at(&self, remote: &dyn Remote) -> Result<(), ChainError> {
+        match head_of(remote, self.store)? {
             Some((head, _)) if (head.epoch, head.owner_nonce) == (self.epoch, self.nonce) => Ok(()),
             found => Err(ChainError::Fenced { epoch: found.map_or(0, |(head, _)| head.epoch) }),
         }
+    }
+
+    /// Reads all that is in the chain, from its beginning.
+    pub(crate) fn read(
+        &self,
+        ahead: &AheadRemote<'_>,
+        visit: VisitRun<'_>,
+    ) -> Result<WrittenPlace, ChainError> {
+        let read = read_own(ahead, &self.head, &self.tail, visit);
+        if read.is_err() {
+            // The next writer may have packed it.
+            self.check_mine()?;
+        }
+        read
     }
 
     fn absorb(&mut self, object: &[u8]) -> Result<(), ChainError> {
@@ -395,19 +430,13 @@ impl RemoteChain {
             return Err(ChainError::Fenced { epoch: found.map_or(0, |(head, _)| head.epoch) });
         };
         (self.head, self.tag) = (head, tag);
-        self.empty_trash()
+        Ok(empty_trash(&*self.remote, self.store, &std::mem::take(&mut self.head.trash))?)
     }
+}
 
-    /// Deletes what the head's list of trash names. The list stays until the next head.
-    fn empty_trash(&mut self) -> Result<(), ChainError> {
-        let names = std::mem::take(&mut self.head.trash);
-        let (remote, store) = (&*self.remote, self.store);
-        for some in names.chunks(remote.calls_at_once().max(1)) {
-            let done = at_a_time(some, |name| remote.delete(&name.key(store)));
-            done.into_iter().collect::<Result<(), RemoteError>>()?;
-        }
-        Ok(())
-    }
+/// Deletes what the trash of a head names. The list stays there until the next head.
+fn empty_trash(remote: &dyn Remote, store: StoreId, names: &[ObjectName]) -> Result<(), RemoteError> {
+    at_a_time(remote, names, |name| remote.delete(&name.key(store))).into_iter().collect()
 }
 
 fn check_length(what: &str, bytes: u64, limit: u64) -> Result<(), ChainError> {

@@ -11,6 +11,7 @@ use acpdb_engine::codec::{STORE_FILE_BYTES_MAX, StoreFile};
 use acpdb_engine::ids::{Link, Seq, StoreId};
 use acpdb_engine::log::follow;
 
+use crate::ahead::AheadRemote;
 use crate::error::ChainError;
 use crate::head::RemoteHead;
 use crate::names::{ObjectName, meta_key, store_keys};
@@ -235,7 +236,7 @@ fn check_objects(
         }
         Err(unsound("its frames end at another place than it says".to_owned()))
     };
-    let end = read_past_faults(remote, store, visit, &mut |error| report.take(error))?;
+    let end = read_past_faults(&AheadRemote::new(remote, store), visit, &mut |error| report.take(error))?;
     (report.head_seq, report.head_link) = (end.place.seq, end.place.link);
     let mut kinds = end.tail.kinds;
     for name in names.keys() {

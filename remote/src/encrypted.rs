@@ -20,6 +20,7 @@ use acpdb_engine::vault::{
     KEY_FILE_BYTES, KeyFile, OBJECT_SEAL_BYTES, SEALED_OBJECT_FORM, StoreKey, WrapRandom, sealed_object_form,
 };
 
+use crate::ahead::both;
 use crate::error::ChainError;
 use crate::names::{HEADS, head_key, meta_key, store_keys};
 use crate::objects::{Settled, create_settled, get_settled, swap_settled};
@@ -50,12 +51,20 @@ pub struct EncryptedRemote {
     find_ring: Box<FindRing>,
     new_ring: Option<Box<MakeRing>>,
     known: Mutex<BTreeMap<StoreId, Sealing>>,
+    /// Held by who finds out what is not known: of calls at a time one asks for a key, which may take a person or a long derivation.
+    asking: Mutex<()>,
 }
 
 impl EncryptedRemote {
     /// A remote without rings: sealed objects cannot be read yet. Makes no request.
     pub fn new(remote: Arc<dyn Remote>) -> Self {
-        Self { remote, find_ring: Box::new(|_| Ok(None)), new_ring: None, known: Mutex::default() }
+        Self {
+            remote,
+            find_ring: Box::new(|_| Ok(None)),
+            new_ring: None,
+            known: Mutex::default(),
+            asking: Mutex::default(),
+        }
     }
 
     /// Opens what is sealed with the rings that are found by their ids.
@@ -82,7 +91,7 @@ impl EncryptedRemote {
     /// # Errors
     /// [`RemoteError`].
     pub fn is_sealed(&self, store: StoreId) -> Result<bool, RemoteError> {
-        Ok(self.remote.get(&meta_key(store, OBJECT_KEY), Some(0..0))?.is_some())
+        is_sealed_there(&*self.remote, store)
     }
 
     fn known(&self, store: StoreId) -> Option<Sealing> {
@@ -96,7 +105,15 @@ impl EncryptedRemote {
 
     /// The key of a store that is sealed.
     fn key_of(&self, store: StoreId) -> Result<StoreKey, RemoteError> {
-        if let Some(Sealing::Sealed(key)) = self.known(store) {
+        let key_known = || match self.known(store) {
+            Some(Sealing::Sealed(key)) => Some(key),
+            _ => None,
+        };
+        if let Some(key) = key_known() {
+            return Ok(key);
+        }
+        let _asking = steady(&self.asking);
+        if let Some(key) = key_known() {
             return Ok(key);
         }
         let found = get_settled(&*self.remote, &meta_key(store, OBJECT_KEY)).map_err(of_remote)?;
@@ -130,15 +147,21 @@ impl EncryptedRemote {
         if let Some(known) = self.known(store) {
             return Ok(known);
         }
+        let _asking = steady(&self.asking);
+        if let Some(known) = self.known(store) {
+            return Ok(known);
+        }
         let object_key = meta_key(store, OBJECT_KEY);
         for _ in 0..TRY_COUNT {
-            let found = get_settled(&*self.remote, &object_key).map_err(of_remote)?;
+            let find_key = || get_settled(&*self.remote, &object_key).map_err(of_remote);
+            let (found, there) = both(&*self.remote, find_key, || self.first_object(store));
+            let found = found?;
             if let Some((bytes, _)) = &found
                 && (bytes.len() == KEY_FILE_BYTES || self.new_ring.is_none())
             {
                 return Ok(self.learn(store, Sealing::Sealed(self.unwrap(store, bytes)?)));
             }
-            let there = self.first_object(store)?;
+            let there = there?;
             if there.as_ref().is_some_and(|object| sealed_object_form(object).is_some()) {
                 return Err(key_is_gone(store));
             }
@@ -261,6 +284,11 @@ impl Remote for EncryptedRemote {
     fn calls_at_once(&self) -> usize {
         self.remote.calls_at_once()
     }
+}
+
+/// Whether the objects of a store are sealed. Cost: one round trip.
+pub(crate) fn is_sealed_there(remote: &dyn Remote, store: StoreId) -> Result<bool, RemoteError> {
+    Ok(remote.get(&meta_key(store, OBJECT_KEY), Some(0..0))?.is_some())
 }
 
 /// A new key, and its file.

@@ -40,6 +40,7 @@ pub mod s3;
 mod ship;
 #[cfg(any(test, feature = "testing"))]
 mod sim;
+mod small;
 mod status;
 mod tail;
 #[cfg(test)]

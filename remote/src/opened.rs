@@ -23,16 +23,18 @@ use acpdb_engine::store::{Acknowledge, Builder, Unacknowledged, identity_of, is_
 use acpdb_engine::vault::KeyUse;
 use acpdb_engine::{Error, Store};
 
+use crate::ahead::AheadRemote;
 use crate::chain::{ChainClaim, RemoteChain};
 use crate::error::ChainError;
 use crate::mirror::{failed, lock_file, remove};
-use crate::names::meta_key;
-use crate::objects::{Settled, create_settled, get_settled, has_objects, head_of, swap_settled};
+use crate::names::{head_key, meta_key};
+use crate::objects::{create_settled, has_objects, head_of, swap_settled};
 use crate::remote::{Remote, RemoteError};
 use crate::repair::with_head;
-use crate::restore::{RestoreOptions, restored};
+use crate::restore::{RestoreOptions, made_from};
 use crate::ship::{ShipOptions, Shipped, Shipper};
-use crate::status::is_encrypted_there;
+use crate::small::SmallThere;
+use crate::status::is_of_encrypted;
 
 /// How often the secret of a new store is looked at while others make it.
 const TRY_COUNT: u32 = 16;
@@ -228,21 +230,24 @@ pub fn open(
         return Err(ChainError::NoStore { store: store.to_string() });
     }
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
-    let mut claim = ChainClaim::default();
+    let (mut claim, real) = (ChainClaim::default(), Arc::clone(&remote));
+    let ahead = AheadRemote::new(&*real, store);
+    ahead.expect_keys(std::iter::once(head_key(store)).chain(SmallThere::keys(store)).collect());
     let take = || {
         claim = ChainClaim::default();
         let (remote, entropy) = (Arc::clone(&remote), Arc::clone(&entropy));
-        RemoteChain::take_over_as(remote, entropy, store, &options.owner, &mut claim)
+        RemoteChain::take_over_as(&ahead, remote, entropy, &options.owner, &mut claim)
     };
     let chain = with_head(&*remote, store, || {}, take)?;
+    let mut small = SmallThere::read_expected(&ahead)?;
     let (folder, epoch) = (place.join("store"), chain.epoch());
-    let aside = bring(&*remote, store, &chain, &place)?;
+    let aside = bring(&ahead, &chain, &mut small, &place)?;
     let is_encrypted = identity_of(&folder)?.is_some_and(|found| found.is_encrypted);
     // A key that was kept elsewhere stays there.
-    let key = is_encrypted && get_settled(&*remote, &meta_key(store, "key"))?.is_some();
+    let key = is_encrypted && small.get(&meta_key(store, "key")).is_some();
     let ship = ShipOptions { owner: options.owner, key, ..ShipOptions::default() };
     let mut shipper = Shipper::open(&folder, remote, ship)?;
-    shipper.hold(chain, claim)?;
+    shipper.hold(chain, claim, &small)?;
     let shipping = Arc::new(Shipping {
         shipper: Mutex::new(shipper),
         there: AtomicU64::default(),
@@ -285,15 +290,16 @@ fn log_of(folder: &Path, store: StoreId) -> Option<Log> {
 
 /// Brings the folder of a place up to the end of a chain. Returns where the former one is, if it has more than the chain, or another history.
 fn bring(
-    remote: &dyn Remote,
-    store: StoreId,
+    ahead: &AheadRemote<'_>,
     chain: &RemoteChain,
+    small: &mut SmallThere,
     place: &Path,
 ) -> Result<Option<PathBuf>, ChainError> {
+    let store = ahead.store();
     let (folder, beside) = (place.join("store"), place.join("new"));
     let there = chain.place();
     let is_empty = there.position == Position::default();
-    let secret = secret_of(remote, store, &folder, is_empty)?;
+    let secret = secret_of(ahead, small, &folder, is_empty)?;
     let log = log_of(&folder, store);
     let has_secret = || secret_in(&folder, store) == secret;
     if let Some(log) = &log
@@ -309,10 +315,8 @@ fn bring(
         let made = Store::builder(&beside).any_file_system().identity(store, secret).open()?;
         made.close()?;
     } else {
-        let (_verified, end) = restored(remote, store, &beside, RestoreOptions::default())?;
-        if end.place != there {
-            return Err(ChainError::Fenced { epoch: end.head.epoch });
-        }
+        let options = RestoreOptions::default();
+        let _verified = made_from(small.parts(store)?, &beside, options, |visit| chain.read(ahead, visit))?;
     }
     let mut aside = None;
     if folder.symlink_metadata().is_ok() {
@@ -341,20 +345,21 @@ fn secret_in(folder: &Path, store: StoreId) -> Option<[u8; 32]> {
 
 /// The secret that a store has at the remote; of a store of which nothing is there yet, the first one that was put there. `None`: it is encrypted.
 fn secret_of(
-    remote: &dyn Remote,
-    store: StoreId,
+    remote: &AheadRemote<'_>,
+    small: &mut SmallThere,
     folder: &Path,
     is_empty: bool,
 ) -> Result<Option<[u8; 32]>, ChainError> {
+    let store = remote.store();
     let key = meta_key(store, "secret");
     for _ in 0..TRY_COUNT {
-        let found = get_settled(remote, &key)?;
+        let found = small.get(&key).cloned();
         // One that is torn is none.
         if let Some(file) = found.as_ref().and_then(|(bytes, _)| SecretFile::decode(bytes, store).ok()) {
             return Ok(Some(file.key));
         }
         if !is_empty {
-            if is_encrypted_there(remote, store)? {
+            if small.parts(store).is_ok_and(|parts| is_of_encrypted(&parts.store_file)) {
                 return Ok(None);
             }
             return Err(ChainError::SecretMissing { store: store.to_string() });
@@ -366,17 +371,14 @@ fn secret_of(
         let file = SecretFile { store, key: secret_in(folder, store).unwrap_or(drawn) };
         match found {
             None => {
-                if matches!(create_settled(remote, &key, &file.encode())?, Settled::Mine) {
-                    return Ok(Some(file.key));
-                }
+                let _is_mine = create_settled(remote, &key, &file.encode())?; // Read below.
             }
             // Its creation was torn.
             Some((_, tag)) => {
-                if swap_settled(remote, &key, &file.encode(), &tag)?.is_some() {
-                    return Ok(Some(file.key));
-                }
+                let _tag = swap_settled(remote, &key, &file.encode(), &tag)?; // As above.
             }
         }
+        *small = SmallThere::read(remote)?;
     }
     Err(ChainError::Contended)
 }

@@ -16,7 +16,6 @@ use crate::error::ChainError;
 use crate::head::RemoteHead;
 use crate::names::{ObjectName, head_key};
 use crate::objects::{get_settled, head_of, named_run};
-use crate::remote::Remote;
 use crate::run::LogRun;
 use crate::tail::ChainTail;
 
@@ -44,29 +43,23 @@ pub(crate) struct ReadEnd {
 ///
 /// # Errors
 /// Those of `visit`; [`ChainError::NoStore`], [`ChainError::Unsound`], [`ChainError::Missing`], [`ChainError::Newer`], [`ChainError::Remote`].
-pub(crate) fn read_chain(
-    remote: &dyn Remote,
-    store: StoreId,
-    visit: VisitRun<'_>,
-) -> Result<ReadEnd, ChainError> {
-    read_past_faults(remote, store, visit, &mut Err)
+pub(crate) fn read_chain(remote: &AheadRemote<'_>, visit: VisitRun<'_>) -> Result<ReadEnd, ChainError> {
+    read_past_faults(remote, visit, &mut Err)
 }
 
 /// [`read_chain`], which asks `fault` at each faulty object whether to go on. Each object is read once.
 pub(crate) fn read_past_faults(
-    remote: &dyn Remote,
-    store: StoreId,
+    remote: &AheadRemote<'_>,
     visit: VisitRun<'_>,
     fault: TakeFault<'_>,
 ) -> Result<ReadEnd, ChainError> {
-    let ahead = AheadRemote::new(remote, store);
-    let remote: &dyn Remote = &ahead;
+    let store = remote.store();
     let head_now = || head_of(remote, store)?.ok_or_else(|| ChainError::NoStore { store: store.to_string() });
     let mut reading = Reading { place: WrittenPlace::default(), is_lost: false, visit, fault };
     let (mut head, _) = head_now()?;
     for _ in 0..ROUND_COUNT {
         let mut moved = None;
-        ahead.expect(head.names().map(|(name, _)| name));
+        remote.expect(head.names().map(|(name, _)| name));
         for (name, behind) in head.names() {
             if behind.is_some_and(|behind| behind.position <= reading.place.position) {
                 continue;
@@ -110,6 +103,24 @@ pub(crate) fn read_past_faults(
         head = again;
     }
     Err(ChainError::Contended)
+}
+
+/// Reads a chain of which the reader is the writer: its head and its tail are known, and stay.
+pub(crate) fn read_own(
+    remote: &AheadRemote<'_>,
+    head: &RemoteHead,
+    tail: &ChainTail,
+    visit: VisitRun<'_>,
+) -> Result<WrittenPlace, ChainError> {
+    let store = remote.store();
+    let mut reading = Reading { place: WrittenPlace::default(), is_lost: false, visit, fault: &mut Err };
+    let chunks = tail.accepted.iter().map(|chunk| (ObjectName::Entry(chunk.number), Some(chunk.behind)));
+    let names: Vec<_> = head.names().chain(chunks).collect();
+    remote.expect(names.iter().map(|(name, _)| *name));
+    for (name, behind) in names {
+        reading.take_named(named_run(remote, store, name), &name, store, behind)?;
+    }
+    Ok(reading.place)
 }
 
 /// A chain that is being read.

@@ -3,18 +3,19 @@
 use std::path::Path;
 
 use acpdb_engine::Error;
-use acpdb_engine::codec::{SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX, StoreFile};
 use acpdb_engine::ids::StoreId;
-use acpdb_engine::log::{CopyParts, Head};
+use acpdb_engine::log::CopyParts;
 use acpdb_engine::store::{Backup, copy_from_pieces};
-use acpdb_engine::vault::KEY_FILE_BYTES;
 use acpdb_engine::verify::Verdict;
 
+use crate::ahead::AheadRemote;
 use crate::error::ChainError;
-use crate::names::{HEADS, meta_key};
+use crate::names::HEADS;
 use crate::objects::{head_of, listed};
 use crate::read::{ReadEnd, VisitRun, read_chain};
 use crate::remote::Remote;
+use crate::small::SmallThere;
+use crate::status::is_of_encrypted;
 
 /// How a store is restored.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,11 +64,23 @@ pub(crate) fn restored(
     folder: &Path,
     options: RestoreOptions,
 ) -> Result<(Backup, ReadEnd), ChainError> {
-    if head_of(remote, store)?.is_none() {
+    let ahead = AheadRemote::new(remote, store);
+    if head_of(&ahead, store)?.is_none() {
         return Err(ChainError::NoStore { store: store.to_string() });
     }
-    let parts = parts_of(remote, store)?;
-    if options.encrypted && !StoreFile::decode(&parts.store_file).is_ok_and(|file| file.is_encrypted()) {
+    let parts = SmallThere::read(&ahead)?.parts(store)?;
+    made_from(parts, folder, options, |visit| read_chain(&ahead, visit))
+}
+
+/// Makes a store in a folder of its small files, and of what `read` visits; and verifies it.
+pub(crate) fn made_from<T>(
+    parts: CopyParts,
+    folder: &Path,
+    options: RestoreOptions,
+    read: impl FnOnce(VisitRun<'_>) -> Result<T, ChainError>,
+) -> Result<(Backup, T), ChainError> {
+    let store = parts.store;
+    if options.encrypted && !is_of_encrypted(&parts.store_file) {
         let detail = format!(
             "store {store} is not encrypted, and a key was given; leave it out to restore a plain store"
         );
@@ -86,7 +99,7 @@ pub(crate) fn restored(
                 let what = format!("segment {segment} ends at another place than the objects say");
                 Err(ChainError::Unsound { key: store.to_string(), what })
             };
-            end = Some(read_chain(remote, store, visit)?);
+            end = Some(read(visit)?);
             Ok(parts)
         },
         |report| match report.verdict() {
@@ -99,26 +112,4 @@ pub(crate) fn restored(
     )?;
     let end = end.ok_or_else(|| ChainError::NoStore { store: store.to_string() })?;
     Ok((done, end))
-}
-
-/// The small files of a store. The head of the log is known once all pieces are there.
-fn parts_of(remote: &dyn Remote, store: StoreId) -> Result<CopyParts, ChainError> {
-    let small = |name: &str, bytes_max: usize| {
-        let key = meta_key(store, name);
-        match remote.get(&key, None)? {
-            Some((bytes, _)) if bytes.len() > bytes_max => {
-                let what = format!("it has {} bytes, at most {bytes_max} are allowed", bytes.len());
-                Err(ChainError::Unsound { key, what })
-            }
-            found => Ok(found.map(|(bytes, _)| bytes)),
-        }
-    };
-    let store_file = small("acpdb.json", STORE_FILE_BYTES_MAX)?;
-    let store_file = store_file.ok_or_else(|| ChainError::Missing { key: meta_key(store, "acpdb.json") })?;
-    if !StoreFile::decode(&store_file).is_ok_and(|file| file.store == store) {
-        let what = "it is no store file of this store".to_owned();
-        return Err(ChainError::Unsound { key: meta_key(store, "acpdb.json"), what });
-    }
-    let (key, secret) = (small("key", KEY_FILE_BYTES)?, small("secret", SECRET_FILE_BYTES)?);
-    Ok(CopyParts { store, head: Head::default(), store_file, key, secret })
 }

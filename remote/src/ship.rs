@@ -15,18 +15,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acpdb_engine::Error;
-use acpdb_engine::codec::{SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX};
 use acpdb_engine::ids::{Position, Seq, StoreId};
 use acpdb_engine::log::{Head, Log, LogOptions, follow};
 use acpdb_engine::storage::{Entropy, FileStorage, Storage, SystemClock, SystemEntropy, read_file};
-use acpdb_engine::vault::{KEY_FILE_BYTES, KeyUse};
+use acpdb_engine::vault::KeyUse;
 
+use crate::ahead::AheadRemote;
 use crate::chain::{ChainClaim, PACK_COUNT, RemoteChain};
 use crate::error::ChainError;
 use crate::look::{look, trash_left};
 use crate::names::{PREFIX_MARK, PREFIX_TEXT, meta_key};
-use crate::objects::{Settled, create_settled, get_settled, put_whole};
+use crate::objects::{Settled, create_settled, put_whole};
 use crate::remote::Remote;
+use crate::small::{SMALL_FILES, SmallThere};
 use crate::status::{RemoteStatus, lacks_secret, status};
 
 /// Longest pause after a failure that may pass.
@@ -113,10 +114,15 @@ impl Shipper {
     }
 
     /// Gives it a chain that was taken over, which it takes from no other from here on.
-    pub(crate) fn hold(&mut self, chain: RemoteChain, claim: ChainClaim) -> Result<(), ChainError> {
+    pub(crate) fn hold(
+        &mut self,
+        chain: RemoteChain,
+        claim: ChainClaim,
+        there: &SmallThere,
+    ) -> Result<(), ChainError> {
         let here = self.log.refresh()?;
         self.check(&chain.place(), &here)?;
-        self.put_small_files()?;
+        self.put_small_files(there)?;
         (self.chain, self.claim) = (Some(chain), Some(claim));
         Ok(())
     }
@@ -185,8 +191,9 @@ impl Shipper {
 
     /// Takes the chain over, or says the last seq of all, which is there.
     fn begin(&mut self) -> Result<ControlFlow<Seq, RemoteChain>, ChainError> {
-        let store = self.store();
-        let found = match look(&*self.remote, store) {
+        let remote = Arc::clone(&self.remote);
+        let ahead = AheadRemote::new(&*remote, self.store());
+        let found = match look(&ahead) {
             // The creation of the first head may have been torn: taking over tells that from a loss.
             Err(ChainError::HeadLost { .. }) => None,
             found => found?,
@@ -204,17 +211,17 @@ impl Shipper {
                 && self.next_complete(&kept)?.is_none()
                 && trash_left(&*self.remote, &there)? == 0
             {
-                self.put_small_files()?;
+                self.put_small_files(&SmallThere::read(&ahead)?)?;
                 self.settled = Some(head.seq).filter(|_| !is_erasing);
                 return Ok(ControlFlow::Break(head.seq));
             }
         }
-        self.put_small_files()?;
+        self.put_small_files(&SmallThere::read(&ahead)?)?;
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
-        let (remote, owner) = (Arc::clone(&self.remote), &self.options.owner);
-        let claim = self.claim.as_mut();
-        RemoteChain::take_over_as(remote, entropy, store, owner, claim.unwrap_or(&mut ChainClaim::default()))
-            .map(ControlFlow::Continue)
+        let (real, owner) = (Arc::clone(&remote), &self.options.owner);
+        let mut alone = ChainClaim::default();
+        let claim = self.claim.as_mut().unwrap_or(&mut alone);
+        RemoteChain::take_over_as(&ahead, real, entropy, owner, claim).map(ControlFlow::Continue)
     }
 
     /// Whether the folder, whose log ends at `here`, holds what is there.
@@ -306,12 +313,8 @@ impl Shipper {
     fn small_files(&self) -> Result<SmallFiles<Vec<u8>>, ChainError> {
         let storage = self.log.storage();
         let mut files = BTreeMap::new();
-        for (name, bytes_max, is_wanted) in [
-            ("acpdb.json", STORE_FILE_BYTES_MAX, true),
-            ("secret", SECRET_FILE_BYTES, self.options.secret),
-            ("key", KEY_FILE_BYTES, self.options.key),
-        ] {
-            if !is_wanted {
+        for (name, bytes_max) in SMALL_FILES {
+            if name == "secret" && !self.options.secret || name == "key" && !self.options.key {
                 continue;
             }
             let read = read_file(&**storage, name, bytes_max);
@@ -331,9 +334,9 @@ impl Shipper {
     }
 
     /// Puts the mark of the prefix there, and the small files of the store; what is there already is left.
-    fn put_small_files(&mut self) -> Result<(), ChainError> {
+    fn put_small_files(&mut self, there: &SmallThere) -> Result<(), ChainError> {
         let (remote, store) = (&*self.remote, self.store());
-        match get_settled(remote, PREFIX_MARK)? {
+        match there.get(PREFIX_MARK) {
             Some((found, _)) if found == PREFIX_TEXT => {}
             _ => match create_settled(remote, PREFIX_MARK, PREFIX_TEXT)? {
                 Settled::Mine => {}
@@ -346,8 +349,8 @@ impl Shipper {
         }
         for (name, bytes) in self.small_files()? {
             let key = meta_key(store, name);
-            match get_settled(remote, &key)? {
-                Some((found, _)) if found == bytes => {}
+            match there.get(&key) {
+                Some((found, _)) if *found == bytes => {}
                 // A store file gets features, a key is wrapped anew, a file may be torn: it is small, and this store's alone.
                 _ => put_whole(remote, &key, &bytes)?,
             }

@@ -3,6 +3,8 @@
 use acpdb_engine::codec::StoreFile;
 use acpdb_engine::ids::{Seq, StoreId};
 
+use crate::ahead::AheadRemote;
+use crate::encrypted::is_sealed_there;
 use crate::error::ChainError;
 use crate::look::{look, trash_left};
 use crate::names::meta_key;
@@ -32,6 +34,8 @@ pub struct RemoteStatus {
     pub chunks: usize,
     /// Its secret is not there: what is restored can be read, and nothing can be appended to it. An encrypted store needs none.
     pub lacks_secret: bool,
+    /// Its objects are sealed: without their key the remote has noise.
+    pub encrypted_objects: bool,
     /// Objects that were replaced and are there still, such as segments whose bodies were erased.
     pub trash: usize,
 }
@@ -45,7 +49,7 @@ pub fn status(
     store: StoreId,
     here: Option<Seq>,
 ) -> Result<Option<RemoteStatus>, ChainError> {
-    let Some((head, tail)) = look(remote, store)? else { return Ok(None) };
+    let Some((head, tail)) = look(&AheadRemote::new(remote, store))? else { return Ok(None) };
     let there = tail.place.seq;
     let trash = trash_left(remote, &head)?;
     // A remote that is ahead is no event behind.
@@ -62,6 +66,7 @@ pub fn status(
         chunks: tail.accepted.len(),
         lacks_secret: lacks_secret(remote, store)?,
         trash,
+        encrypted_objects: is_sealed_there(remote, store)?,
     }))
 }
 
@@ -73,8 +78,13 @@ pub(crate) fn lacks_secret(remote: &dyn Remote, store: StoreId) -> Result<bool, 
     Ok(!is_encrypted_there(remote, store)?)
 }
 
-/// Whether the remote says that a store is encrypted. A store file that is none says nothing: who restores it tells that.
+/// Whether a store file is of an encrypted store. One that is none says nothing: who restores it tells that.
+pub(crate) fn is_of_encrypted(store_file: &[u8]) -> bool {
+    StoreFile::decode(store_file).is_ok_and(|file| file.is_encrypted())
+}
+
+/// Whether the remote says that a store is encrypted.
 pub(crate) fn is_encrypted_there(remote: &dyn Remote, store: StoreId) -> Result<bool, ChainError> {
     let file = get_settled(remote, &meta_key(store, "acpdb.json"))?;
-    Ok(file.is_some_and(|(bytes, _)| StoreFile::decode(&bytes).is_ok_and(|file| file.is_encrypted())))
+    Ok(file.is_some_and(|(bytes, _)| is_of_encrypted(&bytes)))
 }

@@ -199,7 +199,8 @@ fn tell_status(url: &RemoteUrl, shipper: &Shipper, output: &mut Output) -> Resul
     output.line(format!("  shipped by {owner}, epoch {}", status.epoch))?;
     let kept = [(status.segments, "segment"), (status.packs, "pack"), (status.chunks, "chunk")]
         .map(|(count, what)| describe::count(count as u64, what));
-    output.line(format!("  {}", kept.join(", ")))?;
+    let encrypted = if status.encrypted_objects { ", encrypted" } else { "" };
+    output.line(format!("  {}{encrypted}", kept.join(", ")))?;
     if status.trash > 0 {
         let trash = describe::count(status.trash as u64, "replaced object");
         output.line(format!("  {trash} still there; the next backup removes them"))?;

@@ -1,17 +1,22 @@
 //! Chains that are read many objects at a time: the same is found as one by one, in far fewer turns.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 use acpdb_engine::ids::StoreId;
-use acpdb_engine::storage::SystemEntropy;
+use acpdb_engine::storage::{KeyRing, RawKeyRing, SystemEntropy};
+use acpdb_engine::{Entry, Role, StreamInfo};
 
 use super::world::{piece_behind, read_commits};
 use crate::ahead::AheadRemote;
 use crate::names::ObjectName;
-use crate::{Created, ListedObject, MemoryRemote, ObjectTag, Remote, RemoteChain, RemoteError, Swapped};
+use crate::{
+    Created, EncryptedRemote, ListedObject, MemoryRemote, ObjectTag, Remote, RemoteChain, RemoteError,
+    RemoteOptions, RemoteStore, Swapped, open,
+};
 
 const STORE: StoreId = StoreId([3; 16]);
 
@@ -20,11 +25,18 @@ struct WideRemote {
     real: MemoryRemote,
     width: usize,
     calls: AtomicUsize,
+    /// Keys of the objects that were asked for.
+    asked: Mutex<Vec<String>>,
 }
 
 impl WideRemote {
     fn new(width: usize) -> Arc<Self> {
-        Arc::new(Self { real: MemoryRemote::new(), width, calls: AtomicUsize::new(0) })
+        Arc::new(Self {
+            real: MemoryRemote::new(),
+            width,
+            calls: AtomicUsize::new(0),
+            asked: Mutex::default(),
+        })
     }
 }
 
@@ -40,6 +52,7 @@ impl Remote for WideRemote {
     }
     fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
         self.calls.fetch_add(1, SeqCst);
+        self.asked.lock().unwrap().push(key.to_owned());
         self.real.get(key, range)
     }
     fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
@@ -118,4 +131,48 @@ fn a_long_object_is_read_alone() {
         assert!(object == long, "{number}");
     }
     assert_eq!(ahead.get(&ObjectName::Entry(9).key(STORE), None).unwrap(), None);
+}
+
+/// Small files were read two and three times, the entries twice, and each call is as long as the way there.
+#[test]
+fn a_worker_opens_a_store_with_each_object_read_once() {
+    for is_sealed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let real = WideRemote::new(32);
+        let rings = Arc::new(AtomicUsize::new(0));
+        let layer = || {
+            let rings = Arc::clone(&rings);
+            let layer =
+                EncryptedRemote::new(Arc::<WideRemote>::clone(&real)).find_rings(Box::new(move |_| {
+                    rings.fetch_add(1, SeqCst);
+                    Ok(Some(ring()))
+                }));
+            if is_sealed { layer.seal_new(Box::new(|| Ok(ring()))) } else { layer }
+        };
+        let opened = |name: &str| {
+            let options = RemoteOptions::new(folder.path().join(name)).store(|store| store.any_file_system());
+            open(Arc::new(layer()), STORE, options).unwrap()
+        };
+        let session = |of: &RemoteStore| of.store().session(StreamInfo::session("test", "once"));
+        let first = opened("first");
+        for count in 0..90 {
+            let entry = Entry::message(format!("m{count}"), Role::User, "text");
+            let _ = session(&first).append([entry]).unwrap();
+        }
+        drop(first);
+        (rings.store(0, SeqCst), real.asked.lock().unwrap().clear());
+        let second = opened("second");
+        assert_eq!(session(&second).view().unwrap().current().len(), 90);
+        let asked = real.asked.lock().unwrap().clone();
+        for key in asked.iter().collect::<BTreeSet<_>>() {
+            let count = asked.iter().filter(|other| *other == key).count();
+            // The head is looked at before and behind the fence, and to see whether it is sealed.
+            assert!(count <= if key.starts_with("heads/") { 3 } else { 1 }, "{key}: {count} of {asked:?}");
+        }
+        assert_eq!(rings.load(SeqCst), usize::from(is_sealed), "calls at a time ask for a key once");
+    }
+}
+
+fn ring() -> Arc<dyn KeyRing> {
+    Arc::new(RawKeyRing::new("a ring", &[1; 32]))
 }

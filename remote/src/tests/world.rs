@@ -19,6 +19,7 @@ use acpdb_engine::log::{LogPiece, piece_offset};
 use acpdb_engine::storage::Entropy;
 
 use super::flawed::{Flaw, FlawedRemote};
+use crate::ahead::AheadRemote;
 use crate::error::ChainError;
 use crate::read::read_chain;
 use crate::sim::{SimRemote, SimRemoteFaults};
@@ -81,7 +82,7 @@ pub(super) fn read_commits(remote: &dyn Remote, store: StoreId) -> Vec<u64> {
 
 fn read(remote: &dyn Remote, store: StoreId) -> Result<(Bytes, WrittenPlace), ChainError> {
     let mut found = Bytes::new();
-    let end = read_chain(remote, store, &mut |segment, _, bytes, _| {
+    let end = read_chain(&AheadRemote::new(remote, store), &mut |segment, _, bytes, _| {
         found.entry(segment).or_default().extend_from_slice(bytes);
         Ok(())
     })?;
