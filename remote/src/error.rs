@@ -82,6 +82,9 @@ pub enum ChainError {
         /// The store.
         store: String,
     },
+    /// The store has no commit up to the point that was asked for, or does not go so far.
+    #[error("the store there has no such point")]
+    NoCommit,
     /// Something is longer than the format allows.
     #[error("{what} has a length of {bytes}, more than the limit of {limit}")]
     TooLarge {

@@ -60,7 +60,7 @@ pub use place::{RemotePlace, url_scheme};
 pub use rehearsal::{RehearsedCount, RehearsedRemote};
 pub use remote::{Created, ListedObject, ObjectTag, Remote, RemoteError, Swapped};
 pub use repair::{repair, with_head};
-pub use restore::{RestoreOptions, restore, stores};
+pub use restore::{RestoreOptions, RestoreUntil, restore, stores};
 pub use ship::{ShipOptions, ShipProgress, Shipped, Shipper};
 #[cfg(any(test, feature = "testing"))]
 pub use sim::{SimRemote, SimRemoteFaults};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use acpdb_engine::Error;
-use acpdb_engine::ids::StoreId;
-use acpdb_engine::log::CopyParts;
+use acpdb_engine::ids::{Micros, Seq, StoreId};
+use acpdb_engine::log::{CopyParts, Head};
 use acpdb_engine::store::{Backup, copy_from_pieces};
 use acpdb_engine::verify::Verdict;
 
@@ -24,6 +24,35 @@ pub struct RestoreOptions {
     pub damaged: bool,
     /// Refuse a store that is not encrypted.
     pub encrypted: bool,
+    /// Keep the commits up to here alone. Such a store goes on from there by itself: where it came from refuses what it ships. What was erased since is gone
+    /// from it, too, without the event that says so: that is damage, and refused.
+    pub until: Option<RestoreUntil>,
+}
+
+/// The last commit that is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoreUntil {
+    /// The last one that ends with this event, or before it.
+    Seq(Seq),
+    /// The last one that was recorded at this time, or before it.
+    Time(Micros),
+}
+
+impl RestoreUntil {
+    const fn holds(self, behind: &Head) -> bool {
+        match self {
+            Self::Seq(seq) => behind.seq.0 <= seq.0,
+            Self::Time(time) => behind.time.0 <= time.0,
+        }
+    }
+
+    /// Whether a chain with this end has it.
+    const fn is_in(self, end: &Head) -> bool {
+        match self {
+            Self::Seq(seq) => seq.0 <= end.seq.0,
+            Self::Time(_) => true,
+        }
+    }
 }
 
 /// The stores that a remote has, in order. Names that are no store's are passed over.
@@ -92,14 +121,27 @@ pub(crate) fn made_from<T>(
         folder,
         store,
         |target| {
+            let (mut is_cut, mut last) = (false, Head::default());
+            let keeps = |behind: &Head| options.until.is_none_or(|until| until.holds(behind));
             let visit: VisitRun<'_> = &mut |segment, _, bytes, behind| {
-                if target.add(segment, bytes)? == *behind {
+                last = *behind;
+                if is_cut {
+                    return Ok(());
+                }
+                let (end, is_all) = target.add_while(segment, bytes, &keeps)?;
+                is_cut = !is_all;
+                if is_cut || end == *behind {
                     return Ok(());
                 }
                 let what = format!("segment {segment} ends at another place than the objects say");
                 Err(ChainError::Unsound { key: store.to_string(), what })
             };
             end = Some(read(visit)?);
+            if let Some(until) = options.until
+                && (target.place() == Head::default() || !until.is_in(&last))
+            {
+                return Err(ChainError::NoCommit);
+            }
             Ok(parts)
         },
         |report| match report.verdict() {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::store::identity_of;
+use acpdb_query::when::{self, Point};
 use acpdb_remote::{
-    ChainError, EncryptedRemote, RehearsedRemote, RemoteError, RestoreOptions, restore, stores, to_fetch,
-    with_head,
+    ChainError, EncryptedRemote, RehearsedRemote, RemoteError, RestoreOptions, RestoreUntil, restore, stores,
+    to_fetch, with_head,
 };
 use serde_json::json;
 
@@ -19,7 +20,7 @@ use crate::args::RestoreArgs;
 const NAMED_COUNT_MAX: usize = 50;
 
 pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse_now(global, "restore")?;
+    let until = global.at.as_deref().map(until).transpose()?.flatten();
     let url = RemoteUrl::read(&args.url)?;
     let remote: Arc<EncryptedRemote> = Arc::new(url.open(global.key_file.as_deref())?);
     let sealed = Arc::clone(&remote);
@@ -42,11 +43,17 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
     let is_key_given = global.key_file.is_some() || crate::rings::passphrase_is_for_stores()?;
     let is_sealed = |error: RemoteError| url.failed(error.into(), Code::Failure);
     let encrypted = is_key_given && !sealed.is_sealed(store).map_err(is_sealed)?;
-    let options = RestoreOptions { encrypted, ..RestoreOptions::default() };
+    let options = RestoreOptions { encrypted, until, ..RestoreOptions::default() };
     let made = || restore(&remote, store, &args.folder, options);
     let done = with_found_head(&remote, store, output, made);
     drop(spinner);
-    let done = done.map_err(|error| url.failed(error, Code::Failure))?;
+    let done = done.map_err(|error| match (&error, &global.at) {
+        (ChainError::NoCommit, Some(at)) => {
+            Failure::not_found(format!("the store there has nothing at {at}"))
+                .hint("acpdb --db URL log shows what it has")
+        }
+        _ => url.failed(error, Code::Failure),
+    })?;
     let key = done.path.join("key");
     let is_encrypted = identity_of(&done.path)?.is_some_and(|store| store.is_encrypted);
     if is_encrypted && !key.exists() {
@@ -72,6 +79,19 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
     output.line(format!("{folder}: store {store}, {events} up to {}, verified", done.head))?;
     output.note(format!("to read it: acpdb --db {} home", store_path::quoted(&done.path)));
     Ok(code)
+}
+
+/// The last commit that is meant; `None`: the newest.
+fn until(text: &str) -> Result<Option<RestoreUntil>, Failure> {
+    match when::parse(text, super::at::now()).map_err(super::find::point_failure)? {
+        Point::Head => Ok(None),
+        Point::Seq(seq) => Ok(Some(RestoreUntil::Seq(seq))),
+        Point::Time(time) => Ok(Some(RestoreUntil::Time(time))),
+        Point::Turn(_) | Point::TurnsBack(_) | Point::Mark(..) => {
+            let failure = Failure::usage(format!("{text} is a point in a session; restore takes a store"));
+            Err(failure.hint("say an event or a time of recording: --at '#812', --at yesterday"))
+        }
+    }
 }
 
 /// Reads a store there; if its head was lost, with one that is made anew in memory.

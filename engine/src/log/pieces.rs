@@ -55,6 +55,17 @@ pub fn piece_offset(before: &Head, segment: u32) -> u64 {
 /// # Errors
 /// The first thing that is not as it must be: a header, a link, the digest of a content, a frame that is cut.
 pub fn follow(store: StoreId, before: &Head, segment: u32, bytes: &[u8]) -> Result<Head, Invalid> {
+    follow_while(store, before, segment, bytes, &|_| true).map(|(place, _)| place)
+}
+
+/// [`follow`], up to the first frame behind whose end `keeps` does not go. Returns the place before it, and the bytes up to there.
+fn follow_while(
+    store: StoreId,
+    before: &Head,
+    segment: u32,
+    bytes: &[u8],
+    keeps: &dyn Fn(&Head) -> bool,
+) -> Result<(Head, usize), Invalid> {
     let (mut place, mut at) = (*before, 0_usize);
     if segment != before.position.segment() {
         let header = SegmentHeader::decode(bytes)?;
@@ -86,10 +97,14 @@ pub fn follow(store: StoreId, before: &Head, segment: u32, bytes: &[u8]) -> Resu
             let text = "the content of its digest";
             return Err(offset(Invalid::new(DamagedPart::Spine, FRAME_HEADER_BYTES, text, "another")));
         }
-        place = after(&header);
+        let behind = after(&header);
+        if !keeps(&behind) {
+            break;
+        }
+        place = behind;
         at = at.saturating_add(whole);
     }
-    Ok(place)
+    Ok((place, at))
 }
 
 fn check_segment(store: StoreId, before: &Head, segment: u32, header: &SegmentHeader) -> Result<(), Invalid> {
@@ -228,9 +243,23 @@ impl<'a> CopyTarget<'a> {
     /// # Errors
     /// [`LogError::Corrupt`] for bytes that do not continue the place: nothing was written. [`LogError::Io`], [`LogError::NoSpace`].
     pub fn add(&mut self, segment: u32, bytes: &[u8]) -> Result<Head, LogError> {
+        self.add_while(segment, bytes, &|_| true).map(|(behind, _)| behind)
+    }
+
+    /// [`CopyTarget::add`], up to the first commit behind whose end `keeps` does not go. Says whether that was all.
+    ///
+    /// # Errors
+    /// As [`CopyTarget::add`].
+    pub fn add_while(
+        &mut self,
+        segment: u32,
+        bytes: &[u8],
+        keeps: &dyn Fn(&Head) -> bool,
+    ) -> Result<(Head, bool), LogError> {
         let name = segment_name(segment);
         let offset = piece_offset(&self.place, segment);
-        let behind = follow(self.store, &self.place, segment, bytes).map_err(|invalid| {
+        let followed = follow_while(self.store, &self.place, segment, bytes, keeps);
+        let (behind, length) = followed.map_err(|invalid| {
             LogError::corrupt(Corruption {
                 part: invalid.part,
                 path: self.storage.path(&name),
@@ -242,6 +271,11 @@ impl<'a> CopyTarget<'a> {
                 found: invalid.found,
             })
         })?;
+        let is_all = length == bytes.len();
+        if !is_all && behind.seq == self.place.seq {
+            return Ok((self.place, is_all));
+        }
+        let kept = bytes.get(..length).unwrap_or(bytes);
         let fail = |action| LogError::of(action, &*self.storage, &name);
         if self.file.as_ref().is_none_or(|(number, _)| *number != segment) {
             self.sync()?;
@@ -249,10 +283,10 @@ impl<'a> CopyTarget<'a> {
             self.file = Some((segment, file));
         }
         if let Some((_, file)) = &self.file {
-            write_all(&**file, bytes, offset, &mut 0).map_err(fail("write"))?;
+            write_all(&**file, kept, offset, &mut 0).map_err(fail("write"))?;
         }
         self.place = behind;
-        Ok(behind)
+        Ok((behind, is_all))
     }
 
     /// Makes the segments durable.

@@ -11,13 +11,13 @@ use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::storage::{FileStorage, PassphraseKeyRing, SystemClock, SystemEntropy};
 use acpdb_engine::store::{Backup, VerifyOptions, rotate_key, verify_store};
 use acpdb_engine::verify::Verdict;
-use acpdb_engine::{Entry, ItemId, Role, Seq, Store, StreamInfo};
+use acpdb_engine::{Entry, ItemId, Micros, Role, Seq, Store, StreamInfo};
 
 use crate::remote::{Created, ListedObject, ObjectTag, RemoteError, Swapped};
 use crate::sim::{SimRemote, SimRemoteFaults};
 use crate::{
-    ChainError, FolderRemote, MemoryRemote, Remote, RestoreOptions, ShipOptions, Shipper, restore, status,
-    stores,
+    ChainError, FolderRemote, MemoryRemote, Remote, RestoreOptions, RestoreUntil, ShipOptions, Shipper,
+    restore, status, stores,
 };
 
 /// A store in a folder of its own, and a place beside it.
@@ -194,7 +194,6 @@ fn an_erased_text_leaves_the_remote() {
     }
 }
 
-/// Who follows was never told that texts which were erased had left the remote.
 /// Each commit ended the pause of a follower: a bucket was paid for one object a commit, and the disk was shared with all of them.
 #[test]
 fn news_are_collected_for_as_long_as_was_asked() {
@@ -468,4 +467,63 @@ fn a_secret_that_is_asked_for_later_is_shipped() {
         let _ = ship(&mut Shipper::open(&bench.at("store"), Arc::clone(&remote), options).unwrap());
         assert_eq!(remote.get(&key, None).unwrap().is_some(), secret);
     }
+}
+
+#[test]
+fn what_is_restored_up_to_a_point_is_the_store_as_it_was() {
+    let mut bench = Bench::new();
+    let remote: Arc<dyn Remote> = Arc::new(FolderRemote::new(bench.at("remote")));
+    let mut shipper = bench.shipper(&remote);
+    let mut ends = Vec::new();
+    for _ in 0..6 {
+        bench.say(70);
+        ends.push(head(&bench.at("store")));
+        let _ = ship(&mut shipper);
+    }
+    let until = |until: RestoreUntil, name: &str| {
+        let options = RestoreOptions { until: Some(until), ..RestoreOptions::default() };
+        restore(&*remote, bench.store.id(), &bench.at(name), options)
+    };
+    for (number, end) in ends.iter().enumerate() {
+        // Between two commits the earlier one is the last.
+        let within = if number % 2 == 0 { end.seq } else { Seq(end.seq.0 - 1) };
+        let made = until(RestoreUntil::Seq(within), &format!("seq-{number}")).unwrap();
+        assert_eq!((made.report.verdict(), made.head.0 <= within.0), (Verdict::Sound, true));
+        assert!(number % 2 == 1 || head(&bench.at(&format!("seq-{number}"))) == *end, "{number}");
+        let made = until(RestoreUntil::Time(end.time), &format!("time-{number}")).unwrap();
+        assert!(made.head >= end.seq, "commits of one microsecond are of one time");
+        // It goes on by itself, and what it was made of refuses it.
+        let folder = bench.at(&format!("seq-{number}"));
+        let store = open(&folder);
+        let session = store.session(StreamInfo::session("test", "shipping"));
+        let _ = session.append([Entry::message("later", Role::User, "later")]).unwrap();
+        drop(store);
+        let mut other = Shipper::open(&folder, Arc::clone(&remote), ShipOptions::default()).unwrap();
+        assert!(
+            number + 1 == ends.len() || matches!(other.ship(&mut |_| true), Err(ChainError::Diverged { .. }))
+        );
+    }
+    let last = ends.last().unwrap();
+    for none in [RestoreUntil::Seq(Seq(0)), RestoreUntil::Seq(last.seq.next()), RestoreUntil::Time(Micros(1))]
+    {
+        assert!(matches!(until(none, "none"), Err(ChainError::NoCommit)), "{none:?}");
+        assert!(!bench.at("none").exists());
+    }
+}
+
+/// An erasure reaches back behind the point that is asked for: what is left is a text that is gone without a word.
+#[test]
+fn a_point_before_an_erasure_is_told_of_what_was_erased() {
+    let mut bench = Bench::new();
+    let remote: Arc<dyn Remote> = Arc::new(MemoryRemote::new());
+    let item = bench.message("swordfish 7319").unwrap();
+    bench.say(200);
+    let before = head(&bench.at("store")).seq;
+    let _ = bench.store.erase(item, "ada", "it leaked").unwrap();
+    let mut shipper = bench.shipper(&remote);
+    let _ = ship(&mut shipper);
+    let options = RestoreOptions { until: Some(RestoreUntil::Seq(before)), ..RestoreOptions::default() };
+    let made = restore(&*remote, bench.store.id(), &bench.at("past"), options);
+    assert!(matches!(made, Err(ChainError::Damaged(_))), "{made:?}");
+    assert!(bench.restore(&*remote, "whole").is_ok());
 }
