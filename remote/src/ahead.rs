@@ -161,6 +161,7 @@ impl<'r> AheadRemote<'r> {
 impl AheadState {
     /// Keeps an answer. One that failed, or is too long, is asked for again, alone, when it is needed.
     fn keep(&mut self, key: String, got: Got) {
+        // See above.
         if let Ok(found) = got
             && found.as_ref().is_none_or(|(object, _)| (object.len() as u64) < AHEAD_BYTES_MAX)
         {

@@ -88,8 +88,8 @@ impl RemoteChain {
         )
     }
 
-    /// [`RemoteChain::take_over`], by a writer that had it before: from itself alone. What `ahead` is told to expect is read with the last look at the head,
-    /// behind all that the writer before can have put there; entries stay in it.
+    /// [`RemoteChain::take_over`], by a writer that had it before: from itself alone. Objects that `ahead` is told to expect are read with the last look at the
+    /// head, behind all that the writer before can have put there; entries stay in it.
     pub(crate) fn take_over_as(
         ahead: &AheadRemote<'_>,
         remote: Arc<dyn Remote>,

@@ -24,8 +24,8 @@ pub struct RestoreOptions {
     pub damaged: bool,
     /// Refuse a store that is not encrypted.
     pub encrypted: bool,
-    /// Keep the commits up to here alone. Such a store goes on from there by itself: where it came from refuses what it ships. What was erased since is gone
-    /// from it, too, without the event that says so: that is damage, and refused.
+    /// Keep the commits up to here alone. Such a store goes on from there by itself: where it came from refuses what it ships. A point before an erasure is
+    /// refused as damage: the text is gone there, without the event that says so.
     pub until: Option<RestoreUntil>,
 }
 

@@ -112,7 +112,8 @@ fn seconds(text: &str) -> Result<u32, String> {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Whatever fails, there is no store: the folder gets its name once all is there and verified. What is at the URL is only \
-    read. With --at '#812' or a time of recording, the store ends with the last commit up to there, and goes on from there by itself; what was erased since is gone. \
+    read. With --at '#812' or a time of recording, the store ends with the last commit up to there, and goes on from there by itself; \
+    where something was erased since, that is refused. \
     An item of a context is shown again by acpdb context restore."
 )]
 pub(crate) struct RestoreArgs {
