@@ -77,6 +77,12 @@ pub(crate) fn run(global: &Global, args: &RestoreArgs, output: &mut Output) -> R
     let folder = escape(&done.path.display().to_string(), EscapeLevel::Line).into_owned();
     let events = describe::count(done.report.events, "event");
     output.line(format!("{folder}: store {store}, {events} up to {}, verified", done.head))?;
+    if let Some(RestoreUntil::Seq(seq)) = until
+        && done.head < seq
+    {
+        output
+            .note(format!("note: {seq} is of a commit that goes on behind it, and none is restored in part"));
+    }
     output.note(format!("to read it: acpdb --db {} home", store_path::quoted(&done.path)));
     Ok(code)
 }
