@@ -475,8 +475,8 @@ fn what_is_restored_up_to_a_point_is_the_store_as_it_was() {
     let remote: Arc<dyn Remote> = Arc::new(FolderRemote::new(bench.at("remote")));
     let mut shipper = bench.shipper(&remote);
     let mut ends = Vec::new();
-    for _ in 0..6 {
-        bench.say(70);
+    for _ in 0..4 {
+        bench.say(40);
         ends.push(head(&bench.at("store")));
         let _ = ship(&mut shipper);
     }
