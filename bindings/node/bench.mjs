@@ -6,6 +6,7 @@
 // In memory, where no sync of a disk comes between.
 
 import { execFileSync } from "node:child_process";
+import { randomFill } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,8 +41,12 @@ const view = await large.view();
 await micros(2000, append);
 await micros(20, () => view.export("anthropic"));
 
+/** What no promise can be without: a thread of Node's pool is woken, and wakes the main thread. */
+const trip = () => new Promise((resolve) => randomFill(Buffer.alloc(8), resolve));
+await micros(2000, trip);
+
 const rust = { append: [], context: [] };
-const node = { append: [], together: [], question: [], context: [] };
+const node = { trip: [], append: [], together: [], question: [], context: [] };
 const count = 2000;
 for (let round = 0; round < rounds; round++) {
   const path = join(home, `rust-${round}`);
@@ -50,6 +55,7 @@ for (let round = 0; round < rounds; round++) {
   rust.append.push(one);
   rust.context.push(context);
   rmSync(path, { recursive: true });
+  node.trip.push(await micros(count, trip));
   node.append.push(await micros(count, append));
   node.together.push(await micros(10, () => Promise.all(Array.from({ length: 100 }, append))) / 100);
   node.question.push(await micros(200, () => view.tokens()));
@@ -57,6 +63,7 @@ for (let round = 0; round < rounds; round++) {
 }
 const ratio = (left, right) => shown(left).map((value, place) => (value / shown(right)[place]).toFixed(2)).join(", middle ");
 console.log(`an append in Rust: ${told(rust.append)} us`);
+console.log(`a way to a thread of Node's pool and back: ${told(node.trip)} us`);
 console.log(`an append, each awaited, in Node: ${told(node.append)} us`);
 console.log(`an append of 100 that are called together, in Node: ${told(node.together)} us`);
 console.log(`a question that asks for next to nothing, in Node: ${told(node.question)} us`);

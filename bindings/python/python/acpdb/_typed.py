@@ -16,7 +16,10 @@ _UNTOUCHED = ("append", "submit")
 
 def as_object(given: object) -> object:
     """A mapping as the dict that JSON has; anything else as it is, for the engine to say what is meant."""
-    return dict(cast("Mapping[Any, Any]", given)) if isinstance(given, Mapping) else given
+    if not isinstance(given, Mapping):
+        return given
+    mapping: Mapping[Any, Any] = given
+    return dict(mapping)
 
 
 def typed(kind: C) -> C:
