@@ -139,7 +139,7 @@ pub fn placed(store: &Store, scope: &MemoryScope, mut entry: MemoryEntry) -> Res
     if entry.kind != MemoryKind::Preference || !entry.category.trim().is_empty() || key.contains('/') {
         return Ok(entry);
     }
-    // What was acknowledged before its sync counts.
+    // Facts that were acknowledged before their sync count.
     store.sync()?;
     let held = match store.memory(scope, Seq::MAX) {
         Ok(memory) => memory.read(store.now(), |view| held_category(view, &key)),

@@ -9,7 +9,7 @@
 //! Only frames that the log has made durable are read, so the index never knows more than the log after a power cut.
 //! Memory is bounded by one read. No caller waits for this thread.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -65,29 +65,30 @@ impl Default for IndexerOptions {
 /// The source must not own the indexer, or neither is ever dropped.
 #[derive(Debug)]
 pub struct Indexer {
-    calls: Arc<Calls>,
+    calls: Arc<Nudges>,
     thread: Option<JoinHandle<()>>,
     stalled: Arc<Mutex<Option<Bypassed>>>,
 }
 
-/// What the thread is called for.
+/// Nudges to the thread: there are new frames, or it is to end.
 #[derive(Debug, Default)]
-struct Calls {
-    made: Mutex<Made>,
+struct Nudges {
+    made: Mutex<Nudged>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Made {
+struct Nudged {
     is_nudged: bool,
     is_stopped: bool,
 }
 
-impl Calls {
+impl Nudges {
     /// Waits until `is_over`, but for at most `time`.
-    fn wait(&self, time: Duration, is_over: impl Fn(&Made) -> bool) -> MutexGuard<'_, Made> {
+    fn wait(&self, time: Duration, is_over: impl Fn(&Nudged) -> bool) -> MutexGuard<'_, Nudged> {
         let waited = self.changed.wait_timeout_while(steady(&self.made), time, |made| !is_over(made));
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        // A thread that panicked with the lock left a whole value: it is taken again.
+        waited.ok().map_or_else(|| steady(&self.made), |(made, _)| made)
     }
 }
 
@@ -101,7 +102,7 @@ impl Indexer {
         source: Arc<dyn FrameSource>,
         options: IndexerOptions,
     ) -> std::io::Result<Self> {
-        let calls = Arc::<Calls>::default();
+        let calls = Arc::<Nudges>::default();
         let stalled = Arc::new(Mutex::new(None));
         let worker = Worker {
             index,
@@ -153,7 +154,7 @@ struct Worker {
     index: Arc<Index>,
     source: Arc<dyn FrameSource>,
     options: IndexerOptions,
-    calls: Arc<Calls>,
+    calls: Arc<Nudges>,
     stalled: Arc<Mutex<Option<Bypassed>>>,
     /// Events applied since the last durable transaction.
     unflushed_count: u64,
