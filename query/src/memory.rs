@@ -139,6 +139,8 @@ pub fn placed(store: &Store, scope: &MemoryScope, mut entry: MemoryEntry) -> Res
     if entry.kind != MemoryKind::Preference || !entry.category.trim().is_empty() || key.contains('/') {
         return Ok(entry);
     }
+    // Facts that were acknowledged before their sync count.
+    store.sync()?;
     let held = match store.memory(scope, Seq::MAX) {
         Ok(memory) => memory.read(store.now(), |view| held_category(view, &key)),
         // The item will make the project, or the session.
@@ -158,6 +160,7 @@ pub fn placed(store: &Store, scope: &MemoryScope, mut entry: MemoryEntry) -> Res
 pub fn all_placed(store: &Store, info: &StreamInfo, mut entries: Vec<Entry>) -> Result<Vec<Entry>, Error> {
     for entry in &mut entries {
         let Fact::Memory(memory) = &mut entry.fact else { continue };
+        store.sync()?;
         let session = store.stream_name(store.recorded_info(info).id())?.map(|name| name.id);
         let scope = MemoryScope { session, project: info.project.clone() };
         *memory = placed(store, &scope, std::mem::take(memory))?;

@@ -523,7 +523,7 @@ fn storage_crates_are_named_where_they_belong() -> io::Result<()> {
         let manifest = all.iter().find(|file| file.path == format!("{folder}Cargo.toml"));
         texts.extend(manifest.and_then(|file| Some((file.path.clone(), file.text.clone()?))));
         for (path, text) in texts {
-            for name in ["redb", "rkyv", "crossbeam", "crossbeam_channel"] {
+            for name in ["redb", "rkyv"] {
                 let named = lines_with(&text, name).into_iter();
                 findings.extend(named.map(|line| format!("{path}:{line}: names {name}")));
             }
@@ -531,8 +531,8 @@ fn storage_crates_are_named_where_they_belong() -> io::Result<()> {
     }
     report(
         findings,
-        "only engine::index knows redb, and only the engine knows redb, rkyv and crossbeam: give the engine a \
-         function that answers the question in its own types.",
+        "only engine::index knows redb, and only the engine knows redb and rkyv: give the engine a function \
+         that answers the question in its own types.",
     );
     Ok(())
 }

@@ -272,7 +272,7 @@ export class Store {
   /** The items of all sessions as JSON lines, with their texts and states. */
   async export(format: "jsonl" = "jsonl"): Promise<Buffer> {
     if (format !== "jsonl") {
-      throw new InvalidError(`a store is exported as 'jsonl', not ${JSON.stringify(format)}; Session.export has more formats`);
+      throw new InvalidError("a store is exported as 'jsonl'; Session.export has more formats");
     }
     return settled(this.#native.export());
   }
@@ -390,7 +390,7 @@ export interface RemoteOptions extends Omit<OpenOptions, "readOnly" | "durabilit
  */
 export async function openRemote(url: string | URL, name: string, folder: string | URL, options?: RemoteOptions): Promise<Store> {
   const it = read("open_remote", options);
-  const opening = { url: String(url), name, folder: place(folder, "folder"), ...it, lockWait: duration("lockWait", it.lockWait) };
+  const opening = { url: url instanceof URL ? String(url) : text("url", url), name, folder: place(folder, "folder"), ...it, lockWait: duration("lockWait", it.lockWait) };
   return new Store(await settled(native.openRemote(named(opening))));
 }
 

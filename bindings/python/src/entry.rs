@@ -38,9 +38,9 @@ impl Part {
     /// An image or document, as the host stored it.
     #[staticmethod]
     #[pyo3(signature = (data, media_type=None))]
-    fn media(data: &Bound<'_, PyAny>, media_type: Option<String>) -> PyResult<Self> {
+    fn media(data: &Bound<'_, PyAny>, media_type: Option<Given<String>>) -> PyResult<Self> {
         let mut made = Self::of(PartKind::Media, bytes_of("data", data)?);
-        made.part.media_type = media_type;
+        made.part.media_type = media_type.map(|Given(text)| text);
         Ok(made)
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Callable
@@ -261,3 +262,76 @@ def test_what_keeps_a_store_refuses_what_it_cannot_use(store: Store, tmp_path: P
             call()
         assert says in str(caught.value), number
     assert store.head() == head and [*tmp_path.iterdir()] == [Path(store.path)]
+
+
+class Odd:
+    """A value that fails when it is told."""
+
+    def __fspath__(self) -> int:
+        return 7
+
+    def __repr__(self) -> str:
+        raise RuntimeError("odd")
+
+
+#: Values of every kind, for arguments of every kind.
+ANY: dict[str, Any] = {
+    "nothing": None, "minus one": -1, "2**63": 2**63, "2**70": 2**70, "half": 1.5, "nan": math.nan, "inf": math.inf, "true": True,
+    "empty": "", "lone": LONE, "nul": "\0", "a word": "x", "digits": "9" * 30, "a name": "#" + "9" * 30, "a turn": "t" + "9" * 30,
+    "groups": "(" * 300, "bytes": b"\xff", "buffer": bytearray(b"x"), "list": [], "numbers": [1], "lone in a list": [LONE],
+    "nan in a list": [math.nan], "dict": {}, "numbers by numbers": {1: 2}, "lone as a name": {LONE: 1}, "lone by name": {"x": LONE},
+    "deep": nested(5000), "cycle": cycle(), "object": object(), "odd": Odd(), "set": {1}, "entry": Entry.message("user", "x"),
+}  # fmt: skip
+#: Arguments that have to be there, while another one is tried.
+USUAL: dict[str, Any] = {
+    "role": "user", "text": "x", "tool": "read", "params": {}, "items": [], "raw": "{}", "micros": 1, "head": 1, "lines": b"", "to": 1,
+    "tasks": [], "summaries": {"#3": "x"}, "seq": 1, "entry": Entry.memory("x"), "call": {}, "body": {}, "format": "anthropic",
+}  # fmt: skip
+
+
+def operations(store: Store) -> list[tuple[str, Callable[..., object]]]:
+    session = store.session("s1", project="shop")
+    session.append(Entry.step("t"), Entry.tool_started("c", "read", {"filePath": "a"}), Entry.tool_finished("c", "text"))
+    objects: list[object] = [store, session, session.view(), session.step("t"), Entry, Part]
+    found: list[tuple[str, Callable[..., object]]] = [
+        (f"{holder!r}.{name}", getattr(holder, name))
+        for holder in objects
+        for name in dir(holder)
+        if not name.startswith("_") and callable(getattr(holder, name)) and name not in ("close", "seal")
+    ]
+    functions = (acpdb.lint, acpdb.open, acpdb.open_all, acpdb.open_remote, acpdb.restore, acpdb.stores_in, acpdb.verify)
+    made = Entry.message("user", "x")
+    beside: list[tuple[str, Callable[..., object]]] = [("of_record", made.of_record), ("at_time", made.at_time)]
+    return [it for it in found if not it[0].endswith((".of_record", ".at_time"))] + beside + [(it.__name__, it) for it in functions]
+
+
+def test_any_value_at_any_place_is_used_or_refused_by_a_class_that_is_promised(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten operations raised ValueError, RecursionError or UnicodeEncodeError for what they could not use."""
+    monkeypatch.chdir(tmp_path)
+    faults: set[str] = set()
+    for name, operation in operations(store):
+        parameters = list(inspect.signature(operation).parameters.values())
+        for tried in parameters:
+            for kind, value in ANY.items():
+                given: list[Any] = []
+                named: dict[str, Any] = {}
+                for one in parameters:
+                    if one is tried and one.kind is one.KEYWORD_ONLY:
+                        named[one.name] = value
+                    elif one is tried or (one.default is one.empty and one.kind is not one.VAR_POSITIONAL):
+                        given.append(value if one is tried else USUAL.get(one.name, "x"))
+                try:
+                    made = operation(*given, **named)
+                    if isinstance(made, (Store, acpdb.Stores)):
+                        made.close()
+                except TypeError:
+                    pass
+                except acpdb.Error as error:
+                    if error.code == "error" or not str(error):
+                        faults.add(f"{name}({tried.name} = {kind}): {error}")
+                except Exception as error:
+                    faults.add(f"{name}({tried.name} = {kind}): {type(error).__name__}")
+    assert not faults, "\n".join(sorted(faults))
+    assert store.verify(deep=True)["verdict"] == "sound"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
 import acpdb
 import pytest
-from acpdb import Entry, Part, Store
+from acpdb import Entry, Part, Session, Store
 
 LONG = "fn main() {} // and so much more that hiding it is worth a line in its place\n" * 20
 
@@ -477,3 +478,32 @@ def test_without_waiting_for_the_disk_what_was_recorded_is_seen_at_once(tmp_path
             assert store.head() == last and store.event(last) is not None
             assert len(store.sessions()) == len([*store]) == number + 1
             assert store.find_session(f"s{number}").history()[0]["seq"] == last
+
+
+def test_without_waiting_for_the_disk_acts_rest_on_what_was_just_recorded(tmp_path: Path) -> None:
+    """Within milliseconds of an append nine operations said that there is no such session."""
+    memory = Entry.memory("pnpm", kind="preference", key="package_manager")
+    acts: list[Callable[[Session], object]] = [
+        lambda it: it.remember(memory),
+        lambda it: it.append(memory),
+        lambda it: it.discard("c"),
+        lambda it: it.distill({"c": "what it said"}),
+        lambda it: it.pin("c"),
+        lambda it: it.rewind(3),
+        lambda it: it.fork().history(),
+        lambda it: it.resume(),
+        lambda it: it.give_up("the host was restarted"),
+        lambda it: it.retract("m1"),
+        lambda it: it.step("t1").context("anthropic"),
+        lambda it: it.append_expecting(it.view().seq, Entry.message("user", "more")),
+    ]
+    for number, act in enumerate(acts):
+        with acpdb.open(tmp_path / str(number), durability="os", any_file_system=True) as store:
+            session = store.session("s1", project="shop")
+            session.append(
+                Entry.message("user", "hello"),
+                Entry.tool_started("c", "read", {"filePath": "a"}),
+                Entry.tool_finished("c", "a text"),
+                Entry.memory("fact", id="m1"),
+            )
+            act(session)

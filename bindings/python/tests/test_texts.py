@@ -17,12 +17,13 @@ import acpdb._errors
 import acpdb._session
 import acpdb._store
 import acpdb._view
+import acpdb.aio
 import pytest
 from test_docs import PAGES, ROOT
 
 #: The sources where they are, else what was installed.
 PACKAGE = Path(acpdb.__file__).resolve().parent
-MODULES = [acpdb, acpdb._errors, acpdb._session, acpdb._store, acpdb._view]
+MODULES = [acpdb, acpdb._errors, acpdb._session, acpdb._store, acpdb._view, acpdb.aio]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.__name__))

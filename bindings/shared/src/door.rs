@@ -90,6 +90,8 @@ pub fn of_store(store: &Store, operation: &str, json: &str) -> Result<Answer, Fa
 /// An operation of a session. Each records, or may.
 pub fn of_session(store: &Store, info: &StreamInfo, operation: &str, json: &str) -> Result<Answer, Fault> {
     let it = Arguments::read(json)?;
+    // As above: targets are looked up in a view.
+    store.sync()?;
     let session = store.session(info.clone());
     let alone = |names: Vec<String>| names.into_iter().map(|name| (name, None)).collect();
     match operation {

@@ -9,13 +9,11 @@
 //! Only frames that the log has made durable are read, so the index never knows more than the log after a power cut.
 //! Memory is bounded by one read. No caller waits for this thread.
 
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::locks::steady;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded, never, select};
 
 use super::frames::{FrameSource, SourceFault};
 use super::rows::{IndexRows, rows_of};
@@ -67,11 +65,31 @@ impl Default for IndexerOptions {
 /// The source must not own the indexer, or neither is ever dropped.
 #[derive(Debug)]
 pub struct Indexer {
-    nudge: Sender<()>,
-    /// Dropped to stop the thread.
-    stop: Option<Sender<Infallible>>,
+    calls: Arc<Nudges>,
     thread: Option<JoinHandle<()>>,
     stalled: Arc<Mutex<Option<Bypassed>>>,
+}
+
+/// Nudges to the thread: there are new frames, or it is to end.
+#[derive(Debug, Default)]
+struct Nudges {
+    made: Mutex<Nudged>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Nudged {
+    is_nudged: bool,
+    is_stopped: bool,
+}
+
+impl Nudges {
+    /// Waits until `is_over`, but for at most `time`.
+    fn wait(&self, time: Duration, is_over: impl Fn(&Nudged) -> bool) -> MutexGuard<'_, Nudged> {
+        let waited = self.changed.wait_timeout_while(steady(&self.made), time, |made| !is_over(made));
+        // A thread that panicked with the lock left a whole value: it is taken again.
+        waited.ok().map_or_else(|| steady(&self.made), |(made, _)| made)
+    }
 }
 
 impl Indexer {
@@ -84,22 +102,29 @@ impl Indexer {
         source: Arc<dyn FrameSource>,
         options: IndexerOptions,
     ) -> std::io::Result<Self> {
-        let (nudge, nudged) = bounded(1);
-        let (stop, stopped) = bounded(0);
+        let calls = Arc::<Nudges>::default();
         let stalled = Arc::new(Mutex::new(None));
-        let worker =
-            Worker { index, source, options, nudged, stopped, stalled: stalled.clone(), unflushed_count: 0 };
+        let worker = Worker {
+            index,
+            source,
+            options,
+            calls: Arc::clone(&calls),
+            stalled: Arc::clone(&stalled),
+            unflushed_count: 0,
+        };
         let thread =
             std::thread::Builder::new().name("acpdb-index".to_owned()).spawn(move || worker.run())?;
-        Ok(Self { nudge, stop: Some(stop), thread: Some(thread), stalled })
+        Ok(Self { calls, thread: Some(thread), stalled })
     }
 
     /// Says that there are new durable frames. Never waits; costs nothing while the thread has not come to the last
     /// nudge yet.
     pub fn nudge(&self) {
-        match self.nudge.try_send(()) {
-            // Full: it will look anyway. Disconnected: the index was put aside.
-            Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
+        let mut made = steady(&self.calls.made);
+        if !made.is_nudged {
+            made.is_nudged = true;
+            drop(made);
+            self.calls.changed.notify_one();
         }
     }
 
@@ -116,7 +141,8 @@ impl Indexer {
 
 impl Drop for Indexer {
     fn drop(&mut self) {
-        self.stop.take();
+        steady(&self.calls.made).is_stopped = true;
+        self.calls.changed.notify_one();
         if let Some(thread) = self.thread.take() {
             // A panic in the source ended the thread early: the index stays where it is.
             let _ = thread.join();
@@ -128,8 +154,7 @@ struct Worker {
     index: Arc<Index>,
     source: Arc<dyn FrameSource>,
     options: IndexerOptions,
-    nudged: Receiver<()>,
-    stopped: Receiver<Infallible>,
+    calls: Arc<Nudges>,
     stalled: Arc<Mutex<Option<Bypassed>>>,
     /// Events applied since the last durable transaction.
     unflushed_count: u64,
@@ -173,11 +198,7 @@ impl Worker {
 
     /// Waits for at most `time`.
     fn pause(&self, time: Duration) -> NextStep {
-        match self.stopped.recv_timeout(time) {
-            Err(RecvTimeoutError::Timeout) => NextStep::GoOn,
-            Err(RecvTimeoutError::Disconnected) => NextStep::Stop,
-            Ok(never) => match never {},
-        }
+        if self.calls.wait(time, |made| made.is_stopped).is_stopped { NextStep::Stop } else { NextStep::GoOn }
     }
 
     /// Waits until the process is worth an index.
@@ -278,15 +299,17 @@ impl Worker {
     /// Waits for a nudge. Puts everything on disk when none comes for a while.
     fn rest(&mut self) -> Result<NextStep, Bypassed> {
         loop {
-            let quiet = match self.unflushed_count {
-                0 => never(),
-                _ => crossbeam_channel::after(self.options.flush_idle),
-            };
-            select! {
-                recv(self.stopped) -> _ => return Ok(NextStep::Stop),
-                recv(self.nudged) -> _ => return Ok(NextStep::GoOn),
-                recv(quiet) -> _ => self.flush()?,
+            let quiet = if self.unflushed_count == 0 { Duration::MAX } else { self.options.flush_idle };
+            {
+                let mut made = self.calls.wait(quiet, |made| made.is_nudged || made.is_stopped);
+                if made.is_stopped {
+                    return Ok(NextStep::Stop);
+                }
+                if std::mem::take(&mut made.is_nudged) {
+                    return Ok(NextStep::GoOn);
+                }
             }
+            self.flush()?;
         }
     }
 

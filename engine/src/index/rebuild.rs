@@ -251,7 +251,7 @@ fn each_batch(
     head: Seq,
     mut apply: impl FnMut(Vec<IndexRows>) -> Result<(), Bypassed>,
 ) -> Result<(), Bypassed> {
-    let (send, batches) = crossbeam_channel::bounded(BATCH_COUNT_MAX);
+    let (send, batches) = std::sync::mpsc::sync_channel(BATCH_COUNT_MAX);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let failed = make_rows(source, head, |batch| send.send(Ok(batch)).is_ok()).err();

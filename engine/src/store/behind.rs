@@ -13,12 +13,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::ids::Seq;
 use crate::locks::steady;
@@ -30,6 +29,8 @@ use super::acknowledge::{Acknowledge, SettleFailure, kept_elsewhere};
 const WAITING_COUNT_MAX: usize = 1024;
 /// How long a commit without a waiting thread may wait for further ones, so that one sync serves them all.
 const OS_GATHER: Duration = Duration::from_millis(5);
+/// How long the settler sleeps while it gathers. A wake by each commit would cost more than the commit.
+const OS_NAP: Duration = Duration::from_millis(1);
 
 /// When an append is acknowledged.
 ///
@@ -100,7 +101,7 @@ pub(super) struct SettleJob {
 
 /// The thread that settles placed commits.
 #[derive(Default)]
-pub(super) struct Settler(Mutex<Option<(Sender<SettleJob>, JoinHandle<()>)>>);
+pub(super) struct Settler(Mutex<Option<(SyncSender<SettleJob>, JoinHandle<()>)>>);
 
 impl Settler {
     /// Hands over a job; `false`: the job was not taken, and the caller has to settle it.
@@ -115,7 +116,7 @@ impl Settler {
     ) -> bool {
         let mut running = steady(&self.0);
         if running.is_none() {
-            let (sender, receiver) = bounded(WAITING_COUNT_MAX);
+            let (sender, receiver) = sync_channel(WAITING_COUNT_MAX);
             let (log, elsewhere, after_sync) = (Arc::clone(log), elsewhere.cloned(), behind());
             let thread = std::thread::Builder::new().name("acpdb-settle".to_owned());
             let Ok(thread) = thread.spawn(move || {
@@ -152,17 +153,20 @@ fn settle_all(
     jobs: &Receiver<SettleJob>,
 ) {
     while let Ok(first) = jobs.recv() {
+        let began = Instant::now();
+        let mut is_waited_for = first.progress.is_some();
+        // Settling a later job settles the earlier ones.
         let mut group = vec![first];
-        let deadline = Instant::now().checked_add(OS_GATHER);
-        group.extend(jobs.try_iter().take(WAITING_COUNT_MAX));
-        while group.iter().all(|job| job.progress.is_none())
-            && let Some(deadline) = deadline
-            && let Ok(job) = jobs.recv_deadline(deadline)
-        {
-            // Settling a later job settles the earlier ones.
-            group.push(job);
-            if group.len() > WAITING_COUNT_MAX {
-                break;
+        while group.len() <= WAITING_COUNT_MAX {
+            match jobs.try_recv() {
+                Ok(job) => {
+                    is_waited_for |= job.progress.is_some();
+                    group.push(job);
+                }
+                Err(TryRecvError::Empty) if !is_waited_for && began.elapsed() < OS_GATHER => {
+                    std::thread::sleep(OS_NAP);
+                }
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
         let last = group.iter().map(|job| &job.placed).reduce(|last, next| last.later(next));

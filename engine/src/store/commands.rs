@@ -162,6 +162,7 @@ impl Store {
     /// # Errors
     /// As [`Store::context_tool`]; also if `to` is past the store's head.
     pub fn rewind(&self, stream: StreamId, to: Seq) -> Result<ActReply, Error> {
+        self.inner.sync()?;
         let view = self.view(stream)?;
         if to <= view.at() && !self.has_after(&view, to)? {
             let text = format!("Nothing to rewind: the branch has no event after {to}");

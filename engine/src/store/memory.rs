@@ -264,6 +264,8 @@ impl Store {
     ) -> Result<MemoryReceipt, Error> {
         let clean = self.inner.clean_memory(command);
         let command = clean.as_ref().unwrap_or(command);
+        // The session may have been acknowledged before its sync.
+        self.inner.sync()?;
         let project = self.project_of(scope)?.map(|name| self.inner.cleaned(&name));
         let mut opening: Vec<StreamInfo> = project.iter().map(StreamInfo::project).collect();
         opening.push(StreamInfo::user());

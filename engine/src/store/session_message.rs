@@ -90,6 +90,8 @@ impl Session {
     /// # Errors
     /// [`Error::NotFound`] if nothing was recorded yet.
     pub fn open_messages(&self) -> Result<Vec<String>, Error> {
+        // A call that is open is known before its sync, too.
+        self.store().inner.sync()?;
         let view = self.view()?;
         let (state, at) = (view.state(), view.at());
         let finished: FxHashSet<&str> =

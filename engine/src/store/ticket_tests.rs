@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
+use crate::command::memory::MemoryCommand;
 use crate::command::{ContextAction, Target};
+use crate::entry::MemoryEntry;
 use crate::event::{Event, Payload, Role};
+use crate::fold::policy::Policy;
 use crate::storage::{Fault, FaultKind, FixedClock, FixedEntropy, SimStorage, SimWorld};
 
 fn open_with(storage: &SimStorage, durability: Durability) -> Store {
@@ -212,6 +215,34 @@ fn under_os_a_commit_is_seen_once_it_is_synced_and_a_power_cut_takes_whole_commi
         let expected: Vec<String> = (0..kept.len()).map(|number| format!("message {number}")).collect();
         assert_eq!(kept, expected, "a beginning of what was acknowledged, and all that was synced");
         assert!(!kept.is_empty());
+    }
+}
+
+/// Who appended and then asked for a command was told that there is no such session, until the sync that follows within milliseconds.
+#[test]
+fn under_os_a_command_sees_what_was_appended_before_it() {
+    let remembered = || {
+        MemoryCommand::Add(MemoryEntry {
+            value: "tests are slow".into(),
+            confidence: 80,
+            ..MemoryEntry::default()
+        })
+    };
+    type Command = Box<dyn Fn(&Session) -> Result<(), Error>>;
+    let commands: Vec<(&str, Command)> = vec![
+        ("rewind", Box::new(|it| it.store().rewind(it.id(), Seq(2)).map(drop))),
+        (
+            "remember",
+            Box::new(move |it| it.store().remember(&MemoryScope::session(it.id()), &remembered()).map(drop)),
+        ),
+        ("resume", Box::new(|it| it.open_or_resume().map(drop))),
+        ("policy", Box::new(|it| it.store().set_policy(Some(it.id()), &Policy::default(), None).map(drop))),
+    ];
+    for (seed, (name, command)) in commands.into_iter().enumerate() {
+        let world = SimWorld::new(seed as u64);
+        let store = open_with(&world.process(1), Durability::Os);
+        let _ = store.append(&session(), vec![message(0), message(1)]).unwrap();
+        command(&store.session(session())).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, overload
 
 from . import _shapes as shapes, _waking
 from ._acpdb import Entry, Receipt, Session as NativeSession, Ticket as NativeTicket
-from ._typed import typed
+from ._typed import as_object, typed
 from ._view import View
 
 
@@ -332,7 +332,7 @@ class Session:
 
     def distill(self, summaries: Mapping[str, str]) -> shapes.ActReply:
         """Hides items, each behind its summary."""
-        return cast(shapes.ActReply, self._native.call("distill", summaries=dict(summaries)))
+        return cast(shapes.ActReply, self._native.call("distill", summaries=as_object(summaries)))
 
     def restore(self, *targets: str, pin: bool = False) -> shapes.ActReply:
         """Shows items again; with `pin` the rules leave them alone."""
@@ -340,7 +340,7 @@ class Session:
 
     def context_tool(self, call: Mapping[str, shapes.Json]) -> shapes.ActReply:
         """Runs a call of the context tool as a model makes it: `{"action": .., "targets": [[target, summary?], ..]}`."""
-        return cast(shapes.ActReply, self._native.call("context_tool", call=dict(call)))
+        return cast(shapes.ActReply, self._native.call("context_tool", call=as_object(call)))
 
     def pin(self, *targets: str) -> shapes.ActReply:
         """Keeps items from the rules."""
@@ -374,7 +374,7 @@ class Session:
 
     def update_tasks(self, tasks: Iterable[Mapping[str, shapes.Json]]) -> shapes.ActReply:
         """Changes tasks, as an agent asks for it: `[{"id": .., "status": ..}, ..]`."""
-        return cast(shapes.ActReply, self._native.call("update_tasks", tasks=[dict(task) for task in tasks]))
+        return cast(shapes.ActReply, self._native.call("update_tasks", tasks=[as_object(task) for task in tasks]))
 
     # Remember
 

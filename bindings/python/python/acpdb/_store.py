@@ -23,7 +23,7 @@ from ._acpdb import (
 )
 from ._errors import InvalidError, NotFoundError
 from ._session import Session
-from ._typed import checked, typed
+from ._typed import as_object, checked, typed
 
 #: How long one wait of an iterator is, in seconds; it then waits again.
 _WAIT = 0.25
@@ -275,8 +275,7 @@ class Store(Closing):
 
     def set_policy(self, policy: str | Mapping[str, shapes.Json], *, reason: str | None = None) -> int:
         """Sets the policy for what comes, by a preset's name or as data; its seq."""
-        given = policy if isinstance(policy, str) else dict(policy)
-        return cast(int, self._native.call("set_policy", policy=given, reason=reason))
+        return cast(int, self._native.call("set_policy", policy=as_object(policy), reason=reason))
 
     def verify(self, *, deep: bool = False) -> shapes.Report:
         """Checks every digest and link of the store; `deep` also what was concluded."""
@@ -328,9 +327,7 @@ class Store(Closing):
     def export(self, format: Literal["jsonl"] = "jsonl") -> bytes:
         """The items of all sessions as JSON lines, with their texts and states."""
         if format != "jsonl":
-            raise InvalidError(
-                f"a store is exported as 'jsonl', not {format!r}; Session.export has more formats"
-            )
+            raise InvalidError("a store is exported as 'jsonl'; Session.export has more formats")
         return self._native.export()
 
     def __repr__(self) -> str:
@@ -536,6 +533,7 @@ def open_all(
     return Stores(NativeStores(paths, **_reading(any_file_system, key_file, passphrase)))
 
 
+@checked
 def stores_in(folder: str | os.PathLike[str]) -> list[str]:
     """The stores in a folder, in order of names: its subfolders that are stores, or projects with a store."""
     return [os.fspath(path) for path in found_stores(folder)]
@@ -554,11 +552,13 @@ def restore(
     return cast(shapes.Backup, restore_backup(backup, folder, **_reading(any_file_system, key_file, passphrase)))
 
 
+@checked
 def verify(path: str | os.PathLike[str], *, deep: bool = False) -> shapes.Report:
     """Checks every digest and link of the store in a folder, without opening it: also of one that cannot be opened."""
     return cast(shapes.Report, verify_store(path, deep))
 
 
+@checked
 def lint(
     body: bytes | str | Mapping[str, shapes.Json],
     format: shapes.RequestFormat,
@@ -574,5 +574,4 @@ def lint(
     >>> [finding["pointer"] for finding in findings]
     ['/messages/0/content/0/tool_use_id']
     """
-    given = body if isinstance(body, (bytes, str)) else dict(body)
-    return cast("list[shapes.Finding]", lint_request(given, format, model, previous))
+    return cast("list[shapes.Finding]", lint_request(as_object(body), format, model, previous))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -12,6 +12,14 @@ C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
 #: Their arguments are entries, which were checked as they were made; and they are called most.
 _UNTOUCHED = ("append", "submit")
+
+
+def as_object(given: object) -> object:
+    """A mapping as the dict that JSON has; anything else as it is, for the engine to say what is meant."""
+    if not isinstance(given, Mapping):
+        return given
+    mapping: Mapping[Any, Any] = given
+    return dict(mapping)
 
 
 def typed(kind: C) -> C:
