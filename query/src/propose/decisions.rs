@@ -77,6 +77,20 @@ const WORK_TOOLS: &[&str] = &[
     "write",
 ];
 
+/// Words for a thing that is there for a while, and for a manner.
+const PASSING: &[&str] = &[
+    "care",
+    "caution",
+    "dummy",
+    "disposable",
+    "placeholder",
+    "quick",
+    "scratch",
+    "temporary",
+    "throwaway",
+    "tmp",
+];
+
 /// Words for such a thing that stand behind its name.
 const WORK_THINGS: &[&str] =
     &["agent", "agents", "browser", "command", "script", "skill", "subagent", "subagents", "tool", "tools"];
@@ -154,6 +168,7 @@ fn is_decided(scan: &TokenScan<'_>, index: usize, start: usize, end: usize, is_u
     let mut words = (start..end).filter(|index| scan.any_word(*index).is_some());
     let first = words.next().unwrap_or(start);
     let is_work = scan.is_one_of(first, WORK_TOOLS)
+        || (first..end.min(first + 2)).any(|index| scan.is_one_of(index, PASSING))
         || (start..end.min(start + 5)).any(|index| scan.is_one_of(index, WORK_THINGS))
         || (start..end).any(|index| scan.is(index, "to") && scan.is_one_of(index + 1, WORK));
     if scan.is(first, "do") && scan.any_word(first + 1).is_none() {

@@ -304,9 +304,15 @@ fn is_for_once(scan: &TokenScan<'_>, hit: &TableHit<'_>) -> bool {
         let is_partial = scan.is_one_of(index + 1, &["for", "in", "on", "to", "when"]);
         scan.is(index, "only") && index >= hit.end && (index > hit.end || is_partial)
     };
+    // "use yarn if npm fails" is for a case; "we moved to yarn and back" is over.
+    let is_undone = |index: usize| {
+        let is_back = scan.is_one_of(index, &["and", "but", "then"]) && scan.is(index + 1, "back");
+        index >= hit.end && (is_back || scan.is_one_of(index, &["if", "unless", "until"]))
+    };
     sentence(scan, hit.start).any(|index| {
         is_one(index)
             || is_narrow(index)
+            || is_undone(index)
             || FOR_A_WHILE.iter().any(|phrase| scan.phrase(index, phrase).is_some())
     })
 }
