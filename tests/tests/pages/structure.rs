@@ -80,7 +80,7 @@ fn an_item_has_the_tokens_that_it_had_then_whatever_a_rewind_took() {
     let store = store();
     let started = Entry::tool_started("c1", "bash", r#"{"command":"make"}"#);
     record(&store, &[Entry::step("t1"), started, Entry::step("t2")]);
-    record(&store, &[Entry::tool_completed("c1", &"made\n".repeat(200)), Entry::step("t3")]);
+    record(&store, &[Entry::tool_completed("c1", "made\n".repeat(200)), Entry::step("t3")]);
     record(&store, &exchange(4, "and now?", "/src/a.rs", &"line\n".repeat(90)));
     let session = store.find_stream("s1").unwrap();
     let rewound = |to: u64| Entry::from(fact::Rewound { to: PointRef::Seq(Seq(to)) });
