@@ -38,6 +38,7 @@ const NO_OBJECTS: &[&str] = &[
     "none",
     "nothing",
     "option",
+    "plan",
     "something",
     "that",
     "their",
@@ -59,6 +60,7 @@ const WORK_TOOLS: &[&str] = &[
     "curl",
     "edit",
     "find",
+    "gdb",
     "git",
     "glob",
     "grep",
@@ -71,10 +73,15 @@ const WORK_TOOLS: &[&str] = &[
     "ripgrep",
     "search",
     "sed",
+    "ssh",
+    "strace",
+    "sudo",
     "tail",
     "task",
+    "tmux",
     "todowrite",
     "write",
+    "xargs",
 ];
 
 /// Words for a thing that is there for a while, and for a manner.
@@ -105,6 +112,7 @@ const WORK: &[&str] = &[
     "count",
     "debug",
     "determine",
+    "double",
     "examine",
     "explore",
     "extract",
@@ -123,6 +131,7 @@ const WORK: &[&str] = &[
     "parse",
     "print",
     "read",
+    "recheck",
     "reproduce",
     "review",
     "run",
@@ -184,9 +193,10 @@ fn is_decided(scan: &TokenScan<'_>, index: usize, start: usize, end: usize, is_u
     let is_open = says::is_supposed(scan, index)
         || says::is_reported(scan, index)
         || says::is_question(scan, index)
-        || (start..end).any(|index| scan.is_one_of(index, &["if", "unless"]))
+        || (start..end).any(|index| scan.is_one_of(index, &["if", "or", "unless"]))
         || sentence.take(SENTENCE_MAX).any(|index| scan.is(index, "example"));
-    let is_step = scan.is(index, "decided") && scan.is_one_of(first, WORK);
+    let is_step =
+        scan.is(index, "decided") && (scan.is_one_of(first, WORK) || scan.is_one_of(first, WORK_TOOLS));
     !(is_judged || is_open || is_step || is_use && (scan.is_one_of(first, NO_OBJECTS) || is_work || is_there))
 }
 

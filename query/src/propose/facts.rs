@@ -173,6 +173,9 @@ const NO_ROLES: &[&str] = &[
 
 /// Words that make what stands after "I'm a" a liking, a distance or a mood.
 const NO_TRADES: &[&str] = &[
+    "again",
+    "anymore",
+    "away",
     "believer",
     "bird",
     "camper",
@@ -192,6 +195,7 @@ const NO_TRADES: &[&str] = &[
     "moment",
     "month",
     "months",
+    "percent",
     "person",
     "second",
     "seconds",
@@ -200,6 +204,10 @@ const NO_TRADES: &[&str] = &[
     "stranger",
     "sucker",
     "supporter",
+    "sure",
+    "today",
+    "tonight",
+    "too",
     "victim",
     "week",
     "weeks",

@@ -115,11 +115,12 @@ impl FoldStep<'_> {
             return;
         };
         let call = Arc::clone(call);
-        let is_completed = |task: &str| {
-            self.subs.tasks.task(task, self.at).is_some_and(|task| task.status == TaskStatus::Completed)
+        // What stands behind a summary already stays there.
+        let is_behind = |eviction: u32| {
+            let known = self.facts.evictions.get(eviction as usize);
+            known.is_some_and(|known| self.core.task_ended.contains_key(&known.task))
         };
-        // What is completed already stays behind its summary.
-        let ends: Vec<_> = call.ends.iter().filter(|(end, _)| !is_completed(&end.task)).collect();
+        let ends: Vec<_> = call.ends.iter().filter(|(_, eviction)| !is_behind(*eviction)).collect();
         self.task_changed(&call.change, call.seq);
         for (end, eviction) in ends {
             self.task_evicted(end, *eviction, call.seq);
