@@ -133,7 +133,7 @@ impl<'v> Making<'v> {
             let time = self.times.get(&item.item.seq).copied().unwrap_or(item.recorded_at);
             let seconds = time.get().saturating_sub(self.data.session.began).div_euclid(1_000_000);
             let then = self.turning_points(&item);
-            let tokens = recorded(&then);
+            let tokens = (item.input.tokens, item.output.tokens);
             let (inputs, contents, points) = self.history(&then, tokens, texts)?;
             let data = ItemData(
                 item.item.seq.get(),
@@ -169,7 +169,7 @@ impl<'v> Making<'v> {
         points.into_iter().filter_map(then).collect()
     }
 
-    /// The texts of an item and how it stood, at each of its turning points; `tokens` as recorded.
+    /// The texts of an item and how it stood, at each of its turning points; `tokens` as recorded at the end.
     #[expect(clippy::type_complexity, reason = "three lists that belong to the row they go into")]
     fn history(
         &mut self,
@@ -211,7 +211,7 @@ impl<'v> Making<'v> {
         Ok((inputs, contents, points))
     }
 
-    /// How an item stood; what it shows is told if that is not what it has recorded in `tokens`.
+    /// How an item stood. Its tokens are told if they are not `tokens`: a rewind may have taken the result that it had.
     fn point(
         &mut self,
         then: &ItemSince,
@@ -301,15 +301,6 @@ impl<'v> Making<'v> {
         };
         self.data.words = std::mem::take(&mut self.words).into_list();
     }
-}
-
-/// Tokens of input and output as last recorded: a rewind may have taken a call's result, and the page goes back to before it.
-fn recorded(then: &[ItemSince]) -> (u64, u64) {
-    let last = |face: fn(&ItemView) -> &FaceView| {
-        let there = then.iter().rev().map(|then| face(&then.item));
-        there.clone().find(|face| face.state != FaceState::Absent).map_or(0, |face| face.tokens)
-    };
-    (last(|item| &item.input), last(|item| &item.output))
 }
 
 /// The facts that the events of a session tell beside its items.
