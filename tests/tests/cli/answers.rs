@@ -290,11 +290,13 @@ fn a_hosts_own_tool_changes_tasks_once_its_call_has_completed() {
     ]);
     assert!(world.run(&["context", "-s", "s1"]).ok().contains("port = 8080"));
     feed(&[
+        // A completion without a summary has nothing to stand for its outputs.
+        json!({"tool": {"call": "c0", "tool": "SigmaTaskUpdate", "params": {"todos": [{"id": "T1", "status": "completed"}]}, "output": "ok"}}),
         json!({"tool": {"call": "c6", "tool": "SigmaTaskUpdate", "params": update("completed", "the port is 9090 by now"), "output": "ok"}}),
     ]);
     let context = world.run(&["context", "-s", "s1"]).ok();
     assert!(context.contains("the port is 9090") && !context.contains("the port is 8080"), "{context}");
-    // What a rewind takes back is undone, the completion too.
+    // A rewind undoes a completion, too.
     world.run(&["rewind", "t6", "-s", "s1"]).ok();
     world.assert_sound();
     assert_eq!(tasks(), [json!(["T1", "in_progress", "the port is 8080, in a.toml"])]);

@@ -115,7 +115,7 @@ impl FoldStep<'_> {
             return;
         };
         let call = Arc::clone(call);
-        // What stands behind a summary already stays there.
+        // A task behind a summary stays behind it.
         let is_behind = |eviction: u32| {
             let known = self.facts.evictions.get(eviction as usize);
             known.is_some_and(|known| self.core.task_ended.contains_key(&known.task))
