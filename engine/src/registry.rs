@@ -39,6 +39,9 @@ pub struct ToolFacts {
     pub todo: TodoRole,
     /// The whole todo list that the parameters hold: a JSON array of objects with `content` and `status`.
     pub todos: Option<Vec<u8>>,
+    /// The changes of tasks that the parameters ask for, as [`crate::command::TaskUpdate`] reads them: `{"tasks": [{"id": .., "status": ..,
+    /// "result_summary": ..}]}`. They count once the call has completed; a task that it completes goes behind the summary as given.
+    pub tasks: Option<Vec<u8>>,
     /// Parameters that a tombstone shows, in order; empty: the first two canonical ones.
     pub shown: Vec<&'static str>,
 }

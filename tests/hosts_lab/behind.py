@@ -195,6 +195,20 @@ def economy(scene):
         fault(scene, "%d copies are on the wire" % left)
 
 
+def copied(scene):
+    """A model that writes a file again with the parameters that it sees writes what it wrote, and no placeholder."""
+    attached.acpdb(scene, "store", "policy", "set", "economy", "serve.mode=eager")
+    scene.mode = "prune"
+    ends(scene, play(scene, "Write it. <play:copies>"))
+    with open(os.path.join(lab.HERE, "plays.json"), encoding="utf-8") as file:
+        wrote = json.load(file)["copies"][0]["calls"][0]["text"]
+    with open(scene.project + "/src/copy.txt", encoding="utf-8") as file:
+        copy = file.read()
+    scene.note = "%d requests, %d characters written, %d again" % (len(sent(scene)), len(wrote), len(copy))
+    if copy.strip() != wrote.strip():
+        fault(scene, "the copy is %r" % copy[:300])
+
+
 def usual(scene):
     left, _ = pruned(scene, ("acp",))
     if left > 2:
@@ -329,8 +343,8 @@ def away(scene):
 COMMON = [recorded, usual, economy, eager]
 BROKEN = [no_store, damaged, removed, locked, full, killed, away]
 # Gemini CLI gives up at an answer that breaks off, and goes on asking a provider that is away for minutes, with acpdb and without.
-SCENES = {"claude": COMMON + BROKEN, "codex": COMMON + BROKEN, "gemini": COMMON + BROKEN[:-2],
-          "opencode": [recorded], "copilot": COMMON}
+SCENES = {"claude": COMMON + [copied] + BROKEN, "codex": COMMON + BROKEN, "gemini": COMMON + [copied] + BROKEN[:-2],
+          "opencode": [recorded], "copilot": COMMON + [copied]}
 
 
 def main():

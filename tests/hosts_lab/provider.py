@@ -92,6 +92,21 @@ def place(api, body):
     return (play and (play, line)), newest
 
 
+def written(value, path):
+    """The text with which a call in a request wrote this file, as the model sees it; "" if it sees no such call."""
+    if isinstance(value, str) and value.startswith("{") and path in value:
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return ""
+    if isinstance(value, dict):
+        texts = [value[name] for name in ("content", "file_text") if isinstance(value.get(name), str)]
+        if texts and any(isinstance(one, str) and one.endswith(path) for one in value.values()):
+            return texts[0]
+        value = list(value.values())
+    return next(filter(None, (written(one, path) for one in value)), "") if isinstance(value, list) else ""
+
+
 def has_tools(body):
     return bool(body.get("tools"))
 
@@ -141,6 +156,8 @@ class Stage:
                 row = next((line for text in strings(body) for line in text.splitlines() if call["about"] in line and re.search(r"#\d+", line)), "")
                 found = re.search(r"#\d+", row)
                 call = dict(call, query=found.group() if found else call["about"])
+            if "copy" in call:
+                call = dict(call, text=written(body, call["copy"]))
             made = call_of(self.host, call, self.project)
             if made is None:  # The host has nothing for it: something else is called, so that the play goes on.
                 made = call_of(self.host, {"do": "run", "command": "true"}, self.project)

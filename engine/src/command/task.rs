@@ -160,6 +160,19 @@ impl TaskUpdate {
         found
     }
 
+    /// The tasks as events hold them, their texts among `bodies`.
+    pub(super) fn fields(&self, bodies: &mut Bodies) -> Vec<TaskFields> {
+        let mut body = |text: &Option<String>| text.as_ref().map(|text| bodies.add_copied(text));
+        let fields = self.tasks.iter().map(|entry| TaskFields {
+            id: entry.id.clone(),
+            content: body(&entry.content),
+            status: entry.status,
+            extra: body(&entry.extra),
+            summary: body(&entry.result_summary),
+        });
+        fields.collect()
+    }
+
     fn merge(&mut self, entry: TaskEntry) {
         let Some(known) = self.tasks.iter_mut().find(|known| known.id == entry.id) else {
             self.tasks.push(entry);
@@ -317,18 +330,7 @@ fn merged_summary(
 
 fn changed_draft(update: &TaskUpdate, message: Option<&str>) -> EventDraft {
     let mut bodies = Bodies::default();
-    let mut body = |text: &Option<String>| text.as_ref().map(|text| bodies.add_copied(text));
-    let tasks = update
-        .tasks
-        .iter()
-        .map(|entry| TaskFields {
-            id: entry.id.clone(),
-            content: body(&entry.content),
-            status: entry.status,
-            extra: body(&entry.extra),
-            summary: body(&entry.result_summary),
-        })
-        .collect();
+    let tasks = update.fields(&mut bodies);
     EventDraft::of(TaskChanged { tasks, message: message.map(str::to_owned) }, bodies)
 }
 

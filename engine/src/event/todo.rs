@@ -206,6 +206,12 @@ pub struct TaskFields {
 
 part!(TaskFields { 0 id, 1 content, 2 status, 3 extra, 4 summary });
 
+impl TaskFields {
+    pub(super) fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
+        [&mut self.content, &mut self.extra, &mut self.summary].into_iter().flatten().for_each(each);
+    }
+}
+
 /// Tasks changed, as an accepted update said.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TaskChanged {
@@ -250,9 +256,7 @@ impl EventKind for TaskChanged {
     }
 
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
-        for TaskFields { content, extra, summary, .. } in &mut self.tasks {
-            [content, extra, summary].into_iter().flatten().for_each(&mut *each);
-        }
+        self.tasks.iter_mut().for_each(|task| task.bodies_mut(each));
     }
 }
 

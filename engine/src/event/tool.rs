@@ -5,7 +5,7 @@ use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::cbor::{array, numbers, part, record};
 use super::kind::{EventKind, NamedBody, bodies_of, named_parts, tokens_of};
-use super::{Body, Part, TodoList, TodoUpdate};
+use super::{Body, Part, TaskFields, TodoList, TodoUpdate};
 use crate::ids::Signature;
 use crate::text::signature::is_masked;
 use crate::text::words::{tokens, word};
@@ -148,11 +148,14 @@ pub struct ToolCallStarted {
     pub registry: u32,
     /// The provider's signature on the call, byte for byte.
     pub provider_signature: Option<Body>,
+    /// The changes of tasks that the parameters ask for; they count once the call has completed.
+    pub tasks: Vec<TaskFields>,
 }
 
 record!(ToolCallStarted {
     4 call, 5 message, 6 tool, 7 params, 8 canonical_tokens, 9 label, 10 signature, 11 forms,
     12 class, 13 keys, 14 volatile, 15 todo, 16 todos, 17 shown, 18 registry, 19 provider_signature,
+    20 tasks,
 });
 
 impl EventKind for ToolCallStarted {
@@ -187,6 +190,11 @@ impl EventKind for ToolCallStarted {
             shown: Shown { line_bytes: 10, line_tokens: 4, object_bytes: 12, object_tokens: 5 },
             registry: 1,
             provider_signature: Some(body(2, 9)),
+            tasks: vec![crate::event::TaskFields {
+                id: "t1".to_owned(),
+                content: Some(body(3, 4)),
+                ..Default::default()
+            }],
         }
     }
 
@@ -197,7 +205,8 @@ impl EventKind for ToolCallStarted {
     fn bodies_mut(&mut self, each: &mut dyn FnMut(&mut Body)) {
         each(&mut self.params);
         self.todos.iter_mut().for_each(|list| each(&mut list.body));
-        self.provider_signature.iter_mut().for_each(each);
+        self.provider_signature.iter_mut().for_each(&mut *each);
+        self.tasks.iter_mut().for_each(|task| task.bodies_mut(each));
     }
 }
 

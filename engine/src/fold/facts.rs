@@ -47,6 +47,9 @@ pub(crate) struct Facts {
     /// Lists that calls wrote.
     #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
     pub(crate) todo_lists: Vec<Arc<TodoList>>,
+    /// Calls that change tasks, in the order of recording.
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
+    pub(crate) task_calls: Vec<Arc<TaskCall>>,
     pub(crate) revisions: Vec<FaceRevision>,
     pub(crate) messages: Vec<MessageFact>,
     /// The message with a name as its key, by name; [`NONE`] without one. Made at its first use, as tables are.
@@ -217,6 +220,12 @@ impl Facts {
         ix
     }
 
+    /// The changes of tasks that the call asks for that began with event `seq`.
+    pub(crate) fn task_call(&self, seq: Seq) -> Option<&Arc<TaskCall>> {
+        let place = self.task_calls.binary_search_by_key(&seq, |call| call.seq);
+        self.task_calls.get(place.ok()?)
+    }
+
     /// The facts recorded up to `at`, for a fork.
     pub(crate) fn until(&self, at: Seq) -> Self {
         let mut facts = self.clone();
@@ -228,6 +237,7 @@ impl Facts {
         facts.revisions.retain(|revision| revision.seq <= at);
         facts.acts.retain(|act| act.seq <= at);
         facts.evictions.retain(|eviction| eviction.seq <= at);
+        facts.task_calls.retain(|call| call.seq <= at);
         for message in &mut facts.messages {
             (message.first, message.last) = (NONE, NONE);
         }

@@ -98,7 +98,11 @@ fn near_key(key: &str) -> Option<String> {
             .any(|name| name.strip_prefix(tail).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
     };
     let tails = key.match_indices('.').filter_map(|(at, _)| key.get(at + 1..));
-    tails.into_iter().find(|tail| is_known(tail)).map(str::to_owned).or_else(|| nearest(key, names()))
+    tails
+        .into_iter()
+        .find(|tail| is_known(tail))
+        .map(str::to_owned)
+        .or_else(|| nearest(key, names().chain([FILE_RULE])))
 }
 
 impl Policy {

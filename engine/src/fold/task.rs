@@ -150,15 +150,15 @@ impl TaskState {
         era.note_active(seq);
     }
 
-    /// A task's logs were evicted: it is completed, whether or not a change said so.
-    pub fn evicted(&mut self, seq: Seq, evicted: &TaskEvicted) {
+    /// A task's logs were evicted: it is completed, whether or not a change said so. `task_seq`: the event that names bodies.
+    pub fn evicted(&mut self, seq: Seq, evicted: &TaskEvicted, task_seq: Seq) {
         let era = self.newest_mut();
         let index = era.index(&evicted.task);
         let Some((task, mut version)) = era.next_version(index, seq) else { return };
         version.status = TaskStatus::Completed;
         version.eviction = Some(Arc::new(Eviction {
             seq,
-            summary: evicted.summary.as_ref().map(|body| body.id(seq)),
+            summary: evicted.summary.as_ref().map(|body| body.id(task_seq)),
             validation: evicted.validation.clone(),
         }));
         let ended = version.ended.take().filter(|ended| ended.message.is_some() || evicted.message.is_none());

@@ -33,7 +33,7 @@ use tables::{
 };
 
 /// Version of the tables. It goes up with every change of a table that changes an answer.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Longest key that is stored with a call, and the most of all keys together: keys are repeated in the event.
 const KEY_BYTES_MAX: usize = 4 << 10;
@@ -192,6 +192,10 @@ fn facts(line: &ToolRow, params: &Json) -> ToolFacts {
             facts.todos = params.get(name).and_then(|list| todos::normalised(list, content));
         }
         Does::TodoRead => facts.todo = TodoRole::Read,
+        Does::Tasks(name, fields) => {
+            facts.todo = TodoRole::Delta;
+            facts.tasks = params.get(name).and_then(|list| todos::tasks(list, fields));
+        }
         Does::TodoDelta(name) => {
             facts.todo = TodoRole::Delta;
             if let Some(task) = text_at(params, name) {

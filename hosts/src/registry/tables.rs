@@ -42,6 +42,8 @@ pub(super) enum Does {
     TodoRead,
     /// Changes a single todo; the param names it.
     TodoDelta(&'static str),
+    /// Changes tasks: the param that lists them, and what its entries call id, content, status and summary.
+    Tasks(&'static str, [&'static str; 4]),
     /// Asks again about something that goes on: equal params, new answer.
     Poll,
     /// Gives a task to a subagent, or anything else worth showing, without keys.
@@ -113,6 +115,7 @@ pub(super) const GENERAL: &[ToolRow] = &[
     shown("run_command", Does::Shell("command", &["cwd"]), &["command"]),
     tool("web_search", Does::Query("query")),
     tool("write_todos", Does::Todos("todos", "description")),
+    tool("SigmaTaskUpdate", Does::Tasks("todos", ["id", "content", "status", "result_summary"])),
 ];
 
 /// opencode.

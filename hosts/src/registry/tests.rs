@@ -20,6 +20,9 @@ fn describe(host: &str, tool: &str, params: &str) -> String {
     if facts.todo != TodoRole::None {
         write!(out, " | todo {:?}", facts.todo).unwrap();
     }
+    if let Some(tasks) = facts.tasks {
+        write!(out, " tasks {}", String::from_utf8(tasks).unwrap()).unwrap();
+    }
     if let Some(todos) = facts.todos {
         write!(out, " {}", String::from_utf8(todos).unwrap()).unwrap();
     }
@@ -239,6 +242,12 @@ fn todo_lists_have_one_form() {
             ("gemini-cli", "tracker_create_task", "{}"),
             ("opencode", "todowrite", r#"{"todos":[]}"#),
             ("opencode", "todoread", "{}"),
+            (
+                "my-agent",
+                "SigmaTaskUpdate",
+                r#"{"todos":[{"id":1,"status":"completed","result_summary":"r","acceptance_criteria":["c"]}]}"#,
+            ),
+            ("my-agent", "SigmaTaskUpdate", r#"{"todos":"none"}"#),
         ],
         &expect![[r#"
             claude-code TodoWrite: other | todo Write [{"content":"a","status":"pending","activeForm":"b"},{"content":"c","status":"pending"}]
@@ -250,6 +259,8 @@ fn todo_lists_have_one_form() {
             gemini-cli tracker_create_task: other | todo Delta
             opencode todowrite: other | todo Write
             opencode todoread: other | todo Read
+            my-agent SigmaTaskUpdate: other | todo Delta tasks {"tasks":[{"id":1,"status":"completed","result_summary":"r","acceptance_criteria":["c"]}]}
+            my-agent SigmaTaskUpdate: other | todo Delta
         "#]],
     );
     let output = br#"[ {"priority":"high","status":"pending","content":"a","id":"1"} ]"#;

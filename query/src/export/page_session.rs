@@ -132,7 +132,9 @@ impl<'v> Making<'v> {
             let Some(item) = self.item(*ix) else { continue };
             let time = self.times.get(&item.item.seq).copied().unwrap_or(item.recorded_at);
             let seconds = time.get().saturating_sub(self.data.session.began).div_euclid(1_000_000);
-            let (inputs, contents, points) = self.history(&item, texts)?;
+            let then = self.turning_points(&item);
+            let tokens = (item.input.tokens, item.output.tokens);
+            let (inputs, contents, points) = self.history(&then, tokens, texts)?;
             let data = ItemData(
                 item.item.seq.get(),
                 item.item.part,
@@ -144,7 +146,7 @@ impl<'v> Making<'v> {
                 place(item.keys.first().map(|key| self.words.number(&page_past::clip(key)))),
                 item.hash.clone().unwrap_or_default(),
                 item.call.as_ref().map(ToString::to_string).unwrap_or_default(),
-                (item.input.tokens, item.output.tokens),
+                tokens,
                 inputs,
                 contents,
                 points,
@@ -155,28 +157,30 @@ impl<'v> Making<'v> {
         Ok(())
     }
 
-    /// The texts of an item and how it stood, at each of its turning points.
+    /// An item as it stood, at each of its turning points.
+    fn turning_points(&self, item: &ItemView) -> Vec<ItemSince> {
+        let state = self.view.state();
+        let points = state.turning_points(item.ix, self.view.at());
+        if points.len() == 1 {
+            // The item never changed.
+            return vec![ItemSince { since: item.item.seq, item: item.clone() }];
+        }
+        let then = |since| Some(ItemSince { since, item: state.item(item.ix, since)? });
+        points.into_iter().filter_map(then).collect()
+    }
+
+    /// The texts of an item and how it stood, at each of its turning points; `tokens` as recorded at the end.
     #[expect(clippy::type_complexity, reason = "three lists that belong to the row they go into")]
     fn history(
         &mut self,
-        item: &ItemView,
+        then: &[ItemSince],
+        tokens: (u64, u64),
         texts: &mut TextWriter<'_>,
     ) -> Result<(Vec<(u64, TextNumber)>, Vec<(u64, Vec<TextNumber>)>, Vec<PointData>), ExportError> {
-        let then: Vec<ItemSince> = {
-            let state = self.view.state();
-            let points = state.turning_points(item.ix, self.view.at());
-            if points.len() == 1 {
-                // The item never changed.
-                vec![ItemSince { since: item.item.seq, item: item.clone() }]
-            } else {
-                let then = |since| Some(ItemSince { since, item: state.item(item.ix, since)? });
-                points.into_iter().filter_map(then).collect()
-            }
-        };
         let mut inputs: Vec<(u64, TextNumber)> = Vec::new();
         let mut contents: Vec<(u64, Vec<TextNumber>)> = Vec::new();
         let mut points: Vec<PointData> = Vec::new();
-        for then in &then {
+        for then in then {
             let seq = then.since.get();
             if let Some(params) = then.item.params {
                 let text = texts.body(self.view, params)?;
@@ -195,7 +199,7 @@ impl<'v> Making<'v> {
             if contents.last().map_or(!content.is_empty(), |(_, last)| *last != content) {
                 contents.push((seq, content));
             }
-            let point = self.point(then, texts)?;
+            let point = self.point(then, tokens, texts)?;
             let same = |last: &PointData| {
                 (last.flags, last.input, last.output, &last.hidden)
                     == (point.flags, point.input, point.output, &point.hidden)
@@ -207,7 +211,13 @@ impl<'v> Making<'v> {
         Ok((inputs, contents, points))
     }
 
-    fn point(&mut self, then: &ItemSince, texts: &mut TextWriter<'_>) -> Result<PointData, ExportError> {
+    /// How an item stood. Its tokens are told if they are not `tokens`: a rewind may have taken the result that it had.
+    fn point(
+        &mut self,
+        then: &ItemSince,
+        tokens: (u64, u64),
+        texts: &mut TextWriter<'_>,
+    ) -> Result<PointData, ExportError> {
         let item = &then.item;
         let cause = item.output.cause.as_ref().or(item.input.cause.as_ref());
         let is_superseded = matches!(cause, Some(CauseView::Superseded { .. }));
@@ -223,7 +233,11 @@ impl<'v> Making<'v> {
             | u8::from(is_superseded) << 2
             | status << 3;
         let is_plain = |face: &FaceView| matches!(face.state, FaceState::Whole | FaceState::Absent);
-        let hidden = if cause.is_none() && is_plain(&item.input) && is_plain(&item.output) {
+        let is_as_recorded =
+            |face: &FaceView, tokens| face.state == FaceState::Absent || face.tokens == tokens;
+        let is_as_recorded = is_as_recorded(&item.input, tokens.0) && is_as_recorded(&item.output, tokens.1);
+        let is_plain = is_plain(&item.input) && is_plain(&item.output);
+        let hidden = if cause.is_none() && is_plain && is_as_recorded {
             None
         } else {
             let by = match cause {

@@ -38,6 +38,7 @@ const NO_OBJECTS: &[&str] = &[
     "none",
     "nothing",
     "option",
+    "plan",
     "something",
     "that",
     "their",
@@ -59,6 +60,7 @@ const WORK_TOOLS: &[&str] = &[
     "curl",
     "edit",
     "find",
+    "gdb",
     "git",
     "glob",
     "grep",
@@ -71,10 +73,29 @@ const WORK_TOOLS: &[&str] = &[
     "ripgrep",
     "search",
     "sed",
+    "ssh",
+    "strace",
+    "sudo",
     "tail",
     "task",
+    "tmux",
     "todowrite",
     "write",
+    "xargs",
+];
+
+/// Words for a thing that is there for a while, and for a manner.
+const PASSING: &[&str] = &[
+    "care",
+    "caution",
+    "dummy",
+    "disposable",
+    "placeholder",
+    "quick",
+    "scratch",
+    "temporary",
+    "throwaway",
+    "tmp",
 ];
 
 /// Words for such a thing that stand behind its name.
@@ -91,6 +112,7 @@ const WORK: &[&str] = &[
     "count",
     "debug",
     "determine",
+    "double",
     "examine",
     "explore",
     "extract",
@@ -109,6 +131,7 @@ const WORK: &[&str] = &[
     "parse",
     "print",
     "read",
+    "recheck",
     "reproduce",
     "review",
     "run",
@@ -154,6 +177,7 @@ fn is_decided(scan: &TokenScan<'_>, index: usize, start: usize, end: usize, is_u
     let mut words = (start..end).filter(|index| scan.any_word(*index).is_some());
     let first = words.next().unwrap_or(start);
     let is_work = scan.is_one_of(first, WORK_TOOLS)
+        || (first..end.min(first + 2)).any(|index| scan.is_one_of(index, PASSING))
         || (start..end.min(start + 5)).any(|index| scan.is_one_of(index, WORK_THINGS))
         || (start..end).any(|index| scan.is(index, "to") && scan.is_one_of(index + 1, WORK));
     if scan.is(first, "do") && scan.any_word(first + 1).is_none() {
@@ -169,9 +193,10 @@ fn is_decided(scan: &TokenScan<'_>, index: usize, start: usize, end: usize, is_u
     let is_open = says::is_supposed(scan, index)
         || says::is_reported(scan, index)
         || says::is_question(scan, index)
-        || (start..end).any(|index| scan.is_one_of(index, &["if", "unless"]))
+        || (start..end).any(|index| scan.is_one_of(index, &["if", "or", "unless"]))
         || sentence.take(SENTENCE_MAX).any(|index| scan.is(index, "example"));
-    let is_step = scan.is(index, "decided") && scan.is_one_of(first, WORK);
+    let is_step =
+        scan.is(index, "decided") && (scan.is_one_of(first, WORK) || scan.is_one_of(first, WORK_TOOLS));
     !(is_judged || is_open || is_step || is_use && (scan.is_one_of(first, NO_OBJECTS) || is_work || is_there))
 }
 

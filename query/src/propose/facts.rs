@@ -166,11 +166,16 @@ const OF_NAMES: &[&str] = &[
 ];
 
 /// Words after "I'm a" that begin no role.
-const NO_ROLES: &[&str] =
-    &["at", "big", "bit", "couple", "few", "for", "great", "huge", "little", "lot", "tad", "total", "while"];
+const NO_ROLES: &[&str] = &[
+    "at", "big", "bit", "couple", "few", "for", "great", "huge", "little", "lot", "maybe", "no", "tad",
+    "total", "while", "yes",
+];
 
 /// Words that make what stands after "I'm a" a liking, a distance or a mood.
 const NO_TRADES: &[&str] = &[
+    "again",
+    "anymore",
+    "away",
     "believer",
     "bird",
     "camper",
@@ -190,6 +195,7 @@ const NO_TRADES: &[&str] = &[
     "moment",
     "month",
     "months",
+    "percent",
     "person",
     "second",
     "seconds",
@@ -198,6 +204,10 @@ const NO_TRADES: &[&str] = &[
     "stranger",
     "sucker",
     "supporter",
+    "sure",
+    "today",
+    "tonight",
+    "too",
     "victim",
     "week",
     "weeks",
@@ -435,12 +445,21 @@ fn dated(
 /// Whether the clause of a thing with a date tells of one that is to come: it begins with the thing, or with whose it is. "a meeting",
 /// "every meeting", "tests for deadline" are of another kind, and a verb before it may have turned it into anything.
 fn is_planned(scan: &TokenScan<'_>, index: usize) -> bool {
-    const WHOSE: &[&str] = &["the", "our", "my", "this", "its", "it", "we", "i"];
+    const WHOSE: &[&str] = &["everything", "the", "our", "my", "this", "its", "it", "we", "i"];
     const NOT: &[&str] =
         &["no", "not", "never", "t", "was", "were", "missed", "had", "might", "may", "would"];
     let Some(start) = clause::start(scan, index) else { return false };
     let mut lead = (start..index).filter(|index| scan.any_word(*index).is_some());
     if lead.clone().any(|index| scan.is_one_of(index, NOT)) {
+        return false;
+    }
+    // "the mock returns due on Tuesday": a verb before it, and none of being.
+    let is_said_of = !scan.is(index, "due") || {
+        let before = (start..index).rev().find(|index| scan.any_word(*index).is_some());
+        let being = ["is", "are", "s", "it", "was", "be", "this", "that"];
+        before.is_none_or(|before| scan.is_one_of(before, &being) || scan.is_one_of(before, WHOSE))
+    };
+    if !is_said_of {
         return false;
     }
     lead.next().is_none_or(|first| scan.is_one_of(first, WHOSE))

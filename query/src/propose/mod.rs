@@ -328,12 +328,18 @@ impl Finder<'_, '_> {
         tokens.clone().find_map(|index| self.table.name_at(self.scan, index))
     }
 
+    /// The name that X ends with; "tabs in the menu" is another thing than tabs.
+    fn old_name(&self, from: &Range<usize>) -> Option<TableHit<'_>> {
+        let ends = |hit: &TableHit<'_>| (hit.end..from.end).all(|index| self.scan.any_word(index).is_none());
+        self.name_in(from).filter(ends)
+    }
+
     /// The preference that a correction of X to Y changes, if any.
     fn applied(&self, found: &corrections::CorrectionMatch, from: &str) -> Option<Applied> {
         if let Some(held) = self.held(found, from) {
             return Some(held);
         }
-        let (old_name, new_name) = (self.name_in(&found.from), self.name_in(&found.to));
+        let (old_name, new_name) = (self.old_name(&found.from), self.name_in(&found.to));
         let value = Self::new_value(found, new_name.as_ref());
         let rule = old_name.or(new_name)?.rule;
         let lifespan = self.view.by_key(&rule.category, &rule.key).map(|(_, item)| item.lifespan());
@@ -401,7 +407,7 @@ impl Finder<'_, '_> {
 
     /// The preference that has the value X or the key X now: category, key, new value, its scope.
     fn held(&self, found: &corrections::CorrectionMatch, from: &str) -> Option<Applied> {
-        let (old_name, new_name) = (self.name_in(&found.from), self.name_in(&found.to));
+        let (old_name, new_name) = (self.old_name(&found.from), self.name_in(&found.to));
         let value = Self::new_value(found, new_name.as_ref());
         let old_values = [Some(from), old_name.as_ref().map(|hit| hit.value.as_str())];
         let has_value = old_values.into_iter().flatten().find_map(|old| {

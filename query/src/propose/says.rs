@@ -220,6 +220,7 @@ const SUPPOSES: &[&str] = &[
     "whether",
     "why",
     "without",
+    "worst",
     "wonder",
     "wondering",
 ];
@@ -245,6 +246,9 @@ const FOR_A_WHILE: &[&str] = &[
     "this once",
     "this time",
 ];
+
+/// Words behind a wish that leave it to a case.
+const CASES: &[&str] = &["elsewhere", "if", "otherwise", "unless", "until", "when", "whenever"];
 
 /// Verbs of a person or program whose words are told.
 const REPORTS: &[&str] = &[
@@ -302,11 +306,20 @@ fn is_for_once(scan: &TokenScan<'_>, hit: &TableHit<'_>) -> bool {
     // "use npm only" means always; "use npm only to build", "use npm for the page only" do not.
     let is_narrow = |index: usize| {
         let is_partial = scan.is_one_of(index + 1, &["for", "in", "on", "to", "when"]);
-        scan.is(index, "only") && index >= hit.end && (index > hit.end || is_partial)
+        let is_behind = index >= hit.end && (index > hit.end || is_partial);
+        // "we only use npm to publish"
+        let is_before = index < hit.start && scan.is_one_of(hit.end, &["for", "in", "on", "to", "when"]);
+        scan.is(index, "only") && (is_behind || is_before)
+    };
+    // "use yarn if npm fails" is for a case, "npm on Windows, otherwise pnpm" too; "we moved to yarn and back" is over.
+    let is_undone = |index: usize| {
+        let is_back = scan.is_one_of(index, &["and", "but", "then"]) && scan.is(index + 1, "back");
+        index >= hit.end && (is_back || scan.is_one_of(index, CASES))
     };
     sentence(scan, hit.start).any(|index| {
         is_one(index)
             || is_narrow(index)
+            || is_undone(index)
             || FOR_A_WHILE.iter().any(|phrase| scan.phrase(index, phrase).is_some())
     })
 }

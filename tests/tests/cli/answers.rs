@@ -246,6 +246,63 @@ fn tools_that_change_single_todos_make_a_list_through_append() {
     assert_eq!(rows, [json!(["Look", "completed"]), json!(["Tell", "pending"])]);
 }
 
+/// A host's own tool of tasks was a call as any other: its outputs stayed, whatever it completed.
+#[test]
+fn a_hosts_own_tool_changes_tasks_once_its_call_has_completed() {
+    let world = World::new();
+    let feed = |lines: &[Value]| {
+        let line = |what: &Value| {
+            let mut line = json!({"session": "s1", "host": "my-agent", "turn": true});
+            line.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
+            format!("{line}\n")
+        };
+        world.run_with(&["append", "--stdin"], lines.iter().map(line).collect::<String>()).ok();
+        world.assert_sound();
+    };
+    let update = |status: &str, summary: &str| {
+        let task =
+            json!({"id": "T1", "content": "find the port", "status": status, "result_summary": summary});
+        json!({"todos": [task]})
+    };
+    let tasks = || {
+        let list: Value =
+            serde_json::from_str(&world.run(&["task", "list", "-s", "s1", "--json"]).ok()).unwrap();
+        let rows = list["items"].as_array().unwrap().iter();
+        rows.map(|row| json!([row["id"], row["status"], row["result_summary"]])).collect::<Vec<_>>()
+    };
+    let long = "port = 8080\n".repeat(40);
+    feed(&[
+        json!({"tool": {"call": "c1", "tool": "SigmaTaskUpdate", "params": update("in_progress", ""), "output": "ok"}}),
+        json!({"tool": {"call": "c2", "tool": "bash", "params": {"command": "cat a.toml"}, "output": long}}),
+        // A refused call changes nothing, nor does one that has not ended.
+        json!({"tool": {"call": "c3", "tool": "SigmaTaskUpdate", "params": update("completed", "short"), "error": "too short"}}),
+        json!({"tool_started": {"call": "c4", "tool": "SigmaTaskUpdate", "params": update("completed", "the port is 8080, in a.toml")}}),
+    ]);
+    assert_eq!(tasks(), [json!(["T1", "in_progress", ""])]);
+    assert!(world.run(&["context", "-s", "s1"]).ok().contains("port = 8080"));
+    feed(&[json!({"tool_finished": {"call": "c4", "output": "Tasks updated"}})]);
+    assert_eq!(tasks(), [json!(["T1", "completed", "the port is 8080, in a.toml"])]);
+    let context = world.run(&["context", "-s", "s1"]).ok();
+    assert!(context.contains("the port is 8080") && !context.contains("port = 8080"), "{context}");
+    // Work that goes on is shown again; what is completed anew goes behind the newest summary.
+    feed(&[
+        json!({"tool": {"call": "c5", "tool": "SigmaTaskUpdate", "params": update("in_progress", ""), "output": "ok"}}),
+    ]);
+    assert!(world.run(&["context", "-s", "s1"]).ok().contains("port = 8080"));
+    feed(&[
+        // A completion without a summary has nothing to stand for its outputs.
+        json!({"tool": {"call": "c0", "tool": "SigmaTaskUpdate", "params": {"todos": [{"id": "T1", "status": "completed"}]}, "output": "ok"}}),
+        json!({"tool": {"call": "c6", "tool": "SigmaTaskUpdate", "params": update("completed", "the port is 9090 by now"), "output": "ok"}}),
+    ]);
+    let context = world.run(&["context", "-s", "s1"]).ok();
+    assert!(context.contains("the port is 9090") && !context.contains("the port is 8080"), "{context}");
+    // A rewind undoes a completion, too.
+    world.run(&["rewind", "t6", "-s", "s1"]).ok();
+    world.assert_sound();
+    assert_eq!(tasks(), [json!(["T1", "in_progress", "the port is 8080, in a.toml"])]);
+    assert!(world.run(&["context", "-s", "s1"]).ok().contains("port = 8080"));
+}
+
 /// A model that had no target was told so in other words by one door, and no test knew what any door refuses.
 #[test]
 fn what_one_door_refuses_each_does_and_nothing_is_recorded() {

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use acpdb_engine::entry::PartEntry;
+use acpdb_engine::entry::{PartEntry, PointRef, fact};
 use acpdb_engine::event::Outcome;
+use acpdb_engine::ids::Seq;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -71,6 +72,42 @@ fn erased_texts_are_told_and_not_there() {
     let problems: Vec<usize> =
         data["problems"].as_array().unwrap().iter().map(|place| place.as_u64().unwrap() as usize).collect();
     assert!(!problems.is_empty() && problems.iter().all(|place| texts[*place].contains("eras")), "{texts:?}");
+}
+
+/// A call whose result a rewind took had a handful of tokens on the page, also at the turns when its result was there.
+#[test]
+fn an_item_has_the_tokens_that_it_had_then_whatever_a_rewind_took() {
+    let store = store();
+    let started = Entry::tool_started("c1", "bash", r#"{"command":"make"}"#);
+    record(&store, &[Entry::step("t1"), started, Entry::step("t2")]);
+    record(&store, &[Entry::tool_completed("c1", "made\n".repeat(200)), Entry::step("t3")]);
+    record(&store, &exchange(4, "and now?", "/src/a.rs", &"line\n".repeat(90)));
+    let session = store.find_stream("s1").unwrap();
+    let rewound = |to: u64| Entry::from(fact::Rewound { to: PointRef::Seq(Seq(to)) });
+    let started_at = store.view(session.id).unwrap().history()[0].item.seq.get();
+    record(&store, &[rewound(started_at + 1)]);
+    record(&store, &[Entry::tool_completed("c1", "made again"), Entry::step("t4")]);
+    let data: Value = serde_json::from_str(block(&rendered(&store), "data")).unwrap();
+    let view = store.view(session.id).unwrap();
+    let mut compared = 0;
+    for (page, item) in data["sessions"][0]["items"].as_array().unwrap().iter().zip(view.history()) {
+        for seq in item.item.seq.get()..=view.at().get() {
+            // As the page's own program reads it.
+            let points = page[13].as_array().unwrap();
+            let point = points.iter().rfind(|point| point[0].as_u64().unwrap() <= seq).unwrap();
+            let shown = point.get(4).map_or(&page[10], |hidden| &hidden[2]);
+            let face =
+                |state: &Value, at: usize| if state == &json!(5) { 0 } else { shown[at].as_u64().unwrap() };
+            let is_there = point[1].as_u64().unwrap() & 1 == 1;
+            let on_page = if is_there { face(&point[2], 0) + face(&point[3], 1) } else { 0 };
+            let then = view.state().item(item.ix, Seq(seq)).unwrap();
+            let by_state =
+                if then.in_context { then.input.tokens_shown + then.output.tokens_shown } else { 0 };
+            assert_eq!(on_page, by_state, "{} at {seq}: {page}", item.item);
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "{compared}");
 }
 
 /// A picture that was erased, or is damaged, looked like one that the page only does not hold: nothing said that it is gone.

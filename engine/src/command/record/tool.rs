@@ -2,6 +2,7 @@
 
 use super::Recorder;
 use crate::command::draft::Bodies;
+use crate::command::task::TaskUpdate;
 use crate::entry::fact::{ToolFinished, ToolStarted};
 use crate::entry::{Bytes, StreamInfo, TodoChangeEntry};
 use crate::event::{
@@ -34,6 +35,8 @@ impl Recorder<'_> {
         let object = aside.as_deref().map_or(&params[..], str::as_bytes);
         let size = |text: &[u8]| u32::try_from(text.len()).unwrap_or(u32::MAX);
         let label = Label::of(tool, canonical.as_bytes());
+        // Parameters that are no change of tasks are parameters of another kind, and change none.
+        let tasks = facts.tasks.and_then(|update| TaskUpdate::from_json(&update).ok());
         ToolCallStarted {
             call: call.clone(),
             message: message.clone(),
@@ -56,6 +59,7 @@ impl Recorder<'_> {
             },
             registry: self.registry.version(),
             provider_signature: provider_signature.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
+            tasks: tasks.map(|update| update.fields(bodies)).unwrap_or_default(),
         }
     }
 

@@ -35,7 +35,7 @@ impl Tasks {
             let seq = Seq(self.drafts.len() as u64);
             match &draft.event.payload {
                 Payload::TaskChanged(changed) => self.state.changed(seq, Turn(1), changed, seq),
-                Payload::TaskEvicted(evicted) => self.state.evicted(seq, evicted),
+                Payload::TaskEvicted(evicted) => self.state.evicted(seq, evicted, seq),
                 other => panic!("{}", other.label()),
             }
         }

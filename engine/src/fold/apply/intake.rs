@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::event::{
-    Body, Hidden, Part, Payload, Recorded, Role, SignatureForm, ToolCallFinished, ToolCallStarted, TurnKind,
+    Body, Hidden, Part, Payload, Recorded, Role, SignatureForm, TaskChanged, TaskEvicted, TaskStatus,
+    ToolCallFinished, ToolCallStarted, TurnKind,
 };
 use crate::fold::facts::{
     ActFact, CallFact, EvictionFact, Extra, FaceRevision, Finish, FinishExtra, ItemFact, ItemKind, PartFact,
-    Range, form_index, kind_of,
+    Range, TaskCall, form_index, kind_of,
 };
 use crate::fold::memory::{MemoryEvent, Moment};
 use crate::fold::number::{Ix, NONE, index, pushed};
@@ -257,6 +258,7 @@ impl State {
             Some(list) => pushed(&mut self.facts.todo_lists, Arc::new(list.clone())),
             None => NONE,
         };
+        self.take_task_call(recorded.seq, started);
         let extra = Extra { signature: started.provider_signature, ..Extra::default() };
         let ix = self.take_item(recorded, ItemKind::Call, started.params, extra);
         let call = CallFact {
@@ -281,6 +283,26 @@ impl State {
             item.call = call;
         }
         ix
+    }
+
+    /// Takes in the changes of tasks that a call asks for. Only a summary of its own can stand for a task.
+    fn take_task_call(&mut self, seq: Seq, started: &ToolCallStarted) {
+        if started.tasks.is_empty() {
+            return;
+        }
+        let mut ends = Vec::new();
+        for fields in started.tasks.iter().filter(|fields| fields.status == Some(TaskStatus::Completed)) {
+            if fields.summary.is_none() {
+                continue;
+            }
+            let task = self.facts.names.intern(&fields.id);
+            let fact = EvictionFact { seq, task, summary: fields.summary };
+            let eviction = pushed(&mut self.facts.evictions, fact);
+            let (task, message) = (fields.id.clone(), started.message.clone());
+            ends.push((TaskEvicted { task, summary: fields.summary, message, validation: None }, eviction));
+        }
+        let change = TaskChanged { tasks: started.tasks.clone(), message: started.message.clone() };
+        self.facts.task_calls.push(Arc::new(TaskCall { seq, change, ends }));
     }
 
     fn take_finish(&mut self, recorded: &Recorded, finished: &ToolCallFinished) -> u32 {

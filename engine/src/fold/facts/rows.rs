@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::{Facts, swap};
 use crate::event::{
-    Body, Face, Hidden, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate,
-    ToolClass,
+    Body, Face, Hidden, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TaskChanged, TaskEvicted,
+    TodoRole, TodoUpdate, ToolClass,
 };
 use crate::fold::number::{KeyId, NONE, Name};
 use crate::ids::{ItemId, Micros, Seq, Turn};
@@ -192,6 +192,14 @@ pub(crate) struct EvictionFact {
     pub(crate) seq: Seq,
     pub(crate) task: Name,
     pub(crate) summary: Option<Body>,
+}
+
+/// The changes of tasks that a call's parameters ask for, and the ends of those that it completes, each with its eviction.
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct TaskCall {
+    pub(crate) seq: Seq,
+    pub(crate) change: TaskChanged,
+    pub(crate) ends: Vec<(TaskEvicted, u32)>,
 }
 
 /// Sums over the parts of an output.

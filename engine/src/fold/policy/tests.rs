@@ -155,6 +155,7 @@ fn mistakes_are_named() {
     let mut table = String::new();
     for text in [
         r#"{"fil.kind":"file"}"#,
+        r#"{"fle":"off"}"#,
         r#"{"preset":"apc"}"#,
         r#"{"zzz":1}"#,
         r#"{"todo":"yes"}"#,
@@ -168,6 +169,7 @@ fn mistakes_are_named() {
     }
     expect![[r#"
         no policy key is called `fil.kind`; did you mean `file.kind`?
+        no policy key is called `fle`; did you mean `file`?
         no preset is called `apc`; did you mean `acp`?
         no policy key is called `zzz`
         policy key `todo` takes true or false, not `"yes"`

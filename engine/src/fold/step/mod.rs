@@ -85,8 +85,8 @@ impl FoldStep<'_> {
                 Arc::make_mut(&mut self.subs.todos).changed(self.at, self.core.turn, change);
                 self.list_changed(NONE);
             }
-            Op::TaskChanged(event) => self.task_changed(event),
-            Op::TaskEvicted { event, eviction } => self.task_evicted(event, *eviction),
+            Op::TaskChanged(event) => self.task_changed(event, self.at),
+            Op::TaskEvicted { event, eviction } => self.task_evicted(event, *eviction, self.at),
             Op::Memory(event) => Arc::make_mut(&mut self.subs.memory).fold(event),
         }
         // The place that bore a summary may be gone, also by a host's clear of a call whose result came only now.
@@ -151,6 +151,7 @@ impl FoldStep<'_> {
         }
         if outcome == Outcome::Completed {
             self.todos_of(ix, number);
+            self.tasks_of(ix);
         }
         if self.core.live(ix).is(LEFT) {
             return;

@@ -51,8 +51,9 @@ impl FoldStep<'_> {
         }
     }
 
-    pub(super) fn task_changed(&mut self, event: &Arc<TaskChanged>) {
-        Arc::make_mut(&mut self.subs.tasks).changed(self.at, self.core.turn, event, self.at);
+    /// Takes in a change of tasks; `named_by`: the event that names its bodies.
+    pub(super) fn task_changed(&mut self, event: &TaskChanged, named_by: Seq) {
+        Arc::make_mut(&mut self.subs.tasks).changed(self.at, self.core.turn, event, named_by);
         let newest = || {
             let count = self.facts.messages.partition_point(|message| message.since <= self.at);
             let known = self.facts.messages.get(..count).unwrap_or_default();
@@ -108,8 +109,27 @@ impl FoldStep<'_> {
         }
     }
 
-    pub(super) fn task_evicted(&mut self, event: &Arc<TaskEvicted>, eviction: u32) {
-        Arc::make_mut(&mut self.subs.tasks).evicted(self.at, event);
+    /// Takes in the changes of tasks that a completed call's parameters ask for.
+    pub(super) fn tasks_of(&mut self, ix: Ix) {
+        let Some(call) = self.facts.item(ix).and_then(|item| self.facts.task_call(item.id.seq)) else {
+            return;
+        };
+        let call = Arc::clone(call);
+        // A task behind a summary stays behind it.
+        let is_behind = |eviction: u32| {
+            let known = self.facts.evictions.get(eviction as usize);
+            known.is_some_and(|known| self.core.task_ended.contains_key(&known.task))
+        };
+        let ends: Vec<_> = call.ends.iter().filter(|(_, eviction)| !is_behind(*eviction)).collect();
+        self.task_changed(&call.change, call.seq);
+        for (end, eviction) in ends {
+            self.task_evicted(end, *eviction, call.seq);
+        }
+    }
+
+    /// Takes in the end of a task; `named_by`: the event that names its summary.
+    pub(super) fn task_evicted(&mut self, event: &TaskEvicted, eviction: u32, named_by: Seq) {
+        Arc::make_mut(&mut self.subs.tasks).evicted(self.at, event, named_by);
         self.follow_active();
         let Some(task) = self.facts.evictions.get(eviction as usize).map(|eviction| eviction.task) else {
             return;

@@ -30,7 +30,7 @@ fn apply(state: &mut TaskState, seq: Seq, step: &Step) {
         }
         Step::Evict(task) => {
             let summary = Some(Body { chunks: 1, ..Body::default() });
-            state.evicted(seq, &TaskEvicted { task: task.clone(), summary, ..TaskEvicted::default() });
+            state.evicted(seq, &TaskEvicted { task: task.clone(), summary, ..TaskEvicted::default() }, seq);
         }
         Step::Rewind(_) => panic!("needs the steps before it"),
     }

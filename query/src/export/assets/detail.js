@@ -10,7 +10,7 @@ function describeItem(box, item) {
   box.append(el('h2', '', item.id + ' ' + oneLine(whatOf(item), 60)), el('p', '', el('bdi', '', oneLine(item.about, 200))));
   const facts = ['turn ' + item.turn];
   if (hasTimes()) facts.push(dateTime(item.seconds));
-  facts.push('~' + brief(item.tokens[0] + item.tokens[1]) + ' tokens recorded, ' + brief(it.tokens) + ' shown');
+  facts.push('~' + brief(Math.max(item.tokens[0] + item.tokens[1], it.tokens)) + ' tokens recorded, ' + brief(it.tokens) + ' shown');
   if (item.hash) facts.push(item.hash);
   if (item.call) facts.push(oneLine(item.call, 80));
   box.append(el('p', 'why', facts.join(' · ')));
