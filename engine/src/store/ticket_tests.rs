@@ -218,6 +218,8 @@ fn under_os_a_commit_is_seen_once_it_is_synced_and_a_power_cut_takes_whole_commi
     }
 }
 
+type Command = Box<dyn Fn(&Session) -> Result<(), Error>>;
+
 /// Who appended and then asked for a command was told that there is no such session, until the sync that follows within milliseconds.
 #[test]
 fn under_os_a_command_sees_what_was_appended_before_it() {
@@ -228,7 +230,6 @@ fn under_os_a_command_sees_what_was_appended_before_it() {
             ..MemoryEntry::default()
         })
     };
-    type Command = Box<dyn Fn(&Session) -> Result<(), Error>>;
     let commands: Vec<(&str, Command)> = vec![
         ("rewind", Box::new(|it| it.store().rewind(it.id(), Seq(2)).map(drop))),
         (

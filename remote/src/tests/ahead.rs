@@ -150,7 +150,8 @@ fn a_worker_opens_a_store_with_each_object_read_once() {
             if is_sealed { layer.seal_new(Box::new(|| Ok(ring()))) } else { layer }
         };
         let opened = |name: &str| {
-            let options = RemoteOptions::new(folder.path().join(name)).store(|store| store.any_file_system());
+            let options =
+                RemoteOptions::new(folder.path().join(name)).store(acpdb_engine::Builder::any_file_system);
             open(Arc::new(layer()), STORE, options).unwrap()
         };
         let session = |of: &RemoteStore| of.store().session(StreamInfo::session("test", "once"));
@@ -160,7 +161,8 @@ fn a_worker_opens_a_store_with_each_object_read_once() {
             let _ = session(&first).append([entry]).unwrap();
         }
         drop(first);
-        (rings.store(0, SeqCst), real.asked.lock().unwrap().clear());
+        rings.store(0, SeqCst);
+        real.asked.lock().unwrap().clear();
         let second = opened("second");
         assert_eq!(session(&second).view().unwrap().current().len(), 90);
         let asked = real.asked.lock().unwrap().clone();
