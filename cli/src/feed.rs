@@ -164,7 +164,10 @@ struct RawFile {
 ///
 /// The error is one sentence that says what is wrong with the line.
 pub(crate) fn parse(line: &str, number: u64) -> Result<FeedLine, String> {
-    let raw: RawAct<'_> = serde_json::from_str(line).map_err(|error| sentence(&error, line, line))?;
+    let raw: RawAct<'_> = serde_json::from_str(line).map_err(|error| {
+        let said = sentence(&error, line, line);
+        if error.is_data() { said } else { format!("it is no JSON: {said}") }
+    })?;
     let text = |name: &str| -> Result<Option<String>, String> {
         let Some(value) = raw.get(name) else { return Ok(None) };
         serde_json::from_str(value.get())
