@@ -5,6 +5,7 @@ mod ahead;
 mod bucket;
 mod checks;
 mod conformance;
+mod counted;
 mod encrypted;
 mod flawed;
 mod hostile;

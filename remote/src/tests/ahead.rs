@@ -1,73 +1,23 @@
 //! Chains that are read many objects at a time: the same is found as one by one, in far fewer turns.
 
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::storage::{KeyRing, RawKeyRing, SystemEntropy};
 use acpdb_engine::{Entry, Role, StreamInfo};
 
+use super::counted::CountedRemote;
 use super::world::{piece_behind, read_commits};
 use crate::ahead::AheadRemote;
 use crate::names::ObjectName;
-use crate::{
-    Created, EncryptedRemote, ListedObject, MemoryRemote, ObjectTag, Remote, RemoteChain, RemoteError,
-    RemoteOptions, RemoteStore, Swapped, open,
-};
+use crate::{EncryptedRemote, Remote, RemoteChain, RemoteOptions, RemoteStore, open};
 
 const STORE: StoreId = StoreId([3; 16]);
 
-/// A remote that answers many at a time, and counts its calls.
-struct WideRemote {
-    real: MemoryRemote,
-    width: usize,
-    calls: AtomicUsize,
-    /// Keys of the objects that were asked for.
-    asked: Mutex<Vec<String>>,
-}
-
-impl WideRemote {
-    fn new(width: usize) -> Arc<Self> {
-        Arc::new(Self {
-            real: MemoryRemote::new(),
-            width,
-            calls: AtomicUsize::new(0),
-            asked: Mutex::default(),
-        })
-    }
-}
-
-impl Remote for WideRemote {
-    fn create(&self, key: &str, bytes: &[u8]) -> Result<Created, RemoteError> {
-        self.real.create(key, bytes)
-    }
-    fn swap(&self, key: &str, bytes: &[u8], was: &ObjectTag) -> Result<Swapped, RemoteError> {
-        self.real.swap(key, bytes, was)
-    }
-    fn put(&self, key: &str, bytes: &mut dyn Read, length: u64) -> Result<ObjectTag, RemoteError> {
-        self.real.put(key, bytes, length)
-    }
-    fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
-        self.calls.fetch_add(1, SeqCst);
-        self.asked.lock().unwrap().push(key.to_owned());
-        self.real.get(key, range)
-    }
-    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
-        self.real.list(under, after)
-    }
-    fn delete(&self, key: &str) -> Result<(), RemoteError> {
-        self.real.delete(key)
-    }
-    fn calls_at_once(&self) -> usize {
-        self.width
-    }
-}
-
-fn written(remote: &Arc<WideRemote>, count: u64, pack_at: &[u64]) {
-    let there: Arc<dyn Remote> = Arc::<WideRemote>::clone(remote);
+fn written(remote: &Arc<CountedRemote>, count: u64, pack_at: &[u64]) {
+    let there: Arc<dyn Remote> = Arc::<CountedRemote>::clone(remote);
     let mut chain = RemoteChain::take_over(there, Arc::new(SystemEntropy), STORE, "worker").unwrap();
     for commit in 0..count {
         chain.append(&piece_behind(chain.place(), commit)).unwrap();
@@ -84,11 +34,11 @@ fn many_at_a_time_find_what_one_by_one_does() {
     {
         let expected: Vec<u64> = (0..count).collect();
         for width in [1, 2, 32] {
-            let remote = WideRemote::new(width);
+            let remote = CountedRemote::wide(width);
             written(&remote, count, pack_at);
             assert_eq!(read_commits(&*remote, STORE), expected, "{count} commits, {width} at a time");
             // Who takes over reads them, too, and goes on behind the last one.
-            let there: Arc<dyn Remote> = Arc::<WideRemote>::clone(&remote);
+            let there: Arc<dyn Remote> = Arc::<CountedRemote>::clone(&remote);
             let mut chain = RemoteChain::take_over(there, Arc::new(SystemEntropy), STORE, "other").unwrap();
             assert_eq!(chain.place().seq.0, count);
             chain.append(&piece_behind(chain.place(), count)).unwrap();
@@ -99,19 +49,19 @@ fn many_at_a_time_find_what_one_by_one_does() {
 
 #[test]
 fn a_long_tail_takes_few_turns_and_few_calls_more() {
-    let remote = WideRemote::new(32);
+    let remote = CountedRemote::wide(32);
     written(&remote, 60, &[]);
-    remote.calls.store(0, SeqCst);
+    remote.count.store(0, SeqCst);
     let ahead = AheadRemote::new(&*remote, STORE);
     let mut batches = 0;
     for number in 1..=61 {
-        let before = remote.calls.load(SeqCst);
+        let before = remote.count.load(SeqCst);
         assert!(ahead.get(&ObjectName::Entry(number).key(STORE), None).unwrap().is_some(), "{number}");
-        batches += usize::from(remote.calls.load(SeqCst) > before);
+        batches += usize::from(remote.count.load(SeqCst) > before);
     }
     assert_eq!(ahead.get(&ObjectName::Entry(62).key(STORE), None).unwrap(), None);
     assert!(batches <= 5, "{batches}");
-    assert!(remote.calls.load(SeqCst) <= 61 + 32, "{:?}", remote.calls);
+    assert!(remote.count.load(SeqCst) <= 61 + 32, "{:?}", remote.count);
     // One that is missing is looked for again: it may have come meanwhile.
     let _ = remote.create(&ObjectName::Entry(62).key(STORE), b"late").unwrap();
     assert!(ahead.get(&ObjectName::Entry(62).key(STORE), None).unwrap().is_some());
@@ -120,7 +70,7 @@ fn a_long_tail_takes_few_turns_and_few_calls_more() {
 /// Objects of a prefix that lies were read thirty at a time, whatever their length.
 #[test]
 fn a_long_object_is_read_alone() {
-    let remote = WideRemote::new(32);
+    let remote = CountedRemote::wide(32);
     let long = vec![7; 3 << 20];
     for number in 1..=8 {
         let _ = remote.create(&ObjectName::Entry(number).key(STORE), &long).unwrap();
@@ -138,12 +88,12 @@ fn a_long_object_is_read_alone() {
 fn a_worker_opens_a_store_with_each_object_read_once() {
     for is_sealed in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let real = WideRemote::new(32);
+        let real = CountedRemote::wide(32);
         let rings = Arc::new(AtomicUsize::new(0));
         let layer = || {
             let rings = Arc::clone(&rings);
             let layer =
-                EncryptedRemote::new(Arc::<WideRemote>::clone(&real)).find_rings(Box::new(move |_| {
+                EncryptedRemote::new(Arc::<CountedRemote>::clone(&real)).find_rings(Box::new(move |_| {
                     rings.fetch_add(1, SeqCst);
                     Ok(Some(ring()))
                 }));

@@ -1,56 +1,19 @@
 //! A store that is read through a folder of this machine: what it costs, and a remote that changes under it.
 
-use std::io::Read;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 
 use acpdb_engine::{Entry, Role, Seq, Store, StreamInfo};
 
+use super::counted::CountedRemote;
 use crate::names::{ObjectName, head_key};
-use crate::remote::{Created, ListedObject, ObjectTag, RemoteError, Swapped};
-use crate::{ChainError, MemoryRemote, Mirrored, Remote, ShipOptions, Shipper, mirror};
-
-/// Counts requests.
-#[derive(Default)]
-struct Counted {
-    real: MemoryRemote,
-    count: AtomicU64,
-}
-
-impl Counted {
-    fn one(&self) -> &MemoryRemote {
-        self.count.fetch_add(1, SeqCst);
-        &self.real
-    }
-}
-
-impl Remote for Counted {
-    fn create(&self, key: &str, bytes: &[u8]) -> Result<Created, RemoteError> {
-        self.one().create(key, bytes)
-    }
-    fn swap(&self, key: &str, bytes: &[u8], was: &ObjectTag) -> Result<Swapped, RemoteError> {
-        self.one().swap(key, bytes, was)
-    }
-    fn put(&self, key: &str, bytes: &mut dyn Read, length: u64) -> Result<ObjectTag, RemoteError> {
-        self.one().put(key, bytes, length)
-    }
-    fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
-        self.one().get(key, range)
-    }
-    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
-        self.one().list(under, after)
-    }
-    fn delete(&self, key: &str) -> Result<(), RemoteError> {
-        self.one().delete(key)
-    }
-}
+use crate::{ChainError, Mirrored, ShipOptions, Shipper, mirror};
 
 struct Bench {
     folder: tempfile::TempDir,
     store: Store,
-    remote: Arc<Counted>,
+    remote: Arc<CountedRemote>,
     shipper: Shipper,
     said: usize,
 }
@@ -60,9 +23,9 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("store");
         let store = Store::builder(&at).any_file_system().segment_bytes_max(128 << 10).open().unwrap();
-        let remote = Arc::new(Counted::default());
+        let remote = Arc::new(CountedRemote::default());
         let options = ShipOptions { chunk_bytes_max: 1000, ..ShipOptions::default() };
-        let shipper = Shipper::open(&at, Arc::<Counted>::clone(&remote), options).unwrap();
+        let shipper = Shipper::open(&at, Arc::<CountedRemote>::clone(&remote), options).unwrap();
         Self { folder, store, remote, shipper, said: 0 }
     }
 

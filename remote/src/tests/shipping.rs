@@ -1,10 +1,8 @@
 //! A store that lives, shipped into a folder, and made anew from it.
 
-use std::io::Read;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use acpdb_engine::log::{Log, LogOptions};
@@ -13,7 +11,7 @@ use acpdb_engine::store::{Backup, VerifyOptions, rotate_key, verify_store};
 use acpdb_engine::verify::Verdict;
 use acpdb_engine::{Entry, ItemId, Micros, Role, Seq, Store, StreamInfo};
 
-use crate::remote::{Created, ListedObject, ObjectTag, RemoteError, Swapped};
+use super::counted::CountedRemote;
 use crate::sim::{SimRemote, SimRemoteFaults};
 use crate::{
     ChainError, FolderRemote, MemoryRemote, Remote, RestoreOptions, RestoreUntil, ShipOptions, Shipper,
@@ -314,28 +312,6 @@ fn an_encrypted_store_is_shipped_and_restored_without_its_key() {
     assert_eq!((done.head, done.report.verdict()), (store.head().unwrap(), Verdict::Sound));
 }
 
-/// A remote that counts its requests, and does something before one of them.
-#[derive(Default)]
-struct CountedRemote {
-    inner: Arc<MemoryRemote>,
-    count: AtomicU64,
-    meanwhile: Mutex<Option<Meanwhile>>,
-}
-
-/// The number of a request, and what is done before it.
-type Meanwhile = (u64, Box<dyn FnOnce() + Send>);
-
-impl CountedRemote {
-    fn counted(&self) -> &MemoryRemote {
-        let number = self.count.fetch_add(1, SeqCst);
-        let due = self.meanwhile.lock().unwrap().take_if(|(at, _)| *at == number);
-        if let Some((_, act)) = due {
-            act();
-        }
-        &self.inner
-    }
-}
-
 /// A store and its remote, looked at one after the other, were taken for a copy that was set back if another shipper was quick.
 #[test]
 fn what_another_one_ships_meanwhile_is_no_copy_that_was_set_back() {
@@ -343,7 +319,7 @@ fn what_another_one_ships_meanwhile_is_no_copy_that_was_set_back() {
         let mut bench = Bench::new();
         bench.say(3);
         let remote = Arc::new(CountedRemote::default());
-        let plain: Arc<dyn Remote> = Arc::<MemoryRemote>::clone(&remote.inner);
+        let plain: Arc<dyn Remote> = Arc::<MemoryRemote>::clone(&remote.real);
         let _ = ship(&mut bench.shipper(&plain));
         bench.say(3);
         let mut shipper = bench.shipper(&(Arc::<CountedRemote>::clone(&remote) as Arc<dyn Remote>));
@@ -371,27 +347,6 @@ fn what_another_one_ships_meanwhile_is_no_copy_that_was_set_back() {
     }
 }
 
-impl Remote for CountedRemote {
-    fn create(&self, key: &str, bytes: &[u8]) -> Result<Created, RemoteError> {
-        self.counted().create(key, bytes)
-    }
-    fn swap(&self, key: &str, bytes: &[u8], was: &ObjectTag) -> Result<Swapped, RemoteError> {
-        self.counted().swap(key, bytes, was)
-    }
-    fn put(&self, key: &str, bytes: &mut dyn Read, length: u64) -> Result<ObjectTag, RemoteError> {
-        self.counted().put(key, bytes, length)
-    }
-    fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<(Vec<u8>, ObjectTag)>, RemoteError> {
-        self.counted().get(key, range)
-    }
-    fn list(&self, under: &str, after: &str) -> Result<Vec<ListedObject>, RemoteError> {
-        self.counted().list(under, after)
-    }
-    fn delete(&self, key: &str) -> Result<(), RemoteError> {
-        self.counted().delete(key)
-    }
-}
-
 const PASSPHRASES: [&str; 4] = [
     "a passphrase of some length",
     "another of some length",
@@ -414,7 +369,7 @@ fn small_files_that_change_are_shipped_though_the_log_is_there() {
         let options = ShipOptions { key, ..ShipOptions::default() };
         Shipper::open(&at, Arc::<CountedRemote>::clone(&remote) as Arc<dyn Remote>, options).unwrap()
     };
-    let there = |name: &str| remote.inner.all().remove(&crate::names::meta_key(store.id(), name));
+    let there = |name: &str| remote.real.all().remove(&crate::names::meta_key(store.id(), name));
     let here = || Some(std::fs::read(at.join("key")).unwrap());
 
     let _ = ship(&mut shipper(false));
